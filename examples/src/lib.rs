@@ -1,0 +1,1 @@
+//! What the example programs share.

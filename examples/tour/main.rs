@@ -1,0 +1,2 @@
+//! tour
+fn main() {}

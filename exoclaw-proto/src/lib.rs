@@ -1,0 +1,2 @@
+//! The Exoclaw protocol. Nothing is implemented yet.
+#![doc = include_str!("../README.md")]

@@ -1,0 +1,335 @@
+//! What can go wrong, as enums to match on: refusals, call errors, close reasons.
+
+use std::time::Duration;
+
+use crate::message::CloseFrame;
+
+/// Why the transport under a machine is gone, as its driver saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Disconnect {
+    /// The peer sent a Close; `None` if it carried no code.
+    PeerClosed(Option<CloseFrame>),
+    /// The stream ended without a Close (the line was cut).
+    Eof,
+    /// The transport failed.
+    Failed {
+        /// The transport's own words.
+        message: String,
+    },
+    /// The peer sent a message over the size limit.
+    TooLarge {
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// The peer took no data for longer than the write timeout.
+    WriteStalled,
+    /// This side dropped the transport.
+    Local,
+}
+
+/// Why a connection ended. Every way out has a variant, and every variant says whether a new
+/// connection may help: [`retry`](Self::retry).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CloseReason {
+    /// The application closed it.
+    #[error("closed by this side")]
+    Local,
+    /// The application drained it before it went away.
+    #[error("drained by this side")]
+    Drained,
+    /// The peer sent a Close.
+    #[error("closed by the peer ({}{}{})", .0.code, if .0.reason.is_empty() { "" } else { ": " }, .0.reason)]
+    Peer(CloseFrame),
+    /// The peer sent a Close without a code, or the line was cut.
+    #[error("the connection was lost")]
+    Lost,
+    /// The transport failed.
+    #[error("the transport failed: {message}")]
+    Transport {
+        /// The transport's own words.
+        message: String,
+    },
+    /// No connection could be made.
+    #[error("could not connect: {message}")]
+    Connect {
+        /// What the dialer said.
+        message: String,
+        /// Whether another attempt may succeed.
+        retryable: bool,
+    },
+    /// The peer answered no ping in time.
+    #[error("the peer answered no ping for {after:?}")]
+    KeepAlive {
+        /// How long the pong was waited for.
+        after: Duration,
+    },
+    /// The opening handshake did not finish in time.
+    #[error("the handshake did not finish within {after:?}")]
+    HandshakeTimeout {
+        /// The deadline that passed.
+        after: Duration,
+    },
+    /// The peer refused the credentials.
+    #[error("authentication failed: {message}")]
+    Authentication {
+        /// The peer's words.
+        message: String,
+    },
+    /// The peer broke the protocol in a way that cannot be skipped.
+    #[error("the peer violated the protocol: {message}")]
+    Violation {
+        /// What it did.
+        message: String,
+    },
+    /// A message of the peer was larger than the limit.
+    #[error("a message of the peer was larger than {max} bytes")]
+    TooLarge {
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// The peer sent more than the rate limit allows.
+    #[error("the peer sent too many messages")]
+    RateLimited,
+    /// One side did not take data as fast as the other gave it.
+    #[error("data was not taken as fast as it was given")]
+    SlowConsumer,
+    /// The task that owned the connection was dropped or panicked.
+    #[error("the connection's task is gone")]
+    TaskGone,
+}
+
+impl CloseReason {
+    /// Whether, and how, a new connection may help.
+    #[must_use]
+    pub const fn retry(&self) -> Retry {
+        match self {
+            Self::Local | Self::Drained => Retry::Never,
+            Self::Peer(frame) => match frame.code {
+                CloseFrame::TOO_BIG | CloseFrame::POLICY => Retry::Never,
+                _ => Retry::Backoff,
+            },
+            Self::Lost | Self::Transport { .. } | Self::KeepAlive { .. } => Retry::Backoff,
+            Self::Connect { retryable, .. } => {
+                if *retryable {
+                    Retry::Backoff
+                } else {
+                    Retry::Never
+                }
+            }
+            Self::HandshakeTimeout { .. } | Self::RateLimited | Self::SlowConsumer => {
+                Retry::Backoff
+            }
+            Self::Authentication { .. } | Self::TaskGone => Retry::Never,
+            Self::Violation { .. } | Self::TooLarge { .. } => Retry::Backoff,
+        }
+    }
+}
+
+impl From<Disconnect> for CloseReason {
+    fn from(why: Disconnect) -> Self {
+        match why {
+            Disconnect::PeerClosed(Some(frame)) => Self::Peer(frame),
+            Disconnect::PeerClosed(None) | Disconnect::Eof => Self::Lost,
+            Disconnect::Failed { message } => Self::Transport { message },
+            Disconnect::TooLarge { max } => Self::TooLarge { max },
+            Disconnect::WriteStalled => Self::SlowConsumer,
+            Disconnect::Local => Self::Local,
+        }
+    }
+}
+
+/// Whether a new connection is worth trying.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Retry {
+    /// It would end the same way.
+    Never,
+    /// After the next delay of the backoff.
+    Backoff,
+    /// After this long, as the peer asked.
+    After(Duration),
+}
+
+/// Whether a call that failed may have reached the peer. Repeat a side effect only on
+/// [`NotSent`](Self::NotSent).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// No byte of it left this machine.
+    NotSent,
+    /// It was handed to the transport; nobody knows whether it arrived.
+    Unknown,
+    /// The peer answered it.
+    Delivered,
+}
+
+/// A command that was refused at once. Nothing changed and nothing was sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The connection is closed, or closing.
+    #[error("the connection is closed")]
+    Closed,
+    /// There is no connection at the moment; one may come back.
+    #[error("not connected")]
+    NotConnected,
+    /// The handshake has not finished.
+    #[error("the handshake has not finished")]
+    NotReady,
+    /// The client is draining and takes nothing new.
+    #[error("draining: nothing new is taken")]
+    Draining,
+    /// The message is larger than the limit; it would be refused again.
+    #[error("a message of {size} bytes is larger than the limit of {max}")]
+    TooLarge {
+        /// The message's size in bytes.
+        size: usize,
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// Too many calls are in flight.
+    #[error("{max} calls are in flight already")]
+    TooManyCalls {
+        /// The limit.
+        max: usize,
+    },
+    /// The peer does not take frames as fast as they are queued.
+    #[error("the send queue is full")]
+    QueueFull,
+    /// An argument breaks a rule of the protocol.
+    #[error("invalid {what}: {why}")]
+    Invalid {
+        /// Which argument.
+        what: &'static str,
+        /// Which rule.
+        why: String,
+    },
+    /// A value could not be written as JSON.
+    #[error("could not be encoded: {message}")]
+    Encode {
+        /// The encoder's words.
+        message: String,
+    },
+    /// The id names nothing that is open on this connection.
+    #[error("no such request is open")]
+    UnknownId,
+}
+
+impl Refused {
+    /// Whether the same command may succeed later without a change.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::NotConnected | Self::NotReady | Self::TooManyCalls { .. } | Self::QueueFull => {
+                true
+            }
+            Self::Closed
+            | Self::Draining
+            | Self::TooLarge { .. }
+            | Self::Invalid { .. }
+            | Self::Encode { .. }
+            | Self::UnknownId => false,
+        }
+    }
+}
+
+/// How a call ended, if not with its value. `R` is what the peer says when it refuses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError<R> {
+    /// The peer answered with an error.
+    #[error("the peer answered with an error: {0}")]
+    Remote(R),
+    /// No answer came in time. A late one is dropped.
+    #[error("no answer came in time")]
+    TimedOut {
+        /// Whether the call may have reached the peer.
+        delivery: Delivery,
+    },
+    /// The connection ended first.
+    #[error("{reason}")]
+    Closed {
+        /// Why it ended.
+        reason: CloseReason,
+        /// Whether the call may have reached the peer.
+        delivery: Delivery,
+    },
+    /// The call was refused at once and never sent.
+    #[error("refused: {0}")]
+    Refused(Refused),
+    /// The caller gave the call up.
+    #[error("the call was cancelled")]
+    Cancelled {
+        /// Whether the call may have reached the peer.
+        delivery: Delivery,
+    },
+}
+
+impl<R> CallError<R> {
+    /// Was it sent?
+    #[must_use]
+    pub const fn delivery(&self) -> Delivery {
+        match self {
+            Self::Remote(_) => Delivery::Delivered,
+            Self::TimedOut { delivery }
+            | Self::Closed { delivery, .. }
+            | Self::Cancelled { delivery } => *delivery,
+            Self::Refused(_) => Delivery::NotSent,
+        }
+    }
+
+    /// Whether the same call may succeed later. Ask [`delivery`](Self::delivery) first if a
+    /// second execution would hurt.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::Remote(_) | Self::Cancelled { .. } => false,
+            Self::TimedOut { .. } => true,
+            Self::Closed { reason, .. } => !matches!(reason.retry(), Retry::Never),
+            Self::Refused(refused) => refused.is_retryable(),
+        }
+    }
+
+    /// Changes the peer's part of the error.
+    pub fn map_remote<S>(self, change: impl FnOnce(R) -> S) -> CallError<S> {
+        match self {
+            Self::Remote(remote) => CallError::Remote(change(remote)),
+            Self::TimedOut { delivery } => CallError::TimedOut { delivery },
+            Self::Closed { reason, delivery } => CallError::Closed { reason, delivery },
+            Self::Refused(refused) => CallError::Refused(refused),
+            Self::Cancelled { delivery } => CallError::Cancelled { delivery },
+        }
+    }
+}
+
+impl<R> From<Refused> for CallError<R> {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_over_the_limit_is_never_worth_a_retry() {
+        let close = CloseReason::Peer(CloseFrame::new(CloseFrame::TOO_BIG, ""));
+        assert_eq!(close.retry(), Retry::Never);
+        assert!(!Refused::TooLarge { size: 2, max: 1 }.is_retryable());
+    }
+
+    #[test]
+    fn a_refused_call_was_not_sent() {
+        let error = CallError::<String>::from(Refused::QueueFull);
+        assert_eq!(error.delivery(), Delivery::NotSent);
+        assert!(error.is_retryable());
+    }
+
+    #[test]
+    fn a_close_reads_as_one_sentence() {
+        let reason = CloseReason::Peer(CloseFrame::new(1001, "restart"));
+        assert_eq!(reason.to_string(), "closed by the peer (1001: restart)");
+    }
+}

@@ -1,0 +1,231 @@
+//! Ids: [`Id`] for names that the peer chose, [`CallId`] for calls that we number.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// A text id of kind `K`, cheap to clone. Ids of different kinds do not mix.
+///
+/// ```
+/// enum Channel {}
+/// let id: rpc_core::Id<Channel> = "general".into();
+/// assert_eq!(id.as_str(), "general");
+/// ```
+pub struct Id<K: ?Sized> {
+    text: Arc<str>,
+    kind: PhantomData<fn() -> Box<K>>,
+}
+
+impl<K: ?Sized> Id<K> {
+    /// An id with this text.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self { text: text.into(), kind: PhantomData }
+    }
+
+    /// The text on the wire.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl<K: ?Sized> Clone for Id<K> {
+    fn clone(&self) -> Self {
+        Self { text: Arc::clone(&self.text), kind: PhantomData }
+    }
+}
+
+impl<K: ?Sized> PartialEq for Id<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl<K: ?Sized> Eq for Id<K> {}
+
+impl<K: ?Sized> PartialOrd for Id<K> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<K: ?Sized> Ord for Id<K> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.text.cmp(&other.text)
+    }
+}
+
+impl<K: ?Sized> Hash for Id<K> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+impl<K: ?Sized> Borrow<str> for Id<K> {
+    fn borrow(&self) -> &str {
+        &self.text
+    }
+}
+
+impl<K: ?Sized> fmt::Debug for Id<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.text, f)
+    }
+}
+
+impl<K: ?Sized> fmt::Display for Id<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl<K: ?Sized> From<&str> for Id<K> {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl<K: ?Sized> From<String> for Id<K> {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl<K: ?Sized> serde::Serialize for Id<K> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+/// How a call id looks on the wire.
+pub trait IdForm {
+    /// Writes the id.
+    ///
+    /// # Errors
+    /// Only what `out` returns.
+    fn write(raw: u64, out: &mut dyn fmt::Write) -> fmt::Result;
+
+    /// Reads exactly what [`write`](Self::write) writes; anything else is `None`.
+    fn parse(text: &str) -> Option<u64>;
+}
+
+/// Sixteen lower-case hex digits.
+#[derive(Clone, Copy, Debug)]
+pub enum Hex16 {}
+
+impl IdForm for Hex16 {
+    fn write(raw: u64, out: &mut dyn fmt::Write) -> fmt::Result {
+        write!(out, "{raw:016x}")
+    }
+
+    fn parse(text: &str) -> Option<u64> {
+        let digits = text.as_bytes();
+        if digits.len() != 16 {
+            return None;
+        }
+        let mut raw = 0;
+        for digit in digits {
+            let value = match digit {
+                b'0'..=b'9' => digit - b'0',
+                b'a'..=b'f' => digit - b'a' + 10,
+                _ => return None,
+            };
+            raw = raw << 4 | u64::from(value);
+        }
+        Some(raw)
+    }
+}
+
+/// The id of a call that this side made, in the wire form `F`.
+///
+/// It is the address of the call in [`PendingCalls`](crate::PendingCalls), mixed with a seed per
+/// connection: copying, comparing and looking it up costs no allocation.
+pub struct CallId<F = Hex16> {
+    raw: u64,
+    form: PhantomData<fn() -> F>,
+}
+
+impl<F> CallId<F> {
+    /// An id from its number.
+    #[must_use]
+    pub const fn from_raw(raw: u64) -> Self {
+        Self { raw, form: PhantomData }
+    }
+
+    /// The number behind the text.
+    #[must_use]
+    pub const fn raw(self) -> u64 {
+        self.raw
+    }
+}
+
+impl<F: IdForm> CallId<F> {
+    /// Reads an id in its exact wire form.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        F::parse(text).map(Self::from_raw)
+    }
+}
+
+impl<F> Clone for CallId<F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<F> Copy for CallId<F> {}
+
+impl<F> PartialEq for CallId<F> {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw == other.raw
+    }
+}
+
+impl<F> Eq for CallId<F> {}
+
+impl<F> Hash for CallId<F> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.raw.hash(state);
+    }
+}
+
+impl<F: IdForm> fmt::Display for CallId<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        F::write(self.raw, f)
+    }
+}
+
+impl<F: IdForm> fmt::Debug for CallId<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        F::write(self.raw, f)
+    }
+}
+
+impl<F: IdForm> serde::Serialize for CallId<F> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hex_id_reads_back_only_in_its_exact_form() {
+        let id = CallId::<Hex16>::from_raw(0xfeed);
+        assert_eq!(id.to_string(), "000000000000feed");
+        assert_eq!(CallId::parse("000000000000feed"), Some(id));
+        for wrong in ["feed", "000000000000FEED", "00000000000feed ", "00000000000feedé", ""] {
+            assert_eq!(CallId::<Hex16>::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_call_id_is_written_as_a_json_string() {
+        let id = CallId::<Hex16>::from_raw(1);
+        assert_eq!(serde_json::to_string(&id).unwrap(), "\"0000000000000001\"");
+    }
+}

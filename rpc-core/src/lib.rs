@@ -1,0 +1,33 @@
+//! Sans-IO building blocks shared by the protocol crates.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![doc = include_str!("../README.md")]
+
+pub mod backoff;
+pub mod breaker;
+pub mod decode;
+pub mod dispatch;
+pub mod error;
+pub mod id;
+pub mod limits;
+pub mod machine;
+pub mod message;
+#[cfg(feature = "tokio")]
+pub mod net;
+pub mod outbox;
+pub mod pending;
+pub mod reconnect;
+pub mod secret;
+pub mod sse;
+#[cfg(feature = "testing")]
+pub mod testing;
+pub mod timers;
+
+pub use decode::DecodeError;
+pub use error::{CallError, CloseReason, Delivery, Disconnect, Refused, Retry};
+pub use id::{CallId, Id};
+pub use limits::Limits;
+pub use machine::Machine;
+pub use message::{CloseFrame, Incoming, Outgoing, Text};
+pub use outbox::Outbox;
+pub use pending::{Match, PendingCalls, PendingMap};
+pub use secret::Secret;

@@ -1,0 +1,69 @@
+//! The [`Machine`] trait: one side of one open connection, without any IO.
+
+use std::time::Instant;
+
+use crate::error::Disconnect;
+use crate::message::{Incoming, Outgoing};
+
+/// One side of one open connection: created when the link is up, dead when it is down.
+///
+/// Commands (sending a call, answering a request) are inherent methods of each machine, so that
+/// they can return typed values. This trait is only what a driver, a test harness or your own
+/// event loop has to know.
+///
+/// # Rules
+///
+/// Every machine in this workspace keeps these rules; the functions in
+/// [`testing::conformance`](crate::testing::conformance) (feature `testing`) check them.
+///
+/// 1. **A machine lives as long as its link.** A reconnect builds a new machine from a resume
+///    value. There is no "disconnected" state inside.
+/// 2. **Drain after every input or command**: [`poll_transmit`](Self::poll_transmit) until `None`,
+///    then [`poll_event`](Self::poll_event), then read [`poll_timeout`](Self::poll_timeout). The
+///    two polls are separate so that an application that stops taking events never stops pongs
+///    and replies.
+/// 3. **`now` never goes back**, and a machine reads no clock, no randomness, and spawns nothing.
+///    Wall time and entropy are arguments where the wire needs them. WebSocket pings of the peer
+///    are answered by the transport; a machine merely sees them.
+/// 4. **Nothing the peer sends panics or returns `Err`.** It becomes an event, a reaction on the
+///    wire, or a close reason. A mistake of the caller is an `Err` at once, with nothing changed.
+/// 5. **Closed is inert.** Once closed and drained nothing comes out and no deadline remains.
+///    Every pending call has ended exactly once, with the real reason.
+/// 6. **Memory is bounded** by [`Limits`](crate::Limits). Registering a call and sending it is all
+///    or nothing.
+pub trait Machine {
+    /// What the application learns from this machine.
+    type Event;
+
+    /// Takes one message from the peer.
+    fn handle_message(&mut self, message: Incoming<'_>, now: Instant);
+
+    /// Tells the machine that the link is gone. Terminal; a second call is a no-op.
+    fn handle_disconnect(&mut self, why: Disconnect, now: Instant);
+
+    /// Lets the machine act on deadlines at or before `now`. An early call is a no-op.
+    fn handle_timeout(&mut self, now: Instant);
+
+    /// The next frame for the peer, in order.
+    #[must_use]
+    fn poll_transmit(&mut self) -> Option<Outgoing>;
+
+    /// The next event for the application, in order.
+    #[must_use]
+    fn poll_event(&mut self) -> Option<Self::Event>;
+
+    /// When [`handle_timeout`](Self::handle_timeout) wants to be called next. `None` means never,
+    /// and always once the machine is closed. May be earlier than the next visible effect, never
+    /// later.
+    #[must_use]
+    fn poll_timeout(&self) -> Option<Instant>;
+
+    /// Whether the machine has ended. What it still holds may be polled out.
+    fn is_closed(&self) -> bool;
+
+    /// Whether the machine takes more input. While `false`, read nothing more from the peer until
+    /// events have been taken or frames have been sent.
+    fn wants_input(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,208 @@
+//! What crosses the boundary between a machine and its transport.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+/// UTF-8 text whose clones share one allocation, so that a broadcast is encoded once.
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct Text(Bytes);
+
+impl Text {
+    /// Takes bytes that hold UTF-8.
+    ///
+    /// # Errors
+    /// Returns the bytes' [`Utf8Error`](std::str::Utf8Error) if they are not UTF-8.
+    pub fn new(bytes: Bytes) -> Result<Self, std::str::Utf8Error> {
+        std::str::from_utf8(&bytes)?;
+        Ok(Self(bytes))
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        // Every constructor checked the bytes, so the empty string is never taken.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// The length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no text.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The shared bytes.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        self.0
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self(Bytes::from(text))
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self(Bytes::copy_from_slice(text.as_bytes()))
+    }
+}
+
+/// Prints the length only: frames carry passwords and private text.
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Text({} bytes)", self.0.len())
+    }
+}
+
+/// One message from the peer, borrowed for the time of the call.
+///
+/// A WebSocket Close is not here: it reaches a machine as
+/// [`handle_disconnect`](crate::Machine::handle_disconnect).
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Incoming<'a> {
+    /// A text frame.
+    Text(&'a str),
+    /// A binary frame.
+    Binary(&'a [u8]),
+    /// A WebSocket ping. The transport has answered it already.
+    Ping(&'a [u8]),
+    /// A WebSocket pong.
+    Pong(&'a [u8]),
+}
+
+impl Incoming<'_> {
+    /// The payload's length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Binary(bytes) | Self::Ping(bytes) | Self::Pong(bytes) => bytes.len(),
+        }
+    }
+
+    /// Whether the payload is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Prints kind and length only.
+impl fmt::Debug for Incoming<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self {
+            Self::Text(_) => "Text",
+            Self::Binary(_) => "Binary",
+            Self::Ping(_) => "Ping",
+            Self::Pong(_) => "Pong",
+        };
+        write!(f, "{kind}({} bytes)", self.len())
+    }
+}
+
+/// One message for the peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outgoing {
+    /// A text frame.
+    Text(Text),
+    /// A binary frame.
+    Binary(Bytes),
+    /// A WebSocket ping with its payload (at most 125 bytes).
+    Ping(Bytes),
+    /// A WebSocket Close. Nothing follows it.
+    Close(CloseFrame),
+}
+
+impl Outgoing {
+    /// The payload's length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Binary(bytes) | Self::Ping(bytes) => bytes.len(),
+            Self::Close(close) => 2 + close.reason.len(),
+        }
+    }
+
+    /// Whether the payload is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Status code and reason of a WebSocket Close (RFC 6455, section 7.4).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CloseFrame {
+    /// The status code.
+    pub code: u16,
+    /// A short human-readable reason, at most 123 bytes on the wire.
+    pub reason: String,
+}
+
+impl CloseFrame {
+    /// 1000: the purpose has been fulfilled.
+    pub const NORMAL: u16 = 1000;
+    /// 1001: an endpoint goes away (a server shuts down).
+    pub const GOING_AWAY: u16 = 1001;
+    /// 1002: the peer violated the protocol.
+    pub const PROTOCOL_ERROR: u16 = 1002;
+    /// 1008: the peer violated a policy.
+    pub const POLICY: u16 = 1008;
+    /// 1009: a message was too big.
+    pub const TOO_BIG: u16 = 1009;
+    /// 1011: an unexpected condition.
+    pub const INTERNAL: u16 = 1011;
+    /// 1013: try again later.
+    pub const TRY_AGAIN: u16 = 1013;
+
+    /// A close frame; a reason longer than 123 bytes is cut at a character boundary.
+    #[must_use]
+    pub fn new(code: u16, reason: impl Into<String>) -> Self {
+        let mut reason = reason.into();
+        if reason.len() > 123 {
+            let mut end = 123;
+            while !reason.is_char_boundary(end) {
+                end -= 1;
+            }
+            reason.truncate(end);
+        }
+        Self { code, reason }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_close_reason_is_cut_at_a_character_boundary() {
+        let frame = CloseFrame::new(CloseFrame::NORMAL, "é".repeat(100));
+        assert_eq!(frame.reason.len(), 122);
+    }
+
+    #[test]
+    fn debug_output_never_holds_the_text() {
+        let out = Outgoing::Text(Text::from("hunter2"));
+        assert_eq!(format!("{out:?}"), "Text(Text(7 bytes))");
+        assert_eq!(format!("{:?}", Incoming::Text("hunter2")), "Text(7 bytes)");
+    }
+
+    #[test]
+    fn clones_of_a_text_share_their_bytes() {
+        let text = Text::from(String::from("hello"));
+        let copy = text.clone();
+        assert_eq!(text.into_bytes().as_ptr(), copy.into_bytes().as_ptr());
+    }
+}

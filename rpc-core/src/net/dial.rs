@@ -1,0 +1,96 @@
+//! [`Dialer`]: how a [`Link`](super::Link) gets its next transport.
+
+use std::error::Error;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::transport::Transport;
+use crate::error::CloseReason;
+
+/// Makes connections. A [`Link`](super::Link) dials once per attempt and puts its own deadline
+/// around the whole of it.
+#[async_trait]
+pub trait Dialer: Send + Sync + 'static {
+    /// What a successful attempt gives.
+    type Transport: Transport;
+
+    /// Connects once, handshakes of TCP, TLS and WebSocket included.
+    ///
+    /// # Errors
+    /// [`DialError`], whose [`is_retryable`](DialError::is_retryable) decides whether the link
+    /// tries again.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the attempt up and leaves nothing behind.
+    async fn dial(&self) -> Result<Self::Transport, DialError>;
+}
+
+/// Why no connection could be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DialError {
+    /// The URL cannot be dialled; no retry will help.
+    #[error("bad URL {url:?}: {why}")]
+    BadUrl {
+        /// The URL without its credentials and query.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Not finished in time: TCP, TLS and the upgrade share one deadline.
+    #[error("not connected within {after:?}")]
+    TimedOut {
+        /// The deadline that passed.
+        after: Duration,
+    },
+    /// The name could not be resolved, or nobody listens, or the line failed.
+    #[error("could not reach {host}: {source}")]
+    Unreachable {
+        /// Host and port.
+        host: String,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// TLS failed: an unknown issuer, a wrong name, an expired certificate.
+    #[error("TLS with {host} failed: {source}")]
+    Tls {
+        /// Host and port.
+        host: String,
+        /// What rustls says.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The server answered the upgrade with another status.
+    #[error("the server answered {status} instead of upgrading to WebSocket")]
+    Status {
+        /// The HTTP status code.
+        status: u16,
+    },
+    /// The server's upgrade answer is not valid.
+    #[error("the WebSocket handshake failed: {0}")]
+    Handshake(String),
+    /// There is no further connection to be had (a transport that was given once).
+    #[error("there is no further connection")]
+    Exhausted,
+}
+
+impl DialError {
+    /// Whether another attempt may succeed: not for bad URLs, TLS failures and the HTTP statuses
+    /// that say "never like this" (4xx other than 408, 425 and 429).
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::BadUrl { .. } | Self::Tls { .. } | Self::Exhausted => false,
+            Self::Status { status } => {
+                !matches!(*status, 400..=499) || matches!(*status, 408 | 425 | 429)
+            }
+            Self::TimedOut { .. } | Self::Unreachable { .. } | Self::Handshake(_) => true,
+        }
+    }
+}
+
+impl From<&DialError> for CloseReason {
+    fn from(error: &DialError) -> Self {
+        Self::Connect { message: error.to_string(), retryable: error.is_retryable() }
+    }
+}

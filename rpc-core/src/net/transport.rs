@@ -1,0 +1,120 @@
+//! [`Transport`]: what carries messages under a [`Driver`](super::Driver).
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+use bytes::Bytes;
+use futures_core::Stream;
+use futures_sink::Sink;
+
+use crate::error::Disconnect;
+use crate::message::{CloseFrame, Incoming, Outgoing, Text};
+
+/// One message from the peer, owned.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Message {
+    /// A text frame.
+    Text(Text),
+    /// A binary frame.
+    Binary(Bytes),
+    /// A ping; the transport has queued the pong and sends it with its next flush or read.
+    Ping(Bytes),
+    /// A pong.
+    Pong(Bytes),
+    /// The peer's Close. The transport answers it by itself.
+    Close(Option<CloseFrame>),
+}
+
+impl Message {
+    /// The message as a machine takes it, or the peer's Close.
+    ///
+    /// # Errors
+    /// Not an error as such: `Err` holds what a Close carries.
+    pub fn as_incoming(&self) -> Result<Incoming<'_>, Option<&CloseFrame>> {
+        match self {
+            Self::Text(text) => Ok(Incoming::Text(text.as_str())),
+            Self::Binary(bytes) => Ok(Incoming::Binary(bytes)),
+            Self::Ping(bytes) => Ok(Incoming::Ping(bytes)),
+            Self::Pong(bytes) => Ok(Incoming::Pong(bytes)),
+            Self::Close(frame) => Err(frame.as_ref()),
+        }
+    }
+}
+
+/// Prints kind and length only.
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.as_incoming() {
+            Ok(incoming) => incoming.fmt(f),
+            Err(close) => f.debug_tuple("Close").field(&close).finish(),
+        }
+    }
+}
+
+/// A message transport: a stream of [`Message`]s and a sink of [`Outgoing`] frames.
+///
+/// Implemented for everything that has the two halves. What a transport promises beyond them:
+/// it answers pings itself and flushes the pong even while nobody sends; it ends the stream with
+/// `None` after the closing handshake or the end of the line; `start_send` of a Close starts the
+/// closing handshake.
+pub trait Transport:
+    Stream<Item = Result<Message, TransportError>>
+    + Sink<Outgoing, Error = TransportError>
+    + Unpin
+    + Send
+    + 'static
+{
+}
+
+impl<T> Transport for T where
+    T: Stream<Item = Result<Message, TransportError>>
+        + Sink<Outgoing, Error = TransportError>
+        + Unpin
+        + Send
+        + 'static
+{
+}
+
+/// A transport that failed. The connection is gone; a new one may be dialled.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransportError {
+    /// Reading or writing failed.
+    #[error("the line failed: {0}")]
+    Io(#[from] io::Error),
+    /// A message of the peer is larger than the limit.
+    #[error("a message of the peer is larger than {max} bytes")]
+    TooLarge {
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// The peer broke the rules of the transport itself (bad WebSocket frames, bad UTF-8).
+    #[error("the peer broke the transport's rules: {0}")]
+    Protocol(String),
+    /// The transport is closed already.
+    #[error("the transport is closed")]
+    Closed,
+    /// Anything else, with its source.
+    #[error("the transport failed: {0}")]
+    Other(#[source] Box<dyn Error + Send + Sync>),
+}
+
+impl From<&TransportError> for Disconnect {
+    fn from(error: &TransportError) -> Self {
+        match error {
+            TransportError::TooLarge { max } => Self::TooLarge { max: *max },
+            TransportError::Closed => Self::Eof,
+            TransportError::Io(io)
+                if matches!(
+                    io.kind(),
+                    io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset
+                ) =>
+            {
+                Self::Eof
+            }
+            other => Self::Failed { message: other.to_string() },
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! [`Outbox`]: frames waiting to be sent, bounded in number and bytes.
+
+use std::collections::VecDeque;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::error::Refused;
+use crate::limits::Limits;
+use crate::message::{CloseFrame, Outgoing, Text};
+
+/// How much a fresh encoding buffer reserves.
+const CHUNK: usize = 4 * 1024;
+
+/// The frames a machine wants to send.
+///
+/// Text is encoded into one growing buffer from which each frame is cut without a copy. A frame
+/// is either queued whole or refused with nothing changed, so a machine can check for room first
+/// and change its state afterwards.
+#[derive(Debug)]
+pub struct Outbox {
+    frames: VecDeque<Outgoing>,
+    buffer: BytesMut,
+    queued_bytes: usize,
+    taken: u64,
+    closing: bool,
+    max_message: usize,
+    max_frames: usize,
+    max_bytes: usize,
+}
+
+/// Which frame of the connection a frame is; compare it with [`Outbox::was_taken`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FrameNumber(u64);
+
+impl Outbox {
+    /// An empty outbox within these limits.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            frames: VecDeque::new(),
+            buffer: BytesMut::new(),
+            queued_bytes: 0,
+            taken: 0,
+            closing: false,
+            max_message: limits.max_message_bytes,
+            max_frames: limits.max_outbox_frames,
+            max_bytes: limits.max_outbox_bytes,
+        }
+    }
+
+    /// Encodes a text frame with `encode` and queues it.
+    ///
+    /// # Errors
+    /// [`Refused::QueueFull`], [`Refused::TooLarge`], [`Refused::Closed`] after a Close was
+    /// queued, or whatever `encode` returns; nothing is queued then.
+    pub fn encode(
+        &mut self,
+        encode: impl FnOnce(&mut BytesMut) -> Result<(), Refused>,
+    ) -> Result<FrameNumber, Refused> {
+        self.check_open()?;
+        self.buffer.reserve(CHUNK);
+        encode(&mut self.buffer).inspect_err(|_| self.buffer.clear())?;
+        let size = self.buffer.len();
+        if let Err(refused) = self.check_room(size) {
+            self.buffer.clear();
+            return Err(refused);
+        }
+        let Ok(text) = Text::new(self.buffer.split().freeze()) else {
+            return Err(Refused::Encode { message: "not UTF-8".to_owned() });
+        };
+        Ok(self.push(Outgoing::Text(text)))
+    }
+
+    /// Writes `value` as JSON and queues it as a text frame.
+    ///
+    /// # Errors
+    /// As for [`encode`](Self::encode); [`Refused::Encode`] if the value is not JSON.
+    pub fn json(&mut self, value: &impl serde::Serialize) -> Result<FrameNumber, Refused> {
+        self.encode(|buffer| {
+            serde_json::to_writer(buffer.writer(), value)
+                .map_err(|error| Refused::Encode { message: error.to_string() })
+        })
+    }
+
+    /// Queues a text that is encoded already, sharing its bytes.
+    ///
+    /// # Errors
+    /// As for [`encode`](Self::encode).
+    pub fn text(&mut self, text: Text) -> Result<FrameNumber, Refused> {
+        self.check_open()?;
+        self.check_room(text.len())?;
+        Ok(self.push(Outgoing::Text(text)))
+    }
+
+    /// Queues a WebSocket ping. A ping needs no room: there is at most one per interval.
+    pub fn ping(&mut self) {
+        if !self.closing {
+            self.push(Outgoing::Ping(Bytes::new()));
+        }
+    }
+
+    /// Queues a Close behind everything that waits. Nothing can be queued after it.
+    pub fn close(&mut self, frame: CloseFrame) {
+        if !self.closing {
+            self.push(Outgoing::Close(frame));
+            self.closing = true;
+        }
+    }
+
+    /// Takes the next frame.
+    pub fn pop(&mut self) -> Option<Outgoing> {
+        let frame = self.frames.pop_front()?;
+        self.queued_bytes -= frame.len();
+        self.taken += 1;
+        Some(frame)
+    }
+
+    /// Drops everything that waits and takes nothing more.
+    pub fn discard(&mut self) {
+        self.frames.clear();
+        self.queued_bytes = 0;
+        self.closing = true;
+    }
+
+    /// Whether this frame has been handed to the transport.
+    #[must_use]
+    pub const fn was_taken(&self, frame: FrameNumber) -> bool {
+        frame.0 < self.taken
+    }
+
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// How many frames wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// How many bytes wait.
+    #[must_use]
+    pub const fn queued_bytes(&self) -> usize {
+        self.queued_bytes
+    }
+
+    /// Whether less than half of the room is used: a machine that answers its peer reads on only
+    /// while this holds, so that a peer that never reads cannot make it hoard answers.
+    #[must_use]
+    pub fn has_slack(&self) -> bool {
+        self.frames.len() <= self.max_frames / 2 && self.queued_bytes <= self.max_bytes / 2
+    }
+
+    fn check_open(&self) -> Result<(), Refused> {
+        if self.closing { Err(Refused::Closed) } else { Ok(()) }
+    }
+
+    fn check_room(&self, size: usize) -> Result<(), Refused> {
+        if size > self.max_message {
+            return Err(Refused::TooLarge { size, max: self.max_message });
+        }
+        let fits = self.frames.len() < self.max_frames
+            // A single large message may exceed the byte budget if nothing else waits.
+            && (self.frames.is_empty() || self.queued_bytes + size <= self.max_bytes);
+        if fits { Ok(()) } else { Err(Refused::QueueFull) }
+    }
+
+    fn push(&mut self, frame: Outgoing) -> FrameNumber {
+        let number = FrameNumber(self.taken + self.frames.len() as u64);
+        self.queued_bytes += frame.len();
+        self.frames.push_back(frame);
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(outbox: &mut Outbox) -> Vec<String> {
+        std::iter::from_fn(|| outbox.pop())
+            .map(|frame| match frame {
+                Outgoing::Text(text) => text.as_str().to_owned(),
+                other => format!("{other:?}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn frames_leave_in_order_and_are_counted() {
+        let mut outbox = Outbox::new(&Limits::default());
+        let first = outbox.json(&1).unwrap();
+        let second = outbox.text(Text::from("2")).unwrap();
+        assert!(!outbox.was_taken(first));
+        assert!(outbox.pop().is_some());
+        assert!(outbox.was_taken(first) && !outbox.was_taken(second));
+        assert_eq!(texts(&mut outbox), ["2"]);
+        assert_eq!(outbox.queued_bytes(), 0);
+    }
+
+    #[test]
+    fn a_message_over_the_limit_is_refused_and_leaves_nothing_behind() {
+        let mut outbox = Outbox::new(&Limits::default().with_max_message_bytes(4));
+        assert_eq!(outbox.json(&"long"), Err(Refused::TooLarge { size: 6, max: 4 }));
+        outbox.json(&"ok").unwrap();
+        assert_eq!(texts(&mut outbox), ["\"ok\""]);
+    }
+
+    #[test]
+    fn a_failed_encoding_leaves_nothing_behind() {
+        let mut outbox = Outbox::new(&Limits::default());
+        let refused = outbox.encode(|buffer| {
+            buffer.put_slice(b"half");
+            Err(Refused::UnknownId)
+        });
+        assert_eq!(refused, Err(Refused::UnknownId));
+        outbox.json(&1).unwrap();
+        assert_eq!(texts(&mut outbox), ["1"]);
+    }
+
+    #[test]
+    fn a_full_outbox_refuses_and_recovers() {
+        let mut outbox = Outbox::new(&Limits::default().with_max_outbox_frames(1));
+        outbox.json(&1).unwrap();
+        assert_eq!(outbox.json(&2), Err(Refused::QueueFull));
+        assert!(outbox.pop().is_some());
+        assert!(outbox.json(&2).is_ok());
+    }
+
+    #[test]
+    fn nothing_follows_a_close() {
+        let mut outbox = Outbox::new(&Limits::default());
+        outbox.close(CloseFrame::new(1000, ""));
+        outbox.close(CloseFrame::new(1001, ""));
+        outbox.ping();
+        assert_eq!(outbox.json(&1), Err(Refused::Closed));
+        assert_eq!(outbox.len(), 1);
+    }
+}

@@ -1,0 +1,75 @@
+//! [`Secret`]: a value that never appears in `Debug` output or logs.
+
+use std::fmt;
+
+/// A password, token or key. `Debug` prints `Secret(..)`; there is no `Display` and no
+/// serialisation. Read it with [`expose`](Self::expose) where it goes on the wire.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Secret<T = String>(T);
+
+impl<T> Secret<T> {
+    /// Wraps a secret.
+    pub const fn new(value: T) -> Self {
+        Self(value)
+    }
+
+    /// The secret itself. Name the place where you call it in review.
+    pub const fn expose(&self) -> &T {
+        &self.0
+    }
+
+    /// Unwraps the secret.
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl From<&str> for Secret<String> {
+    fn from(value: &str) -> Self {
+        Self(value.to_owned())
+    }
+}
+
+impl From<String> for Secret<String> {
+    fn from(value: String) -> Self {
+        Self(value)
+    }
+}
+
+impl<T> fmt::Debug for Secret<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// Compares two byte strings in time that depends on their lengths only.
+///
+/// For tokens and passwords, so that a peer cannot learn a prefix from answer times.
+#[must_use]
+pub fn constant_time_eq(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut difference = 0u8;
+    for (x, y) in a.iter().zip(b) {
+        difference |= x ^ y;
+    }
+    std::hint::black_box(difference) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_prints_nothing_of_the_secret() {
+        assert_eq!(format!("{:?}", Secret::from("hunter2")), "Secret(..)");
+    }
+
+    #[test]
+    fn constant_time_eq_agrees_with_eq() {
+        for (a, b) in [("", ""), ("a", "a"), ("a", "b"), ("ab", "a"), ("token", "tokeN")] {
+            assert_eq!(constant_time_eq(a.as_bytes(), b.as_bytes()), a == b, "{a} {b}");
+        }
+    }
+}
