@@ -10,8 +10,8 @@ use rpc_core::{CallError, CloseReason, Refused};
 use crate::toy::net::{End, GuestSide, HostSide};
 
 fn policy() -> ReconnectPolicy {
-    let backoff = BackoffPolicy::new(Duration::from_secs(1)).with_factor(2.0).with_max_attempts(3);
-    ReconnectPolicy::new(backoff)
+    let backoff = BackoffPolicy::new(Duration::from_secs(1), 2.0).with_max_attempts(Some(3));
+    ReconnectPolicy::new(backoff).with_cycles(None)
 }
 
 fn guest(name: &str, dialer: mem::MemDialer) -> End<GuestSide> {

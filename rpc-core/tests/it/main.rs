@@ -4,6 +4,6 @@
 mod link_calls;
 mod link_drops;
 mod link_events;
-// mod link_reconnect;
+mod link_reconnect;
 mod toy;
 mod toy_machines;

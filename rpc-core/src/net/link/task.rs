@@ -121,7 +121,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
             let (at, exhausted) = match dial {
                 Dial::GiveUp => return self.end(LinkState::GaveUp { cause: reason }),
                 Dial::Now => (now, false),
-                Dial::At { at, attempt, cycle } => (at, attempt == 1 && cycle > 0),
+                Dial::At { at, .. } => (at, dial.starts_new_cycle()),
             };
             let retry_in = at.saturating_duration_since(now);
             self.set_state(LinkState::Lost {
