@@ -98,7 +98,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
     /// Outside a tokio runtime with its timer enabled.
     pub async fn run(mut self) -> CloseReason {
         let mut reconnector = Reconnector::new(self.config.reconnect.clone());
-        let dials_again = !self.config.reconnect.is_off();
+        let dials_again = !self.config.reconnect.backoff.is_off();
         loop {
             self.set_state(LinkState::Connecting {
                 attempt: self.attempt,
@@ -176,6 +176,8 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
             reason: None,
             stop: Stop::No,
             ready: false,
+            touched: false,
+            overrun: false,
             timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
         };
         let generation = self.generation + 1;
@@ -284,6 +286,10 @@ struct Session<'a, P: Protocol, T> {
     reason: Option<CloseReason>,
     stop: Stop,
     ready: bool,
+    /// The machine was told something while its events were handed out.
+    touched: bool,
+    /// Events were not taken for too long: those that still come have nowhere to go.
+    overrun: bool,
     timer: Pin<Box<tokio::time::Sleep>>,
 }
 
@@ -315,8 +321,9 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
                     }
                 });
             }
-            // Events that were taken may have made room for input.
-            if !(choked && self.driver.machine().wants_input()) {
+            // Events that were taken may have made room for input, or led to new frames.
+            let room = choked && self.driver.machine().wants_input();
+            if !room && !std::mem::take(&mut self.touched) {
                 break;
             }
         }
@@ -415,7 +422,7 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
                 Sorted::Reply(..) | Sorted::Closed(_) | Sorted::Ignore => Poll::Ready(()),
             };
             if room.is_pending() {
-                if self.deadline_of(&held).is_some_and(|at| now < at) {
+                if !self.overrun && self.deadline_of(&held).is_some_and(|at| now < at) {
                     self.held = Some(held);
                     return true;
                 }
@@ -487,7 +494,9 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
             self.reason = Some(CloseReason::SlowConsumer);
             let frame = CloseFrame::new(CloseFrame::GOING_AWAY, "slow consumer");
             P::close(self.driver.machine_mut(), frame, now);
+            self.touched = true;
         }
+        self.overrun = true;
     }
 
     fn arm(&mut self, cx: &mut Context<'_>, now: Instant) {
