@@ -28,7 +28,10 @@ async fn pair(client: WsConfig, server: WsConfig) -> (WsStream, WsStream<Socket>
 /// A server's end, and the bytes of its peer.
 async fn raw_peer(config: &WsConfig, pipe: usize) -> (WsStream<DuplexStream>, DuplexStream) {
     let (ours, theirs) = duplex(pipe);
-    (WsStream::from_upgraded(ours, Bytes::new(), Role::Server, config).await, theirs)
+    (
+        WsStream::from_upgraded(ours, Bytes::new(), Role::Server, config).await,
+        theirs,
+    )
 }
 
 /// A frame as a client sends it; the mask of zeros leaves the payload readable.
@@ -62,7 +65,10 @@ async fn close_code(peer: &mut DuplexStream) -> u16 {
 async fn text_and_binary_pass_in_both_directions() {
     let (mut client, mut server) = pair(WsConfig::default(), WsConfig::default()).await;
     client.send(text("from the client")).await.unwrap();
-    server.send(Outgoing::Binary(Bytes::from_static(b"\x00\xff"))).await.unwrap();
+    server
+        .send(Outgoing::Binary(Bytes::from_static(b"\x00\xff")))
+        .await
+        .unwrap();
     let got = server.next().await.unwrap().unwrap();
     assert_eq!(got, Message::Text(Text::from("from the client")));
     let got = client.next().await.unwrap().unwrap();
@@ -80,11 +86,17 @@ async fn an_idle_client_survives_three_pings() {
         pings
     });
     for n in 0..3u8 {
-        server.send(Outgoing::Ping(Bytes::copy_from_slice(&[n]))).await.unwrap();
+        server
+            .send(Outgoing::Ping(Bytes::copy_from_slice(&[n])))
+            .await
+            .unwrap();
         let pong = server.next().await.unwrap().unwrap();
         assert_eq!(pong, Message::Pong(Bytes::copy_from_slice(&[n])));
     }
-    server.send(Outgoing::Close(CloseFrame::new(1000, ""))).await.unwrap();
+    server
+        .send(Outgoing::Close(CloseFrame::new(1000, "")))
+        .await
+        .unwrap();
     assert!(matches!(server.next().await, Some(Ok(Message::Close(_)))));
     assert_eq!(idle.await.unwrap(), 3);
 }
@@ -93,7 +105,10 @@ async fn an_idle_client_survives_three_pings() {
 async fn a_pong_leaves_although_nobody_polls_after_the_ping() {
     let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 1024).await;
     peer.write_all(&frame(0x89, b"hi")).await.unwrap();
-    assert_eq!(ws.next().await.unwrap().unwrap(), Message::Ping(Bytes::from_static(b"hi")));
+    assert_eq!(
+        ws.next().await.unwrap().unwrap(),
+        Message::Ping(Bytes::from_static(b"hi"))
+    );
     let mut pong = [0; 4];
     peer.read_exact(&mut pong).await.unwrap();
     assert_eq!(&pong, b"\x8a\x02hi");
@@ -163,7 +178,10 @@ async fn a_message_over_the_limit_is_refused_from_its_header() {
     header.extend_from_slice(&[0; 4]);
     peer.write_all(&header).await.unwrap();
     let error = ws.next().await.unwrap().unwrap_err();
-    assert!(matches!(error, TransportError::TooLarge { max: 4_194_304 }), "{error:?}");
+    assert!(
+        matches!(error, TransportError::TooLarge { max: 4_194_304 }),
+        "{error:?}"
+    );
     assert!(ws.next().await.is_none());
     assert_eq!(close_code(&mut peer).await, 1009);
 }
@@ -175,7 +193,10 @@ async fn sixteen_mebibytes_are_refused_over_a_real_socket() {
         let _ = client.send(text(&"x".repeat(16 * 1024 * 1024))).await;
     });
     let error = server.next().await.unwrap().unwrap_err();
-    assert!(matches!(error, TransportError::TooLarge { .. }), "{error:?}");
+    assert!(
+        matches!(error, TransportError::TooLarge { .. }),
+        "{error:?}"
+    );
     drop(server);
     sender.await.unwrap();
 }
@@ -187,7 +208,10 @@ async fn fragments_that_add_up_over_the_limit_are_refused() {
     peer.write_all(&frame(0x01, &[b'a'; 600])).await.unwrap();
     peer.write_all(&frame(0x80, &[b'a'; 600])).await.unwrap();
     let error = ws.next().await.unwrap().unwrap_err();
-    assert!(matches!(error, TransportError::TooLarge { max: 1000 }), "{error:?}");
+    assert!(
+        matches!(error, TransportError::TooLarge { max: 1000 }),
+        "{error:?}"
+    );
     assert_eq!(close_code(&mut peer).await, 1009);
 }
 
@@ -195,11 +219,18 @@ async fn fragments_that_add_up_over_the_limit_are_refused() {
 async fn a_fragmented_message_is_put_together_around_a_ping() {
     let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 1024).await;
     // The two bytes of one character come in different fragments.
-    for bytes in [frame(0x01, b"caf\xc3"), frame(0x89, b""), frame(0x80, b"\xa9")] {
+    for bytes in [
+        frame(0x01, b"caf\xc3"),
+        frame(0x89, b""),
+        frame(0x80, b"\xa9"),
+    ] {
         peer.write_all(&bytes).await.unwrap();
     }
     assert!(matches!(ws.next().await, Some(Ok(Message::Ping(_)))));
-    assert_eq!(ws.next().await.unwrap().unwrap(), Message::Text(Text::from("café")));
+    assert_eq!(
+        ws.next().await.unwrap().unwrap(),
+        Message::Text(Text::from("café"))
+    );
 }
 
 #[tokio::test]
@@ -215,21 +246,33 @@ async fn text_that_is_not_utf8_closes_with_1007() {
 async fn a_frame_with_reserved_bits_closes_with_1002() {
     let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 1024).await;
     peer.write_all(&frame(0xf1, b"x")).await.unwrap();
-    assert!(matches!(ws.next().await, Some(Err(TransportError::Protocol(_)))));
+    assert!(matches!(
+        ws.next().await,
+        Some(Err(TransportError::Protocol(_)))
+    ));
     assert_eq!(close_code(&mut peer).await, 1002);
 }
 
 #[tokio::test]
 async fn the_peers_close_is_handed_out_and_answered_and_ends_the_stream() {
     let (mut client, mut server) = pair(WsConfig::default(), WsConfig::default()).await;
-    server.send(Outgoing::Close(CloseFrame::new(1001, "bye"))).await.unwrap();
+    server
+        .send(Outgoing::Close(CloseFrame::new(1001, "bye")))
+        .await
+        .unwrap();
     let close = Message::Close(Some(CloseFrame::new(1001, "bye")));
     assert_eq!(client.next().await.unwrap().unwrap(), close);
     assert!(client.next().await.is_none());
     assert_eq!(server.next().await.unwrap().unwrap(), close);
     assert!(server.next().await.is_none());
-    assert!(matches!(client.send(text("late")).await, Err(TransportError::Closed)));
-    client.send(Outgoing::Close(CloseFrame::new(1000, ""))).await.unwrap();
+    assert!(matches!(
+        client.send(text("late")).await,
+        Err(TransportError::Closed)
+    ));
+    client
+        .send(Outgoing::Close(CloseFrame::new(1000, "")))
+        .await
+        .unwrap();
     client.close().await.unwrap();
     server.close().await.unwrap();
 }
@@ -262,7 +305,10 @@ async fn a_half_closed_peer_ends_the_stream() {
     let mut ws = WsStream::from_upgraded(tcp, Bytes::new(), Role::Server, &config).await;
     peer.write_all(&frame(0x81, b"last words")).await.unwrap();
     peer.shutdown().await.unwrap();
-    assert_eq!(ws.next().await.unwrap().unwrap(), Message::Text(Text::from("last words")));
+    assert_eq!(
+        ws.next().await.unwrap().unwrap(),
+        Message::Text(Text::from("last words"))
+    );
     assert!(ws.next().await.is_none());
 }
 
@@ -314,7 +360,11 @@ async fn a_message_that_is_too_large_to_send_leaves_nothing_behind() {
     let config = WsConfig::default().with_max_outgoing(10);
     let (mut ws, mut peer) = raw_peer(&config, 64).await;
     assert!(ws.send(text("eleven byte")).await.is_err());
-    assert!(ws.send(Outgoing::Ping(Bytes::from(vec![0; 126]))).await.is_err());
+    assert!(
+        ws.send(Outgoing::Ping(Bytes::from(vec![0; 126])))
+            .await
+            .is_err()
+    );
     ws.send(text("ten bytes!")).await.unwrap();
     let mut got = [0; 12];
     peer.read_exact(&mut got).await.unwrap();
@@ -324,7 +374,9 @@ async fn a_message_that_is_too_large_to_send_leaves_nothing_behind() {
 #[tokio::test]
 async fn a_close_code_that_must_not_be_sent_is_left_out() {
     let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 64).await;
-    ws.send(Outgoing::Close(CloseFrame::new(1006, "x"))).await.unwrap();
+    ws.send(Outgoing::Close(CloseFrame::new(1006, "x")))
+        .await
+        .unwrap();
     let mut got = [0; 2];
     peer.read_exact(&mut got).await.unwrap();
     assert_eq!(&got, b"\x88\x00");
@@ -344,7 +396,10 @@ async fn halves_in_two_tasks_do_not_lose_each_others_wake_ups() {
     });
     let answering = tokio::spawn(async move {
         for n in 0..100 {
-            server_out.send(Outgoing::Ping(Bytes::copy_from_slice(&[n]))).await.unwrap();
+            server_out
+                .send(Outgoing::Ping(Bytes::copy_from_slice(&[n])))
+                .await
+                .unwrap();
         }
         server_out
     });
@@ -376,7 +431,10 @@ async fn the_selected_subprotocol_and_the_answers_headers_can_be_read() {
     let handshake = client.handshake().unwrap();
     assert_eq!(handshake.subprotocol(), Some("acolyte.v1"));
     assert!(handshake.headers().contains_key("sec-websocket-accept"));
-    assert_eq!(server.handshake().unwrap().subprotocol(), Some("acolyte.v1"));
+    assert_eq!(
+        server.handshake().unwrap().subprotocol(),
+        Some("acolyte.v1")
+    );
     assert!(!format!("{client:?}").contains("acolyte"));
 }
 
@@ -406,7 +464,10 @@ async fn another_status_than_101_is_reported() {
     let answer = tokio::spawn(async move {
         let mut request = vec![0; 4096];
         let n = theirs.read(&mut request).await.unwrap();
-        theirs.write_all(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+        theirs
+            .write_all(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n")
+            .await
+            .unwrap();
         String::from_utf8_lossy(&request[..n]).into_owned()
     });
     let dialer = WsDialer::new("ws://example.com:81/a?b=c")
@@ -414,12 +475,21 @@ async fn another_status_than_101_is_reported() {
         .with_header("Authorization", "Bearer t")
         .unwrap();
     let error = dialer.upgrade(ours).await.unwrap_err();
-    assert!(matches!(error, DialError::Status { status: 401 }), "{error:?}");
+    assert!(
+        matches!(error, DialError::Status { status: 401 }),
+        "{error:?}"
+    );
     assert!(!error.is_retryable());
     let request = answer.await.unwrap().to_ascii_lowercase();
     assert!(request.starts_with("get /a?b=c http/1.1\r\n"), "{request}");
-    assert!(request.contains("\r\nhost: example.com:81\r\n"), "{request}");
-    assert!(request.contains("\r\nauthorization: bearer t\r\n"), "{request}");
+    assert!(
+        request.contains("\r\nhost: example.com:81\r\n"),
+        "{request}"
+    );
+    assert!(
+        request.contains("\r\nauthorization: bearer t\r\n"),
+        "{request}"
+    );
 }
 
 #[tokio::test]
@@ -449,7 +519,9 @@ async fn all_addresses_of_a_name_are_tried() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let config = WsConfig::default().with_connect_timeout(DEADLINE);
-    let dialer = WsDialer::new(&format!("ws://localhost:{port}/")).unwrap().with_config(config);
+    let dialer = WsDialer::new(&format!("ws://localhost:{port}/"))
+        .unwrap()
+        .with_config(config);
     let accept = async {
         let (tcp, _) = listener.accept().await.unwrap();
         WsStream::accept(tcp, &WsConfig::default()).await.unwrap()

@@ -14,4 +14,6 @@ mod url;
 pub use config::{BadHeader, WsConfig};
 pub use dialer::WsDialer;
 pub use socket::Socket;
+#[cfg(feature = "server")]
+pub(crate) use stream::select_subprotocol;
 pub use stream::{Handshake, Role, WsStream};
