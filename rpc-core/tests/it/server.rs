@@ -190,8 +190,9 @@ async fn a_foreign_origin_is_refused_and_a_listed_one_passes() {
     );
     assert_eq!(server.status(&upgrade("Origin: null\r\n")).await, "403");
     assert_eq!(server.counters.rejected(), 2);
-    let dialer = WsDialer::new(&server.url())
-        .and_then(|d| Ok(d.with_header("Origin", "https://app.example.com").unwrap()))
+    let dialer = WsDialer::new(&server.url()).unwrap();
+    let dialer = dialer
+        .with_header("Origin", "https://app.example.com")
         .unwrap();
     dialer.dial().await.unwrap();
 }

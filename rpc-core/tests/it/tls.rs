@@ -68,7 +68,7 @@ async fn a_certificate_of_the_own_authority_is_trusted() {
         .await
         .port();
     let tls = TlsConfig::with_root_certificates([&authority.root]).unwrap();
-    let mut ws = dialer("localhost", port, tls).dial().await.unwrap();
+    let ws = dialer("localhost", port, tls).dial().await.unwrap();
     assert!(ws.get_ref().is_tls());
     let big = Text::from("x".repeat(1024 * 1024));
     let (sent, echoed) = {

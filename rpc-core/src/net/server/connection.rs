@@ -121,11 +121,15 @@ async fn exchange(
     let mut cancellation = shared.cancellation.clone();
     let mut is_told = false;
     let served = loop {
-        tokio::select! {
+        let served = tokio::select! {
             biased;
-            served = poll_fn(|cx| connection.poll_without_shutdown(cx)) => break served,
+            served = poll_fn(|cx| connection.poll_without_shutdown(cx)) => Some(served),
+            () = cancellation.cancelled(), if !is_told => None,
+        };
+        match served {
+            Some(served) => break served,
             // Ends a connection that has sent nothing yet.
-            () = cancellation.cancelled(), if !is_told => {
+            None => {
                 is_told = true;
                 Pin::new(&mut connection).graceful_shutdown();
             }

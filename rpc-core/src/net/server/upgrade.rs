@@ -115,10 +115,8 @@ mod tests {
         assert_eq!(status(&parts(|r| *r.version_mut() = Version::HTTP_10)), 400);
         let set = |name: &'static str, value: &'static str| {
             parts(|r| {
-                drop(
-                    r.headers_mut()
-                        .insert(name, HeaderValue::from_static(value)),
-                )
+                r.headers_mut()
+                    .insert(name, HeaderValue::from_static(value));
             })
         };
         assert_eq!(status(&set("sec-websocket-version", "8")), 426);

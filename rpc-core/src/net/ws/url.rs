@@ -1,7 +1,7 @@
 //! Target of a dialer: a `ws` or `wss` URL, checked once.
 
 use http::Uri;
-use http::uri::{PathAndQuery, Scheme};
+use http::uri::PathAndQuery;
 
 use crate::net::dial::DialError;
 
@@ -30,7 +30,11 @@ impl Target {
         }
         let uri: Uri = url.parse().map_err(|_| bad("not a URL"))?;
         let mut parts = uri.into_parts();
-        let is_tls = match parts.scheme.as_ref().map(Scheme::as_str) {
+        let scheme = parts
+            .scheme
+            .as_ref()
+            .map(|scheme| scheme.as_str().to_ascii_lowercase());
+        let is_tls = match scheme.as_deref() {
             Some("ws" | "http") => false,
             Some("wss" | "https") => true,
             Some(_) => return Err(bad("the scheme is none of ws, wss, http and https")),
