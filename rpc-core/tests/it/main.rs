@@ -1,5 +1,5 @@
 //! Tests of level 3 over real sockets and in-memory pipes.
-// Helpers outside of `#[test]` functions fail a test in the same way.
+// Functions that tests share may fail them in the same way.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod server;

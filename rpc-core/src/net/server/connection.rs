@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::http1::{Agreed, Exchange};
-use super::run::Shared;
+use super::run::{Shared, Slot};
 use super::shutdown::Cancellation;
 use crate::net::ws::{Handshake, Role, Socket, WsStream};
 
@@ -50,8 +50,10 @@ impl fmt::Debug for Accepted {
     }
 }
 
-/// Serves one connection to its end.
+/// Serves one connection to its end. The slot comes as an argument, because a future around this
+/// one would hold all of it twice.
 pub(super) async fn serve<H, F>(
+    slot: Slot,
     shared: Arc<Shared>,
     handler: Arc<H>,
     tcp: TcpStream,
@@ -88,6 +90,7 @@ pub(super) async fn serve<H, F>(
     let running = handler(accepted);
     drop(handler);
     running.await;
+    drop(slot);
 }
 
 /// Everything before the handler. `None` if the connection ended as plain HTTP.

@@ -175,12 +175,8 @@ impl Server {
                 accepted = listener.accept(), if paused_until.is_none() => match accepted {
                     Ok((tcp, peer)) => match slots.take(peer.ip()) {
                         Ok(slot) => {
-                            let serving =
-                                serve(Arc::clone(&shared), Arc::clone(&handler), tcp, peer);
-                            connections.spawn(async move {
-                                let _slot = slot;
-                                serving.await;
-                            });
+                            let (shared, handler) = (Arc::clone(&shared), Arc::clone(&handler));
+                            connections.spawn(serve(slot, shared, handler, tcp, peer));
                         }
                         Err(full) => {
                             tracing::debug!(%peer, ?full, "too many connections");
@@ -319,7 +315,7 @@ impl Slots {
 }
 
 /// A connection that counts until it is dropped.
-struct Slot {
+pub(super) struct Slot {
     counters: Arc<Counters>,
     per_ip: Option<(PerAddress, IpAddr)>,
 }

@@ -105,6 +105,9 @@ impl WsConfig {
 
     /// Adds a header whose value never appears in `Debug` output.
     ///
+    /// The WebSocket library writes whole requests to the `log` crate at level `trace`. A program
+    /// that collects that level should leave out the target `tungstenite`.
+    ///
     /// # Errors
     /// As [`with_header`](Self::with_header).
     pub fn with_secret_header(self, name: &str, value: &Secret<String>) -> Result<Self, BadHeader> {
