@@ -5,5 +5,8 @@ mod link_calls;
 mod link_drops;
 mod link_events;
 mod link_reconnect;
+mod server;
+mod tls;
 mod toy;
 mod toy_machines;
+mod ws;
