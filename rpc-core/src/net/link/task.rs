@@ -219,8 +219,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
 impl<P: Protocol> Front<P> {
     fn set_state(&self, state: LinkState) {
         tracing::debug!(?state, "link");
-        self.events
-            .push_or_drop(LinkEvent::State(state.clone()), size_of::<LinkState>());
+        self.events.notice(LinkEvent::State(state.clone()));
         self.state.send_replace(state);
     }
 
@@ -416,6 +415,19 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
                     None => return false,
                 },
             };
+            let held = match held.sorted {
+                // Readiness waits for nobody; only its event does.
+                Sorted::Ready(event) => {
+                    self.ready = true;
+                    self.front.set_state(LinkState::Ready { generation });
+                    let Some(event) = event else { continue };
+                    Held {
+                        sorted: Sorted::Event(event),
+                        ..held
+                    }
+                }
+                _ => held,
+            };
             let room = match &held.sorted {
                 Sorted::Event(_) | Sorted::Ready(_) => self.front.events.poll_room(cx),
                 Sorted::Item(call, _) => self.waiters.poll_room(*call, cx),
@@ -429,7 +441,7 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
                 self.overflow(held.sorted, now);
                 continue;
             }
-            self.hand_out(held.sorted, now, generation);
+            self.hand_out(held.sorted, now);
         }
     }
 
@@ -441,15 +453,8 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
         wait.map(|wait| held.since + wait)
     }
 
-    fn hand_out(&mut self, sorted: Sorted<P>, now: Instant, generation: u64) {
+    fn hand_out(&mut self, sorted: Sorted<P>, now: Instant) {
         match sorted {
-            Sorted::Ready(event) => {
-                self.ready = true;
-                self.front.set_state(LinkState::Ready { generation });
-                if let Some(event) = event {
-                    self.push_event(event, now);
-                }
-            }
             Sorted::Event(event) => self.push_event(event, now),
             Sorted::Reply(call, outcome) => self.waiters.complete(call, outcome),
             Sorted::Item(call, item) => {
@@ -460,7 +465,7 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
             Sorted::Closed(reason) => {
                 self.reason.get_or_insert(reason);
             }
-            Sorted::Ignore => {}
+            Sorted::Ready(_) | Sorted::Ignore => {}
         }
     }
 
