@@ -140,6 +140,15 @@ pub fn parse_object<'a, M: Members<'a>>(json: &'a str, limits: &Limits) -> Resul
     object(json, limits)
 }
 
+/// Implements `Deserialize` for a type whose members are [`Members`]: reads them from an object,
+/// never from an array.
+///
+/// # Errors
+/// The deserializer's.
+pub fn from_map<'de, M: Members<'de>, D: serde::Deserializer<'de>>(from: D) -> Result<M, D::Error> {
+    ObjectSeed::<M>::new(&Notes::default()).deserialize(from)
+}
+
 /// Parses a JSON array of at most [`Limits::max_items`] items, with the checks of [`parse`].
 ///
 /// # Errors

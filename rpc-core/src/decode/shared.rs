@@ -228,6 +228,13 @@ impl<'a> FrameCopy<'a> {
         SharedJson(self.str(part.get()))
     }
 
+    /// The whole text as JSON. For a text that was decoded; any other text fails when it is parsed
+    /// or written.
+    #[must_use]
+    pub fn whole_json(&self) -> SharedJson {
+        SharedJson(self.whole())
+    }
+
     /// The whole text.
     #[must_use]
     pub fn whole(&self) -> SharedStr {
