@@ -5,10 +5,9 @@ use std::marker::PhantomData;
 pub struct PendingCalls<T>(PhantomData<T>);
 /// a
 #[derive(Debug)]
-pub struct PendingMap<K, T>(PhantomData<(K, T)>);
+pub struct PendingMap<K,T>(PhantomData<(K,T)>);
 /// a
 #[derive(Debug)]
-pub enum Match<T> {
-    /// a
-    Live(T),
-}
+pub enum Match<T> { 
+/// a
+Live(T) }

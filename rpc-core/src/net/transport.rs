@@ -114,9 +114,7 @@ impl From<&TransportError> for Disconnect {
             {
                 Self::Eof
             }
-            other => Self::Failed {
-                message: other.to_string(),
-            },
+            other => Self::Failed { message: other.to_string() },
         }
     }
 }

@@ -482,7 +482,7 @@ mod tests {
             ),
         ] {
             with_call(text, |call| {
-                assert_eq!(call.unwrap_err().to_string(), message)
+                assert_eq!(call.unwrap_err().to_string(), message);
             });
         }
     }
