@@ -1,13 +1,98 @@
-//! Pending calls.
-use std::marker::PhantomData;
-/// a
-#[derive(Debug)]
-pub struct PendingCalls<T>(PhantomData<T>);
-/// a
-#[derive(Debug)]
-pub struct PendingMap<K,T>(PhantomData<(K,T)>);
-/// a
-#[derive(Debug)]
-pub enum Match<T> { 
-/// a
-Live(T) }
+//! Calls in flight: [`PendingCalls`] where this side chooses the id, [`PendingMap`] where the peer
+//! does.
+//!
+//! Both are one slab of entries with a hierarchical timing wheel threaded through it, so that a
+//! call with a deadline costs one slot and no allocation of its own, and the cost per call stays
+//! flat from one call to a million. Deadlines are counted in ticks of one millisecond from an
+//! origin given at construction and rounded up, so nothing expires before its deadline.
+//!
+//! ```
+//! use std::time::{Duration, Instant};
+//! use rpc_core::pending::{Match, PendingCalls};
+//!
+//! let start = Instant::now();
+//! let mut calls = PendingCalls::<&str>::new(0x5eed, 100, start);
+//! let id = calls.insert("login", Some(start + Duration::from_secs(30))).unwrap();
+//! assert_eq!(calls.complete_text(&id.to_string()), Match::Live("login"));
+//! assert_eq!(calls.complete(id), Match::Late);
+//! assert_eq!(calls.poll_timeout(), None);
+//! ```
+
+mod calls;
+mod map;
+mod slab;
+#[cfg(test)]
+mod tests;
+mod wheel;
+
+pub use calls::PendingCalls;
+pub use map::PendingMap;
+
+use crate::error::Refused;
+
+/// What an id that the peer sent belongs to.
+///
+/// Exhaustive on purpose: there is no fourth case, and every caller has to handle all three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Match<T> {
+    /// A call in flight; it has been taken out.
+    Live(T),
+    /// A call that has ended already: answered, expired or given up. Drop the message.
+    Late,
+    /// Nothing that this table knows.
+    Unknown,
+}
+
+impl<T> Match<T> {
+    /// The call's tag, if it was in flight.
+    #[must_use]
+    pub fn live(self) -> Option<T> {
+        match self {
+            Self::Live(tag) => Some(tag),
+            Self::Late | Self::Unknown => None,
+        }
+    }
+}
+
+/// A call that was not registered. Nothing changed; the tag comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InsertError<T> {
+    /// As many calls as allowed are in flight. Retry when one has ended.
+    #[error("{max} calls are in flight already")]
+    Full {
+        /// The tag that was not registered.
+        tag: T,
+        /// The limit.
+        max: usize,
+    },
+    /// A call with this key is in flight ([`PendingMap`] only).
+    #[error("a call with this id is in flight already")]
+    Duplicate {
+        /// The tag that was not registered.
+        tag: T,
+    },
+}
+
+impl<T> InsertError<T> {
+    /// The tag that was not registered.
+    #[must_use]
+    pub fn into_tag(self) -> T {
+        match self {
+            Self::Full { tag, .. } | Self::Duplicate { tag } => tag,
+        }
+    }
+}
+
+impl<T> From<InsertError<T>> for Refused {
+    fn from(error: InsertError<T>) -> Self {
+        match error {
+            InsertError::Full { max, .. } => Self::TooManyCalls { max },
+            InsertError::Duplicate { .. } => Self::Invalid {
+                what: "id",
+                why: "a call with this id is in flight".to_owned(),
+            },
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! [`PendingCalls`]: calls whose id this side chooses.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Instant;
+
+use super::slab::{Address, Slab, Standing};
+use super::{InsertError, Match};
+use crate::id::{CallId, Hex16, IdForm};
+
+/// The calls in flight on one connection, each with a tag `T` and perhaps a deadline.
+///
+/// The id is the entry's address: slot and generation, mixed with a seed per connection. Looking
+/// it up needs no hashing, and whether an unmatched id is [`Match::Late`] or [`Match::Unknown`]
+/// needs no memory of ended calls. Ids of one table repeat only after a slot was used four
+/// billion times.
+///
+/// Nothing allocates once as many calls have been in flight as there are going to be.
+pub struct PendingCalls<T, F = Hex16> {
+    slab: Slab<T>,
+    seed: u64,
+    form: PhantomData<fn() -> F>,
+}
+
+impl<T, F: IdForm> PendingCalls<T, F> {
+    /// An empty table for at most `max` calls (at most `u32::MAX`). `seed` should be random per
+    /// connection, so that replies meant for an earlier one match nothing. Deadlines are counted
+    /// from `origin`.
+    #[must_use]
+    pub fn new(seed: u64, max: usize, origin: Instant) -> Self {
+        Self {
+            slab: Slab::new(max, origin),
+            seed,
+            form: PhantomData,
+        }
+    }
+
+    /// The id that the next [`insert`](Self::insert) will give; `None` when full. It lets a call
+    /// be encoded and queued before it is registered.
+    #[must_use]
+    pub fn next_id(&self) -> Option<CallId<F>> {
+        self.slab.next_address().map(|address| self.id(address))
+    }
+
+    /// Registers a call. `None` waits for ever; a deadline in the past expires at once.
+    ///
+    /// # Errors
+    /// [`InsertError::Full`] with the tag; nothing has changed. Retry when a call has ended.
+    pub fn insert(
+        &mut self,
+        tag: T,
+        deadline: Option<Instant>,
+    ) -> Result<CallId<F>, InsertError<T>> {
+        match self.slab.insert(tag, deadline) {
+            Ok(address) => Ok(self.id(address)),
+            Err(tag) => Err(InsertError::Full {
+                tag,
+                max: self.slab.max(),
+            }),
+        }
+    }
+
+    /// The tag of a call in flight.
+    #[must_use]
+    pub fn get(&self, id: CallId<F>) -> Option<&T> {
+        self.slab.get(self.live_slot(id)?)
+    }
+
+    /// The tag of a call in flight, to change it.
+    #[must_use]
+    pub fn get_mut(&mut self, id: CallId<F>) -> Option<&mut T> {
+        let slot = self.live_slot(id)?;
+        self.slab.get_mut(slot)
+    }
+
+    /// Gives a call in flight a new deadline; `None` lets it wait for ever (a human thinks).
+    /// `false` if it is not in flight.
+    pub fn extend(&mut self, id: CallId<F>, deadline: Option<Instant>) -> bool {
+        self.live_slot(id)
+            .is_some_and(|slot| self.slab.extend(slot, deadline))
+    }
+
+    /// Takes a call out: its reply has come, or its caller gave it up.
+    ///
+    /// After memory was given back by [`pop_any`](Self::pop_any), an old id that was never issued
+    /// may be called late instead of unknown; a live one is never mistaken.
+    pub fn complete(&mut self, id: CallId<F>) -> Match<T> {
+        let address = self.address(id);
+        match self.slab.standing(address) {
+            Standing::Live => match self.slab.remove(address.slot) {
+                Some((_, tag)) => Match::Live(tag),
+                None => Match::Late,
+            },
+            Standing::Ended => Match::Late,
+            Standing::NeverUsed => Match::Unknown,
+        }
+    }
+
+    /// As [`complete`](Self::complete), from the id's text. Whatever is not in the exact wire
+    /// form is not ours: [`Match::Unknown`].
+    pub fn complete_text(&mut self, text: &str) -> Match<T> {
+        match CallId::parse(text) {
+            Some(id) => self.complete(id),
+            None => Match::Unknown,
+        }
+    }
+
+    /// Takes out a call whose deadline is at or before `now`; call it until `None`. Earliest
+    /// first, calls of the same millisecond in the order in which they got the deadline.
+    pub fn pop_expired(&mut self, now: Instant) -> Option<(CallId<F>, T)> {
+        let (address, tag) = self.slab.pop_expired(now)?;
+        Some((self.id(address), tag))
+    }
+
+    /// Takes out any call, roughly by deadline: for ending them all when the connection closes.
+    /// When it returns `None`, the table has given its memory back.
+    pub fn pop_any(&mut self) -> Option<(CallId<F>, T)> {
+        let (address, tag) = self.slab.pop_any()?;
+        Some((self.id(address), tag))
+    }
+
+    /// [`pop_any`](Self::pop_any) as an iterator. Dropped early, it leaves the rest in flight.
+    pub fn drain(&mut self) -> impl Iterator<Item = (CallId<F>, T)> + '_ {
+        std::iter::from_fn(|| self.pop_any())
+    }
+
+    /// When [`pop_expired`](Self::pop_expired) should be called next: exact while few calls are
+    /// due around the same time, else perhaps early, never late. `None` if no call has a deadline.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.slab.poll_timeout()
+    }
+
+    /// How many calls are in flight.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    /// Whether no call is in flight.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.slab.len() == 0
+    }
+
+    /// How many calls may be in flight at most.
+    #[must_use]
+    pub fn capacity_limit(&self) -> usize {
+        self.slab.max()
+    }
+
+    /// The calls in flight, in no particular order. Visits every slot: not for hot paths.
+    pub fn iter(&self) -> impl Iterator<Item = (CallId<F>, &T)> {
+        self.slab
+            .iter()
+            .map(|(address, tag)| (self.id(address), tag))
+    }
+
+    fn id(&self, address: Address) -> CallId<F> {
+        let number = u64::from(address.generation) << 32 | u64::from(address.slot);
+        CallId::from_raw(self.seed ^ number)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the halves of the number")]
+    fn address(&self, id: CallId<F>) -> Address {
+        let number = self.seed ^ id.raw();
+        Address {
+            slot: number as u32,
+            generation: (number >> 32) as u32,
+        }
+    }
+
+    fn live_slot(&self, id: CallId<F>) -> Option<u32> {
+        let address = self.address(id);
+        (self.slab.standing(address) == Standing::Live).then_some(address.slot)
+    }
+}
+
+/// Prints numbers only: tags may hold private data.
+impl<T, F> fmt::Debug for PendingCalls<T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingCalls")
+            .field("len", &self.slab.len())
+            .field("max", &self.slab.max())
+            .finish_non_exhaustive()
+    }
+}
