@@ -21,7 +21,10 @@ pub struct Id<K: ?Sized> {
 impl<K: ?Sized> Id<K> {
     /// An id with this text.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
-        Self { text: text.into(), kind: PhantomData }
+        Self {
+            text: text.into(),
+            kind: PhantomData,
+        }
     }
 
     /// The text on the wire.
@@ -33,7 +36,10 @@ impl<K: ?Sized> Id<K> {
 
 impl<K: ?Sized> Clone for Id<K> {
     fn clone(&self) -> Self {
-        Self { text: Arc::clone(&self.text), kind: PhantomData }
+        Self {
+            text: Arc::clone(&self.text),
+            kind: PhantomData,
+        }
     }
 }
 
@@ -151,7 +157,10 @@ impl<F> CallId<F> {
     /// An id from its number.
     #[must_use]
     pub const fn from_raw(raw: u64) -> Self {
-        Self { raw, form: PhantomData }
+        Self {
+            raw,
+            form: PhantomData,
+        }
     }
 
     /// The number behind the text.
@@ -218,7 +227,13 @@ mod tests {
         let id = CallId::<Hex16>::from_raw(0xfeed);
         assert_eq!(id.to_string(), "000000000000feed");
         assert_eq!(CallId::parse("000000000000feed"), Some(id));
-        for wrong in ["feed", "000000000000FEED", "00000000000feed ", "00000000000feedé", ""] {
+        for wrong in [
+            "feed",
+            "000000000000FEED",
+            "00000000000feed ",
+            "00000000000feedé",
+            "",
+        ] {
             assert_eq!(CallId::<Hex16>::parse(wrong), None, "{wrong}");
         }
     }

@@ -66,7 +66,9 @@ impl Outbox {
             return Err(refused);
         }
         let Ok(text) = Text::new(self.buffer.split().freeze()) else {
-            return Err(Refused::Encode { message: "not UTF-8".to_owned() });
+            return Err(Refused::Encode {
+                message: "not UTF-8".to_owned(),
+            });
         };
         Ok(self.push(Outgoing::Text(text)))
     }
@@ -77,8 +79,9 @@ impl Outbox {
     /// As for [`encode`](Self::encode); [`Refused::Encode`] if the value is not JSON.
     pub fn json(&mut self, value: &impl serde::Serialize) -> Result<FrameNumber, Refused> {
         self.encode(|buffer| {
-            serde_json::to_writer(buffer.writer(), value)
-                .map_err(|error| Refused::Encode { message: error.to_string() })
+            serde_json::to_writer(buffer.writer(), value).map_err(|error| Refused::Encode {
+                message: error.to_string(),
+            })
         })
     }
 
@@ -154,17 +157,28 @@ impl Outbox {
     }
 
     fn check_open(&self) -> Result<(), Refused> {
-        if self.closing { Err(Refused::Closed) } else { Ok(()) }
+        if self.closing {
+            Err(Refused::Closed)
+        } else {
+            Ok(())
+        }
     }
 
     fn check_room(&self, size: usize) -> Result<(), Refused> {
         if size > self.max_message {
-            return Err(Refused::TooLarge { size, max: self.max_message });
+            return Err(Refused::TooLarge {
+                size,
+                max: self.max_message,
+            });
         }
         let fits = self.frames.len() < self.max_frames
             // A single large message may exceed the byte budget if nothing else waits.
             && (self.frames.is_empty() || self.queued_bytes + size <= self.max_bytes);
-        if fits { Ok(()) } else { Err(Refused::QueueFull) }
+        if fits {
+            Ok(())
+        } else {
+            Err(Refused::QueueFull)
+        }
     }
 
     fn push(&mut self, frame: Outgoing) -> FrameNumber {
@@ -203,7 +217,10 @@ mod tests {
     #[test]
     fn a_message_over_the_limit_is_refused_and_leaves_nothing_behind() {
         let mut outbox = Outbox::new(&Limits::default().with_max_message_bytes(4));
-        assert_eq!(outbox.json(&"long"), Err(Refused::TooLarge { size: 6, max: 4 }));
+        assert_eq!(
+            outbox.json(&"long"),
+            Err(Refused::TooLarge { size: 6, max: 4 })
+        );
         outbox.json(&"ok").unwrap();
         assert_eq!(texts(&mut outbox), ["\"ok\""]);
     }

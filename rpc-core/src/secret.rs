@@ -68,8 +68,18 @@ mod tests {
 
     #[test]
     fn constant_time_eq_agrees_with_eq() {
-        for (a, b) in [("", ""), ("a", "a"), ("a", "b"), ("ab", "a"), ("token", "tokeN")] {
-            assert_eq!(constant_time_eq(a.as_bytes(), b.as_bytes()), a == b, "{a} {b}");
+        for (a, b) in [
+            ("", ""),
+            ("a", "a"),
+            ("a", "b"),
+            ("ab", "a"),
+            ("token", "tokeN"),
+        ] {
+            assert_eq!(
+                constant_time_eq(a.as_bytes(), b.as_bytes()),
+                a == b,
+                "{a} {b}"
+            );
         }
     }
 }

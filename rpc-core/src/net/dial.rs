@@ -91,6 +91,9 @@ impl DialError {
 
 impl From<&DialError> for CloseReason {
     fn from(error: &DialError) -> Self {
-        Self::Connect { message: error.to_string(), retryable: error.is_retryable() }
+        Self::Connect {
+            message: error.to_string(),
+            retryable: error.is_retryable(),
+        }
     }
 }

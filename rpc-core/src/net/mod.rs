@@ -1,16 +1,25 @@
 //! Level 3: machines on tokio. Any transport with feature `tokio`; WebSockets with `ws`.
 
 mod dial;
-mod transport;
+mod driver;
+pub mod link;
+pub mod mem;
+mod observe;
+mod queue;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod server;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub mod tls;
+mod transport;
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub mod ws;
 
 pub use dial::{DialError, Dialer};
+pub use driver::{Driver, DriverConfig};
+pub use link::{Connection, Events, Link, LinkConfig, LinkEvent, LinkState, Protocol, Sorted};
+pub use observe::{Direction, Frame, FrameKind, Observer, Redact};
+pub use queue::{Consumer, LagPolicy, QueueConfig, Queued};
 pub use transport::{Message, Transport, TransportError};

@@ -114,7 +114,9 @@ impl From<&TransportError> for Disconnect {
             {
                 Self::Eof
             }
-            other => Self::Failed { message: other.to_string() },
+            other => Self::Failed {
+                message: other.to_string(),
+            },
         }
     }
 }

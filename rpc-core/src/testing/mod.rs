@@ -1,0 +1,15 @@
+//! Tools for testing machines under virtual time: no socket, no runtime, no waiting.
+//!
+//! - [`Pair`]: a client and a server machine wired together, with latency, cuts and injection;
+//! - [`trace`]: one text format for all transcripts;
+//! - [`conformance`]: the rules of [`Machine`](crate::Machine) as functions for any machine;
+//! - [`sim`]: seeded schedules that print the failing seed;
+//! - [`json`]: comparing frames as JSON values.
+
+pub mod conformance;
+pub mod json;
+mod pair;
+pub mod sim;
+pub mod trace;
+
+pub use pair::{Pair, Side};

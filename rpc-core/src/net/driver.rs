@@ -1,0 +1,384 @@
+//! [`Driver`]: moves frames and time between one machine and one transport.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use tokio::time::Sleep;
+
+use super::observe::{Observer, Redact, Tap};
+use super::transport::{Message, Transport};
+use crate::error::Disconnect;
+use crate::machine::Machine;
+use crate::message::Outgoing;
+
+/// How a [`Driver`] treats its transport.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DriverConfig {
+    /// How long the peer may take no data while frames wait. Then the line is given up with
+    /// [`Disconnect::WriteStalled`]. Default 30 s.
+    pub write_timeout: Duration,
+    /// How long the closing handshake may take before the line is dropped. Default 5 s.
+    pub close_timeout: Duration,
+    /// Most frames read in one wake-up before other tasks get their turn. Default 128.
+    pub read_budget: usize,
+}
+
+impl Default for DriverConfig {
+    fn default() -> Self {
+        Self {
+            write_timeout: Duration::from_secs(30),
+            close_timeout: Duration::from_secs(5),
+            read_budget: 128,
+        }
+    }
+}
+
+impl DriverConfig {
+    /// Sets [`write_timeout`](Self::write_timeout).
+    #[must_use]
+    pub const fn with_write_timeout(mut self, timeout: Duration) -> Self {
+        self.write_timeout = timeout;
+        self
+    }
+
+    /// Sets [`close_timeout`](Self::close_timeout).
+    #[must_use]
+    pub const fn with_close_timeout(mut self, timeout: Duration) -> Self {
+        self.close_timeout = timeout;
+        self
+    }
+
+    /// Sets [`read_budget`](Self::read_budget); at least 1.
+    #[must_use]
+    pub const fn with_read_budget(mut self, frames: usize) -> Self {
+        self.read_budget = if frames == 0 { 1 } else { frames };
+        self
+    }
+}
+
+/// Drives one machine over one transport: reads, feeds every ready frame, flushes **once** per
+/// wake-up, and keeps the machine's deadlines.
+///
+/// Most programs use a [`Link`](super::Link), which adds commands, waiters and reconnects. Use a
+/// driver for your own loop:
+///
+/// ```no_run
+/// # async fn f<M: rpc_core::Machine + Unpin, T: rpc_core::net::Transport>(machine: M, transport: T) {
+/// use rpc_core::net::Driver;
+/// let mut driver = Driver::new(machine, transport);
+/// while let Some(event) = driver.next().await {
+///     // act on the event; commands go to `driver.machine_mut()` with `driver.now()`
+/// }
+/// # }
+/// ```
+///
+/// Dropping a driver drops the line without a closing handshake.
+pub struct Driver<M, T> {
+    machine: M,
+    transport: Option<T>,
+    config: DriverConfig,
+    tap: Tap,
+    sleep: Pin<Box<Sleep>>,
+    armed: Option<Instant>,
+    unflushed: bool,
+    stalled_since: Option<Instant>,
+    closing_until: Option<Instant>,
+    close_seen: bool,
+}
+
+fn clock() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+impl<M: Machine, T: Transport> Driver<M, T> {
+    /// A driver with the default configuration.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with its timer enabled.
+    pub fn new(machine: M, transport: T) -> Self {
+        Self::with_config(machine, transport, DriverConfig::default())
+    }
+
+    /// A driver with this configuration.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with its timer enabled.
+    pub fn with_config(machine: M, transport: T, config: DriverConfig) -> Self {
+        Self {
+            machine,
+            transport: Some(transport),
+            config,
+            tap: Tap::default(),
+            sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            armed: None,
+            unflushed: false,
+            stalled_since: None,
+            closing_until: None,
+            close_seen: false,
+        }
+    }
+
+    /// Shows every frame to `observer`, with text passed through `redact`.
+    #[must_use]
+    pub fn observed(mut self, observer: Arc<dyn Observer>, redact: Redact) -> Self {
+        self.tap = Tap {
+            observer: Some(observer),
+            redact,
+        };
+        self
+    }
+
+    pub(crate) fn tapped(mut self, tap: Tap) -> Self {
+        self.tap = tap;
+        self
+    }
+
+    /// The machine.
+    pub const fn machine(&self) -> &M {
+        &self.machine
+    }
+
+    /// The machine, for commands. What they queue leaves with the next poll.
+    pub const fn machine_mut(&mut self) -> &mut M {
+        &mut self.machine
+    }
+
+    /// The time that commands take: tokio's clock, which tests can pause.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        clock()
+    }
+
+    /// The next event, or `None` once the machine has ended, all its events are taken and the
+    /// closing handshake is over (or has timed out).
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: no frame and no event is lost by dropping the future.
+    pub async fn next(&mut self) -> Option<M::Event> {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// Poll form of [`next`](Self::next).
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<M::Event>> {
+        let io = self.poll_io(cx);
+        match self.machine.poll_event() {
+            Some(event) => Poll::Ready(Some(event)),
+            None => io.map(|()| None),
+        }
+    }
+
+    /// Ends the connection at once, without a closing handshake.
+    pub fn abort(&mut self) {
+        self.drop_line(Disconnect::Local, clock());
+    }
+
+    /// One round of work: read what is there, let time pass, feed all frames, flush once.
+    /// Ready when the machine is closed and the line is gone; events may remain. The caller takes
+    /// them after every round.
+    pub fn poll_io(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let now = clock();
+        let mut more = self.read(cx, now);
+        if self.machine.poll_timeout().is_some_and(|at| at <= now) {
+            self.machine.handle_timeout(now);
+        }
+        let choked = !self.machine.wants_input();
+        self.write(cx, now);
+        // Frames that left may have made room for input, and nothing else would wake us for it.
+        more |= choked && self.machine.wants_input();
+        self.finish(cx, now);
+        if self.transport.is_none() {
+            return Poll::Ready(());
+        }
+        more |= self.arm(cx, now);
+        if more {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    /// Reads within the budget; true if there may be more.
+    fn read(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+        for _ in 0..self.config.read_budget {
+            let closed = self.machine.is_closed();
+            if !closed && !self.machine.wants_input() {
+                return false;
+            }
+            let Some(transport) = &mut self.transport else {
+                return false;
+            };
+            match Pin::new(transport).poll_next(cx) {
+                Poll::Pending => return false,
+                Poll::Ready(Some(Ok(message))) => self.take(&message, now),
+                Poll::Ready(Some(Err(error))) => {
+                    self.drop_line(Disconnect::from(&error), now);
+                    return false;
+                }
+                Poll::Ready(None) => {
+                    self.drop_line(Disconnect::Eof, now);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn take(&mut self, message: &Message, now: Instant) {
+        self.tap.incoming(message);
+        match message.as_incoming() {
+            Ok(incoming) => {
+                if !self.machine.is_closed() {
+                    self.machine.handle_message(incoming, now);
+                }
+            }
+            Err(close) => {
+                // The transport has queued its answer.
+                self.close_seen = true;
+                self.unflushed = true;
+                self.machine
+                    .handle_disconnect(Disconnect::PeerClosed(close.cloned()), now);
+            }
+        }
+    }
+
+    /// Feeds every frame that the transport takes, then flushes once.
+    fn write(&mut self, cx: &mut Context<'_>, now: Instant) {
+        let Some(transport) = &mut self.transport else {
+            return;
+        };
+        let mut transport = Pin::new(transport);
+        let mut stalled = false;
+        let result = loop {
+            match transport.as_mut().poll_ready(cx) {
+                Poll::Pending => {
+                    stalled = true;
+                    break Ok(());
+                }
+                Poll::Ready(Err(error)) => break Err(error),
+                Poll::Ready(Ok(())) => {}
+            }
+            let Some(frame) = self.machine.poll_transmit() else {
+                break Ok(());
+            };
+            self.tap.outgoing(&frame);
+            self.unflushed = true;
+            self.close_seen |= matches!(frame, Outgoing::Close(_));
+            if let Err(error) = transport.as_mut().start_send(frame) {
+                break Err(error);
+            }
+        };
+        let result = result.and_then(|()| {
+            if !self.unflushed {
+                return Ok(());
+            }
+            match transport.as_mut().poll_flush(cx) {
+                Poll::Pending => {
+                    stalled = true;
+                    Ok(())
+                }
+                Poll::Ready(done) => {
+                    self.unflushed = false;
+                    done
+                }
+            }
+        });
+        match result {
+            Ok(()) if stalled => {
+                self.stalled_since.get_or_insert(now);
+            }
+            Ok(()) => self.stalled_since = None,
+            // The peer may have said why before the line failed: read it before giving up.
+            Err(error) => self.drain_after_write_error(cx, now, &Disconnect::from(&error)),
+        }
+        if self
+            .stalled_since
+            .is_some_and(|since| now >= since + self.config.write_timeout)
+        {
+            self.drop_line(Disconnect::WriteStalled, now);
+        }
+    }
+
+    /// After a failed write the peer's last frames and its Close may still be readable.
+    fn drain_after_write_error(&mut self, cx: &mut Context<'_>, now: Instant, why: &Disconnect) {
+        for _ in 0..self.config.read_budget {
+            let Some(transport) = &mut self.transport else {
+                return;
+            };
+            let Poll::Ready(Some(Ok(message))) = Pin::new(transport).poll_next(cx) else {
+                break;
+            };
+            self.take(&message, now);
+        }
+        self.drop_line(why.clone(), now);
+    }
+
+    /// Once the machine has closed and its frames are out: the closing handshake, with a deadline.
+    fn finish(&mut self, cx: &mut Context<'_>, now: Instant) {
+        if !self.machine.is_closed() {
+            return;
+        }
+        let until = *self
+            .closing_until
+            .get_or_insert(now + self.config.close_timeout);
+        let Some(transport) = &mut self.transport else {
+            return;
+        };
+        if now >= until {
+            self.transport = None;
+            return;
+        }
+        // With a Close under way the line stays up until the peer has answered it (the stream
+        // ends): dropping it now could destroy what the peer has not read yet.
+        if !self.close_seen
+            && self.stalled_since.is_none()
+            && Pin::new(transport).poll_close(cx).is_ready()
+        {
+            self.transport = None;
+        }
+    }
+
+    /// Arms the timer for the next deadline; true if that deadline has passed already.
+    fn arm(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+        let stall = self
+            .stalled_since
+            .map(|since| since + self.config.write_timeout);
+        let next = [self.machine.poll_timeout(), stall, self.closing_until];
+        let Some(next) = next.into_iter().flatten().min() else {
+            return false;
+        };
+        if next <= now {
+            return true;
+        }
+        // A timer that fires early costs one wake-up, so a later deadline does not re-arm it.
+        if self.armed.is_none_or(|armed| next < armed || armed <= now) {
+            self.sleep.as_mut().reset(next.into());
+            self.armed = Some(next);
+        }
+        if self.sleep.as_mut().poll(cx).is_pending() {
+            return false;
+        }
+        // The clock decides, not the timer: it may have fired for a deadline that has moved.
+        self.armed = None;
+        true
+    }
+
+    fn drop_line(&mut self, why: Disconnect, now: Instant) {
+        self.transport = None;
+        self.machine.handle_disconnect(why, now);
+        // What the machine still wanted to say can no longer be said.
+        while self.machine.poll_transmit().is_some() {}
+    }
+}
+
+impl<M: fmt::Debug, T> fmt::Debug for Driver<M, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver")
+            .field("machine", &self.machine)
+            .field("open", &self.transport.is_some())
+            .finish_non_exhaustive()
+    }
+}

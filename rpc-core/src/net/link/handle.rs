@@ -1,0 +1,326 @@
+//! [`Link`]: the handle through which an application talks to its connection.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, watch};
+
+use super::call::{CallStream, Completer, Reaper, Waiting, cell};
+use super::waiters::Waiters;
+use super::{LinkState, Outcome, Protocol};
+use crate::error::{CallError, CloseReason, Delivery, Refused};
+use crate::message::CloseFrame;
+use crate::net::queue::{self, QueueConfig};
+
+/// What a command works on, while there is a connection.
+pub(super) struct Serving<'a, P: Protocol> {
+    pub(super) machine: &'a mut P::Machine,
+    pub(super) waiters: &'a mut Waiters<P>,
+    pub(super) now: Instant,
+}
+
+pub(super) type Command<P> = Box<dyn FnOnce(Result<Serving<'_, P>, Refused>) + Send>;
+
+/// Orders that overtake commands.
+#[derive(Debug, Default)]
+pub(super) struct Orders {
+    state: Mutex<OrdersState>,
+}
+
+#[derive(Debug, Default)]
+struct OrdersState {
+    close: Option<CloseFrame>,
+    drain: Option<Duration>,
+    report: Option<DrainReport>,
+    redial: bool,
+    waker: Option<Waker>,
+}
+
+/// An order, as the task sees it.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    pub(super) close: Option<CloseFrame>,
+    pub(super) drain: Option<Duration>,
+    pub(super) redial: bool,
+}
+
+impl Orders {
+    fn lock(&self) -> MutexGuard<'_, OrdersState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn give(&self, change: impl FnOnce(&mut OrdersState)) {
+        let mut state = self.lock();
+        change(&mut state);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Takes the orders that have gathered and asks to be woken for more.
+    pub(super) fn poll_take(&self, cx: &Context<'_>) -> Order {
+        let mut state = self.lock();
+        state.waker = Some(cx.waker().clone());
+        Order {
+            close: state.close.take(),
+            drain: state.drain.take(),
+            redial: std::mem::take(&mut state.redial),
+        }
+    }
+
+    pub(super) fn report(&self, report: DrainReport) {
+        self.lock().report = Some(report);
+    }
+}
+
+/// What a [`drain`](Link::drain) did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DrainReport {
+    /// Calls that ended by themselves after the drain began.
+    pub finished: usize,
+    /// Calls that were cut off at the deadline.
+    pub aborted: usize,
+}
+
+/// A handle to a connection and its successors. Cheap to clone; when the last clone is dropped the
+/// connection closes with 1000.
+pub struct Link<P: Protocol> {
+    commands: mpsc::Sender<Command<P>>,
+    shared: Arc<Shared<P>>,
+}
+
+pub(super) struct Shared<P: Protocol> {
+    pub(super) reaper: Arc<Reaper<P::Call>>,
+    pub(super) orders: Orders,
+    pub(super) state: watch::Receiver<LinkState>,
+    pub(super) streams: QueueConfig,
+}
+
+impl<P: Protocol> Clone for Link<P> {
+    fn clone(&self) -> Self {
+        Self {
+            commands: self.commands.clone(),
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<P: Protocol> Link<P> {
+    pub(super) const fn new(commands: mpsc::Sender<Command<P>>, shared: Arc<Shared<P>>) -> Self {
+        Self { commands, shared }
+    }
+
+    /// Starts a call with `start` and waits for its end.
+    ///
+    /// # Errors
+    /// Every [`CallError`]; [`delivery`](CallError::delivery) says whether the peer may have seen
+    /// the call. While there is no connection it fails at once with
+    /// [`Refused::NotConnected`]; wait with [`ready`](Self::ready).
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the call up: it is removed here, and cancelled at the peer where
+    /// the protocol can. Nothing is sent if the command had not started.
+    pub async fn call<F>(&self, start: F) -> Outcome<P>
+    where
+        F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
+    {
+        let (completer, waiting) = self.cell();
+        self.submit(completer, None, start).await;
+        waiting.await
+    }
+
+    /// Starts a call that gives items before it ends.
+    ///
+    /// # Cancel safety
+    /// As for [`call`](Self::call). Dropping the [`CallStream`] cancels the call as well.
+    pub async fn stream<F>(&self, start: F) -> CallStream<P>
+    where
+        F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
+    {
+        let (completer, waiting) = self.cell();
+        let (producer, consumer) = queue::queue(self.shared.streams.clone());
+        let stream = CallStream::new(consumer, waiting);
+        self.submit(completer, Some(producer), start).await;
+        stream
+    }
+
+    /// Runs `command` on the machine and returns what it returns.
+    ///
+    /// # Errors
+    /// [`Refused::NotConnected`] while there is no connection, [`Refused::Closed`] when there will
+    /// be none any more, [`Refused::Draining`] after [`drain`](Self::drain).
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready: the command may or may not run.
+    pub async fn command<R, F>(&self, command: F) -> Result<R, Refused>
+    where
+        F: FnOnce(&mut P::Machine, Instant) -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let command: Command<P> = Box::new(move |serving| {
+            // A caller that went away does not want the result.
+            let _ = sender.send(serving.map(|serving| command(serving.machine, serving.now)));
+        });
+        if self.commands.send(command).await.is_err() {
+            return Err(Refused::Closed);
+        }
+        receiver.await.unwrap_or(Err(Refused::Closed))
+    }
+
+    /// Runs `command` on the machine without waiting, and without a result.
+    ///
+    /// # Errors
+    /// [`Refused::QueueFull`] if too many commands wait already, [`Refused::Closed`] at the end.
+    /// While there is no connection the command is dropped.
+    pub fn try_command<F>(&self, command: F) -> Result<(), Refused>
+    where
+        F: FnOnce(&mut P::Machine, Instant) + Send + 'static,
+    {
+        let command: Command<P> = Box::new(move |serving| {
+            if let Ok(serving) = serving {
+                command(serving.machine, serving.now);
+            }
+        });
+        self.commands
+            .try_send(command)
+            .map_err(|error| match error {
+                mpsc::error::TrySendError::Full(_) => Refused::QueueFull,
+                mpsc::error::TrySendError::Closed(_) => Refused::Closed,
+            })
+    }
+
+    /// Where the link stands now.
+    #[must_use]
+    pub fn state(&self) -> LinkState {
+        self.shared.state.borrow().clone()
+    }
+
+    /// The state as it changes.
+    #[must_use]
+    pub fn watch(&self) -> watch::Receiver<LinkState> {
+        self.shared.state.clone()
+    }
+
+    /// Waits until calls can be made and returns the generation.
+    ///
+    /// # Errors
+    /// The reason, if there will be no connection any more.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn ready(&self) -> Result<u64, CloseReason> {
+        self.wait(|state| match state {
+            LinkState::Ready { generation } => Some(Ok(*generation)),
+            other => other.ended().cloned().map(Err),
+        })
+        .await
+        .unwrap_or(Err(CloseReason::TaskGone))
+    }
+
+    /// Waits until the link has ended for good.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn closed(&self) -> CloseReason {
+        self.wait(|state| state.ended().cloned())
+            .await
+            .unwrap_or(CloseReason::TaskGone)
+    }
+
+    async fn wait<R>(&self, mut find: impl FnMut(&LinkState) -> Option<R>) -> Option<R> {
+        let mut states = self.shared.state.clone();
+        let mut found = None;
+        let changed = states
+            .wait_for(|state| {
+                found = find(state);
+                found.is_some()
+            })
+            .await
+            .is_ok();
+        if changed { found } else { None }
+    }
+
+    /// Closes with 1000 behind what is queued; calls in flight fail with
+    /// [`CloseReason::Local`]. A second close is a no-op.
+    pub fn close(&self) {
+        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""));
+    }
+
+    /// Closes with this frame.
+    pub fn close_with(&self, frame: CloseFrame) {
+        self.shared.orders.give(|orders| {
+            orders.close.get_or_insert(frame);
+        });
+    }
+
+    /// While the link waits for its next attempt, makes the attempt now. Otherwise nothing.
+    pub fn redial(&self) {
+        self.shared.orders.give(|orders| orders.redial = true);
+    }
+
+    /// Takes nothing new, waits up to `deadline` for calls in flight, then closes with 1000.
+    ///
+    /// # Cancel safety
+    /// The drain goes on if the future is dropped; only the report is lost.
+    pub async fn drain(&self, deadline: Duration) -> DrainReport {
+        self.shared.orders.give(|orders| {
+            orders.drain.get_or_insert(deadline);
+        });
+        self.closed().await;
+        self.shared.orders.lock().report.unwrap_or_default()
+    }
+
+    fn cell(&self) -> (Completer<P>, Waiting<P>) {
+        cell(Arc::clone(&self.shared.reaper))
+    }
+
+    async fn submit<F>(
+        &self,
+        completer: Completer<P>,
+        items: Option<queue::Producer<P::Item>>,
+        start: F,
+    ) where
+        F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
+    {
+        let Ok(permit) = self.commands.reserve().await else {
+            let reason = self
+                .state()
+                .ended()
+                .cloned()
+                .unwrap_or(CloseReason::TaskGone);
+            let delivery = Delivery::NotSent;
+            return completer.complete(Err(CallError::Closed { reason, delivery }));
+        };
+        permit.send(Box::new(move |serving| {
+            if completer.is_abandoned() {
+                return;
+            }
+            let started = serving.and_then(|serving| {
+                let call = start(serving.machine, serving.now)?;
+                Ok((call, serving))
+            });
+            match started {
+                Err(refused) => completer.complete(Err(refused.into())),
+                Ok((call, serving)) => {
+                    if !serving.waiters.insert(call, completer, items) {
+                        P::cancel(serving.machine, call, serving.now);
+                    }
+                }
+            }
+        }));
+    }
+}
+
+impl<P: Protocol> fmt::Debug for Link<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("state", &*self.shared.state.borrow())
+            .finish_non_exhaustive()
+    }
+}

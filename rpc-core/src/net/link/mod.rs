@@ -1,0 +1,341 @@
+//! [`Link`]: level 3, written once for all protocols: commands, waiters, events, reconnects.
+//!
+//! A protocol supplies a [`Protocol`]: the machine, its resume value and how its events are
+//! sorted. [`open`] gives three parts:
+//!
+//! - [`Link`], a handle that is cheap to clone: typed commands, calls and streams;
+//! - [`Events`], what the application has to know, in order, bounded;
+//! - [`Connection`], the task. *You* spawn [`Connection::run`]: there are no hidden tasks.
+//!
+//! What holds for every protocol:
+//!
+//! - The reader never waits for user code. Replies are matched in the connection's own task and
+//!   never wait behind events (except under [`LagPolicy::Block`], which says so).
+//! - A call resolves after the events that came before it were put into their queue.
+//! - Dropping a call's future removes the call, and cancels it at the peer where the protocol
+//!   can. Dropping the last [`Link`] closes with 1000. Dropping [`Events`] stops delivery only.
+//! - However a connection ends, every call on it ends at once, exactly once, with the reason.
+//! - A link never repeats a call. After a reconnect, what was in flight has failed and says
+//!   whether it may have been [sent](crate::Delivery).
+
+mod call;
+mod handle;
+mod task;
+mod waiters;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+
+pub use call::CallStream;
+pub use handle::{DrainReport, Link};
+pub use task::Connection;
+
+use super::dial::{DialError, Dialer};
+use super::driver::DriverConfig;
+use super::observe::Observer;
+use super::queue::{Consumer, LagPolicy, QueueConfig};
+use super::transport::Transport;
+use crate::error::{CallError, CloseReason};
+use crate::machine::Machine;
+use crate::message::CloseFrame;
+use crate::reconnect::ReconnectPolicy;
+
+/// What a protocol gives to a [`Link`].
+pub trait Protocol: Send + Sized + 'static {
+    /// The machine of one connection.
+    type Machine: Machine + Send;
+    /// The id of a call or stream on one connection.
+    type Call: Copy + Eq + Hash + fmt::Debug + Send + 'static;
+    /// What a call gives when it succeeds.
+    type Value: Send + 'static;
+    /// What the peer says when it refuses a call.
+    type Remote: Send + 'static;
+    /// What a stream gives before its end. Protocols without streams use
+    /// [`std::convert::Infallible`].
+    type Item: Send + 'static;
+    /// What the application has to know.
+    type Event: Send + 'static;
+
+    /// Builds the machine for a fresh connection, from whatever is kept between connections.
+    /// `entropy` is fresh randomness for ids.
+    fn open(&mut self, now: Instant, entropy: u64) -> Self::Machine;
+
+    /// Sorts one event of the machine.
+    fn sort(&mut self, event: <Self::Machine as Machine>::Event) -> Sorted<Self>;
+
+    /// Tells the machine to close with this frame, after what is queued.
+    fn close(machine: &mut Self::Machine, frame: CloseFrame, now: Instant);
+
+    /// The caller of this call went away: forget it, and cancel it at the peer if possible.
+    fn cancel(machine: &mut Self::Machine, call: Self::Call, now: Instant);
+
+    /// Calls that a drain waits for: ours in flight, or the peer's unanswered.
+    fn in_flight(machine: &Self::Machine) -> usize;
+
+    /// About how many bytes an event holds, for the queue's byte bound.
+    fn weight(_event: &Self::Event) -> usize {
+        size_of::<Self::Event>()
+    }
+
+    /// About how many bytes a stream item holds.
+    fn item_weight(_item: &Self::Item) -> usize {
+        size_of::<Self::Item>()
+    }
+
+    /// Replaces secrets in a frame for observers.
+    fn redact(text: &str) -> Cow<'_, str> {
+        Cow::Borrowed(text)
+    }
+}
+
+/// How a call ends.
+pub type Outcome<P> = Result<<P as Protocol>::Value, CallError<<P as Protocol>::Remote>>;
+
+/// What one event of a machine means to a [`Link`].
+#[expect(
+    missing_debug_implementations,
+    reason = "a protocol's values need not be Debug"
+)]
+#[non_exhaustive]
+pub enum Sorted<P: Protocol> {
+    /// The handshake has finished; the event, if any, goes to the application.
+    Ready(Option<P::Event>),
+    /// A call has ended.
+    Reply(P::Call, Outcome<P>),
+    /// A stream has given an item.
+    Item(P::Call, P::Item),
+    /// For the application.
+    Event(P::Event),
+    /// The connection is over.
+    Closed(CloseReason),
+    /// Nobody needs to know.
+    Ignore,
+}
+
+/// Where a link stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LinkState {
+    /// A connection is being made, or its handshake is under way.
+    Connecting {
+        /// Which attempt since the last success; 0 is the first.
+        attempt: u32,
+    },
+    /// The handshake has finished.
+    Ready {
+        /// Counts the successful connections of this link, from 1.
+        generation: u64,
+    },
+    /// The connection was lost, or an attempt failed; another attempt follows.
+    Lost {
+        /// Why.
+        cause: CloseReason,
+        /// How long until the next attempt.
+        retry_in: Duration,
+        /// Whether the backoff's attempts were used up and start again.
+        exhausted: bool,
+    },
+    /// The connection was lost and no attempt follows. Final.
+    GaveUp {
+        /// Why.
+        cause: CloseReason,
+    },
+    /// Closed by this side, or an accepted connection has ended. Final.
+    Closed {
+        /// Why.
+        reason: CloseReason,
+    },
+}
+
+impl LinkState {
+    /// Whether calls can be made.
+    #[must_use]
+    pub const fn is_ready(&self) -> bool {
+        matches!(self, Self::Ready { .. })
+    }
+
+    /// The reason, in a final state.
+    #[must_use]
+    pub const fn ended(&self) -> Option<&CloseReason> {
+        match self {
+            Self::GaveUp { cause: reason } | Self::Closed { reason } => Some(reason),
+            Self::Connecting { .. } | Self::Ready { .. } | Self::Lost { .. } => None,
+        }
+    }
+}
+
+/// What a link tells the application, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LinkEvent<E> {
+    /// An event of the protocol.
+    Event(E),
+    /// The link's state has changed.
+    State(LinkState),
+}
+
+/// The application's end of a link: a stream of queued [`LinkEvent`]s.
+pub type Events<E> = Consumer<LinkEvent<E>>;
+
+/// How a [`Link`] behaves.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct LinkConfig {
+    /// When to dial again. Default: [`ReconnectPolicy::default`].
+    pub reconnect: ReconnectPolicy,
+    /// The deadline of one dial, all handshakes below the protocol included. Default 10 s.
+    pub connect_timeout: Duration,
+    /// The event queue. Default: 1,024 items, 16 MiB, `DropOldest`.
+    pub events: QueueConfig,
+    /// The queue of each stream. Default: 1,024 items, 16 MiB, `Block` for 30 s.
+    pub streams: QueueConfig,
+    /// Commands that may wait for the connection's task. Default 1,024.
+    pub max_commands: usize,
+    /// The transport's treatment.
+    pub driver: DriverConfig,
+    /// Sees every frame, redacted.
+    pub observer: Option<Arc<dyn Observer>>,
+    /// Where call-id seeds and jitter come from. Default: the operating system.
+    pub entropy: fn() -> u64,
+}
+
+impl Default for LinkConfig {
+    fn default() -> Self {
+        Self {
+            reconnect: ReconnectPolicy::default(),
+            connect_timeout: Duration::from_secs(10),
+            events: QueueConfig::default(),
+            streams: QueueConfig::default().with_policy(LagPolicy::Block {
+                deadline: Duration::from_secs(30),
+            }),
+            max_commands: 1024,
+            driver: DriverConfig::default(),
+            observer: None,
+            entropy,
+        }
+    }
+}
+
+impl LinkConfig {
+    /// Sets [`reconnect`](Self::reconnect).
+    #[must_use]
+    pub fn with_reconnect(mut self, policy: ReconnectPolicy) -> Self {
+        self.reconnect = policy;
+        self
+    }
+
+    /// Sets [`connect_timeout`](Self::connect_timeout).
+    #[must_use]
+    pub const fn with_connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// Sets [`events`](Self::events).
+    #[must_use]
+    pub const fn with_events(mut self, events: QueueConfig) -> Self {
+        self.events = events;
+        self
+    }
+
+    /// Sets [`streams`](Self::streams).
+    #[must_use]
+    pub const fn with_streams(mut self, streams: QueueConfig) -> Self {
+        self.streams = streams;
+        self
+    }
+
+    /// Sets [`max_commands`](Self::max_commands); at least 1.
+    #[must_use]
+    pub const fn with_max_commands(mut self, commands: usize) -> Self {
+        self.max_commands = if commands == 0 { 1 } else { commands };
+        self
+    }
+
+    /// Sets [`driver`](Self::driver).
+    #[must_use]
+    pub const fn with_driver(mut self, driver: DriverConfig) -> Self {
+        self.driver = driver;
+        self
+    }
+
+    /// Sets [`observer`](Self::observer).
+    #[must_use]
+    pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// Sets [`entropy`](Self::entropy): for tests that repeat.
+    #[must_use]
+    pub const fn with_entropy(mut self, entropy: fn() -> u64) -> Self {
+        self.entropy = entropy;
+        self
+    }
+}
+
+impl fmt::Debug for LinkConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LinkConfig")
+            .field("reconnect", &self.reconnect)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("events", &self.events)
+            .field("streams", &self.streams)
+            .field("max_commands", &self.max_commands)
+            .field("driver", &self.driver)
+            .field("observer", &self.observer.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Fresh randomness from the operating system.
+#[must_use]
+pub fn entropy() -> u64 {
+    getrandom::u64().unwrap_or_else(|_| {
+        // No system randomness: the standard library's hash seeds still differ per process.
+        use std::hash::{BuildHasher, RandomState};
+        RandomState::new().hash_one(Instant::now())
+    })
+}
+
+/// A link that dials, and dials again when the line is lost.
+///
+/// Nothing happens until [`Connection::run`] is polled.
+#[must_use]
+pub fn open<P: Protocol, D: Dialer>(
+    protocol: P,
+    dialer: D,
+    config: LinkConfig,
+) -> (Link<P>, Events<P::Event>, Connection<P, D>) {
+    task::parts(protocol, dialer, config)
+}
+
+/// A link over one connection that exists already (an accepted one). It never dials.
+#[must_use]
+pub fn over<P: Protocol, T: Transport>(
+    protocol: P,
+    transport: T,
+    config: LinkConfig,
+) -> (Link<P>, Events<P::Event>, Connection<P, Given<T>>) {
+    let config = config.with_reconnect(ReconnectPolicy::off());
+    task::parts(protocol, Given(Mutex::new(Some(transport))), config)
+}
+
+/// A [`Dialer`] that gives one transport, once.
+#[derive(Debug)]
+pub struct Given<T>(Mutex<Option<T>>);
+
+#[async_trait]
+impl<T: Transport> Dialer for Given<T> {
+    type Transport = T;
+
+    async fn dial(&self) -> Result<T, DialError> {
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.take().ok_or(DialError::Exhausted)
+    }
+}

@@ -1,0 +1,349 @@
+//! An in-memory transport: both ends in one process, no socket, works with a paused clock.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use async_trait::async_trait;
+use futures_core::Stream;
+use futures_sink::Sink;
+use tokio::sync::mpsc;
+
+use super::dial::{DialError, Dialer};
+use super::transport::{Message, TransportError};
+use crate::message::Outgoing;
+
+/// Two connected ends, each holding at most `capacity` frames (at least 1) that the other end has
+/// sent and this one has not read.
+///
+/// It behaves as a WebSocket does: pings are answered, a Close is echoed and ends the stream, a
+/// dropped end looks like a cut line.
+#[must_use]
+pub fn duplex(capacity: usize) -> (MemTransport, MemTransport) {
+    let a = Arc::new(Pipe::new(capacity.max(1)));
+    let b = Arc::new(Pipe::new(capacity.max(1)));
+    let left = MemTransport {
+        incoming: Arc::clone(&a),
+        outgoing: Arc::clone(&b),
+        closed: false,
+    };
+    let right = MemTransport {
+        incoming: b,
+        outgoing: a,
+        closed: false,
+    };
+    (left, right)
+}
+
+/// A listener in memory and the [`Dialer`] that reaches it. Each dial makes a fresh
+/// [`duplex`] of this capacity.
+#[must_use]
+pub fn listen(capacity: usize) -> (MemDialer, MemListener) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    (
+        MemDialer {
+            accept: sender,
+            capacity,
+        },
+        MemListener { incoming: receiver },
+    )
+}
+
+#[derive(Debug)]
+struct Pipe {
+    state: Mutex<PipeState>,
+    capacity: usize,
+}
+
+#[derive(Debug, Default)]
+struct PipeState {
+    frames: VecDeque<Message>,
+    /// The writer is gone, or nothing follows its Close.
+    ended: bool,
+    /// The reader is gone.
+    abandoned: bool,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+impl Pipe {
+    fn new(capacity: usize) -> Self {
+        Self {
+            state: Mutex::default(),
+            capacity,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PipeState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, message: Message) {
+        let mut state = self.lock();
+        if !state.ended && !state.abandoned {
+            state.frames.push_back(message);
+        }
+        let reader = state.reader.take();
+        drop(state);
+        wake(reader);
+    }
+
+    /// Ends the stream behind what was sent; with `cut`, what was sent and not read is lost.
+    fn end(&self, cut: bool) {
+        let mut state = self.lock();
+        state.ended = true;
+        if cut {
+            state.frames.clear();
+        }
+        let wakers = (state.reader.take(), state.writer.take());
+        drop(state);
+        wake(wakers.0);
+        wake(wakers.1);
+    }
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+/// One end of a [`duplex`].
+pub struct MemTransport {
+    incoming: Arc<Pipe>,
+    outgoing: Arc<Pipe>,
+    /// A Close has been sent.
+    closed: bool,
+}
+
+impl MemTransport {
+    /// A handle that cuts the line from outside, as a pulled cable does.
+    #[must_use]
+    pub fn cutter(&self) -> Cutter {
+        Cutter {
+            pipes: [Arc::clone(&self.incoming), Arc::clone(&self.outgoing)],
+        }
+    }
+}
+
+/// Cuts a [`MemTransport`]'s line.
+#[derive(Clone, Debug)]
+pub struct Cutter {
+    pipes: [Arc<Pipe>; 2],
+}
+
+impl Cutter {
+    /// Cuts the line: frames under way are lost and both ends see the end of the stream.
+    pub fn cut(&self) {
+        for pipe in &self.pipes {
+            pipe.end(true);
+        }
+    }
+}
+
+impl Stream for MemTransport {
+    type Item = Result<Message, TransportError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut state = self.incoming.lock();
+        let Some(message) = state.frames.pop_front() else {
+            if state.ended {
+                return Poll::Ready(None);
+            }
+            state.reader = Some(cx.waker().clone());
+            return Poll::Pending;
+        };
+        let writer = state.writer.take();
+        drop(state);
+        wake(writer);
+        match &message {
+            Message::Ping(payload) => self.outgoing.push(Message::Pong(payload.clone())),
+            Message::Close(frame) => {
+                self.incoming.lock().ended = true;
+                if !self.closed {
+                    self.closed = true;
+                    self.outgoing.push(Message::Close(frame.clone()));
+                }
+                self.outgoing.end(false);
+            }
+            _ => {}
+        }
+        Poll::Ready(Some(Ok(message)))
+    }
+}
+
+impl Sink<Outgoing> for MemTransport {
+    type Error = TransportError;
+
+    fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        let mut state = self.outgoing.lock();
+        if state.abandoned || state.ended || self.closed {
+            return Poll::Ready(Err(TransportError::Closed));
+        }
+        if state.frames.len() < self.outgoing.capacity {
+            return Poll::Ready(Ok(()));
+        }
+        state.writer = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn start_send(mut self: Pin<&mut Self>, frame: Outgoing) -> Result<(), TransportError> {
+        if self.closed {
+            return Err(TransportError::Closed);
+        }
+        self.closed = matches!(frame, Outgoing::Close(_));
+        self.outgoing.push(match frame {
+            Outgoing::Text(text) => Message::Text(text),
+            Outgoing::Binary(bytes) => Message::Binary(bytes),
+            Outgoing::Ping(bytes) => Message::Ping(bytes),
+            Outgoing::Close(frame) => Message::Close(Some(frame)),
+        });
+        Ok(())
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Result<(), TransportError>> {
+        if !self.closed {
+            self.closed = true;
+            self.outgoing.push(Message::Close(None));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for MemTransport {
+    fn drop(&mut self) {
+        self.outgoing.end(false);
+        let mut state = self.incoming.lock();
+        state.abandoned = true;
+        state.frames.clear();
+        let writer = state.writer.take();
+        drop(state);
+        wake(writer);
+    }
+}
+
+impl fmt::Debug for MemTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemTransport")
+            .field("waiting", &self.incoming.lock().frames.len())
+            .field("closed", &self.closed)
+            .finish()
+    }
+}
+
+/// Dials a [`MemListener`].
+#[derive(Clone, Debug)]
+pub struct MemDialer {
+    accept: mpsc::UnboundedSender<MemTransport>,
+    capacity: usize,
+}
+
+#[async_trait]
+impl Dialer for MemDialer {
+    type Transport = MemTransport;
+
+    async fn dial(&self) -> Result<MemTransport, DialError> {
+        let (ours, theirs) = duplex(self.capacity);
+        self.accept
+            .send(theirs)
+            .map_err(|_| DialError::Unreachable {
+                host: "memory".to_owned(),
+                source: std::io::ErrorKind::ConnectionRefused.into(),
+            })?;
+        Ok(ours)
+    }
+}
+
+/// Takes the connections that a [`MemDialer`] makes.
+#[derive(Debug)]
+pub struct MemListener {
+    incoming: mpsc::UnboundedReceiver<MemTransport>,
+}
+
+impl MemListener {
+    /// The next connection; `None` once every dialer is gone.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: a connection is either returned or stays queued.
+    pub async fn accept(&mut self) -> Option<MemTransport> {
+        self.incoming.recv().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{SinkExt, StreamExt};
+
+    use super::*;
+    use crate::message::{CloseFrame, Text};
+
+    fn text(text: &str) -> Outgoing {
+        Outgoing::Text(Text::from(text))
+    }
+
+    #[tokio::test]
+    async fn frames_arrive_in_order_and_pings_are_answered() {
+        let (mut a, mut b) = duplex(8);
+        a.send(text("1")).await.unwrap();
+        a.send(Outgoing::Ping("p".into())).await.unwrap();
+        a.send(text("2")).await.unwrap();
+        assert_eq!(b.next().await.unwrap().unwrap(), Message::Text("1".into()));
+        assert_eq!(b.next().await.unwrap().unwrap(), Message::Ping("p".into()));
+        assert_eq!(b.next().await.unwrap().unwrap(), Message::Text("2".into()));
+        assert_eq!(a.next().await.unwrap().unwrap(), Message::Pong("p".into()));
+    }
+
+    #[tokio::test]
+    async fn a_close_is_echoed_and_ends_both_streams() {
+        let (mut a, mut b) = duplex(8);
+        let frame = CloseFrame::new(1000, "bye");
+        a.send(Outgoing::Close(frame.clone())).await.unwrap();
+        assert_eq!(
+            b.next().await.unwrap().unwrap(),
+            Message::Close(Some(frame.clone()))
+        );
+        assert!(b.next().await.is_none());
+        assert_eq!(
+            a.next().await.unwrap().unwrap(),
+            Message::Close(Some(frame))
+        );
+        assert!(a.next().await.is_none());
+        assert!(b.send(text("late")).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_full_pipe_waits_until_the_reader_reads() {
+        let (mut a, mut b) = duplex(1);
+        a.send(text("1")).await.unwrap();
+        let (sent, read) = tokio::join!(a.send(text("2")), b.next());
+        sent.unwrap();
+        assert_eq!(read.unwrap().unwrap(), Message::Text("1".into()));
+    }
+
+    #[tokio::test]
+    async fn a_cut_line_loses_what_was_under_way() {
+        let (mut a, mut b) = duplex(8);
+        a.send(text("1")).await.unwrap();
+        a.cutter().cut();
+        assert!(b.next().await.is_none());
+        assert!(a.next().await.is_none());
+        assert!(a.send(text("2")).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_dropped_end_looks_like_a_cut_line() {
+        let (a, mut b) = duplex(8);
+        drop(a);
+        assert!(b.next().await.is_none());
+        assert!(b.send(text("1")).await.is_err());
+    }
+}

@@ -1,0 +1,178 @@
+//! [`Observer`]: one hook that sees every frame in and out, with secrets redacted.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use super::transport::Message;
+use crate::message::Outgoing;
+
+/// Which way a frame goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// From the peer.
+    In,
+    /// To the peer.
+    Out,
+}
+
+/// What kind of frame it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FrameKind {
+    /// Text.
+    Text,
+    /// Binary.
+    Binary,
+    /// A WebSocket ping.
+    Ping,
+    /// A WebSocket pong.
+    Pong,
+    /// A WebSocket Close.
+    Close,
+}
+
+/// Replaces the secrets of one protocol's text frames.
+pub type Redact = for<'a> fn(&'a str) -> Cow<'a, str>;
+
+/// One frame, as an [`Observer`] sees it.
+pub struct Frame<'a> {
+    direction: Direction,
+    kind: FrameKind,
+    len: usize,
+    text: Option<&'a str>,
+    redact: Redact,
+}
+
+impl<'a> Frame<'a> {
+    pub(crate) fn incoming(message: &'a Message, redact: Redact) -> Self {
+        let (kind, len, text) = match message {
+            Message::Text(text) => (FrameKind::Text, text.len(), Some(text.as_str())),
+            Message::Binary(bytes) => (FrameKind::Binary, bytes.len(), None),
+            Message::Ping(bytes) => (FrameKind::Ping, bytes.len(), None),
+            Message::Pong(bytes) => (FrameKind::Pong, bytes.len(), None),
+            Message::Close(frame) => {
+                let len = frame.as_ref().map_or(0, |frame| 2 + frame.reason.len());
+                (FrameKind::Close, len, None)
+            }
+        };
+        Self {
+            direction: Direction::In,
+            kind,
+            len,
+            text,
+            redact,
+        }
+    }
+
+    pub(crate) fn outgoing(frame: &'a Outgoing, redact: Redact) -> Self {
+        let (kind, text) = match frame {
+            Outgoing::Text(text) => (FrameKind::Text, Some(text.as_str())),
+            Outgoing::Binary(_) => (FrameKind::Binary, None),
+            Outgoing::Ping(_) => (FrameKind::Ping, None),
+            Outgoing::Close(_) => (FrameKind::Close, None),
+        };
+        Self {
+            direction: Direction::Out,
+            kind,
+            len: frame.len(),
+            text,
+            redact,
+        }
+    }
+
+    /// Which way it goes.
+    #[must_use]
+    pub const fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    /// What kind of frame it is.
+    #[must_use]
+    pub const fn kind(&self) -> FrameKind {
+        self.kind
+    }
+
+    /// The payload's length in bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the payload is empty.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The text of a text frame with the protocol's secrets replaced. The work is done here, not
+    /// before, so an observer that only counts pays nothing for it.
+    #[must_use]
+    pub fn text(&self) -> Option<Cow<'a, str>> {
+        self.text.map(self.redact)
+    }
+}
+
+/// Prints direction, kind and length only.
+impl fmt::Debug for Frame<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} {:?}({} bytes)",
+            self.direction, self.kind, self.len
+        )
+    }
+}
+
+/// Sees every frame in and out of a connection: the one place for wire logs, metrics and
+/// transcripts. Called on the connection's own task, so it must not block.
+///
+/// Implemented for closures: `Arc::new(|frame: &Frame<'_>| ..)`.
+pub trait Observer: Send + Sync + 'static {
+    /// A frame was read, or handed to the transport.
+    fn frame(&self, frame: &Frame<'_>);
+}
+
+impl<F: Fn(&Frame<'_>) + Send + Sync + 'static> Observer for F {
+    fn frame(&self, frame: &Frame<'_>) {
+        self(frame);
+    }
+}
+
+/// An optional observer with its redactor.
+#[derive(Clone)]
+pub(crate) struct Tap {
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) redact: Redact,
+}
+
+impl Default for Tap {
+    fn default() -> Self {
+        Self {
+            observer: None,
+            redact: |text| Cow::Borrowed(text),
+        }
+    }
+}
+
+impl Tap {
+    pub(crate) fn incoming(&self, message: &Message) {
+        if let Some(observer) = &self.observer {
+            observer.frame(&Frame::incoming(message, self.redact));
+        }
+    }
+
+    pub(crate) fn outgoing(&self, frame: &Outgoing) {
+        if let Some(observer) = &self.observer {
+            observer.frame(&Frame::outgoing(frame, self.redact));
+        }
+    }
+}
+
+impl fmt::Debug for Tap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tap")
+            .field("observer", &self.observer.is_some())
+            .finish()
+    }
+}

@@ -1,0 +1,422 @@
+//! A bounded queue from a connection's task to its consumer, with a policy for when it is full.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use futures_core::Stream;
+
+/// What happens when a consumer does not take items as fast as they come.
+///
+/// *Bounded*, *lossless* and *a handler may call back at any capacity* cannot all hold. The first
+/// three policies give up losslessness, so that replies never wait behind events. `Block` gives up
+/// the last: while it waits, replies of the same connection wait too, so a consumer must not await
+/// a call before it takes the next item unless the capacity leaves room for what comes meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LagPolicy {
+    /// Drops the oldest items and reports how many.
+    DropOldest,
+    /// Drops everything that waits and keeps the newest item: for values that replace each other.
+    Latest,
+    /// Closes the connection (or ends the one stream) with
+    /// [`SlowConsumer`](crate::CloseReason::SlowConsumer).
+    Close,
+    /// Stops reading from the peer, while writes and our own pings go on. If there is no room for
+    /// this long, closes with [`SlowConsumer`](crate::CloseReason::SlowConsumer).
+    Block {
+        /// The longest wait.
+        deadline: Duration,
+    },
+}
+
+/// Bounds of a queue and its policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QueueConfig {
+    /// Most items that wait. Default 1,024.
+    pub max_items: usize,
+    /// Most bytes that wait, as the protocol weighs its items; a single larger item passes if
+    /// nothing else waits. Default 16 MiB.
+    pub max_bytes: usize,
+    /// What happens when it is full. Default [`LagPolicy::DropOldest`].
+    pub policy: LagPolicy,
+}
+
+impl Default for QueueConfig {
+    fn default() -> Self {
+        Self {
+            max_items: 1024,
+            max_bytes: 16 * 1024 * 1024,
+            policy: LagPolicy::DropOldest,
+        }
+    }
+}
+
+impl QueueConfig {
+    /// Sets [`max_items`](Self::max_items); at least 1.
+    #[must_use]
+    pub const fn with_max_items(mut self, items: usize) -> Self {
+        self.max_items = if items == 0 { 1 } else { items };
+        self
+    }
+
+    /// Sets [`max_bytes`](Self::max_bytes).
+    #[must_use]
+    pub const fn with_max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Sets [`policy`](Self::policy).
+    #[must_use]
+    pub const fn with_policy(mut self, policy: LagPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+}
+
+/// What a queue gives its consumer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Queued<T> {
+    /// The next item.
+    Item(T),
+    /// This many items were dropped here because the consumer was too slow.
+    Lagged(u64),
+}
+
+#[derive(Debug)]
+struct State<T> {
+    items: VecDeque<(T, usize)>,
+    bytes: usize,
+    lost: u64,
+    lost_total: u64,
+    ended: bool,
+    abandoned: bool,
+    consumer: Option<Waker>,
+    producer: Option<Waker>,
+}
+
+impl<T> State<T> {
+    fn is_full(&self, config: &QueueConfig, weight: usize) -> bool {
+        self.items.len() >= config.max_items
+            || (!self.items.is_empty() && self.bytes + weight > config.max_bytes)
+    }
+}
+
+#[derive(Debug)]
+struct Shared<T> {
+    state: Mutex<State<T>>,
+    config: QueueConfig,
+}
+
+impl<T> Shared<T> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The outcome of [`Producer::push`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Push {
+    /// It waits for the consumer, or nobody wants it.
+    Done,
+    /// There is no room and the policy is `Close`.
+    Overflow,
+}
+
+/// The connection's end.
+#[derive(Debug)]
+pub(crate) struct Producer<T> {
+    shared: Arc<Shared<T>>,
+}
+
+/// The consumer's end: a stream of [`Queued`] items. Dropping it stops delivery and nothing else.
+pub struct Consumer<T> {
+    shared: Arc<Shared<T>>,
+}
+
+pub(crate) fn queue<T>(config: QueueConfig) -> (Producer<T>, Consumer<T>) {
+    let state = State {
+        items: VecDeque::new(),
+        bytes: 0,
+        lost: 0,
+        lost_total: 0,
+        ended: false,
+        abandoned: false,
+        consumer: None,
+        producer: None,
+    };
+    let shared = Arc::new(Shared {
+        state: Mutex::new(state),
+        config,
+    });
+    (
+        Producer {
+            shared: Arc::clone(&shared),
+        },
+        Consumer { shared },
+    )
+}
+
+impl<T> Producer<T> {
+    /// Adds an item. `Block` accepts it in any case: ask [`poll_room`](Self::poll_room) first.
+    pub(crate) fn push(&self, item: T, weight: usize) -> Push {
+        let config = &self.shared.config;
+        let full = |state: &State<T>| state.is_full(config, weight);
+        let mut state = self.shared.lock();
+        if state.abandoned {
+            return Push::Done;
+        }
+        match config.policy {
+            LagPolicy::Close if full(&state) => return Push::Overflow,
+            LagPolicy::Latest if full(&state) => {
+                let lost = state.items.len() as u64;
+                state.lost += lost;
+                state.lost_total += lost;
+                state.items.clear();
+                state.bytes = 0;
+            }
+            LagPolicy::DropOldest => {
+                while full(&state) {
+                    let Some((_, weight)) = state.items.pop_front() else {
+                        break;
+                    };
+                    state.bytes -= weight;
+                    state.lost += 1;
+                    state.lost_total += 1;
+                }
+            }
+            LagPolicy::Close | LagPolicy::Latest | LagPolicy::Block { .. } => {}
+        }
+        state.items.push_back((item, weight));
+        state.bytes += weight;
+        let consumer = state.consumer.take();
+        drop(state);
+        if let Some(consumer) = consumer {
+            consumer.wake();
+        }
+        Push::Done
+    }
+
+    /// Adds an item that is also to be had elsewhere: where it would have to wait or to close the
+    /// connection, it is dropped and counted.
+    pub(crate) fn push_or_drop(&self, item: T, weight: usize) {
+        let config = &self.shared.config;
+        if matches!(config.policy, LagPolicy::Close | LagPolicy::Block { .. }) {
+            let mut state = self.shared.lock();
+            if state.is_full(config, weight) {
+                state.lost += 1;
+                state.lost_total += 1;
+                return;
+            }
+        }
+        self.push(item, weight);
+    }
+
+    /// For `Block`: waits for room. Other policies always have room.
+    pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let config = &self.shared.config;
+        if !matches!(config.policy, LagPolicy::Block { .. }) {
+            return Poll::Ready(());
+        }
+        let mut state = self.shared.lock();
+        if state.abandoned
+            || (state.items.len() < config.max_items && state.bytes <= config.max_bytes)
+        {
+            return Poll::Ready(());
+        }
+        state.producer = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// The longest wait of `Block`.
+    pub(crate) fn block_deadline(&self) -> Option<Duration> {
+        match self.shared.config.policy {
+            LagPolicy::Block { deadline } => Some(deadline),
+            _ => None,
+        }
+    }
+}
+
+impl<T> Drop for Producer<T> {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.ended = true;
+        let consumer = state.consumer.take();
+        drop(state);
+        if let Some(consumer) = consumer {
+            consumer.wake();
+        }
+    }
+}
+
+impl<T> Consumer<T> {
+    /// The next item, or `None` once the producer has ended and everything was taken.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: an item is either returned or stays queued.
+    pub async fn next(&mut self) -> Option<Queued<T>> {
+        poll_fn(|cx| self.poll_queued(cx)).await
+    }
+
+    /// Takes what is there without waiting.
+    pub fn try_next(&mut self) -> Option<Queued<T>> {
+        Self::take(&mut self.shared.lock())
+    }
+
+    /// How many items were dropped since the beginning, reported ones included.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.shared.lock().lost_total
+    }
+
+    fn take(state: &mut State<T>) -> Option<Queued<T>> {
+        if state.lost > 0 {
+            return Some(Queued::Lagged(std::mem::take(&mut state.lost)));
+        }
+        let (item, weight) = state.items.pop_front()?;
+        state.bytes -= weight;
+        if let Some(producer) = state.producer.take() {
+            producer.wake();
+        }
+        Some(Queued::Item(item))
+    }
+
+    /// Poll form of [`next`](Self::next).
+    pub fn poll_queued(&mut self, cx: &mut Context<'_>) -> Poll<Option<Queued<T>>> {
+        let mut state = self.shared.lock();
+        match Self::take(&mut state) {
+            Some(item) => Poll::Ready(Some(item)),
+            None if state.ended => Poll::Ready(None),
+            None => {
+                state.consumer = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<T> Stream for Consumer<T> {
+    type Item = Queued<T>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Queued<T>>> {
+        self.poll_queued(cx)
+    }
+}
+
+impl<T> Drop for Consumer<T> {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.abandoned = true;
+        state.bytes = 0;
+        let items = std::mem::take(&mut state.items);
+        let producer = state.producer.take();
+        drop(state);
+        drop(items);
+        if let Some(producer) = producer {
+            producer.wake();
+        }
+    }
+}
+
+impl<T> fmt::Debug for Consumer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.shared.lock();
+        f.debug_struct("Consumer")
+            .field("waiting", &state.items.len())
+            .field("lost", &state.lost_total)
+            .field("ended", &state.ended)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(consumer: &mut Consumer<u32>) -> Vec<Queued<u32>> {
+        std::iter::from_fn(|| consumer.try_next()).collect()
+    }
+
+    fn config(items: usize, policy: LagPolicy) -> QueueConfig {
+        QueueConfig::default()
+            .with_max_items(items)
+            .with_policy(policy)
+    }
+
+    #[test]
+    fn drop_oldest_keeps_the_newest_and_says_how_many_were_lost() {
+        let (producer, mut consumer) = queue(config(2, LagPolicy::DropOldest));
+        for item in 0..5 {
+            assert_eq!(producer.push(item, 1), Push::Done);
+        }
+        let expected = [Queued::Lagged(3), Queued::Item(3), Queued::Item(4)];
+        assert_eq!(taken(&mut consumer), expected);
+        assert_eq!(consumer.lost(), 3);
+    }
+
+    #[test]
+    fn latest_keeps_only_the_newest_once_full() {
+        let (producer, mut consumer) = queue(config(2, LagPolicy::Latest));
+        for item in 0..3 {
+            producer.push(item, 1);
+        }
+        assert_eq!(taken(&mut consumer), [Queued::Lagged(2), Queued::Item(2)]);
+    }
+
+    #[test]
+    fn close_refuses_what_does_not_fit() {
+        let (producer, mut consumer) = queue(config(1, LagPolicy::Close));
+        assert_eq!(producer.push(1, 1), Push::Done);
+        assert_eq!(producer.push(2, 1), Push::Overflow);
+        assert_eq!(taken(&mut consumer), [Queued::Item(1)]);
+    }
+
+    #[test]
+    fn bytes_are_bounded_too_but_one_large_item_passes() {
+        let config = config(10, LagPolicy::DropOldest).with_max_bytes(10);
+        let (producer, mut consumer) = queue(config);
+        producer.push(1, 100);
+        producer.push(2, 6);
+        producer.push(3, 6);
+        assert_eq!(taken(&mut consumer), [Queued::Lagged(2), Queued::Item(3)]);
+    }
+
+    #[tokio::test]
+    async fn block_waits_for_room_until_the_consumer_takes_an_item() {
+        let block = LagPolicy::Block {
+            deadline: Duration::from_secs(1),
+        };
+        let (producer, mut consumer) = queue(config(1, block));
+        producer.push(1, 1);
+        let room = poll_fn(|cx| producer.poll_room(cx));
+        let ((), item) = tokio::join!(room, consumer.next());
+        assert_eq!(item, Some(Queued::Item(1)));
+    }
+
+    #[tokio::test]
+    async fn a_dropped_producer_ends_the_queue_behind_its_items() {
+        let (producer, mut consumer) = queue(QueueConfig::default());
+        producer.push(1, 1);
+        drop(producer);
+        assert_eq!(consumer.next().await, Some(Queued::Item(1)));
+        assert_eq!(consumer.next().await, None);
+    }
+
+    #[test]
+    fn a_dropped_consumer_takes_nothing_and_blocks_nobody() {
+        let block = LagPolicy::Block {
+            deadline: Duration::from_secs(1),
+        };
+        let (producer, consumer) = queue(config(1, block));
+        drop(consumer);
+        assert_eq!(producer.push(1, 1), Push::Done);
+        assert_eq!(producer.push(2, 1), Push::Done);
+    }
+}

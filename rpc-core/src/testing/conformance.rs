@@ -1,0 +1,283 @@
+//! The rules of [`Machine`] as functions: call them from the tests of every machine.
+//!
+//! Each panics with the rule that was broken.
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::time::{Duration, Instant};
+
+use super::sim::{Rng, Step, schedule};
+use crate::error::Disconnect;
+use crate::machine::Machine;
+use crate::message::Incoming;
+
+/// What came out of a machine: how many frames and events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Output {
+    frames: usize,
+    events: usize,
+}
+
+const NOTHING: Output = Output {
+    frames: 0,
+    events: 0,
+};
+
+fn drain<M: Machine>(machine: &mut M) -> Output {
+    let frames = std::iter::from_fn(|| machine.poll_transmit()).count();
+    let events = std::iter::from_fn(|| machine.poll_event()).count();
+    Output { frames, events }
+}
+
+#[track_caller]
+fn check(holds: bool, rule: &str, detail: &dyn Debug) {
+    if !holds {
+        broken(rule, detail);
+    }
+}
+
+#[track_caller]
+#[expect(clippy::panic, reason = "an assertion of a test tool")]
+fn broken(rule: &str, detail: &dyn Debug) -> ! {
+    panic!("rule broken: {rule} ({detail:?})");
+}
+
+/// Rule 3: handling a deadline at its time moves the next deadline later, or ends them.
+/// Runs the machine through `rounds` deadlines.
+#[track_caller]
+pub fn timeouts_make_progress<M: Machine>(machine: &mut M, rounds: usize) {
+    for round in 0..rounds {
+        drain(machine);
+        let Some(at) = machine.poll_timeout() else {
+            return;
+        };
+        machine.handle_timeout(at);
+        drain(machine);
+        let next = machine.poll_timeout();
+        check(
+            next.is_none_or(|next| next > at),
+            "a handled deadline must move later",
+            &(round, at, next),
+        );
+    }
+}
+
+/// Rule 3: a call before the deadline changes nothing.
+#[track_caller]
+pub fn early_timeout_is_a_no_op<M: Machine>(machine: &mut M, now: Instant) {
+    drain(machine);
+    let Some(at) = machine.poll_timeout().filter(|at| *at > now) else {
+        return;
+    };
+    machine.handle_timeout(now);
+    check(
+        drain(machine) == NOTHING,
+        "an early timeout must do nothing",
+        &at,
+    );
+    check(
+        machine.poll_timeout() == Some(at),
+        "an early timeout must keep the deadline",
+        &at,
+    );
+}
+
+/// Rule 5: after a disconnect and a drain, nothing comes out whatever goes in.
+#[track_caller]
+pub fn closed_is_inert<M: Machine>(machine: &mut M, texts: &[&str], now: Instant) {
+    machine.handle_disconnect(Disconnect::Eof, now);
+    check(machine.is_closed(), "a disconnect must close", &());
+    drain(machine);
+    check(
+        machine.poll_timeout().is_none(),
+        "closed: no deadline may remain",
+        &(),
+    );
+    let later = now + Duration::from_secs(3600);
+    for text in texts {
+        machine.handle_message(Incoming::Text(text), later);
+    }
+    machine.handle_message(Incoming::Ping(b"x"), later);
+    machine.handle_message(Incoming::Pong(b"x"), later);
+    machine.handle_message(Incoming::Binary(b"x"), later);
+    machine.handle_timeout(later);
+    machine.handle_disconnect(Disconnect::PeerClosed(None), later);
+    check(
+        drain(machine) == NOTHING,
+        "closed: nothing may come out",
+        &(),
+    );
+    check(
+        machine.poll_timeout().is_none(),
+        "closed: no deadline may come back",
+        &(),
+    );
+    check(machine.is_closed(), "closed must stay closed", &());
+}
+
+/// Rule 4: no text panics, and every input leaves a machine that can be drained.
+#[track_caller]
+pub fn any_text_is_survived<M: Machine>(machine: &mut M, texts: &[&str], now: Instant) {
+    for text in texts {
+        machine.handle_message(Incoming::Text(text), now);
+        let out = drain(machine);
+        check(
+            out.frames + out.events < 10_000,
+            "one frame may not cause a flood",
+            text,
+        );
+    }
+    machine.handle_message(Incoming::Binary(b"\xff\x00"), now);
+    drain(machine);
+}
+
+/// Texts that have broken parsers: wrong types, deep nesting, half frames, odd Unicode.
+#[must_use]
+pub fn nasty_texts() -> Vec<String> {
+    let deep = 100_000;
+    let mut texts: Vec<String> = [
+        "",
+        " ",
+        "{",
+        "}",
+        "[]",
+        "{}",
+        "null",
+        "0",
+        "\"\"",
+        "{\"",
+        "{\"a\":}",
+        "{\"a\":1,}",
+        "{\"type\":null}",
+        "{\"id\":null,\"event\":null,\"callId\":null,\"method\":null}",
+        "{\"id\":1e999}",
+        "{\"id\":{},\"event\":[],\"callId\":[[]],\"method\":{}}",
+        "{\"event\":\"\\ud800\"}",
+        "{\"event\":\"\\u0000\"}",
+        "{\"\\u0065vent\":\"x\"}",
+        "\u{feff}{}",
+        "{} {}",
+        "{\"event\":\"a\",\"event\":\"b\"}",
+    ]
+    .map(str::to_owned)
+    .into();
+    texts.push("[".repeat(deep));
+    texts.push("{\"data\":".repeat(deep));
+    texts.push(format!(
+        "{{\"data\":{}{}}}",
+        "[".repeat(deep),
+        "]".repeat(deep)
+    ));
+    texts.push(format!("{{\"event\":\"{}\"}}", "x".repeat(1 << 20)));
+    texts
+}
+
+/// What a protocol tells [`every_call_ends_once`] about its machines.
+pub trait Calls {
+    /// The machine that calls.
+    type Client: Machine;
+    /// The machine that is called.
+    type Server: Machine;
+    /// The id of a call.
+    type Id: Copy + Eq + Hash + Debug;
+
+    /// A connected pair whose handshake has finished.
+    fn connect(&mut self, now: Instant, entropy: u64) -> super::Pair<Self::Client, Self::Server>;
+    /// Starts a call; `None` if it is refused at once.
+    fn call(&mut self, client: &mut Self::Client, now: Instant) -> Option<Self::Id>;
+    /// Answers the open request with this index (modulo their number), if there is one.
+    fn answer(&mut self, server: &mut Self::Server, index: u64, now: Instant);
+    /// The caller gives the call up. It counts as ended.
+    fn cancel(&mut self, client: &mut Self::Client, id: Self::Id, now: Instant);
+    /// The server's events, for [`answer`](Self::answer).
+    fn server_event(&mut self, event: <Self::Server as Machine>::Event);
+    /// The call that this event ends, if it ends one.
+    fn ended(&mut self, event: &<Self::Client as Machine>::Event) -> Option<Self::Id>;
+}
+
+/// Rule 5: over a random schedule of calls, answers, late answers, timeouts and cuts, every call
+/// ends exactly once. At the end the line is cut and everything must have ended.
+///
+/// # Errors
+/// What went wrong; give it to [`sim::run`](super::sim::run), which names the seed.
+pub fn every_call_ends_once<P: Calls>(
+    calls: &mut P,
+    rng: &mut Rng,
+    steps: usize,
+    now: Instant,
+) -> Result<(), String> {
+    let mut book = Book {
+        open: HashMap::new(),
+    };
+    let mut pair = calls.connect(now, rng.next_u64());
+    book.collect(calls, &mut pair)?;
+    for step in schedule(rng, steps) {
+        let now = pair.now();
+        match step {
+            Step::Call => {
+                if let Some(id) = calls.call(&mut pair.client, now) {
+                    if book.open.insert(id, ()).is_some() {
+                        return Err(format!("call id {id:?} was given twice"));
+                    }
+                }
+            }
+            Step::Answer => calls.answer(&mut pair.server, rng.next_u64(), now),
+            Step::Cancel => {
+                let open: Vec<_> = book.open.keys().copied().collect();
+                if let Some(id) = rng.pick(&open) {
+                    calls.cancel(&mut pair.client, *id, now);
+                    book.open.remove(id);
+                }
+            }
+            Step::LoseAnswer => pair.drop_next(super::Side::Server, 1),
+            Step::Wait(time) => pair.advance(time),
+            Step::Latency(time) => pair.set_latency(time),
+            Step::Cut => {
+                pair.cut();
+                book.collect(calls, &mut pair)?;
+                book.all_ended()?;
+                pair = calls.connect(now, rng.next_u64());
+            }
+        }
+        pair.settle();
+        book.collect(calls, &mut pair)?;
+    }
+    pair.cut();
+    book.collect(calls, &mut pair)?;
+    book.all_ended()
+}
+
+struct Book<I> {
+    open: HashMap<I, ()>,
+}
+
+impl<I: Copy + Eq + Hash + Debug> Book<I> {
+    fn collect<P: Calls<Id = I>>(
+        &mut self,
+        calls: &mut P,
+        pair: &mut super::Pair<P::Client, P::Server>,
+    ) -> Result<(), String> {
+        for event in pair.take_server_events() {
+            calls.server_event(event);
+        }
+        for event in pair.take_client_events() {
+            if let Some(id) = calls.ended(&event) {
+                if self.open.remove(&id).is_none() {
+                    return Err(format!("call {id:?} ended twice, or was never made"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn all_ended(&self) -> Result<(), String> {
+        if self.open.is_empty() {
+            return Ok(());
+        }
+        Err(format!(
+            "calls that never ended: {:?}",
+            self.open.keys().collect::<Vec<_>>()
+        ))
+    }
+}

@@ -1,0 +1,378 @@
+//! [`Pair`]: two machines wired together under virtual time.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::trace::{Trace, show_incoming, show_outgoing};
+use crate::error::Disconnect;
+use crate::machine::Machine;
+use crate::message::{CloseFrame, Incoming, Outgoing, Text};
+
+/// More rounds than this at one instant means that a machine makes no progress.
+const STUCK: usize = 100_000;
+
+/// One of the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The client's end.
+    Client,
+    /// The server's end.
+    Server,
+}
+
+impl Side {
+    const fn letter(self) -> char {
+        match self {
+            Self::Client => 'C',
+            Self::Server => 'S',
+        }
+    }
+}
+
+#[derive(Clone)]
+enum Wire {
+    Text(Text),
+    Binary(Bytes),
+    Ping(Bytes),
+    Pong(Bytes),
+    Close(Option<CloseFrame>),
+    Cut,
+}
+
+/// One direction of the line.
+struct Lane {
+    frames: VecDeque<(Instant, Wire)>,
+    /// Text frames to lose next, for tests of lost answers.
+    drop_next: usize,
+}
+
+/// A client and a server machine wired together: virtual time, latency, cuts, injected frames.
+///
+/// Pings are answered as a transport answers them (switch it off with
+/// [`mute_pongs`](Self::mute_pongs) to play a half-open socket).
+///
+/// ```ignore
+/// let mut pair = Pair::new(ClientConn::new(..), ServerConn::new(..), now);
+/// pair.settle();                                   // until nothing more happens at this instant
+/// pair.advance(Duration::from_secs(30));           // deadlines fire on the way, in order
+/// assert_eq!(pair.take_client_events(), [...]);
+/// println!("{}", pair.trace());
+/// ```
+pub struct Pair<C: Machine, S: Machine> {
+    /// The client machine, for commands.
+    pub client: C,
+    /// The server machine, for commands.
+    pub server: S,
+    start: Instant,
+    now: Instant,
+    latency: Duration,
+    pongs: bool,
+    to_client: Lane,
+    to_server: Lane,
+    client_events: Vec<C::Event>,
+    server_events: Vec<S::Event>,
+    hold_events: [bool; 2],
+    trace: Trace,
+}
+
+impl<C: Machine, S: Machine> Pair<C, S> {
+    /// Wires two fresh machines together at `now`, without latency.
+    pub fn new(client: C, server: S, now: Instant) -> Self {
+        let lane = || Lane {
+            frames: VecDeque::new(),
+            drop_next: 0,
+        };
+        Self {
+            client,
+            server,
+            start: now,
+            now,
+            latency: Duration::ZERO,
+            pongs: true,
+            to_client: lane(),
+            to_server: lane(),
+            client_events: Vec::new(),
+            server_events: Vec::new(),
+            hold_events: [false; 2],
+            trace: Trace::new(),
+        }
+    }
+
+    /// Sets how long every frame takes from now on.
+    #[must_use]
+    pub const fn with_latency(mut self, latency: Duration) -> Self {
+        self.latency = latency;
+        self
+    }
+
+    /// Sets how long every frame takes from now on; order is kept.
+    pub const fn set_latency(&mut self, latency: Duration) {
+        self.latency = latency;
+    }
+
+    /// The virtual time.
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The virtual time since the beginning.
+    pub fn elapsed(&self) -> Duration {
+        self.now - self.start
+    }
+
+    /// What went over the wire so far.
+    pub const fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// Stops answering pings on both ends, as a half-open socket does.
+    pub const fn mute_pongs(&mut self) {
+        self.pongs = false;
+    }
+
+    /// Loses the next `frames` text frames that leave `from`.
+    pub const fn drop_next(&mut self, from: Side, frames: usize) {
+        match from {
+            Side::Client => self.to_server.drop_next += frames,
+            Side::Server => self.to_client.drop_next += frames,
+        }
+    }
+
+    /// Stops taking the events of one side, as an application that hangs does; `false` resumes.
+    pub const fn hold_events(&mut self, side: Side, hold: bool) {
+        self.hold_events[side as usize] = hold;
+    }
+
+    /// Gives `side` a text frame as if the peer had sent it.
+    pub fn inject(&mut self, side: Side, text: &str) {
+        let (lane, from) = match side {
+            Side::Client => (&mut self.to_client, 'S'),
+            Side::Server => (&mut self.to_server, 'C'),
+        };
+        self.trace.push(self.now - self.start, from, text);
+        lane.frames
+            .push_back((self.now, Wire::Text(Text::from(text))));
+        self.settle();
+    }
+
+    /// Gives `side` a binary frame as if the peer had sent it.
+    pub fn inject_binary(&mut self, side: Side, bytes: &[u8]) {
+        let lane = match side {
+            Side::Client => &mut self.to_client,
+            Side::Server => &mut self.to_server,
+        };
+        lane.frames
+            .push_back((self.now, Wire::Binary(Bytes::copy_from_slice(bytes))));
+        self.settle();
+    }
+
+    /// Cuts the line: frames under way are lost, both ends see the end of the stream now.
+    pub fn cut(&mut self) {
+        self.trace.push(self.now - self.start, '*', "(cut)");
+        for lane in [&mut self.to_client, &mut self.to_server] {
+            lane.frames.clear();
+            lane.frames.push_back((self.now, Wire::Cut));
+        }
+        self.settle();
+    }
+
+    /// Lets happen whatever happens at this instant.
+    pub fn settle(&mut self) {
+        for _ in 0..STUCK {
+            let mut active = self.flush();
+            active |= self.deliver(Side::Client) | self.deliver(Side::Server);
+            active |= self.fire();
+            if !active {
+                return;
+            }
+        }
+        stuck(&self.trace);
+    }
+
+    /// Lets `time` pass; deliveries and deadlines on the way happen in order.
+    pub fn advance(&mut self, time: Duration) {
+        let until = self.now + time;
+        self.settle();
+        while let Some(next) = self.next_instant().filter(|next| *next <= until) {
+            self.now = next.max(self.now);
+            self.settle();
+        }
+        self.now = until;
+        self.settle();
+    }
+
+    /// When the next delivery or deadline is.
+    pub fn next_instant(&self) -> Option<Instant> {
+        let lanes = [&self.to_client, &self.to_server].map(|lane| lane.frames.front().map(|f| f.0));
+        let deadlines = [self.client.poll_timeout(), self.server.poll_timeout()];
+        lanes.into_iter().chain(deadlines).flatten().min()
+    }
+
+    /// The client's events since the last time.
+    pub fn take_client_events(&mut self) -> Vec<C::Event> {
+        std::mem::take(&mut self.client_events)
+    }
+
+    /// The server's events since the last time.
+    pub fn take_server_events(&mut self) -> Vec<S::Event> {
+        std::mem::take(&mut self.server_events)
+    }
+
+    fn flush(&mut self) -> bool {
+        let at = self.now - self.start;
+        let due = self.now + self.latency;
+        let mut active = drain(&mut self.client, &mut self.to_server, |frame| {
+            self.trace
+                .push(at, Side::Client.letter(), show_outgoing(frame));
+            due
+        });
+        active |= drain(&mut self.server, &mut self.to_client, |frame| {
+            self.trace
+                .push(at, Side::Server.letter(), show_outgoing(frame));
+            due
+        });
+        if !self.hold_events[Side::Client as usize] {
+            while let Some(event) = self.client.poll_event() {
+                self.client_events.push(event);
+                active = true;
+            }
+        }
+        if !self.hold_events[Side::Server as usize] {
+            while let Some(event) = self.server.poll_event() {
+                self.server_events.push(event);
+                active = true;
+            }
+        }
+        active
+    }
+
+    /// Delivers one due frame.
+    fn deliver(&mut self, side: Side) -> bool {
+        let (lane, back) = match side {
+            Side::Client => (&mut self.to_client, &mut self.to_server),
+            Side::Server => (&mut self.to_server, &mut self.to_client),
+        };
+        let (closed, wants) = match side {
+            Side::Client => (self.client.is_closed(), self.client.wants_input()),
+            Side::Server => (self.server.is_closed(), self.server.wants_input()),
+        };
+        if lane.frames.front().is_none_or(|(due, _)| *due > self.now) || (!wants && !closed) {
+            return false;
+        }
+        let Some((_, wire)) = lane.frames.pop_front() else {
+            return false;
+        };
+        let now = self.now;
+        let lost = match &wire {
+            Wire::Ping(payload) => {
+                if self.pongs {
+                    back.frames
+                        .push_back((now + self.latency, Wire::Pong(payload.clone())));
+                }
+                None
+            }
+            Wire::Close(frame) => Some(Disconnect::PeerClosed(frame.clone())),
+            Wire::Cut => Some(Disconnect::Eof),
+            Wire::Text(_) | Wire::Binary(_) | Wire::Pong(_) => None,
+        };
+        if let Some(why) = lost {
+            match side {
+                Side::Client => self.client.handle_disconnect(why, now),
+                Side::Server => self.server.handle_disconnect(why, now),
+            }
+            return true;
+        }
+        if closed {
+            return true;
+        }
+        let message = match &wire {
+            Wire::Text(text) => Incoming::Text(text.as_str()),
+            Wire::Binary(bytes) => Incoming::Binary(bytes),
+            Wire::Ping(payload) => Incoming::Ping(payload),
+            Wire::Pong(payload) => Incoming::Pong(payload),
+            Wire::Close(_) | Wire::Cut => return true,
+        };
+        match side {
+            Side::Client => self.client.handle_message(message, now),
+            Side::Server => self.server.handle_message(message, now),
+        }
+        true
+    }
+
+    fn fire(&mut self) -> bool {
+        let mut fired = false;
+        if self.client.poll_timeout().is_some_and(|at| at <= self.now) {
+            self.client.handle_timeout(self.now);
+            fired = true;
+        }
+        if self.server.poll_timeout().is_some_and(|at| at <= self.now) {
+            self.server.handle_timeout(self.now);
+            fired = true;
+        }
+        fired
+    }
+}
+
+/// Moves a machine's frames onto its lane.
+fn drain<M: Machine>(
+    machine: &mut M,
+    lane: &mut Lane,
+    mut sent: impl FnMut(&Outgoing) -> Instant,
+) -> bool {
+    let mut active = false;
+    while let Some(frame) = machine.poll_transmit() {
+        active = true;
+        let due = sent(&frame);
+        let wire = match frame {
+            Outgoing::Text(_) if lane.drop_next > 0 => {
+                lane.drop_next -= 1;
+                continue;
+            }
+            Outgoing::Text(text) => Wire::Text(text),
+            Outgoing::Binary(bytes) => Wire::Binary(bytes),
+            Outgoing::Ping(payload) => Wire::Ping(payload),
+            Outgoing::Close(frame) => Wire::Close(Some(frame)),
+        };
+        // Latency may shrink on the way; a line never reorders.
+        let due = lane.frames.back().map_or(due, |(last, _)| due.max(*last));
+        lane.frames.push_back((due, wire));
+    }
+    active
+}
+
+#[expect(clippy::panic, reason = "an assertion of a test tool")]
+fn stuck(trace: &Trace) -> ! {
+    let text = trace.to_string();
+    let tail: Vec<_> = text.lines().rev().take(20).collect();
+    panic!(
+        "the machines make no progress; last frames, newest first:\n{}",
+        tail.join("\n")
+    );
+}
+
+impl<C: Machine, S: Machine> fmt::Debug for Pair<C, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pair")
+            .field("elapsed", &self.elapsed())
+            .field("to_client", &self.to_client.frames.len())
+            .field("to_server", &self.to_server.frames.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let incoming = match self {
+            Self::Text(text) => Incoming::Text(text.as_str()),
+            Self::Binary(bytes) => Incoming::Binary(bytes),
+            Self::Ping(payload) => Incoming::Ping(payload),
+            Self::Pong(payload) => Incoming::Pong(payload),
+            Self::Close(frame) => return write!(f, "Close({frame:?})"),
+            Self::Cut => return f.write_str("Cut"),
+        };
+        f.write_str(&show_incoming(&incoming))
+    }
+}

@@ -1,0 +1,204 @@
+//! The toy machines under virtual time: rules, timeouts, late answers, random schedules.
+
+use std::time::{Duration, Instant};
+
+use rpc_core::testing::conformance::{self, Calls};
+use rpc_core::testing::{Pair, Side, sim};
+use rpc_core::{CallError, CallId, CloseReason, Delivery, Machine, Refused};
+
+use crate::toy::guest::{Guest, GuestEvent};
+use crate::toy::host::{Host, HostEvent};
+use crate::toy::{ANSWER, HANDSHAKE, pair};
+
+fn ids(events: &[GuestEvent]) -> Vec<String> {
+    events
+        .iter()
+        .filter_map(|event| match event {
+            GuestEvent::Asked { id, .. } => Some(id.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn an_answer_reaches_the_call_that_asked() {
+    let mut pair = pair(Instant::now(), 7);
+    let first = pair.server.ask("one?", pair.now()).unwrap();
+    let second = pair.server.ask("two?", pair.now()).unwrap();
+    pair.settle();
+    let asked = ids(&pair.take_client_events());
+    pair.client.answer(&asked[1], Ok("2")).unwrap();
+    pair.client.answer(&asked[0], Err("no")).unwrap();
+    pair.settle();
+    let expected = [
+        HostEvent::Ready("ann".into()),
+        HostEvent::Answer(second, Ok("2".into())),
+        HostEvent::Answer(first, Err(CallError::Remote("no".into()))),
+    ];
+    assert_eq!(pair.take_server_events(), expected);
+}
+
+#[test]
+fn a_call_times_out_at_its_deadline_and_its_late_answer_is_dropped() {
+    let mut pair = pair(Instant::now(), 7);
+    let call = pair.server.ask("?", pair.now()).unwrap();
+    pair.advance(ANSWER - Duration::from_millis(1));
+    pair.take_server_events();
+    assert_eq!(pair.server.in_flight(), 1);
+    pair.advance(Duration::from_millis(1));
+    let error = CallError::TimedOut { delivery: Delivery::Unknown };
+    assert_eq!(pair.take_server_events(), [HostEvent::Answer(call, Err(error))]);
+    let asked = ids(&pair.take_client_events());
+    pair.client.answer(&asked[0], Ok("late")).unwrap();
+    pair.settle();
+    assert_eq!(pair.take_server_events(), []);
+    assert_eq!(pair.server.late, 1);
+}
+
+#[test]
+fn a_cut_ends_every_call_at_once_and_says_what_was_sent() {
+    let mut pair = pair(Instant::now(), 7);
+    let sent = pair.server.ask("sent", pair.now()).unwrap();
+    pair.settle();
+    pair.take_server_events();
+    let unsent = pair.server.ask("unsent", pair.now()).unwrap();
+    pair.server.handle_disconnect(rpc_core::Disconnect::Eof, pair.now());
+    let mut events: Vec<_> = std::iter::from_fn(|| pair.server.poll_event()).collect();
+    assert_eq!(events.pop(), Some(HostEvent::Closed(CloseReason::Lost)));
+    for (call, delivery) in [(sent, Delivery::Unknown), (unsent, Delivery::NotSent)] {
+        let error = CallError::Closed { reason: CloseReason::Lost, delivery };
+        assert!(events.contains(&HostEvent::Answer(call, Err(error))), "{delivery:?}");
+    }
+}
+
+#[test]
+fn a_guest_that_is_refused_learns_why() {
+    let now = Instant::now();
+    let mut pair = Pair::new(Guest::new("mallory", now), Host::new(1, now), now);
+    pair.settle();
+    let reason = CloseReason::Authentication { message: "not you".into() };
+    assert_eq!(pair.take_client_events(), [GuestEvent::Closed(reason)]);
+}
+
+#[test]
+fn a_silent_peer_ends_the_handshake_on_both_sides() {
+    let now = Instant::now();
+    let mut guest = Guest::new("ann", now);
+    guest.handle_timeout(now + HANDSHAKE);
+    let mut host = Host::new(1, now);
+    host.handle_timeout(now + HANDSHAKE);
+    let reason = CloseReason::HandshakeTimeout { after: HANDSHAKE };
+    assert_eq!(guest.poll_event(), Some(GuestEvent::Closed(reason.clone())));
+    assert_eq!(host.poll_event(), Some(HostEvent::Closed(reason)));
+}
+
+#[test]
+fn a_call_before_the_handshake_is_refused_and_changes_nothing() {
+    let now = Instant::now();
+    let mut host = Host::new(1, now);
+    assert_eq!(host.ask("?", now), Err(Refused::NotReady));
+    assert!(host.poll_transmit().is_none());
+}
+
+#[test]
+fn a_message_over_the_limit_is_refused_without_a_pending_call() {
+    let mut pair = pair(Instant::now(), 7);
+    let long = "x".repeat(5 << 20);
+    assert!(matches!(pair.server.ask(&long, pair.now()), Err(Refused::TooLarge { .. })));
+    assert_eq!(pair.server.in_flight(), 0);
+}
+
+#[test]
+fn both_machines_keep_the_rules() {
+    let nasty = conformance::nasty_texts();
+    let texts: Vec<&str> = nasty.iter().map(String::as_str).collect();
+    let now = Instant::now();
+    let mut ready = pair(now, 7);
+    ready.server.ask("?", now).unwrap();
+    conformance::early_timeout_is_a_no_op(&mut ready.server, now);
+    conformance::timeouts_make_progress(&mut ready.server, 10);
+    conformance::any_text_is_survived(&mut ready.server, &texts, now);
+    conformance::any_text_is_survived(&mut ready.client, &texts, now);
+    conformance::closed_is_inert(&mut ready.server, &texts, now);
+    conformance::closed_is_inert(&mut ready.client, &texts, now);
+    let mut fresh = Guest::new("ann", now);
+    conformance::early_timeout_is_a_no_op(&mut fresh, now);
+    conformance::timeouts_make_progress(&mut fresh, 10);
+}
+
+#[test]
+fn a_guest_whose_events_are_not_taken_stops_reading_and_loses_nothing() {
+    let now = Instant::now();
+    let limits = rpc_core::Limits::default().with_max_events(4);
+    let guest = Guest::with_limits("ann", limits, now);
+    let mut pair = Pair::new(guest, Host::new(1, now), now);
+    pair.settle();
+    pair.take_client_events();
+    pair.hold_events(Side::Client, true);
+    for n in 0..20 {
+        pair.server.tell(&n.to_string()).unwrap();
+    }
+    pair.settle();
+    assert!(!pair.client.wants_input());
+    pair.hold_events(Side::Client, false);
+    pair.settle();
+    let told: Vec<_> = (0..20).map(|n| GuestEvent::Told(n.to_string())).collect();
+    assert_eq!(pair.take_client_events(), told);
+}
+
+/// The host calls, so it plays the client's part of the schedule; the pair is wired with the host
+/// as the "client" side for that.
+#[derive(Default)]
+struct HostCalls {
+    open: Vec<String>,
+}
+
+impl Calls for HostCalls {
+    type Client = Host;
+    type Server = Guest;
+    type Id = CallId;
+
+    fn connect(&mut self, now: Instant, entropy: u64) -> Pair<Host, Guest> {
+        self.open.clear();
+        let mut pair = Pair::new(Host::new(entropy, now), Guest::new("ann", now), now);
+        pair.settle();
+        pair
+    }
+
+    fn call(&mut self, host: &mut Host, now: Instant) -> Option<CallId> {
+        host.ask("?", now).ok()
+    }
+
+    fn answer(&mut self, guest: &mut Guest, index: u64, _: Instant) {
+        if self.open.is_empty() {
+            return;
+        }
+        let index = usize::try_from(index).unwrap_or(0) % self.open.len();
+        let id = self.open.swap_remove(index);
+        let _ = guest.answer(&id, Ok("!"));
+    }
+
+    fn cancel(&mut self, host: &mut Host, id: CallId, _: Instant) {
+        host.cancel(id);
+    }
+
+    fn server_event(&mut self, event: GuestEvent) {
+        if let GuestEvent::Asked { id, .. } = event {
+            self.open.push(id);
+        }
+    }
+
+    fn ended(&mut self, event: &HostEvent) -> Option<CallId> {
+        match event {
+            HostEvent::Answer(id, _) => Some(*id),
+            _ => None,
+        }
+    }
+}
+
+#[test]
+fn every_call_ends_exactly_once_over_random_schedules() {
+    sim::run(300, |rng| {
+        conformance::every_call_ends_once(&mut HostCalls::default(), rng, 200, Instant::now())
+    });
+}
