@@ -1,0 +1,299 @@
+//! [`Decoder`]: bytes in, events out.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::{Event, SseError};
+use crate::limits::Limits;
+
+/// Room for a field name in front of a value of the largest size.
+const FIELD_NAME: usize = 16;
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// Decodes an event stream from bytes in any chunking.
+///
+/// It copies only what spans two chunks and holds at most one line and one event, both limited.
+/// Bytes that are not UTF-8 become U+FFFD, as the standard says.
+pub struct Decoder {
+    max_line: usize,
+    max_event: usize,
+    /// The beginning of a line that has not ended.
+    line: Vec<u8>,
+    /// The event in the making.
+    event: Event,
+    has_data: bool,
+    last_event_id: String,
+    retry: Option<Duration>,
+    /// No line has ended: a byte order mark may come.
+    at_start: bool,
+    /// The last byte was CR; an LF belongs to it.
+    after_cr: bool,
+    /// The rest of the line is too much.
+    skip_line: bool,
+    /// The rest of the event is to be ignored.
+    skip_event: bool,
+}
+
+impl Decoder {
+    /// A decoder at the beginning of a stream. Events may have
+    /// [`max_message_bytes`](Limits::max_message_bytes); lines a little more, for the field name.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            max_line: limits.max_message_bytes.saturating_add(FIELD_NAME),
+            max_event: limits.max_message_bytes,
+            line: Vec::new(),
+            event: Event::default(),
+            has_data: false,
+            last_event_id: String::new(),
+            retry: None,
+            at_start: true,
+            after_cr: false,
+            skip_line: false,
+            skip_event: false,
+        }
+    }
+
+    /// Sets the longest line in bytes, field name included, line ending not.
+    #[must_use]
+    pub const fn with_max_line_bytes(mut self, bytes: usize) -> Self {
+        self.max_line = bytes;
+        self
+    }
+
+    /// Sets the largest event in bytes: type, id and data together.
+    #[must_use]
+    pub const fn with_max_event_bytes(mut self, bytes: usize) -> Self {
+        self.max_event = bytes;
+        self
+    }
+
+    /// Sets what [`last_event_id`](Self::last_event_id) is until the stream says otherwise, for a
+    /// stream that resumes an earlier one.
+    #[must_use]
+    pub fn with_last_event_id(mut self, id: impl Into<String>) -> Self {
+        self.last_event_id = id.into();
+        self
+    }
+
+    /// Takes bytes off the front of `bytes` up to the end of an event and returns it. `None` means
+    /// that all bytes are taken and more are needed. Call it until `None`, then with the next
+    /// chunk.
+    ///
+    /// An error concerns one event, which is skipped. Whether to go on is up to the caller.
+    pub fn decode(&mut self, bytes: &mut &[u8]) -> Option<Result<Event, SseError>> {
+        while !bytes.is_empty() {
+            if std::mem::take(&mut self.after_cr)
+                && let Some(rest) = bytes.strip_prefix(b"\n")
+            {
+                *bytes = rest;
+                continue;
+            }
+            let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let (part, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+            let ended = rest.split_first();
+            *bytes = ended.map_or(rest, |(_, rest)| rest);
+            if self.skip_line || self.line.len() + part.len() > self.max_line {
+                let first = !std::mem::replace(&mut self.skip_line, ended.is_none());
+                self.line.clear();
+                self.end_of_line(ended);
+                if first && !self.skip_event {
+                    return Some(Err(self.skip(SseError::LineTooLong { max: self.max_line })));
+                }
+                continue;
+            }
+            if ended.is_none() {
+                self.line.extend_from_slice(part);
+                return None;
+            }
+            let done = if self.line.is_empty() {
+                self.end_of_line(ended);
+                self.take_line(part)
+            } else {
+                self.line.extend_from_slice(part);
+                let line = std::mem::take(&mut self.line);
+                self.end_of_line(ended);
+                let done = self.take_line(&line);
+                self.keep_buffer(line);
+                done
+            };
+            if done.is_some() {
+                return done;
+            }
+        }
+        None
+    }
+
+    /// The stream has ended. Whether bytes of an incomplete event were discarded, as the standard
+    /// demands. The decoder is ready for a stream that resumes: the last event id and the
+    /// reconnection time stay.
+    pub fn end(&mut self) -> bool {
+        let incomplete = !self.line.is_empty()
+            || self.skip_line
+            || self.skip_event
+            || self.event != Event::default()
+            || self.has_data;
+        self.line = Vec::new();
+        self.clear_event();
+        self.at_start = true;
+        self.after_cr = false;
+        self.skip_line = false;
+        self.skip_event = false;
+        incomplete
+    }
+
+    /// The id of the last event that was decoded, or an earlier one's if that had none: what to
+    /// send as `Last-Event-ID`. Empty if there was none.
+    #[must_use]
+    pub fn last_event_id(&self) -> &str {
+        &self.last_event_id
+    }
+
+    /// The reconnection time that the stream asked for last.
+    #[must_use]
+    pub const fn retry(&self) -> Option<Duration> {
+        self.retry
+    }
+
+    fn end_of_line(&mut self, ended: Option<(&u8, &[u8])>) {
+        if let Some((byte, _)) = ended {
+            self.after_cr = *byte == b'\r';
+        }
+    }
+
+    /// Uses the line buffer again unless it has grown large.
+    fn keep_buffer(&mut self, mut line: Vec<u8>) {
+        if line.capacity() <= 64 * 1024 {
+            line.clear();
+            self.line = line;
+        }
+    }
+
+    fn take_line(&mut self, line: &[u8]) -> Option<Result<Event, SseError>> {
+        let line = if std::mem::take(&mut self.at_start) {
+            line.strip_prefix(BOM).unwrap_or(line)
+        } else {
+            line
+        };
+        if line.is_empty() {
+            return self.dispatch().map(Ok);
+        }
+        if self.skip_event {
+            return None;
+        }
+        let colon = line.iter().position(|byte| *byte == b':');
+        let (name, value) = match colon {
+            // A comment.
+            Some(0) => return None,
+            Some(colon) => {
+                let (name, value) = line.split_at(colon);
+                let value = value.strip_prefix(b":").unwrap_or(value);
+                (name, value.strip_prefix(b" ").unwrap_or(value))
+            }
+            None => (line, &b""[..]),
+        };
+        match name {
+            b"data" => {
+                let value = String::from_utf8_lossy(value);
+                if self.size() + value.len() > self.max_event {
+                    return Some(Err(self.too_large()));
+                }
+                if std::mem::replace(&mut self.has_data, true) {
+                    self.event.data.push('\n');
+                }
+                self.event.data.push_str(&value);
+            }
+            b"event" => {
+                let value = String::from_utf8_lossy(value);
+                self.event.event = None;
+                if self.size() + value.len() > self.max_event {
+                    return Some(Err(self.too_large()));
+                }
+                self.event.event = (!value.is_empty()).then(|| value.into_owned());
+            }
+            b"id" if !value.contains(&0) => {
+                let value = String::from_utf8_lossy(value);
+                self.event.id = None;
+                if self.size() + value.len() > self.max_event {
+                    return Some(Err(self.too_large()));
+                }
+                self.event.id = Some(value.into_owned());
+            }
+            b"retry" => {
+                if let Some(retry) = milliseconds(value) {
+                    self.event.retry = Some(retry);
+                    self.retry = Some(retry);
+                }
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// What a blank line does.
+    fn dispatch(&mut self) -> Option<Event> {
+        if std::mem::take(&mut self.skip_event) {
+            self.clear_event();
+            return None;
+        }
+        if let Some(id) = &self.event.id {
+            self.last_event_id.clone_from(id);
+        }
+        if !self.has_data {
+            self.clear_event();
+            return None;
+        }
+        self.has_data = false;
+        Some(std::mem::take(&mut self.event))
+    }
+
+    /// Bytes of the event so far. The line break that more data would bring counts, else empty
+    /// lines would be free.
+    fn size(&self) -> usize {
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let breaks = usize::from(self.has_data);
+        self.event.data.len() + breaks + length(&self.event.event) + length(&self.event.id)
+    }
+
+    fn too_large(&mut self) -> SseError {
+        self.skip(SseError::EventTooLarge {
+            max: self.max_event,
+        })
+    }
+
+    fn skip(&mut self, error: SseError) -> SseError {
+        self.clear_event();
+        self.skip_event = true;
+        self.at_start = false;
+        error
+    }
+
+    fn clear_event(&mut self) {
+        self.event = Event::default();
+        self.has_data = false;
+    }
+}
+
+/// Prints sizes only.
+impl fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decoder")
+            .field("line_bytes", &self.line.len())
+            .field("event_bytes", &self.size())
+            .field("retry", &self.retry)
+            .finish_non_exhaustive()
+    }
+}
+
+/// ASCII digits only; a number too large is the largest.
+fn milliseconds(value: &[u8]) -> Option<Duration> {
+    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let millis = value.iter().fold(0_u64, |millis, digit| {
+        millis
+            .saturating_mul(10)
+            .saturating_add(u64::from(digit - b'0'))
+    });
+    Some(Duration::from_millis(millis))
+}
