@@ -1,1 +1,362 @@
+//! [`CircuitBreaker`]: stops calling what keeps failing.
 
+use std::time::{Duration, Instant};
+
+/// When a [`CircuitBreaker`] opens and how it recovers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BreakerConfig {
+    /// How many failures in a row open it. Default 5. 0 counts as 1.
+    pub failure_threshold: u32,
+    /// How long it stays open before a trial. Default 60 s.
+    pub recovery_timeout: Duration,
+    /// How many trial calls may be in flight while it is half-open. Default 3. 0 counts as 1.
+    pub half_open_max_calls: u32,
+}
+
+impl Default for BreakerConfig {
+    fn default() -> Self {
+        Self {
+            failure_threshold: 5,
+            recovery_timeout: Duration::from_secs(60),
+            half_open_max_calls: 3,
+        }
+    }
+}
+
+impl BreakerConfig {
+    /// Sets [`failure_threshold`](Self::failure_threshold).
+    #[must_use]
+    pub const fn with_failure_threshold(mut self, failures: u32) -> Self {
+        self.failure_threshold = failures;
+        self
+    }
+
+    /// Sets [`recovery_timeout`](Self::recovery_timeout).
+    #[must_use]
+    pub const fn with_recovery_timeout(mut self, timeout: Duration) -> Self {
+        self.recovery_timeout = timeout;
+        self
+    }
+
+    /// Sets [`half_open_max_calls`](Self::half_open_max_calls).
+    #[must_use]
+    pub const fn with_half_open_max_calls(mut self, calls: u32) -> Self {
+        self.half_open_max_calls = calls;
+        self
+    }
+}
+
+/// What a [`CircuitBreaker`] does with the next call.
+///
+/// Exhaustive on purpose: a circuit breaker has these three states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Every call is let through; failures in a row are counted.
+    Closed,
+    /// Calls are refused until the recovery timeout is over.
+    Open,
+    /// A few trial calls are let through; the first result decides.
+    HalfOpen,
+}
+
+/// Leave to make one call, to be handed back with its result.
+///
+/// A permit that is lost in half-open keeps its place, so hand back every one: with
+/// [`cancel`](CircuitBreaker::cancel) if the call has no result.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "hand the permit back with the result of the call"]
+pub struct Permit {
+    generation: u64,
+}
+
+/// A call that was refused: the circuit is open. Nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the circuit breaker is open")]
+#[non_exhaustive]
+pub struct BreakerOpen {
+    /// After how long a trial is let through. `None` while trial calls are in flight: their
+    /// results decide.
+    pub retry_after: Option<Duration>,
+}
+
+/// Counts failures in a row and, after too many, refuses calls for a while.
+///
+/// - *Closed*: calls pass. A success clears the count; the last of `failure_threshold` failures in
+///   a row opens the circuit.
+/// - *Open*: calls are refused. The first call at or after `recovery_timeout` makes the circuit
+///   half-open and passes.
+/// - *Half-open*: at most `half_open_max_calls` calls are in flight. The first success closes the
+///   circuit with the count cleared; a failure opens it again with a fresh timeout.
+///
+/// A result counts only in the state in which its call began. Each change of state begins a new
+/// generation, and a permit of an older one is taken back without effect: the failure of a call
+/// from before the circuit opened does not prolong the timeout, its success does not close the
+/// circuit, and trial calls that end after the first one has decided change nothing.
+#[derive(Clone, Debug)]
+pub struct CircuitBreaker {
+    config: BreakerConfig,
+    generation: u64,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    Closed { failures: u32 },
+    Open { since: Instant },
+    HalfOpen { in_flight: u32 },
+}
+
+impl CircuitBreaker {
+    /// A closed circuit.
+    #[must_use]
+    pub const fn new(config: BreakerConfig) -> Self {
+        Self {
+            config,
+            generation: 0,
+            phase: Phase::Closed { failures: 0 },
+        }
+    }
+
+    /// Asks for leave to make a call.
+    ///
+    /// # Errors
+    /// [`BreakerOpen`] if the circuit is open or enough trial calls are in flight.
+    pub fn try_acquire(&mut self, now: Instant) -> Result<Permit, BreakerOpen> {
+        match &mut self.phase {
+            Phase::Closed { .. } => {}
+            Phase::Open { since } => {
+                let waited = now.saturating_duration_since(*since);
+                if waited < self.config.recovery_timeout {
+                    let retry_after = Some(self.config.recovery_timeout - waited);
+                    return Err(BreakerOpen { retry_after });
+                }
+                self.enter(Phase::HalfOpen { in_flight: 1 });
+            }
+            Phase::HalfOpen { in_flight } => {
+                if *in_flight >= self.config.half_open_max_calls.max(1) {
+                    return Err(BreakerOpen { retry_after: None });
+                }
+                *in_flight += 1;
+            }
+        }
+        Ok(Permit {
+            generation: self.generation,
+        })
+    }
+
+    /// The call succeeded.
+    #[expect(clippy::needless_pass_by_value, reason = "a permit is used up")]
+    pub fn success(&mut self, permit: Permit, _now: Instant) {
+        if permit.generation != self.generation {
+            return;
+        }
+        match &mut self.phase {
+            Phase::Closed { failures } => *failures = 0,
+            Phase::HalfOpen { .. } => self.enter(Phase::Closed { failures: 0 }),
+            Phase::Open { .. } => {}
+        }
+    }
+
+    /// The call failed.
+    #[expect(clippy::needless_pass_by_value, reason = "a permit is used up")]
+    pub fn failure(&mut self, permit: Permit, now: Instant) {
+        if permit.generation != self.generation {
+            return;
+        }
+        match &mut self.phase {
+            Phase::Closed { failures } => {
+                *failures += 1;
+                if *failures >= self.config.failure_threshold {
+                    self.enter(Phase::Open { since: now });
+                }
+            }
+            Phase::HalfOpen { .. } => self.enter(Phase::Open { since: now }),
+            Phase::Open { .. } => {}
+        }
+    }
+
+    /// The call has no result: it was given up, or never made. In half-open its place is free
+    /// again; else nothing changes.
+    #[expect(clippy::needless_pass_by_value, reason = "a permit is used up")]
+    pub fn cancel(&mut self, permit: Permit) {
+        if permit.generation == self.generation
+            && let Phase::HalfOpen { in_flight } = &mut self.phase
+        {
+            *in_flight = in_flight.saturating_sub(1);
+        }
+    }
+
+    /// The state that the last call left behind. An open circuit stays open until the next call,
+    /// even when the recovery timeout is over; [`admits`](Self::admits) tells what that call will
+    /// meet.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        match self.phase {
+            Phase::Closed { .. } => State::Closed,
+            Phase::Open { .. } => State::Open,
+            Phase::HalfOpen { .. } => State::HalfOpen,
+        }
+    }
+
+    /// Whether [`try_acquire`](Self::try_acquire) would succeed. Changes nothing.
+    #[must_use]
+    pub fn admits(&self, now: Instant) -> bool {
+        match self.phase {
+            Phase::Closed { .. } => true,
+            Phase::Open { since } => {
+                now.saturating_duration_since(since) >= self.config.recovery_timeout
+            }
+            Phase::HalfOpen { in_flight } => in_flight < self.config.half_open_max_calls.max(1),
+        }
+    }
+
+    /// How many calls in a row have failed. 0 unless the circuit is closed.
+    #[must_use]
+    pub const fn failures(&self) -> u32 {
+        match self.phase {
+            Phase::Closed { failures } => failures,
+            Phase::Open { .. } | Phase::HalfOpen { .. } => 0,
+        }
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.generation += 1;
+        self.phase = phase;
+    }
+}
+
+impl Default for CircuitBreaker {
+    fn default() -> Self {
+        Self::new(BreakerConfig::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn opened(now: Instant) -> CircuitBreaker {
+        let mut breaker = CircuitBreaker::default();
+        for _ in 0..5 {
+            let permit = breaker.try_acquire(now).unwrap();
+            breaker.failure(permit, now);
+        }
+        assert_eq!(breaker.state(), State::Open);
+        breaker
+    }
+
+    #[test]
+    fn the_fifth_failure_in_a_row_opens_it() {
+        let now = Instant::now();
+        let mut breaker = CircuitBreaker::default();
+        for _ in 0..4 {
+            let permit = breaker.try_acquire(now).unwrap();
+            breaker.failure(permit, now);
+        }
+        let permit = breaker.try_acquire(now).unwrap();
+        breaker.success(permit, now);
+        assert_eq!((breaker.state(), breaker.failures()), (State::Closed, 0));
+        for failures in 1..=5 {
+            assert_eq!(breaker.state(), State::Closed, "after {failures}");
+            let permit = breaker.try_acquire(now).unwrap();
+            breaker.failure(permit, now);
+        }
+        let refused = breaker.try_acquire(now + MINUTE / 4);
+        assert_eq!(
+            refused,
+            Err(BreakerOpen {
+                retry_after: Some(MINUTE * 3 / 4)
+            })
+        );
+    }
+
+    #[test]
+    fn the_next_call_after_the_timeout_makes_it_half_open() {
+        let now = Instant::now();
+        let mut breaker = opened(now);
+        assert!(
+            breaker
+                .try_acquire(now + MINUTE - Duration::from_nanos(1))
+                .is_err()
+        );
+        assert!(breaker.admits(now + MINUTE));
+        assert_eq!(breaker.state(), State::Open);
+        let permit = breaker.try_acquire(now + MINUTE).unwrap();
+        assert_eq!(breaker.state(), State::HalfOpen);
+        breaker.success(permit, now + MINUTE);
+        assert_eq!((breaker.state(), breaker.failures()), (State::Closed, 0));
+    }
+
+    #[test]
+    fn a_fourth_trial_call_is_refused_and_a_cancelled_one_gives_its_place_back() {
+        let now = Instant::now();
+        let later = now + MINUTE;
+        let mut breaker = opened(now);
+        let mut permits: Vec<_> = (0..3)
+            .map(|_| breaker.try_acquire(later).unwrap())
+            .collect();
+        assert!(!breaker.admits(later));
+        assert_eq!(
+            breaker.try_acquire(later),
+            Err(BreakerOpen { retry_after: None })
+        );
+        breaker.cancel(permits.pop().unwrap());
+        assert_eq!(breaker.state(), State::HalfOpen);
+        assert!(breaker.try_acquire(later).is_ok());
+        assert!(breaker.try_acquire(later).is_err());
+    }
+
+    #[test]
+    fn a_failed_trial_opens_it_again_with_a_fresh_timeout() {
+        let now = Instant::now();
+        let later = now + MINUTE * 2;
+        let mut breaker = opened(now);
+        let permit = breaker.try_acquire(later).unwrap();
+        breaker.failure(permit, later);
+        assert_eq!(breaker.state(), State::Open);
+        assert!(breaker.try_acquire(later + MINUTE / 2).is_err());
+        assert!(breaker.try_acquire(later + MINUTE).is_ok());
+    }
+
+    #[test]
+    fn results_of_calls_from_before_a_change_of_state_do_not_count() {
+        let now = Instant::now();
+        let mut breaker = CircuitBreaker::default();
+        let mut old: Vec<_> = (0..9).map(|_| breaker.try_acquire(now).unwrap()).collect();
+        for _ in 0..5 {
+            breaker.failure(old.pop().unwrap(), now);
+        }
+        assert_eq!(breaker.state(), State::Open);
+        breaker.failure(old.pop().unwrap(), now + MINUTE / 2);
+        breaker.success(old.pop().unwrap(), now + MINUTE / 2);
+        assert_eq!(breaker.state(), State::Open);
+
+        let trial = breaker.try_acquire(now + MINUTE).unwrap();
+        let second = breaker.try_acquire(now + MINUTE).unwrap();
+        breaker.failure(old.pop().unwrap(), now + MINUTE);
+        breaker.cancel(old.pop().unwrap());
+        assert_eq!(breaker.state(), State::HalfOpen);
+        breaker.success(trial, now + MINUTE);
+        breaker.failure(second, now + MINUTE);
+        assert_eq!((breaker.state(), breaker.failures()), (State::Closed, 0));
+    }
+
+    #[test]
+    fn zeros_in_the_configuration_count_as_one() {
+        let now = Instant::now();
+        let config = BreakerConfig::default()
+            .with_failure_threshold(0)
+            .with_half_open_max_calls(0);
+        let mut breaker = CircuitBreaker::new(config.with_recovery_timeout(Duration::ZERO));
+        let permit = breaker.try_acquire(now).unwrap();
+        breaker.failure(permit, now);
+        assert_eq!(breaker.state(), State::Open);
+        let permit = breaker.try_acquire(now).unwrap();
+        assert!(breaker.try_acquire(now).is_err());
+        breaker.success(permit, now);
+        assert_eq!(breaker.state(), State::Closed);
+    }
+}

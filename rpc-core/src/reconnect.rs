@@ -1,50 +1,384 @@
-//! stub
+//! [`Reconnector`]: when to dial again after a connection was lost.
+
+use std::time::{Duration, Instant};
+
+use crate::backoff::{Backoff, BackoffPolicy};
 use crate::error::Retry;
-use std::time::Instant;
-/// a
-#[derive(Clone, Debug, Default)]
-pub struct ReconnectPolicy;
+
+/// How a client reconnects.
+///
+/// The delays of the backoff are one *cycle*. When its attempts are used up, the client gives up
+/// or, with more [`cycles`](Self::cycles), starts again at the first delay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ReconnectPolicy {
+    /// The delays before the attempts of one cycle.
+    pub backoff: BackoffPolicy,
+    /// What counts as success and starts the delays anew. Default [`ResetOn::Ready`].
+    pub reset_on: ResetOn,
+    /// How many cycles to walk through before giving up; `None` is no end. Default 1. It matters
+    /// only if the backoff has an end. 0 counts as 1.
+    pub cycles: Option<u32>,
+}
+
+/// What starts the delays anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResetOn {
+    /// An open connection, before any handshake. With a peer that accepts and then refuses the
+    /// login, this repeats the first delay for ever.
+    Open,
+    /// A finished handshake.
+    #[default]
+    Ready,
+    /// A connection that was lost, but not before it had been ready for this long.
+    StableFor(Duration),
+}
+
 impl ReconnectPolicy {
-    /// a
-    pub fn off() -> Self {
-        Self
+    /// One cycle of this backoff, reset by a finished handshake.
+    #[must_use]
+    pub const fn new(backoff: BackoffPolicy) -> Self {
+        Self {
+            backoff,
+            reset_on: ResetOn::Ready,
+            cycles: Some(1),
+        }
     }
-    /// a
-    pub fn is_off(&self) -> bool {
-        true
+
+    /// Never reconnects.
+    #[must_use]
+    pub const fn off() -> Self {
+        Self::new(BackoffPolicy::OFF)
+    }
+
+    /// Whether it never reconnects.
+    #[must_use]
+    pub const fn is_off(&self) -> bool {
+        self.backoff.is_off()
+    }
+
+    /// Sets [`reset_on`](Self::reset_on).
+    #[must_use]
+    pub const fn with_reset_on(mut self, reset_on: ResetOn) -> Self {
+        self.reset_on = reset_on;
+        self
+    }
+
+    /// Sets [`cycles`](Self::cycles).
+    #[must_use]
+    pub const fn with_cycles(mut self, cycles: Option<u32>) -> Self {
+        self.cycles = cycles;
+        self
     }
 }
-/// a
-#[derive(Debug)]
-pub struct Reconnector;
-/// a
-#[derive(Debug)]
+
+impl Default for ReconnectPolicy {
+    fn default() -> Self {
+        Self::new(BackoffPolicy::default())
+    }
+}
+
+/// What to do about the next connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use]
 pub enum Dial {
-    /// a
+    /// Dial at once. Only the very first dial is like this.
     Now,
-    /// a
+    /// Dial at this time.
     At {
-        /// a
+        /// When.
         at: Instant,
-        /// a
+        /// Which attempt of the cycle it is, from 1.
         attempt: u32,
-        /// a
+        /// Which cycle it is, from 1.
         cycle: u32,
     },
-    /// a
+    /// Dial no more.
     GiveUp,
 }
-impl Reconnector {
-    /// a
-    pub fn new(_: ReconnectPolicy) -> Self {
-        Self
+
+impl Dial {
+    /// Whether a cycle has just been used up and this is the first attempt of another.
+    #[must_use]
+    pub const fn starts_new_cycle(&self) -> bool {
+        matches!(
+            self,
+            Self::At {
+                attempt: 1,
+                cycle: 2..,
+                ..
+            }
+        )
     }
-    /// a
-    pub fn on_open(&mut self, _: Instant) {}
-    /// a
-    pub fn on_ready(&mut self, _: Instant) {}
-    /// a
-    pub fn on_lost(&mut self, _: Retry, _: Instant, _: u64) -> Dial {
-        Dial::GiveUp
+
+    /// When to dial, if it is not at once or never.
+    #[must_use]
+    pub const fn at(&self) -> Option<Instant> {
+        match self {
+            Self::At { at, .. } => Some(*at),
+            Self::Now | Self::GiveUp => None,
+        }
+    }
+}
+
+/// Decides when a client dials. It holds no connection and reads no clock.
+///
+/// Call [`first`](Self::first) once; then for every dial either [`on_lost`](Self::on_lost), if it
+/// failed, or [`on_open`](Self::on_open), perhaps [`on_ready`](Self::on_ready), and `on_lost` when
+/// the connection is gone. There is no way to a second dial without a delay.
+#[derive(Clone, Debug)]
+pub struct Reconnector {
+    policy: ReconnectPolicy,
+    backoff: Backoff,
+    cycle: u32,
+    ready_since: Option<Instant>,
+}
+
+impl Reconnector {
+    /// A reconnector that has not dialled.
+    #[must_use]
+    pub const fn new(policy: ReconnectPolicy) -> Self {
+        Self {
+            policy,
+            backoff: Backoff::new(policy.backoff),
+            cycle: 1,
+            ready_since: None,
+        }
+    }
+
+    /// The very first dial, which needs no delay. It starts everything anew, so call it again
+    /// only when the user asks for a connection after [`Dial::GiveUp`].
+    pub const fn first(&mut self) -> Dial {
+        self.reset();
+        self.ready_since = None;
+        Dial::Now
+    }
+
+    /// The transport is open; the protocol's handshake has yet to finish.
+    pub fn on_open(&mut self, _now: Instant) {
+        self.ready_since = None;
+        if self.policy.reset_on == ResetOn::Open {
+            self.reset();
+        }
+    }
+
+    /// The handshake has finished.
+    pub fn on_ready(&mut self, now: Instant) {
+        self.ready_since = Some(now);
+        if self.policy.reset_on == ResetOn::Ready {
+            self.reset();
+        }
+    }
+
+    /// A dial failed or a connection was lost; `retry` is what its
+    /// [`CloseReason::retry`](crate::CloseReason::retry) says. `entropy` is a random number for
+    /// the jitter.
+    ///
+    /// A peer's [`Retry::After`] lengthens the delay, never shortens it, and uses up an attempt
+    /// as any other.
+    pub fn on_lost(&mut self, retry: Retry, now: Instant, entropy: u64) -> Dial {
+        let ready_for = self
+            .ready_since
+            .take()
+            .map(|at| now.saturating_duration_since(at));
+        if let ResetOn::StableFor(least) = self.policy.reset_on
+            && ready_for.is_some_and(|ready_for| ready_for >= least)
+        {
+            self.reset();
+        }
+        let least = match retry {
+            Retry::Never => return Dial::GiveUp,
+            Retry::Backoff => Duration::ZERO,
+            Retry::After(delay) => delay,
+        };
+        let Some(delay) = self.next_delay(entropy) else {
+            return Dial::GiveUp;
+        };
+        Dial::At {
+            at: later(now, delay.max(least)),
+            attempt: self.backoff.attempts(),
+            cycle: self.cycle,
+        }
+    }
+
+    /// How many attempts of this cycle have been used since the last success.
+    #[must_use]
+    pub const fn attempts(&self) -> u32 {
+        self.backoff.attempts()
+    }
+
+    /// The policy.
+    #[must_use]
+    pub const fn policy(&self) -> &ReconnectPolicy {
+        &self.policy
+    }
+
+    fn next_delay(&mut self, entropy: u64) -> Option<Duration> {
+        if let Some(delay) = self.backoff.next_delay(entropy) {
+            return Some(delay);
+        }
+        if self.policy.backoff.is_off() || self.policy.cycles.is_some_and(|max| self.cycle >= max) {
+            return None;
+        }
+        self.cycle = self.cycle.saturating_add(1);
+        self.backoff.reset();
+        self.backoff.next_delay(entropy)
+    }
+
+    const fn reset(&mut self) {
+        self.backoff.reset();
+        self.cycle = 1;
+    }
+}
+
+/// `now + delay`; a delay beyond the clock's range ends as a year.
+fn later(now: Instant, delay: Duration) -> Instant {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+    now.checked_add(delay)
+        .or_else(|| now.checked_add(YEAR))
+        .unwrap_or(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn three() -> ReconnectPolicy {
+        ReconnectPolicy::new(BackoffPolicy::new(SECOND, 2.0).with_max_attempts(Some(3)))
+    }
+
+    fn lose(reconnector: &mut Reconnector, now: Instant) -> Option<(u64, u32, u32)> {
+        match reconnector.on_lost(Retry::Backoff, now, 0) {
+            Dial::Now => panic!("a retry without a delay"),
+            Dial::At { at, attempt, cycle } => Some(((at - now).as_secs(), attempt, cycle)),
+            Dial::GiveUp => None,
+        }
+    }
+
+    #[test]
+    fn the_first_dial_needs_no_delay_and_failures_walk_through_the_sequence() {
+        let now = Instant::now();
+        let mut reconnector = Reconnector::new(three());
+        assert_eq!(reconnector.first(), Dial::Now);
+        assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
+        assert_eq!(lose(&mut reconnector, now), Some((2, 2, 1)));
+        assert_eq!(lose(&mut reconnector, now), Some((4, 3, 1)));
+        assert_eq!(lose(&mut reconnector, now), None);
+        assert_eq!(lose(&mut reconnector, now), None);
+        assert_eq!(reconnector.first(), Dial::Now);
+        assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
+    }
+
+    #[test]
+    fn a_failing_login_does_not_loop_at_the_first_delay() {
+        let now = Instant::now();
+        let mut reconnector = Reconnector::new(three());
+        for delay in [1, 2, 4] {
+            reconnector.on_open(now);
+            assert_eq!(lose(&mut reconnector, now).map(|dial| dial.0), Some(delay));
+        }
+        reconnector.on_open(now);
+        reconnector.on_ready(now);
+        assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
+    }
+
+    #[test]
+    fn a_reset_on_open_is_there_for_the_specifications_that_want_it() {
+        let now = Instant::now();
+        let mut reconnector = Reconnector::new(three().with_reset_on(ResetOn::Open));
+        for _ in 0..5 {
+            reconnector.on_open(now);
+            assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
+        }
+    }
+
+    #[test]
+    fn only_a_stable_connection_resets_if_so_configured() {
+        let mut now = Instant::now();
+        let policy = three().with_reset_on(ResetOn::StableFor(SECOND * 60));
+        let mut reconnector = Reconnector::new(policy);
+        reconnector.on_open(now);
+        reconnector.on_ready(now);
+        now += SECOND * 59;
+        assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
+        reconnector.on_open(now);
+        now += SECOND * 120;
+        assert_eq!(lose(&mut reconnector, now), Some((2, 2, 1)));
+        reconnector.on_ready(now);
+        now += SECOND * 60;
+        assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
+    }
+
+    #[test]
+    fn a_new_cycle_starts_at_the_first_delay_and_says_so() {
+        let now = Instant::now();
+        let mut reconnector = Reconnector::new(three().with_cycles(None));
+        for cycle in 1..50 {
+            for (attempt, delay) in (1..).zip([1, 2, 4]) {
+                let dial = reconnector.on_lost(Retry::Backoff, now, 0);
+                assert_eq!(
+                    dial,
+                    Dial::At {
+                        at: now + SECOND * delay,
+                        attempt,
+                        cycle
+                    }
+                );
+                assert_eq!(dial.starts_new_cycle(), attempt == 1 && cycle > 1);
+            }
+        }
+        reconnector.on_ready(now);
+        assert_eq!(lose(&mut reconnector, now), Some((1, 1, 1)));
+    }
+
+    #[test]
+    fn the_number_of_cycles_is_kept() {
+        let now = Instant::now();
+        let mut reconnector = Reconnector::new(three().with_cycles(Some(2)));
+        let dials = std::iter::from_fn(|| lose(&mut reconnector, now)).count();
+        assert_eq!(dials, 6);
+    }
+
+    #[test]
+    fn off_gives_up_whatever_the_cycles_say() {
+        let now = Instant::now();
+        for cycles in [None, Some(0), Some(5)] {
+            let mut reconnector = Reconnector::new(ReconnectPolicy::off().with_cycles(cycles));
+            assert_eq!(reconnector.first(), Dial::Now);
+            assert_eq!(
+                reconnector.on_lost(Retry::After(SECOND), now, 0),
+                Dial::GiveUp
+            );
+        }
+    }
+
+    #[test]
+    fn a_final_reason_gives_up() {
+        let mut reconnector = Reconnector::new(ReconnectPolicy::default());
+        assert_eq!(
+            reconnector.on_lost(Retry::Never, Instant::now(), 0),
+            Dial::GiveUp
+        );
+    }
+
+    #[test]
+    fn the_peers_wish_lengthens_the_delay_and_never_shortens_it() {
+        let now = Instant::now();
+        let mut reconnector = Reconnector::new(three());
+        let dial = reconnector.on_lost(Retry::After(SECOND * 9), now, 0);
+        assert_eq!(dial.at(), Some(now + SECOND * 9));
+        let dial = reconnector.on_lost(Retry::After(SECOND), now, 0);
+        assert_eq!(dial.at(), Some(now + SECOND * 2));
+        assert_eq!(reconnector.attempts(), 2);
+        assert!(
+            reconnector
+                .on_lost(Retry::After(Duration::MAX), now, 0)
+                .at()
+                > Some(now)
+        );
     }
 }

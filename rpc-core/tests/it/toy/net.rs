@@ -97,3 +97,63 @@ impl Protocol for HostSide {
         machine.in_flight()
     }
 }
+
+pub type HostLink = rpc_core::net::Link<HostSide>;
+pub type GuestLink = rpc_core::net::Link<GuestSide>;
+
+/// What an application holds of one end.
+pub struct End<P: Protocol> {
+    pub link: rpc_core::net::Link<P>,
+    pub events: rpc_core::net::Events<P::Event>,
+    pub task: tokio::task::JoinHandle<rpc_core::CloseReason>,
+}
+
+impl<P: Protocol> End<P>
+where
+    P::Machine: Send,
+{
+    pub fn spawn<D: rpc_core::net::Dialer>(
+        parts: (
+            rpc_core::net::Link<P>,
+            rpc_core::net::Events<P::Event>,
+            rpc_core::net::Connection<P, D>,
+        ),
+    ) -> Self {
+        let (link, events, connection) = parts;
+        Self { link, events, task: tokio::spawn(connection.run()) }
+    }
+
+    /// The next event of the protocol; state changes are skipped.
+    pub async fn event(&mut self) -> Option<P::Event> {
+        use rpc_core::net::{LinkEvent, Queued};
+        loop {
+            match self.events.next().await? {
+                Queued::Item(LinkEvent::Event(event)) => return Some(event),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A guest and a host over an in-memory line, both ready, and the cutter of that line.
+pub async fn connected(
+    guest: rpc_core::net::LinkConfig,
+    host: rpc_core::net::LinkConfig,
+) -> (End<GuestSide>, End<HostSide>, rpc_core::net::mem::Cutter) {
+    let (left, right) = rpc_core::net::mem::duplex(16);
+    let cutter = left.cutter();
+    let guest = End::spawn(rpc_core::net::link::over(GuestSide::new("ann"), left, guest));
+    let host = End::spawn(rpc_core::net::link::over(HostSide::default(), right, host));
+    guest.link.ready().await.unwrap();
+    host.link.ready().await.unwrap();
+    (guest, host, cutter)
+}
+
+/// Answers everything with `echo`, until the link ends.
+pub async fn echo(mut guest: End<GuestSide>) {
+    while let Some(event) = guest.event().await {
+        if let GuestEvent::Asked { id, text } = event {
+            let _ = guest.link.command(move |m, _| m.answer(&id, Ok(&text))).await;
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Calls over a link: answers, streams, failures, closing and draining. In memory, paused clock.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rpc_core::net::link::DrainReport;
+use rpc_core::net::{Frame, LinkConfig, LinkState, Queued};
+use rpc_core::{CallError, CloseReason, Delivery, Refused};
+
+use crate::toy::guest::GuestEvent;
+use crate::toy::net::{connected, echo};
+
+fn config() -> LinkConfig {
+    LinkConfig::default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_answered() {
+    let (guest, host, _) = connected(config(), config()).await;
+    tokio::spawn(echo(guest));
+    assert_eq!(host.link.call(|m, now| m.ask("hi", now)).await, Ok("hi".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_calls_at_once_get_their_own_answers() {
+    let (guest, host, _) = connected(config(), config()).await;
+    tokio::spawn(echo(guest));
+    let calls = (0..1000).map(|n| {
+        let link = host.link.clone();
+        async move { link.call(move |m, now| m.ask(&n.to_string(), now)).await }
+    });
+    let answers = futures_util::future::join_all(calls).await;
+    for (n, answer) in answers.into_iter().enumerate() {
+        assert_eq!(answer, Ok(n.to_string()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_of_the_machine_reaches_the_caller_at_once() {
+    let (_guest, host, _) = connected(config(), config()).await;
+    let long = "x".repeat(5 << 20);
+    let refused = host.link.call(move |m, now| m.ask(&long, now)).await;
+    assert!(matches!(refused, Err(CallError::Refused(Refused::TooLarge { .. }))), "{refused:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_remote_error_is_the_peers_own() {
+    let (mut guest, host, _) = connected(config(), config()).await;
+    let call = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.call(|m, now| m.ask("?", now)).await }
+    });
+    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else { panic!("not asked") };
+    guest.link.command(move |m, _| m.answer(&id, Err("no"))).await.unwrap().unwrap();
+    assert_eq!(call.await.unwrap(), Err(CallError::Remote("no".to_owned())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_without_an_answer_times_out() {
+    let (_guest, host, _) = connected(config(), config()).await;
+    let outcome = host.link.call(|m, now| m.ask("?", now)).await;
+    assert_eq!(outcome, Err(CallError::TimedOut { delivery: Delivery::Unknown }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cut_line_ends_all_calls_at_once_with_the_reason() {
+    let (mut guest, host, cutter) = connected(config(), config()).await;
+    let calls: Vec<_> = (0..10)
+        .map(|_| {
+            let link = host.link.clone();
+            tokio::spawn(async move { link.call(|m, now| m.ask("?", now)).await })
+        })
+        .collect();
+    for _ in 0..10 {
+        guest.event().await;
+    }
+    cutter.cut();
+    for call in calls {
+        let reason = CloseReason::Lost;
+        let delivery = Delivery::Unknown;
+        assert_eq!(call.await.unwrap(), Err(CallError::Closed { reason, delivery }));
+    }
+    assert_eq!(host.task.await.unwrap(), CloseReason::Lost);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_task_ends_all_calls() {
+    let (mut guest, host, _) = connected(config(), config()).await;
+    let call = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.call(|m, now| m.ask("?", now)).await }
+    });
+    guest.event().await;
+    host.task.abort();
+    let reason = CloseReason::TaskGone;
+    let delivery = Delivery::Unknown;
+    assert_eq!(call.await.unwrap(), Err(CallError::Closed { reason, delivery }));
+    let after = host.link.call(|m, now| m.ask("?", now)).await;
+    assert_eq!(after.unwrap_err().delivery(), Delivery::NotSent);
+    assert_eq!(host.link.closed().await, CloseReason::TaskGone);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_gives_its_parts_and_then_its_outcome() {
+    let (mut guest, host, _) = connected(config(), config()).await;
+    let mut stream = host.link.stream(|m, now| m.ask("?", now)).await;
+    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else { panic!("not asked") };
+    guest
+        .link
+        .command(move |m, _| {
+            m.part(&id, "a").unwrap();
+            m.part(&id, "b").unwrap();
+            m.answer(&id, Ok("end")).unwrap();
+        })
+        .await
+        .unwrap();
+    assert_eq!(stream.next().await, Some(Queued::Item("a".to_owned())));
+    assert_eq!(stream.next().await, Some(Queued::Item("b".to_owned())));
+    assert_eq!(stream.next().await, None);
+    assert_eq!(stream.outcome().await, Some(Ok("end".to_owned())));
+    assert_eq!(stream.outcome().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_a_call_cancels_it_at_the_peer() {
+    let (mut guest, host, _) = connected(config(), config()).await;
+    let call = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.call(|m, now| m.ask("?", now)).await }
+    });
+    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else { panic!("not asked") };
+    call.abort();
+    assert_eq!(guest.event().await, Some(GuestEvent::Cancelled { id }));
+    assert_eq!(host.link.command(|m, _| m.in_flight()).await, Ok(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_a_stream_cancels_it_at_the_peer() {
+    let (mut guest, host, _) = connected(config(), config()).await;
+    let stream = host.link.stream(|m, now| m.ask("?", now)).await;
+    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else { panic!("not asked") };
+    drop(stream);
+    assert_eq!(guest.event().await, Some(GuestEvent::Cancelled { id }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_last_handle_closes_and_dropping_a_clone_does_not() {
+    let (guest, host, _) = connected(config(), config()).await;
+    drop(host.link.clone());
+    host.link.command(|m, _| m.tell("still here")).await.unwrap().unwrap();
+    drop(host.link);
+    assert_eq!(host.task.await.unwrap(), CloseReason::Local);
+    let CloseReason::Peer(frame) = guest.task.await.unwrap() else { panic!("not closed") };
+    assert_eq!(frame.code, 1000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_events_stops_delivery_and_no_call() {
+    let (guest, host, _) = connected(config(), config()).await;
+    tokio::spawn(echo(guest));
+    drop(host.events);
+    assert_eq!(host.link.call(|m, now| m.ask("hi", now)).await, Ok("hi".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn close_ends_calls_in_flight_and_refuses_new_ones() {
+    let (mut guest, host, _) = connected(config(), config()).await;
+    let call = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.call(|m, now| m.ask("?", now)).await }
+    });
+    guest.event().await;
+    host.link.close();
+    host.link.close();
+    let reason = CloseReason::Local;
+    let delivery = Delivery::Unknown;
+    assert_eq!(call.await.unwrap(), Err(CallError::Closed { reason, delivery }));
+    assert_eq!(host.link.closed().await, CloseReason::Local);
+    let after = host.link.call(|m, now| m.ask("?", now)).await;
+    assert_eq!(after.unwrap_err().delivery(), Delivery::NotSent);
+    assert_eq!(host.link.state(), LinkState::Closed { reason: CloseReason::Local });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_lets_calls_finish_and_takes_no_new_ones() {
+    let (mut guest, host, _) = connected(config(), config()).await;
+    let call = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.call(|m, now| m.ask("?", now)).await }
+    });
+    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else { panic!("not asked") };
+    let drain = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.drain(Duration::from_secs(5)).await }
+    });
+    tokio::task::yield_now().await;
+    let refused = host.link.call(|m, now| m.ask("new", now)).await;
+    assert_eq!(refused, Err(CallError::Refused(Refused::Draining)));
+    guest.link.command(move |m, _| m.answer(&id, Ok("done"))).await.unwrap().unwrap();
+    assert_eq!(call.await.unwrap(), Ok("done".to_owned()));
+    let report = drain.await.unwrap();
+    assert_eq!((report.finished, report.aborted), (1, 0));
+    assert_eq!(host.task.await.unwrap(), CloseReason::Drained);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_cuts_off_what_does_not_finish_in_time() {
+    let (mut guest, host, _) = connected(config(), config()).await;
+    let call = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.call(|m, now| m.ask_within("?", Duration::from_secs(99), now)).await }
+    });
+    guest.event().await;
+    let report: DrainReport = host.link.drain(Duration::from_secs(5)).await;
+    assert_eq!((report.finished, report.aborted), (0, 1));
+    assert!(matches!(call.await.unwrap(), Err(CallError::Closed { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_sees_every_frame_and_no_secret() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    let observer = Arc::new(move |frame: &Frame<'_>| {
+        let text = frame.text().unwrap_or_default().into_owned();
+        log.lock().unwrap().push(format!("{:?} {text}", frame.direction()));
+    });
+    let (mut guest, host, _) = connected(config().with_observer(observer), config()).await;
+    host.link.command(|m, _| m.tell("the secret word")).await.unwrap().unwrap();
+    guest.event().await;
+    let seen = seen.lock().unwrap().join("\n");
+    let expected = "Out {\"hello\":\"ann\"}\nIn {\"welcome\":\"ann\"}\nIn {\"tell\":\"the *** word\"}";
+    assert_eq!(seen, expected);
+}

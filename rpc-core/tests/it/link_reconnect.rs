@@ -1,0 +1,141 @@
+//! Reconnects: delays, one reconnect for many callers, refused logins, observable state.
+
+use std::time::Duration;
+
+use rpc_core::backoff::BackoffPolicy;
+use rpc_core::net::{LinkConfig, LinkState, mem};
+use rpc_core::reconnect::ReconnectPolicy;
+use rpc_core::{CallError, CloseReason, Refused};
+
+use crate::toy::net::{End, GuestSide, HostSide};
+
+fn policy() -> ReconnectPolicy {
+    let backoff = BackoffPolicy::new(Duration::from_secs(1)).with_factor(2.0).with_max_attempts(3);
+    ReconnectPolicy::new(backoff)
+}
+
+fn guest(name: &str, dialer: mem::MemDialer) -> End<GuestSide> {
+    let config = LinkConfig::default().with_reconnect(policy());
+    End::spawn(rpc_core::net::link::open(GuestSide::new(name), dialer, config))
+}
+
+/// Accepts one connection and serves it until it ends.
+async fn accept(listener: &mut mem::MemListener) -> (End<HostSide>, mem::Cutter) {
+    let transport = listener.accept().await.unwrap();
+    let cutter = transport.cutter();
+    let link = rpc_core::net::link::over(HostSide::default(), transport, LinkConfig::default());
+    (End::spawn(link), cutter)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_line_comes_back_after_the_first_delay() {
+    let (dialer, mut listener) = mem::listen(8);
+    let guest = guest("ann", dialer);
+    let (_host, cutter) = accept(&mut listener).await;
+    assert_eq!(guest.link.ready().await, Ok(1));
+    cutter.cut();
+    let mut states = guest.link.watch();
+    let lost = states.wait_for(|state| matches!(state, LinkState::Lost { .. })).await.unwrap();
+    let expected = LinkState::Lost {
+        cause: CloseReason::Lost,
+        retry_in: Duration::from_secs(1),
+        exhausted: false,
+    };
+    assert_eq!(*lost, expected);
+    drop(lost);
+    let before = tokio::time::Instant::now();
+    let (_host, _cutter) = accept(&mut listener).await;
+    assert_eq!(before.elapsed().as_secs(), 1);
+    assert_eq!(guest.link.ready().await, Ok(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_that_fail_before_the_handshake_walk_through_all_delays() {
+    let (dialer, mut listener) = mem::listen(8);
+    let guest = guest("ann", dialer);
+    let start = tokio::time::Instant::now();
+    let mut seen = Vec::new();
+    for _ in 0..6 {
+        // The line opens, and is dropped before the handshake.
+        drop(listener.accept().await.unwrap());
+        seen.push(start.elapsed().as_secs());
+    }
+    // 1, 2, 4 and then the cycle again: an opened socket alone resets nothing.
+    assert_eq!(seen, [0, 1, 3, 7, 8, 10]);
+    assert!(!guest.link.state().is_ready());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_login_is_not_tried_again() {
+    let (dialer, mut listener) = mem::listen(8);
+    let guest = guest("mallory", dialer);
+    let (_host, _) = accept(&mut listener).await;
+    let cause = CloseReason::Authentication { message: "not you".to_owned() };
+    assert_eq!(guest.link.ready().await, Err(cause.clone()));
+    assert_eq!(guest.link.state(), LinkState::GaveUp { cause });
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_tasks_that_find_the_line_dead_lead_to_one_reconnect() {
+    let (dialer, mut listener) = mem::listen(8);
+    let guest = guest("ann", dialer);
+    let (_host, cutter) = accept(&mut listener).await;
+    guest.link.ready().await.unwrap();
+    cutter.cut();
+    let tasks: Vec<_> = (0..50)
+        .map(|_| {
+            let link = guest.link.clone();
+            tokio::spawn(async move {
+                link.redial();
+                link.ready().await
+            })
+        })
+        .collect();
+    let (_host, _cutter) = accept(&mut listener).await;
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+    assert_eq!(guest.link.ready().await, Ok(2));
+    let another = tokio::time::timeout(Duration::from_secs(60), listener.accept()).await;
+    assert!(another.is_err(), "a second reconnect was made");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_while_the_line_is_down_fails_at_once() {
+    let (dialer, mut listener) = mem::listen(8);
+    let guest = guest("ann", dialer);
+    let (_host, cutter) = accept(&mut listener).await;
+    guest.link.ready().await.unwrap();
+    cutter.cut();
+    let mut states = guest.link.watch();
+    states.wait_for(|state| !state.is_ready()).await.unwrap();
+    let refused = guest.link.call(|_, _| Ok(1)).await;
+    assert_eq!(refused, Err(CallError::Refused(Refused::NotConnected)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_while_the_line_is_down_ends_the_link() {
+    let (dialer, mut listener) = mem::listen(8);
+    let guest = guest("ann", dialer);
+    drop(listener.accept().await.unwrap());
+    let mut states = guest.link.watch();
+    states.wait_for(|state| matches!(state, LinkState::Lost { .. })).await.unwrap();
+    guest.link.close();
+    assert_eq!(guest.task.await.unwrap(), CloseReason::Local);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dial_that_hangs_ends_at_the_connect_timeout() {
+    struct Hang;
+    #[async_trait::async_trait]
+    impl rpc_core::net::Dialer for Hang {
+        type Transport = mem::MemTransport;
+        async fn dial(&self) -> Result<mem::MemTransport, rpc_core::net::DialError> {
+            std::future::pending().await
+        }
+    }
+    let config = LinkConfig::default().with_reconnect(ReconnectPolicy::off());
+    let guest = End::spawn(rpc_core::net::link::open(GuestSide::new("ann"), Hang, config));
+    let reason = guest.task.await.unwrap();
+    assert!(matches!(reason, CloseReason::Connect { retryable: true, .. }), "{reason:?}");
+}
