@@ -3,11 +3,13 @@
 #![doc = include_str!("../README.md")]
 
 pub mod bot;
+pub mod client;
 pub mod codec;
 pub mod color;
 pub mod error;
 pub mod frame;
 pub mod id;
+pub mod keepalive;
 pub mod limits;
 pub mod permission;
 pub mod routing;
