@@ -168,10 +168,10 @@ pub fn client_conn(data: &[u8]) {
             }
             7 => {
                 let picked: Vec<CallId> = open.iter().copied().collect();
-                if let Some(id) = script.pick(&picked) {
-                    if conn.cancel(*id) {
-                        open.remove(id);
-                    }
+                if let Some(id) = script.pick(&picked)
+                    && conn.cancel(*id)
+                {
+                    open.remove(id);
                 }
             }
             8 => {
@@ -207,7 +207,7 @@ fn drain_client(conn: &mut ClientConn, open: &mut HashSet<CallId>, ids: &mut Vec
                 frame.call().is_ok() && frame.raw().is_some(),
                 "a request must be valid"
             );
-            let id = frame.call_id().and_then(|id| id.as_text());
+            let id = frame.call_id().and_then(super::id::WireId::as_text);
             ids.extend(id.map(std::borrow::Cow::into_owned));
         }
     }
@@ -255,13 +255,13 @@ pub fn server_conn(data: &[u8]) {
                 conn.handle_message(Incoming::Text(&text), now);
             }
             6 => {
-                if let Some(id) = open.pop() {
-                    if conn.reply(id, &"value").is_ok() {
-                        assert!(
-                            conn.reply(id, &"again").is_err(),
-                            "a request was answered twice"
-                        );
-                    }
+                if let Some(id) = open.pop()
+                    && conn.reply(id, &"value").is_ok()
+                {
+                    assert!(
+                        conn.reply(id, &"again").is_err(),
+                        "a request was answered twice"
+                    );
                 }
             }
             7 => {
@@ -290,10 +290,10 @@ pub fn server_conn(data: &[u8]) {
 
 fn drain_server(conn: &mut ServerConn, logins: &mut Vec<RequestId>, open: &mut Vec<RequestId>) {
     while let Some(frame) = conn.poll_transmit() {
-        if let Outgoing::Text(text) = frame {
-            if let Err(error) = ServerFrame::decode(text.as_str(), &Limits::default()) {
-                panic!("a server must send frames only: {error}");
-            }
+        if let Outgoing::Text(text) = frame
+            && let Err(error) = ServerFrame::decode(text.as_str(), &Limits::default())
+        {
+            panic!("a server must send frames only: {error}");
         }
     }
     while let Some(event) = conn.poll_event() {

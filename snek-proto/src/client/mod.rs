@@ -224,13 +224,13 @@ impl ClientConn {
         };
         if let Some(reply) = frame.as_reply() {
             let id = reply.call_id().as_text().and_then(|id| CallId::parse(&id));
-            if let Some(id) = id {
-                if let Match::Live(pending) = self.calls.complete(id) {
-                    return match pending.purpose {
-                        Purpose::Handshake => self.on_handshake(&reply, text, now),
-                        Purpose::Command => self.on_reply(id, &reply, text),
-                    };
-                }
+            if let Some(id) = id
+                && let Match::Live(pending) = self.calls.complete(id)
+            {
+                return match pending.purpose {
+                    Purpose::Handshake => self.on_handshake(&reply, text, now),
+                    Purpose::Command => self.on_reply(id, &reply, text),
+                };
             }
         }
         let event = if self.config.accept_new_message {
