@@ -29,7 +29,7 @@ use crate::error::RpcError;
 use crate::frame::{Answer, Channel, Reply, ServerFrame, User};
 use crate::keepalive::{Beat, Heart, Pulse};
 
-pub use config::ClientConfig;
+pub use config::{ClientConfig, reconnect_policy};
 pub use event::{ClientEvent, OtherEvent, Ready, Typing, Warning};
 
 /// What the connection waits for.
