@@ -18,6 +18,12 @@ impl Text {
         Ok(Self(bytes))
     }
 
+    /// Takes bytes that the WebSocket layer has checked already, so that nothing is read twice.
+    #[cfg(feature = "ws")]
+    pub(crate) const fn from_checked(bytes: Bytes) -> Self {
+        Self(bytes)
+    }
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {

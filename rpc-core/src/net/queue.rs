@@ -90,9 +90,21 @@ pub enum Queued<T> {
     Lagged(u64),
 }
 
+/// Notices that may wait besides the items that count.
+const MAX_NOTICES: usize = 16;
+
+#[derive(Debug)]
+struct Item<T> {
+    item: T,
+    weight: usize,
+    counts: bool,
+}
+
 #[derive(Debug)]
 struct State<T> {
-    items: VecDeque<(T, usize)>,
+    items: VecDeque<Item<T>>,
+    /// How many of the items count against the bound.
+    counted: usize,
     bytes: usize,
     lost: u64,
     lost_total: u64,
@@ -104,8 +116,24 @@ struct State<T> {
 
 impl<T> State<T> {
     fn is_full(&self, config: &QueueConfig, weight: usize) -> bool {
-        self.items.len() >= config.max_items
-            || (!self.items.is_empty() && self.bytes + weight > config.max_bytes)
+        self.counted >= config.max_items
+            || (self.counted > 0 && self.bytes + weight > config.max_bytes)
+    }
+
+    fn pop(&mut self) -> Option<T> {
+        let Item {
+            item,
+            weight,
+            counts,
+        } = self.items.pop_front()?;
+        self.bytes -= weight;
+        self.counted -= usize::from(counts);
+        Some(item)
+    }
+
+    fn lose(&mut self, items: u64) {
+        self.lost += items;
+        self.lost_total += items;
     }
 }
 
@@ -144,6 +172,7 @@ pub struct Consumer<T> {
 pub(crate) fn queue<T>(config: QueueConfig) -> (Producer<T>, Consumer<T>) {
     let state = State {
         items: VecDeque::new(),
+        counted: 0,
         bytes: 0,
         lost: 0,
         lost_total: 0,
@@ -176,47 +205,58 @@ impl<T> Producer<T> {
         match config.policy {
             LagPolicy::Close if full(&state) => return Push::Overflow,
             LagPolicy::Latest if full(&state) => {
-                let lost = state.items.len() as u64;
-                state.lost += lost;
-                state.lost_total += lost;
-                state.items.clear();
-                state.bytes = 0;
+                while state.pop().is_some() {
+                    state.lose(1);
+                }
             }
             LagPolicy::DropOldest => {
-                while full(&state) {
-                    let Some((_, weight)) = state.items.pop_front() else {
-                        break;
-                    };
-                    state.bytes -= weight;
-                    state.lost += 1;
-                    state.lost_total += 1;
+                while full(&state) && state.pop().is_some() {
+                    state.lose(1);
                 }
             }
             LagPolicy::Close | LagPolicy::Latest | LagPolicy::Block { .. } => {}
         }
-        state.items.push_back((item, weight));
-        state.bytes += weight;
+        Self::store(
+            state,
+            Item {
+                item,
+                weight,
+                counts: true,
+            },
+        );
+        Push::Done
+    }
+
+    /// Adds a notice: it takes no room from items, and is dropped and counted as lost if too many
+    /// notices wait already.
+    pub(crate) fn notice(&self, item: T) {
+        let mut state = self.shared.lock();
+        if state.abandoned {
+            return;
+        }
+        if state.items.len() - state.counted >= MAX_NOTICES {
+            state.lose(1);
+            return;
+        }
+        Self::store(
+            state,
+            Item {
+                item,
+                weight: 0,
+                counts: false,
+            },
+        );
+    }
+
+    fn store(mut state: MutexGuard<'_, State<T>>, item: Item<T>) {
+        state.bytes += item.weight;
+        state.counted += usize::from(item.counts);
+        state.items.push_back(item);
         let consumer = state.consumer.take();
         drop(state);
         if let Some(consumer) = consumer {
             consumer.wake();
         }
-        Push::Done
-    }
-
-    /// Adds an item that is also to be had elsewhere: where it would have to wait or to close the
-    /// connection, it is dropped and counted.
-    pub(crate) fn push_or_drop(&self, item: T, weight: usize) {
-        let config = &self.shared.config;
-        if matches!(config.policy, LagPolicy::Close | LagPolicy::Block { .. }) {
-            let mut state = self.shared.lock();
-            if state.is_full(config, weight) {
-                state.lost += 1;
-                state.lost_total += 1;
-                return;
-            }
-        }
-        self.push(item, weight);
     }
 
     /// For `Block`: waits for room. Other policies always have room.
@@ -226,8 +266,7 @@ impl<T> Producer<T> {
             return Poll::Ready(());
         }
         let mut state = self.shared.lock();
-        if state.abandoned
-            || (state.items.len() < config.max_items && state.bytes <= config.max_bytes)
+        if state.abandoned || (state.counted < config.max_items && state.bytes <= config.max_bytes)
         {
             return Poll::Ready(());
         }
@@ -280,8 +319,7 @@ impl<T> Consumer<T> {
         if state.lost > 0 {
             return Some(Queued::Lagged(std::mem::take(&mut state.lost)));
         }
-        let (item, weight) = state.items.pop_front()?;
-        state.bytes -= weight;
+        let item = state.pop()?;
         if let Some(producer) = state.producer.take() {
             producer.wake();
         }
@@ -314,6 +352,7 @@ impl<T> Drop for Consumer<T> {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         state.abandoned = true;
+        state.counted = 0;
         state.bytes = 0;
         let items = std::mem::take(&mut state.items);
         let producer = state.producer.take();

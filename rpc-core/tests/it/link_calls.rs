@@ -18,7 +18,10 @@ fn config() -> LinkConfig {
 async fn a_call_is_answered() {
     let (guest, host, _) = connected(config(), config()).await;
     tokio::spawn(echo(guest));
-    assert_eq!(host.link.call(|m, now| m.ask("hi", now)).await, Ok("hi".to_owned()));
+    assert_eq!(
+        host.link.call(|m, now| m.ask("hi", now)).await,
+        Ok("hi".to_owned())
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -40,7 +43,10 @@ async fn a_refusal_of_the_machine_reaches_the_caller_at_once() {
     let (_guest, host, _) = connected(config(), config()).await;
     let long = "x".repeat(5 << 20);
     let refused = host.link.call(move |m, now| m.ask(&long, now)).await;
-    assert!(matches!(refused, Err(CallError::Refused(Refused::TooLarge { .. }))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(CallError::Refused(Refused::TooLarge { .. }))),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,8 +56,15 @@ async fn a_remote_error_is_the_peers_own() {
         let link = host.link.clone();
         async move { link.call(|m, now| m.ask("?", now)).await }
     });
-    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else { panic!("not asked") };
-    guest.link.command(move |m, _| m.answer(&id, Err("no"))).await.unwrap().unwrap();
+    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
+        panic!("not asked")
+    };
+    guest
+        .link
+        .command(move |m, _| m.answer(&id, Err("no")))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(call.await.unwrap(), Err(CallError::Remote("no".to_owned())));
 }
 
@@ -59,7 +72,12 @@ async fn a_remote_error_is_the_peers_own() {
 async fn a_call_without_an_answer_times_out() {
     let (_guest, host, _) = connected(config(), config()).await;
     let outcome = host.link.call(|m, now| m.ask("?", now)).await;
-    assert_eq!(outcome, Err(CallError::TimedOut { delivery: Delivery::Unknown }));
+    assert_eq!(
+        outcome,
+        Err(CallError::TimedOut {
+            delivery: Delivery::Unknown
+        })
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,7 +96,10 @@ async fn a_cut_line_ends_all_calls_at_once_with_the_reason() {
     for call in calls {
         let reason = CloseReason::Lost;
         let delivery = Delivery::Unknown;
-        assert_eq!(call.await.unwrap(), Err(CallError::Closed { reason, delivery }));
+        assert_eq!(
+            call.await.unwrap(),
+            Err(CallError::Closed { reason, delivery })
+        );
     }
     assert_eq!(host.task.await.unwrap(), CloseReason::Lost);
 }
@@ -94,7 +115,10 @@ async fn a_dropped_task_ends_all_calls() {
     host.task.abort();
     let reason = CloseReason::TaskGone;
     let delivery = Delivery::Unknown;
-    assert_eq!(call.await.unwrap(), Err(CallError::Closed { reason, delivery }));
+    assert_eq!(
+        call.await.unwrap(),
+        Err(CallError::Closed { reason, delivery })
+    );
     let after = host.link.call(|m, now| m.ask("?", now)).await;
     assert_eq!(after.unwrap_err().delivery(), Delivery::NotSent);
     assert_eq!(host.link.closed().await, CloseReason::TaskGone);
@@ -104,7 +128,9 @@ async fn a_dropped_task_ends_all_calls() {
 async fn a_stream_gives_its_parts_and_then_its_outcome() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let mut stream = host.link.stream(|m, now| m.ask("?", now)).await;
-    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else { panic!("not asked") };
+    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
+        panic!("not asked")
+    };
     guest
         .link
         .command(move |m, _| {
@@ -128,7 +154,9 @@ async fn dropping_a_call_cancels_it_at_the_peer() {
         let link = host.link.clone();
         async move { link.call(|m, now| m.ask("?", now)).await }
     });
-    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else { panic!("not asked") };
+    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
+        panic!("not asked")
+    };
     call.abort();
     assert_eq!(guest.event().await, Some(GuestEvent::Cancelled { id }));
     assert_eq!(host.link.command(|m, _| m.in_flight()).await, Ok(0));
@@ -138,7 +166,9 @@ async fn dropping_a_call_cancels_it_at_the_peer() {
 async fn dropping_a_stream_cancels_it_at_the_peer() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let stream = host.link.stream(|m, now| m.ask("?", now)).await;
-    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else { panic!("not asked") };
+    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
+        panic!("not asked")
+    };
     drop(stream);
     assert_eq!(guest.event().await, Some(GuestEvent::Cancelled { id }));
 }
@@ -147,10 +177,16 @@ async fn dropping_a_stream_cancels_it_at_the_peer() {
 async fn dropping_the_last_handle_closes_and_dropping_a_clone_does_not() {
     let (guest, host, _) = connected(config(), config()).await;
     drop(host.link.clone());
-    host.link.command(|m, _| m.tell("still here")).await.unwrap().unwrap();
+    host.link
+        .command(|m, _| m.tell("still here"))
+        .await
+        .unwrap()
+        .unwrap();
     drop(host.link);
     assert_eq!(host.task.await.unwrap(), CloseReason::Local);
-    let CloseReason::Peer(frame) = guest.task.await.unwrap() else { panic!("not closed") };
+    let CloseReason::Peer(frame) = guest.task.await.unwrap() else {
+        panic!("not closed")
+    };
     assert_eq!(frame.code, 1000);
 }
 
@@ -159,7 +195,10 @@ async fn dropping_events_stops_delivery_and_no_call() {
     let (guest, host, _) = connected(config(), config()).await;
     tokio::spawn(echo(guest));
     drop(host.events);
-    assert_eq!(host.link.call(|m, now| m.ask("hi", now)).await, Ok("hi".to_owned()));
+    assert_eq!(
+        host.link.call(|m, now| m.ask("hi", now)).await,
+        Ok("hi".to_owned())
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -174,11 +213,19 @@ async fn close_ends_calls_in_flight_and_refuses_new_ones() {
     host.link.close();
     let reason = CloseReason::Local;
     let delivery = Delivery::Unknown;
-    assert_eq!(call.await.unwrap(), Err(CallError::Closed { reason, delivery }));
+    assert_eq!(
+        call.await.unwrap(),
+        Err(CallError::Closed { reason, delivery })
+    );
     assert_eq!(host.link.closed().await, CloseReason::Local);
     let after = host.link.call(|m, now| m.ask("?", now)).await;
     assert_eq!(after.unwrap_err().delivery(), Delivery::NotSent);
-    assert_eq!(host.link.state(), LinkState::Closed { reason: CloseReason::Local });
+    assert_eq!(
+        host.link.state(),
+        LinkState::Closed {
+            reason: CloseReason::Local
+        }
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -188,7 +235,9 @@ async fn a_drain_lets_calls_finish_and_takes_no_new_ones() {
         let link = host.link.clone();
         async move { link.call(|m, now| m.ask("?", now)).await }
     });
-    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else { panic!("not asked") };
+    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
+        panic!("not asked")
+    };
     let drain = tokio::spawn({
         let link = host.link.clone();
         async move { link.drain(Duration::from_secs(5)).await }
@@ -196,7 +245,12 @@ async fn a_drain_lets_calls_finish_and_takes_no_new_ones() {
     tokio::task::yield_now().await;
     let refused = host.link.call(|m, now| m.ask("new", now)).await;
     assert_eq!(refused, Err(CallError::Refused(Refused::Draining)));
-    guest.link.command(move |m, _| m.answer(&id, Ok("done"))).await.unwrap().unwrap();
+    guest
+        .link
+        .command(move |m, _| m.answer(&id, Ok("done")))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(call.await.unwrap(), Ok("done".to_owned()));
     let report = drain.await.unwrap();
     assert_eq!((report.finished, report.aborted), (1, 0));
@@ -208,7 +262,10 @@ async fn a_drain_cuts_off_what_does_not_finish_in_time() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
-        async move { link.call(|m, now| m.ask_within("?", Duration::from_secs(99), now)).await }
+        async move {
+            link.call(|m, now| m.ask_within("?", Duration::from_secs(99), now))
+                .await
+        }
     });
     guest.event().await;
     let report: DrainReport = host.link.drain(Duration::from_secs(5)).await;
@@ -222,12 +279,19 @@ async fn an_observer_sees_every_frame_and_no_secret() {
     let log = Arc::clone(&seen);
     let observer = Arc::new(move |frame: &Frame<'_>| {
         let text = frame.text().unwrap_or_default().into_owned();
-        log.lock().unwrap().push(format!("{:?} {text}", frame.direction()));
+        log.lock()
+            .unwrap()
+            .push(format!("{:?} {text}", frame.direction()));
     });
     let (mut guest, host, _) = connected(config().with_observer(observer), config()).await;
-    host.link.command(|m, _| m.tell("the secret word")).await.unwrap().unwrap();
+    host.link
+        .command(|m, _| m.tell("the secret word"))
+        .await
+        .unwrap()
+        .unwrap();
     guest.event().await;
     let seen = seen.lock().unwrap().join("\n");
-    let expected = "Out {\"hello\":\"ann\"}\nIn {\"welcome\":\"ann\"}\nIn {\"tell\":\"the *** word\"}";
+    let expected =
+        "Out {\"hello\":\"ann\"}\nIn {\"welcome\":\"ann\"}\nIn {\"tell\":\"the *** word\"}";
     assert_eq!(seen, expected);
 }

@@ -46,8 +46,15 @@ async fn a_call_dropped_at_any_await_leaves_nothing_behind() {
         };
         poll_times(stream, polls).await;
         tokio::time::sleep(Duration::from_millis(1)).await;
-        assert_eq!(host.link.command(|m, _| m.in_flight()).await, Ok(0), "after {polls} polls");
-        assert_eq!(host.link.call(|m, now| m.ask("hi", now)).await, Ok("hi".to_owned()));
+        assert_eq!(
+            host.link.command(|m, _| m.in_flight()).await,
+            Ok(0),
+            "after {polls} polls"
+        );
+        assert_eq!(
+            host.link.call(|m, now| m.ask("hi", now)).await,
+            Ok("hi".to_owned())
+        );
     }
 }
 
@@ -56,7 +63,11 @@ async fn waiting_for_an_event_loses_none_when_dropped() {
     let (mut guest, host, _) = connected(LinkConfig::default(), LinkConfig::default()).await;
     for n in 0..50 {
         poll_times(guest.event(), n % 3).await;
-        host.link.command(move |m, _| m.tell(&n.to_string())).await.unwrap().unwrap();
+        host.link
+            .command(move |m, _| m.tell(&n.to_string()))
+            .await
+            .unwrap()
+            .unwrap();
         let told = guest.event().await;
         let expected = crate::toy::guest::GuestEvent::Told(n.to_string());
         assert_eq!(told, Some(expected));

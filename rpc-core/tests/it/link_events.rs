@@ -6,27 +6,39 @@ use rpc_core::net::{LagPolicy, LinkConfig, LinkEvent, QueueConfig, Queued};
 use rpc_core::{CallError, CloseReason, Delivery};
 
 use crate::toy::guest::GuestEvent;
+use crate::toy::host::Host;
 use crate::toy::net::{connected, echo};
 
-const BLOCK: LagPolicy = LagPolicy::Block { deadline: Duration::from_secs(30) };
+const LONG: Duration = Duration::from_secs(99);
+const BLOCK: LagPolicy = LagPolicy::Block {
+    deadline: Duration::from_secs(30),
+};
 
 fn events(items: usize, policy: LagPolicy) -> LinkConfig {
-    let queue = QueueConfig::default().with_max_items(items).with_policy(policy);
+    let queue = QueueConfig::default()
+        .with_max_items(items)
+        .with_policy(policy);
     LinkConfig::default().with_events(queue)
 }
 
 async fn tell(host: &crate::toy::net::HostLink, n: usize) {
     for n in 0..n {
-        host.command(move |m, _| m.tell(&n.to_string())).await.unwrap().unwrap();
+        host.command(move |m, _| m.tell(&n.to_string()))
+            .await
+            .unwrap()
+            .unwrap();
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn drop_oldest_keeps_the_newest_events_and_reports_the_loss() {
-    let (mut guest, host, _) = connected(events(2, LagPolicy::DropOldest), LinkConfig::default()).await;
+    let (mut guest, host, _) =
+        connected(events(2, LagPolicy::DropOldest), LinkConfig::default()).await;
     tell(&host.link, 10).await;
     tokio::time::sleep(Duration::from_millis(1)).await;
-    let Some(Queued::Lagged(lost)) = guest.events.try_next() else { panic!("no loss") };
+    let Some(Queued::Lagged(lost)) = guest.events.try_next() else {
+        panic!("no loss")
+    };
     assert!(lost >= 8);
     for n in ["8", "9"] {
         let expected = LinkEvent::Event(GuestEvent::Told(n.to_owned()));
@@ -59,7 +71,8 @@ async fn block_closes_when_the_consumer_takes_nothing_for_too_long() {
 #[tokio::test(start_paused = true)]
 async fn close_closes_at_the_first_event_without_room() {
     let (guest, host, _) = connected(events(4, LagPolicy::Close), LinkConfig::default()).await;
-    tell(&host.link, 10).await;
+    let many = |m: &mut Host, _| (0..10).try_for_each(|n| m.tell(&n.to_string()));
+    host.link.command(many).await.unwrap().unwrap();
     assert_eq!(guest.task.await.unwrap(), CloseReason::SlowConsumer);
 }
 
@@ -69,7 +82,10 @@ async fn replies_do_not_wait_behind_events_that_nobody_takes() {
         let (guest, host, _) = connected(LinkConfig::default(), events(1, policy)).await;
         tokio::spawn(echo(guest));
         for _ in 0..10 {
-            assert_eq!(host.link.call(|m, now| m.ask("hi", now)).await, Ok("hi".to_owned()));
+            assert_eq!(
+                host.link.call(|m, now| m.ask("hi", now)).await,
+                Ok("hi".to_owned())
+            );
         }
     }
 }
@@ -84,7 +100,9 @@ async fn a_handler_may_call_back_with_room_for_one_of_everything() {
         // The event of the handshake is the handler's cue; it calls from inside.
         while let Some(_event) = host.event().await {
             for _ in 0..5 {
-                link.call(|m, now| m.ask("from a handler", now)).await.unwrap();
+                link.call(|m, now| m.ask("from a handler", now))
+                    .await
+                    .unwrap();
             }
             return true;
         }
@@ -94,38 +112,57 @@ async fn a_handler_may_call_back_with_room_for_one_of_everything() {
 }
 
 fn streams(policy: LagPolicy) -> LinkConfig {
-    LinkConfig::default()
-        .with_streams(QueueConfig::default().with_max_items(2).with_policy(policy))
+    LinkConfig::default().with_streams(QueueConfig::default().with_max_items(2).with_policy(policy))
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_full_stream_ends_that_stream_and_not_the_connection() {
     for policy in [LagPolicy::Close, BLOCK] {
         let (mut guest, host, _) = connected(LinkConfig::default(), streams(policy)).await;
-        let mut stream = host.link.stream(|m, now| m.ask("?", now)).await;
-        let Some(GuestEvent::Asked { id, .. }) = guest.event().await else { panic!("not asked") };
+        let mut stream = host
+            .link
+            .stream(|m, now| m.ask_within("?", LONG, now))
+            .await;
+        let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
+            panic!("not asked")
+        };
         guest
             .link
             .command(move |m, _| (0..9).try_for_each(|n| m.part(&id, &n.to_string())))
             .await
             .unwrap()
             .unwrap();
-        assert!(matches!(guest.event().await, Some(GuestEvent::Cancelled { .. })));
+        assert!(matches!(
+            guest.event().await,
+            Some(GuestEvent::Cancelled { .. })
+        ));
         let reason = CloseReason::SlowConsumer;
         let delivery = Delivery::Delivered;
         assert_eq!(stream.next().await, Some(Queued::Item("0".to_owned())));
         let end = stream.outcome().await;
-        assert_eq!(end, Some(Err(CallError::Closed { reason, delivery })), "{policy:?}");
+        assert_eq!(
+            end,
+            Some(Err(CallError::Closed { reason, delivery })),
+            "{policy:?}"
+        );
         tokio::spawn(echo(guest));
-        assert_eq!(host.link.call(|m, now| m.ask("hi", now)).await, Ok("hi".to_owned()));
+        assert_eq!(
+            host.link.call(|m, now| m.ask("hi", now)).await,
+            Ok("hi".to_owned())
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_stream_under_block_loses_nothing() {
     let (mut guest, host, _) = connected(LinkConfig::default(), streams(BLOCK)).await;
-    let mut stream = host.link.stream(|m, now| m.ask_within("?", Duration::from_secs(99), now)).await;
-    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else { panic!("not asked") };
+    let mut stream = host
+        .link
+        .stream(|m, now| m.ask_within("?", LONG, now))
+        .await;
+    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
+        panic!("not asked")
+    };
     guest
         .link
         .command(move |m, _| {
@@ -146,7 +183,9 @@ async fn a_slow_stream_under_block_loses_nothing() {
 async fn events_that_came_before_an_answer_are_queued_before_the_call_resolves() {
     let (mut guest, host, _) = connected(LinkConfig::default(), LinkConfig::default()).await;
     let mut stream = host.link.stream(|m, now| m.ask("?", now)).await;
-    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else { panic!("not asked") };
+    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
+        panic!("not asked")
+    };
     guest
         .link
         .command(move |m, _| m.part(&id, "a").and_then(|()| m.answer(&id, Ok("end"))))

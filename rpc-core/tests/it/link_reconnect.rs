@@ -10,13 +10,17 @@ use rpc_core::{CallError, CloseReason, Refused};
 use crate::toy::net::{End, GuestSide, HostSide};
 
 fn policy() -> ReconnectPolicy {
-    let backoff = BackoffPolicy::new(Duration::from_secs(1)).with_factor(2.0).with_max_attempts(3);
-    ReconnectPolicy::new(backoff)
+    let backoff = BackoffPolicy::new(Duration::from_secs(1), 2.0).with_max_attempts(Some(3));
+    ReconnectPolicy::new(backoff).with_cycles(None)
 }
 
 fn guest(name: &str, dialer: mem::MemDialer) -> End<GuestSide> {
     let config = LinkConfig::default().with_reconnect(policy());
-    End::spawn(rpc_core::net::link::open(GuestSide::new(name), dialer, config))
+    End::spawn(rpc_core::net::link::open(
+        GuestSide::new(name),
+        dialer,
+        config,
+    ))
 }
 
 /// Accepts one connection and serves it until it ends.
@@ -35,7 +39,10 @@ async fn a_lost_line_comes_back_after_the_first_delay() {
     assert_eq!(guest.link.ready().await, Ok(1));
     cutter.cut();
     let mut states = guest.link.watch();
-    let lost = states.wait_for(|state| matches!(state, LinkState::Lost { .. })).await.unwrap();
+    let lost = states
+        .wait_for(|state| matches!(state, LinkState::Lost { .. }))
+        .await
+        .unwrap();
     let expected = LinkState::Lost {
         cause: CloseReason::Lost,
         retry_in: Duration::from_secs(1),
@@ -70,7 +77,9 @@ async fn a_refused_login_is_not_tried_again() {
     let (dialer, mut listener) = mem::listen(8);
     let guest = guest("mallory", dialer);
     let (_host, _) = accept(&mut listener).await;
-    let cause = CloseReason::Authentication { message: "not you".to_owned() };
+    let cause = CloseReason::Authentication {
+        message: "not you".to_owned(),
+    };
     assert_eq!(guest.link.ready().await, Err(cause.clone()));
     assert_eq!(guest.link.state(), LinkState::GaveUp { cause });
 }
@@ -119,7 +128,10 @@ async fn closing_while_the_line_is_down_ends_the_link() {
     let guest = guest("ann", dialer);
     drop(listener.accept().await.unwrap());
     let mut states = guest.link.watch();
-    states.wait_for(|state| matches!(state, LinkState::Lost { .. })).await.unwrap();
+    states
+        .wait_for(|state| matches!(state, LinkState::Lost { .. }))
+        .await
+        .unwrap();
     guest.link.close();
     assert_eq!(guest.task.await.unwrap(), CloseReason::Local);
 }
@@ -135,7 +147,20 @@ async fn a_dial_that_hangs_ends_at_the_connect_timeout() {
         }
     }
     let config = LinkConfig::default().with_reconnect(ReconnectPolicy::off());
-    let guest = End::spawn(rpc_core::net::link::open(GuestSide::new("ann"), Hang, config));
+    let guest = End::spawn(rpc_core::net::link::open(
+        GuestSide::new("ann"),
+        Hang,
+        config,
+    ));
     let reason = guest.task.await.unwrap();
-    assert!(matches!(reason, CloseReason::Connect { retryable: true, .. }), "{reason:?}");
+    assert!(
+        matches!(
+            reason,
+            CloseReason::Connect {
+                retryable: true,
+                ..
+            }
+        ),
+        "{reason:?}"
+    );
 }

@@ -4,6 +4,9 @@
 mod link_calls;
 mod link_drops;
 mod link_events;
-// mod link_reconnect;
+mod link_reconnect;
+mod server;
+mod tls;
 mod toy;
 mod toy_machines;
+mod ws;

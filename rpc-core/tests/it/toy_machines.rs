@@ -46,8 +46,13 @@ fn a_call_times_out_at_its_deadline_and_its_late_answer_is_dropped() {
     pair.take_server_events();
     assert_eq!(pair.server.in_flight(), 1);
     pair.advance(Duration::from_millis(1));
-    let error = CallError::TimedOut { delivery: Delivery::Unknown };
-    assert_eq!(pair.take_server_events(), [HostEvent::Answer(call, Err(error))]);
+    let error = CallError::TimedOut {
+        delivery: Delivery::Unknown,
+    };
+    assert_eq!(
+        pair.take_server_events(),
+        [HostEvent::Answer(call, Err(error))]
+    );
     let asked = ids(&pair.take_client_events());
     pair.client.answer(&asked[0], Ok("late")).unwrap();
     pair.settle();
@@ -62,12 +67,19 @@ fn a_cut_ends_every_call_at_once_and_says_what_was_sent() {
     pair.settle();
     pair.take_server_events();
     let unsent = pair.server.ask("unsent", pair.now()).unwrap();
-    pair.server.handle_disconnect(rpc_core::Disconnect::Eof, pair.now());
+    pair.server
+        .handle_disconnect(rpc_core::Disconnect::Eof, pair.now());
     let mut events: Vec<_> = std::iter::from_fn(|| pair.server.poll_event()).collect();
     assert_eq!(events.pop(), Some(HostEvent::Closed(CloseReason::Lost)));
     for (call, delivery) in [(sent, Delivery::Unknown), (unsent, Delivery::NotSent)] {
-        let error = CallError::Closed { reason: CloseReason::Lost, delivery };
-        assert!(events.contains(&HostEvent::Answer(call, Err(error))), "{delivery:?}");
+        let error = CallError::Closed {
+            reason: CloseReason::Lost,
+            delivery,
+        };
+        assert!(
+            events.contains(&HostEvent::Answer(call, Err(error))),
+            "{delivery:?}"
+        );
     }
 }
 
@@ -76,7 +88,9 @@ fn a_guest_that_is_refused_learns_why() {
     let now = Instant::now();
     let mut pair = Pair::new(Guest::new("mallory", now), Host::new(1, now), now);
     pair.settle();
-    let reason = CloseReason::Authentication { message: "not you".into() };
+    let reason = CloseReason::Authentication {
+        message: "not you".into(),
+    };
     assert_eq!(pair.take_client_events(), [GuestEvent::Closed(reason)]);
 }
 
@@ -104,7 +118,10 @@ fn a_call_before_the_handshake_is_refused_and_changes_nothing() {
 fn a_message_over_the_limit_is_refused_without_a_pending_call() {
     let mut pair = pair(Instant::now(), 7);
     let long = "x".repeat(5 << 20);
-    assert!(matches!(pair.server.ask(&long, pair.now()), Err(Refused::TooLarge { .. })));
+    assert!(matches!(
+        pair.server.ask(&long, pair.now()),
+        Err(Refused::TooLarge { .. })
+    ));
     assert_eq!(pair.server.in_flight(), 0);
 }
 

@@ -98,7 +98,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
     /// Outside a tokio runtime with its timer enabled.
     pub async fn run(mut self) -> CloseReason {
         let mut reconnector = Reconnector::new(self.config.reconnect.clone());
-        let dials_again = !self.config.reconnect.is_off();
+        let dials_again = !self.config.reconnect.backoff.is_off();
         loop {
             self.set_state(LinkState::Connecting {
                 attempt: self.attempt,
@@ -121,7 +121,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
             let (at, exhausted) = match dial {
                 Dial::GiveUp => return self.end(LinkState::GaveUp { cause: reason }),
                 Dial::Now => (now, false),
-                Dial::At { at, attempt, cycle } => (at, attempt == 1 && cycle > 0),
+                Dial::At { at, .. } => (at, dial.starts_new_cycle()),
             };
             let retry_in = at.saturating_duration_since(now);
             self.set_state(LinkState::Lost {
@@ -176,6 +176,8 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
             reason: None,
             stop: Stop::No,
             ready: false,
+            touched: false,
+            overrun: false,
             timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
         };
         let generation = self.generation + 1;
@@ -217,8 +219,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
 impl<P: Protocol> Front<P> {
     fn set_state(&self, state: LinkState) {
         tracing::debug!(?state, "link");
-        self.events
-            .push_or_drop(LinkEvent::State(state.clone()), size_of::<LinkState>());
+        self.events.notice(LinkEvent::State(state.clone()));
         self.state.send_replace(state);
     }
 
@@ -284,6 +285,10 @@ struct Session<'a, P: Protocol, T> {
     reason: Option<CloseReason>,
     stop: Stop,
     ready: bool,
+    /// The machine was told something while its events were handed out.
+    touched: bool,
+    /// Events were not taken for too long: those that still come have nowhere to go.
+    overrun: bool,
     timer: Pin<Box<tokio::time::Sleep>>,
 }
 
@@ -315,8 +320,9 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
                     }
                 });
             }
-            // Events that were taken may have made room for input.
-            if !(choked && self.driver.machine().wants_input()) {
+            // Events that were taken may have made room for input, or led to new frames.
+            let room = choked && self.driver.machine().wants_input();
+            if !room && !std::mem::take(&mut self.touched) {
                 break;
             }
         }
@@ -409,20 +415,33 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
                     None => return false,
                 },
             };
+            let held = match held.sorted {
+                // Readiness waits for nobody; only its event does.
+                Sorted::Ready(event) => {
+                    self.ready = true;
+                    self.front.set_state(LinkState::Ready { generation });
+                    let Some(event) = event else { continue };
+                    Held {
+                        sorted: Sorted::Event(event),
+                        ..held
+                    }
+                }
+                _ => held,
+            };
             let room = match &held.sorted {
                 Sorted::Event(_) | Sorted::Ready(_) => self.front.events.poll_room(cx),
                 Sorted::Item(call, _) => self.waiters.poll_room(*call, cx),
                 Sorted::Reply(..) | Sorted::Closed(_) | Sorted::Ignore => Poll::Ready(()),
             };
             if room.is_pending() {
-                if self.deadline_of(&held).is_some_and(|at| now < at) {
+                if !self.overrun && self.deadline_of(&held).is_some_and(|at| now < at) {
                     self.held = Some(held);
                     return true;
                 }
                 self.overflow(held.sorted, now);
                 continue;
             }
-            self.hand_out(held.sorted, now, generation);
+            self.hand_out(held.sorted, now);
         }
     }
 
@@ -434,15 +453,8 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
         wait.map(|wait| held.since + wait)
     }
 
-    fn hand_out(&mut self, sorted: Sorted<P>, now: Instant, generation: u64) {
+    fn hand_out(&mut self, sorted: Sorted<P>, now: Instant) {
         match sorted {
-            Sorted::Ready(event) => {
-                self.ready = true;
-                self.front.set_state(LinkState::Ready { generation });
-                if let Some(event) = event {
-                    self.push_event(event, now);
-                }
-            }
             Sorted::Event(event) => self.push_event(event, now),
             Sorted::Reply(call, outcome) => self.waiters.complete(call, outcome),
             Sorted::Item(call, item) => {
@@ -453,7 +465,7 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
             Sorted::Closed(reason) => {
                 self.reason.get_or_insert(reason);
             }
-            Sorted::Ignore => {}
+            Sorted::Ready(_) | Sorted::Ignore => {}
         }
     }
 
@@ -487,7 +499,9 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
             self.reason = Some(CloseReason::SlowConsumer);
             let frame = CloseFrame::new(CloseFrame::GOING_AWAY, "slow consumer");
             P::close(self.driver.machine_mut(), frame, now);
+            self.touched = true;
         }
+        self.overrun = true;
     }
 
     fn arm(&mut self, cx: &mut Context<'_>, now: Instant) {

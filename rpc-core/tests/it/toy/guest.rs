@@ -42,10 +42,15 @@ impl Guest {
 
     pub fn with_limits(name: &str, limits: Limits, now: Instant) -> Self {
         let mut outbox = Outbox::new(&limits);
-        let hello = Frame { hello: Some(name.to_owned()), ..Frame::default() };
+        let hello = Frame {
+            hello: Some(name.to_owned()),
+            ..Frame::default()
+        };
         hello.queue(&mut outbox).unwrap();
         Self {
-            state: State::AwaitWelcome { until: now + HANDSHAKE },
+            state: State::AwaitWelcome {
+                until: now + HANDSHAKE,
+            },
             asked: PendingMap::new(limits.max_pending, 64, now),
             outbox,
             events: VecDeque::new(),
@@ -61,7 +66,11 @@ impl Guest {
         if !self.asked.contains(id) {
             return Err(Refused::UnknownId);
         }
-        let frame = Frame { part: Some(id.into()), text: Some(text.into()), ..Frame::default() };
+        let frame = Frame {
+            part: Some(id.into()),
+            text: Some(text.into()),
+            ..Frame::default()
+        };
         frame.queue(&mut self.outbox).map(drop)
     }
 
@@ -71,8 +80,16 @@ impl Guest {
         }
         let id_text = Some(id.to_owned());
         let frame = match result {
-            Ok(text) => Frame { answer: id_text, text: Some(text.into()), ..Frame::default() },
-            Err(why) => Frame { fail: id_text, text: Some(why.into()), ..Frame::default() },
+            Ok(text) => Frame {
+                answer: id_text,
+                text: Some(text.into()),
+                ..Frame::default()
+            },
+            Err(why) => Frame {
+                fail: id_text,
+                text: Some(why.into()),
+                ..Frame::default()
+            },
         };
         frame.queue(&mut self.outbox)?;
         let _ = self.asked.complete(id);
@@ -97,8 +114,12 @@ impl Machine for Guest {
     type Event = GuestEvent;
 
     fn handle_message(&mut self, message: Incoming<'_>, _: Instant) {
-        let (Incoming::Text(text), false) = (message, self.is_closed()) else { return };
-        let Some(frame) = Frame::decode(text) else { return };
+        let (Incoming::Text(text), false) = (message, self.is_closed()) else {
+            return;
+        };
+        let Some(frame) = Frame::decode(text) else {
+            return;
+        };
         if frame.welcome.is_some() && self.state != State::Ready {
             self.state = State::Ready;
             self.events.push_back(GuestEvent::Ready);
@@ -130,7 +151,8 @@ impl Machine for Guest {
         if let State::AwaitWelcome { until } = self.state
             && now >= until
         {
-            self.outbox.close(CloseFrame::new(CloseFrame::POLICY, "no welcome"));
+            self.outbox
+                .close(CloseFrame::new(CloseFrame::POLICY, "no welcome"));
             self.end(CloseReason::HandshakeTimeout { after: HANDSHAKE });
         }
     }

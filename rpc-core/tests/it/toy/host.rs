@@ -45,7 +45,9 @@ impl Host {
 
     pub fn with_limits(seed: u64, limits: Limits, now: Instant) -> Self {
         Self {
-            state: State::AwaitHello { until: now + HANDSHAKE },
+            state: State::AwaitHello {
+                until: now + HANDSHAKE,
+            },
             calls: PendingCalls::new(seed, limits.max_pending, now),
             outbox: Outbox::new(&limits),
             events: VecDeque::new(),
@@ -75,26 +77,41 @@ impl Host {
         }
         let max = self.limits.max_pending;
         let id = self.calls.next_id().ok_or(Refused::TooManyCalls { max })?;
-        let frame =
-            Frame { ask: Some(id.to_string()), text: Some(text.into()), ..Frame::default() };
+        let frame = Frame {
+            ask: Some(id.to_string()),
+            text: Some(text.into()),
+            ..Frame::default()
+        };
         let number = frame.queue(&mut self.outbox)?;
         Ok(self.calls.insert(number, Some(now + wait))?)
     }
 
     pub fn cancel(&mut self, id: CallId) {
         if let Match::Live(_) = self.calls.complete(id) {
-            let frame = Frame { cancel: Some(id.to_string()), ..Frame::default() };
+            let frame = Frame {
+                cancel: Some(id.to_string()),
+                ..Frame::default()
+            };
             // Without room the guest answers for nothing, which is dropped.
             let _ = frame.queue(&mut self.outbox);
         }
     }
 
     pub fn tell(&mut self, text: &str) -> Result<(), Refused> {
-        Frame { tell: Some(text.into()), ..Frame::default() }.queue(&mut self.outbox).map(drop)
+        Frame {
+            tell: Some(text.into()),
+            ..Frame::default()
+        }
+        .queue(&mut self.outbox)
+        .map(drop)
     }
 
     pub fn refuse(&mut self, why: &str) {
-        let _ = Frame { refused: Some(why.into()), ..Frame::default() }.queue(&mut self.outbox);
+        let _ = Frame {
+            refused: Some(why.into()),
+            ..Frame::default()
+        }
+        .queue(&mut self.outbox);
         self.close(CloseFrame::new(CloseFrame::POLICY, ""));
     }
 
@@ -109,7 +126,10 @@ impl Host {
         self.state = State::Closed;
         for (id, number) in self.calls.drain() {
             let delivery = sent(&self.outbox, number);
-            let error = CallError::Closed { reason: reason.clone(), delivery };
+            let error = CallError::Closed {
+                reason: reason.clone(),
+                delivery,
+            };
             self.events.push_back(HostEvent::Answer(id, Err(error)));
         }
         self.events.push_back(HostEvent::Closed(reason.clone()));
@@ -117,22 +137,33 @@ impl Host {
 }
 
 fn sent(outbox: &Outbox, number: FrameNumber) -> Delivery {
-    if outbox.was_taken(number) { Delivery::Unknown } else { Delivery::NotSent }
+    if outbox.was_taken(number) {
+        Delivery::Unknown
+    } else {
+        Delivery::NotSent
+    }
 }
 
 impl Machine for Host {
     type Event = HostEvent;
 
     fn handle_message(&mut self, message: Incoming<'_>, _: Instant) {
-        let (Incoming::Text(text), false) = (message, self.is_closed()) else { return };
-        let Some(frame) = Frame::decode(text) else { return };
+        let (Incoming::Text(text), false) = (message, self.is_closed()) else {
+            return;
+        };
+        let Some(frame) = Frame::decode(text) else {
+            return;
+        };
         let text = frame.text.unwrap_or_default();
         if let Some(name) = frame.hello {
             if name == "mallory" {
                 self.refuse("not you");
             } else if self.state != State::Ready {
                 self.state = State::Ready;
-                let welcome = Frame { welcome: Some(name.clone()), ..Frame::default() };
+                let welcome = Frame {
+                    welcome: Some(name.clone()),
+                    ..Frame::default()
+                };
                 let _ = welcome.queue(&mut self.outbox);
                 self.events.push_back(HostEvent::Ready(name));
             }
@@ -163,12 +194,14 @@ impl Machine for Host {
         if let State::AwaitHello { until } = self.state
             && now >= until
         {
-            self.outbox.close(CloseFrame::new(CloseFrame::POLICY, "no hello"));
+            self.outbox
+                .close(CloseFrame::new(CloseFrame::POLICY, "no hello"));
             self.end(&CloseReason::HandshakeTimeout { after: HANDSHAKE });
         }
         while let Some((id, number)) = self.calls.pop_expired(now) {
             let delivery = sent(&self.outbox, number);
-            self.events.push_back(HostEvent::Answer(id, Err(CallError::TimedOut { delivery })));
+            self.events
+                .push_back(HostEvent::Answer(id, Err(CallError::TimedOut { delivery })));
         }
     }
 

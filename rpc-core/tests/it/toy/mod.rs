@@ -17,8 +17,8 @@ pub mod net;
 
 use std::time::{Duration, Instant};
 
-use rpc_core::outbox::Outbox;
 use rpc_core::Refused;
+use rpc_core::outbox::Outbox;
 use serde::{Deserialize, Serialize};
 
 /// One frame; exactly one of the tag members is set.

@@ -19,7 +19,10 @@ pub struct GuestSide {
 
 impl GuestSide {
     pub fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), limits: Limits::default() }
+        Self {
+            name: name.to_owned(),
+            limits: Limits::default(),
+        }
     }
 }
 
@@ -120,7 +123,11 @@ where
         ),
     ) -> Self {
         let (link, events, connection) = parts;
-        Self { link, events, task: tokio::spawn(connection.run()) }
+        Self {
+            link,
+            events,
+            task: tokio::spawn(connection.run()),
+        }
     }
 
     /// The next event of the protocol; state changes are skipped.
@@ -142,7 +149,11 @@ pub async fn connected(
 ) -> (End<GuestSide>, End<HostSide>, rpc_core::net::mem::Cutter) {
     let (left, right) = rpc_core::net::mem::duplex(16);
     let cutter = left.cutter();
-    let guest = End::spawn(rpc_core::net::link::over(GuestSide::new("ann"), left, guest));
+    let guest = End::spawn(rpc_core::net::link::over(
+        GuestSide::new("ann"),
+        left,
+        guest,
+    ));
     let host = End::spawn(rpc_core::net::link::over(HostSide::default(), right, host));
     guest.link.ready().await.unwrap();
     host.link.ready().await.unwrap();
@@ -153,7 +164,10 @@ pub async fn connected(
 pub async fn echo(mut guest: End<GuestSide>) {
     while let Some(event) = guest.event().await {
         if let GuestEvent::Asked { id, text } = event {
-            let _ = guest.link.command(move |m, _| m.answer(&id, Ok(&text))).await;
+            let _ = guest
+                .link
+                .command(move |m, _| m.answer(&id, Ok(&text)))
+                .await;
         }
     }
 }

@@ -1,0 +1,277 @@
+//! [`ServerConfig`]: limits, guards and hooks of a server.
+
+use std::fmt;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Request, Response, StatusCode};
+
+use super::guards::Guards;
+#[cfg(feature = "tls")]
+use crate::net::tls::TlsAcceptor;
+use crate::net::ws::WsConfig;
+
+type UpgradeHook = dyn Fn(&mut Parts, SocketAddr) -> UpgradeDecision + Send + Sync;
+type HttpFuture = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
+type HttpHook = dyn Fn(Request<Bytes>, SocketAddr) -> HttpFuture + Send + Sync;
+
+/// What one server lets its peers use up. All bounds are on by default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerLimits {
+    /// Most connections at once; a further one gets status 503. Default 1,024.
+    pub max_connections: usize,
+    /// Most connections of one IP address at once; a further one gets status 429. Default none.
+    pub max_connections_per_ip: Option<usize>,
+    /// How long a peer may take to send the header of its request. Default 10 s.
+    pub header_timeout: Duration,
+    /// How long everything before the handler may take: TLS, the request, the answer. Default
+    /// 15 s.
+    pub handshake_timeout: Duration,
+    /// Largest request header in bytes; a larger one gets status 431. Default 16 KiB.
+    pub max_header_bytes: usize,
+    /// Largest body of a plain request in bytes; a larger one gets status 413. Default 1 MiB.
+    pub max_body_bytes: usize,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self {
+            max_connections: 1_024,
+            max_connections_per_ip: None,
+            header_timeout: Duration::from_secs(10),
+            handshake_timeout: Duration::from_secs(15),
+            max_header_bytes: 16 * 1024,
+            max_body_bytes: 1024 * 1024,
+        }
+    }
+}
+
+impl ServerLimits {
+    /// Sets [`max_connections`](Self::max_connections).
+    #[must_use]
+    pub const fn with_max_connections(mut self, count: usize) -> Self {
+        self.max_connections = count;
+        self
+    }
+
+    /// Sets [`max_connections_per_ip`](Self::max_connections_per_ip).
+    #[must_use]
+    pub const fn with_max_connections_per_ip(mut self, count: Option<usize>) -> Self {
+        self.max_connections_per_ip = count;
+        self
+    }
+
+    /// Sets [`header_timeout`](Self::header_timeout).
+    #[must_use]
+    pub const fn with_header_timeout(mut self, timeout: Duration) -> Self {
+        self.header_timeout = timeout;
+        self
+    }
+
+    /// Sets [`handshake_timeout`](Self::handshake_timeout).
+    #[must_use]
+    pub const fn with_handshake_timeout(mut self, timeout: Duration) -> Self {
+        self.handshake_timeout = timeout;
+        self
+    }
+
+    /// Sets [`max_header_bytes`](Self::max_header_bytes).
+    #[must_use]
+    pub const fn with_max_header_bytes(mut self, bytes: usize) -> Self {
+        self.max_header_bytes = bytes;
+        self
+    }
+
+    /// Sets [`max_body_bytes`](Self::max_body_bytes).
+    #[must_use]
+    pub const fn with_max_body_bytes(mut self, bytes: usize) -> Self {
+        self.max_body_bytes = bytes;
+        self
+    }
+}
+
+/// What to do with a valid upgrade request.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UpgradeDecision {
+    /// Upgrade.
+    Accept {
+        /// The subprotocol to select. It must be one that the client offers; another is left out.
+        subprotocol: Option<String>,
+    },
+    /// Answer with this status instead.
+    Reject {
+        /// The status; one below 400 is sent as 500.
+        status: StatusCode,
+        /// The body, as plain text.
+        body: String,
+    },
+}
+
+impl UpgradeDecision {
+    /// Upgrades without a subprotocol.
+    #[must_use]
+    pub const fn accept() -> Self {
+        Self::Accept { subprotocol: None }
+    }
+
+    /// Upgrades with a subprotocol.
+    #[must_use]
+    pub fn accept_with(subprotocol: impl Into<String>) -> Self {
+        Self::Accept {
+            subprotocol: Some(subprotocol.into()),
+        }
+    }
+
+    /// Refuses.
+    #[must_use]
+    pub fn reject(status: StatusCode, body: impl Into<String>) -> Self {
+        Self::Reject {
+            status,
+            body: body.into(),
+        }
+    }
+}
+
+/// Does not print the subprotocol: some protocols carry a token there.
+impl fmt::Debug for UpgradeDecision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Accept { subprotocol } => f
+                .debug_struct("Accept")
+                .field("has_subprotocol", &subprotocol.is_some())
+                .finish(),
+            Self::Reject { status, .. } => f
+                .debug_struct("Reject")
+                .field("status", status)
+                .finish_non_exhaustive(),
+        }
+    }
+}
+
+/// How a [`Server`](super::Server) behaves.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct ServerConfig {
+    /// Bounds on connections, times and sizes before the upgrade.
+    pub limits: ServerLimits,
+    /// Who may connect, and from which web pages.
+    pub guards: Guards,
+    /// Limits and buffers of the upgraded connections. Of its subprotocols the first one that the
+    /// client offers is selected, unless a hook decides. Headers and deadline are not used.
+    pub ws: WsConfig,
+    #[cfg(feature = "tls")]
+    pub(super) tls: Option<TlsAcceptor>,
+    paths: Vec<String>,
+    on_upgrade: Option<Arc<UpgradeHook>>,
+    http: Option<Arc<HttpHook>>,
+}
+
+impl ServerConfig {
+    /// Sets [`limits`](Self::limits).
+    #[must_use]
+    pub const fn with_limits(mut self, limits: ServerLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets [`guards`](Self::guards).
+    #[must_use]
+    pub fn with_guards(mut self, guards: Guards) -> Self {
+        self.guards = guards;
+        self
+    }
+
+    /// Sets [`ws`](Self::ws).
+    #[must_use]
+    pub fn with_ws(mut self, ws: WsConfig) -> Self {
+        self.ws = ws;
+        self
+    }
+
+    /// Serves TLS only.
+    #[cfg(feature = "tls")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+    #[must_use]
+    pub fn with_tls(mut self, acceptor: TlsAcceptor) -> Self {
+        self.tls = Some(acceptor);
+        self
+    }
+
+    /// Upgrades on this path, for example `/rpc.ws`. May be called again for further paths; without
+    /// a call, every path upgrades.
+    #[must_use]
+    pub fn with_path(mut self, path: impl Into<String>) -> Self {
+        self.paths.push(path.into());
+        self
+    }
+
+    /// Decides about every upgrade after the guards let it through: authenticate by header or
+    /// subprotocol here. What the hook puts into the extensions reaches the handler.
+    #[must_use]
+    pub fn with_on_upgrade(
+        mut self,
+        hook: impl Fn(&mut Parts, SocketAddr) -> UpgradeDecision + Send + Sync + 'static,
+    ) -> Self {
+        self.on_upgrade = Some(Arc::new(hook));
+        self
+    }
+
+    /// Answers plain HTTP requests. Without it, a GET on an upgrade path gets 426 with an
+    /// explanation, and everything else 404. The answer has to be there within
+    /// [`handshake_timeout`](ServerLimits::handshake_timeout).
+    #[must_use]
+    pub fn with_http<F, R>(mut self, service: F) -> Self
+    where
+        F: Fn(Request<Bytes>, SocketAddr) -> R + Send + Sync + 'static,
+        R: Future<Output = Response<Bytes>> + Send + 'static,
+    {
+        self.http = Some(Arc::new(move |request, peer| {
+            Box::pin(service(request, peer))
+        }));
+        self
+    }
+
+    pub(super) fn is_upgrade_path(&self, path: &str) -> bool {
+        self.paths.is_empty() || self.paths.iter().any(|ours| ours == path)
+    }
+
+    pub(super) fn decide(&self, parts: &mut Parts, peer: SocketAddr) -> UpgradeDecision {
+        match &self.on_upgrade {
+            Some(hook) => hook(parts, peer),
+            None => UpgradeDecision::Accept {
+                subprotocol: crate::net::ws::select_subprotocol(
+                    &parts.headers,
+                    self.ws.subprotocols(),
+                ),
+            },
+        }
+    }
+
+    pub(super) fn http(&self, request: Request<Bytes>, peer: SocketAddr) -> Option<HttpFuture> {
+        self.http.as_ref().map(|service| service(request, peer))
+    }
+
+    pub(super) const fn has_http(&self) -> bool {
+        self.http.is_some()
+    }
+}
+
+impl fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerConfig")
+            .field("limits", &self.limits)
+            .field("guards", &self.guards)
+            .field("ws", &self.ws)
+            .field("paths", &self.paths)
+            .field("has_on_upgrade", &self.on_upgrade.is_some())
+            .field("has_http", &self.http.is_some())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,190 @@
+//! One accepted connection, from TLS to the handler: [`Accepted`].
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::request::Parts;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::http1::{Agreed, Exchange};
+use super::run::{Shared, Slot};
+use super::shutdown::Cancellation;
+use crate::net::ws::{Handshake, Role, Socket, WsStream};
+
+/// How long a connection that was answered may take to hang up.
+const LINGER: Duration = Duration::from_secs(1);
+/// The smallest buffer that hyper takes.
+const SMALLEST_BUFFER: usize = 8 * 1024;
+
+/// An upgraded connection, as the handler gets it.
+#[non_exhaustive]
+pub struct Accepted {
+    /// The WebSocket. Its [`handshake`](WsStream::handshake) names the selected subprotocol.
+    pub socket: WsStream,
+    /// The peer's address.
+    pub peer: SocketAddr,
+    /// The head of the upgrade request, with what the upgrade hook put into the extensions.
+    pub parts: Parts,
+    /// Given when the server drains: say goodbye and return.
+    pub cancellation: Cancellation,
+}
+
+/// Prints no headers and no query: both may hold secrets.
+impl fmt::Debug for Accepted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Accepted")
+            .field("socket", &self.socket)
+            .field("peer", &self.peer)
+            .field("path", &self.parts.uri.path())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Serves one connection to its end. The slot comes as an argument, because a future around this
+/// one would hold all of it twice.
+pub(super) async fn serve<H, F>(
+    slot: Slot,
+    shared: Arc<Shared>,
+    handler: Arc<H>,
+    tcp: TcpStream,
+    peer: SocketAddr,
+) where
+    H: Fn(Accepted) -> F,
+    F: Future<Output = ()>,
+{
+    let deadline = shared.config.limits.handshake_timeout;
+    let exchange = Box::pin(exchange(&shared, tcp, peer));
+    let Ok(upgraded) = timeout(deadline, exchange).await else {
+        tracing::debug!(%peer, "no request in time");
+        return;
+    };
+    let Some((socket, read_already, agreed)) = upgraded else {
+        return;
+    };
+    shared.counters.count_upgraded();
+    let socket =
+        WsStream::from_upgraded(socket, read_already, Role::Server, &shared.config.ws).await;
+    let socket = match agreed.subprotocol {
+        Some(name) => socket.with_handshake(Handshake::new(Some(name), HeaderMap::new())),
+        None => socket,
+    };
+    let cancellation = shared.cancellation.clone();
+    // What a handler needs of these it gets; an idle connection should hold little.
+    drop(shared);
+    let accepted = Accepted {
+        socket,
+        peer,
+        parts: agreed.parts,
+        cancellation,
+    };
+    let running = handler(accepted);
+    drop(handler);
+    running.await;
+    drop(slot);
+}
+
+/// Everything before the handler. `None` if the connection ended as plain HTTP.
+async fn exchange(
+    shared: &Arc<Shared>,
+    tcp: TcpStream,
+    peer: SocketAddr,
+) -> Option<(Socket, Bytes, Agreed)> {
+    // A failure here costs latency only.
+    let _ = tcp.set_nodelay(true);
+    let socket = match secure(shared, tcp).await {
+        Ok(socket) => socket,
+        Err(error) => {
+            tracing::debug!(%peer, %error, "TLS failed");
+            return None;
+        }
+    };
+    let limits = &shared.config.limits;
+    let agreed = Arc::new(Mutex::new(None));
+    let service = Exchange {
+        shared: Arc::clone(shared),
+        peer,
+        agreed: Arc::clone(&agreed),
+    };
+    let mut connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_timeout)
+        .max_header_size(limits.max_header_bytes)
+        .max_buf_size(limits.max_header_bytes.max(SMALLEST_BUFFER))
+        .serve_connection(TokioIo::new(socket), service);
+    let mut cancellation = shared.cancellation.clone();
+    let mut is_told = false;
+    let served = loop {
+        let served = tokio::select! {
+            biased;
+            served = poll_fn(|cx| connection.poll_without_shutdown(cx)) => Some(served),
+            () = cancellation.cancelled(), if !is_told => None,
+        };
+        match served {
+            Some(served) => break served,
+            // Ends a connection that has sent nothing yet.
+            None => {
+                is_told = true;
+                Pin::new(&mut connection).graceful_shutdown();
+            }
+        }
+    };
+    if let Err(error) = &served {
+        tracing::debug!(%peer, %error, "HTTP failed");
+    }
+    let parts = connection.into_parts();
+    let mut socket = parts.io.into_inner();
+    let agreed = agreed.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let (Ok(()), Some(agreed)) = (served, agreed) {
+        return Some((socket, parts.read_buf, agreed));
+    }
+    tokio::select! {
+        _ = timeout(LINGER, hang_up(&mut socket)) => {}
+        () = cancellation.cancelled() => {}
+    }
+    None
+}
+
+/// Closes our side and waits for the peer's: to close with unread bytes would reset the
+/// connection and could take the answer with it.
+async fn hang_up(socket: &mut (impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin)) {
+    let _ = socket.shutdown().await;
+    let mut rest = [0; 512];
+    while matches!(socket.read(&mut rest).await, Ok(n) if n > 0) {}
+}
+
+/// Tells a peer over the limits so, without reading what it asks for.
+pub(super) async fn refuse(mut tcp: TcpStream, status_line: &'static str) {
+    let answer = async {
+        let head = format!(
+            "HTTP/1.1 {status_line}\r\nconnection: close\r\ncontent-length: 0\r\nretry-after: 1\r\n\r\n"
+        );
+        if tcp.write_all(head.as_bytes()).await.is_ok() {
+            hang_up(&mut tcp).await;
+        }
+    };
+    let _ = timeout(LINGER, answer).await;
+}
+
+#[cfg(feature = "tls")]
+async fn secure(shared: &Shared, tcp: TcpStream) -> std::io::Result<Socket> {
+    match &shared.config.tls {
+        Some(acceptor) => acceptor.accept(tcp).await,
+        None => Ok(tcp.into()),
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+#[allow(clippy::unused_async, reason = "the same call as with feature `tls`")]
+async fn secure(_: &Shared, tcp: TcpStream) -> std::io::Result<Socket> {
+    Ok(tcp.into())
+}

@@ -1,0 +1,536 @@
+//! [`Guards`]: pure checks of peer address, `Host` and `Origin`.
+//!
+//! A web page can make a browser connect to a server on the same machine. The browser then says
+//! truthfully where the page came from (`Origin`), and which name it resolved (`Host`); the peer
+//! address proves nothing. Both headers are therefore checked by default.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use http::request::Parts;
+use http::{HeaderName, StatusCode, header};
+
+/// Which requests are served. The default serves any peer, refuses every request with an `Origin`,
+/// and on a server that is bound to a loopback address refuses every foreign `Host`.
+///
+/// The checks are plain functions over the request's head, so that a server of another framework
+/// can call them as well.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Guards {
+    /// Peers that are served.
+    pub peers: PeerPolicy,
+    /// Web pages that are served.
+    pub origins: OriginPolicy,
+    /// Names under which this server is served.
+    pub hosts: HostPolicy,
+}
+
+/// Which peers are served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PeerPolicy {
+    /// All of them.
+    #[default]
+    Any,
+    /// Those on this machine.
+    LoopbackOnly,
+}
+
+/// Which origins are served. A request without an `Origin` does not come from a web page and
+/// always passes this check.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OriginPolicy {
+    /// None.
+    #[default]
+    Refuse,
+    /// Those on the list; see [`Guards::with_allowed_origin`].
+    List(Vec<Origin>),
+    /// All of them, `null` included. Only for servers that check a secret that no web page has.
+    Any,
+}
+
+/// Which values of `Host` are served.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HostPolicy {
+    /// [`LoopbackNames`](Self::LoopbackNames) if the server is bound to a loopback address, else
+    /// [`Any`](Self::Any). Before [`Guards::for_bind`] has chosen: the former.
+    #[default]
+    Auto,
+    /// `localhost`, 127.0.0.0/8 and `[::1]`, with any port.
+    LoopbackNames,
+    /// Those on the list; see [`Guards::with_allowed_host`].
+    List(Vec<Host>),
+    /// All of them.
+    Any,
+}
+
+/// An entry of [`OriginPolicy::List`]: scheme, host and port, in lower case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin(String);
+
+/// An entry of [`HostPolicy::List`]: a host in lower case, and a port if it matters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    name: String,
+    port: Option<u16>,
+}
+
+/// Why a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{status}: {why}")]
+#[non_exhaustive]
+pub struct GuardRejection {
+    /// The HTTP status to answer with.
+    pub status: StatusCode,
+    /// The reason, fit for a log and for the answer.
+    pub why: &'static str,
+}
+
+/// A list entry that can never match.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadGuard {
+    /// Not `scheme://host` or `scheme://host:port`.
+    #[error("{0:?} is not scheme://host or scheme://host:port")]
+    Origin(String),
+    /// Not `host` or `host:port`.
+    #[error("{0:?} is not host or host:port")]
+    Host(String),
+}
+
+impl Guards {
+    /// Sets which peers are served.
+    #[must_use]
+    pub const fn with_peers(mut self, peers: PeerPolicy) -> Self {
+        self.peers = peers;
+        self
+    }
+
+    /// Sets which origins are served.
+    #[must_use]
+    pub fn with_origins(mut self, origins: OriginPolicy) -> Self {
+        self.origins = origins;
+        self
+    }
+
+    /// Sets which hosts are served.
+    #[must_use]
+    pub fn with_hosts(mut self, hosts: HostPolicy) -> Self {
+        self.hosts = hosts;
+        self
+    }
+
+    /// Serves web pages of this origin, for example `https://app.example.com` or
+    /// `http://localhost:5173`. The port has to be the same, where a scheme's default port may be
+    /// left out.
+    ///
+    /// # Errors
+    /// [`BadGuard::Origin`] if it is no origin: a path, a wildcard or `null`.
+    pub fn with_allowed_origin(mut self, origin: &str) -> Result<Self, BadGuard> {
+        let entry = Origin::parse(origin).ok_or_else(|| BadGuard::Origin(origin.to_owned()))?;
+        match &mut self.origins {
+            OriginPolicy::List(list) => list.push(entry),
+            other => *other = OriginPolicy::List(vec![entry]),
+        }
+        Ok(self)
+    }
+
+    /// Serves requests for this host, with any port or with the one that is given. The first call
+    /// replaces the default, loopback names included.
+    ///
+    /// # Errors
+    /// [`BadGuard::Host`] if it is no host.
+    pub fn with_allowed_host(mut self, host: &str) -> Result<Self, BadGuard> {
+        let entry = Host::parse(host).ok_or_else(|| BadGuard::Host(host.to_owned()))?;
+        match &mut self.hosts {
+            HostPolicy::List(list) => list.push(entry),
+            other => *other = HostPolicy::List(vec![entry]),
+        }
+        Ok(self)
+    }
+
+    /// Settles [`HostPolicy::Auto`] for a server that listens on `local`.
+    #[must_use]
+    pub fn for_bind(mut self, local: SocketAddr) -> Self {
+        if self.hosts == HostPolicy::Auto {
+            self.hosts = if is_loopback(local.ip()) {
+                HostPolicy::LoopbackNames
+            } else {
+                HostPolicy::Any
+            };
+        }
+        self
+    }
+
+    /// All three checks.
+    ///
+    /// # Errors
+    /// The first rejection.
+    pub fn check(&self, parts: &Parts, peer: SocketAddr) -> Result<(), GuardRejection> {
+        self.check_peer(peer)?;
+        self.check_host(parts)?;
+        self.check_origin(parts)
+    }
+
+    /// Checks the peer's address.
+    ///
+    /// # Errors
+    /// 403 for a peer that is not served.
+    pub fn check_peer(&self, peer: SocketAddr) -> Result<(), GuardRejection> {
+        match self.peers {
+            PeerPolicy::Any => Ok(()),
+            PeerPolicy::LoopbackOnly if is_loopback(peer.ip()) => Ok(()),
+            PeerPolicy::LoopbackOnly => Err(forbidden("the peer is not on this machine")),
+        }
+    }
+
+    /// Checks the `Origin` header.
+    ///
+    /// # Errors
+    /// 403 for an origin that is not served, also for `null` and for several at once.
+    pub fn check_origin(&self, parts: &Parts) -> Result<(), GuardRejection> {
+        if self.origins == OriginPolicy::Any {
+            return Ok(());
+        }
+        let origin = match only(parts, &header::ORIGIN) {
+            Only::None => return Ok(()),
+            Only::Bad => return Err(forbidden("the Origin header is not valid")),
+            Only::One(origin) => origin,
+        };
+        match &self.origins {
+            OriginPolicy::List(list) => match Origin::parse(origin) {
+                Some(origin) if list.contains(&origin) => Ok(()),
+                _ => Err(forbidden("the origin is not on the list")),
+            },
+            _ => Err(forbidden("requests of web pages are not served")),
+        }
+    }
+
+    /// Checks the `Host` header, and the host of an absolute request target.
+    ///
+    /// # Errors
+    /// 403 for a host that is not served, 400 for a missing or repeated header.
+    pub fn check_host(&self, parts: &Parts) -> Result<(), GuardRejection> {
+        if self.hosts == HostPolicy::Any {
+            return Ok(());
+        }
+        let Only::One(host) = only(parts, &header::HOST) else {
+            return Err(GuardRejection {
+                status: StatusCode::BAD_REQUEST,
+                why: "one Host header is needed",
+            });
+        };
+        let target = parts.uri.authority().map(http::uri::Authority::as_str);
+        for host in [Some(host), target].into_iter().flatten() {
+            let served = Host::parse(host).is_some_and(|host| match &self.hosts {
+                HostPolicy::List(list) => list.iter().any(|entry| entry.matches(&host)),
+                _ => host.is_loopback(),
+            });
+            if !served {
+                return Err(forbidden("the Host is not served here"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Origin {
+    fn parse(text: &str) -> Option<Self> {
+        let (scheme, authority) = text.split_once("://")?;
+        let valid = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+        if scheme.is_empty() || !scheme.bytes().all(valid) {
+            return None;
+        }
+        let scheme = scheme.to_ascii_lowercase();
+        let host = Host::parse(authority)?;
+        let default = match scheme.as_str() {
+            "http" | "ws" => Some(80),
+            "https" | "wss" => Some(443),
+            _ => None,
+        };
+        let name = host.name;
+        Some(Self(
+            match host.port.filter(|port| Some(*port) != default) {
+                Some(port) => format!("{scheme}://{name}:{port}"),
+                None => format!("{scheme}://{name}"),
+            },
+        ))
+    }
+}
+
+impl Host {
+    /// `host`, `host:port`, `[v6]` or `[v6]:port`. One trailing dot of a name is dropped.
+    fn parse(text: &str) -> Option<Self> {
+        let (name, port) = if text.starts_with('[') {
+            let end = text.find(']')?;
+            let (name, rest) = text.split_at(end + 1);
+            let port = match rest {
+                "" => None,
+                _ => Some(rest.strip_prefix(':')?),
+            };
+            let address: Ipv6Addr = name.get(1..end)?.parse().ok()?;
+            (format!("[{address}]"), port)
+        } else {
+            let (name, port) = match text.split_once(':') {
+                Some((name, port)) => (name, Some(port)),
+                None => (text, None),
+            };
+            let name = name.strip_suffix('.').unwrap_or(name);
+            let valid = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+            if name.is_empty() || !name.bytes().all(valid) {
+                return None;
+            }
+            (name.to_ascii_lowercase(), port)
+        };
+        let port = match port {
+            None => None,
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Some(digits.parse().ok()?)
+            }
+            Some(_) => return None,
+        };
+        Some(Self { name, port })
+    }
+
+    fn matches(&self, other: &Self) -> bool {
+        self.name == other.name && (self.port.is_none() || self.port == other.port)
+    }
+
+    fn is_loopback(&self) -> bool {
+        self.name == "localhost"
+            || self.name == "[::1]"
+            || self
+                .name
+                .parse::<Ipv4Addr>()
+                .is_ok_and(|address| address.is_loopback())
+    }
+}
+
+enum Only<'a> {
+    None,
+    One(&'a str),
+    Bad,
+}
+
+fn only<'a>(parts: &'a Parts, name: &HeaderName) -> Only<'a> {
+    let mut values = parts.headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Only::None,
+        (Some(value), None) => value.to_str().map_or(Only::Bad, Only::One),
+        (Some(_), Some(_)) => Only::Bad,
+    }
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+const fn forbidden(why: &'static str) -> GuardRejection {
+    GuardRejection {
+        status: StatusCode::FORBIDDEN,
+        why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parts(headers: &[(&str, &str)]) -> Parts {
+        let mut request = Request::builder().uri("/rpc.ws");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    fn status(result: Result<(), GuardRejection>) -> u16 {
+        result
+            .err()
+            .map_or(200, |rejection| rejection.status.as_u16())
+    }
+
+    #[test]
+    fn a_request_without_an_origin_passes() {
+        assert_eq!(status(Guards::default().check_origin(&parts(&[]))), 200);
+    }
+
+    #[test]
+    fn every_origin_is_refused_by_default() {
+        for origin in [
+            "https://evil.example",
+            "http://localhost:3000",
+            "null",
+            "",
+            "file://",
+        ] {
+            let parts = parts(&[("origin", origin)]);
+            assert_eq!(
+                status(Guards::default().check_origin(&parts)),
+                403,
+                "{origin}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_listed_origin_has_to_be_the_same_in_scheme_host_and_port() {
+        let guards = Guards::default()
+            .with_allowed_origin("https://app.example.com")
+            .and_then(|g| g.with_allowed_origin("http://localhost:5173"))
+            .unwrap();
+        for (origin, expected) in [
+            ("https://app.example.com", 200),
+            ("https://APP.example.COM", 200),
+            ("https://app.example.com:443", 200),
+            ("http://localhost:5173", 200),
+            ("http://app.example.com", 403),
+            ("https://app.example.com:8443", 403),
+            ("https://app.example.com.evil.example", 403),
+            ("https://evil.example/https://app.example.com", 403),
+            ("https://x@app.example.com", 403),
+            ("http://localhost", 403),
+            ("null", 403),
+        ] {
+            assert_eq!(
+                status(guards.check_origin(&parts(&[("origin", origin)]))),
+                expected,
+                "{origin}"
+            );
+        }
+        let two = parts(&[
+            ("origin", "https://app.example.com"),
+            ("origin", "https://app.example.com"),
+        ]);
+        assert_eq!(status(guards.check_origin(&two)), 403);
+    }
+
+    #[test]
+    fn loopback_names_are_the_only_hosts_by_default() {
+        for (host, expected) in [
+            ("localhost", 200),
+            ("LocalHost:9100", 200),
+            ("localhost.", 200),
+            ("127.0.0.1:9100", 200),
+            ("127.8.9.1", 200),
+            ("[::1]", 200),
+            ("[::1]:9100", 200),
+            ("[0:0:0:0:0:0:0:1]:9100", 200),
+            ("evil.example", 403),
+            ("localhost.evil.example", 403),
+            ("evil.localhost", 403),
+            ("127.0.0.1.evil.example", 403),
+            ("128.0.0.1", 403),
+            ("0.0.0.0", 403),
+            ("[::2]", 403),
+            ("[::1]evil", 403),
+            ("localhost@evil.example", 403),
+            ("localhost:1:2", 403),
+            ("localhost:99999", 403),
+            ("localhost:+80", 403),
+            ("", 403),
+        ] {
+            assert_eq!(
+                status(Guards::default().check_host(&parts(&[("host", host)]))),
+                expected,
+                "{host}"
+            );
+        }
+        assert_eq!(status(Guards::default().check_host(&parts(&[]))), 400);
+        let two = parts(&[("host", "localhost"), ("host", "evil.example")]);
+        assert_eq!(status(Guards::default().check_host(&two)), 400);
+    }
+
+    #[test]
+    fn the_host_of_an_absolute_target_is_checked_as_well() {
+        let request = Request::builder()
+            .uri("http://evil.example/rpc.ws")
+            .header("host", "localhost")
+            .body(())
+            .unwrap();
+        assert_eq!(
+            status(Guards::default().check_host(&request.into_parts().0)),
+            403
+        );
+    }
+
+    #[test]
+    fn a_public_bind_serves_any_host_until_a_list_is_given() {
+        let public: SocketAddr = "0.0.0.0:80".parse().unwrap();
+        let open = Guards::default().for_bind(public);
+        assert_eq!(
+            status(open.check_host(&parts(&[("host", "x.example")]))),
+            200
+        );
+        let listed = Guards::default()
+            .with_allowed_host("a.example")
+            .and_then(|g| g.with_allowed_host("b.example:8443"))
+            .unwrap()
+            .for_bind(public);
+        for (host, expected) in [
+            ("A.example:1234", 200),
+            ("b.example:8443", 200),
+            ("b.example", 403),
+            ("localhost", 403),
+        ] {
+            assert_eq!(
+                status(listed.check_host(&parts(&[("host", host)]))),
+                expected,
+                "{host}"
+            );
+        }
+    }
+
+    #[test]
+    fn peers_off_this_machine_can_be_refused() {
+        let guards = Guards::default().with_peers(PeerPolicy::LoopbackOnly);
+        for (peer, expected) in [
+            ("127.0.0.1:1", 200),
+            ("127.9.9.9:1", 200),
+            ("[::1]:1", 200),
+            ("[::ffff:127.0.0.1]:1", 200),
+            ("10.0.0.1:1", 403),
+            ("[::ffff:10.0.0.1]:1", 403),
+        ] {
+            assert_eq!(
+                status(guards.check_peer(peer.parse().unwrap())),
+                expected,
+                "{peer}"
+            );
+        }
+    }
+
+    #[test]
+    fn entries_that_can_never_match_are_refused_at_once() {
+        for origin in [
+            "null",
+            "*",
+            "https://a.example/",
+            "a.example",
+            "://a",
+            "https://",
+        ] {
+            assert!(
+                Guards::default().with_allowed_origin(origin).is_err(),
+                "{origin}"
+            );
+        }
+        for host in ["", "*.example", "a b", "http://a", "a:b", "[::1"] {
+            assert!(Guards::default().with_allowed_host(host).is_err(), "{host}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_header_value_panics(host in "[ -~]{0,40}", origin in "[ -~]{0,40}") {
+            let guards = Guards::default().with_allowed_origin("https://a.example").unwrap();
+            let parts = parts(&[("host", host.trim()), ("origin", origin.trim())]);
+            let _ = guards.check(&parts, "127.0.0.1:1".parse().unwrap());
+        }
+    }
+}

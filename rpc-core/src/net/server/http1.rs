@@ -1,0 +1,216 @@
+//! Answers to HTTP requests: guards, the upgrade, the caller's own service.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use http::header::{self, HeaderValue};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+
+use super::config::UpgradeDecision;
+use super::run::Shared;
+use super::upgrade::{accept_key, is_upgrade, offers};
+
+/// What the handler gets to know about the request that was upgraded.
+#[derive(Debug)]
+pub(super) struct Agreed {
+    pub(super) parts: Parts,
+    pub(super) subprotocol: Option<String>,
+}
+
+/// Serves one connection, which carries one request.
+pub(super) struct Exchange {
+    pub(super) shared: Arc<Shared>,
+    pub(super) peer: SocketAddr,
+    /// Filled once a request was upgraded.
+    pub(super) agreed: Arc<Mutex<Option<Agreed>>>,
+}
+
+impl hyper::service::Service<Request<Incoming>> for Exchange {
+    type Response = Response<FullBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<FullBody>, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let (shared, peer) = (Arc::clone(&self.shared), self.peer);
+        let agreed = Arc::clone(&self.agreed);
+        Box::pin(async move {
+            let mut answer = answer(&shared, peer, request, &agreed).await;
+            if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+                // One request per connection, so that an idle one never holds a place.
+                let close = HeaderValue::from_static("close");
+                answer.headers_mut().insert(header::CONNECTION, close);
+            }
+            Ok(answer.map(|body| FullBody(Some(body))))
+        })
+    }
+}
+
+async fn answer(
+    shared: &Shared,
+    peer: SocketAddr,
+    request: Request<Incoming>,
+    agreed: &Mutex<Option<Agreed>>,
+) -> Response<Bytes> {
+    let config = &shared.config;
+    let (mut parts, body) = request.into_parts();
+    // It refers to the connection, which is taken back in another way.
+    parts.extensions.remove::<hyper::upgrade::OnUpgrade>();
+    if let Err(rejection) = config.guards.check(&parts, peer) {
+        shared.counters.count_rejected();
+        tracing::debug!(%peer, status = rejection.status.as_u16(), why = rejection.why, "request refused");
+        return plain(rejection.status, rejection.why);
+    }
+    if shared.cancellation.is_cancelled() {
+        return plain(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the server is shutting down",
+        );
+    }
+    let path_upgrades = config.is_upgrade_path(parts.uri.path());
+    if is_upgrade(&parts) && path_upgrades {
+        if !body.is_end_stream() {
+            return plain(StatusCode::BAD_REQUEST, "an upgrade request has no body");
+        }
+        return upgrade(shared, peer, parts, agreed);
+    }
+    if config.has_http() {
+        let Some(body) = collect(body, config.limits.max_body_bytes).await else {
+            return plain(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "the body is too large or incomplete",
+            );
+        };
+        if let Some(service) = config.http(Request::from_parts(parts, body), peer) {
+            let answer = service.await;
+            if answer.status().is_informational() {
+                return plain(StatusCode::INTERNAL_SERVER_ERROR, "no answer");
+            }
+            return answer;
+        }
+        return plain(StatusCode::NOT_FOUND, "not found");
+    }
+    if path_upgrades && parts.method == Method::GET {
+        let mut response = plain(
+            StatusCode::UPGRADE_REQUIRED,
+            "This address speaks WebSocket. Open it with a WebSocket client.",
+        );
+        response
+            .headers_mut()
+            .insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+        return response;
+    }
+    plain(StatusCode::NOT_FOUND, "not found")
+}
+
+fn upgrade(
+    shared: &Shared,
+    peer: SocketAddr,
+    mut parts: Parts,
+    agreed: &Mutex<Option<Agreed>>,
+) -> Response<Bytes> {
+    let key = match accept_key(&parts) {
+        Ok(key) => key,
+        Err((status, why)) => {
+            shared.counters.count_rejected();
+            tracing::debug!(%peer, status = status.as_u16(), why, "upgrade refused");
+            let mut response = plain(status, why);
+            let version = HeaderValue::from_static("13");
+            response
+                .headers_mut()
+                .insert(header::SEC_WEBSOCKET_VERSION, version);
+            return response;
+        }
+    };
+    let subprotocol = match shared.config.decide(&mut parts, peer) {
+        UpgradeDecision::Accept { subprotocol } => subprotocol,
+        UpgradeDecision::Reject { status, body } => {
+            shared.counters.count_rejected();
+            tracing::debug!(%peer, status = status.as_u16(), "upgrade refused by the application");
+            let is_refusal = status.is_client_error() || status.is_server_error();
+            let status = if is_refusal {
+                status
+            } else {
+                StatusCode::INTERNAL_SERVER_ERROR
+            };
+            return plain(status, body);
+        }
+    };
+    let mut response = Response::new(Bytes::new());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(header::SEC_WEBSOCKET_ACCEPT, key);
+    // A client has to refuse a subprotocol that it did not offer.
+    let subprotocol = subprotocol.filter(|name| {
+        let offered = offers(&parts.headers, name);
+        if !offered {
+            tracing::warn!(%peer, "the selected subprotocol was not offered and is left out");
+        }
+        offered
+    });
+    if let Some(Ok(name)) = subprotocol.as_deref().map(HeaderValue::from_str) {
+        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, name);
+    }
+    *agreed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Agreed { parts, subprotocol });
+    response
+}
+
+/// A plain text answer.
+pub(super) fn plain(status: StatusCode, body: impl Into<Bytes>) -> Response<Bytes> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// The whole body, or `None` if it is larger than `max` or breaks off.
+async fn collect(mut body: Incoming, max: usize) -> Option<Bytes> {
+    let max_hint = u64::try_from(max).unwrap_or(u64::MAX);
+    if body.size_hint().lower() > max_hint {
+        return None;
+    }
+    let mut all = BytesMut::new();
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        if let Ok(data) = frame.ok()?.into_data() {
+            if data.len() > max.saturating_sub(all.len()) {
+                return None;
+            }
+            all.extend_from_slice(&data);
+        }
+    }
+    Some(all.freeze())
+}
+
+/// A body that is there already.
+pub(super) struct FullBody(Option<Bytes>);
+
+impl Body for FullBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let body = self.get_mut().0.take().filter(|body| !body.is_empty());
+        Poll::Ready(body.map(|body| Ok(Frame::data(body))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_ref().is_none_or(Bytes::is_empty)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let len = self.0.as_ref().map_or(0, Bytes::len);
+        SizeHint::with_exact(u64::try_from(len).unwrap_or(u64::MAX))
+    }
+}

@@ -1,0 +1,38 @@
+//! Accepting connections: plain HTTP/1 and WebSocket upgrades on one port.
+//!
+//! [`Server`] owns the accept loop. It bounds how many connections there are and how long each may
+//! take to ask for something, checks peer, `Host` and `Origin` before anything else
+//! ([`Guards`]), answers plain requests, and gives every upgraded connection to your handler.
+//! Nothing is spawned that it does not track: dropping the future of [`Server::run`] ends all
+//! connections, and [`ShutdownHandle::drain`] ends them in good order.
+//!
+//! ```no_run
+//! use futures_util::{SinkExt, StreamExt};
+//! use rpc_core::net::server::{Accepted, Server, ServerConfig};
+//! # async fn example() -> std::io::Result<()> {
+//! let config = ServerConfig::default().with_path("/rpc.ws");
+//! let server = Server::bind("127.0.0.1:9100", config).await?;
+//! server
+//!     .run(|mut accepted: Accepted| async move {
+//!         while let Some(Ok(message)) = accepted.socket.next().await {
+//!             // feed a machine
+//!         }
+//!     })
+//!     .await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod config;
+mod connection;
+mod guards;
+mod http1;
+mod run;
+mod shutdown;
+mod upgrade;
+
+pub use config::{ServerConfig, ServerLimits, UpgradeDecision};
+pub use connection::Accepted;
+pub use guards::{BadGuard, GuardRejection, Guards, HostPolicy, OriginPolicy, PeerPolicy};
+pub use run::{Counters, Server};
+pub use shutdown::{Cancellation, Canceller, DrainReport, ShutdownHandle};

@@ -1,0 +1,197 @@
+//! Ending a server in good order: [`ShutdownHandle`], [`Cancellation`], [`DrainReport`].
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// Tells whoever holds the [`Cancellation`] to stop. Dropping it says the same.
+#[derive(Debug)]
+pub struct Canceller(watch::Sender<bool>);
+
+impl Canceller {
+    /// Cancels, once and for all.
+    pub fn cancel(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+/// A signal that something should come to an end. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Cancellation(watch::Receiver<bool>);
+
+impl Cancellation {
+    /// A signal and its sender.
+    #[must_use]
+    pub fn new() -> (Canceller, Self) {
+        let (sender, receiver) = watch::channel(false);
+        (Canceller(sender), Self(receiver))
+    }
+
+    /// Whether it was given.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        *self.0.borrow() || self.0.has_changed().is_err()
+    }
+
+    /// Waits until it is given.
+    ///
+    /// # Cancel safety
+    /// Safe: the signal stays.
+    pub async fn cancelled(&mut self) {
+        // An error means that the sender is gone, which says the same.
+        let _ = self.0.wait_for(|cancelled| *cancelled).await;
+    }
+}
+
+/// What became of the connections that were open when a drain began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DrainReport {
+    /// Connections that ended by themselves before the deadline.
+    pub finished: usize,
+    /// Connections that were cut at the deadline.
+    pub aborted: usize,
+}
+
+/// Ends a running server. Cheap to clone; dropping it ends nothing.
+#[derive(Clone, Debug)]
+pub struct ShutdownHandle {
+    request: watch::Sender<Option<Instant>>,
+    report: watch::Receiver<Option<DrainReport>>,
+}
+
+impl ShutdownHandle {
+    /// Stops accepting, gives every handler its cancellation signal, waits at most `deadline` for
+    /// them, and cuts the rest.
+    ///
+    /// May be called more than once; an earlier deadline counts, and every call returns the same
+    /// report. If the future of [`Server::run`](super::Server::run) was dropped meanwhile, all
+    /// connections went with it and the report is empty.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up the report. The drain goes on.
+    pub async fn drain(&self, deadline: Duration) -> DrainReport {
+        let at = Instant::now()
+            .checked_add(deadline)
+            .unwrap_or_else(far_future);
+        self.request.send_if_modified(|request| {
+            let earlier = request.is_none_or(|before| at < before);
+            if earlier {
+                *request = Some(at);
+            }
+            earlier
+        });
+        let mut report = self.report.clone();
+        match report.wait_for(Option::is_some).await {
+            Ok(report) => report.unwrap_or_default(),
+            Err(_) => DrainReport::default(),
+        }
+    }
+}
+
+/// The server's end of a [`ShutdownHandle`].
+#[derive(Debug)]
+pub(super) struct Drain {
+    // Held so that `request` never closes while the server runs.
+    handle: ShutdownHandle,
+    request: watch::Receiver<Option<Instant>>,
+    report: watch::Sender<Option<DrainReport>>,
+}
+
+impl Drain {
+    pub(super) fn new() -> Self {
+        let (request, requested) = watch::channel(None);
+        let (report, reported) = watch::channel(None);
+        Self {
+            handle: ShutdownHandle {
+                request,
+                report: reported,
+            },
+            request: requested,
+            report,
+        }
+    }
+
+    pub(super) fn handle(&self) -> ShutdownHandle {
+        self.handle.clone()
+    }
+
+    /// Waits for the first request.
+    pub(super) async fn requested(&mut self) {
+        let _ = self.request.wait_for(Option::is_some).await;
+    }
+
+    /// Waits until the deadline of the drain, which may move while this waits.
+    pub(super) async fn deadline(&mut self) {
+        loop {
+            let at = (*self.request.borrow_and_update()).unwrap_or_else(far_future);
+            tokio::select! {
+                () = tokio::time::sleep_until(at) => return,
+                _ = self.request.changed() => {}
+            }
+        }
+    }
+
+    pub(super) fn report(&self, report: DrainReport) {
+        self.report.send_replace(Some(report));
+    }
+}
+
+fn far_future() -> Instant {
+    Instant::now() + Duration::from_secs(60 * 60 * 24 * 365)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_cancellation_is_seen_by_every_clone_and_stays() {
+        let (canceller, mut first) = Cancellation::new();
+        let mut second = first.clone();
+        assert!(first.cancelled().now_or_never().is_none());
+        canceller.cancel();
+        assert!(first.is_cancelled() && second.is_cancelled());
+        first.cancelled().await;
+        second.cancelled().await;
+        first.cancelled().await;
+    }
+
+    #[tokio::test]
+    async fn a_dropped_canceller_cancels() {
+        let (canceller, mut signal) = Cancellation::new();
+        assert!(!signal.is_cancelled());
+        drop(canceller);
+        assert!(signal.is_cancelled());
+        signal.cancelled().await;
+    }
+
+    #[tokio::test]
+    async fn draining_a_server_that_is_gone_returns() {
+        let drain = Drain::new();
+        let handle = drain.handle();
+        drop(drain);
+        let report = handle.drain(Duration::MAX).await;
+        assert_eq!(report, DrainReport::default());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_earlier_deadline_replaces_a_later_one() {
+        let mut drain = Drain::new();
+        let (late, early) = (drain.handle(), drain.handle());
+        let late = tokio::spawn(async move { late.drain(Duration::from_secs(1000)).await });
+        drain.requested().await;
+        let started = Instant::now();
+        let early = tokio::spawn(async move { early.drain(Duration::from_secs(1)).await });
+        drain.deadline().await;
+        assert!(started.elapsed() < Duration::from_secs(1000));
+        drain.report(DrainReport {
+            finished: 1,
+            aborted: 2,
+        });
+        assert_eq!(late.await.unwrap(), early.await.unwrap());
+    }
+}

@@ -1,0 +1,304 @@
+//! [`WsConfig`]: limits, buffers, deadline, headers and subprotocols of a WebSocket.
+
+use std::fmt;
+use std::time::Duration;
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+
+use crate::secret::Secret;
+
+/// No buffer is made larger than this from the start.
+const LARGEST_BUFFER: usize = 16 * 1024 * 1024;
+/// Room for control frames beside a largest message, so that a Close always finds some.
+const CONTROL_ROOM: usize = 8 * 1024;
+
+/// How a WebSocket behaves. The same type serves both ends; what only a client uses says so.
+///
+/// ```
+/// use rpc_core::net::ws::WsConfig;
+/// let config = WsConfig::default()
+///     .with_max_message(1024 * 1024)
+///     .with_header("x-client", "switchboard")?;
+/// assert_eq!(config.max_message, 1_048_576);
+/// # Ok::<(), rpc_core::net::ws::BadHeader>(())
+/// ```
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct WsConfig {
+    /// Largest incoming message, and largest incoming frame, in bytes. Default 4 MiB. A larger one
+    /// is refused before it is buffered.
+    pub max_message: usize,
+    /// Largest outgoing message in bytes. Default 16 MiB. A larger one is an error of `start_send`
+    /// and leaves nothing behind.
+    pub max_outgoing: usize,
+    /// Bytes read at once. Default 4 KiB. A larger buffer pays off with few busy connections.
+    pub read_buffer: usize,
+    /// Bytes gathered before they are written without a flush; also how much may be stuck before
+    /// the sink reports that it is not ready. Default 4 KiB.
+    pub write_buffer: usize,
+    /// One deadline for name resolution, TCP, TLS and the upgrade together. Default 10 s.
+    pub connect_timeout: Duration,
+    headers: HeaderMap,
+    subprotocols: Vec<String>,
+}
+
+impl Default for WsConfig {
+    fn default() -> Self {
+        Self {
+            max_message: 4 * 1024 * 1024,
+            max_outgoing: 16 * 1024 * 1024,
+            read_buffer: 4 * 1024,
+            write_buffer: 4 * 1024,
+            connect_timeout: Duration::from_secs(10),
+            headers: HeaderMap::new(),
+            subprotocols: Vec::new(),
+        }
+    }
+}
+
+impl WsConfig {
+    /// Sets [`max_message`](Self::max_message).
+    #[must_use]
+    pub const fn with_max_message(mut self, bytes: usize) -> Self {
+        self.max_message = bytes;
+        self
+    }
+
+    /// Sets [`max_outgoing`](Self::max_outgoing).
+    #[must_use]
+    pub const fn with_max_outgoing(mut self, bytes: usize) -> Self {
+        self.max_outgoing = bytes;
+        self
+    }
+
+    /// Sets [`read_buffer`](Self::read_buffer).
+    #[must_use]
+    pub const fn with_read_buffer(mut self, bytes: usize) -> Self {
+        self.read_buffer = bytes;
+        self
+    }
+
+    /// Sets [`write_buffer`](Self::write_buffer).
+    #[must_use]
+    pub const fn with_write_buffer(mut self, bytes: usize) -> Self {
+        self.write_buffer = bytes;
+        self
+    }
+
+    /// Sets [`connect_timeout`](Self::connect_timeout).
+    #[must_use]
+    pub const fn with_connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// Adds a header to the client's upgrade request. `Authorization` and cookies are kept out of
+    /// `Debug` output; for other secrets see [`with_secret_header`](Self::with_secret_header).
+    ///
+    /// # Errors
+    /// [`BadHeader`] if name or value are not valid in HTTP, or if the handshake itself owns the
+    /// header. `Host` may be set and replaces the one from the URL.
+    pub fn with_header(self, name: &str, value: &str) -> Result<Self, BadHeader> {
+        self.add_header(name, value, false)
+    }
+
+    /// Adds a header whose value never appears in `Debug` output.
+    ///
+    /// The WebSocket library writes whole requests to the `log` crate at level `trace`. A program
+    /// that collects that level should leave out the target `tungstenite`.
+    ///
+    /// # Errors
+    /// As [`with_header`](Self::with_header).
+    pub fn with_secret_header(self, name: &str, value: &Secret<String>) -> Result<Self, BadHeader> {
+        self.add_header(name, value.expose(), true)
+    }
+
+    fn add_header(mut self, name: &str, value: &str, secret: bool) -> Result<Self, BadHeader> {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| BadHeader::Name)?;
+        if is_reserved(&name) {
+            return Err(BadHeader::Reserved);
+        }
+        let mut value = HeaderValue::from_str(value).map_err(|_| BadHeader::Value)?;
+        value.set_sensitive(
+            secret
+                || [
+                    header::AUTHORIZATION,
+                    header::COOKIE,
+                    header::PROXY_AUTHORIZATION,
+                ]
+                .contains(&name),
+        );
+        self.headers
+            .try_append(name, value)
+            .map_err(|_| BadHeader::TooMany)?;
+        Ok(self)
+    }
+
+    /// Adds a subprotocol, the preferred one first. A client offers them, and the server has to
+    /// select one of them; [`WsStream::accept`](super::WsStream::accept) selects the first that
+    /// the client offers. Never printed, because some protocols carry a token here.
+    ///
+    /// # Errors
+    /// [`BadHeader::Value`] if it is not an HTTP token.
+    pub fn with_subprotocol(mut self, name: impl Into<String>) -> Result<Self, BadHeader> {
+        let name = name.into();
+        if name.is_empty() || !name.bytes().all(is_token_byte) {
+            return Err(BadHeader::Value);
+        }
+        self.subprotocols.push(name);
+        Ok(self)
+    }
+
+    /// The extra headers.
+    #[must_use]
+    pub const fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// The subprotocols, the preferred one first.
+    #[must_use]
+    pub fn subprotocols(&self) -> &[String] {
+        &self.subprotocols
+    }
+
+    /// The settings in tungstenite's own terms.
+    pub(super) fn to_tungstenite(&self) -> WebSocketConfig {
+        let write_buffer = self.write_buffer.min(LARGEST_BUFFER);
+        WebSocketConfig::default()
+            .read_buffer_size(self.read_buffer.min(LARGEST_BUFFER))
+            .write_buffer_size(write_buffer)
+            .max_write_buffer_size(
+                write_buffer
+                    .saturating_add(self.max_outgoing)
+                    .saturating_add(CONTROL_ROOM),
+            )
+            .max_message_size(Some(self.max_message))
+            .max_frame_size(Some(self.max_message))
+    }
+}
+
+/// Prints no values of sensitive headers and no subprotocols.
+impl fmt::Debug for WsConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WsConfig")
+            .field("max_message", &self.max_message)
+            .field("max_outgoing", &self.max_outgoing)
+            .field("read_buffer", &self.read_buffer)
+            .field("write_buffer", &self.write_buffer)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("headers", &self.headers)
+            .field("subprotocols", &self.subprotocols.len())
+            .finish()
+    }
+}
+
+/// Why a header or subprotocol was not taken. The configuration is given up; build it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadHeader {
+    /// Not a header name.
+    #[error("not a valid header name")]
+    Name,
+    /// Not a header value, or not a token where one is needed.
+    #[error("not a valid header value")]
+    Value,
+    /// The WebSocket handshake sets this header by itself.
+    #[error("the WebSocket handshake sets this header itself")]
+    Reserved,
+    /// No room for a further header.
+    #[error("too many headers")]
+    TooMany,
+}
+
+fn is_reserved(name: &HeaderName) -> bool {
+    name.as_str().starts_with("sec-websocket-")
+        || [
+            header::CONNECTION,
+            header::UPGRADE,
+            header::CONTENT_LENGTH,
+            header::TRANSFER_ENCODING,
+        ]
+        .contains(name)
+}
+
+/// RFC 9110, section 5.6.2.
+pub(crate) const fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_output_holds_no_secret_header_and_no_subprotocol() {
+        let config = WsConfig::default()
+            .with_header("Authorization", "Bearer hunter2")
+            .and_then(|c| c.with_secret_header("x-key", &Secret::from("hunter3")))
+            .and_then(|c| c.with_subprotocol("hunter4"))
+            .and_then(|c| c.with_header("x-plain", "seen"))
+            .unwrap();
+        let printed = format!("{config:?}");
+        assert!(!printed.contains("hunter"), "{printed}");
+        assert!(printed.contains("seen"), "{printed}");
+    }
+
+    #[test]
+    fn headers_of_the_handshake_itself_are_refused() {
+        for name in [
+            "Connection",
+            "upgrade",
+            "Sec-WebSocket-Key",
+            "sec-websocket-protocol",
+        ] {
+            let refused = WsConfig::default().with_header(name, "x");
+            assert_eq!(refused.err(), Some(BadHeader::Reserved), "{name}");
+        }
+    }
+
+    #[test]
+    fn line_breaks_are_refused_in_names_values_and_subprotocols() {
+        assert_eq!(
+            WsConfig::default().with_header("a\r\n", "x").err(),
+            Some(BadHeader::Name)
+        );
+        assert_eq!(
+            WsConfig::default().with_header("a", "x\r\ny").err(),
+            Some(BadHeader::Value)
+        );
+        assert_eq!(
+            WsConfig::default().with_subprotocol("a, b").err(),
+            Some(BadHeader::Value)
+        );
+    }
+
+    #[test]
+    fn no_setting_makes_the_websocket_layer_panic() {
+        for n in [0, 1, usize::MAX] {
+            let config = WsConfig::default()
+                .with_write_buffer(n)
+                .with_max_outgoing(n)
+                .with_read_buffer(n)
+                .to_tungstenite();
+            assert!(config.max_write_buffer_size > config.write_buffer_size);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! [`WsDialer`]: makes client connections, with one deadline for all of it.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+#[cfg(feature = "tls")]
+use std::sync::OnceLock;
+
+use async_trait::async_trait;
+use http::Request;
+use http::header::{self, HeaderValue};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+use tokio_tungstenite::client_async_with_config;
+use tokio_tungstenite::tungstenite::Error as WsError;
+use tokio_tungstenite::tungstenite::handshake::client::generate_key;
+
+use super::config::{BadHeader, WsConfig};
+use super::socket::Socket;
+use super::stream::{Handshake, WsStream};
+use super::url::Target;
+use crate::net::dial::{DialError, Dialer};
+#[cfg(feature = "tls")]
+use crate::net::tls::TlsConfig;
+use crate::secret::Secret;
+
+/// Dials one URL, as often as it is asked.
+///
+/// All addresses of the host are tried in turn. Name resolution, TCP, TLS and the upgrade share
+/// one deadline, [`WsConfig::connect_timeout`].
+///
+/// ```
+/// use rpc_core::net::ws::WsDialer;
+/// let dialer = WsDialer::new("ws://127.0.0.1:9100/rpc.ws")?.with_subprotocol("acolyte.v1")?;
+/// assert!(WsDialer::new("ftp://example.com").is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct WsDialer {
+    target: Target,
+    config: WsConfig,
+    /// Set by the caller, or the platform's roots from the first use on.
+    #[cfg(feature = "tls")]
+    tls: OnceLock<TlsConfig>,
+}
+
+impl WsDialer {
+    /// A dialer for a `ws` or `wss` URL (`http` and `https` mean the same).
+    ///
+    /// # Errors
+    /// [`DialError::BadUrl`] if the URL cannot be dialled: another scheme, credentials, a fragment,
+    /// or `wss` without feature `tls`.
+    pub fn new(url: &str) -> Result<Self, DialError> {
+        let target = Target::parse(url)?;
+        if target.is_tls && !cfg!(feature = "tls") {
+            return Err(DialError::BadUrl {
+                url: target.printable(),
+                why: "TLS needs the crate feature `tls`".to_owned(),
+            });
+        }
+        Ok(Self {
+            target,
+            config: WsConfig::default(),
+            #[cfg(feature = "tls")]
+            tls: OnceLock::new(),
+        })
+    }
+
+    /// Replaces the whole configuration.
+    #[must_use]
+    pub fn with_config(mut self, config: WsConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Adds a header; see [`WsConfig::with_header`].
+    ///
+    /// # Errors
+    /// [`BadHeader`] if it cannot be sent.
+    pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, BadHeader> {
+        self.config = self.config.with_header(name, value)?;
+        Ok(self)
+    }
+
+    /// Adds a header that is never printed; see [`WsConfig::with_secret_header`].
+    ///
+    /// # Errors
+    /// [`BadHeader`] if it cannot be sent.
+    pub fn with_secret_header(
+        mut self,
+        name: &str,
+        value: &Secret<String>,
+    ) -> Result<Self, BadHeader> {
+        self.config = self.config.with_secret_header(name, value)?;
+        Ok(self)
+    }
+
+    /// Offers a subprotocol; see [`WsConfig::with_subprotocol`].
+    ///
+    /// # Errors
+    /// [`BadHeader`] if it is not a token.
+    pub fn with_subprotocol(mut self, name: impl Into<String>) -> Result<Self, BadHeader> {
+        self.config = self.config.with_subprotocol(name)?;
+        Ok(self)
+    }
+
+    /// Sets which certificates are trusted. Without it, the platform's roots are.
+    #[cfg(feature = "tls")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+    #[must_use]
+    pub fn with_tls(mut self, tls: TlsConfig) -> Self {
+        self.tls = OnceLock::from(tls);
+        self
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub const fn config(&self) -> &WsConfig {
+        &self.config
+    }
+
+    /// Asks for the upgrade over a byte stream that is connected already (an in-memory pipe, a Unix
+    /// socket, a tunnel). The URL gives path and `Host`.
+    ///
+    /// # Errors
+    /// [`DialError`] as for [`dial`](Dialer::dial).
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the stream.
+    pub async fn upgrade<S>(&self, stream: S) -> Result<WsStream<S>, DialError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let after = self.config.connect_timeout;
+        timeout(after, self.upgrade_now(stream))
+            .await
+            .unwrap_or(Err(DialError::TimedOut { after }))
+    }
+
+    async fn upgrade_now<S>(&self, stream: S) -> Result<WsStream<S>, DialError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let raw = Some(self.config.to_tungstenite());
+        let (inner, response) = client_async_with_config(self.request()?, stream, raw)
+            .await
+            .map_err(|error| self.handshake_error(error))?;
+        let (parts, _) = response.into_parts();
+        let subprotocol = parts
+            .headers
+            .get(header::SEC_WEBSOCKET_PROTOCOL)
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned);
+        let handshake = Handshake::new(subprotocol, parts.headers);
+        Ok(WsStream::new(inner, &self.config, Some(handshake)))
+    }
+
+    fn request(&self) -> Result<Request<()>, DialError> {
+        let bad = |_| DialError::BadUrl {
+            url: self.target.printable(),
+            why: "the request cannot be written".to_owned(),
+        };
+        let mut request = Request::new(());
+        *request.uri_mut() = self.target.uri.clone();
+        let headers = request.headers_mut();
+        headers.extend(self.config.headers().clone());
+        if !headers.contains_key(header::HOST) {
+            let host = HeaderValue::from_str(&self.target.authority).map_err(bad)?;
+            headers.insert(header::HOST, host);
+        }
+        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(
+            header::SEC_WEBSOCKET_VERSION,
+            HeaderValue::from_static("13"),
+        );
+        let key = HeaderValue::from_str(&generate_key()).map_err(bad)?;
+        headers.insert(header::SEC_WEBSOCKET_KEY, key);
+        let offered = self.config.subprotocols();
+        if !offered.is_empty() {
+            let mut value = HeaderValue::from_str(&offered.join(", ")).map_err(bad)?;
+            value.set_sensitive(true);
+            headers.insert(header::SEC_WEBSOCKET_PROTOCOL, value);
+        }
+        Ok(request)
+    }
+
+    fn handshake_error(&self, error: WsError) -> DialError {
+        match error {
+            WsError::Io(source) => self.unreachable(source),
+            WsError::Http(response) => DialError::Status {
+                status: response.status().as_u16(),
+            },
+            WsError::Protocol(error) => DialError::Handshake(error.to_string()),
+            other => DialError::Handshake(other.to_string()),
+        }
+    }
+
+    fn unreachable(&self, source: io::Error) -> DialError {
+        DialError::Unreachable {
+            host: self.target.peer(),
+            source,
+        }
+    }
+
+    async fn connect(&self) -> Result<WsStream, DialError> {
+        let tcp = self
+            .connect_tcp()
+            .await
+            .map_err(|error| self.unreachable(error))?;
+        // A failure here costs latency only.
+        let _ = tcp.set_nodelay(true);
+        let socket = self.secure(tcp).await?;
+        self.upgrade_now(socket).await
+    }
+
+    /// Tries every address. Each but the last gets an equal share of the time that is left, so
+    /// that one dead address does not use up the deadline of the others.
+    async fn connect_tcp(&self) -> io::Result<TcpStream> {
+        let started = Instant::now();
+        let host = (self.target.host.as_str(), self.target.port);
+        let addresses: Vec<SocketAddr> = tokio::net::lookup_host(host).await?.collect();
+        let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        let mut left = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
+        for address in addresses {
+            let share = self
+                .config
+                .connect_timeout
+                .saturating_sub(started.elapsed())
+                / left.max(1);
+            left = left.saturating_sub(1);
+            match timeout(share, TcpStream::connect(address)).await {
+                Ok(Ok(tcp)) => return Ok(tcp),
+                Ok(Err(error)) => failure = error,
+                Err(_) => failure = io::ErrorKind::TimedOut.into(),
+            }
+        }
+        Err(failure)
+    }
+
+    #[cfg(feature = "tls")]
+    async fn secure(&self, tcp: TcpStream) -> Result<Socket, DialError> {
+        if !self.target.is_tls {
+            return Ok(tcp.into());
+        }
+        let tls = match self.tls.get() {
+            Some(tls) => tls,
+            None => {
+                let platform = TlsConfig::platform().map_err(|error| self.tls_failed(error))?;
+                self.tls.get_or_init(|| platform)
+            }
+        };
+        tls.connect(&self.target.host, tcp).await.map_err(|error| {
+            let is_tls = matches!(error.get_ref(), Some(inner) if inner.is::<rustls::Error>());
+            if is_tls {
+                self.tls_failed(error)
+            } else {
+                self.unreachable(error)
+            }
+        })
+    }
+
+    #[cfg(feature = "tls")]
+    fn tls_failed(&self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> DialError {
+        DialError::Tls {
+            host: self.target.peer(),
+            source: source.into(),
+        }
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[allow(clippy::unused_async, reason = "the same call as with feature `tls`")]
+    async fn secure(&self, tcp: TcpStream) -> Result<Socket, DialError> {
+        Ok(tcp.into())
+    }
+}
+
+#[async_trait]
+impl Dialer for WsDialer {
+    type Transport = WsStream;
+
+    async fn dial(&self) -> Result<WsStream, DialError> {
+        let after = self.config.connect_timeout;
+        timeout(after, self.connect())
+            .await
+            .unwrap_or(Err(DialError::TimedOut { after }))
+    }
+}
+
+/// Prints the URL without its query, and no secrets.
+impl fmt::Debug for WsDialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WsDialer")
+            .field("url", &self.target.printable())
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,208 @@
+//! Target of a dialer: a `ws` or `wss` URL, checked once.
+
+use http::Uri;
+use http::uri::PathAndQuery;
+
+use crate::net::dial::DialError;
+
+/// A URL that can be dialled.
+#[derive(Clone)]
+pub(super) struct Target {
+    /// The URL with scheme `ws` or `wss` and a path.
+    pub(super) uri: Uri,
+    /// The host without brackets.
+    pub(super) host: String,
+    pub(super) port: u16,
+    pub(super) is_tls: bool,
+    /// The `Host` header: host and port as the URL spells them.
+    pub(super) authority: String,
+}
+
+impl Target {
+    /// Checks a URL. Schemes `http` and `https` mean `ws` and `wss`.
+    pub(super) fn parse(url: &str) -> Result<Self, DialError> {
+        let bad = |why: &str| DialError::BadUrl {
+            url: redact(url),
+            why: why.to_owned(),
+        };
+        if url.contains('#') {
+            return Err(bad("a WebSocket URL has no fragment"));
+        }
+        let uri: Uri = url.parse().map_err(|_| bad("not a URL"))?;
+        let mut parts = uri.into_parts();
+        let scheme = parts
+            .scheme
+            .as_ref()
+            .map(|scheme| scheme.as_str().to_ascii_lowercase());
+        let is_tls = match scheme.as_deref() {
+            Some("ws" | "http") => false,
+            Some("wss" | "https") => true,
+            Some(_) => return Err(bad("the scheme is none of ws, wss, http and https")),
+            None => return Err(bad("the scheme is missing")),
+        };
+        let authority = parts
+            .authority
+            .as_ref()
+            .ok_or_else(|| bad("the host is missing"))?;
+        let spelled = authority.as_str();
+        if spelled.contains('@') {
+            return Err(bad(
+                "credentials do not belong in a WebSocket URL; set a header",
+            ));
+        }
+        let bracketed = authority.host();
+        let host = bracketed.trim_start_matches('[').trim_end_matches(']');
+        if host.is_empty() {
+            return Err(bad("the host is missing"));
+        }
+        let port = match (authority.port_u16(), spelled.len() == bracketed.len()) {
+            (Some(0), _) | (None, false) => return Err(bad("the port is not a port")),
+            (Some(port), _) => port,
+            (None, true) => {
+                if is_tls {
+                    443
+                } else {
+                    80
+                }
+            }
+        };
+        let (host, authority) = (host.to_owned(), spelled.to_owned());
+        let scheme = if is_tls { "wss" } else { "ws" };
+        parts.scheme = Some(scheme.parse().map_err(|_| bad("not a URL"))?);
+        if parts
+            .path_and_query
+            .as_ref()
+            .is_none_or(|path| path.as_str().is_empty())
+        {
+            parts.path_and_query = Some(PathAndQuery::from_static("/"));
+        }
+        let uri = Uri::from_parts(parts).map_err(|_| bad("not a URL"))?;
+        Ok(Self {
+            uri,
+            host,
+            port,
+            is_tls,
+            authority,
+        })
+    }
+
+    /// Host and port for messages.
+    pub(super) fn peer(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+
+    /// The URL as it may be printed.
+    pub(super) fn printable(&self) -> String {
+        redact(&self.uri.to_string())
+    }
+}
+
+/// The URL without credentials, query and fragment; works on text that is no URL as well.
+fn redact(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = match url.split_once("://") {
+        Some((scheme, rest)) => (Some(scheme), rest),
+        None => (None, url),
+    };
+    // Everything up to the last '@' goes: a password may hold a slash.
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+    match scheme {
+        Some(scheme) => format!("{scheme}://{rest}"),
+        None => rest.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(url: &str) -> Target {
+        Target::parse(url).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn refuse(url: &str) -> String {
+        match Target::parse(url) {
+            Err(error @ DialError::BadUrl { .. }) => error.to_string(),
+            Err(error) => panic!("{url}: {error}"),
+            Ok(target) => panic!("{url} was taken as {}", target.uri),
+        }
+    }
+
+    #[test]
+    fn schemes_choose_tls_and_the_default_port() {
+        for (url, is_tls, port) in [
+            ("ws://example.com", false, 80),
+            ("http://example.com/x", false, 80),
+            ("wss://example.com", true, 443),
+            ("https://example.com:8443/x", true, 8443),
+            ("WS://EXAMPLE.com:81", false, 81),
+        ] {
+            let target = parse(url);
+            assert_eq!((target.is_tls, target.port), (is_tls, port), "{url}");
+        }
+    }
+
+    #[test]
+    fn the_rewritten_url_keeps_path_and_query() {
+        assert_eq!(
+            parse("https://example.com/a/b?c=d").uri,
+            "wss://example.com/a/b?c=d"
+        );
+        assert_eq!(parse("ws://example.com?c=d").uri.query(), Some("c=d"));
+        assert_eq!(parse("ws://example.com").uri, "ws://example.com/");
+    }
+
+    #[test]
+    fn an_ipv6_address_loses_its_brackets_for_resolving_only() {
+        let target = parse("ws://[::1]:9000/");
+        assert_eq!((target.host.as_str(), target.port), ("::1", 9000));
+        assert_eq!(target.authority, "[::1]:9000");
+        assert_eq!(target.peer(), "[::1]:9000");
+    }
+
+    #[test]
+    fn what_cannot_be_dialled_is_refused() {
+        for url in [
+            "",
+            "example.com",
+            "/path",
+            "ftp://example.com",
+            "ws://",
+            "ws://:80",
+            "ws://example.com:",
+            "ws://example.com:0",
+            "ws://example.com:99999",
+            "ws://example.com/#top",
+            "ws://exa mple.com/",
+            "mailto:a@b",
+        ] {
+            refuse(url);
+        }
+    }
+
+    #[test]
+    fn errors_hold_neither_credentials_nor_query() {
+        for url in [
+            "ws://user:hunter2@example.com/x",
+            "ws://example.com:99999/x?token=hunter2",
+            "ws://example.com/x#hunter2",
+            "hunter2@example.com",
+            "ws://user:hun/ter2@example.com",
+            "ftp://u:hunter2@example.com/?hunter2#hunter2",
+        ] {
+            let message = refuse(url);
+            assert!(
+                !message.contains("hun") && !message.contains("ter2"),
+                "{message}"
+            );
+        }
+        assert_eq!(
+            parse("ws://example.com/x?token=hunter2").printable(),
+            "ws://example.com/x"
+        );
+    }
+}

@@ -1,0 +1,418 @@
+//! The server over real sockets: guards, limits, upgrades, drain.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{SinkExt as _, StreamExt as _};
+use http::{Request, Response, StatusCode};
+use rpc_core::message::{CloseFrame, Outgoing, Text};
+use rpc_core::net::server::{
+    Accepted, Counters, DrainReport, Guards, Server, ServerConfig, ServerLimits, ShutdownHandle,
+    UpgradeDecision,
+};
+use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
+use rpc_core::net::{DialError, Dialer as _, Message};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+const DEADLINE: Duration = Duration::from_millis(300);
+
+struct Running {
+    address: std::net::SocketAddr,
+    shutdown: ShutdownHandle,
+    counters: Arc<Counters>,
+    task: JoinHandle<DrainReport>,
+}
+
+impl Running {
+    fn url(&self) -> String {
+        format!("ws://{}/rpc.ws", self.address)
+    }
+
+    async fn dial(&self) -> Result<WsStream, DialError> {
+        WsDialer::new(&self.url()).unwrap().dial().await
+    }
+
+    /// Sends a request as it stands and reads to the end.
+    async fn ask(&self, request: &str) -> String {
+        let mut tcp = TcpStream::connect(self.address).await.unwrap();
+        tcp.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        tcp.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    async fn status(&self, request: &str) -> String {
+        self.ask(request)
+            .await
+            .chars()
+            .skip("HTTP/1.1 ".len())
+            .take(3)
+            .collect()
+    }
+}
+
+/// Echoes text until the peer or the server goes.
+async fn echo(mut accepted: Accepted) {
+    loop {
+        tokio::select! {
+            message = accepted.socket.next() => match message {
+                Some(Ok(Message::Text(text))) if text.as_str() == "panic" => panic!("asked to"),
+                Some(Ok(Message::Text(text))) => {
+                    accepted.socket.send(Outgoing::Text(text)).await.unwrap();
+                }
+                Some(Ok(_)) => {}
+                Some(Err(_)) | None => break,
+            },
+            () = accepted.cancellation.cancelled() => {
+                let goodbye = Outgoing::Close(CloseFrame::new(CloseFrame::GOING_AWAY, "drain"));
+                let _ = accepted.socket.send(goodbye).await;
+                let _ = accepted.socket.close().await;
+                break;
+            }
+        }
+    }
+}
+
+async fn start(config: ServerConfig) -> Running {
+    start_with(config, echo).await
+}
+
+async fn start_with<H, F>(config: ServerConfig, handler: H) -> Running
+where
+    H: Fn(Accepted) -> F + Send + Sync + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let server = Server::bind("127.0.0.1:0", config).await.unwrap();
+    Running {
+        address: server.local_addr(),
+        shutdown: server.shutdown_handle(),
+        counters: server.counters(),
+        task: tokio::spawn(server.run(handler)),
+    }
+}
+
+fn limits(change: impl FnOnce(ServerLimits) -> ServerLimits) -> ServerConfig {
+    ServerConfig::default().with_limits(change(ServerLimits::default()))
+}
+
+fn upgrade(headers: &str) -> String {
+    format!(
+        "GET /rpc.ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{headers}\r\n"
+    )
+}
+
+async fn exchange(ws: &mut WsStream, text: &str) -> Message {
+    ws.send(Outgoing::Text(Text::from(text))).await.unwrap();
+    ws.next().await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn an_upgraded_connection_reaches_the_handler() {
+    let server = start(ServerConfig::default().with_path("/rpc.ws")).await;
+    let mut ws = server.dial().await.unwrap();
+    assert_eq!(
+        exchange(&mut ws, "hello").await,
+        Message::Text(Text::from("hello"))
+    );
+    assert_eq!(server.counters.upgraded(), 1);
+    assert_eq!(server.counters.open(), 1);
+}
+
+#[tokio::test]
+async fn frames_sent_together_with_the_request_are_not_lost() {
+    let server = start(ServerConfig::default()).await;
+    let mut tcp = TcpStream::connect(server.address).await.unwrap();
+    let mut bytes = upgrade("").into_bytes();
+    bytes.extend_from_slice(b"\x81\x82\0\0\0\0hi");
+    tcp.write_all(&bytes).await.unwrap();
+    let mut got = Vec::new();
+    while !got.ends_with(b"\x81\x02hi") {
+        assert_ne!(tcp.read_buf(&mut got).await.unwrap(), 0, "{got:?}");
+    }
+    assert!(got.starts_with(b"HTTP/1.1 101 "));
+}
+
+#[tokio::test]
+async fn a_plain_get_gets_a_helpful_answer() {
+    let server = start(ServerConfig::default().with_path("/rpc.ws")).await;
+    let answer = server
+        .ask("GET /rpc.ws HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
+    assert!(answer.starts_with("HTTP/1.1 426 "), "{answer}");
+    assert!(answer.contains("upgrade: websocket") && answer.contains("WebSocket client"));
+    assert_eq!(
+        server
+            .status("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .await,
+        "404"
+    );
+    let elsewhere = upgrade("").replace("/rpc.ws", "/x");
+    assert_eq!(server.status(&elsewhere).await, "404");
+}
+
+#[tokio::test]
+async fn plain_requests_go_to_the_callers_service() {
+    let service = |request: Request<Bytes>, peer: std::net::SocketAddr| async move {
+        assert!(peer.ip().is_loopback());
+        let body = format!("{} {}", request.uri().path(), request.body().len());
+        Response::new(Bytes::from(body))
+    };
+    let config = limits(|limits| limits.with_max_body_bytes(5)).with_http(service);
+    let server = start(config).await;
+    let answer = server
+        .ask("POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello")
+        .await;
+    assert!(answer.ends_with("/health 5"), "{answer}");
+    let chunked = "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
+                   3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n";
+    assert_eq!(server.status(chunked).await, "413");
+    let long = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\n\r\nabcdef";
+    assert_eq!(server.status(long).await, "413");
+    server.dial().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_foreign_origin_is_refused_and_a_listed_one_passes() {
+    let guards = Guards::default()
+        .with_allowed_origin("https://app.example.com")
+        .unwrap();
+    let server = start(ServerConfig::default().with_guards(guards)).await;
+    assert_eq!(
+        server
+            .status(&upgrade("Origin: https://evil.example\r\n"))
+            .await,
+        "403"
+    );
+    assert_eq!(server.status(&upgrade("Origin: null\r\n")).await, "403");
+    assert_eq!(server.counters.rejected(), 2);
+    let dialer = WsDialer::new(&server.url()).unwrap();
+    let dialer = dialer
+        .with_header("Origin", "https://app.example.com")
+        .unwrap();
+    dialer.dial().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_foreign_host_is_refused_for_plain_requests_too() {
+    let server = start(ServerConfig::default()).await;
+    let rebound = upgrade("").replace("Host: localhost", "Host: evil.example");
+    assert_eq!(server.status(&rebound).await, "403");
+    assert_eq!(
+        server
+            .status("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+            .await,
+        "403"
+    );
+    assert_eq!(server.status("GET / HTTP/1.1\r\n\r\n").await, "400");
+}
+
+#[tokio::test]
+async fn the_upgrade_hook_authenticates_and_hands_on_what_it_found() {
+    #[derive(Clone)]
+    struct User(&'static str);
+    let config = ServerConfig::default().with_on_upgrade(|parts, _| {
+        if parts
+            .headers
+            .get("authorization")
+            .is_some_and(|value| value == "Bearer good")
+        {
+            parts.extensions.insert(User("alice"));
+            UpgradeDecision::accept_with("acolyte.v1")
+        } else {
+            UpgradeDecision::reject(StatusCode::UNAUTHORIZED, "no token")
+        }
+    });
+    let server = start_with(config, |mut accepted: Accepted| async move {
+        let user = accepted.parts.extensions.get::<User>().unwrap().0;
+        let chosen = accepted
+            .socket
+            .handshake()
+            .unwrap()
+            .subprotocol()
+            .unwrap()
+            .to_owned();
+        let text = Text::from(format!("{user} {chosen}"));
+        accepted.socket.send(Outgoing::Text(text)).await.unwrap();
+        let _ = accepted.socket.next().await;
+    })
+    .await;
+    let error = server.dial().await.unwrap_err();
+    assert!(
+        matches!(error, DialError::Status { status: 401 }),
+        "{error:?}"
+    );
+    let dialer = WsDialer::new(&server.url()).unwrap();
+    let dialer = dialer.with_header("Authorization", "Bearer good").unwrap();
+    let dialer = dialer.with_subprotocol("secret.1").unwrap();
+    let mut ws = dialer
+        .with_subprotocol("acolyte.v1")
+        .unwrap()
+        .dial()
+        .await
+        .unwrap();
+    assert_eq!(ws.handshake().unwrap().subprotocol(), Some("acolyte.v1"));
+    let greeting = ws.next().await.unwrap().unwrap();
+    assert_eq!(greeting, Message::Text(Text::from("alice acolyte.v1")));
+}
+
+#[tokio::test]
+async fn without_a_hook_the_first_common_subprotocol_is_selected() {
+    let ours = WsConfig::default()
+        .with_subprotocol("b")
+        .and_then(|c| c.with_subprotocol("a"));
+    let server = start(ServerConfig::default().with_ws(ours.unwrap())).await;
+    let dialer = WsDialer::new(&server.url()).unwrap();
+    let dialer = dialer
+        .with_subprotocol("a")
+        .and_then(|d| d.with_subprotocol("b"))
+        .unwrap();
+    let ws = dialer.dial().await.unwrap();
+    assert_eq!(ws.handshake().unwrap().subprotocol(), Some("b"));
+}
+
+#[tokio::test]
+async fn a_subprotocol_that_was_not_offered_is_never_sent() {
+    let config =
+        ServerConfig::default().with_on_upgrade(|_, _| UpgradeDecision::accept_with("other"));
+    let server = start(config).await;
+    let ws = server.dial().await.unwrap();
+    assert_eq!(ws.handshake().unwrap().subprotocol(), None);
+}
+
+#[tokio::test]
+async fn a_bad_upgrade_says_what_is_wrong() {
+    let server = start(ServerConfig::default()).await;
+    let answer = server
+        .ask(&upgrade("").replace("Version: 13", "Version: 8"))
+        .await;
+    assert!(answer.starts_with("HTTP/1.1 426 "), "{answer}");
+    assert!(answer.contains("sec-websocket-version: 13"), "{answer}");
+    let keyless = upgrade("").replace("dGhlIHNhbXBsZSBub25jZQ==", "x");
+    assert_eq!(server.status(&keyless).await, "400");
+    let with_body = upgrade("Content-Length: 3\r\n") + "abc";
+    assert_eq!(server.status(&with_body).await, "400");
+}
+
+#[tokio::test]
+async fn a_connection_over_the_cap_gets_503_and_the_place_becomes_free_again() {
+    let server = start(limits(|limits| limits.with_max_connections(1))).await;
+    let mut first = server.dial().await.unwrap();
+    let error = server.dial().await.unwrap_err();
+    assert!(
+        matches!(error, DialError::Status { status: 503 }),
+        "{error:?}"
+    );
+    assert!(error.is_retryable());
+    assert_eq!(server.counters.over_limit(), 1);
+    first.close().await.unwrap();
+    while server.dial().await.is_err() {}
+}
+
+#[tokio::test]
+async fn a_connection_over_the_cap_of_its_address_gets_429() {
+    let server = start(limits(|limits| limits.with_max_connections_per_ip(Some(1)))).await;
+    let mut first = server.dial().await.unwrap();
+    let error = server.dial().await.unwrap_err();
+    assert!(
+        matches!(error, DialError::Status { status: 429 }),
+        "{error:?}"
+    );
+    first.close().await.unwrap();
+    while server.dial().await.is_err() {}
+}
+
+#[tokio::test]
+async fn a_header_that_comes_slowly_is_cut_off() {
+    let server = start(limits(|l| l.with_header_timeout(Duration::from_millis(50)))).await;
+    for start in ["", "GET / HTTP/1.1\r\nHost: loc"] {
+        let mut tcp = TcpStream::connect(server.address).await.unwrap();
+        tcp.write_all(start.as_bytes()).await.unwrap();
+        let mut rest = Vec::new();
+        tcp.read_to_end(&mut rest).await.unwrap();
+        assert!(!rest.starts_with(b"HTTP/1.1 2"));
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_comes_slowly_is_cut_off() {
+    let service = |_: Request<Bytes>, _| async { Response::new(Bytes::new()) };
+    let limits = |l: ServerLimits| l.with_handshake_timeout(Duration::from_millis(50));
+    let server = start(self::limits(limits).with_http(service)).await;
+    let answer = server
+        .ask("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nabc")
+        .await;
+    assert_eq!(answer, "");
+}
+
+#[tokio::test]
+async fn a_header_that_is_too_large_gets_431() {
+    let server = start(limits(|limits| limits.with_max_header_bytes(1000))).await;
+    let request = upgrade(&format!("x: {}\r\n", "y".repeat(2000)));
+    assert_eq!(server.status(&request).await, "431");
+}
+
+#[tokio::test]
+async fn a_panic_in_a_handler_ends_one_connection_only() {
+    let server = start(ServerConfig::default()).await;
+    let mut doomed = server.dial().await.unwrap();
+    let mut other = server.dial().await.unwrap();
+    doomed
+        .send(Outgoing::Text(Text::from("panic")))
+        .await
+        .unwrap();
+    while let Some(Ok(_)) = doomed.next().await {}
+    assert_eq!(
+        exchange(&mut other, "still here").await,
+        Message::Text(Text::from("still here"))
+    );
+    server.dial().await.unwrap();
+    assert_eq!(server.counters.panicked(), 1);
+}
+
+#[tokio::test]
+async fn a_drain_says_goodbye_and_reports() {
+    let server = start(ServerConfig::default()).await;
+    let mut ws = server.dial().await.unwrap();
+    let idle = TcpStream::connect(server.address).await.unwrap();
+    while server.counters.open() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let report = server.shutdown.drain(DEADLINE).await;
+    assert_eq!((report.finished, report.aborted), (2, 0));
+    let close = ws.next().await.unwrap().unwrap();
+    assert_eq!(close, Message::Close(Some(CloseFrame::new(1001, "drain"))));
+    assert!(TcpStream::connect(server.address).await.is_err());
+    assert_eq!(server.task.await.unwrap(), report);
+    assert_eq!(server.shutdown.drain(DEADLINE).await, report);
+    drop(idle);
+}
+
+#[tokio::test]
+async fn a_drain_cuts_handlers_that_do_not_listen() {
+    let server = start_with(ServerConfig::default(), |accepted: Accepted| async move {
+        let _held = accepted;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let mut ws = server.dial().await.unwrap();
+    let report = server.shutdown.drain(Duration::from_millis(20)).await;
+    assert_eq!((report.finished, report.aborted), (0, 1));
+    assert!(!matches!(ws.next().await, Some(Ok(_))));
+}
+
+#[tokio::test]
+async fn dropping_the_server_cuts_all_connections() {
+    let server = start(ServerConfig::default()).await;
+    let mut ws = server.dial().await.unwrap();
+    server.task.abort();
+    assert!(!matches!(ws.next().await, Some(Ok(_))));
+    assert_eq!(
+        server.shutdown.drain(DEADLINE).await,
+        DrainReport::default()
+    );
+}

@@ -1,0 +1,148 @@
+//! `wss` end to end, with a certification authority of the test's own.
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rpc_core::message::{Outgoing, Text};
+use rpc_core::net::server::{Accepted, Server, ServerConfig};
+use rpc_core::net::tls::{TlsAcceptor, TlsConfig};
+use rpc_core::net::ws::{WsConfig, WsDialer};
+use rpc_core::net::{DialError, Dialer as _, Message};
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+struct Authority {
+    root: Vec<u8>,
+    root_pem: String,
+    chain_pem: String,
+    chain: Vec<u8>,
+    key_pem: String,
+    key: Vec<u8>,
+}
+
+/// An authority and a certificate that it signed for `name`.
+fn authority(name: &str) -> Authority {
+    let mut root = CertificateParams::new(Vec::new()).unwrap();
+    root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let root_key = KeyPair::generate().unwrap();
+    let root_certificate = root.self_signed(&root_key).unwrap();
+    let issuer = Issuer::new(root, root_key);
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new(vec![name.to_owned()])
+        .unwrap()
+        .signed_by(&key, &issuer)
+        .unwrap();
+    Authority {
+        root: root_certificate.der().to_vec(),
+        root_pem: root_certificate.pem(),
+        chain_pem: certificate.pem(),
+        chain: certificate.der().to_vec(),
+        key_pem: key.serialize_pem(),
+        key: key.serialize_der(),
+    }
+}
+
+async fn start(acceptor: TlsAcceptor) -> std::net::SocketAddr {
+    let config = ServerConfig::default().with_tls(acceptor);
+    let server = Server::bind("127.0.0.1:0", config).await.unwrap();
+    let address = server.local_addr();
+    tokio::spawn(server.run(|mut accepted: Accepted| async move {
+        while let Some(Ok(message)) = accepted.socket.next().await {
+            if let Message::Text(text) = message {
+                accepted.socket.send(Outgoing::Text(text)).await.unwrap();
+            }
+        }
+    }));
+    address
+}
+
+fn dialer(host: &str, port: u16, tls: TlsConfig) -> WsDialer {
+    WsDialer::new(&format!("wss://{host}:{port}/rpc.ws"))
+        .unwrap()
+        .with_tls(tls)
+}
+
+#[tokio::test]
+async fn a_certificate_of_the_own_authority_is_trusted() {
+    let authority = authority("localhost");
+    let port = start(TlsAcceptor::from_der([&authority.chain], &authority.key).unwrap())
+        .await
+        .port();
+    let tls = TlsConfig::with_root_certificates([&authority.root]).unwrap();
+    let ws = dialer("localhost", port, tls).dial().await.unwrap();
+    assert!(ws.get_ref().is_tls());
+    let big = Text::from("x".repeat(1024 * 1024));
+    let (sent, echoed) = {
+        let (mut sink, mut stream) = ws.split();
+        let text = big.clone();
+        tokio::join!(
+            async move { sink.send(Outgoing::Text(text)).await },
+            async move { stream.next().await }
+        )
+    };
+    sent.unwrap();
+    assert_eq!(echoed.unwrap().unwrap(), Message::Text(big));
+}
+
+#[tokio::test]
+async fn pem_texts_and_addresses_as_names_work_as_well() {
+    let authority = authority("127.0.0.1");
+    let acceptor =
+        TlsAcceptor::from_pem(authority.chain_pem.as_bytes(), authority.key_pem.as_bytes());
+    let port = start(acceptor.unwrap()).await.port();
+    let tls = TlsConfig::with_root_certificates_pem(authority.root_pem.as_bytes()).unwrap();
+    let mut ws = dialer("127.0.0.1", port, tls).dial().await.unwrap();
+    ws.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_unknown_authority_is_refused_for_good() {
+    let (theirs, other) = (authority("localhost"), authority("localhost"));
+    let port = start(TlsAcceptor::from_der([&theirs.chain], &theirs.key).unwrap())
+        .await
+        .port();
+    let tls = TlsConfig::with_root_certificates([&other.root]).unwrap();
+    for dialer in [
+        dialer("localhost", port, tls),
+        WsDialer::new(&format!("wss://localhost:{port}/")).unwrap(),
+    ] {
+        let error = dialer.dial().await.unwrap_err();
+        assert!(matches!(error, DialError::Tls { .. }), "{error:?}");
+        assert!(!error.is_retryable());
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name_is_refused_for_good() {
+    let authority = authority("elsewhere.example");
+    let port = start(TlsAcceptor::from_der([&authority.chain], &authority.key).unwrap())
+        .await
+        .port();
+    let tls = TlsConfig::with_root_certificates([&authority.root]).unwrap();
+    let error = dialer("localhost", port, tls).dial().await.unwrap_err();
+    assert!(matches!(error, DialError::Tls { .. }), "{error:?}");
+    assert!(!error.is_retryable());
+}
+
+#[tokio::test]
+async fn the_connect_deadline_covers_a_tls_handshake_that_is_never_answered() {
+    let authority = authority("localhost");
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let tls = TlsConfig::with_root_certificates([&authority.root]).unwrap();
+    let config = WsConfig::default().with_connect_timeout(Duration::from_millis(50));
+    let dialer = dialer("127.0.0.1", port, tls).with_config(config);
+    let (result, _held) = tokio::join!(dialer.dial(), listener.accept());
+    assert!(
+        matches!(result, Err(DialError::TimedOut { .. })),
+        "{result:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_plain_client_of_a_tls_server_is_hung_up_on() {
+    let authority = authority("localhost");
+    let address = start(TlsAcceptor::from_der([&authority.chain], &authority.key).unwrap()).await;
+    let tcp = TcpStream::connect(address).await.unwrap();
+    let dialer = WsDialer::new("ws://localhost/").unwrap();
+    assert!(dialer.upgrade(tcp).await.is_err());
+}

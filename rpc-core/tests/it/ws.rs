@@ -1,0 +1,531 @@
+//! WebSockets: both ends over real sockets, and raw frames against one end.
+
+use std::future::poll_fn;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
+use rpc_core::message::{CloseFrame, Outgoing, Text};
+use rpc_core::net::ws::{Role, Socket, WsConfig, WsDialer, WsStream};
+use rpc_core::net::{DialError, Dialer as _, Message, TransportError};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::net::TcpListener;
+
+const DEADLINE: Duration = Duration::from_millis(300);
+
+async fn pair(client: WsConfig, server: WsConfig) -> (WsStream, WsStream<Socket>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}/rpc.ws", listener.local_addr().unwrap());
+    let dialer = WsDialer::new(&url).unwrap().with_config(client);
+    let accept = async {
+        let (tcp, _) = listener.accept().await.unwrap();
+        WsStream::accept(Socket::from(tcp), &server).await.unwrap()
+    };
+    let (client, server) = tokio::join!(dialer.dial(), accept);
+    (client.unwrap(), server)
+}
+
+/// A server's end, and the bytes of its peer.
+async fn raw_peer(config: &WsConfig, pipe: usize) -> (WsStream<DuplexStream>, DuplexStream) {
+    let (ours, theirs) = duplex(pipe);
+    (
+        WsStream::from_upgraded(ours, Bytes::new(), Role::Server, config).await,
+        theirs,
+    )
+}
+
+/// A frame as a client sends it; the mask of zeros leaves the payload readable.
+fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![first];
+    match u8::try_from(payload.len()) {
+        Ok(len) if len < 126 => bytes.push(0x80 | len),
+        _ => {
+            bytes.push(0x80 | 126);
+            bytes.extend_from_slice(&u16::try_from(payload.len()).unwrap().to_be_bytes());
+        }
+    }
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+fn text(payload: &str) -> Outgoing {
+    Outgoing::Text(Text::from(payload))
+}
+
+/// Reads until the peer's Close and gives its code.
+async fn close_code(peer: &mut DuplexStream) -> u16 {
+    let mut head = [0; 4];
+    peer.read_exact(&mut head).await.unwrap();
+    assert_eq!(head[0], 0x88, "a Close was expected");
+    u16::from_be_bytes([head[2], head[3]])
+}
+
+#[tokio::test]
+async fn text_and_binary_pass_in_both_directions() {
+    let (mut client, mut server) = pair(WsConfig::default(), WsConfig::default()).await;
+    client.send(text("from the client")).await.unwrap();
+    server
+        .send(Outgoing::Binary(Bytes::from_static(b"\x00\xff")))
+        .await
+        .unwrap();
+    let got = server.next().await.unwrap().unwrap();
+    assert_eq!(got, Message::Text(Text::from("from the client")));
+    let got = client.next().await.unwrap().unwrap();
+    assert_eq!(got, Message::Binary(Bytes::from_static(b"\x00\xff")));
+}
+
+#[tokio::test]
+async fn an_idle_client_survives_three_pings() {
+    let (mut client, mut server) = pair(WsConfig::default(), WsConfig::default()).await;
+    let idle = tokio::spawn(async move {
+        let mut pings = 0;
+        while let Some(Ok(message)) = client.next().await {
+            pings += u32::from(matches!(message, Message::Ping(_)));
+        }
+        pings
+    });
+    for n in 0..3u8 {
+        server
+            .send(Outgoing::Ping(Bytes::copy_from_slice(&[n])))
+            .await
+            .unwrap();
+        let pong = server.next().await.unwrap().unwrap();
+        assert_eq!(pong, Message::Pong(Bytes::copy_from_slice(&[n])));
+    }
+    server
+        .send(Outgoing::Close(CloseFrame::new(1000, "")))
+        .await
+        .unwrap();
+    assert!(matches!(server.next().await, Some(Ok(Message::Close(_)))));
+    assert_eq!(idle.await.unwrap(), 3);
+}
+
+#[tokio::test]
+async fn a_pong_leaves_although_nobody_polls_after_the_ping() {
+    let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 1024).await;
+    peer.write_all(&frame(0x89, b"hi")).await.unwrap();
+    assert_eq!(
+        ws.next().await.unwrap().unwrap(),
+        Message::Ping(Bytes::from_static(b"hi"))
+    );
+    let mut pong = [0; 4];
+    peer.read_exact(&mut pong).await.unwrap();
+    assert_eq!(&pong, b"\x8a\x02hi");
+}
+
+#[tokio::test]
+async fn a_pong_that_was_stuck_leaves_once_the_line_is_free() {
+    let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 64).await;
+    let stuck = Bytes::from(vec![b'x'; 100]);
+    assert!(ws.send(Outgoing::Binary(stuck)).now_or_never().is_none());
+    peer.write_all(&frame(0x89, b"hi")).await.unwrap();
+    assert!(matches!(ws.next().await, Some(Ok(Message::Ping(_)))));
+    let reader = tokio::spawn(async move { ws.next().await.is_none() });
+    let mut all = vec![0; 102 + 4];
+    peer.read_exact(&mut all).await.unwrap();
+    assert!(all.ends_with(b"\x8a\x02hi"));
+    drop(peer);
+    assert!(reader.await.unwrap());
+}
+
+#[tokio::test]
+async fn reading_stops_when_a_peer_sends_pings_and_takes_no_pongs() {
+    let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 256).await;
+    let flood = tokio::spawn(async move {
+        let ping = frame(0x89, &[7; 125]);
+        for _ in 0..200 {
+            peer.write_all(&ping).await.unwrap();
+        }
+        peer
+    });
+    let mut pings = 0;
+    loop {
+        tokio::task::yield_now().await;
+        match ws.next().now_or_never() {
+            Some(message) => {
+                message.unwrap().unwrap();
+                pings += 1;
+            }
+            None if pings >= 32 => break,
+            None => {}
+        }
+    }
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+        assert!(ws.next().now_or_never().is_none());
+    }
+    assert!(pings < 50, "{pings}");
+    flood.abort();
+}
+
+#[tokio::test]
+async fn a_large_message_within_the_limit_passes() {
+    let (mut client, mut server) = pair(WsConfig::default(), WsConfig::default()).await;
+    let big = "x".repeat(3 * 1024 * 1024);
+    let sent = text(&big);
+    let (sent, got) = tokio::join!(client.send(sent), server.next());
+    sent.unwrap();
+    assert_eq!(got.unwrap().unwrap(), Message::Text(Text::from(big)));
+}
+
+#[tokio::test]
+async fn a_message_over_the_limit_is_refused_from_its_header() {
+    let config = WsConfig::default();
+    let (mut ws, mut peer) = raw_peer(&config, 1024).await;
+    let mut header = vec![0x81, 0x80 | 127];
+    header.extend_from_slice(&(16u64 * 1024 * 1024).to_be_bytes());
+    header.extend_from_slice(&[0; 4]);
+    peer.write_all(&header).await.unwrap();
+    let error = ws.next().await.unwrap().unwrap_err();
+    assert!(
+        matches!(error, TransportError::TooLarge { max: 4_194_304 }),
+        "{error:?}"
+    );
+    assert!(ws.next().await.is_none());
+    assert_eq!(close_code(&mut peer).await, 1009);
+}
+
+#[tokio::test]
+async fn sixteen_mebibytes_are_refused_over_a_real_socket() {
+    let (mut client, mut server) = pair(WsConfig::default(), WsConfig::default()).await;
+    let sender = tokio::spawn(async move {
+        let _ = client.send(text(&"x".repeat(16 * 1024 * 1024))).await;
+    });
+    let error = server.next().await.unwrap().unwrap_err();
+    assert!(
+        matches!(error, TransportError::TooLarge { .. }),
+        "{error:?}"
+    );
+    drop(server);
+    sender.await.unwrap();
+}
+
+#[tokio::test]
+async fn fragments_that_add_up_over_the_limit_are_refused() {
+    let config = WsConfig::default().with_max_message(1000);
+    let (mut ws, mut peer) = raw_peer(&config, 4096).await;
+    peer.write_all(&frame(0x01, &[b'a'; 600])).await.unwrap();
+    peer.write_all(&frame(0x80, &[b'a'; 600])).await.unwrap();
+    let error = ws.next().await.unwrap().unwrap_err();
+    assert!(
+        matches!(error, TransportError::TooLarge { max: 1000 }),
+        "{error:?}"
+    );
+    assert_eq!(close_code(&mut peer).await, 1009);
+}
+
+#[tokio::test]
+async fn a_fragmented_message_is_put_together_around_a_ping() {
+    let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 1024).await;
+    // The two bytes of one character come in different fragments.
+    for bytes in [
+        frame(0x01, b"caf\xc3"),
+        frame(0x89, b""),
+        frame(0x80, b"\xa9"),
+    ] {
+        peer.write_all(&bytes).await.unwrap();
+    }
+    assert!(matches!(ws.next().await, Some(Ok(Message::Ping(_)))));
+    assert_eq!(
+        ws.next().await.unwrap().unwrap(),
+        Message::Text(Text::from("café"))
+    );
+}
+
+#[tokio::test]
+async fn text_that_is_not_utf8_closes_with_1007() {
+    let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 1024).await;
+    peer.write_all(&frame(0x81, b"\xff\xfe")).await.unwrap();
+    let error = ws.next().await.unwrap().unwrap_err();
+    assert!(matches!(error, TransportError::Protocol(_)), "{error:?}");
+    assert_eq!(close_code(&mut peer).await, 1007);
+}
+
+#[tokio::test]
+async fn a_frame_with_reserved_bits_closes_with_1002() {
+    let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 1024).await;
+    peer.write_all(&frame(0xf1, b"x")).await.unwrap();
+    assert!(matches!(
+        ws.next().await,
+        Some(Err(TransportError::Protocol(_)))
+    ));
+    assert_eq!(close_code(&mut peer).await, 1002);
+}
+
+#[tokio::test]
+async fn the_peers_close_is_handed_out_and_answered_and_ends_the_stream() {
+    let (mut client, mut server) = pair(WsConfig::default(), WsConfig::default()).await;
+    server
+        .send(Outgoing::Close(CloseFrame::new(1001, "bye")))
+        .await
+        .unwrap();
+    let close = Message::Close(Some(CloseFrame::new(1001, "bye")));
+    assert_eq!(client.next().await.unwrap().unwrap(), close);
+    assert!(client.next().await.is_none());
+    assert_eq!(server.next().await.unwrap().unwrap(), close);
+    assert!(server.next().await.is_none());
+    assert!(matches!(
+        client.send(text("late")).await,
+        Err(TransportError::Closed)
+    ));
+    client
+        .send(Outgoing::Close(CloseFrame::new(1000, "")))
+        .await
+        .unwrap();
+    client.close().await.unwrap();
+    server.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn closing_the_sink_says_1000_and_shuts_the_line_down() {
+    let (mut client, mut server) = pair(WsConfig::default(), WsConfig::default()).await;
+    client.close().await.unwrap();
+    let close = server.next().await.unwrap().unwrap();
+    assert_eq!(close, Message::Close(Some(CloseFrame::new(1000, ""))));
+    assert!(server.next().await.is_none());
+    client.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_line_that_ends_without_a_close_ends_the_stream() {
+    let (mut ws, peer) = raw_peer(&WsConfig::default(), 1024).await;
+    drop(peer);
+    assert!(ws.next().await.is_none());
+    assert!(ws.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_half_closed_peer_ends_the_stream() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut peer = tokio::net::TcpStream::connect(address).await.unwrap();
+    let (tcp, _) = listener.accept().await.unwrap();
+    let config = WsConfig::default();
+    let mut ws = WsStream::from_upgraded(tcp, Bytes::new(), Role::Server, &config).await;
+    peer.write_all(&frame(0x81, b"last words")).await.unwrap();
+    peer.shutdown().await.unwrap();
+    assert_eq!(
+        ws.next().await.unwrap().unwrap(),
+        Message::Text(Text::from("last words"))
+    );
+    assert!(ws.next().await.is_none());
+}
+
+#[tokio::test]
+async fn the_sink_takes_no_more_than_a_buffer_beyond_a_stuck_line() {
+    let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 64).await;
+    let chunk = "y".repeat(1000);
+    let mut fed = 0u32;
+    while poll_fn(|cx| std::task::Poll::Ready(ws.poll_ready_unpin(cx).is_ready())).await {
+        ws.start_send_unpin(text(&chunk)).unwrap();
+        fed += 1;
+    }
+    assert!((4..=6).contains(&fed), "{fed} frames were taken");
+    let drain = tokio::spawn(async move {
+        let mut all = Vec::new();
+        peer.read_to_end(&mut all).await.unwrap();
+        all.len()
+    });
+    ws.send(text("end")).await.unwrap();
+    ws.close().await.unwrap();
+    drop(ws);
+    // Each frame of 1000 bytes has a header of four; the last two are 5 and 4 bytes long.
+    let expected = usize::try_from(fed).unwrap() * 1004 + 5 + 4;
+    assert_eq!(drain.await.unwrap(), expected);
+}
+
+#[tokio::test]
+async fn a_frame_sent_without_asking_is_kept_and_the_next_is_refused() {
+    let config = WsConfig::default().with_max_outgoing(10_000);
+    let (mut ws, mut peer) = raw_peer(&config, 64).await;
+    let mut taken = 0;
+    let chunk = "z".repeat(9000);
+    while ws.start_send_unpin(text(&chunk)).is_ok() {
+        taken += 1;
+    }
+    assert!(taken >= 2, "{taken}");
+    let reader = tokio::spawn(async move {
+        let mut all = Vec::new();
+        peer.read_to_end(&mut all).await.unwrap();
+        all.iter().filter(|&&byte| byte == b'z').count()
+    });
+    ws.close().await.unwrap();
+    drop(ws);
+    assert_eq!(reader.await.unwrap(), taken * 9000);
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_large_to_send_leaves_nothing_behind() {
+    let config = WsConfig::default().with_max_outgoing(10);
+    let (mut ws, mut peer) = raw_peer(&config, 64).await;
+    assert!(ws.send(text("eleven byte")).await.is_err());
+    assert!(
+        ws.send(Outgoing::Ping(Bytes::from(vec![0; 126])))
+            .await
+            .is_err()
+    );
+    ws.send(text("ten bytes!")).await.unwrap();
+    let mut got = [0; 12];
+    peer.read_exact(&mut got).await.unwrap();
+    assert_eq!(&got, b"\x81\x0aten bytes!");
+}
+
+#[tokio::test]
+async fn a_close_code_that_must_not_be_sent_is_left_out() {
+    let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 64).await;
+    ws.send(Outgoing::Close(CloseFrame::new(1006, "x")))
+        .await
+        .unwrap();
+    let mut got = [0; 2];
+    peer.read_exact(&mut got).await.unwrap();
+    assert_eq!(&got, b"\x88\x00");
+}
+
+#[tokio::test]
+async fn halves_in_two_tasks_do_not_lose_each_others_wake_ups() {
+    let (client, server) = pair(WsConfig::default(), WsConfig::default()).await;
+    let (mut client_out, mut client_in) = client.split();
+    let (mut server_out, mut server_in) = server.split();
+    let flood = |n: u8| Outgoing::Binary(Bytes::from(vec![n; 50_000]));
+    let sending = tokio::spawn(async move {
+        for n in 0..100 {
+            client_out.send(flood(n)).await.unwrap();
+        }
+        client_out
+    });
+    let answering = tokio::spawn(async move {
+        for n in 0..100 {
+            server_out
+                .send(Outgoing::Ping(Bytes::copy_from_slice(&[n])))
+                .await
+                .unwrap();
+        }
+        server_out
+    });
+    let reading = tokio::spawn(async move {
+        for _ in 0..100 {
+            assert!(matches!(client_in.next().await, Some(Ok(Message::Ping(_)))));
+        }
+        client_in
+    });
+    let (mut data, mut pongs) = (0, 0);
+    while data < 100 || pongs < 100 {
+        match server_in.next().await.unwrap().unwrap() {
+            Message::Binary(_) => data += 1,
+            Message::Pong(_) => pongs += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    let _ = tokio::join!(sending, answering, reading);
+}
+
+#[tokio::test]
+async fn the_selected_subprotocol_and_the_answers_headers_can_be_read() {
+    let offer = |names: &[&str]| {
+        names.iter().fold(WsConfig::default(), |config, name| {
+            config.with_subprotocol(*name).unwrap()
+        })
+    };
+    let (client, server) = pair(offer(&["token.abc", "acolyte.v1"]), offer(&["acolyte.v1"])).await;
+    let handshake = client.handshake().unwrap();
+    assert_eq!(handshake.subprotocol(), Some("acolyte.v1"));
+    assert!(handshake.headers().contains_key("sec-websocket-accept"));
+    assert_eq!(
+        server.handshake().unwrap().subprotocol(),
+        Some("acolyte.v1")
+    );
+    assert!(!format!("{client:?}").contains("acolyte"));
+}
+
+#[tokio::test]
+async fn the_connect_deadline_covers_an_upgrade_that_is_never_answered() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}/", listener.local_addr().unwrap());
+    let config = WsConfig::default().with_connect_timeout(Duration::from_millis(50));
+    let dialer = WsDialer::new(&url).unwrap().with_config(config);
+    let (result, _held) = tokio::join!(dialer.dial(), listener.accept());
+    let error = result.unwrap_err();
+    assert!(matches!(error, DialError::TimedOut { .. }), "{error:?}");
+    assert!(error.is_retryable());
+}
+
+#[tokio::test]
+async fn accepting_has_a_deadline_too() {
+    let (ours, _theirs) = duplex(64);
+    let config = WsConfig::default().with_connect_timeout(Duration::from_millis(50));
+    let error = WsStream::accept(ours, &config).await.unwrap_err();
+    assert!(matches!(error, TransportError::Io(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn another_status_than_101_is_reported() {
+    let (ours, mut theirs) = duplex(4096);
+    let answer = tokio::spawn(async move {
+        let mut request = vec![0; 4096];
+        let n = theirs.read(&mut request).await.unwrap();
+        theirs
+            .write_all(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n")
+            .await
+            .unwrap();
+        String::from_utf8_lossy(&request[..n]).into_owned()
+    });
+    let dialer = WsDialer::new("ws://example.com:81/a?b=c")
+        .unwrap()
+        .with_header("Authorization", "Bearer t")
+        .unwrap();
+    let error = dialer.upgrade(ours).await.unwrap_err();
+    assert!(
+        matches!(error, DialError::Status { status: 401 }),
+        "{error:?}"
+    );
+    assert!(!error.is_retryable());
+    let request = answer.await.unwrap().to_ascii_lowercase();
+    assert!(request.starts_with("get /a?b=c http/1.1\r\n"), "{request}");
+    assert!(
+        request.contains("\r\nhost: example.com:81\r\n"),
+        "{request}"
+    );
+    assert!(
+        request.contains("\r\nauthorization: bearer t\r\n"),
+        "{request}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_up_during_the_upgrade_may_be_dialled_again() {
+    let (ours, theirs) = duplex(4096);
+    drop(theirs);
+    let dialer = WsDialer::new("ws://example.com/").unwrap();
+    let error = dialer.upgrade(ours).await.unwrap_err();
+    assert!(error.is_retryable(), "{error:?}");
+}
+
+#[tokio::test]
+async fn an_address_that_nobody_listens_on_is_unreachable() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let dialer = WsDialer::new(&format!("ws://{address}/?token=hunter2")).unwrap();
+    let error = dialer.dial().await.unwrap_err();
+    assert!(matches!(error, DialError::Unreachable { .. }), "{error:?}");
+    assert!(error.is_retryable());
+    assert!(!error.to_string().contains("hunter2"), "{error}");
+}
+
+#[tokio::test]
+async fn all_addresses_of_a_name_are_tried() {
+    // `localhost` may resolve to ::1 first, where nobody listens.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let config = WsConfig::default().with_connect_timeout(DEADLINE);
+    let dialer = WsDialer::new(&format!("ws://localhost:{port}/"))
+        .unwrap()
+        .with_config(config);
+    let accept = async {
+        let (tcp, _) = listener.accept().await.unwrap();
+        WsStream::accept(tcp, &WsConfig::default()).await.unwrap()
+    };
+    let (client, _server) = tokio::join!(dialer.dial(), accept);
+    client.unwrap();
+}
