@@ -8,6 +8,9 @@ pub mod codec;
 pub mod color;
 pub mod error;
 pub mod frame;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod hub;
 pub mod id;
 pub mod keepalive;
