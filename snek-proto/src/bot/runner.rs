@@ -2,10 +2,8 @@
 
 use std::fmt;
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
 use rpc_core::CloseReason;
 use rpc_core::net::{Cancellation, Dialer, LinkEvent, LinkState, Queued};
 use tokio::sync::watch;
@@ -21,7 +19,7 @@ use crate::frame::{Final, Message, User};
 use crate::id::ChannelUid;
 use crate::net::{Connection, Events, connect_with};
 use crate::permission::should_respond;
-use crate::routing::{Routable, Route, route};
+use crate::routing::{Routable, Route, pong, route};
 use crate::sanitize::rewrite_drive_urls;
 
 /// A bot that is ready to run.
@@ -306,8 +304,7 @@ impl Runner {
                 let shared = Arc::clone(&self.shared);
                 self.spawn(channel, move |handler, cx| async move {
                     if shared.config.auto_pong {
-                        let space = if rest.is_empty() { "" } else { " " };
-                        let pong = format!("pong{space}{rest}");
+                        let pong = pong(&rest);
                         shared.send(&message.channel_uid, &pong, Final::Yes).await?;
                     }
                     handler.on_ping(&cx, &message, &rest).await

@@ -14,21 +14,18 @@ mod serve;
 
 use std::time::Duration;
 
-use rpc_core::backoff::BackoffPolicy;
 use rpc_core::net::{Dialer, LinkConfig, link};
-use rpc_core::reconnect::ReconnectPolicy;
 
 pub use client::Client;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use memory::MemoryBackend;
-pub use protocol::{ClientSide, ServerSide, redact};
+pub use protocol::{ClientSide, ServerSide};
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{Backend, Peer, Server, ServerHandle, ServerOptions, answer};
 
-use crate::client::{ClientConfig, ClientEvent};
-use crate::limits::{RECONNECT_BACKOFF_FACTOR, RECONNECT_INITIAL_DELAY, RECONNECT_MAX_RETRIES};
+use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
 
 /// What a client's application receives: [`ClientEvent`]s and changes of the link's state, in
 /// order and bounded.
@@ -37,16 +34,7 @@ pub type Events = rpc_core::net::Events<ClientEvent>;
 /// A client's connection and its successors: spawn [`run`](rpc_core::net::Connection::run).
 pub type Connection<D> = rpc_core::net::Connection<ClientSide, D>;
 
-/// The specification's reconnects (section 2): waits of 1, 2 and 4 s, each followed by a socket
-/// and a full login; then the cycle starts again, for ever.
-#[must_use]
-pub fn reconnect_policy() -> ReconnectPolicy {
-    let backoff = BackoffPolicy::new(RECONNECT_INITIAL_DELAY, RECONNECT_BACKOFF_FACTOR)
-        .with_max_attempts(Some(RECONNECT_MAX_RETRIES));
-    ReconnectPolicy::new(backoff).with_cycles(None)
-}
-
-/// A [`LinkConfig`] with the specification's [reconnects](reconnect_policy) and a connect timeout
+/// A [`LinkConfig`] with the specification's [reconnects](crate::client::reconnect_policy) and a connect timeout
 /// of 10 s.
 #[must_use]
 pub fn link_config() -> LinkConfig {
