@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::handle::{Command, DrainReport, Link, Orders, Serving, Shared};
 use super::waiters::{Pushed, Waiters};
-use super::{Events, LinkConfig, LinkEvent, LinkState, Protocol, Sorted};
+use super::{LinkConfig, LinkEvent, LinkState, Parts, Protocol, Sorted};
 use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::machine::Machine;
 use crate::message::CloseFrame;
@@ -32,7 +32,7 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
     protocol: P,
     dialer: D,
     config: LinkConfig,
-) -> (Link<P>, Events<P::Event>, Connection<P, D>) {
+) -> Parts<P, D> {
     let (commands, receiver) = mpsc::channel(config.max_commands);
     let (state, watcher) = watch::channel(LinkState::Connecting { attempt: 0 });
     let (producer, events) = queue::queue(config.events.clone());
@@ -97,7 +97,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
     /// # Panics
     /// Outside a tokio runtime with its timer enabled.
     pub async fn run(mut self) -> CloseReason {
-        let mut reconnector = Reconnector::new(self.config.reconnect.clone());
+        let mut reconnector = Reconnector::new(self.config.reconnect);
         let dials_again = !self.config.reconnect.backoff.is_off();
         loop {
             self.set_state(LinkState::Connecting {
@@ -471,7 +471,7 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
                     self.held = Some(held);
                     return true;
                 }
-                self.overflow(held.sorted, now);
+                self.overflow(&held.sorted, now);
                 continue;
             }
             self.hand_out(held.sorted, now);
@@ -510,9 +510,9 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
     }
 
     /// A queue had no room for too long.
-    fn overflow(&mut self, sorted: Sorted<P>, now: Instant) {
+    fn overflow(&mut self, sorted: &Sorted<P>, now: Instant) {
         match sorted {
-            Sorted::Item(call, _) => self.end_stream(call, now),
+            Sorted::Item(call, _) => self.end_stream(*call, now),
             _ => self.too_slow(now),
         }
     }
