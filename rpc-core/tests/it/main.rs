@@ -15,4 +15,6 @@ mod server;
 mod tls;
 mod toy;
 mod toy_machines;
+mod toy_sockets;
+mod toy_wild;
 mod ws;

@@ -231,6 +231,17 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
     }
 }
 
+/// However the task ends, a panic included, nobody is left to believe that it goes on.
+impl<P: Protocol> Drop for Front<P> {
+    fn drop(&mut self) {
+        let ended = self.state.borrow().ended().is_some();
+        if !ended {
+            let reason = CloseReason::TaskGone;
+            self.set_state(LinkState::Closed { reason });
+        }
+    }
+}
+
 impl<P: Protocol> Front<P> {
     fn set_state(&self, state: LinkState) {
         tracing::debug!(?state, "link");
