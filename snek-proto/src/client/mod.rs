@@ -437,7 +437,8 @@ impl Machine for ClientConn {
                 result: Err(error),
             });
         }
-        while let Some(pulse) = self.heart.pop_due(now) {
+        let deaf = !self.wants_input();
+        while let Some(pulse) = self.heart.pop_due(now, deaf) {
             match pulse {
                 Pulse::Ping => self.outbox.ping(),
                 Pulse::Dead => {

@@ -398,7 +398,8 @@ impl Machine for ServerConn {
             let after = self.config.login_timeout.unwrap_or_default();
             return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::POLICY);
         }
-        while let Some(pulse) = self.heart.pop_due(now) {
+        let deaf = !self.wants_input();
+        while let Some(pulse) = self.heart.pop_due(now, deaf) {
             match pulse {
                 Pulse::Ping => self.outbox.ping(),
                 Pulse::Dead => {

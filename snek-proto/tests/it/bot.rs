@@ -235,6 +235,18 @@ async fn a_lost_line_is_healed_by_a_full_login_and_the_joined_set_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_half_open_line_is_replaced_after_a_heartbeat_without_a_pong() {
+    let mut bot = start(config());
+    let _deaf = Line::logged_in(&mut bot.listener).await;
+    let before = tokio::time::Instant::now();
+    // Nobody reads the first line any more, so nobody answers its ping.
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    assert_eq!(before.elapsed().as_secs(), 30 + 15 + 1);
+    line.say("ch1", "ann", "ping").await;
+    assert_eq!(line.posted().await.1, "pong");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_unanswered_message_is_sent_three_times_each_on_a_fresh_login() {
     let mut bot = start(config());
     let mut line = Line::logged_in(&mut bot.listener).await;

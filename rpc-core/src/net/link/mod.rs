@@ -20,6 +20,7 @@
 
 mod call;
 mod handle;
+mod session;
 mod task;
 mod waiters;
 
