@@ -10,3 +10,4 @@ mod net_server;
 mod pair;
 mod played;
 mod scripted;
+mod vectors;

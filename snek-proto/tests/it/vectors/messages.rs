@@ -1,0 +1,179 @@
+//! Vectors of what happens to a message and its parts: routing, permission, sanitising, drive
+//! links, colours, uids, addresses.
+
+use snek_proto::color::{hsl_to_hex, is_html_color};
+use snek_proto::id::is_channel_uid;
+use snek_proto::net::dialer;
+use snek_proto::permission::{Triggers, should_respond};
+use snek_proto::routing::{Route, pong, route};
+use snek_proto::sanitize::{DEFAULT_DRIVE_BASE, rewrite_drive_urls, sanitize_names};
+use snek_proto::{Message, User};
+
+use super::{Vector, config, run};
+
+#[test]
+fn messages_are_routed_as_the_vectors_say() {
+    run("routing", |vector: &Vector| {
+        let me = match &vector.strs("me")[..] {
+            [username, nick] => User::new(*username, *nick),
+            _ => User::new("mybot", "MyBot"),
+        };
+        let sender = vector.try_str("from").unwrap_or("alice");
+        let text = vector.str("text");
+        let is_final = vector.get("final").as_bool().unwrap_or(true);
+        let message = Message::new("ch1", sender, "Nick", text).with_final(is_final);
+        let found = route(&me, &message);
+        assert_eq!(
+            found.handler(),
+            vector.try_str("handler"),
+            "{}",
+            vector.name()
+        );
+        let parts = match found {
+            Route::Partial | Route::Join { channel_uid: "ch1" } => None,
+            Route::Leave { channel_uid: "ch1" } => None,
+            Route::OwnMessage {
+                channel_uid,
+                message,
+            } => Some((sender, "Nick", channel_uid, message)),
+            Route::Ping {
+                username,
+                user_nick,
+                channel_uid,
+                message_after_ping,
+            } => {
+                assert_eq!(message_after_ping, vector.str("rest"), "{}", vector.name());
+                assert_eq!(
+                    pong(message_after_ping),
+                    vector.str("pong"),
+                    "{}",
+                    vector.name()
+                );
+                Some((username, user_nick, channel_uid, text))
+            }
+            Route::Mention {
+                username,
+                user_nick,
+                channel_uid,
+                message,
+            }
+            | Route::Message {
+                username,
+                user_nick,
+                channel_uid,
+                message,
+            } => Some((username, user_nick, channel_uid, message)),
+            other => panic!("{other:?}"),
+        };
+        assert!(
+            parts.is_none_or(|parts| parts == (sender, "Nick", "ch1", text)),
+            "{}",
+            vector.name()
+        );
+    });
+}
+
+#[test]
+fn bots_speak_unasked_where_the_vectors_say() {
+    run("permission", |vector| {
+        let triggers = Triggers::new(vector.strs("triggers")).unwrap();
+        let respond = should_respond(
+            vector.try_str("tag"),
+            vector.is("joined"),
+            &triggers,
+            vector.str("me"),
+            vector.str("text"),
+        );
+        assert_eq!(respond, vector.is("respond"), "{}", vector.name());
+    });
+}
+
+#[test]
+fn names_are_broken_up_as_the_vectors_say() {
+    run("sanitize", |vector| {
+        let (given, expected) = (vector.str("in"), vector.str("out"));
+        assert_eq!(sanitize_names(given), expected, "{}", vector.name());
+        assert_eq!(
+            sanitize_names(expected),
+            expected,
+            "{}: again",
+            vector.name()
+        );
+    });
+}
+
+#[test]
+fn drive_links_are_completed_as_the_vectors_say() {
+    run("drive", |vector| {
+        let base = vector.try_str("base").unwrap_or(DEFAULT_DRIVE_BASE);
+        let (given, expected) = (vector.str("in"), vector.str("out"));
+        assert_eq!(
+            rewrite_drive_urls(given, base),
+            expected,
+            "{}",
+            vector.name()
+        );
+        assert_eq!(
+            rewrite_drive_urls(expected, base),
+            expected,
+            "{}: again",
+            vector.name()
+        );
+    });
+}
+
+#[test]
+fn colours_are_what_the_vectors_say() {
+    run("colour", |vector| {
+        let text = vector.str("text");
+        if let Some(hsl) = vector.get("hsl").as_array() {
+            let part = |at: usize| hsl[at].as_f64().unwrap();
+            assert_eq!(
+                hsl_to_hex(part(0), part(1), part(2)),
+                text,
+                "{}",
+                vector.name()
+            );
+            assert!(is_html_color(text), "{}", vector.name());
+        } else {
+            assert_eq!(
+                is_html_color(text),
+                vector.is("valid"),
+                "{}",
+                vector.name()
+            );
+        }
+    });
+}
+
+#[test]
+fn channel_uids_are_what_the_vectors_say() {
+    run("uid", |vector| {
+        let valid = is_channel_uid(vector.str("text"));
+        assert_eq!(valid, vector.is("valid"), "{}", vector.name());
+    });
+}
+
+#[test]
+fn addresses_are_dialled_as_the_vectors_say() {
+    run("urls", |vector| {
+        match (
+            dialer(vector.str("url"), &config()),
+            vector.try_str("dialled"),
+        ) {
+            (Ok(dialer), Some(url)) => {
+                let shown = format!("{dialer:?}");
+                assert!(
+                    shown.contains(&format!("url: {url:?}")),
+                    "{}: {shown}",
+                    vector.name()
+                );
+            }
+            (outcome, expected) => assert!(
+                outcome.is_err() && expected.is_none(),
+                "{}: {outcome:?}",
+                vector.name()
+            ),
+        }
+    });
+}

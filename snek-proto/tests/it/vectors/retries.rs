@@ -1,0 +1,125 @@
+//! Vectors of messages that a bot sends again.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rpc_core::net::mem;
+use serde_json::{Value, json};
+use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice, RetrySend};
+use snek_proto::client::ClientConfig;
+use snek_proto::{BotError, Message};
+use tokio::time::Instant;
+
+use super::{Vector, load, report};
+use crate::scripted::Line;
+
+#[derive(Clone, Default)]
+struct Sender {
+    outcomes: Arc<Mutex<Vec<String>>>,
+    resent: Arc<Mutex<Vec<Value>>>,
+}
+
+#[async_trait]
+impl Handler for Sender {
+    async fn on_mention(&self, cx: &Context, _: &Message) -> Result<(), BotError> {
+        let outcome = cx.reply("hi").await;
+        let name = outcome.as_ref().map_or_else(BotError::name, |_| "ok");
+        self.outcomes.lock().unwrap().push(name.to_owned());
+        Ok(())
+    }
+
+    fn on_notice(&self, notice: &Notice) {
+        if let Notice::Resent { attempt, delivery } = notice {
+            let seen = json!([attempt, format!("{delivery:?}")]);
+            self.resent.lock().unwrap().push(seen);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_are_sent_again_as_the_vectors_say() {
+    let vectors: Vec<_> = load("send_retry").into_iter().map(Arc::new).collect();
+    let mut failed = Vec::new();
+    for vector in &vectors {
+        if tokio::spawn(play(Arc::clone(vector))).await.is_err() {
+            failed.push(vector.name());
+        }
+    }
+    report("send_retry", vectors.len(), &failed);
+}
+
+async fn play(vector: Arc<Vector>) {
+    let name = vector.name();
+    let (dialer, mut listener) = mem::listen(64);
+    let client = ClientConfig::new("mybot", "mypassword");
+    let client = client.with_call_timeout(Duration::from_secs(10));
+    let retry = match vector.try_str("retry") {
+        None => RetrySend::default(),
+        Some("OnlyIfUnsent") => RetrySend::OnlyIfUnsent,
+        Some("EvenIfRefused") => RetrySend::EvenIfRefused,
+        Some("Off") => RetrySend::Off,
+        Some(other) => panic!("{other}"),
+    };
+    let config = BotConfig::new("mybot", "mypassword");
+    let config = config.with_client(client).with_retry_send(retry);
+    let sender = Sender::default();
+    let bot = Bot::with_dialer(dialer, config, sender.clone());
+    let running = tokio::spawn(bot.run_until(std::future::pending()));
+
+    let mut first = None;
+    let mut sent_at = Vec::new();
+    let mut silent = Vec::new();
+    for server in vector.strs("servers") {
+        match server {
+            "no login" => {
+                drop(Line::accept(&mut listener).await);
+                continue;
+            }
+            "bad login" => {
+                let mut line = Line::accept(&mut listener).await;
+                let login = line.request().await;
+                line.refuse(&login, "wrong password").await;
+                silent.push(line);
+                continue;
+            }
+            _ => {}
+        }
+        let mut line = Line::logged_in(&mut listener).await;
+        if first.is_none() {
+            line.say("ch1", "ann", "@MyBot").await;
+        }
+        let request = line.request().await;
+        assert_eq!(request.method, "send_message", "{name}");
+        assert_eq!(request.args, json!(["ch1", "hi", true]), "{name}");
+        sent_at.push(first.get_or_insert_with(Instant::now).elapsed().as_secs());
+        match server {
+            "ok" => line.answer(&request, json!({})).await,
+            "refuse" => line.refuse(&request, "no such channel").await,
+            "refuse as text" => {
+                let frame = json!({"callId": request.id, "success": false, "data": "no"});
+                line.send(frame).await;
+            }
+            "cut" => {
+                line.cut();
+                continue;
+            }
+            "silent" => {}
+            other => panic!("{other}"),
+        }
+        silent.push(line);
+    }
+    tokio::time::sleep(Duration::from_secs(25)).await;
+    running.abort();
+    assert_eq!(&json!(sent_at), vector.get("sent_at"), "{name}");
+    assert_eq!(
+        *sender.outcomes.lock().unwrap(),
+        [vector.str("outcome")],
+        "{name}"
+    );
+    assert_eq!(
+        &json!(*sender.resent.lock().unwrap()),
+        vector.get("resent"),
+        "{name}"
+    );
+}

@@ -1,0 +1,200 @@
+//! Vectors of what happens over time without a connection: the lifecycle, the circuit breaker,
+//! reconnects.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use rpc_core::Retry;
+use rpc_core::backoff::BackoffPolicy;
+use rpc_core::breaker::{self, BreakerConfig, CircuitBreaker};
+use rpc_core::reconnect::{Dial, ReconnectPolicy, Reconnector};
+use snek_proto::bot::{Lifecycle, State};
+use snek_proto::client::reconnect_policy;
+use snek_proto::limits::{
+    CIRCUIT_BREAKER_FAILURE_THRESHOLD, CIRCUIT_BREAKER_HALF_OPEN_MAX_CALLS,
+    CIRCUIT_BREAKER_RECOVERY_TIMEOUT,
+};
+
+use super::{Vector, run};
+
+fn state(name: &str) -> State {
+    let found = State::ALL.into_iter().find(|state| state.name() == name);
+    found.unwrap_or_else(|| panic!("no state {name}"))
+}
+
+/// The shortest legal way from the beginning to a state.
+fn at(to: State) -> Lifecycle {
+    use State::{
+        Connected, Connecting, Error, Initialized, Initializing, Running, Shutdown, ShuttingDown,
+    };
+    let steps: &[State] = match to {
+        Initializing => &[],
+        Initialized => &[Initialized],
+        Connecting => &[Initialized, Connecting],
+        Connected => &[Initialized, Connecting, Connected],
+        Running => &[Initialized, Connecting, Connected, Running],
+        ShuttingDown => &[ShuttingDown],
+        Shutdown => &[ShuttingDown, Shutdown],
+        Error => &[Error],
+    };
+    let mut bot = Lifecycle::new();
+    for step in steps {
+        bot.transition(*step).unwrap();
+    }
+    bot
+}
+
+#[test]
+fn states_follow_each_other_as_the_vectors_say() {
+    run("lifecycle", |vector| {
+        let (from, to) = (state(vector.str("from")), state(vector.str("to")));
+        let legal = vector.is("legal");
+        let mut bot = at(from);
+        assert_eq!(bot.transition(to).is_ok(), legal, "{}", vector.name());
+        assert_eq!(
+            bot.state(),
+            if legal { to } else { from },
+            "{}",
+            vector.name()
+        );
+        assert_eq!(from.may_become(to), legal, "{}", vector.name());
+    });
+}
+
+#[test]
+fn the_circuit_breaker_does_what_the_vectors_say() {
+    run("breaker", |vector| {
+        let number = |member: &str, default: u64| {
+            let found = vector.get("config").get(member);
+            found.map_or(default, |value| value.as_u64().unwrap())
+        };
+        let threshold = number(
+            "failure_threshold",
+            CIRCUIT_BREAKER_FAILURE_THRESHOLD.into(),
+        );
+        let trials = number(
+            "half_open_max_calls",
+            CIRCUIT_BREAKER_HALF_OPEN_MAX_CALLS.into(),
+        );
+        let recovery = number(
+            "recovery_timeout",
+            CIRCUIT_BREAKER_RECOVERY_TIMEOUT.as_secs(),
+        );
+        let config = BreakerConfig::default()
+            .with_failure_threshold(u32::try_from(threshold).unwrap())
+            .with_half_open_max_calls(u32::try_from(trials).unwrap())
+            .with_recovery_timeout(Duration::from_secs(recovery));
+        trace(CircuitBreaker::new(config), vector);
+    });
+}
+
+fn trace(mut breaker: CircuitBreaker, vector: &Vector) {
+    let start = Instant::now();
+    let mut permits = HashMap::new();
+    for step in vector.strs("steps") {
+        let place = format!("{}: {step}", vector.name());
+        let words: Vec<_> = step.split(' ').collect();
+        let now = start + Duration::from_secs_f64(words[0].parse().unwrap());
+        let mut permit = || permits.remove(words[2]).unwrap();
+        match words[1] {
+            "call" => {
+                assert!(breaker.admits(now), "{place}");
+                let permit = breaker.try_acquire(now);
+                permits.insert(words[2], permit.unwrap_or_else(|_| panic!("{place}")));
+            }
+            "refused" => {
+                assert!(!breaker.admits(now), "{place}");
+                assert!(breaker.try_acquire(now).is_err(), "{place}");
+            }
+            "ok" => breaker.success(permit(), now),
+            "fail" => breaker.failure(permit(), now),
+            "cancel" => breaker.cancel(permit()),
+            "is" => {
+                let state = match breaker.state() {
+                    breaker::State::Closed => "closed",
+                    breaker::State::Open => "open",
+                    breaker::State::HalfOpen => "half-open",
+                };
+                assert_eq!(state, words[2], "{place}");
+            }
+            other => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn the_limits_of_the_breaker_are_those_of_the_specification() {
+    let config = BreakerConfig::default()
+        .with_failure_threshold(CIRCUIT_BREAKER_FAILURE_THRESHOLD)
+        .with_half_open_max_calls(CIRCUIT_BREAKER_HALF_OPEN_MAX_CALLS)
+        .with_recovery_timeout(CIRCUIT_BREAKER_RECOVERY_TIMEOUT);
+    assert_eq!(config, BreakerConfig::default());
+}
+
+fn policy(vector: &Vector) -> ReconnectPolicy {
+    let config = vector.get("config");
+    let number = |member: &str| config.get(member).map(|value| value.as_u64().unwrap());
+    let mut policy = reconnect_policy();
+    let mut backoff: BackoffPolicy = policy.backoff;
+    if let Some(factor) = config.get("factor") {
+        backoff.factor = factor.as_f64().unwrap();
+    }
+    if let Some(initial) = number("initial") {
+        backoff.initial = Duration::from_secs(initial);
+    }
+    if let Some(max) = number("max") {
+        backoff.max = Some(Duration::from_secs(max));
+    }
+    if let Some(attempts) = number("attempts") {
+        backoff.max_attempts = Some(u32::try_from(attempts).unwrap());
+    }
+    if let Some(cycles) = number("cycles") {
+        policy.cycles = Some(u32::try_from(cycles).unwrap());
+    }
+    policy.backoff = backoff;
+    policy
+}
+
+#[test]
+fn reconnects_come_when_the_vectors_say() {
+    run("reconnect", |vector| {
+        let now = Instant::now();
+        let mut reconnector = Reconnector::new(policy(vector));
+        for (index, step) in vector.strs("steps").into_iter().enumerate() {
+            let place = format!("{}: step {index}, {step}", vector.name());
+            let words: Vec<_> = step.split(' ').collect();
+            let (retry, expected) = match words[0] {
+                "first" => {
+                    assert_eq!(reconnector.first(), Dial::Now, "{place}");
+                    continue;
+                }
+                "open" => {
+                    reconnector.on_open(now);
+                    continue;
+                }
+                "ready" => {
+                    reconnector.on_ready(now);
+                    continue;
+                }
+                "lost" => (Retry::Backoff, &words[1..]),
+                "never" => (Retry::Never, &words[1..]),
+                "after" => {
+                    let wish = Duration::from_secs(words[1].parse().unwrap());
+                    (Retry::After(wish), &words[2..])
+                }
+                other => panic!("{other}"),
+            };
+            let dial = reconnector.on_lost(retry, now, 0x5eed);
+            let found = match dial {
+                Dial::At { at, attempt, cycle } => {
+                    let wait = (at - now).as_secs_f64();
+                    let new = if dial.starts_new_cycle() { " new" } else { "" };
+                    format!("{wait} {attempt} {cycle}{new}")
+                }
+                Dial::GiveUp => "gives up".to_owned(),
+                other => panic!("{place}: {other:?}"),
+            };
+            assert_eq!(found, expected.join(" "), "{place}");
+        }
+    });
+}
