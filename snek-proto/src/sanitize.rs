@@ -61,14 +61,14 @@ pub fn rewrite_drive_urls<'t>(text: &'t str, base: &str) -> Cow<'t, str> {
 /// Where a link starts in a text without white space: at the scheme before `://`, or at a
 /// relative drive link; at the end if there is none.
 fn link_start(token: &str) -> usize {
-    let scheme = token.find("://").map(|colon| {
+    let scheme = token.match_indices("://").find_map(|(colon, _)| {
         let before = token.as_bytes().get(..colon).unwrap_or_default();
         let scheme = before
             .iter()
             .rev()
             .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'.' | b'-'))
             .count();
-        colon - scheme
+        (scheme > 0).then(|| colon - scheme)
     });
     let drive = token.find(DRIVE);
     scheme.into_iter().chain(drive).min().unwrap_or(token.len())
@@ -106,6 +106,8 @@ mod tests {
             ),
             ("«snek»é", "«s-nek»é"),
             ("snek.molodetz.nl", "s-nek.molodetz.nl"),
+            ("://snek", "://s-nek"),
+            ("(://http://snek", "(://http://snek"),
         ] {
             assert_eq!(sanitize_names(text), expected);
         }

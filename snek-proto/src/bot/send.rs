@@ -1,7 +1,7 @@
 //! Sending with repeats (Snek specification, section 13, "Reconnection on Send Failure").
 
 use rpc_core::net::LinkState;
-use rpc_core::{CallError, Delivery, Refused};
+use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
 use super::context::Shared;
 use super::handler::Notice;
@@ -15,13 +15,16 @@ use crate::net::Client;
 /// The specification repeats in every case: three attempts, after waits of 1 s and 2 s, each repeat
 /// on a fresh connection. A message whose answer never came may have been posted, so **a repeat can
 /// post it twice**. Each one is reported as a [`Notice::Resent`](super::Notice::Resent) that says
-/// so. A server that answers with a refusal is never asked again.
+/// so. A server that answers with a refusal has done nothing and would refuse again, so it is asked
+/// again only if you choose [`EvenIfRefused`](Self::EvenIfRefused).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum RetrySend {
-    /// Repeats as the specification orders.
+    /// Repeats as the specification orders, except what the server refused.
     #[default]
     SpecCompat,
+    /// Repeats as the specification orders, what the server refused too.
+    EvenIfRefused,
     /// Repeats only what certainly did not reach the server.
     OnlyIfUnsent,
     /// Never repeats.
@@ -31,7 +34,8 @@ pub enum RetrySend {
 impl RetrySend {
     const fn repeats(self, error: &CallError<RpcError>) -> bool {
         let hopeless = match error {
-            CallError::Remote(_) | CallError::Cancelled { .. } => true,
+            CallError::Remote(_) => !matches!(self, Self::EvenIfRefused),
+            CallError::Cancelled { .. } => true,
             CallError::Closed { reason, .. } => reason.is_our_message_too_large(),
             CallError::Refused(refused) => matches!(
                 refused,
@@ -44,7 +48,7 @@ impl RetrySend {
         };
         match self {
             _ if hopeless => false,
-            Self::SpecCompat => true,
+            Self::SpecCompat | Self::EvenIfRefused => true,
             Self::OnlyIfUnsent => matches!(error.delivery(), Delivery::NotSent),
             Self::Off => false,
         }
@@ -67,7 +71,12 @@ pub(super) async fn send(
         Err(error) => error,
     };
     while shared.config.retry_send.repeats(&error) {
-        if attempts >= MAX_RETRY_ATTEMPTS || client.state().ended().is_some() {
+        let state = client.state();
+        if let Some(CloseReason::Authentication { message }) = state.ended() {
+            let message = message.clone();
+            return Err(BotError::AuthenticationError { message });
+        }
+        if attempts >= MAX_RETRY_ATTEMPTS || state.ended().is_some() {
             let cause = Box::new(error);
             return Err(BotError::ConnectionError { attempts, cause });
         }

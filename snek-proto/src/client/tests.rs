@@ -129,6 +129,7 @@ fn a_refused_login_closes_for_good() {
         json!({"success": false, "data": {"error": "bad password"}}),
         json!({"data": {"error": "bad password"}}),
         json!({"error": "bad password"}),
+        json!({"success": true, "error": "bad password"}),
     ] {
         let mut played = Played::new();
         let mut answer = answer;
@@ -279,11 +280,14 @@ fn a_pending_id_wins_over_an_event_and_a_foreign_id_does_not() {
     let call = played.send();
     let mut frame = json!({"event": "join", "data": {"channel_uid": "c"}, "callId": "foreign"});
     played.take(&frame.to_string());
+    frame["callId"] = json!({"no": "id"});
+    played.take(&frame.to_string());
     frame["callId"] = json!(call.to_string());
     played.take(&frame.to_string());
     played.take(&frame.to_string());
     let events = played.events();
     let [
+        ClientEvent::Joined { .. },
         ClientEvent::Joined { .. },
         ClientEvent::Reply {
             result: Ok(answer), ..
@@ -305,9 +309,10 @@ fn late_repeated_and_unknown_answers_are_dropped() {
     played.take(&answer);
     played.take(r#"{"callId":"nobody"}"#);
     played.take(r#"{"callId":5}"#);
+    played.take(r#"{"callId":[]}"#);
     played.take("{}");
     assert_eq!(played.events().len(), 1);
-    assert_eq!(played.conn.stray_replies(), 4);
+    assert_eq!(played.conn.stray_replies(), 5);
 }
 
 #[test]
@@ -424,7 +429,7 @@ fn a_dead_peer_is_noticed_and_any_frame_is_life() {
 fn bad_frames_are_skipped_with_a_warning() {
     let mut played = Played::ready();
     let call = played.send();
-    for text in ["nonsense", "[]", r#"{"event":"join"}"#, r#"{"callId":[]}"#] {
+    for text in ["nonsense", "[]", r#"{"event":"join"}"#, r#"{"data":1,"data":2}"#] {
         played.take(text);
     }
     played

@@ -108,9 +108,9 @@ impl<'a> ServerFrame<'a> {
     /// Decodes a frame. A client skips a text that is none and goes on.
     ///
     /// # Errors
-    /// [`DecodeError`] if the text is no object, repeats a known member, or has a `callId` that is
-    /// neither string, number nor boolean. Whether an event's own members fit is checked by
-    /// [`as_event`](Self::as_event).
+    /// [`DecodeError`] if the text is no object or repeats a known member. Whether an event's own
+    /// members fit is checked by [`as_event`](Self::as_event). A `callId` that is neither string,
+    /// number nor boolean belongs to no call, and hides no event.
     pub fn decode(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
         let fields: Fields<'a> = decode::object(text, limits)?;
         let mut flat = Sorter::default();
@@ -129,10 +129,12 @@ impl<'a> ServerFrame<'a> {
         let unknown = event
             .as_deref()
             .is_some_and(|event| !Event::is_known(event));
+        let call_id = fields.call_id.take().map(WireId::new);
+        let odd_id = matches!(call_id, Some(Err(_)));
         Ok(Self {
             raw: Some(Cow::Borrowed(text)),
-            verbatim: unknown || message.wrong.is_some() || rest.wrong.is_some(),
-            call_id: fields.call_id.take().map(WireId::new).transpose()?,
+            verbatim: unknown || odd_id || message.wrong.is_some() || rest.wrong.is_some(),
+            call_id: call_id.and_then(Result::ok),
             success,
             data: fields.data.take().map(Cow::Borrowed),
             error: fields.error.take().map(Cow::Borrowed),
@@ -364,17 +366,15 @@ impl<'f> Reply<'f> {
         }
     }
 
-    /// The value of a `login`. Here an `error` in the value counts too if there is no `username`.
+    /// The value of a `login`. Here an `error` beside or in the value counts, even in a success, if
+    /// there is no `username`.
     ///
     /// # Errors
     /// [`RpcError`] if the login failed.
     pub fn login_result(&self) -> Result<Option<&'f RawValue>, RpcError> {
         let data = self.result()?;
-        let refused = data.is_some_and(|data| {
-            super::types::has_member(data.get(), "error")
-                && !super::types::has_member(data.get(), "username")
-        });
-        if refused {
+        let has = |name| data.is_some_and(|data| super::types::has_member(data.get(), name));
+        if (self.error().is_some() || has("error")) && !has("username") {
             Err(RpcError::from_reply(self))
         } else {
             Ok(data)

@@ -13,16 +13,19 @@ use std::fmt;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use rpc_core::decode::{DecodeError, DecodeErrorKind, FrameCopy, SharedJson, SharedStr};
+use rpc_core::decode::{
+    DecodeError, DecodeErrorKind, FrameCopy, SharedJson, SharedStr, raw_str,
+};
 use rpc_core::timers::{TimerKind, Timers};
 use rpc_core::{
     CallId, CloseFrame, CloseReason, Disconnect, Incoming, Machine, Match, Outbox, Outgoing,
     PendingCalls, Refused, Secret, Text,
 };
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::codec::{encode_failure, encode_success};
-use crate::frame::{Call, ClientFrame, OwnedCall, User};
+use crate::frame::{Call, ClientFrame, OwnedCall, User, find_member};
 use crate::id::WireId;
 use crate::keepalive::{Heart, Pulse};
 
@@ -91,8 +94,9 @@ impl TimerKind for Timer {
 /// The server's side of one open connection.
 ///
 /// Requests reach the application as [events](ServerEvent) and may be answered in any order. What
-/// the machine answers by itself: wrong arguments of a known method, and anything but `login`
-/// before the login. A refused login leaves the connection open, a few times.
+/// the machine answers by itself, always with an error: anything but `login` before the login,
+/// another login after it, wrong arguments of a known method, `args` that are no array and `kwargs`
+/// that are no object. A refused login leaves the connection open, a few times.
 pub struct ServerConn {
     config: ServerConfig,
     user: Option<User>,
@@ -278,7 +282,7 @@ impl ServerConn {
     fn on_text(&mut self, text: &str) {
         let frame = match ClientFrame::decode(text, &self.config.limits) {
             Ok(frame) => frame,
-            Err(error) => return self.events.push_back(ServerEvent::Warning(error)),
+            Err(error) => return self.on_bad_text(text, error),
         };
         let call_id = frame.call_id();
         let login = frame.method() == "login";
@@ -298,6 +302,16 @@ impl ServerConn {
             return self.fail(call_id, error);
         }
         self.on_call(&call, call_id, text);
+    }
+
+    /// A text that cannot be decoded. If only the shape of its arguments is wrong, it is a request
+    /// all the same, and whoever sent it waits for an answer.
+    fn on_bad_text(&mut self, text: &str, error: DecodeError) {
+        match misshapen(text, &error) {
+            Some(call_id) if self.user.is_none() => self.fail(call_id.as_ref(), "not logged in"),
+            Some(call_id) => self.fail(call_id.as_ref(), &error.kind().to_string()),
+            None => self.events.push_back(ServerEvent::Warning(error)),
+        }
     }
 
     fn on_call(&mut self, call: &Call<'_>, call_id: Option<&WireId<'_>>, text: &str) {
@@ -353,6 +367,25 @@ impl ServerConn {
         while self.requests.pop_any().is_some() {}
         self.events.push_back(ServerEvent::Closed(reason));
     }
+}
+
+/// The id of a request whose `args` are no array or whose `kwargs` are no object. `None` if the
+/// text is no request for another reason.
+fn misshapen<'a>(text: &'a str, error: &DecodeError) -> Option<Option<WireId<'a>>> {
+    let DecodeErrorKind::WrongType {
+        member: "args" | "kwargs",
+        ..
+    } = error.kind()
+    else {
+        return None;
+    };
+    // Decoding has stopped at the arguments, so the rest is not checked yet.
+    serde_json::from_str::<&RawValue>(text).ok()?;
+    raw_str(find_member(text, "method")?)?;
+    find_member(text, "callId")
+        .map(WireId::new)
+        .transpose()
+        .ok()
 }
 
 fn violation(message: &str) -> CloseReason {

@@ -220,6 +220,32 @@ fn wrong_arguments_are_answered_without_the_application() {
 }
 
 #[test]
+fn arguments_of_the_wrong_shape_are_answered_if_the_rest_is_a_request() {
+    let mut played = Played::ready();
+    played.take(r#"{"method":"dance","args":{"a":1},"callId":7}"#);
+    assert_eq!(
+        played.sent(),
+        [json!({"callId": 7, "success": false, "data": {"error": "member `args` is not an array"}})]
+    );
+    played.take(r#"{"method":"dance","kwargs":[]}"#);
+    assert!(played.sent().is_empty() && played.events().is_empty());
+    for text in [
+        r#"{"args":{},"callId":7}"#,
+        r#"{"args":{},"method":5,"callId":7}"#,
+        r#"{"method":"dance","args":{},"callId":[]}"#,
+        r#"{"method":"dance","args":{},"callId":7"#,
+        r#"{"method":"dance","args":{},"callId":7}}"#,
+    ] {
+        played.take(text);
+        assert!(
+            matches!(played.events()[..], [ServerEvent::Warning(_)]),
+            "{text}"
+        );
+        assert!(played.sent().is_empty(), "{text}");
+    }
+}
+
+#[test]
 fn an_unknown_method_is_the_applications_business() {
     let mut played = Played::ready();
     let (id, call) = played.request(r#"{"method":"search_user","args":["a"],"callId":"A"}"#);

@@ -1,6 +1,6 @@
 //! Vectors of what a client receives: answers and events.
 
-use rpc_core::{CallError, CloseReason};
+use rpc_core::{CallError, CloseReason, Machine};
 use serde_json::{Value, json};
 use snek_proto::client::{ClientEvent, ClientState};
 
