@@ -5,7 +5,7 @@ use std::time::Duration;
 
 // Connection
 
-/// Where a client connects unless told otherwise. A default.
+/// The platform's public endpoint. Nothing here connects to it unless you pass it.
 pub const DEFAULT_WS_URL: &str = "wss://snek.molodetz.nl/rpc.ws";
 /// Where language models are asked unless told otherwise. For applications; not used here.
 pub const DEFAULT_OPENAI_URL: &str = "https://api.openai.com";
@@ -35,7 +35,7 @@ pub const WS_RECEIVE_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Most operations on one socket at a time. Enforced on handlers of a bot and on requests in
 /// flight at a server.
 pub const MAX_CONCURRENT_OPERATIONS: usize = 100;
-/// Most HTTP requests at a time. For applications; not used here.
+/// Most HTTP connections in a pool. For applications; not used here.
 pub const MAX_CONCURRENT_REQUESTS: usize = 10;
 /// Threads for blocking work. For applications; not used here.
 pub const THREAD_POOL_WORKERS: usize = 8;
@@ -46,36 +46,36 @@ pub const EXECUTOR_TIMEOUT: Duration = Duration::from_secs(30);
 
 // Message handling
 
-/// Messages of a channel that a bot remembers. For applications; not used here.
+/// Most recent messages that a bot keeps in memory. For applications; not used here.
 pub const MAX_MESSAGE_HISTORY: usize = 50;
-/// Messages that one session sends to a language model. Enforced by the tool loop.
+/// Most messages that one session sends to a language model. For applications; not used here.
 pub const DEFAULT_OPENAI_LIMIT: usize = 200;
-/// Tokens that one session sends to a language model. For applications; not used here.
+/// Most tokens of a language model's context. For applications; not used here.
 pub const CONTEXT_WINDOW_TOKEN_LIMIT: usize = 120_000;
-/// The least time between two partial messages: none, so nothing throttles them.
+/// The least time between two partial messages: none, so nothing throttles them here.
 pub const STREAMING_UPDATE_INTERVAL: Duration = Duration::ZERO;
 
 // Tool limits
 
-/// Most rounds of tool calls in a row. Enforced by the tool loop.
+/// Most rounds of tool calls in a row. For tool loops; not used here.
 pub const MAX_TOOL_CALL_DEPTH: usize = 25;
-/// Most calls of one tool with the same arguments. Enforced by the tool loop.
+/// Most calls of one tool with the same arguments. For tool loops; not used here.
 pub const MAX_REPEATED_TOOL_CALLS: usize = 5;
-/// A general limit of attempts. Enforced on sending a message.
+/// A general limit of attempts. Enforced when a bot sends a message.
 pub const MAX_RETRY_ATTEMPTS: u32 = 3;
-/// Errors in a row that end a tool loop; the specification gives no name. Enforced by the tool
-/// loop.
+/// Errors in a row that end a tool loop; the specification gives no name. For tool loops; not used
+/// here.
 pub const MAX_CONSECUTIVE_TOOL_ERRORS: usize = 3;
 
 // Timing
 
 /// How often the original's service loop looks for work. Not needed: nothing polls here.
 pub const TASK_CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// How often a typing indicator is refreshed while a bot thinks. The default of the indicator.
+/// How often a typing indicator is refreshed while a bot thinks. For applications; not used here.
 pub const THINKING_TASK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the original cleans up. Not needed: everything here is bounded.
 pub const SERVICE_CLEANUP_INTERVAL: Duration = Duration::from_secs(3600);
-/// How long a graceful shutdown may take. Enforced; configurable.
+/// How long a graceful shutdown may take. Enforced on bots and servers; configurable.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The least time between two updates of a counter. For applications; not used here.
 pub const MIN_COUNTER_UPDATE_INTERVAL: Duration = Duration::from_secs(240);
@@ -110,9 +110,9 @@ pub const COLOR_LIGHTNESS_MAX: f64 = 0.7;
 pub const MEDIA_HUNT_DEDUP_MAX_SIZE: usize = 10_000;
 /// How long an entry of that cache lives. For applications; not used here.
 pub const MEDIA_HUNT_DEDUP_TTL: Duration = Duration::from_secs(86_400);
-/// How long a HEAD request for media may take. For the fetcher of images that you supply.
+/// How long a HEAD request for media may take. For applications; not used here.
 pub const MEDIA_HUNT_HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long fetching media may take. For the fetcher of images that you supply.
+/// How long fetching media may take. For applications; not used here.
 pub const MEDIA_HUNT_FETCH_TIMEOUT: Duration = Duration::from_secs(30);
 
 // Tables and texts without a constant's name in the specification
@@ -124,17 +124,19 @@ pub const SANITIZED_NAMES: [&str; 8] = [
 ];
 /// The tag of a direct message channel.
 pub const DM_TAG: &str = "dm";
-/// Failures in a row that open the circuit breaker. The default of the tool loop's breaker.
+/// Failures in a row that open the circuit breaker. A default of
+/// [`BreakerConfig`](rpc_core::breaker::BreakerConfig).
 pub const CIRCUIT_BREAKER_FAILURE_THRESHOLD: u32 = 5;
-/// How long an open circuit breaker refuses calls. The default of the tool loop's breaker.
+/// How long an open circuit breaker refuses calls. A default of
+/// [`BreakerConfig`](rpc_core::breaker::BreakerConfig).
 pub const CIRCUIT_BREAKER_RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Trial calls at a time while the circuit breaker is half open. The default of the tool loop's
-/// breaker.
+/// Trial calls at a time while the circuit breaker is half open. A default of
+/// [`BreakerConfig`](rpc_core::breaker::BreakerConfig).
 pub const CIRCUIT_BREAKER_HALF_OPEN_MAX_CALLS: u32 = 3;
 
 // Ours
 
-/// How long a pong may take: half of the heartbeat, as the platform's own servers have it.
+/// How long a pong may take: half of the heartbeat, as the platform's sample bots have it.
 /// Enforced; configurable.
 pub const PONG_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a server waits for a login. Enforced; configurable.

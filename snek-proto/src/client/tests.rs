@@ -429,7 +429,12 @@ fn a_dead_peer_is_noticed_and_any_frame_is_life() {
 fn bad_frames_are_skipped_with_a_warning() {
     let mut played = Played::ready();
     let call = played.send();
-    for text in ["nonsense", "[]", r#"{"event":"join"}"#, r#"{"data":1,"data":2}"#] {
+    for text in [
+        "nonsense",
+        "[]",
+        r#"{"event":"join"}"#,
+        r#"{"data":1,"data":2}"#,
+    ] {
         played.take(text);
     }
     played

@@ -13,9 +13,7 @@ use std::fmt;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use rpc_core::decode::{
-    DecodeError, DecodeErrorKind, FrameCopy, SharedJson, SharedStr, raw_str,
-};
+use rpc_core::decode::{DecodeError, DecodeErrorKind, FrameCopy, SharedJson, SharedStr, raw_str};
 use rpc_core::timers::{TimerKind, Timers};
 use rpc_core::{
     CallId, CloseFrame, CloseReason, Disconnect, Incoming, Machine, Match, Outbox, Outgoing,

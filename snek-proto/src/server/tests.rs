@@ -225,7 +225,9 @@ fn arguments_of_the_wrong_shape_are_answered_if_the_rest_is_a_request() {
     played.take(r#"{"method":"dance","args":{"a":1},"callId":7}"#);
     assert_eq!(
         played.sent(),
-        [json!({"callId": 7, "success": false, "data": {"error": "member `args` is not an array"}})]
+        [
+            json!({"callId": 7, "success": false, "data": {"error": "member `args` is not an array"}})
+        ]
     );
     played.take(r#"{"method":"dance","kwargs":[]}"#);
     assert!(played.sent().is_empty() && played.events().is_empty());

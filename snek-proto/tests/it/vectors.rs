@@ -1,6 +1,7 @@
 //! Runs the vectors of `tests/vectors`: one JSON file per topic, each of which says what its
 //! members mean.
 
+mod constants;
 mod messages;
 mod received;
 mod receiving;

@@ -1,0 +1,479 @@
+//! What a client, a bot and a server do about the less usual: early events, odd events, calls
+//! without a connection, callers that give up, cycles of reconnects.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rpc_core::net::mem::{self, MemListener};
+use rpc_core::testing::Side;
+use rpc_core::{CallError, CloseReason, Delivery, Limits, Machine, Refused};
+use serde_json::json;
+use snek_proto::bot::{Bot, BotConfig, BotReport, Context, Handler, Notice};
+use snek_proto::client::{ClientEvent, OtherEvent, Warning, reconnect_policy};
+use snek_proto::frame::OwnedCall;
+use snek_proto::hub::{ConnId, Hub, HubLimits};
+use snek_proto::net::{Client, connect_with, link_config};
+use snek_proto::server::ServerEvent;
+use snek_proto::{BotError, Channel, Final, Message, User};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::played::{ready, serve};
+use crate::scripted::Line;
+use crate::vectors::{Hand, config};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+// The client's machine
+
+#[test]
+fn events_between_the_calls_of_the_opening_come_after_ready_in_order() {
+    let mut hand = Hand::new(config());
+    let join = |channel: &str| json!({"event": "join", "data": {"channel_uid": channel}});
+    for (n, data) in [
+        json!({"username": "mybot"}),
+        json!({"username": "mybot", "nick": "MyBot"}),
+        json!([]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        hand.take(&join(&n.to_string()).to_string());
+        assert!(hand.events().is_empty());
+        let id = hand.sent().unwrap()["callId"].clone();
+        hand.take(&json!({"callId": id, "data": data}).to_string());
+    }
+    let events = hand.events();
+    let [ClientEvent::Ready(_), joins @ ..] = &events[..] else {
+        panic!("{events:?}")
+    };
+    let expected = ["0", "1", "2"].map(|channel| ClientEvent::Joined {
+        channel_uid: channel.into(),
+    });
+    assert_eq!(joins, expected);
+}
+
+#[test]
+fn any_number_of_notifications_leaves_no_entry_behind() {
+    let mut hand = Hand::ready(config());
+    for _ in 0..10_000 {
+        hand.conn.set_typing("ch1", "#FF6B35").unwrap();
+        let id = hand.sent().unwrap()["callId"].clone();
+        hand.take(&json!({"callId": id, "data": null}).to_string());
+    }
+    assert_eq!(hand.conn.in_flight(), 0);
+    assert_eq!(hand.conn.stray_replies(), 10_000);
+    assert!(hand.events().is_empty());
+}
+
+#[test]
+fn a_message_of_4_mib_is_read_and_a_larger_one_is_skipped() {
+    let mut hand = Hand::ready(config());
+    let id = hand.conn.ping(hand.now).unwrap();
+    let frame = |data: &str| json!({"callId": id.to_string(), "data": data}).to_string();
+    let room = Limits::default().max_message_bytes - frame("").len();
+    assert_eq!(Limits::default().max_message_bytes, 4 * 1024 * 1024);
+    hand.take(&frame(&"x".repeat(room + 1)));
+    assert!(matches!(
+        hand.events()[..],
+        [ClientEvent::Warning(Warning::BadFrame(_))]
+    ));
+    assert_eq!(hand.conn.in_flight(), 1);
+    hand.take(&frame(&"x".repeat(room)));
+    assert!(matches!(
+        hand.events()[..],
+        [ClientEvent::Reply { result: Ok(_), .. }]
+    ));
+}
+
+#[test]
+fn a_message_over_the_limit_is_refused_before_it_is_sent() {
+    let limits = Limits::default().with_max_message_bytes(300);
+    let mut hand = Hand::ready(config().with_limits(limits));
+    let refused = hand
+        .conn
+        .send_message("ch1", &"x".repeat(300), Final::Yes, hand.now);
+    assert!(matches!(refused, Err(Refused::TooLarge { .. })));
+    assert_eq!((hand.text(), hand.conn.in_flight()), (None, 0));
+}
+
+#[test]
+fn a_bad_frame_does_not_delay_the_next_one() {
+    let mut hand = Hand::ready(config());
+    let id = hand.conn.ping(hand.now).unwrap().to_string();
+    hand.take("not JSON");
+    hand.take(&json!({"callId": id, "data": 1}).to_string());
+    let events = hand.events();
+    assert!(
+        matches!(
+            events[..],
+            [ClientEvent::Warning(_), ClientEvent::Reply { .. }]
+        ),
+        "{events:?}"
+    );
+}
+
+// Client and server together
+
+#[test]
+fn both_ends_ping_after_30_seconds_and_give_up_15_seconds_later() {
+    let mut pair = ready(11, std::time::Instant::now());
+    pair.take_client_events();
+    pair.mute_pongs();
+    // Nobody answers, but a ping itself is life: cut the frames off too.
+    pair.set_latency(Duration::from_secs(100_000));
+    pair.advance(Duration::from_millis(44_999));
+    assert!(!pair.client.is_closed() && !pair.server.is_closed());
+    let trace = pair.trace().to_string();
+    assert!(trace.contains("+30000ms C>") && trace.contains("+30000ms S>"));
+    pair.advance(Duration::from_millis(1));
+    let after = SECOND * 15;
+    assert_eq!(
+        pair.take_client_events(),
+        [ClientEvent::Closed(CloseReason::KeepAlive { after })]
+    );
+    assert_eq!(
+        pair.take_server_events(),
+        [ServerEvent::Closed(CloseReason::KeepAlive { after })]
+    );
+}
+
+#[test]
+fn a_message_without_an_id_is_posted_and_not_answered() {
+    let mut hub = Hub::new(HubLimits::default());
+    hub.add_user(User::new("mybot", "MyBot")).unwrap();
+    hub.add_channel(Channel::new("ch1", "general", None))
+        .unwrap();
+    hub.join("mybot", "ch1").unwrap();
+    hub.connect(ConnId(1), "mybot").unwrap();
+    let mut pair = ready(12, std::time::Instant::now());
+    pair.take_client_events();
+    pair.inject(
+        Side::Server,
+        r#"{"method":"send_message","args":["ch1","hi",true]}"#,
+    );
+    for (id, call) in serve(&mut pair) {
+        let answer = hub.handle(ConnId(1), &call).unwrap();
+        pair.server.reply(id, &answer).unwrap();
+    }
+    while let Some((_, text)) = hub.poll_transmit() {
+        pair.server.push(text).unwrap();
+    }
+    pair.settle();
+    let posted = Message::new("ch1", "mybot", "MyBot", "hi");
+    assert_eq!(pair.take_client_events(), [ClientEvent::Message(posted)]);
+    assert_eq!(pair.client.stray_replies(), 0);
+}
+
+#[test]
+fn a_failed_login_leaves_the_line_open_for_another() {
+    let mut pair = crate::played::line(config(), 14, std::time::Instant::now());
+    pair.settle();
+    let login = pair.take_server_events();
+    let [ServerEvent::Login { id, .. }] = login[..] else {
+        panic!("{login:?}")
+    };
+    pair.server.refuse_login(id, "bad password").unwrap();
+    assert!(!pair.server.is_closed());
+    pair.server.handle_message(
+        rpc_core::Incoming::Text(r#"{"method":"login","args":["ann","a"],"callId":2}"#),
+        pair.now(),
+    );
+    let Some(ServerEvent::Login { id, .. }) = pair.server.poll_event() else {
+        panic!("no second login")
+    };
+    pair.server
+        .accept_login(id, User::new("ann", "Ann"))
+        .unwrap();
+    assert_eq!(pair.server.user().unwrap().username, "ann");
+}
+
+#[test]
+fn calls_of_one_client_are_open_together_and_answered_in_any_order() {
+    let mut pair = ready(15, std::time::Instant::now());
+    pair.take_client_events();
+    let now = pair.now();
+    let slow = pair.client.get_user(Some("ann"), now).unwrap();
+    let fast = pair.client.ping(now).unwrap();
+    pair.settle();
+    let requests: Vec<_> = pair
+        .take_server_events()
+        .into_iter()
+        .map(|event| match event {
+            ServerEvent::Request { id, call } => (id, call),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(requests[1].1, OwnedCall::Ping);
+    pair.server.reply(requests[1].0, &json!({})).unwrap();
+    pair.server.refuse(requests[0].0, "no such user").unwrap();
+    pair.settle();
+    let events = pair.take_client_events();
+    let ended: Vec<_> = events
+        .iter()
+        .map(|event| match event {
+            ClientEvent::Reply { id, result } => (*id, result.is_ok()),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(ended, [(fast, true), (slow, false)]);
+}
+
+// The client at level 3
+
+fn client() -> (Client, MemListener) {
+    let (dialer, listener) = mem::listen(64);
+    let (client, events, connection) = connect_with(dialer, config(), link_config());
+    drop(events);
+    tokio::spawn(connection.run());
+    (client, listener)
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_without_a_connection_fail_at_once() {
+    let (client, mut listener) = client();
+    let mut line = Line::accept(&mut listener).await;
+    let before = Instant::now();
+    let early = client.ping().await.unwrap_err();
+    assert_eq!(early, CallError::Refused(Refused::NotReady));
+    line.log_in().await;
+    client.ready().await.unwrap();
+    line.cut();
+    while client.state().is_ready() {
+        tokio::task::yield_now().await;
+    }
+    let lost = client.ping().await.unwrap_err();
+    assert!(matches!(lost, CallError::Refused(_)), "{lost:?}");
+    assert_eq!(lost.delivery(), Delivery::NotSent);
+    assert_eq!(BotError::from(lost).name(), "RPCError");
+    assert_eq!(before.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_in_flight_fail_at_once_when_the_line_is_lost() {
+    let (client, mut listener) = client();
+    let mut line = Line::logged_in(&mut listener).await;
+    client.ready().await.unwrap();
+    let before = Instant::now();
+    let caller = client.clone();
+    let calls: [JoinHandle<_>; 2] = [
+        tokio::spawn(async move { caller.ping().await }),
+        tokio::spawn(async move { client.get_user(None).await.map(|_| unreachable!()) }),
+    ];
+    for _ in 0..2 {
+        line.request().await;
+    }
+    line.cut();
+    for call in calls {
+        let error = call.await.unwrap().unwrap_err();
+        assert_eq!(error.delivery(), Delivery::Unknown);
+        assert_eq!(BotError::from(error).name(), "RPCError");
+    }
+    assert_eq!(before.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_gives_up_leaves_no_entry_behind() {
+    let (client, mut listener) = client();
+    let mut line = Line::logged_in(&mut listener).await;
+    client.ready().await.unwrap();
+    let gone = tokio::time::timeout(SECOND, client.ping()).await;
+    assert!(gone.is_err());
+    let request = line.request().await;
+    tokio::time::sleep(SECOND).await;
+    let count = || client.link().command(|conn, _| conn.in_flight());
+    assert_eq!(count().await, Ok(0));
+    line.answer(&request, json!({})).await;
+    tokio::time::sleep(SECOND).await;
+    let strays = client.link().command(|conn, _| conn.stray_replies());
+    assert_eq!(strays.await, Ok(1));
+}
+
+// The bot
+
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<String>>>);
+
+impl Seen {
+    fn note(&self, line: impl Into<String>) {
+        self.0.lock().unwrap().push(line.into());
+    }
+
+    fn take(&self) -> Vec<String> {
+        let mut lines = std::mem::take(&mut *self.0.lock().unwrap());
+        lines.sort();
+        lines
+    }
+}
+
+#[async_trait]
+impl Handler for Seen {
+    async fn on_own_message(&self, _: &Context, message: &Message) -> Result<(), BotError> {
+        self.note(format!("own {}", message.message));
+        Ok(())
+    }
+
+    async fn on_ping(&self, _: &Context, _: &Message, rest: &str) -> Result<(), BotError> {
+        self.note(format!("ping {rest}"));
+        Ok(())
+    }
+
+    async fn on_join(&self, cx: &Context) -> Result<(), BotError> {
+        self.note(format!("join {}", cx.channel()));
+        Ok(())
+    }
+
+    async fn on_leave(&self, cx: &Context) -> Result<(), BotError> {
+        self.note(format!("leave {}", cx.channel()));
+        Ok(())
+    }
+
+    async fn on_mention(&self, _: &Context, message: &Message) -> Result<(), BotError> {
+        self.note(format!("mention {}", message.message));
+        Ok(())
+    }
+
+    async fn on_message(&self, _: &Context, message: &Message) -> Result<(), BotError> {
+        self.note(format!("message {}", message.message));
+        Ok(())
+    }
+
+    async fn on_event(&self, _: &Context, event: &OtherEvent) -> Result<(), BotError> {
+        self.note(format!("event {}", event.tag));
+        Ok(())
+    }
+
+    fn on_notice(&self, notice: &Notice) {
+        match notice {
+            Notice::Warning(_) => self.note("warning"),
+            Notice::Lost { exhausted, .. } => self.note(format!("lost {exhausted}")),
+            _ => {}
+        }
+    }
+}
+
+type Run = JoinHandle<Result<BotReport, BotError>>;
+
+fn bot(config: BotConfig) -> (Seen, MemListener, Run) {
+    let (dialer, listener) = mem::listen(64);
+    let seen = Seen::default();
+    let bot = Bot::with_dialer(dialer, config, seen.clone());
+    let run = tokio::spawn(bot.run_until(std::future::pending()));
+    (seen, listener, run)
+}
+
+fn bot_config() -> BotConfig {
+    BotConfig::new("mybot", "mypassword")
+}
+
+async fn settle() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_event_reaches_the_handlers_of_messages() {
+    let (seen, mut listener, _run) = bot(bot_config());
+    let mut line = Line::logged_in(&mut listener).await;
+    let data = json!({"channel_uid": "ch1", "username": "ann", "message": "x"});
+    for event in ["ping", "mention", "own_message", "PING", "on_ping", "a-b"] {
+        line.send(json!({"event": event, "data": data})).await;
+    }
+    settle().await;
+    let expected = [
+        "event PING",
+        "event a-b",
+        "event mention",
+        "event on_ping",
+        "event own_message",
+        "event ping",
+    ];
+    assert_eq!(seen.take(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn joins_by_event_and_by_message_reach_the_same_handler() {
+    let (seen, mut listener, _run) = bot(bot_config());
+    let mut line = Line::logged_in(&mut listener).await;
+    for (event, text) in [("join", "@MyBot join"), ("leave", "@mybot leave")] {
+        line.send(json!({"event": event, "data": {"channel_uid": "ch1"}}))
+            .await;
+        line.say("ch9", "ann", text).await;
+        settle().await;
+        assert_eq!(
+            seen.take(),
+            [format!("{event} ch1"), format!("{event} ch9")]
+        );
+    }
+    line.send(json!({"event": "join", "data": {}})).await;
+    line.send(json!({"event": "leave"})).await;
+    settle().await;
+    assert_eq!(seen.take(), ["warning", "warning"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_that_come_before_the_own_name_is_known_are_routed_after_it() {
+    let (seen, mut listener, _run) = bot(bot_config());
+    let mut line = Line::accept(&mut listener).await;
+    let login = line.request().await;
+    line.answer(&login, json!({"username": "mybot"})).await;
+    line.say("ch1", "mybot", "from myself").await;
+    line.say("ch1", "ann", "hi @MyBot").await;
+    let user = line.request().await;
+    let record = json!({"username": "mybot", "nick": "MyBot"});
+    line.answer(&user, record).await;
+    line.say("ch1", "ann", "just saying").await;
+    settle().await;
+    assert!(seen.take().is_empty());
+    let channels = line.request().await;
+    line.answer(&channels, json!([])).await;
+    settle().await;
+    assert_eq!(seen.take(), ["mention hi @MyBot", "own from myself"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_that_is_not_listed_is_public() {
+    let (seen, mut listener, _run) = bot(bot_config());
+    let mut line = Line::logged_in(&mut listener).await;
+    line.say("elsewhere", "ann", "hello").await;
+    line.say("elsewhere", "ann", "hello mybot").await;
+    line.say("elsewhere", "ann", "ping").await;
+    let (channel, text) = line.posted().await;
+    assert_eq!((&*channel, &*text), ("elsewhere", "pong"));
+    settle().await;
+    assert_eq!(seen.take(), ["message hello mybot", "ping "]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn three_failed_attempts_are_reported_and_another_cycle_begins() {
+    let (seen, mut listener, _run) = bot(bot_config());
+    Line::logged_in(&mut listener).await.cut();
+    let before = Instant::now();
+    let mut waits = Vec::new();
+    for _ in 0..5 {
+        let line = Line::accept(&mut listener).await;
+        waits.push(before.elapsed().as_secs());
+        line.cut();
+    }
+    settle().await;
+    // After 1, 2, 4 seconds, then again after 1 and 2.
+    assert_eq!(waits, [1, 3, 7, 8, 10]);
+    let lost: Vec<_> = std::mem::take(&mut *seen.0.lock().unwrap());
+    let exhausted = [false, false, false, true, false, false];
+    assert_eq!(lost, exhausted.map(|exhausted| format!("lost {exhausted}")));
+    Line::logged_in(&mut listener).await.cut();
+    let before = Instant::now();
+    Line::logged_in(&mut listener).await;
+    assert_eq!(before.elapsed().as_secs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_cycles_ends_the_bot_with_a_connection_error() {
+    let link = link_config().with_reconnect(reconnect_policy().with_cycles(Some(1)));
+    let (_, mut listener, run) = bot(bot_config().with_link(link));
+    for _ in 0..4 {
+        Line::accept(&mut listener).await.cut();
+    }
+    let error = run.await.unwrap().unwrap_err();
+    assert_eq!(error.name(), "ConnectionError");
+}
