@@ -131,6 +131,19 @@ impl<T> State<T> {
         Some(item)
     }
 
+    /// Drops the oldest item that counts; notices stay. `false` if there is none. At most
+    /// [`MAX_NOTICES`] are looked past.
+    fn drop_oldest(&mut self) -> bool {
+        let oldest = self.items.iter().position(|item| item.counts);
+        let Some(item) = oldest.and_then(|at| self.items.remove(at)) else {
+            return false;
+        };
+        self.bytes -= item.weight;
+        self.counted -= 1;
+        self.lose(1);
+        true
+    }
+
     fn lose(&mut self, items: u64) {
         self.unreported += items;
         self.lost_ever += items;
@@ -204,16 +217,8 @@ impl<T> Producer<T> {
         }
         match config.policy {
             LagPolicy::Close if full(&state) => return Push::Overflow,
-            LagPolicy::Latest if full(&state) => {
-                while state.pop().is_some() {
-                    state.lose(1);
-                }
-            }
-            LagPolicy::DropOldest => {
-                while full(&state) && state.pop().is_some() {
-                    state.lose(1);
-                }
-            }
+            LagPolicy::Latest if full(&state) => while state.drop_oldest() {},
+            LagPolicy::DropOldest => while full(&state) && state.drop_oldest() {},
             LagPolicy::Close | LagPolicy::Latest | LagPolicy::Block { .. } => {}
         }
         Self::store(
@@ -227,8 +232,8 @@ impl<T> Producer<T> {
         Push::Done
     }
 
-    /// Adds a notice: it takes no room from items, and is dropped and counted as lost if too many
-    /// notices wait already.
+    /// Adds a notice: it takes no room from items, is not dropped in favour of later ones, and is
+    /// dropped and counted as lost if too many notices wait already.
     pub(crate) fn notice(&self, item: T) {
         let mut state = self.shared.lock();
         if state.abandoned {
@@ -398,6 +403,24 @@ mod tests {
         let expected = [Queued::Lagged(3), Queued::Item(3), Queued::Item(4)];
         assert_eq!(taken(&mut consumer), expected);
         assert_eq!(consumer.total_lost(), 3);
+    }
+
+    #[test]
+    fn notices_outlive_items_that_are_dropped() {
+        for policy in [LagPolicy::DropOldest, LagPolicy::Latest] {
+            let (producer, mut consumer) = queue(config(1, policy));
+            producer.notice(0);
+            producer.push(1, 1);
+            producer.notice(2);
+            producer.push(3, 1);
+            let expected = [
+                Queued::Lagged(1),
+                Queued::Item(0),
+                Queued::Item(2),
+                Queued::Item(3),
+            ];
+            assert_eq!(taken(&mut consumer), expected);
+        }
     }
 
     #[test]

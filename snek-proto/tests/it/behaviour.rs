@@ -477,3 +477,17 @@ async fn a_limit_of_cycles_ends_the_bot_with_a_connection_error() {
     let error = run.await.unwrap().unwrap_err();
     assert_eq!(error.name(), "ConnectionError");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_early_events_does_not_cost_the_bot_its_own_name() {
+    let (seen, mut listener, _run) = bot(bot_config());
+    let mut line = Line::accept(&mut listener).await;
+    for _ in 0..3_000 {
+        line.say("ch1", "ann", "nothing").await;
+    }
+    line.log_in().await;
+    settle().await;
+    line.say("ch1", "ann", "hi @MyBot").await;
+    settle().await;
+    assert_eq!(seen.take(), ["mention hi @MyBot", "warning"]);
+}

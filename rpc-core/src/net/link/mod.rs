@@ -104,7 +104,8 @@ pub type Outcome<P> = Result<<P as Protocol>::Value, CallError<<P as Protocol>::
 )]
 #[non_exhaustive]
 pub enum Sorted<P: Protocol> {
-    /// The handshake has finished; the event, if any, goes to the application.
+    /// The handshake has finished; the event, if any, goes to the application, ahead of the queue's
+    /// bound.
     Ready(Option<P::Event>),
     /// A call has ended.
     Reply(P::Call, Outcome<P>),

@@ -238,23 +238,12 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                     None => return false,
                 },
             };
-            let held = match held.sorted {
-                // Readiness waits for nobody; only its event does.
-                Sorted::Ready(event) => {
-                    self.ready = true;
-                    self.front.set_state(LinkState::Ready { generation });
-                    let Some(event) = event else { continue };
-                    Held {
-                        sorted: Sorted::Event(event),
-                        ..held
-                    }
-                }
-                _ => held,
-            };
             let room = match &held.sorted {
-                Sorted::Event(_) | Sorted::Ready(_) => self.front.events.poll_room(cx),
+                Sorted::Event(_) => self.front.events.poll_room(cx),
                 Sorted::Item(call, _) => self.waiters.poll_room(*call, cx),
-                Sorted::Reply(..) | Sorted::Closed(_) | Sorted::Ignore => Poll::Ready(()),
+                Sorted::Ready(_) | Sorted::Reply(..) | Sorted::Closed(_) | Sorted::Ignore => {
+                    Poll::Ready(())
+                }
             };
             if room.is_pending() {
                 if !self.overrun && self.deadline_of(&held).is_some_and(|at| now < at) {
@@ -264,7 +253,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                 self.overflow(&held.sorted, now);
                 continue;
             }
-            self.hand_out(held.sorted, now);
+            self.hand_out(held.sorted, now, generation);
         }
     }
 
@@ -276,8 +265,16 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         wait.map(|wait| held.since + wait)
     }
 
-    fn hand_out(&mut self, sorted: Sorted<P>, now: Instant) {
+    fn hand_out(&mut self, sorted: Sorted<P>, now: Instant, generation: u64) {
         match sorted {
+            Sorted::Ready(event) => {
+                self.ready = true;
+                self.front.set_state(LinkState::Ready { generation });
+                // What follows may make no sense without it, so it must not get lost.
+                if let Some(event) = event {
+                    self.front.events.notice(LinkEvent::Event(event));
+                }
+            }
             Sorted::Event(event) => self.push_event(event, now),
             Sorted::Reply(call, outcome) => self.waiters.complete(call, outcome),
             Sorted::Item(call, item) => {
@@ -293,7 +290,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                 }
                 self.reason.get_or_insert(reason);
             }
-            Sorted::Ready(_) | Sorted::Ignore => {}
+            Sorted::Ignore => {}
         }
     }
 
