@@ -19,8 +19,8 @@ use crate::sanitize::DEFAULT_DRIVE_BASE;
 pub struct BotConfig {
     /// Login, timeouts, limits of each connection.
     pub client: ClientConfig,
-    /// Reconnects and event queue. Default: the specification's reconnects, and 1,024 events of
-    /// which the oldest are dropped.
+    /// Reconnects, connect timeout and event queue. Default: [`link_config`]'s, with at most 1,024
+    /// events of which the oldest are dropped.
     pub link: LinkConfig,
     /// Patterns that make the bot answer in channels that it has not joined. Default none.
     pub triggers: Triggers,
@@ -31,11 +31,12 @@ pub struct BotConfig {
     /// Whether names of known bots are broken up in outgoing text, so that bots do not set each
     /// other off. Default yes.
     pub sanitize: bool,
-    /// What relative drive links in incoming text are completed with; `None` leaves them.
+    /// What relative drive links in incoming text are completed with; `None` leaves them. Default
+    /// [`DEFAULT_DRIVE_BASE`].
     pub drive_base: Option<String>,
     /// Most handlers at work at once; further events wait. Default 100.
     pub max_handlers: usize,
-    /// How long handlers and calls may go on after the shutdown was asked for. Default 5 s.
+    /// How long handlers may go on after the shutdown was asked for. Default 5 s.
     pub shutdown_timeout: Duration,
 }
 

@@ -152,7 +152,9 @@ impl Context {
     ///
     /// # Errors
     /// [`BotError::ConnectionError`] after the last attempt, [`BotError::RpcError`] if the server
-    /// refuses it, [`BotError::ValidationError`] if nothing could be sent.
+    /// refuses it or it is not to be repeated, [`BotError::AuthenticationError`] if a login on the
+    /// way back was refused, [`BotError::ValidationError`] if the event named no channel, so that
+    /// nothing was sent. [`BotError::delivery`] says whether repeating it may post twice.
     ///
     /// # Cancel safety
     /// Dropping the future stops waiting and repeating; the message may have been posted.

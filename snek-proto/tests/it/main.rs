@@ -10,5 +10,6 @@ mod frames;
 mod net_server;
 mod pair;
 mod played;
+mod readme;
 mod scripted;
 mod vectors;
