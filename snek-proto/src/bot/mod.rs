@@ -1,5 +1,5 @@
-//! Bots: the [`Lifecycle`] (no feature needed), and with feature `tokio` the [`Handler`] trait and
-//! the [`Bot`] that logs in, routes, answers, reconnects and drains.
+//! Bots: the [`Lifecycle`] (no feature needed), and with feature `tokio` the `Handler` trait and
+//! the `Bot` that logs in, routes, answers, reconnects and drains.
 
 mod lifecycle;
 

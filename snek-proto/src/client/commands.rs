@@ -35,7 +35,9 @@ impl ClientConn {
         )
     }
 
-    /// Posts like [`send_message`](Self::send_message), without waiting for the answer.
+    /// Posts like [`send_message`](Self::send_message), without waiting for the answer. A server
+    /// that works on several calls at once may carry two of them out in any order; where the order
+    /// matters, as with partial texts, wait for each answer.
     ///
     /// # Errors
     /// As for [`send_message`](Self::send_message).

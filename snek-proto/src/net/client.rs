@@ -52,7 +52,9 @@ impl Client {
             .await
     }
 
-    /// Posts like [`send_message`](Self::send_message) without waiting for the answer.
+    /// Posts like [`send_message`](Self::send_message) without waiting for the answer. A server
+    /// that works on several calls at once may carry two of them out in any order; where the order
+    /// matters, as with partial texts, use `send_message` and wait.
     ///
     /// # Errors
     /// [`Refused`]: the message was not sent.

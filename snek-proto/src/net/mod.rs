@@ -1,9 +1,9 @@
 //! Level 3: a client over any transport (feature `tokio`), over WebSockets (`ws`), and the server
 //! (`server`).
 //!
-//! [`connect`] gives a [`Client`] for calls, the [`Events`], and the [`Connection`], whose
-//! [`run`](Connection::run) *you* spawn. The client never repeats a call; [`Bot`](crate::bot::Bot)
-//! does, as the specification orders.
+//! [`connect_with`], over WebSockets `connect`, gives a [`Client`] for calls, the [`Events`], and the
+//! [`Connection`], whose [`run`](Connection::run) *you* spawn. The client never repeats a call;
+//! [`Bot`](crate::bot::Bot) does, as the specification orders.
 
 mod client;
 #[cfg(feature = "server")]

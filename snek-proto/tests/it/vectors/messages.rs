@@ -30,8 +30,9 @@ fn messages_are_routed_as_the_vectors_say() {
             vector.name()
         );
         let parts = match found {
-            Route::Partial | Route::Join { channel_uid: "ch1" } => None,
-            Route::Leave { channel_uid: "ch1" } => None,
+            Route::Partial
+            | Route::Join { channel_uid: "ch1" }
+            | Route::Leave { channel_uid: "ch1" } => None,
             Route::OwnMessage {
                 channel_uid,
                 message,
