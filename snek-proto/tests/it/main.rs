@@ -4,5 +4,6 @@
 mod conformance;
 mod decode_props;
 mod frames;
+mod order;
 mod pair;
 mod played;
