@@ -87,6 +87,24 @@ pub fn wants_colour(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && !no_colour && !dumb
 }
 
+/// Logs of the libraries to standard error: warnings, with `-v` what happens, with `-vv` more.
+/// `RUST_LOG` overrides it.
+pub fn log(verbose: u8) {
+    use tracing_subscriber::EnvFilter;
+    let default = match verbose {
+        0 => "warn",
+        1 => "info,snek_proto=debug,rpc_core=debug",
+        // The WebSocket library logs whole requests, secrets included, so it stays at `info`.
+        _ => "info,snek_proto=trace,rpc_core=trace",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(wants_colour(&std::io::stderr()))
+        .with_writer(std::io::stderr)
+        .try_init();
+}
+
 /// Waits for Ctrl-C, or for the signal with which a service manager ends programs.
 pub async fn end_signal() {
     let ctrl_c = async {
