@@ -61,18 +61,19 @@ pub(super) async fn send(
     let mut attempt = 1;
     let mut error = None;
     loop {
-        let generation = generation(&client.state());
         // A connection that could not be made has used this attempt up.
-        let failed = match (attempt, error.take()) {
-            (2.., Some(failed)) if !connected(shared, generation_of(&failed)).await => failed.0,
+        let (failed, generation) = match (attempt, error.take()) {
+            (2.., Some(failed)) if !connected(shared, generation_of(&failed)).await => failed,
             (_, before) => {
+                // Only now: the connection may be another one than that of the attempt before.
+                let generation = generation(&client.state());
                 if let Some((failed, _)) = &before {
                     let delivery = CallError::delivery(failed);
                     shared.notice(&Notice::Resent { attempt, delivery });
                 }
                 match client.send_message(channel, text, is_final).await {
                     Ok(answer) => return Ok(answer),
-                    Err(failed) => failed,
+                    Err(failed) => (failed, generation),
                 }
             }
         };
