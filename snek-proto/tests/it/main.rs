@@ -7,3 +7,4 @@ mod frames;
 mod order;
 mod pair;
 mod played;
+mod resend;
