@@ -13,7 +13,7 @@ use clap::{Parser, Subcommand};
 use examples::cli;
 
 const EXAMPLES: &str = "\
-Examples:
+Examples ('bot' stands for 'cargo run -p examples --bin bot --'):
   Try it on this machine, in two terminals:
     bot serve --open
     SNEK_PASSWORD=secret bot --url ws://127.0.0.1:8080 --username mybot

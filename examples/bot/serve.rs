@@ -14,7 +14,7 @@ use snek_proto::net::{MemoryBackend, Server, ServerOptions};
 const DRAIN: Duration = Duration::from_secs(5);
 
 const EXAMPLES: &str = "\
-Examples:
+Examples ('bot' stands for 'cargo run -p examples --bin bot --'):
   Everybody on this machine gets in, and a new name makes a user:
     bot serve --open
   Two users, with passwords from the environment:

@@ -34,7 +34,7 @@ fn help_shows_examples_and_exit_codes() {
     assert_holds(
         &out,
         &[
-            "Examples:",
+            "Examples (",
             "bot serve --open",
             "Exit codes",
             "--password-env",
@@ -42,7 +42,7 @@ fn help_shows_examples_and_exit_codes() {
     );
     let (code, out, _) = outcome(bot(&["serve", "--help"]));
     assert_eq!(code, Some(0));
-    assert_holds(&out, &["Examples:", "--public", "SNEK_PASSWORD_NAME"]);
+    assert_holds(&out, &["Examples (", "--public", "SNEK_PASSWORD_NAME"]);
 }
 
 #[test]
