@@ -8,6 +8,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
+use tracing::Instrument;
 
 use super::handle::{Command, Link, Orders, Shared};
 use super::session::{After, Session};
@@ -91,7 +92,12 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
     ///
     /// # Panics
     /// Outside a tokio runtime with its timer enabled.
-    pub async fn run(mut self) -> CloseReason {
+    pub async fn run(self) -> CloseReason {
+        let span = tracing::debug_span!("link", protocol = std::any::type_name::<P>());
+        self.work().instrument(span).await
+    }
+
+    async fn work(mut self) -> CloseReason {
         let mut reconnector = Reconnector::new(self.config.reconnect);
         let dials_again = !self.config.reconnect.backoff.is_off();
         loop {
