@@ -1,3 +1,20 @@
 //! The Snek RPC chat protocol.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
+
+pub mod bot;
+pub mod client;
+pub mod codec;
+pub mod color;
+pub mod error;
+pub mod frame;
+pub mod id;
+pub mod keepalive;
+pub mod limits;
+pub mod permission;
+pub mod routing;
+pub mod sanitize;
+
+pub use error::{BotError, RpcError};
+pub use frame::{Answer, Channel, ClientFrame, Final, Message, ServerFrame, User};
+pub use id::{CallId, ChannelUid, WireId};

@@ -1,0 +1,5 @@
+//! Tests of the public API.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod decode_props;
+mod frames;
