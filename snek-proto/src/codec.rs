@@ -1,8 +1,13 @@
 //! Encoding into a buffer or a shared text; decoding stands on the frames.
 
+use std::borrow::Cow;
+
 use bytes::{BufMut, BytesMut};
-use rpc_core::{CallId, Refused, Text};
+use rpc_core::decode::DecodeErrorKind;
+use rpc_core::{CallId, Limits, Refused, Text};
 use serde::Serialize;
+
+use crate::frame::{ClientFrame, Method};
 
 pub use crate::frame::{Failure, Success};
 
@@ -135,4 +140,59 @@ pub(crate) fn encode_failure(
     encode_into(&error, buffer)?;
     buffer.put_slice(b"}}");
     Ok(())
+}
+
+/// A frame as it may be logged: the arguments of a login are left out, and so is a text that is no
+/// frame, because it might be half of a login.
+#[must_use]
+pub fn redact(text: &str) -> Cow<'_, str> {
+    let limits = Limits::default().with_max_message_bytes(usize::MAX);
+    match ClientFrame::decode(text, &limits) {
+        Ok(frame) if frame.method() == Method::Login.name() => {
+            let call_id = frame.call_id().map_or("null", |id| id.get());
+            Cow::Owned(format!(
+                r#"{{"method":"login","args":["***"],"callId":{call_id}}}"#
+            ))
+        }
+        Ok(_) => Cow::Borrowed(text),
+        // Frames of the server have no method.
+        Err(error) if error.kind() == DecodeErrorKind::MissingMember("method") => {
+            Cow::Borrowed(text)
+        }
+        Err(_) => Cow::Owned(format!("(no frame, {} bytes)", text.len())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_logged_frame_never_holds_a_password() {
+        for text in [
+            r#"{"method":"login","args":["ann","hunter2"],"kwargs":{},"callId":"1"}"#,
+            r#"{"method":"log\u0069n","kwargs":{"password":"hunter2"}}"#,
+            r#"{"method":"login","args":["ann","hunter2""#,
+            r#"{"method":"login","args":{"password":"hunter2"}}"#,
+            r#"{"method":1,"args":["hunter2"]}"#,
+        ] {
+            assert!(!redact(text).contains("hunter2"), "{text}");
+        }
+        let login = r#"{"method":"login","args":["a","b"],"callId":7}"#;
+        assert_eq!(
+            redact(login),
+            r#"{"method":"login","args":["***"],"callId":7}"#
+        );
+    }
+
+    #[test]
+    fn other_frames_are_logged_as_they_are() {
+        for text in [
+            r#"{"method":"ping","args":[],"kwargs":{},"callId":"1"}"#,
+            r#"{"event":"message","message":"my login"}"#,
+            r#"{"callId":"1","data":null}"#,
+        ] {
+            assert!(matches!(redact(text), Cow::Borrowed(same) if same == text));
+        }
+    }
 }

@@ -8,12 +8,17 @@ pub mod codec;
 pub mod color;
 pub mod error;
 pub mod frame;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod hub;
 pub mod id;
 pub mod keepalive;
 pub mod limits;
 pub mod permission;
 pub mod routing;
 pub mod sanitize;
+pub mod server;
 
 pub use error::{BotError, RpcError};
 pub use frame::{Answer, Channel, ClientFrame, Final, Message, ServerFrame, User};

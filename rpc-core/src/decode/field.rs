@@ -81,7 +81,7 @@ impl<T> Slot<T> {
 }
 
 /// A member that is usually a string, in frames where another type must not make the whole frame
-/// unreadable.
+/// unreadable. Exhaustive: every JSON value is one of these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LooseStr<'a> {
     /// A string.

@@ -228,6 +228,13 @@ impl<'a> FrameCopy<'a> {
         SharedJson(self.str(part.get()))
     }
 
+    /// As [`json`](Self::json), from the value's text. For a text that was decoded; any other text
+    /// fails when it is parsed or written.
+    #[must_use]
+    pub fn json_text(&self, part: &str) -> SharedJson {
+        SharedJson(self.str(part))
+    }
+
     /// The whole text as JSON. For a text that was decoded; any other text fails when it is parsed
     /// or written.
     #[must_use]

@@ -2,10 +2,25 @@
 
 use std::time::Duration;
 
+use rpc_core::backoff::BackoffPolicy;
+use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{Limits, Secret};
 
 use crate::keepalive::KeepAlive;
-use crate::limits::DEFAULT_REQUEST_TIMEOUT;
+use crate::limits::{
+    DEFAULT_REQUEST_TIMEOUT, RECONNECT_BACKOFF_FACTOR, RECONNECT_INITIAL_DELAY,
+    RECONNECT_MAX_RETRIES,
+};
+
+/// The specification's reconnects: after 1, 2 and 4 s, reset by a finished opening. When the three
+/// attempts are used up, another cycle starts at 1 s, without end unless
+/// [`with_cycles`](ReconnectPolicy::with_cycles) sets one.
+#[must_use]
+pub const fn reconnect_policy() -> ReconnectPolicy {
+    let backoff = BackoffPolicy::new(RECONNECT_INITIAL_DELAY, RECONNECT_BACKOFF_FACTOR)
+        .with_max_attempts(Some(RECONNECT_MAX_RETRIES));
+    ReconnectPolicy::new(backoff).with_cycles(None)
+}
 
 /// Who logs in, and how long and how much the connection takes.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,5 +90,29 @@ impl ClientConfig {
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use rpc_core::Retry;
+    use rpc_core::reconnect::{Dial, Reconnector};
+
+    use super::*;
+
+    #[test]
+    fn reconnects_come_after_1_2_and_4_seconds_and_then_start_again() {
+        let mut reconnector = Reconnector::new(reconnect_policy());
+        assert_eq!(reconnector.first(), Dial::Now);
+        let now = Instant::now();
+        let mut waits = Vec::new();
+        for entropy in 0..7 {
+            let dial = reconnector.on_lost(Retry::Backoff, now, entropy);
+            waits.push((dial.at().unwrap() - now).as_secs());
+            assert_eq!(dial.starts_new_cycle(), [3, 6].contains(&entropy));
+        }
+        assert_eq!(waits, [1, 2, 4, 1, 2, 4, 1]);
     }
 }

@@ -11,9 +11,9 @@ use crate::id::ChannelUid;
 
 /// What happened on a connection.
 ///
-/// `Ready` comes once and before every other event but warnings of the end: a `Closed` may come
-/// instead of it. `Closed` is the last event; every call has ended before it.
-#[derive(Clone, Debug)]
+/// `Ready` comes once and before every other event; if the opening fails, `Closed` comes instead
+/// of it. `Closed` is the last event, and every call has ended before it.
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ClientEvent {
     /// Logged in, and the channels are known. Commands are taken from now on.

@@ -29,7 +29,7 @@ use crate::error::RpcError;
 use crate::frame::{Answer, Channel, Reply, ServerFrame, User};
 use crate::keepalive::{Beat, Heart, Pulse};
 
-pub use config::ClientConfig;
+pub use config::{ClientConfig, reconnect_policy};
 pub use event::{ClientEvent, OtherEvent, Ready, Typing, Warning};
 
 /// What the connection waits for.
@@ -224,13 +224,13 @@ impl ClientConn {
         };
         if let Some(reply) = frame.as_reply() {
             let id = reply.call_id().as_text().and_then(|id| CallId::parse(&id));
-            if let Some(id) = id {
-                if let Match::Live(pending) = self.calls.complete(id) {
-                    return match pending.purpose {
-                        Purpose::Handshake => self.on_handshake(&reply, text, now),
-                        Purpose::Command => self.on_reply(id, &reply, text),
-                    };
-                }
+            if let Some(id) = id
+                && let Match::Live(pending) = self.calls.complete(id)
+            {
+                return match pending.purpose {
+                    Purpose::Handshake => self.on_handshake(&reply, text, now),
+                    Purpose::Command => self.on_reply(id, &reply, text),
+                };
             }
         }
         let event = if self.config.accept_new_message {

@@ -264,11 +264,15 @@ impl<'a> Args<'a> {
                 name: "args",
                 expected: "an array",
             })?;
-        let named = decode::object(kwargs, &limits).map_err(|_| ArgsError::Wrong {
-            method: method.name(),
-            name: "kwargs",
-            expected: "an object with each name once",
-        })?;
+        let named = if kwargs == "{}" {
+            Named::default()
+        } else {
+            decode::object(kwargs, &limits).map_err(|_| ArgsError::Wrong {
+                method: method.name(),
+                name: "kwargs",
+                expected: "an object with each name once",
+            })?
+        };
         let max = method.parameters().len();
         if positional.count > max {
             return Err(ArgsError::TooMany {
