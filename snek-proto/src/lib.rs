@@ -15,6 +15,9 @@ pub mod hub;
 pub mod id;
 pub mod keepalive;
 pub mod limits;
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub mod net;
 pub mod permission;
 pub mod routing;
 pub mod sanitize;

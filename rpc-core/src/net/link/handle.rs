@@ -32,9 +32,10 @@ pub(super) struct Orders {
 #[derive(Debug, Default)]
 struct OrdersState {
     close: Option<CloseFrame>,
-    drain: Option<Duration>,
+    drain: Option<(Duration, CloseFrame)>,
     report: Option<DrainReport>,
-    redial: bool,
+    redial: Option<u64>,
+    abort: bool,
     waker: Option<Waker>,
 }
 
@@ -42,8 +43,10 @@ struct OrdersState {
 #[derive(Debug, Default)]
 pub(super) struct Order {
     pub(super) close: Option<CloseFrame>,
-    pub(super) drain: Option<Duration>,
-    pub(super) redial: bool,
+    pub(super) drain: Option<(Duration, CloseFrame)>,
+    /// Dial now, if this is still the generation of the line that is up (or none is).
+    pub(super) redial: Option<u64>,
+    pub(super) abort: bool,
 }
 
 impl Orders {
@@ -68,7 +71,8 @@ impl Orders {
         Order {
             close: state.close.take(),
             drain: state.drain.take(),
-            redial: std::mem::take(&mut state.redial),
+            redial: state.redial.take(),
+            abort: std::mem::take(&mut state.abort),
         }
     }
 
@@ -259,9 +263,22 @@ impl<P: Protocol> Link<P> {
         });
     }
 
-    /// While the link waits for its next attempt, makes the attempt now. Otherwise nothing.
-    pub fn redial(&self) {
-        self.shared.orders.give(|orders| orders.redial = true);
+    /// Makes a new connection now. If the line of `generation` is still up it is closed first;
+    /// if the link waits for its next attempt, the wait ends. If another task has brought the
+    /// line back meanwhile, or is about to, nothing happens: however many tasks find a line
+    /// dead, one reconnect follows.
+    ///
+    /// The caller paces itself: a failed attempt falls back to the link's own delays.
+    pub fn reconnect(&self, generation: u64) {
+        self.shared
+            .orders
+            .give(|orders| orders.redial = Some(generation));
+    }
+
+    /// Drops the line without a closing handshake, as a pulled cable does. A link that dials
+    /// comes back by its reconnect policy.
+    pub fn cut(&self) {
+        self.shared.orders.give(|orders| orders.abort = true);
     }
 
     /// Takes nothing new, waits up to `deadline` for calls in flight, then closes with 1000.
@@ -269,8 +286,17 @@ impl<P: Protocol> Link<P> {
     /// # Cancel safety
     /// The drain goes on if the future is dropped; only the report is lost.
     pub async fn drain(&self, deadline: Duration) -> DrainReport {
+        let frame = CloseFrame::new(CloseFrame::NORMAL, "");
+        self.drain_with(deadline, frame).await
+    }
+
+    /// Drains, then closes with this frame: a server that goes away says 1001.
+    ///
+    /// # Cancel safety
+    /// As for [`drain`](Self::drain).
+    pub async fn drain_with(&self, deadline: Duration, frame: CloseFrame) -> DrainReport {
         self.shared.orders.give(|orders| {
-            orders.drain.get_or_insert(deadline);
+            orders.drain.get_or_insert((deadline, frame));
         });
         self.closed().await;
         self.shared.orders.lock().report.unwrap_or_default()

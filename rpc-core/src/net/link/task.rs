@@ -109,11 +109,22 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
                 Offline::Done(Err(error)) => CloseReason::from(&error),
                 Offline::Done(Ok(transport)) => {
                     reconnector.on_open(clock());
-                    let (reason, stopped) = self.serve(transport, &mut reconnector).await;
-                    if stopped || !dials_again {
-                        return self.end(LinkState::Closed { reason });
+                    let (reason, after) = self.serve(transport, &mut reconnector).await;
+                    match after {
+                        After::Stop => return self.end(LinkState::Closed { reason }),
+                        _ if !dials_again => return self.end(LinkState::Closed { reason }),
+                        After::Redial => {
+                            let retry_in = Duration::ZERO;
+                            let exhausted = false;
+                            self.set_state(LinkState::Lost {
+                                cause: reason,
+                                retry_in,
+                                exhausted,
+                            });
+                            continue;
+                        }
+                        After::Retry => reason,
                     }
-                    reason
                 }
             };
             let now = clock();
@@ -155,12 +166,12 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
         }
     }
 
-    /// Serves one connection. Returns why it ended and whether the application wanted it.
+    /// Serves one connection. Returns why it ended and what follows.
     async fn serve(
         &mut self,
         transport: D::Transport,
         reconnector: &mut Reconnector,
-    ) -> (CloseReason, bool) {
+    ) -> (CloseReason, After) {
         let machine = self.protocol.open(clock(), (self.config.entropy)());
         let tap = Tap {
             observer: self.config.observer.clone(),
@@ -190,13 +201,17 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
             polled
         })
         .await;
-        let stopped = session.stop.is_wanted();
+        let after = match session.stop {
+            Stop::No => After::Retry,
+            Stop::Redialling => After::Redial,
+            Stop::Draining { .. } | Stop::Closing(_) => After::Stop,
+        };
         session.waiters.fail_all(&reason);
         if session.ready {
             self.generation = generation;
             self.attempt = 0;
         }
-        (reason, stopped)
+        (reason, after)
     }
 
     fn set_state(&self, state: LinkState) {
@@ -234,7 +249,7 @@ impl<P: Protocol> Front<P> {
             if order.close.is_some() {
                 return Poll::Ready(Offline::Stop(CloseReason::Local));
             }
-            if order.redial {
+            if order.redial.is_some() {
                 return Poll::Ready(Offline::Redial);
             }
             loop {
@@ -257,15 +272,21 @@ enum Stop {
     Draining {
         until: Instant,
         at_start: usize,
+        frame: CloseFrame,
     },
     /// A Close is under way.
     Closing(CloseReason),
+    /// A Close is under way, and a new connection follows at once.
+    Redialling,
 }
 
-impl Stop {
-    const fn is_wanted(&self) -> bool {
-        !matches!(self, Self::No)
-    }
+/// What follows a connection.
+enum After {
+    Stop,
+    /// The reconnector decides.
+    Retry,
+    /// A new connection at once.
+    Redial,
 }
 
 /// An event that waits for room in its queue.
@@ -295,7 +316,7 @@ struct Session<'a, P: Protocol, T> {
 impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
     fn poll(&mut self, cx: &mut Context<'_>, generation: u64) -> Poll<CloseReason> {
         let now = clock();
-        self.take_orders(cx, now);
+        self.take_orders(cx, now, generation);
         let more = self.run_commands(cx, now);
         for call in self.front.shared.reaper.poll_take(cx) {
             if self.waiters.forget(call) {
@@ -334,16 +355,25 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
         Poll::Pending
     }
 
-    fn take_orders(&mut self, cx: &Context<'_>, now: Instant) {
+    fn take_orders(&mut self, cx: &Context<'_>, now: Instant, generation: u64) {
         let order = self.front.shared.orders.poll_take(cx);
         if let Some(frame) = order.close {
             self.close(frame, CloseReason::Local, now);
         }
-        if let (Some(deadline), Stop::No) = (order.drain, &self.stop) {
+        if order.abort {
+            self.driver.cut();
+        }
+        if order.redial == Some(generation) && self.ready && matches!(self.stop, Stop::No) {
+            self.stop = Stop::Redialling;
+            let frame = CloseFrame::new(CloseFrame::NORMAL, "reconnecting");
+            P::close(self.driver.machine_mut(), frame, now);
+        }
+        if let (Some((deadline, frame)), Stop::No) = (order.drain, &self.stop) {
             let at_start = P::in_flight(self.driver.machine());
             self.stop = Stop::Draining {
                 until: now + deadline,
                 at_start,
+                frame,
             };
         }
     }
@@ -374,6 +404,7 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
                     })),
                     Stop::Draining { .. } => command(Err(Refused::Draining)),
                     Stop::Closing(_) => command(Err(Refused::Closed)),
+                    Stop::Redialling => command(Err(Refused::NotConnected)),
                 },
             }
         }
@@ -382,23 +413,25 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
 
     /// Ends a drain whose calls have ended or whose deadline has passed; true if it did.
     fn drain_step(&mut self, now: Instant) -> bool {
-        let Stop::Draining { until, at_start } = self.stop else {
+        let Stop::Draining {
+            until,
+            at_start,
+            frame,
+        } = &self.stop
+        else {
             return false;
         };
         let left = P::in_flight(self.driver.machine());
-        if left > 0 && now < until {
+        if left > 0 && now < *until {
             return false;
         }
-        let finished = at_start.saturating_sub(left);
-        self.front.shared.orders.report(DrainReport {
-            finished,
+        let report = DrainReport {
+            finished: at_start.saturating_sub(left),
             aborted: left,
-        });
-        self.close(
-            CloseFrame::new(CloseFrame::NORMAL, ""),
-            CloseReason::Drained,
-            now,
-        );
+        };
+        let frame = frame.clone();
+        self.front.shared.orders.report(report);
+        self.close(frame, CloseReason::Drained, now);
         true
     }
 
@@ -505,9 +538,9 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
     }
 
     fn arm(&mut self, cx: &mut Context<'_>, now: Instant) {
-        let drain = match self.stop {
-            Stop::Draining { until, .. } => Some(until),
-            Stop::No | Stop::Closing(_) => None,
+        let drain = match &self.stop {
+            Stop::Draining { until, .. } => Some(*until),
+            Stop::No | Stop::Closing(_) | Stop::Redialling => None,
         };
         let held = self.held.as_ref().and_then(|held| self.deadline_of(held));
         let Some(next) = drain.into_iter().chain(held).min() else {

@@ -102,7 +102,6 @@ impl Protocol for HostSide {
 }
 
 pub type HostLink = rpc_core::net::Link<HostSide>;
-pub type GuestLink = rpc_core::net::Link<GuestSide>;
 
 /// What an application holds of one end.
 pub struct End<P: Protocol> {
