@@ -103,6 +103,10 @@ pub enum CloseReason {
 impl CloseReason {
     /// Whether, and how, a new connection may help.
     #[must_use]
+    #[allow(
+        clippy::match_same_arms,
+        reason = "the order of the variants is easier to check"
+    )]
     pub const fn retry(&self) -> Retry {
         match self {
             Self::Local | Self::Drained => Retry::Never,

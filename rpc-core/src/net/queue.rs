@@ -311,6 +311,10 @@ impl<T> Consumer<T> {
 
     /// How many items were dropped since the beginning, reported ones included.
     #[must_use]
+    #[allow(
+        clippy::misnamed_getters,
+        reason = "`lost` of the state is what nobody was told of yet"
+    )]
     pub fn lost(&self) -> u64 {
         self.shared.lock().lost_total
     }

@@ -216,10 +216,10 @@ pub fn every_call_ends_once<P: Calls>(
         let now = pair.now();
         match step {
             Step::Call => {
-                if let Some(id) = calls.call(&mut pair.client, now) {
-                    if book.open.insert(id, ()).is_some() {
-                        return Err(format!("call id {id:?} was given twice"));
-                    }
+                if let Some(id) = calls.call(&mut pair.client, now)
+                    && book.open.insert(id, ()).is_some()
+                {
+                    return Err(format!("call id {id:?} was given twice"));
                 }
             }
             Step::Answer => calls.answer(&mut pair.server, rng.next_u64(), now),
@@ -262,10 +262,10 @@ impl<I: Copy + Eq + Hash + Debug> Book<I> {
             calls.server_event(event);
         }
         for event in pair.take_client_events() {
-            if let Some(id) = calls.ended(&event) {
-                if self.open.remove(&id).is_none() {
-                    return Err(format!("call {id:?} ended twice, or was never made"));
-                }
+            if let Some(id) = calls.ended(&event)
+                && self.open.remove(&id).is_none()
+            {
+                return Err(format!("call {id:?} ended twice, or was never made"));
             }
         }
         Ok(())

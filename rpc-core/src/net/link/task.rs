@@ -97,7 +97,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
     /// # Panics
     /// Outside a tokio runtime with its timer enabled.
     pub async fn run(mut self) -> CloseReason {
-        let mut reconnector = Reconnector::new(self.config.reconnect.clone());
+        let mut reconnector = Reconnector::new(self.config.reconnect);
         let dials_again = !self.config.reconnect.backoff.is_off();
         loop {
             self.set_state(LinkState::Connecting {
@@ -471,7 +471,7 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
                     self.held = Some(held);
                     return true;
                 }
-                self.overflow(held.sorted, now);
+                self.overflow(&held.sorted, now);
                 continue;
             }
             self.hand_out(held.sorted, now);
@@ -510,9 +510,9 @@ impl<P: Protocol, T: crate::net::Transport> Session<'_, P, T> {
     }
 
     /// A queue had no room for too long.
-    fn overflow(&mut self, sorted: Sorted<P>, now: Instant) {
+    fn overflow(&mut self, sorted: &Sorted<P>, now: Instant) {
         match sorted {
-            Sorted::Item(call, _) => self.end_stream(call, now),
+            Sorted::Item(call, _) => self.end_stream(*call, now),
             _ => self.too_slow(now),
         }
     }
