@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 use crate::tree::{list, read, root, stem};
 
+type Body = fn(&[u8]);
+
 /// Every fuzz target and the body that it calls.
-const TARGETS: [(&str, fn(&[u8])); 5] = [
+const TARGETS: [(&str, Body); 5] = [
     ("snek_client_conn", snek_proto::fuzzing::client_conn),
     ("snek_client_frames", snek_proto::fuzzing::client_frames),
     ("snek_server_conn", snek_proto::fuzzing::server_conn),

@@ -31,9 +31,10 @@ pub enum RetrySend {
 impl RetrySend {
     const fn repeats(self, error: &CallError<RpcError>) -> bool {
         match error {
-            CallError::Remote(_) | CallError::Cancelled { .. } => return false,
-            // These will not pass by waiting.
-            CallError::Refused(
+            // The last four will not pass by waiting.
+            CallError::Remote(_)
+            | CallError::Cancelled { .. }
+            | CallError::Refused(
                 Refused::TooLarge { .. }
                 | Refused::Invalid { .. }
                 | Refused::Encode { .. }

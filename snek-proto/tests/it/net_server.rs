@@ -55,11 +55,9 @@ async fn login(url: &str, name: &str, password: &str) -> (Client, Events) {
 /// The next message's sender and text.
 async fn message(events: &mut Events) -> (String, String) {
     loop {
-        match events.next().await.expect("an event") {
-            Queued::Item(LinkEvent::Event(ClientEvent::Message(message))) => {
-                return (message.username.to_string(), message.message.to_string());
-            }
-            _ => {}
+        let next = events.next().await.expect("an event");
+        if let Queued::Item(LinkEvent::Event(ClientEvent::Message(message))) = next {
+            return (message.username.to_string(), message.message.to_string());
         }
     }
 }

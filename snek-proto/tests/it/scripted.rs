@@ -27,7 +27,7 @@ impl Line {
         }
     }
 
-    /// The next connection, logged in as `mybot` ("MyBot") with the channels `ch1` and `dm1`.
+    /// The next connection, logged in as `mybot` (`MyBot`) with the channels `ch1` and `dm1`.
     pub async fn logged_in(listener: &mut mem::MemListener) -> Self {
         let mut line = Self::accept(listener).await;
         line.log_in().await;
