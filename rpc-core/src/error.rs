@@ -104,6 +104,10 @@ impl CloseReason {
     /// Whether, and how, a new connection may help. It says nothing about repeating a call: ask
     /// [`CallError::is_retryable`] for that.
     #[must_use]
+    #[allow(
+        clippy::match_same_arms,
+        reason = "the order of the variants is easier to check"
+    )]
     pub const fn retry(&self) -> Retry {
         match self {
             Self::Local

@@ -317,6 +317,10 @@ pub fn open<P: Protocol, D: Dialer>(protocol: P, dialer: D, config: LinkConfig) 
 
 /// A link over one connection that exists already (an accepted one). It never dials.
 #[must_use]
+#[allow(
+    clippy::type_complexity,
+    reason = "the same three parts as those of `open`"
+)]
 pub fn over<P: Protocol, T: Transport>(
     protocol: P,
     transport: T,
