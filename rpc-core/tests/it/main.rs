@@ -1,12 +1,6 @@
 //! Integration tests of the core, with a toy protocol as its user.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(missing_docs, unreachable_pub, reason = "helpers of a test binary")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "they are tests"
-)]
 
 mod link_calls;
 mod link_drops;
