@@ -106,3 +106,43 @@ fn the_reliability_table_has_every_number_once() {
     numbers.sort_unstable();
     assert_eq!(numbers, (1..=33).collect::<Vec<_>>());
 }
+
+#[test]
+fn every_public_enum_may_grow_or_says_why_not() {
+    let mut found = 0;
+    for (name, text) in sources() {
+        if !name.starts_with("src/") {
+            continue;
+        }
+        let mut above = String::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim_start();
+            // An enum without values is a name for a type parameter.
+            if line.starts_with("pub enum ") && !line.ends_with("{}") {
+                found += 1;
+                let says = above.contains("#[non_exhaustive]") || above.contains("xhaustive");
+                assert!(says, "{name}:{}: may it grow?", number + 1);
+            }
+            if line.is_empty() {
+                above.clear();
+            } else {
+                above.push_str(line);
+            }
+        }
+    }
+    assert!(found > 15, "only {found} enums were found");
+}
+
+#[test]
+fn unsafe_code_is_forbidden() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("[lints]\nworkspace = true"));
+    let workspace = fs::read_to_string(root().join("../Cargo.toml")).unwrap();
+    assert!(workspace.contains("unsafe_code = \"forbid\""));
+}
+
+#[test]
+fn nothing_is_on_by_default() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("\ndefault = []\n"));
+}
