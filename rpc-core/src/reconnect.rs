@@ -52,6 +52,12 @@ impl ReconnectPolicy {
         Self::new(BackoffPolicy::OFF)
     }
 
+    /// Whether it never reconnects.
+    #[must_use]
+    pub const fn is_off(&self) -> bool {
+        self.backoff.is_off()
+    }
+
     /// Sets [`reset_on`](Self::reset_on).
     #[must_use]
     pub const fn with_reset_on(mut self, reset_on: ResetOn) -> Self {

@@ -1,3 +1,28 @@
 //! The Snek RPC chat protocol.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
+
+pub mod bot;
+pub mod client;
+pub mod codec;
+pub mod color;
+pub mod error;
+pub mod frame;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod hub;
+pub mod id;
+pub mod keepalive;
+pub mod limits;
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub mod net;
+pub mod permission;
+pub mod routing;
+pub mod sanitize;
+pub mod server;
+
+pub use error::{BotError, RpcError};
+pub use frame::{Answer, Channel, ClientFrame, Final, Message, ServerFrame, User};
+pub use id::{CallId, ChannelUid, WireId};

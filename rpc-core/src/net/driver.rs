@@ -181,6 +181,11 @@ impl<M: Machine, T: Transport> Driver<M, T> {
         self.drop_line(Disconnect::Local, clock());
     }
 
+    /// As [`abort`](Self::abort), but the machine sees a cut line.
+    pub(crate) fn cut(&mut self) {
+        self.drop_line(Disconnect::Eof, clock());
+    }
+
     /// One round of work: read what is there, let time pass, feed all frames, flush once.
     /// Ready when the machine is closed and the line is gone; events may remain. The caller takes
     /// them after every round.

@@ -1,5 +1,6 @@
 //! Level 3: machines on tokio. Any transport with feature `tokio`; WebSockets with `ws`.
 
+mod cancel;
 mod dial;
 mod driver;
 pub mod link;
@@ -17,6 +18,7 @@ mod transport;
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub mod ws;
 
+pub use cancel::{Cancellation, Canceller};
 pub use dial::{DialError, Dialer};
 pub use driver::{Driver, DriverConfig};
 pub use link::{Connection, Events, Link, LinkConfig, LinkEvent, LinkState, Protocol, Sorted};

@@ -157,12 +157,15 @@ impl Default for Tap {
 
 impl Tap {
     pub(crate) fn incoming(&self, message: &Message) {
+        // Kind and length only: bodies hold private text and secrets.
+        tracing::trace!(target: "rpc_core::frames", direction = "in", frame = ?message);
         if let Some(observer) = &self.observer {
             observer.frame(&Frame::incoming(message, self.redact));
         }
     }
 
     pub(crate) fn outgoing(&self, frame: &Outgoing) {
+        tracing::trace!(target: "rpc_core::frames", direction = "out", ?frame);
         if let Some(observer) = &self.observer {
             observer.frame(&Frame::outgoing(frame, self.redact));
         }

@@ -95,7 +95,7 @@ async fn many_tasks_that_find_the_line_dead_lead_to_one_reconnect() {
         .map(|_| {
             let link = guest.link.clone();
             tokio::spawn(async move {
-                link.redial();
+                link.reconnect(1);
                 link.ready().await
             })
         })
@@ -163,4 +163,33 @@ async fn a_dial_that_hangs_ends_at_the_connect_timeout() {
         ),
         "{reason:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconnect_on_order_replaces_a_line_that_is_up_once() {
+    let (dialer, mut listener) = mem::listen(8);
+    let guest = guest("ann", dialer);
+    let (_host, _) = accept(&mut listener).await;
+    let generation = guest.link.ready().await.unwrap();
+    guest.link.reconnect(generation);
+    guest.link.reconnect(generation);
+    let (_second, _) = accept(&mut listener).await;
+    let mut states = guest.link.watch();
+    let again = |state: &LinkState| *state == LinkState::Ready { generation: 2 };
+    states.wait_for(again).await.unwrap();
+    guest.link.reconnect(generation);
+    let third = tokio::time::timeout(Duration::from_secs(60), listener.accept()).await;
+    assert!(third.is_err(), "an order for an old line made a new one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_that_is_cut_from_inside_comes_back() {
+    let (dialer, mut listener) = mem::listen(8);
+    let guest = guest("ann", dialer);
+    let (host, _) = accept(&mut listener).await;
+    guest.link.ready().await.unwrap();
+    guest.link.cut();
+    assert_eq!(host.task.await.unwrap(), CloseReason::Lost);
+    let (_host, _cutter) = accept(&mut listener).await;
+    assert_eq!(guest.link.ready().await, Ok(2));
 }

@@ -1,4 +1,5 @@
 //! Integration tests of the core, with a toy protocol as its user.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(missing_docs, unreachable_pub, reason = "helpers of a test binary")]
 
 mod allocations;

@@ -19,6 +19,8 @@ pub(super) struct Serving<'a, P: Protocol> {
     pub(super) machine: &'a mut P::Machine,
     pub(super) waiters: &'a mut Waiters<P>,
     pub(super) now: Instant,
+    /// Commands still run, so that what is open can be answered; new calls are refused.
+    pub(super) draining: bool,
 }
 
 pub(super) type Command<P> = Box<dyn FnOnce(Result<Serving<'_, P>, Refused>) + Send>;
@@ -32,9 +34,10 @@ pub(super) struct Orders {
 #[derive(Debug, Default)]
 struct OrdersState {
     close: Option<CloseFrame>,
-    drain: Option<Duration>,
+    drain: Option<(Duration, CloseFrame)>,
     report: Option<DrainReport>,
-    redial: bool,
+    redial: Option<u64>,
+    abort: bool,
     waker: Option<Waker>,
 }
 
@@ -42,8 +45,10 @@ struct OrdersState {
 #[derive(Debug, Default)]
 pub(super) struct Order {
     pub(super) close: Option<CloseFrame>,
-    pub(super) drain: Option<Duration>,
-    pub(super) redial: bool,
+    pub(super) drain: Option<(Duration, CloseFrame)>,
+    /// Dial now, if this is still the generation of the line that is up (or none is).
+    pub(super) redial: Option<u64>,
+    pub(super) abort: bool,
 }
 
 impl Orders {
@@ -68,7 +73,8 @@ impl Orders {
         Order {
             close: state.close.take(),
             drain: state.drain.take(),
-            redial: std::mem::take(&mut state.redial),
+            redial: state.redial.take(),
+            abort: std::mem::take(&mut state.abort),
         }
     }
 
@@ -153,7 +159,8 @@ impl<P: Protocol> Link<P> {
     ///
     /// # Errors
     /// [`Refused::NotConnected`] while there is no connection, [`Refused::Closed`] when there will
-    /// be none any more, [`Refused::Draining`] after [`drain`](Self::drain).
+    /// be none any more. During a [`drain`](Self::drain) commands still run: they may answer what
+    /// is open.
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: the command may or may not run.
@@ -259,18 +266,40 @@ impl<P: Protocol> Link<P> {
         });
     }
 
-    /// While the link waits for its next attempt, makes the attempt now. Otherwise nothing.
-    pub fn redial(&self) {
-        self.shared.orders.give(|orders| orders.redial = true);
+    /// Makes a new connection now. If the line of `generation` is still up it is closed first;
+    /// if the link waits for its next attempt, the wait ends. If another task has brought the
+    /// line back meanwhile, or is about to, nothing happens: however many tasks find a line
+    /// dead, one reconnect follows.
+    ///
+    /// The caller paces itself: a failed attempt falls back to the link's own delays.
+    pub fn reconnect(&self, generation: u64) {
+        self.shared
+            .orders
+            .give(|orders| orders.redial = Some(generation));
     }
 
-    /// Takes nothing new, waits up to `deadline` for calls in flight, then closes with 1000.
+    /// Drops the line without a closing handshake, as a pulled cable does. A link that dials
+    /// comes back by its reconnect policy.
+    pub fn cut(&self) {
+        self.shared.orders.give(|orders| orders.abort = true);
+    }
+
+    /// Takes no new calls, waits up to `deadline` for those in flight, then closes with 1000.
     ///
     /// # Cancel safety
     /// The drain goes on if the future is dropped; only the report is lost.
     pub async fn drain(&self, deadline: Duration) -> DrainReport {
+        let frame = CloseFrame::new(CloseFrame::NORMAL, "");
+        self.drain_with(deadline, frame).await
+    }
+
+    /// Drains, then closes with this frame: a server that goes away says 1001.
+    ///
+    /// # Cancel safety
+    /// As for [`drain`](Self::drain).
+    pub async fn drain_with(&self, deadline: Duration, frame: CloseFrame) -> DrainReport {
         self.shared.orders.give(|orders| {
-            orders.drain.get_or_insert(deadline);
+            orders.drain.get_or_insert((deadline, frame));
         });
         self.closed().await;
         self.shared.orders.lock().report.unwrap_or_default()
@@ -302,6 +331,9 @@ impl<P: Protocol> Link<P> {
                 return;
             }
             let started = serving.and_then(|serving| {
+                if serving.draining {
+                    return Err(Refused::Draining);
+                }
                 let call = start(serving.machine, serving.now)?;
                 Ok((call, serving))
             });

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::http1::{Agreed, Exchange};
 use super::run::{Shared, Slot};
-use super::shutdown::Cancellation;
+use crate::net::Cancellation;
 use crate::net::ws::{Handshake, Role, Socket, WsStream};
 
 /// How long a connection that was answered may take to hang up.

@@ -35,4 +35,6 @@ pub use config::{ServerConfig, ServerLimits, UpgradeDecision};
 pub use connection::Accepted;
 pub use guards::{BadGuard, GuardRejection, Guards, HostPolicy, OriginPolicy, PeerPolicy};
 pub use run::{Counters, Server};
-pub use shutdown::{Cancellation, Canceller, DrainReport, ShutdownHandle};
+pub use shutdown::{DrainReport, ShutdownHandle};
+
+pub use super::cancel::{Cancellation, Canceller};

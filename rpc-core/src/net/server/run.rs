@@ -14,7 +14,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::config::ServerConfig;
 use super::connection::{Accepted, refuse, serve};
-use super::shutdown::{Cancellation, Canceller, Drain, DrainReport, ShutdownHandle};
+use super::shutdown::{Drain, DrainReport, ShutdownHandle};
+use crate::net::{Cancellation, Canceller};
 
 /// How long accepting pauses after the system refused it (no file descriptors left).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);

@@ -1,48 +1,9 @@
-//! Ending a server in good order: [`ShutdownHandle`], [`Cancellation`], [`DrainReport`].
+//! Ending a server in good order: [`ShutdownHandle`], [`DrainReport`].
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
-
-/// Tells whoever holds the [`Cancellation`] to stop. Dropping it says the same.
-#[derive(Debug)]
-pub struct Canceller(watch::Sender<bool>);
-
-impl Canceller {
-    /// Cancels, once and for all.
-    pub fn cancel(&self) {
-        self.0.send_replace(true);
-    }
-}
-
-/// A signal that something should come to an end. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Cancellation(watch::Receiver<bool>);
-
-impl Cancellation {
-    /// A signal and its sender.
-    #[must_use]
-    pub fn new() -> (Canceller, Self) {
-        let (sender, receiver) = watch::channel(false);
-        (Canceller(sender), Self(receiver))
-    }
-
-    /// Whether it was given.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        *self.0.borrow() || self.0.has_changed().is_err()
-    }
-
-    /// Waits until it is given.
-    ///
-    /// # Cancel safety
-    /// Safe: the signal stays.
-    pub async fn cancelled(&mut self) {
-        // An error means that the sender is gone, which says the same.
-        let _ = self.0.wait_for(|cancelled| *cancelled).await;
-    }
-}
 
 /// What became of the connections that were open when a drain began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -144,30 +105,7 @@ fn far_future() -> Instant {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::FutureExt as _;
-
     use super::*;
-
-    #[tokio::test]
-    async fn a_cancellation_is_seen_by_every_clone_and_stays() {
-        let (canceller, mut first) = Cancellation::new();
-        let mut second = first.clone();
-        assert!(first.cancelled().now_or_never().is_none());
-        canceller.cancel();
-        assert!(first.is_cancelled() && second.is_cancelled());
-        first.cancelled().await;
-        second.cancelled().await;
-        first.cancelled().await;
-    }
-
-    #[tokio::test]
-    async fn a_dropped_canceller_cancels() {
-        let (canceller, mut signal) = Cancellation::new();
-        assert!(!signal.is_cancelled());
-        drop(canceller);
-        assert!(signal.is_cancelled());
-        signal.cancelled().await;
-    }
 
     #[tokio::test]
     async fn draining_a_server_that_is_gone_returns() {

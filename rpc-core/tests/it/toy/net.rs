@@ -146,9 +146,8 @@ where
     pub async fn event(&mut self) -> Option<P::Event> {
         use rpc_core::net::{LinkEvent, Queued};
         loop {
-            match self.events.next().await? {
-                Queued::Item(LinkEvent::Event(event)) => return Some(event),
-                _ => {}
+            if let Queued::Item(LinkEvent::Event(event)) = self.events.next().await? {
+                return Some(event);
             }
         }
     }

@@ -1,0 +1,226 @@
+//! [`Context`]: what a handler works with.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rpc_core::net::Cancellation;
+
+use super::config::BotConfig;
+use super::handler::{Handler, Notice};
+use super::send;
+use crate::client::Ready;
+use crate::color::random_color;
+use crate::error::BotError;
+use crate::frame::{Answer, Channel, Final, User};
+use crate::id::ChannelUid;
+use crate::net::Client;
+use crate::sanitize::sanitize_names;
+
+/// What all handlers of a bot share.
+pub(super) struct Shared {
+    pub(super) client: Client,
+    pub(super) config: BotConfig,
+    pub(super) cancellation: Cancellation,
+    pub(super) handler: Arc<dyn Handler>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    user: Option<Arc<User>>,
+    channels: HashMap<ChannelUid, Channel>,
+    /// Kept over reconnects.
+    joined: HashSet<ChannelUid>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        client: Client,
+        config: BotConfig,
+        cancellation: Cancellation,
+        handler: Arc<dyn Handler>,
+    ) -> Self {
+        Self {
+            client,
+            config,
+            cancellation,
+            handler,
+            known: Mutex::default(),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers who is logged in and which channels there are.
+    pub(super) fn learn(&self, ready: &Ready) {
+        let mut known = self.known();
+        known.user = Some(Arc::new(ready.user.clone()));
+        known.channels = ready
+            .channels
+            .iter()
+            .map(|channel| (channel.uid.clone(), channel.clone()))
+            .collect();
+    }
+
+    pub(super) fn user(&self) -> Option<Arc<User>> {
+        self.known().user.clone()
+    }
+
+    pub(super) fn tag(&self, channel: &str) -> Option<String> {
+        self.known().channels.get(channel)?.tag.clone()
+    }
+
+    pub(super) fn is_joined(&self, channel: &str) -> bool {
+        self.known().joined.contains(channel)
+    }
+
+    pub(super) fn set_joined(&self, channel: &ChannelUid, joined: bool) {
+        let mut known = self.known();
+        if joined {
+            known.joined.insert(channel.clone());
+        } else {
+            known.joined.remove(channel);
+        }
+    }
+
+    pub(super) fn notice(&self, notice: &Notice) {
+        self.handler.on_notice(notice);
+    }
+
+    pub(super) async fn send(
+        &self,
+        channel: &str,
+        text: &str,
+        is_final: Final,
+    ) -> Result<Answer, BotError> {
+        let text = if self.config.sanitize {
+            sanitize_names(text)
+        } else {
+            text.into()
+        };
+        send::send(self, channel, &text, is_final).await
+    }
+}
+
+/// What a handler works with: the channel that it is about, the bot's own record, the client, and
+/// a signal that says when to finish. Cheap to clone.
+#[derive(Clone)]
+pub struct Context {
+    shared: Arc<Shared>,
+    channel: ChannelUid,
+    user: Arc<User>,
+}
+
+impl Context {
+    pub(super) const fn new(shared: Arc<Shared>, channel: ChannelUid, user: Arc<User>) -> Self {
+        Self {
+            shared,
+            channel,
+            user,
+        }
+    }
+
+    /// The channel that the message or event belongs to; empty if it names none.
+    #[must_use]
+    pub const fn channel(&self) -> &ChannelUid {
+        &self.channel
+    }
+
+    /// The channel's record, if the server has told of it.
+    #[must_use]
+    pub fn channel_record(&self) -> Option<Channel> {
+        self.shared.known().channels.get(&self.channel).cloned()
+    }
+
+    /// The bot's own record.
+    #[must_use]
+    pub fn user(&self) -> &User {
+        &self.user
+    }
+
+    /// Whether the bot has joined this channel.
+    #[must_use]
+    pub fn is_joined(&self) -> bool {
+        self.shared.is_joined(self.channel.as_str())
+    }
+
+    /// Posts a message in this channel, sanitised, repeated on failure as the bot is
+    /// [configured](super::BotConfig::retry_send).
+    ///
+    /// # Errors
+    /// [`BotError::ConnectionError`] after the last attempt, [`BotError::RpcError`] if the server
+    /// refuses it, [`BotError::ValidationError`] if nothing could be sent.
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops waiting and repeating; the message may have been posted.
+    pub async fn reply(&self, text: impl AsRef<str> + Send) -> Result<Answer, BotError> {
+        self.shared
+            .send(self.channel.as_str(), text.as_ref(), Final::Yes)
+            .await
+    }
+
+    /// Posts a message in another channel. Errors and repeats as for [`reply`](Self::reply).
+    ///
+    /// # Errors
+    /// As for [`reply`](Self::reply).
+    ///
+    /// # Cancel safety
+    /// As for [`reply`](Self::reply).
+    pub async fn send(
+        &self,
+        channel: &ChannelUid,
+        text: impl AsRef<str> + Send,
+    ) -> Result<Answer, BotError> {
+        self.shared
+            .send(channel.as_str(), text.as_ref(), Final::Yes)
+            .await
+    }
+
+    /// Shows a typing indicator in this channel, in a colour like `#FF6B35` or a random bright one.
+    ///
+    /// # Errors
+    /// [`BotError::ValidationError`] for a colour that is none, [`BotError::RpcError`] without a
+    /// connection. Safe to repeat.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn set_typing(&self, color: Option<&str>) -> Result<(), BotError> {
+        let random;
+        let color = match color {
+            Some(color) => color,
+            None => {
+                random = random_color((self.shared.config.link.entropy)());
+                &random
+            }
+        };
+        self.shared
+            .client
+            .set_typing(self.channel.as_str(), color)
+            .await?;
+        Ok(())
+    }
+
+    /// The client, for everything else. Its calls are neither sanitised nor repeated.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.shared.client
+    }
+
+    /// Given when the bot wants to end: finish soon.
+    #[must_use]
+    pub fn cancellation(&self) -> Cancellation {
+        self.shared.cancellation.clone()
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("channel", &self.channel)
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,384 @@
+//! [`Bot`]: logs in, routes messages to a [`Handler`], reconnects, and ends gracefully.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use rpc_core::CloseReason;
+use rpc_core::net::{Cancellation, Dialer, LinkEvent, LinkState, Queued};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::config::BotConfig;
+use super::context::{Context, Shared};
+use super::handler::{Handler, Notice};
+use super::lifecycle::{Lifecycle, State};
+use crate::client::ClientEvent;
+use crate::error::BotError;
+use crate::frame::{Final, Message, User};
+use crate::id::ChannelUid;
+use crate::net::{Connection, Events, connect_with};
+use crate::permission::should_respond;
+use crate::routing::{Routable, Route, pong, route};
+use crate::sanitize::rewrite_drive_urls;
+
+/// A bot that is ready to run.
+///
+/// ```no_run
+/// use async_trait::async_trait;
+/// use snek_proto::bot::{Bot, BotConfig, Context, Handler};
+/// use snek_proto::{BotError, Message};
+///
+/// struct Echo;
+///
+/// #[async_trait]
+/// impl Handler for Echo {
+///     async fn on_mention(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
+///         cx.reply(format!("hi {}", message.user_nick)).await?;
+///         Ok(())
+///     }
+/// }
+///
+/// # async fn f() -> Result<(), BotError> {
+/// let config = BotConfig::new("mybot", "mypassword");
+/// let bot = Bot::new("ws://127.0.0.1:8080/rpc.ws", config, Echo)?;
+/// bot.run_until(std::future::pending()).await?; // end it with Ctrl-C, a signal, a timer
+/// # Ok(())
+/// # }
+/// ```
+pub struct Bot<D: Dialer> {
+    shared: Arc<Shared>,
+    events: Events,
+    connection: Connection<D>,
+    canceller: rpc_core::net::Canceller,
+    state: watch::Sender<State>,
+    lifecycle: Lifecycle,
+}
+
+/// What a bot that has ended left undone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BotReport {
+    /// Handlers that ended by themselves after the shutdown was asked for.
+    pub finished: usize,
+    /// Handlers that were cut off at the deadline.
+    pub aborted: usize,
+}
+
+#[cfg(feature = "ws")]
+impl Bot<rpc_core::net::ws::WsDialer> {
+    /// A bot for the server at `url` (`ws://`, or `wss://` with feature `tls`).
+    ///
+    /// # Errors
+    /// [`BotError::ValidationError`] for a bad URL.
+    #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
+    pub fn new(url: &str, config: BotConfig, handler: impl Handler) -> Result<Self, BotError> {
+        let dialer =
+            crate::net::dialer(url, &config.client).map_err(|error| BotError::ValidationError {
+                what: "url".into(),
+                why: error.to_string(),
+            })?;
+        Ok(Self::with_dialer(dialer, config, handler))
+    }
+}
+
+impl<D: Dialer> Bot<D> {
+    /// A bot that connects through this dialer.
+    #[must_use]
+    pub fn with_dialer(dialer: D, config: BotConfig, handler: impl Handler) -> Self {
+        let (client, events, connection) =
+            connect_with(dialer, config.client.clone(), config.link.clone());
+        let (canceller, cancellation) = Cancellation::new();
+        let shared = Shared::new(client, config, cancellation, Arc::new(handler));
+        let lifecycle = Lifecycle::new();
+        let (state, _) = watch::channel(lifecycle.state());
+        Self {
+            shared: Arc::new(shared),
+            events,
+            connection,
+            canceller,
+            state,
+            lifecycle,
+        }
+    }
+
+    /// Where the bot stands in the specification's lifecycle, as it changes.
+    #[must_use]
+    pub fn lifecycle(&self) -> watch::Receiver<State> {
+        self.state.subscribe()
+    }
+
+    /// Runs until `shutdown` resolves, then lets handlers finish within the
+    /// [shutdown timeout](BotConfig::shutdown_timeout), and closes.
+    ///
+    /// # Errors
+    /// [`BotError::AuthenticationError`] if the login is refused, [`BotError::ConnectionError`] if
+    /// the reconnect policy gives up. Lost connections are not errors.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the line and all handlers.
+    pub async fn run_until(
+        self,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<BotReport, BotError> {
+        let Self {
+            shared,
+            events,
+            connection,
+            canceller,
+            state,
+            lifecycle,
+        } = self;
+        let mut runner = Runner {
+            shared,
+            state,
+            lifecycle,
+            handlers: JoinSet::new(),
+        };
+        runner.become_state(State::Initialized);
+        let client = runner.shared.client.clone();
+        let work = async {
+            let outcome = runner.work(events, shutdown).await;
+            canceller.cancel();
+            runner.become_state(State::ShuttingDown);
+            let deadline = runner.shared.config.shutdown_timeout;
+            let report = runner.finish(deadline).await;
+            client.close();
+            (outcome, report)
+        };
+        let (_, (outcome, report)) = tokio::join!(connection.run(), work);
+        runner.become_state(State::Shutdown);
+        outcome.map(|()| report)
+    }
+}
+
+struct Runner {
+    shared: Arc<Shared>,
+    state: watch::Sender<State>,
+    lifecycle: Lifecycle,
+    handlers: JoinSet<()>,
+}
+
+impl Runner {
+    fn become_state(&mut self, next: State) {
+        if self.lifecycle.transition(next).is_ok() {
+            self.state.send_replace(next);
+        }
+    }
+
+    async fn work(
+        &mut self,
+        mut events: Events,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), BotError> {
+        let mut shutdown = std::pin::pin!(shutdown);
+        let max = self.shared.config.max_handlers;
+        loop {
+            let room = self.handlers.len() < max;
+            tokio::select! {
+                () = &mut shutdown => return Ok(()),
+                Some(ended) = self.handlers.join_next() => self.ended(&ended),
+                event = events.next(), if room => match event {
+                    None => return self.over(),
+                    Some(Queued::Lagged(events)) => self.shared.notice(&Notice::Lagged { events }),
+                    Some(Queued::Item(LinkEvent::State(state))) => {
+                        if let Some(reason) = self.link_changed(state) {
+                            return self.fail(reason);
+                        }
+                    }
+                    Some(Queued::Item(LinkEvent::Event(event))) => self.take(event),
+                    Some(_) => {}
+                },
+            }
+        }
+    }
+
+    /// Lets handlers finish until the deadline.
+    async fn finish(&mut self, deadline: std::time::Duration) -> BotReport {
+        let at_start = self.handlers.len();
+        let all = async { while self.handlers.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(deadline, all).await;
+        let aborted = self.handlers.len();
+        self.handlers.shutdown().await;
+        BotReport {
+            finished: at_start - aborted,
+            aborted,
+        }
+    }
+
+    fn ended(&self, ended: &Result<(), tokio::task::JoinError>) {
+        if ended.as_ref().is_err_and(tokio::task::JoinError::is_panic) {
+            self.shared.notice(&Notice::HandlerPanicked);
+        }
+    }
+
+    /// The link has ended for good.
+    fn over(&mut self) -> Result<(), BotError> {
+        match self.shared.client.state().ended() {
+            None | Some(CloseReason::Local | CloseReason::Drained) => Ok(()),
+            Some(reason) => self.fail(reason.clone()),
+        }
+    }
+
+    fn fail(&mut self, reason: CloseReason) -> Result<(), BotError> {
+        self.become_state(State::Error);
+        Err(match reason {
+            CloseReason::Authentication { message } => BotError::AuthenticationError { message },
+            reason => {
+                let delivery = rpc_core::Delivery::NotSent;
+                let cause = Box::new(rpc_core::CallError::Closed { reason, delivery });
+                BotError::ConnectionError { attempts: 1, cause }
+            }
+        })
+    }
+
+    /// Follows the link; the reason if it gave up.
+    fn link_changed(&mut self, state: LinkState) -> Option<CloseReason> {
+        match state {
+            LinkState::Connecting { .. } => self.become_state(State::Connecting),
+            LinkState::Ready { generation } => {
+                self.become_state(State::Connected);
+                self.shared.notice(&Notice::Connected { generation });
+            }
+            LinkState::Lost {
+                cause, exhausted, ..
+            } => {
+                self.shared.notice(&Notice::Lost { cause, exhausted });
+            }
+            LinkState::GaveUp { cause } => return Some(cause),
+            _ => {}
+        }
+        None
+    }
+
+    fn take(&mut self, event: ClientEvent) {
+        match event {
+            ClientEvent::Ready(ready) => {
+                self.shared.learn(&ready);
+                self.become_state(State::Running);
+            }
+            ClientEvent::Warning(warning) => self.shared.notice(&Notice::Warning(warning)),
+            ClientEvent::Message(message) => self.message(message),
+            ClientEvent::Joined { channel_uid } => self.membership(channel_uid, true),
+            ClientEvent::Left { channel_uid } => self.membership(channel_uid, false),
+            ClientEvent::SetTyping(typing) => {
+                let channel = typing.channel_uid.as_deref().unwrap_or_default();
+                self.spawn(ChannelUid::new(channel), move |handler, cx| async move {
+                    handler.on_set_typing(&cx, &typing).await
+                });
+            }
+            ClientEvent::Unknown(event) => {
+                self.spawn(ChannelUid::new(""), move |handler, cx| async move {
+                    handler.on_event(&cx, &event).await
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn membership(&mut self, channel: ChannelUid, joined: bool) {
+        self.shared.set_joined(&channel, joined);
+        self.spawn(channel, move |handler, cx| async move {
+            if joined {
+                handler.on_join(&cx).await
+            } else {
+                handler.on_leave(&cx).await
+            }
+        });
+    }
+
+    fn message(&mut self, mut message: Message) {
+        let Some(me) = self.shared.user() else { return };
+        if let Some(base) = &self.shared.config.drive_base
+            && let std::borrow::Cow::Owned(text) = rewrite_drive_urls(&message.message, base)
+        {
+            message.message = text.into();
+        }
+        let channel = ChannelUid::new(message.channel_uid.as_str());
+        match decide(&self.shared, &me, &message) {
+            Action::Nothing => {}
+            Action::Own => self.spawn(channel, move |handler, cx| async move {
+                handler.on_own_message(&cx, &message).await
+            }),
+            Action::Ping(rest) => {
+                let shared = Arc::clone(&self.shared);
+                self.spawn(channel, move |handler, cx| async move {
+                    if shared.config.auto_pong {
+                        let pong = pong(&rest);
+                        shared.send(&message.channel_uid, &pong, Final::Yes).await?;
+                    }
+                    handler.on_ping(&cx, &message, &rest).await
+                });
+            }
+            Action::Membership(joined) => self.membership(channel, joined),
+            Action::Mention => self.spawn(channel, move |handler, cx| async move {
+                handler.on_mention(&cx, &message).await
+            }),
+            Action::Message => self.spawn(channel, move |handler, cx| async move {
+                handler.on_message(&cx, &message).await
+            }),
+        }
+    }
+
+    fn spawn<F, W>(&mut self, channel: ChannelUid, work: F)
+    where
+        F: FnOnce(Arc<dyn Handler>, Context) -> W + Send + 'static,
+        W: Future<Output = Result<(), BotError>> + Send + 'static,
+    {
+        let Some(user) = self.shared.user() else {
+            return;
+        };
+        let cx = Context::new(Arc::clone(&self.shared), channel, user);
+        let handler = Arc::clone(&self.shared.handler);
+        self.handlers.spawn(async move {
+            if let Err(error) = work(Arc::clone(&handler), cx.clone()).await {
+                handler.on_error(&cx, error).await;
+            }
+        });
+    }
+}
+
+/// What a message leads to.
+enum Action {
+    Nothing,
+    Own,
+    Ping(String),
+    Membership(bool),
+    Mention,
+    Message,
+}
+
+fn decide(shared: &Shared, me: &User, message: &Message) -> Action {
+    match route(me, Routable::from(message)) {
+        Route::Partial => Action::Nothing,
+        Route::OwnMessage { .. } => Action::Own,
+        Route::Ping {
+            message_after_ping, ..
+        } => Action::Ping(message_after_ping.to_owned()),
+        Route::Join { .. } => Action::Membership(true),
+        Route::Leave { .. } => Action::Membership(false),
+        Route::Mention { .. } => Action::Mention,
+        Route::Message {
+            channel_uid,
+            message,
+            ..
+        } => {
+            let tag = shared.tag(channel_uid);
+            let joined = shared.is_joined(channel_uid);
+            let triggers = &shared.config.triggers;
+            if should_respond(tag.as_deref(), joined, triggers, &me.username, message) {
+                Action::Message
+            } else {
+                Action::Nothing
+            }
+        }
+    }
+}
+
+impl<D: Dialer> fmt::Debug for Bot<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bot")
+            .field("state", &self.lifecycle.state())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,188 @@
+//! The commands of [`ClientConn`]: each is taken whole or refused with nothing changed.
+
+use std::borrow::Borrow;
+use std::time::{Duration, Instant};
+
+use rpc_core::{CallId, CloseFrame, CloseReason, Match, Refused};
+use serde::Serialize;
+
+use super::{ClientConn, ClientState, Pending, Purpose};
+use crate::codec::{NoArgs, NoKwargs, encode_request};
+use crate::color::is_html_color;
+use crate::frame::Final;
+use crate::id::is_channel_uid;
+
+impl ClientConn {
+    /// Posts a message, or the whole text so far of a message that is being streamed. Send
+    /// partial texts in order, and always a final one at last.
+    ///
+    /// # Errors
+    /// [`Refused::Invalid`] if the channel uid is none; else as for [`call`](Self::call). Posting
+    /// again after an answer that never came may post twice.
+    pub fn send_message(
+        &mut self,
+        channel: &(impl Borrow<str> + ?Sized),
+        text: &str,
+        is_final: Final,
+        now: Instant,
+    ) -> Result<CallId, Refused> {
+        let channel = checked_channel(channel.borrow())?;
+        self.call(
+            "send_message",
+            &(channel, text, is_final),
+            &NoKwargs {},
+            now,
+        )
+    }
+
+    /// Posts like [`send_message`](Self::send_message), without waiting for the answer.
+    ///
+    /// # Errors
+    /// As for [`send_message`](Self::send_message).
+    pub fn notify_message(
+        &mut self,
+        channel: &(impl Borrow<str> + ?Sized),
+        text: &str,
+        is_final: Final,
+    ) -> Result<CallId, Refused> {
+        let channel = checked_channel(channel.borrow())?;
+        self.notify("send_message", &(channel, text, is_final), &NoKwargs {})
+    }
+
+    /// Shows a typing indicator in a colour like `#FF6B35`. Nobody waits for the answer.
+    ///
+    /// # Errors
+    /// [`Refused::Invalid`] if the channel uid or the colour is none; else as for
+    /// [`call`](Self::call). Safe to repeat.
+    pub fn set_typing(
+        &mut self,
+        channel: &(impl Borrow<str> + ?Sized),
+        color: &str,
+    ) -> Result<CallId, Refused> {
+        let channel = checked_channel(channel.borrow())?;
+        if !is_html_color(color) {
+            let why = "it is not # and six hex digits".to_owned();
+            return Err(Refused::Invalid { what: "color", why });
+        }
+        self.notify("set_typing", &(channel, color), &NoKwargs {})
+    }
+
+    /// Tells the platform that the user is active. Not the WebSocket ping, which is automatic.
+    ///
+    /// # Errors
+    /// As for [`call`](Self::call). Safe to repeat.
+    pub fn ping(&mut self, now: Instant) -> Result<CallId, Refused> {
+        self.call("ping", &NoArgs::default(), &NoKwargs {}, now)
+    }
+
+    /// Asks for a user's record; `None` is the user that is logged in. The answer parses as a
+    /// [`User`](crate::User).
+    ///
+    /// # Errors
+    /// As for [`call`](Self::call). Safe to repeat.
+    pub fn get_user(&mut self, username: Option<&str>, now: Instant) -> Result<CallId, Refused> {
+        self.call("get_user", &[username], &NoKwargs {}, now)
+    }
+
+    /// Asks for the channels that the user sees. The answer parses as a list of
+    /// [`Channel`](crate::Channel)s.
+    ///
+    /// # Errors
+    /// As for [`call`](Self::call). Safe to repeat.
+    pub fn get_channels(&mut self, now: Instant) -> Result<CallId, Refused> {
+        self.call("get_channels", &NoArgs::default(), &NoKwargs {}, now)
+    }
+
+    /// Calls any method. `args` must be written as a JSON array (a tuple, a slice), `kwargs` as an
+    /// object (a struct, a map, [`NoKwargs`]). A [`Reply`](super::ClientEvent::Reply) with the
+    /// id follows exactly once, unless the call is [cancelled](Self::cancel).
+    ///
+    /// # Errors
+    /// [`Refused::NotReady`] before the opening is done, [`Refused::Closed`],
+    /// [`Refused::TooManyCalls`], [`Refused::QueueFull`], [`Refused::TooLarge`],
+    /// [`Refused::Invalid`] and [`Refused::Encode`] for arguments that do not fit.
+    /// [`Refused::is_retryable`] says which of them pass.
+    pub fn call(
+        &mut self,
+        method: &str,
+        args: &impl Serialize,
+        kwargs: &impl Serialize,
+        now: Instant,
+    ) -> Result<CallId, Refused> {
+        let deadline = now + self.config.call_timeout;
+        self.send(method, args, kwargs, Some(deadline))
+    }
+
+    /// Calls any method without waiting for the answer, which is dropped when it comes.
+    ///
+    /// # Errors
+    /// As for [`call`](Self::call).
+    pub fn notify(
+        &mut self,
+        method: &str,
+        args: &impl Serialize,
+        kwargs: &impl Serialize,
+    ) -> Result<CallId, Refused> {
+        let id = self.send(method, args, kwargs, None)?;
+        // Registered for a moment, so that no later call can get the same id.
+        self.cancel(id);
+        Ok(id)
+    }
+
+    /// Lets a call in flight wait this long from `now`; `None` for ever. `false` if it has ended.
+    pub fn set_timeout(&mut self, id: CallId, timeout: Option<Duration>, now: Instant) -> bool {
+        self.closed.is_none() && self.calls.extend(id, timeout.map(|timeout| now + timeout))
+    }
+
+    /// Forgets a call: no reply event follows, and its answer is dropped. The server is not told,
+    /// because the protocol has no way to. `false` if it has ended.
+    pub fn cancel(&mut self, id: CallId) -> bool {
+        matches!(self.calls.complete(id), Match::Live(_))
+    }
+
+    /// Closes with code 1000. What is queued is sent first; calls in flight end at once.
+    pub fn close(&mut self, now: Instant) {
+        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
+    }
+
+    /// Closes with this frame. What is queued is sent first; calls in flight end at once.
+    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        self.shut_with(CloseReason::Local, frame);
+    }
+
+    fn send(
+        &mut self,
+        method: &str,
+        args: &impl Serialize,
+        kwargs: &impl Serialize,
+        deadline: Option<Instant>,
+    ) -> Result<CallId, Refused> {
+        match self.state {
+            ClientState::Ready => {}
+            ClientState::Closed => return Err(Refused::Closed),
+            _ => return Err(Refused::NotReady),
+        }
+        let max = self.calls.capacity_limit();
+        let id = self.calls.next_id().ok_or(Refused::TooManyCalls { max })?;
+        let frame = self
+            .outbox
+            .encode(|buffer| encode_request(buffer, method, args, kwargs, id))?;
+        let pending = Pending {
+            purpose: Purpose::Command,
+            frame,
+        };
+        Ok(self.calls.insert(pending, deadline)?)
+    }
+}
+
+fn checked_channel(uid: &str) -> Result<&str, Refused> {
+    if is_channel_uid(uid) {
+        Ok(uid)
+    } else {
+        let why = "it is not made of letters, digits, _ and -".to_owned();
+        Err(Refused::Invalid {
+            what: "channel_uid",
+            why,
+        })
+    }
+}

@@ -1,0 +1,118 @@
+//! [`ClientConfig`].
+
+use std::time::Duration;
+
+use rpc_core::backoff::BackoffPolicy;
+use rpc_core::reconnect::ReconnectPolicy;
+use rpc_core::{Limits, Secret};
+
+use crate::keepalive::KeepAlive;
+use crate::limits::{
+    DEFAULT_REQUEST_TIMEOUT, RECONNECT_BACKOFF_FACTOR, RECONNECT_INITIAL_DELAY,
+    RECONNECT_MAX_RETRIES,
+};
+
+/// The specification's reconnects: after 1, 2 and 4 s, reset by a finished opening. When the three
+/// attempts are used up, another cycle starts at 1 s, without end unless
+/// [`with_cycles`](ReconnectPolicy::with_cycles) sets one.
+#[must_use]
+pub const fn reconnect_policy() -> ReconnectPolicy {
+    let backoff = BackoffPolicy::new(RECONNECT_INITIAL_DELAY, RECONNECT_BACKOFF_FACTOR)
+        .with_max_attempts(Some(RECONNECT_MAX_RETRIES));
+    ReconnectPolicy::new(backoff).with_cycles(None)
+}
+
+/// Who logs in, and how long and how much the connection takes.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ClientConfig {
+    /// The login name.
+    pub username: String,
+    /// The password.
+    pub password: Secret,
+    /// How long each call waits for its answer, those of the opening too. Default 190 s.
+    pub call_timeout: Duration,
+    /// How long the opening may take as a whole, from the open socket to the channels. `None`
+    /// leaves it to the timeout of its three calls. Default 190 s.
+    pub handshake_timeout: Option<Duration>,
+    /// Pings, and when silence counts as death.
+    pub keep_alive: KeepAlive,
+    /// Whether the platform's nested `new_message` event is read as a message. Default yes.
+    pub accept_new_message: bool,
+    /// Bounds on size and number.
+    pub limits: Limits,
+}
+
+impl ClientConfig {
+    /// Logs in with these credentials; everything else by default.
+    pub fn new(username: impl Into<String>, password: impl Into<Secret>) -> Self {
+        Self {
+            username: username.into(),
+            password: password.into(),
+            call_timeout: DEFAULT_REQUEST_TIMEOUT,
+            handshake_timeout: Some(DEFAULT_REQUEST_TIMEOUT),
+            keep_alive: KeepAlive::default(),
+            accept_new_message: true,
+            limits: Limits::default(),
+        }
+    }
+
+    /// Sets [`call_timeout`](Self::call_timeout).
+    #[must_use]
+    pub const fn with_call_timeout(mut self, timeout: Duration) -> Self {
+        self.call_timeout = timeout;
+        self
+    }
+
+    /// Sets [`handshake_timeout`](Self::handshake_timeout).
+    #[must_use]
+    pub const fn with_handshake_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.handshake_timeout = timeout;
+        self
+    }
+
+    /// Sets [`keep_alive`](Self::keep_alive).
+    #[must_use]
+    pub const fn with_keep_alive(mut self, keep_alive: KeepAlive) -> Self {
+        self.keep_alive = keep_alive;
+        self
+    }
+
+    /// Sets [`accept_new_message`](Self::accept_new_message).
+    #[must_use]
+    pub const fn with_accept_new_message(mut self, accept: bool) -> Self {
+        self.accept_new_message = accept;
+        self
+    }
+
+    /// Sets [`limits`](Self::limits).
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use rpc_core::Retry;
+    use rpc_core::reconnect::{Dial, Reconnector};
+
+    use super::*;
+
+    #[test]
+    fn reconnects_come_after_1_2_and_4_seconds_and_then_start_again() {
+        let mut reconnector = Reconnector::new(reconnect_policy());
+        assert_eq!(reconnector.first(), Dial::Now);
+        let now = Instant::now();
+        let mut waits = Vec::new();
+        for entropy in 0..7 {
+            let dial = reconnector.on_lost(Retry::Backoff, now, entropy);
+            waits.push((dial.at().unwrap() - now).as_secs());
+            assert_eq!(dial.starts_new_cycle(), [3, 6].contains(&entropy));
+        }
+        assert_eq!(waits, [1, 2, 4, 1, 2, 4, 1]);
+    }
+}

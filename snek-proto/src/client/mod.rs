@@ -1,0 +1,503 @@
+//! The client's side of one connection: [`ClientConn`].
+//!
+//! ```text
+//! AwaitLogin ─ login ok ─> AwaitUser ─ user ─> AwaitChannels ─ channels ─> Ready
+//!     │ refused                │ refused            │ refused               │
+//!     └────────────────────────┴────────────────────┴───────> Closed <──────┘
+//! ```
+
+mod commands;
+mod config;
+mod event;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Instant;
+
+use rpc_core::decode::{DecodeError, DecodeErrorKind};
+use rpc_core::outbox::FrameNumber;
+use rpc_core::timers::{TimerKind, Timers};
+use rpc_core::{
+    CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Match,
+    Outbox, Outgoing, PendingCalls,
+};
+
+use crate::codec::{NoArgs, NoKwargs, encode_request};
+use crate::error::RpcError;
+use crate::frame::{Answer, Channel, Reply, ServerFrame, User};
+use crate::keepalive::{Beat, Heart, Pulse};
+
+pub use config::{ClientConfig, reconnect_policy};
+pub use event::{ClientEvent, OtherEvent, Ready, Typing, Warning};
+
+/// What the connection waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ClientState {
+    /// The answer to `login`.
+    AwaitLogin,
+    /// The answer to `get_user`.
+    AwaitUser,
+    /// The answer to `get_channels`.
+    AwaitChannels,
+    /// Nothing: commands are taken.
+    Ready,
+    /// The connection has ended.
+    Closed,
+}
+
+/// What a call in flight is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Handshake,
+    Command,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    purpose: Purpose,
+    frame: FrameNumber,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timer {
+    Handshake,
+}
+
+impl TimerKind for Timer {
+    const ALL: &'static [Self] = &[Self::Handshake];
+
+    fn index(self) -> usize {
+        self as usize
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Handshake => "handshake",
+        }
+    }
+}
+
+/// The client's side of one open connection. It logs in by itself, fetches the user and the
+/// channels, and then takes commands.
+///
+/// ```
+/// use std::time::Instant;
+/// use rpc_core::{Machine, Secret};
+/// use snek_proto::client::{ClientConfig, ClientConn};
+///
+/// let config = ClientConfig::new("mybot", Secret::from("mypassword"));
+/// let mut conn = ClientConn::new(config, 0x5eed, Instant::now());
+/// let login = conn.poll_transmit(); // hand it to your socket
+/// assert!(login.is_some());
+/// ```
+pub struct ClientConn {
+    config: ClientConfig,
+    state: ClientState,
+    calls: PendingCalls<Pending>,
+    outbox: Outbox,
+    events: VecDeque<ClientEvent>,
+    /// Events from before the handshake was done.
+    early: VecDeque<ClientEvent>,
+    early_dropped: u64,
+    timers: Timers<Timer>,
+    heart: Heart,
+    login: Option<Answer>,
+    user: Option<User>,
+    closed: Option<CloseReason>,
+    /// The end has been told to the application.
+    told: bool,
+    /// The line is gone, so what waits in the outbox was never sent.
+    cut: bool,
+    stray: u64,
+}
+
+impl ClientConn {
+    /// A connection that was just opened. It sends the login at once. `seed` makes the call ids of
+    /// this connection; it should be random.
+    #[must_use]
+    pub fn new(config: ClientConfig, seed: u64, now: Instant) -> Self {
+        let mut conn = Self {
+            state: ClientState::AwaitLogin,
+            calls: PendingCalls::new(seed, config.limits.max_pending, now),
+            outbox: Outbox::new(&config.limits),
+            events: VecDeque::new(),
+            early: VecDeque::new(),
+            early_dropped: 0,
+            timers: Timers::new(),
+            heart: Heart::new(config.keep_alive, now),
+            login: None,
+            user: None,
+            closed: None,
+            told: false,
+            cut: false,
+            stray: 0,
+            config,
+        };
+        if let Some(timeout) = conn.config.handshake_timeout {
+            conn.timers.set(Timer::Handshake, now + timeout);
+        }
+        let username = conn.config.username.clone();
+        let password = conn.config.password.clone();
+        conn.shake("login", &(username, password.expose()), now);
+        conn
+    }
+
+    /// What the connection waits for.
+    #[must_use]
+    pub const fn state(&self) -> ClientState {
+        self.state
+    }
+
+    /// Who is logged in, once [ready](ClientState::Ready).
+    #[must_use]
+    pub const fn user(&self) -> Option<&User> {
+        self.user.as_ref()
+    }
+
+    /// How many calls are in flight.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// How many frames were dropped because they answered no call in flight and were no event:
+    /// late and repeated answers, answers to what nobody waited for.
+    #[must_use]
+    pub const fn stray_replies(&self) -> u64 {
+        self.stray
+    }
+
+    /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        let timer = self
+            .timers
+            .poll_timeout()
+            .map(|(at, kind)| (at, kind.name()));
+        let heart = self
+            .heart
+            .poll_timeout()
+            .map(|(at, kind): (_, Beat)| (at, kind.name()));
+        let call = self.calls.poll_timeout().map(|at| (at, "call"));
+        if self.closed.is_some() {
+            return None;
+        }
+        [timer, heart, call]
+            .into_iter()
+            .flatten()
+            .min_by_key(|(at, _)| *at)
+    }
+
+    /// Sends the next call of the handshake.
+    fn shake(&mut self, method: &str, args: &impl serde::Serialize, now: Instant) {
+        let deadline = Some(now + self.config.call_timeout);
+        let Some(id) = self.calls.next_id() else {
+            return self.shut(
+                violation("no call is allowed in flight"),
+                CloseFrame::INTERNAL,
+            );
+        };
+        let sent = self
+            .outbox
+            .encode(|buffer| encode_request(buffer, method, args, &NoKwargs {}, id));
+        let registered = sent.and_then(|frame| {
+            let pending = Pending {
+                purpose: Purpose::Handshake,
+                frame,
+            };
+            Ok(self.calls.insert(pending, deadline)?)
+        });
+        if let Err(refused) = registered {
+            // The credentials themselves do not fit, so another attempt would end the same way.
+            let message = format!("{method} could not be sent: {refused}");
+            self.shut(CloseReason::Authentication { message }, CloseFrame::NORMAL);
+        }
+    }
+
+    fn on_text(&mut self, text: &str, now: Instant) {
+        let frame = match ServerFrame::decode(text, &self.config.limits) {
+            Ok(frame) => frame,
+            Err(error) => return self.warn(error),
+        };
+        if let Some(reply) = frame.as_reply() {
+            let id = reply.call_id().as_text().and_then(|id| CallId::parse(&id));
+            if let Some(id) = id
+                && let Match::Live(pending) = self.calls.complete(id)
+            {
+                return match pending.purpose {
+                    Purpose::Handshake => self.on_handshake(&reply, text, now),
+                    Purpose::Command => self.on_reply(id, &reply, text),
+                };
+            }
+        }
+        let event = if self.config.accept_new_message {
+            frame.as_event()
+        } else {
+            frame.as_event_strict()
+        };
+        match event {
+            Some(Ok(event)) => self.deliver(ClientEvent::copied(&event, text)),
+            Some(Err(error)) => self.warn(error),
+            None => self.stray += 1,
+        }
+    }
+
+    fn on_reply(&mut self, id: CallId, reply: &Reply<'_>, text: &str) {
+        let result = reply
+            .result()
+            .map(|data| Answer::copied(data, text))
+            .map_err(CallError::Remote);
+        self.events.push_back(ClientEvent::Reply { id, result });
+    }
+
+    fn on_handshake(&mut self, reply: &Reply<'_>, text: &str, now: Instant) {
+        match self.state {
+            ClientState::AwaitLogin => match reply.login_result() {
+                Ok(data) => {
+                    self.login = Some(Answer::copied(data, text));
+                    self.state = ClientState::AwaitUser;
+                    self.shake("get_user", &[()], now);
+                }
+                Err(error) => {
+                    let message = error.message().to_owned();
+                    self.shut(CloseReason::Authentication { message }, CloseFrame::NORMAL);
+                }
+            },
+            ClientState::AwaitUser => match self.read::<User>(reply, "get_user") {
+                Ok(user) => {
+                    self.user = Some(user);
+                    self.state = ClientState::AwaitChannels;
+                    self.shake("get_channels", &NoArgs::default(), now);
+                }
+                Err(reason) => self.shut(reason, CloseFrame::PROTOCOL_ERROR),
+            },
+            ClientState::AwaitChannels => match self.read_channels(reply) {
+                Ok(channels) => self.on_ready(channels),
+                Err(reason) => self.shut(reason, CloseFrame::PROTOCOL_ERROR),
+            },
+            ClientState::Ready | ClientState::Closed => {}
+        }
+    }
+
+    fn read<'r, T: serde::Deserialize<'r>>(
+        &self,
+        reply: &Reply<'r>,
+        method: &str,
+    ) -> Result<T, CloseReason> {
+        let data = value(reply, method)?;
+        rpc_core::decode::parse(data, &self.config.limits)
+            .map_err(|error| violation(&format!("{method}: {error}")))
+    }
+
+    fn read_channels(&self, reply: &Reply<'_>) -> Result<Vec<Channel>, CloseReason> {
+        let data = value(reply, "get_channels")?;
+        rpc_core::decode::parse_list(data, &self.config.limits)
+            .map_err(|error| violation(&format!("get_channels: {error}")))
+    }
+
+    fn on_ready(&mut self, channels: Vec<Channel>) {
+        self.state = ClientState::Ready;
+        self.timers.stop(Timer::Handshake);
+        let (Some(user), Some(login)) = (self.user.clone(), self.login.take()) else {
+            return;
+        };
+        let ready = Ready {
+            user,
+            channels,
+            login,
+        };
+        self.events.push_back(ClientEvent::Ready(Box::new(ready)));
+        self.events.append(&mut self.early);
+        self.early = VecDeque::new();
+        if self.early_dropped > 0 {
+            let dropped = Warning::EarlyEventsDropped {
+                count: self.early_dropped,
+            };
+            self.events.push_back(ClientEvent::Warning(dropped));
+        }
+    }
+
+    /// Gives the application an event; before the handshake is done it has to wait, in a bounded
+    /// queue that keeps the newest.
+    fn deliver(&mut self, event: ClientEvent) {
+        if self.state == ClientState::Ready {
+            self.events.push_back(event);
+            return;
+        }
+        if self.early.len() >= self.config.limits.max_events {
+            self.early.pop_front();
+            self.early_dropped += 1;
+        }
+        self.early.push_back(event);
+    }
+
+    fn warn(&mut self, error: DecodeError) {
+        self.deliver(ClientEvent::Warning(Warning::BadFrame(error)));
+    }
+
+    /// Sends a Close and ends. What is queued still leaves before it.
+    fn shut(&mut self, reason: CloseReason, code: u16) {
+        let words = match &reason {
+            CloseReason::Local | CloseReason::Authentication { .. } => String::new(),
+            other => other.to_string(),
+        };
+        self.shut_with(reason, CloseFrame::new(code, words));
+    }
+
+    fn shut_with(&mut self, reason: CloseReason, frame: CloseFrame) {
+        if self.closed.is_none() {
+            self.outbox.close(frame);
+            self.end(reason);
+        }
+    }
+
+    /// Ends. Calls in flight end in [`poll_event`](Machine::poll_event), so that no number of
+    /// them needs room in the queue.
+    fn end(&mut self, reason: CloseReason) {
+        self.state = ClientState::Closed;
+        self.closed = Some(reason);
+        self.timers.stop_all();
+        self.heart.stop();
+        self.early = VecDeque::new();
+    }
+
+    fn delivery(&self, pending: Pending) -> Delivery {
+        if self.cut && !self.outbox.was_taken(pending.frame) {
+            Delivery::NotSent
+        } else {
+            Delivery::Unknown
+        }
+    }
+}
+
+fn violation(message: &str) -> CloseReason {
+    CloseReason::Violation {
+        message: message.to_owned(),
+    }
+}
+
+/// The value of a handshake's answer.
+fn value<'r>(reply: &Reply<'r>, method: &str) -> Result<&'r str, CloseReason> {
+    match reply.result() {
+        Ok(data) => Ok(data.map_or("null", |data| data.get())),
+        Err(error) => Err(violation(&format!("{method}: {error}"))),
+    }
+}
+
+impl Machine for ClientConn {
+    type Event = ClientEvent;
+
+    fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
+        if self.closed.is_some() {
+            return;
+        }
+        self.heart.heard();
+        match message {
+            Incoming::Text(text) => self.on_text(text, now),
+            Incoming::Binary(_) => self.warn(DecodeError::new(DecodeErrorKind::Binary)),
+            _ => {}
+        }
+    }
+
+    fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
+        if self.closed.is_none() {
+            self.cut = true;
+            self.outbox.discard();
+            self.end(why.into());
+        } else {
+            // Whatever was to follow the Close cannot leave any more.
+            self.outbox.discard();
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.closed.is_some() {
+            return;
+        }
+        if self.timers.pop_expired(now).is_some() {
+            let after = self
+                .config
+                .handshake_timeout
+                .unwrap_or(self.config.call_timeout);
+            return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::NORMAL);
+        }
+        while let Some((id, pending)) = self.calls.pop_expired(now) {
+            if pending.purpose == Purpose::Handshake {
+                let after = self.config.call_timeout;
+                return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::NORMAL);
+            }
+            let error = CallError::TimedOut {
+                delivery: self.delivery(pending),
+            };
+            self.events.push_back(ClientEvent::Reply {
+                id,
+                result: Err(error),
+            });
+        }
+        let deaf = !self.wants_input();
+        while let Some(pulse) = self.heart.pop_due(now, deaf) {
+            match pulse {
+                Pulse::Ping => self.outbox.ping(),
+                Pulse::Dead => {
+                    let after = self.config.keep_alive.pong_timeout;
+                    return self.shut(CloseReason::KeepAlive { after }, CloseFrame::GOING_AWAY);
+                }
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self) -> Option<Outgoing> {
+        self.outbox.pop()
+    }
+
+    fn poll_event(&mut self) -> Option<ClientEvent> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        let reason = self.closed.as_ref()?;
+        while let Some((id, pending)) = self.calls.pop_any() {
+            if pending.purpose == Purpose::Command {
+                let delivery = self.delivery(pending);
+                let error = CallError::<RpcError>::Closed {
+                    reason: reason.clone(),
+                    delivery,
+                };
+                return Some(ClientEvent::Reply {
+                    id,
+                    result: Err(error),
+                });
+            }
+        }
+        if self.told {
+            return None;
+        }
+        self.told = true;
+        Some(ClientEvent::Closed(reason.clone()))
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.next_timeout().map(|(at, _)| at)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+
+    fn wants_input(&self) -> bool {
+        self.events.len() < self.config.limits.max_events
+    }
+}
+
+/// Prints where it stands, nothing of what it carries.
+impl fmt::Debug for ClientConn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientConn")
+            .field("state", &self.state)
+            .field("in_flight", &self.calls.len())
+            .field("events", &self.events.len())
+            .finish_non_exhaustive()
+    }
+}

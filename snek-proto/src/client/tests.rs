@@ -1,0 +1,471 @@
+//! Tests of [`ClientConn`] with a peer that is played by hand.
+
+use std::time::Duration;
+
+use rpc_core::Refused;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::frame::Final;
+use crate::limits::{DEFAULT_REQUEST_TIMEOUT, PONG_TIMEOUT, WS_HEARTBEAT};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+struct Played {
+    conn: ClientConn,
+    now: Instant,
+}
+
+impl Played {
+    fn new() -> Self {
+        Self::with(ClientConfig::new("mybot", "mypassword"))
+    }
+
+    fn with(config: ClientConfig) -> Self {
+        let now = Instant::now();
+        Self {
+            conn: ClientConn::new(config, 7, now),
+            now,
+        }
+    }
+
+    fn ready() -> Self {
+        let mut played = Self::new();
+        played.open();
+        assert!(matches!(played.events()[..], [ClientEvent::Ready(_)]));
+        played
+    }
+
+    fn open(&mut self) {
+        self.answer(&json!({}));
+        self.answer(&json!({"username": "mybot", "nick": "MyBot"}));
+        self.answer(&json!([{"uid": "ch1", "name": "general", "tag": "public"}]));
+    }
+
+    fn sent(&mut self) -> Vec<Value> {
+        std::iter::from_fn(|| self.conn.poll_transmit())
+            .map(|frame| match frame {
+                Outgoing::Text(text) => serde_json::from_str(text.as_str()).unwrap(),
+                Outgoing::Ping(_) => json!("ping"),
+                Outgoing::Close(close) => json!(close.code),
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    /// Answers the one frame that was sent.
+    fn answer(&mut self, data: &Value) {
+        let sent = self.sent();
+        let [request] = &sent[..] else {
+            panic!("{sent:?}")
+        };
+        let id = request["callId"].clone();
+        self.take(&json!({"callId": id, "data": data}).to_string());
+    }
+
+    fn take(&mut self, text: &str) {
+        self.conn.handle_message(Incoming::Text(text), self.now);
+    }
+
+    fn events(&mut self) -> Vec<ClientEvent> {
+        std::iter::from_fn(|| self.conn.poll_event()).collect()
+    }
+
+    fn wait(&mut self, time: Duration) {
+        let until = self.now + time;
+        while let Some(at) = self.conn.poll_timeout().filter(|at| *at <= until) {
+            self.now = at;
+            self.conn.handle_timeout(at);
+        }
+        self.now = until;
+    }
+
+    fn send(&mut self) -> CallId {
+        self.conn
+            .send_message("ch1", "hi", Final::Yes, self.now)
+            .unwrap()
+    }
+}
+
+fn reason(events: &[ClientEvent]) -> CloseReason {
+    match events {
+        [.., ClientEvent::Closed(reason)] => reason.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_opening_is_login_user_channels() {
+    let mut played = Played::new();
+    let login = played.sent();
+    assert_eq!(login[0]["method"], "login");
+    assert_eq!(login[0]["args"], json!(["mybot", "mypassword"]));
+    let id = login[0]["callId"].clone();
+    played.take(&json!({"callId": id, "success": true, "data": {"username": "mybot"}}).to_string());
+    assert_eq!(played.conn.state(), ClientState::AwaitUser);
+    let user = played.sent();
+    assert_eq!(
+        (&user[0]["method"], &user[0]["args"]),
+        (&json!("get_user"), &json!([null]))
+    );
+    let id = user[0]["callId"].clone();
+    let data = json!({"username": "mybot", "nick": "MyBot", "email": "x"});
+    played.take(&json!({"callId": id, "data": data}).to_string());
+    assert_eq!(played.conn.state(), ClientState::AwaitChannels);
+    played.answer(&json!([{"uid": "ch2", "name": "DM", "tag": "dm"}]));
+    let events = played.events();
+    let [ClientEvent::Ready(ready)] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(ready.user, User::new("mybot", "MyBot"));
+    assert_eq!(ready.channels, [Channel::new("ch2", "DM", Some("dm"))]);
+    assert_eq!(ready.login.data().get(), r#"{"username":"mybot"}"#);
+    assert_eq!(played.conn.user(), Some(&ready.user));
+}
+
+#[test]
+fn a_refused_login_closes_for_good() {
+    for answer in [
+        json!({"success": false, "data": {"error": "bad password"}}),
+        json!({"data": {"error": "bad password"}}),
+        json!({"error": "bad password"}),
+    ] {
+        let mut played = Played::new();
+        let mut answer = answer;
+        answer["callId"] = played.sent()[0]["callId"].clone();
+        played.take(&answer.to_string());
+        let expected = CloseReason::Authentication {
+            message: "bad password".to_owned(),
+        };
+        assert_eq!(reason(&played.events()), expected);
+        assert_eq!(played.sent(), [json!(1000)]);
+        assert!(played.conn.is_closed() && played.conn.poll_timeout().is_none());
+    }
+}
+
+#[test]
+fn an_odd_answer_in_the_opening_is_a_violation() {
+    for data in [json!(null), json!([]), json!({"nick": "x"}), json!("user")] {
+        let mut played = Played::new();
+        played.answer(&json!({}));
+        played.answer(&data);
+        assert!(
+            matches!(reason(&played.events()), CloseReason::Violation { .. }),
+            "{data}"
+        );
+    }
+}
+
+#[test]
+fn a_silent_server_ends_the_opening() {
+    let mut played = Played::new();
+    for _ in 0..18 {
+        played.wait(SECOND * 10);
+        played.conn.handle_message(Incoming::Pong(b""), played.now);
+    }
+    assert!(!played.conn.is_closed());
+    played.wait(SECOND * 10);
+    let after = DEFAULT_REQUEST_TIMEOUT;
+    assert_eq!(
+        reason(&played.events()),
+        CloseReason::HandshakeTimeout { after }
+    );
+}
+
+#[test]
+fn the_opening_as_a_whole_has_its_own_deadline() {
+    let config = ClientConfig::new("mybot", "x").with_handshake_timeout(Some(SECOND * 3));
+    let mut played = Played::with(config);
+    played.wait(SECOND * 2);
+    played.answer(&json!({}));
+    played.wait(SECOND);
+    assert!(matches!(
+        reason(&played.events()),
+        CloseReason::HandshakeTimeout { .. }
+    ));
+}
+
+#[test]
+fn events_before_ready_come_after_it_in_order() {
+    let limits = rpc_core::Limits::default().with_max_events(2);
+    let mut played = Played::with(ClientConfig::new("mybot", "x").with_limits(limits));
+    for channel in ["a", "b", "c"] {
+        played.take(&json!({"event": "join", "data": {"channel_uid": channel}}).to_string());
+    }
+    assert!(played.events().is_empty());
+    played.open();
+    let events = played.events();
+    let [
+        ClientEvent::Ready(_),
+        ClientEvent::Joined { channel_uid: b },
+        ClientEvent::Joined { channel_uid: c },
+        ClientEvent::Warning(Warning::EarlyEventsDropped { count: 1 }),
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!((b.as_str(), c.as_str()), ("b", "c"));
+}
+
+#[test]
+fn commands_before_ready_and_after_the_end_are_refused() {
+    let mut played = Played::new();
+    assert_eq!(played.conn.ping(played.now), Err(Refused::NotReady));
+    assert_eq!(played.sent().len(), 1);
+    played.conn.close(played.now);
+    assert_eq!(played.conn.ping(played.now), Err(Refused::Closed));
+}
+
+#[test]
+fn invalid_arguments_are_refused_with_nothing_changed() {
+    let mut played = Played::ready();
+    let now = played.now;
+    for channel in ["", "a b", "ch1\n"] {
+        let refused = played.conn.send_message(channel, "x", Final::Yes, now);
+        assert!(matches!(
+            refused,
+            Err(Refused::Invalid {
+                what: "channel_uid",
+                ..
+            })
+        ));
+    }
+    let refused = played.conn.set_typing("ch1", "red");
+    assert!(matches!(
+        refused,
+        Err(Refused::Invalid { what: "color", .. })
+    ));
+    let refused = played.conn.call("x", &"text", &NoKwargs {}, now);
+    assert!(matches!(
+        refused,
+        Err(Refused::Invalid { what: "args", .. })
+    ));
+    let refused = played.conn.call("x", &(1,), &(2,), now);
+    assert!(matches!(
+        refused,
+        Err(Refused::Invalid { what: "kwargs", .. })
+    ));
+    assert_eq!((played.sent().len(), played.conn.in_flight()), (0, 0));
+}
+
+#[test]
+fn answers_reach_their_calls_in_any_order() {
+    let mut played = Played::ready();
+    let first = played.send();
+    let second = played.conn.get_user(Some("ann"), played.now).unwrap();
+    played.take(&json!({"callId": second.to_string(), "data": {"username": "ann"}}).to_string());
+    played.take(&json!({"callId": first.to_string(), "success": false, "data": "no"}).to_string());
+    let events = played.events();
+    let [
+        ClientEvent::Reply {
+            id: a,
+            result: Ok(answer),
+        },
+        ClientEvent::Reply {
+            id: b,
+            result: Err(CallError::Remote(error)),
+        },
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!((*a, *b, error.message()), (second, first, "no"));
+    assert_eq!(answer.parse::<User>().unwrap(), User::new("ann", ""));
+}
+
+#[test]
+fn a_pending_id_wins_over_an_event_and_a_foreign_id_does_not() {
+    let mut played = Played::ready();
+    let call = played.send();
+    let mut frame = json!({"event": "join", "data": {"channel_uid": "c"}, "callId": "foreign"});
+    played.take(&frame.to_string());
+    frame["callId"] = json!(call.to_string());
+    played.take(&frame.to_string());
+    played.take(&frame.to_string());
+    let events = played.events();
+    let [
+        ClientEvent::Joined { .. },
+        ClientEvent::Reply {
+            result: Ok(answer), ..
+        },
+        ClientEvent::Joined { .. },
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!(answer.extra("event"), Some("\"join\""));
+}
+
+#[test]
+fn late_repeated_and_unknown_answers_are_dropped() {
+    let mut played = Played::ready();
+    let call = played.send();
+    let answer = json!({"callId": call.to_string(), "data": 1}).to_string();
+    played.take(&answer);
+    played.take(&answer);
+    played.take(r#"{"callId":"nobody"}"#);
+    played.take(r#"{"callId":5}"#);
+    played.take("{}");
+    assert_eq!(played.events().len(), 1);
+    assert_eq!(played.conn.stray_replies(), 4);
+}
+
+#[test]
+fn a_call_times_out_alone() {
+    let mut played = Played::ready();
+    let call = played.send();
+    let patient = played.send();
+    assert!(played.conn.set_timeout(patient, None, played.now));
+    played.sent();
+    for _ in 0..19 {
+        played.wait(SECOND * 10);
+        played.conn.handle_message(Incoming::Pong(b""), played.now);
+    }
+    let events = played.events();
+    let [
+        ClientEvent::Reply {
+            id,
+            result: Err(error),
+        },
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!(
+        (*id, error),
+        (
+            call,
+            &CallError::TimedOut {
+                delivery: Delivery::Unknown
+            }
+        )
+    );
+    assert_eq!(played.conn.in_flight(), 1);
+}
+
+#[test]
+fn a_cancelled_call_and_a_notification_leave_nothing_behind() {
+    let mut played = Played::ready();
+    let call = played.send();
+    assert!(played.conn.cancel(call) && !played.conn.cancel(call));
+    let note = played.conn.set_typing("ch1", "#FF0000").unwrap();
+    let next = played.send();
+    assert_ne!(note, next);
+    for id in [call, note] {
+        played.take(&json!({"callId": id.to_string(), "data": 1}).to_string());
+    }
+    assert!(played.events().is_empty());
+    assert_eq!(played.conn.in_flight(), 1);
+}
+
+#[test]
+fn a_cut_ends_every_call_once_and_says_what_was_sent() {
+    let mut played = Played::ready();
+    let sent = played.send();
+    played.sent();
+    let unsent = played.send();
+    played.conn.handle_disconnect(Disconnect::Eof, played.now);
+    let events = played.events();
+    assert_eq!(events.len(), 3);
+    for (call, expected) in [(sent, Delivery::Unknown), (unsent, Delivery::NotSent)] {
+        assert!(events.iter().any(|event| matches!(
+            event,
+            ClientEvent::Reply { id, result: Err(CallError::Closed { delivery, .. }) }
+                if *id == call && *delivery == expected
+        )));
+    }
+    assert_eq!(reason(&events), CloseReason::Lost);
+    assert!(played.sent().is_empty());
+}
+
+#[test]
+fn closing_sends_what_is_queued_first() {
+    let mut played = Played::ready();
+    let call = played.send();
+    played.conn.close(played.now);
+    played.conn.close(played.now);
+    let sent = played.sent();
+    assert_eq!(
+        (&sent[0]["method"], &sent[1]),
+        (&json!("send_message"), &json!(1000))
+    );
+    let events = played.events();
+    let [
+        ClientEvent::Reply {
+            id,
+            result: Err(error),
+        },
+        ClientEvent::Closed(CloseReason::Local),
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!((*id, error.delivery()), (call, Delivery::Unknown));
+}
+
+#[test]
+fn a_dead_peer_is_noticed_and_any_frame_is_life() {
+    let mut played = Played::ready();
+    for _ in 0..3 {
+        played.wait(WS_HEARTBEAT);
+        assert_eq!(played.sent(), [json!("ping")]);
+        played.take(r#"{"event":"x"}"#);
+    }
+    played.wait(WS_HEARTBEAT + PONG_TIMEOUT);
+    assert_eq!(
+        reason(&played.events()),
+        CloseReason::KeepAlive {
+            after: PONG_TIMEOUT
+        }
+    );
+}
+
+#[test]
+fn bad_frames_are_skipped_with_a_warning() {
+    let mut played = Played::ready();
+    let call = played.send();
+    for text in ["nonsense", "[]", r#"{"event":"join"}"#, r#"{"callId":[]}"#] {
+        played.take(text);
+    }
+    played
+        .conn
+        .handle_message(Incoming::Binary(b"x"), played.now);
+    let events = played.events();
+    assert_eq!(events.len(), 5);
+    assert!(
+        events
+            .iter()
+            .all(|event| matches!(event, ClientEvent::Warning(_)))
+    );
+    assert_eq!(played.conn.in_flight(), 1);
+    assert!(played.conn.cancel(call));
+}
+
+#[test]
+fn nothing_more_is_read_while_events_wait() {
+    let limits = rpc_core::Limits::default().with_max_events(2);
+    let mut played = Played::with(ClientConfig::new("mybot", "x").with_limits(limits));
+    played.open();
+    assert!(played.conn.wants_input());
+    played.take(r#"{"event":"x"}"#);
+    assert!(!played.conn.wants_input());
+    played.events();
+    assert!(played.conn.wants_input());
+}
+
+#[test]
+fn calls_are_bounded() {
+    let limits = rpc_core::Limits::default().with_max_pending(1);
+    let mut played = Played::with(ClientConfig::new("mybot", "x").with_limits(limits));
+    played.open();
+    played.send();
+    let refused = played.conn.ping(played.now);
+    assert_eq!(refused, Err(Refused::TooManyCalls { max: 1 }));
+}
+
+#[test]
+fn debug_output_never_holds_the_password() {
+    let played = Played::new();
+    let config = ClientConfig::new("mybot", "hunter2");
+    assert!(!format!("{:?} {config:?}", played.conn).contains("hunter2"));
+}

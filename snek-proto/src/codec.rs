@@ -1,0 +1,198 @@
+//! Encoding into a buffer or a shared text; decoding stands on the frames.
+
+use std::borrow::Cow;
+
+use bytes::{BufMut, BytesMut};
+use rpc_core::decode::DecodeErrorKind;
+use rpc_core::{CallId, Limits, Refused, Text};
+use serde::Serialize;
+
+use crate::frame::{ClientFrame, Method};
+
+pub use crate::frame::{Failure, Success};
+
+/// A request of the client, for encoding, with the members in the specification's order.
+#[derive(Clone, Copy, Serialize)]
+pub struct Request<'a, A, K> {
+    /// The method's name.
+    pub method: &'a str,
+    /// The positional arguments: must be written as a JSON array.
+    pub args: A,
+    /// The named arguments: must be written as a JSON object.
+    pub kwargs: K,
+    /// The id that the answer will carry.
+    #[serde(rename = "callId")]
+    pub call_id: CallId,
+}
+
+/// Prints method and id only: arguments hold passwords.
+impl<A, K> std::fmt::Debug for Request<'_, A, K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Request")
+            .field("method", &self.method)
+            .field("call_id", &self.call_id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// No positional arguments: `[]`.
+pub type NoArgs = [(); 0];
+
+/// No named arguments: `{}`.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct NoKwargs {}
+
+/// Appends a frame to a buffer.
+///
+/// # Errors
+/// [`Refused::Encode`] if the value is not JSON. The buffer may then hold a part of it.
+pub fn encode_into(frame: &impl Serialize, buffer: &mut BytesMut) -> Result<(), Refused> {
+    serde_json::to_writer(buffer.writer(), frame).map_err(|error| Refused::Encode {
+        message: error.to_string(),
+    })
+}
+
+/// Encodes a frame once, for any number of receivers.
+///
+/// # Errors
+/// [`Refused::Encode`] if the value is not JSON.
+pub fn encode(frame: &impl Serialize) -> Result<Text, Refused> {
+    serde_json::to_string(frame)
+        .map(Text::from)
+        .map_err(|error| Refused::Encode {
+            message: error.to_string(),
+        })
+}
+
+/// Appends a request. Nothing but the id tells the answer, so `args` and `kwargs` may be any
+/// values of the right JSON type.
+///
+/// # Errors
+/// [`Refused::Invalid`] if `args` is not written as an array or `kwargs` not as an object,
+/// [`Refused::Encode`] if they are not JSON. The buffer may then hold a part of it.
+pub fn encode_request(
+    buffer: &mut BytesMut,
+    method: &str,
+    args: &impl Serialize,
+    kwargs: &impl Serialize,
+    call_id: CallId,
+) -> Result<(), Refused> {
+    buffer.put_slice(b"{\"method\":");
+    encode_into(&method, buffer)?;
+    buffer.put_slice(b",\"args\":");
+    encode_checked(buffer, args, b'[', "args", "an array")?;
+    buffer.put_slice(b",\"kwargs\":");
+    encode_checked(buffer, kwargs, b'{', "kwargs", "an object")?;
+    buffer.put_slice(b",\"callId\":");
+    encode_into(&call_id, buffer)?;
+    buffer.put_slice(b"}");
+    Ok(())
+}
+
+fn encode_checked(
+    buffer: &mut BytesMut,
+    value: &impl Serialize,
+    first: u8,
+    what: &'static str,
+    expected: &str,
+) -> Result<(), Refused> {
+    let at = buffer.len();
+    encode_into(value, buffer)?;
+    if buffer.get(at) == Some(&first) {
+        Ok(())
+    } else {
+        Err(Refused::Invalid {
+            what,
+            why: format!("it is not {expected}"),
+        })
+    }
+}
+
+/// Appends a successful answer. `call_id` is the request's id as JSON.
+///
+/// # Errors
+/// [`Refused::Encode`] if `data` is not JSON. The buffer may then hold a part of it.
+pub(crate) fn encode_success(
+    buffer: &mut BytesMut,
+    call_id: &str,
+    data: &impl Serialize,
+) -> Result<(), Refused> {
+    buffer.put_slice(b"{\"callId\":");
+    buffer.put_slice(call_id.as_bytes());
+    buffer.put_slice(b",\"success\":true,\"data\":");
+    encode_into(data, buffer)?;
+    buffer.put_slice(b"}");
+    Ok(())
+}
+
+/// Appends a failed answer. `call_id` is the request's id as JSON.
+///
+/// # Errors
+/// None in practice: a text is always JSON.
+pub(crate) fn encode_failure(
+    buffer: &mut BytesMut,
+    call_id: &str,
+    error: &str,
+) -> Result<(), Refused> {
+    buffer.put_slice(b"{\"callId\":");
+    buffer.put_slice(call_id.as_bytes());
+    buffer.put_slice(b",\"success\":false,\"data\":{\"error\":");
+    encode_into(&error, buffer)?;
+    buffer.put_slice(b"}}");
+    Ok(())
+}
+
+/// A frame as it may be logged: the arguments of a login are left out, and so is a text that is no
+/// frame, because it might be half of a login.
+#[must_use]
+pub fn redact(text: &str) -> Cow<'_, str> {
+    let limits = Limits::default().with_max_message_bytes(usize::MAX);
+    match ClientFrame::decode(text, &limits) {
+        Ok(frame) if frame.method() == Method::Login.name() => {
+            let call_id = frame.call_id().map_or("null", |id| id.get());
+            Cow::Owned(format!(
+                r#"{{"method":"login","args":["***"],"callId":{call_id}}}"#
+            ))
+        }
+        Ok(_) => Cow::Borrowed(text),
+        // Frames of the server have no method.
+        Err(error) if error.kind() == DecodeErrorKind::MissingMember("method") => {
+            Cow::Borrowed(text)
+        }
+        Err(_) => Cow::Owned(format!("(no frame, {} bytes)", text.len())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_logged_frame_never_holds_a_password() {
+        for text in [
+            r#"{"method":"login","args":["ann","hunter2"],"kwargs":{},"callId":"1"}"#,
+            r#"{"method":"log\u0069n","kwargs":{"password":"hunter2"}}"#,
+            r#"{"method":"login","args":["ann","hunter2""#,
+            r#"{"method":"login","args":{"password":"hunter2"}}"#,
+            r#"{"method":1,"args":["hunter2"]}"#,
+        ] {
+            assert!(!redact(text).contains("hunter2"), "{text}");
+        }
+        let login = r#"{"method":"login","args":["a","b"],"callId":7}"#;
+        assert_eq!(
+            redact(login),
+            r#"{"method":"login","args":["***"],"callId":7}"#
+        );
+    }
+
+    #[test]
+    fn other_frames_are_logged_as_they_are() {
+        for text in [
+            r#"{"method":"ping","args":[],"kwargs":{},"callId":"1"}"#,
+            r#"{"event":"message","message":"my login"}"#,
+            r#"{"callId":"1","data":null}"#,
+        ] {
+            assert!(matches!(redact(text), Cow::Borrowed(same) if same == text));
+        }
+    }
+}

@@ -1,0 +1,507 @@
+//! The state of a chat server: [`Hub`]. Users, channels, who is in which, and what goes to whom.
+//!
+//! A hub does no IO and reads no clock. It serves many connections, so it is no
+//! [`Machine`](rpc_core::Machine), but it has the same verbs: put something in, then take with
+//! [`poll_transmit`](Hub::poll_transmit) what has to go out.
+//!
+//! ```
+//! use snek_proto::frame::{Channel, Final, User};
+//! use snek_proto::hub::{ConnId, Hub, HubLimits};
+//!
+//! let mut hub = Hub::new(HubLimits::default());
+//! hub.add_user(User::new("ann", "Ann"))?;
+//! hub.add_channel(Channel::new("ch1", "general", None))?;
+//! hub.join("ann", "ch1")?;
+//! hub.connect(ConnId(1), "ann")?;
+//! assert_eq!(hub.send_message("ann", "ch1", "hi", Final::Yes)?, 1);
+//! let (to, text) = hub.poll_transmit().unwrap();
+//! assert_eq!(to, ConnId(1));
+//! assert!(text.as_str().starts_with(r#"{"event":"message","message":"hi""#));
+//! # Ok::<(), snek_proto::hub::HubError>(())
+//! ```
+
+mod answer;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+
+use rpc_core::Text;
+use serde::Serialize;
+
+use crate::codec;
+use crate::frame::{Channel, Final, JoinEvent, MessageEvent, TypingEvent, User};
+use crate::id::{ChannelUid, is_channel_uid};
+use crate::limits::DM_TAG;
+
+pub use answer::HubAnswer;
+
+/// A connection, numbered by the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnId(pub u64);
+
+/// Bounds on what a hub holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HubLimits {
+    /// Most users. Default 100,000.
+    pub max_users: usize,
+    /// Most channels, those for direct messages too. Default 100,000.
+    pub max_channels: usize,
+    /// Most frames waiting to be taken. Default 1,000,000 (they share their bytes).
+    pub max_queued: usize,
+}
+
+impl Default for HubLimits {
+    fn default() -> Self {
+        Self {
+            max_users: 100_000,
+            max_channels: 100_000,
+            max_queued: 1_000_000,
+        }
+    }
+}
+
+impl HubLimits {
+    /// Sets [`max_users`](Self::max_users).
+    #[must_use]
+    pub const fn with_max_users(mut self, users: usize) -> Self {
+        self.max_users = users;
+        self
+    }
+
+    /// Sets [`max_channels`](Self::max_channels).
+    #[must_use]
+    pub const fn with_max_channels(mut self, channels: usize) -> Self {
+        self.max_channels = channels;
+        self
+    }
+
+    /// Sets [`max_queued`](Self::max_queued).
+    #[must_use]
+    pub const fn with_max_queued(mut self, frames: usize) -> Self {
+        self.max_queued = frames;
+        self
+    }
+}
+
+/// A change that a hub refused; nothing changed. The text is fit for an answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HubError {
+    /// There is no such user.
+    #[error("no such user")]
+    NoSuchUser,
+    /// There is no such channel.
+    #[error("no such channel")]
+    NoSuchChannel,
+    /// The user is not in the channel.
+    #[error("not a member of this channel")]
+    NotAMember,
+    /// The connection is not known.
+    #[error("not logged in")]
+    NotConnected,
+    /// There is such a user, channel or connection already.
+    #[error("the {what} exists already")]
+    Exists {
+        /// What.
+        what: &'static str,
+    },
+    /// The channel's uid is not made of letters, digits, `_` and `-`.
+    #[error("invalid channel uid")]
+    InvalidUid,
+    /// A bound is reached.
+    #[error("there is no room for another {what}")]
+    Full {
+        /// Of what.
+        what: &'static str,
+    },
+    /// Frames are not taken as fast as they are put in. Retry after taking some.
+    #[error("the server is busy")]
+    Busy,
+    /// The method is not known.
+    #[error("unknown method {0}")]
+    UnknownMethod(String),
+}
+
+struct Member {
+    user: User,
+    conns: Vec<ConnId>,
+    /// In the order of joining.
+    channels: Vec<ChannelUid>,
+}
+
+struct Room {
+    channel: Channel,
+    members: BTreeSet<Arc<str>>,
+}
+
+/// Users, channels, membership, and frames on their way to connections.
+pub struct Hub {
+    limits: HubLimits,
+    users: HashMap<Arc<str>, Member>,
+    rooms: HashMap<ChannelUid, Room>,
+    conns: HashMap<ConnId, Arc<str>>,
+    /// Direct message channels by their two users, sorted.
+    directs: HashMap<(Arc<str>, Arc<str>), ChannelUid>,
+    next_direct: u64,
+    out: VecDeque<(ConnId, Text)>,
+}
+
+impl Hub {
+    /// An empty hub.
+    #[must_use]
+    pub fn new(limits: HubLimits) -> Self {
+        Self {
+            limits,
+            users: HashMap::new(),
+            rooms: HashMap::new(),
+            conns: HashMap::new(),
+            directs: HashMap::new(),
+            next_direct: 1,
+            out: VecDeque::new(),
+        }
+    }
+
+    /// Adds a user, who is in no channel yet.
+    ///
+    /// # Errors
+    /// [`HubError::Exists`], [`HubError::Full`].
+    pub fn add_user(&mut self, user: User) -> Result<(), HubError> {
+        if self.users.contains_key(user.username.as_str()) {
+            return Err(HubError::Exists { what: "user" });
+        }
+        if self.users.len() >= self.limits.max_users {
+            return Err(HubError::Full { what: "user" });
+        }
+        let name = user.username.as_str().into();
+        self.users.insert(
+            name,
+            Member {
+                user,
+                conns: Vec::new(),
+                channels: Vec::new(),
+            },
+        );
+        Ok(())
+    }
+
+    /// Adds a channel without members.
+    ///
+    /// # Errors
+    /// [`HubError::InvalidUid`], [`HubError::Exists`], [`HubError::Full`].
+    pub fn add_channel(&mut self, channel: Channel) -> Result<(), HubError> {
+        if !is_channel_uid(channel.uid.as_str()) {
+            return Err(HubError::InvalidUid);
+        }
+        if self.rooms.contains_key(&channel.uid) {
+            return Err(HubError::Exists { what: "channel" });
+        }
+        if self.rooms.len() >= self.limits.max_channels {
+            return Err(HubError::Full { what: "channel" });
+        }
+        self.rooms.insert(
+            channel.uid.clone(),
+            Room {
+                channel,
+                members: BTreeSet::new(),
+            },
+        );
+        Ok(())
+    }
+
+    /// Puts a user into a channel and tells the user's connections with a `join` event. `false`
+    /// if the user is in it already.
+    ///
+    /// # Errors
+    /// [`HubError::NoSuchUser`], [`HubError::NoSuchChannel`], [`HubError::Busy`].
+    pub fn join(&mut self, username: &str, channel: &str) -> Result<bool, HubError> {
+        let (name, member) = self
+            .users
+            .get_key_value(username)
+            .ok_or(HubError::NoSuchUser)?;
+        let room = self.rooms.get(channel).ok_or(HubError::NoSuchChannel)?;
+        if room.members.contains(username) {
+            return Ok(false);
+        }
+        self.check_room(member.conns.len())?;
+        let (name, uid) = (Arc::clone(name), room.channel.uid.clone());
+        if let Some(room) = self.rooms.get_mut(channel) {
+            room.members.insert(name);
+        }
+        if let Some(member) = self.users.get_mut(username) {
+            member.channels.push(uid);
+        }
+        self.tell(
+            username,
+            &JoinEvent {
+                channel_uid: channel.into(),
+            }
+            .as_join(),
+        );
+        Ok(true)
+    }
+
+    /// Takes a user out of a channel and tells the user's connections with a `leave` event.
+    /// `false` if the user is not in it.
+    ///
+    /// # Errors
+    /// [`HubError::NoSuchUser`], [`HubError::NoSuchChannel`], [`HubError::Busy`].
+    pub fn leave(&mut self, username: &str, channel: &str) -> Result<bool, HubError> {
+        let member = self.users.get(username).ok_or(HubError::NoSuchUser)?;
+        let room = self.rooms.get(channel).ok_or(HubError::NoSuchChannel)?;
+        if !room.members.contains(username) {
+            return Ok(false);
+        }
+        self.check_room(member.conns.len())?;
+        if let Some(room) = self.rooms.get_mut(channel) {
+            room.members.remove(username);
+        }
+        if let Some(member) = self.users.get_mut(username) {
+            member.channels.retain(|uid| uid.as_str() != channel);
+        }
+        self.tell(
+            username,
+            &JoinEvent {
+                channel_uid: channel.into(),
+            }
+            .as_leave(),
+        );
+        Ok(true)
+    }
+
+    /// The channel for direct messages between two users; made if there is none yet.
+    ///
+    /// # Errors
+    /// [`HubError::NoSuchUser`], [`HubError::Full`], [`HubError::Busy`].
+    pub fn direct(&mut self, one: &str, other: &str) -> Result<ChannelUid, HubError> {
+        let name = |user: &str| {
+            self.users
+                .get_key_value(user)
+                .map(|(name, member)| (Arc::clone(name), member.conns.len()))
+                .ok_or(HubError::NoSuchUser)
+        };
+        let ((one, conns), (other, more)) = (name(one)?, name(other)?);
+        let pair = if one <= other {
+            (one, other)
+        } else {
+            (other, one)
+        };
+        if let Some(uid) = self.directs.get(&pair) {
+            return Ok(uid.clone());
+        }
+        self.check_room(conns + more)?;
+        let uid = self.free_direct_uid();
+        self.add_channel(Channel::new(uid.clone(), "", Some(DM_TAG)))?;
+        self.join(&pair.0, uid.as_str())?;
+        self.join(&pair.1, uid.as_str())?;
+        self.directs.insert(pair, uid.clone());
+        Ok(uid)
+    }
+
+    /// Adds a connection of a user, who may have several.
+    ///
+    /// # Errors
+    /// [`HubError::NoSuchUser`], [`HubError::Exists`].
+    pub fn connect(&mut self, conn: ConnId, username: &str) -> Result<(), HubError> {
+        if self.conns.contains_key(&conn) {
+            return Err(HubError::Exists { what: "connection" });
+        }
+        let (name, _) = self
+            .users
+            .get_key_value(username)
+            .ok_or(HubError::NoSuchUser)?;
+        self.conns.insert(conn, Arc::clone(name));
+        if let Some(member) = self.users.get_mut(username) {
+            member.conns.push(conn);
+        }
+        Ok(())
+    }
+
+    /// Removes a connection; `false` if it is not known. Frames that wait for it are still given
+    /// out, and whoever takes them drops them.
+    pub fn disconnect(&mut self, conn: ConnId) -> bool {
+        let Some(username) = self.conns.remove(&conn) else {
+            return false;
+        };
+        if let Some(member) = self.users.get_mut(&username) {
+            member.conns.retain(|other| *other != conn);
+        }
+        true
+    }
+
+    /// A user's record.
+    #[must_use]
+    pub fn user(&self, username: &str) -> Option<&User> {
+        self.users.get(username).map(|member| &member.user)
+    }
+
+    /// The user of a connection.
+    #[must_use]
+    pub fn user_of(&self, conn: ConnId) -> Option<&User> {
+        self.user(self.conns.get(&conn)?)
+    }
+
+    /// The channels that a user is in, in the order of joining. A channel for direct messages is
+    /// named after the other user.
+    #[must_use]
+    pub fn channels_of(&self, username: &str) -> Vec<Channel> {
+        let Some(member) = self.users.get(username) else {
+            return Vec::new();
+        };
+        let rooms = member.channels.iter().filter_map(|uid| self.rooms.get(uid));
+        rooms.map(|room| self.seen_by(room, username)).collect()
+    }
+
+    /// The members of a channel, sorted by login name.
+    pub fn members(&self, channel: &str) -> impl Iterator<Item = &str> {
+        self.rooms
+            .get(channel)
+            .into_iter()
+            .flat_map(|room| room.members.iter().map(|name| &**name))
+    }
+
+    /// Sends a message, partial or final, to every connection of every member, the sender's own
+    /// too. Encoded once. Returns how many connections get it.
+    ///
+    /// # Errors
+    /// [`HubError::NoSuchUser`], [`HubError::NoSuchChannel`], [`HubError::NotAMember`],
+    /// [`HubError::Busy`].
+    pub fn send_message(
+        &mut self,
+        username: &str,
+        channel: &str,
+        text: &str,
+        is_final: Final,
+    ) -> Result<usize, HubError> {
+        let (sender, receivers) = self.sender(username, channel)?;
+        let event = MessageEvent {
+            message: Cow::Borrowed(text),
+            username: Cow::Borrowed(&sender.username),
+            user_nick: Cow::Borrowed(&sender.nick),
+            channel_uid: Cow::Borrowed(channel),
+            is_final: is_final.as_bool(),
+        };
+        let text = encoded(&event);
+        self.broadcast(channel, &text);
+        Ok(receivers)
+    }
+
+    /// Shows a typing indicator to every connection of every member, the sender's own too.
+    /// Returns how many connections get it.
+    ///
+    /// # Errors
+    /// As for [`send_message`](Self::send_message).
+    pub fn set_typing(
+        &mut self,
+        username: &str,
+        channel: &str,
+        color: &str,
+    ) -> Result<usize, HubError> {
+        let (sender, receivers) = self.sender(username, channel)?;
+        let event = TypingEvent {
+            channel_uid: Some(Cow::Borrowed(channel)),
+            username: Some(Cow::Borrowed(&sender.username)),
+            user_nick: Some(Cow::Borrowed(&sender.nick)),
+            color: Some(Cow::Borrowed(color)),
+            data: None,
+        };
+        let text = encoded(&event);
+        self.broadcast(channel, &text);
+        Ok(receivers)
+    }
+
+    /// The next frame and the connection that it goes to. Frames of one connection come in order.
+    #[must_use]
+    pub fn poll_transmit(&mut self) -> Option<(ConnId, Text)> {
+        self.out.pop_front()
+    }
+
+    /// The sender, and how many connections a frame to the channel goes to.
+    fn sender(&self, username: &str, channel: &str) -> Result<(&User, usize), HubError> {
+        let member = self.users.get(username).ok_or(HubError::NoSuchUser)?;
+        let room = self.rooms.get(channel).ok_or(HubError::NoSuchChannel)?;
+        if !room.members.contains(username) {
+            return Err(HubError::NotAMember);
+        }
+        let members = room.members.iter().filter_map(|name| self.users.get(name));
+        let receivers = members.map(|member| member.conns.len()).sum();
+        self.check_room(receivers)?;
+        Ok((&member.user, receivers))
+    }
+
+    fn check_room(&self, frames: usize) -> Result<(), HubError> {
+        if self.out.len() + frames > self.limits.max_queued {
+            Err(HubError::Busy)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn broadcast(&mut self, channel: &str, text: &Text) {
+        let Some(room) = self.rooms.get(channel) else {
+            return;
+        };
+        let members = room.members.iter().filter_map(|name| self.users.get(name));
+        let conns = members.flat_map(|member| &member.conns);
+        self.out.extend(conns.map(|conn| (*conn, text.clone())));
+    }
+
+    /// Sends an event to every connection of one user.
+    fn tell(&mut self, username: &str, event: &impl Serialize) {
+        let Some(member) = self.users.get(username) else {
+            return;
+        };
+        let text = encoded(event);
+        self.out
+            .extend(member.conns.iter().map(|conn| (*conn, text.clone())));
+    }
+
+    fn free_direct_uid(&mut self) -> ChannelUid {
+        loop {
+            let uid = ChannelUid::from(format!("dm-{}", self.next_direct));
+            self.next_direct += 1;
+            if !self.rooms.contains_key(&uid) {
+                return uid;
+            }
+        }
+    }
+
+    fn seen_by(&self, room: &Room, username: &str) -> Channel {
+        let mut channel = room.channel.clone();
+        if channel.is_dm() && channel.name.is_empty() {
+            let other = room.members.iter().find(|name| &***name != username);
+            let name = other.map_or(username, |name| name);
+            channel.name = self.user(name).map_or_else(String::new, display_name);
+        }
+        channel
+    }
+}
+
+fn display_name(user: &User) -> String {
+    if user.nick.is_empty() {
+        user.username.clone()
+    } else {
+        user.nick.clone()
+    }
+}
+
+/// Our own events are always JSON, so the fallback is never taken.
+fn encoded(event: &impl Serialize) -> Text {
+    codec::encode(event).unwrap_or_default()
+}
+
+/// Prints numbers only.
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hub")
+            .field("users", &self.users.len())
+            .field("channels", &self.rooms.len())
+            .field("connections", &self.conns.len())
+            .field("queued", &self.out.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,134 @@
+//! Ids: [`ChannelUid`], the client's [`CallId`], and [`WireId`], a call id as the peer sent it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use rpc_core::decode::{DecodeError, raw_id};
+use serde_json::value::RawValue;
+
+/// The id of a call that this client made: 16 lower-case hex digits on the wire.
+pub type CallId = rpc_core::CallId;
+
+/// Marks ids of channels.
+#[derive(Debug)]
+pub enum ChannelKind {}
+
+/// The uid of a channel. Made from any text; [`is_channel_uid`] says whether a server may know it.
+pub type ChannelUid = rpc_core::Id<ChannelKind>;
+
+/// Whether a text is a channel uid: one or more of `a-z`, `A-Z`, `0-9`, `_` and `-`, and nothing
+/// else (a newline at the end is refused too).
+#[must_use]
+pub fn is_channel_uid(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+/// A `callId` as it stands in a frame: any JSON string, number or boolean, kept as it was sent so
+/// that it can be echoed unchanged.
+#[derive(Clone)]
+pub struct WireId<'a>(Cow<'a, RawValue>);
+
+impl<'a> WireId<'a> {
+    /// Takes a raw value that is a string, a number or a boolean.
+    ///
+    /// # Errors
+    /// [`DecodeError`] for an object, an array or null.
+    pub fn new(raw: &'a RawValue) -> Result<Self, DecodeError> {
+        match raw.get().as_bytes().first() {
+            Some(b'{' | b'[' | b'n') | None => Err(DecodeError::wrong_type(
+                "callId",
+                "a string, a number or a boolean",
+            )),
+            Some(_) => Ok(Self(Cow::Borrowed(raw))),
+        }
+    }
+
+    /// The id as a text: a string's contents or a number's digits. `None` for a boolean and for a
+    /// string that no text can hold.
+    #[must_use]
+    pub fn as_text(&self) -> Option<Cow<'_, str>> {
+        raw_id(&self.0)
+    }
+
+    /// The id as JSON.
+    #[must_use]
+    pub fn get(&self) -> &str {
+        self.0.get()
+    }
+
+    /// A copy that borrows nothing.
+    #[must_use]
+    pub fn into_owned(self) -> WireId<'static> {
+        WireId(Cow::Owned(self.0.into_owned()))
+    }
+}
+
+impl WireId<'static> {
+    /// An id that is this text.
+    #[must_use]
+    pub fn text(text: &str) -> Self {
+        let json = serde_json::Value::from(text).to_string();
+        // A string's JSON is valid JSON, so the fallback is never taken.
+        Self(Cow::Owned(RawValue::from_string(json).unwrap_or_default()))
+    }
+}
+
+impl PartialEq for WireId<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl Eq for WireId<'_> {}
+
+impl fmt::Debug for WireId<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+impl serde::Serialize for WireId<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uid_has_a_strict_end() {
+        for good in ["ch1", "a-b_C9", "-"] {
+            assert!(is_channel_uid(good), "{good}");
+        }
+        for bad in ["", "ch1\n", "a b", "é", "a/b", "a.b"] {
+            assert!(!is_channel_uid(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn any_scalar_is_echoed_unchanged() {
+        for json in [r#""a\u0062""#, "7", "1.50", "true", r#""\ud800""#] {
+            let raw = RawValue::from_string(json.to_owned()).unwrap();
+            assert_eq!(
+                serde_json::to_string(&WireId::new(&raw).unwrap()).unwrap(),
+                json
+            );
+        }
+        for json in ["null", "[]", "{}"] {
+            let raw = RawValue::from_string(json.to_owned()).unwrap();
+            assert!(WireId::new(&raw).is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn an_id_reads_as_text() {
+        let raw = RawValue::from_string(r#""a\u0062""#.to_owned()).unwrap();
+        assert_eq!(WireId::new(&raw).unwrap().as_text().as_deref(), Some("ab"));
+        assert_eq!(WireId::text("a\"b").get(), r#""a\"b""#);
+    }
+}

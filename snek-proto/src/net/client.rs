@@ -1,0 +1,285 @@
+//! [`Client`]: typed calls over a connection that comes back.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use rpc_core::net::link::DrainReport;
+use rpc_core::net::{Link, LinkState};
+use rpc_core::{CallError, CallId, CloseReason, Limits, Refused};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::protocol::ClientSide;
+use crate::client::ClientConn;
+use crate::error::RpcError;
+use crate::frame::{Answer, Channel, Final, User};
+
+/// How a call ends.
+type Outcome = Result<Answer, CallError<RpcError>>;
+
+/// A handle for calls. Cheap to clone; dropping the last clone closes the connection.
+///
+/// While there is no connection, calls fail at once with [`Refused::NotConnected`] (or
+/// [`Refused::NotReady`] during the login); [`ready`](Self::ready) waits. A call never runs twice
+/// by itself: [`CallError::delivery`] says whether a failed one may have reached the server.
+#[derive(Clone)]
+pub struct Client {
+    link: Link<ClientSide>,
+}
+
+impl Client {
+    pub(super) const fn new(link: Link<ClientSide>) -> Self {
+        Self { link }
+    }
+
+    /// Posts a message, or the whole text so far of one that is being streamed.
+    ///
+    /// # Errors
+    /// Every [`CallError`]. A channel uid that is none is refused before anything is sent.
+    /// Repeating it after [`Delivery::Unknown`](rpc_core::Delivery::Unknown) may post twice.
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops waiting; the message may have been posted.
+    pub async fn send_message(
+        &self,
+        channel: &(impl Borrow<str> + ?Sized),
+        text: &str,
+        is_final: Final,
+    ) -> Outcome {
+        let (channel, text) = (channel.borrow().to_owned(), text.to_owned());
+        self.start(move |conn, now| conn.send_message(&*channel, &text, is_final, now))
+            .await
+    }
+
+    /// Posts like [`send_message`](Self::send_message) without waiting for the answer.
+    ///
+    /// # Errors
+    /// [`Refused`]: the message was not sent.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready: the message may or may not be sent.
+    pub async fn notify_message(
+        &self,
+        channel: &(impl Borrow<str> + ?Sized),
+        text: &str,
+        is_final: Final,
+    ) -> Result<CallId, Refused> {
+        let (channel, text) = (channel.borrow().to_owned(), text.to_owned());
+        self.link
+            .command(move |conn, _| conn.notify_message(&*channel, &text, is_final))
+            .await?
+    }
+
+    /// Shows a typing indicator in a colour like `#FF6B35`. The server's answer is not waited for.
+    ///
+    /// # Errors
+    /// [`Refused`]: nothing was sent. Safe to repeat.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready: it may or may not be sent.
+    pub async fn set_typing(
+        &self,
+        channel: &(impl Borrow<str> + ?Sized),
+        color: &str,
+    ) -> Result<CallId, Refused> {
+        let (channel, color) = (channel.borrow().to_owned(), color.to_owned());
+        self.link
+            .command(move |conn, _| conn.set_typing(&*channel, &color))
+            .await?
+    }
+
+    /// Tells the platform that the user is active. Safe to repeat.
+    ///
+    /// # Errors
+    /// Every [`CallError`].
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn ping(&self) -> Outcome {
+        self.start(ClientConn::ping).await
+    }
+
+    /// A user's record; `None` is the user that is logged in. Safe to repeat.
+    ///
+    /// # Errors
+    /// Every [`CallError`]; an answer that is no user is a [`CallError::Remote`].
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn get_user(&self, username: Option<&str>) -> Result<User, CallError<RpcError>> {
+        let username = username.map(str::to_owned);
+        let answer = self
+            .start(move |conn, now| conn.get_user(username.as_deref(), now))
+            .await?;
+        answer.parse().map_err(|error| unexpected(&error))
+    }
+
+    /// The channels that the user sees. Safe to repeat.
+    ///
+    /// # Errors
+    /// Every [`CallError`]; an answer that is no list of channels is a [`CallError::Remote`].
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn get_channels(&self) -> Result<Vec<Channel>, CallError<RpcError>> {
+        let answer = self.start(ClientConn::get_channels).await?;
+        answer
+            .parse_list(&Limits::default())
+            .map_err(|error| unexpected(&error))
+    }
+
+    /// Calls any method. `args` must be written as a JSON array, `kwargs` as an object.
+    ///
+    /// ```no_run
+    /// # async fn f(client: snek_proto::net::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use snek_proto::codec::NoKwargs;
+    /// let found = client.call("search_user", &("ali",), &NoKwargs {}).await?;
+    /// println!("{}", found.data().get());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Every [`CallError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops waiting; the call may have run.
+    pub async fn call(
+        &self,
+        method: &str,
+        args: &impl Serialize,
+        kwargs: &impl Serialize,
+    ) -> Outcome {
+        let request = Request::new(method, args, kwargs)?;
+        self.start(move |conn, now| conn.call(&request.method, &request.args, &request.kwargs, now))
+            .await
+    }
+
+    /// Calls any method with a timeout of its own; `None` waits for ever.
+    ///
+    /// # Errors
+    /// Every [`CallError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops waiting; the call may have run.
+    pub async fn call_within(
+        &self,
+        timeout: Option<Duration>,
+        method: &str,
+        args: &impl Serialize,
+        kwargs: &impl Serialize,
+    ) -> Outcome {
+        let request = Request::new(method, args, kwargs)?;
+        self.start(move |conn, now| {
+            let id = conn.call(&request.method, &request.args, &request.kwargs, now)?;
+            conn.set_timeout(id, timeout, now);
+            Ok(id)
+        })
+        .await
+    }
+
+    /// Calls any method without waiting for the answer.
+    ///
+    /// # Errors
+    /// [`Refused`]: nothing was sent.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready: it may or may not be sent.
+    pub async fn notify(
+        &self,
+        method: &str,
+        args: &impl Serialize,
+        kwargs: &impl Serialize,
+    ) -> Result<CallId, Refused> {
+        let request = Request::new(method, args, kwargs)?;
+        self.link
+            .command(move |conn, _| conn.notify(&request.method, &request.args, &request.kwargs))
+            .await?
+    }
+
+    /// Waits until the login is done and returns the number of the connection, from 1.
+    ///
+    /// # Errors
+    /// The reason, if there will be no connection any more; a refused login for one.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn ready(&self) -> Result<u64, CloseReason> {
+        self.link.ready().await
+    }
+
+    /// Waits until there will be no connection any more.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn closed(&self) -> CloseReason {
+        self.link.closed().await
+    }
+
+    /// Where the connection stands.
+    #[must_use]
+    pub fn state(&self) -> LinkState {
+        self.link.state()
+    }
+
+    /// Closes with code 1000; calls in flight fail.
+    pub fn close(&self) {
+        self.link.close();
+    }
+
+    /// Takes no new calls, waits up to `deadline` for those in flight, then closes.
+    ///
+    /// # Cancel safety
+    /// The drain goes on if the future is dropped.
+    pub async fn drain(&self, deadline: Duration) -> DrainReport {
+        self.link.drain(deadline).await
+    }
+
+    /// The link below, for what this type does not offer.
+    #[must_use]
+    pub const fn link(&self) -> &Link<ClientSide> {
+        &self.link
+    }
+
+    async fn start<F>(&self, start: F) -> Outcome
+    where
+        F: FnOnce(&mut ClientConn, Instant) -> Result<CallId, Refused> + Send + 'static,
+    {
+        self.link.call(start).await
+    }
+}
+
+/// A request whose arguments are written already, so that they can go to the connection's task.
+struct Request {
+    method: String,
+    args: Box<RawValue>,
+    kwargs: Box<RawValue>,
+}
+
+impl Request {
+    fn new(method: &str, args: &impl Serialize, kwargs: &impl Serialize) -> Result<Self, Refused> {
+        Ok(Self {
+            method: method.to_owned(),
+            args: raw(args)?,
+            kwargs: raw(kwargs)?,
+        })
+    }
+}
+
+fn raw(value: &impl Serialize) -> Result<Box<RawValue>, Refused> {
+    serde_json::value::to_raw_value(value).map_err(|error| Refused::Encode {
+        message: error.to_string(),
+    })
+}
+
+/// The server answered, but not what the method promises.
+fn unexpected(error: &rpc_core::DecodeError) -> CallError<RpcError> {
+    CallError::Remote(RpcError::new(format!("an unexpected answer: {error}")))
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Client").field(&self.link.state()).finish()
+    }
+}

@@ -1,0 +1,132 @@
+//! Level 3: a client over any transport (feature `tokio`), over WebSockets (`ws`), and the server
+//! (`server`).
+//!
+//! [`connect`] gives a [`Client`] for calls, the [`Events`], and the [`Connection`], whose
+//! [`run`](Connection::run) *you* spawn. The client never repeats a call; [`Bot`](crate::bot::Bot)
+//! does, as the specification orders.
+
+mod client;
+#[cfg(feature = "server")]
+mod memory;
+mod protocol;
+#[cfg(feature = "server")]
+mod serve;
+
+use std::time::Duration;
+
+use rpc_core::net::{Dialer, LinkConfig, link};
+
+pub use client::Client;
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub use memory::MemoryBackend;
+pub use protocol::{ClientSide, ServerSide};
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub use serve::{Backend, Peer, Server, ServerHandle, ServerOptions, answer};
+
+use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
+
+/// What a client's application receives: [`ClientEvent`]s and changes of the link's state, in
+/// order and bounded.
+pub type Events = rpc_core::net::Events<ClientEvent>;
+
+/// A client's connection and its successors: spawn [`run`](rpc_core::net::Connection::run).
+pub type Connection<D> = rpc_core::net::Connection<ClientSide, D>;
+
+/// A [`LinkConfig`] with the specification's [reconnects](crate::client::reconnect_policy) and a connect timeout
+/// of 10 s.
+#[must_use]
+pub fn link_config() -> LinkConfig {
+    LinkConfig::default()
+        .with_reconnect(reconnect_policy())
+        .with_connect_timeout(Duration::from_secs(10))
+}
+
+/// Connects to a server, and again whenever the line is lost.
+///
+/// Nothing happens until the connection's `run` is polled.
+///
+/// ```no_run
+/// use snek_proto::client::ClientConfig;
+/// use snek_proto::{Final, net};
+///
+/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+/// let config = ClientConfig::new("mybot", "mypassword");
+/// let (client, mut events, connection) = net::connect("ws://127.0.0.1:8080/rpc.ws", config)?;
+/// tokio::spawn(connection.run());
+/// client.ready().await?;
+/// client.send_message("general", "hello", Final::Yes).await?;
+/// while let Some(event) = events.next().await {
+///     println!("{event:?}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`DialError::BadUrl`](rpc_core::net::DialError::BadUrl).
+#[cfg(feature = "ws")]
+#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
+pub fn connect(
+    url: &str,
+    config: ClientConfig,
+) -> Result<(Client, Events, Connection<rpc_core::net::ws::WsDialer>), rpc_core::net::DialError> {
+    Ok(connect_with(dialer(url, &config)?, config, link_config()))
+}
+
+/// A WebSocket dialer for a server, with the message limit of `config`. `http(s)` URLs are read
+/// as `ws(s)`; a URL without a path gets `/rpc.ws`.
+///
+/// # Errors
+/// [`DialError::BadUrl`](rpc_core::net::DialError::BadUrl).
+#[cfg(feature = "ws")]
+#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
+pub fn dialer(
+    url: &str,
+    config: &ClientConfig,
+) -> Result<rpc_core::net::ws::WsDialer, rpc_core::net::DialError> {
+    let url = with_path(url);
+    let ws = rpc_core::net::ws::WsConfig::default()
+        .with_max_message(config.limits.max_message_bytes)
+        .with_max_outgoing(config.limits.max_message_bytes);
+    Ok(rpc_core::net::ws::WsDialer::new(&url)?.with_config(ws))
+}
+
+#[cfg(feature = "ws")]
+fn with_path(url: &str) -> std::borrow::Cow<'_, str> {
+    let host = url.split_once("://").map_or("", |(_, rest)| rest);
+    match host.find(['/', '?', '#']) {
+        None => format!("{url}/rpc.ws").into(),
+        Some(at) if &host[at..] == "/" => format!("{url}rpc.ws").into(),
+        Some(_) => url.into(),
+    }
+}
+
+/// Connects through any dialer: in memory, through a proxy, with your own TLS.
+#[must_use]
+pub fn connect_with<D: Dialer>(
+    dialer: D,
+    config: ClientConfig,
+    link_config: LinkConfig,
+) -> (Client, Events, Connection<D>) {
+    let (link, events, connection) = link::open(ClientSide::new(config), dialer, link_config);
+    (Client::new(link), events, connection)
+}
+
+#[cfg(all(test, feature = "ws"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_without_a_path_means_the_endpoint_of_the_specification() {
+        for (given, meant) in [
+            ("ws://h:1", "ws://h:1/rpc.ws"),
+            ("wss://h/", "wss://h/rpc.ws"),
+            ("ws://h/other", "ws://h/other"),
+            ("ws://h?a=1", "ws://h?a=1"),
+        ] {
+            assert_eq!(with_path(given), meant);
+        }
+    }
+}

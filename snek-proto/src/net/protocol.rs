@@ -1,0 +1,120 @@
+//! How the two machines ride on a [`Link`](rpc_core::net::Link).
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::time::Instant;
+
+use rpc_core::net::{Protocol, Sorted};
+use rpc_core::{CallId, CloseFrame};
+
+use crate::client::{ClientConfig, ClientConn, ClientEvent};
+use crate::codec::redact;
+use crate::error::RpcError;
+use crate::frame::Answer;
+use crate::server::{ServerConfig, ServerConn, ServerEvent};
+
+/// The client's side: every connection logs in with the same configuration.
+#[derive(Clone, Debug)]
+pub struct ClientSide {
+    config: ClientConfig,
+}
+
+impl ClientSide {
+    /// Connections with this configuration.
+    #[must_use]
+    pub const fn new(config: ClientConfig) -> Self {
+        Self { config }
+    }
+}
+
+impl Protocol for ClientSide {
+    type Machine = ClientConn;
+    type Call = CallId;
+    type Value = Answer;
+    type Remote = RpcError;
+    type Item = Infallible;
+    type Event = ClientEvent;
+
+    fn open(&mut self, now: Instant, entropy: u64) -> ClientConn {
+        ClientConn::new(self.config.clone(), entropy, now)
+    }
+
+    fn sort(&mut self, event: ClientEvent) -> Sorted<Self> {
+        match event {
+            ClientEvent::Reply { id, result } => Sorted::Reply(id, result),
+            ClientEvent::Closed(reason) => Sorted::Closed(reason),
+            ready @ ClientEvent::Ready(_) => Sorted::Ready(Some(ready)),
+            other => Sorted::Event(other),
+        }
+    }
+
+    fn close(machine: &mut ClientConn, frame: CloseFrame, now: Instant) {
+        machine.close_with(frame, now);
+    }
+
+    fn cancel(machine: &mut ClientConn, call: CallId, _: Instant) {
+        machine.cancel(call);
+    }
+
+    fn in_flight(machine: &ClientConn) -> usize {
+        machine.in_flight()
+    }
+
+    fn weight(event: &ClientEvent) -> usize {
+        event.weight()
+    }
+
+    fn redact(text: &str) -> Cow<'_, str> {
+        redact(text)
+    }
+}
+
+/// The server's side of one accepted connection.
+#[derive(Clone, Debug)]
+pub struct ServerSide {
+    config: ServerConfig,
+}
+
+impl ServerSide {
+    /// A connection with this configuration.
+    #[must_use]
+    pub const fn new(config: ServerConfig) -> Self {
+        Self { config }
+    }
+}
+
+impl Protocol for ServerSide {
+    type Machine = ServerConn;
+    type Call = Infallible;
+    type Value = Infallible;
+    type Remote = Infallible;
+    type Item = Infallible;
+    type Event = ServerEvent;
+
+    fn open(&mut self, now: Instant, _: u64) -> ServerConn {
+        ServerConn::new(self.config.clone(), now)
+    }
+
+    fn sort(&mut self, event: ServerEvent) -> Sorted<Self> {
+        match event {
+            ServerEvent::Closed(reason) => Sorted::Closed(reason),
+            other => Sorted::Event(other),
+        }
+    }
+
+    fn close(machine: &mut ServerConn, frame: CloseFrame, now: Instant) {
+        machine.close_with(frame, now);
+    }
+
+    fn cancel(_: &mut ServerConn, call: Infallible, _: Instant) {
+        match call {}
+    }
+
+    fn in_flight(machine: &ServerConn) -> usize {
+        machine.in_flight()
+    }
+
+    fn redact(text: &str) -> Cow<'_, str> {
+        redact(text)
+    }
+}

@@ -1,0 +1,99 @@
+//! Whether a bot answers a message that addresses nobody (Snek specification, section 9).
+
+use regex::RegexSet;
+
+use crate::limits::DM_TAG;
+
+/// Patterns that make a bot answer in a channel that it has not joined.
+///
+/// A pattern matches anywhere in the text; write `^` and `$` for the ends. All of them are tried
+/// in one pass, in time linear in the text.
+#[derive(Clone, Debug, Default)]
+pub struct Triggers(RegexSet);
+
+impl Triggers {
+    /// Compiles the patterns.
+    ///
+    /// # Errors
+    /// [`InvalidTrigger`] if one of them is no regular expression, or too large.
+    pub fn new<P: AsRef<str>>(
+        patterns: impl IntoIterator<Item = P>,
+    ) -> Result<Self, InvalidTrigger> {
+        RegexSet::new(patterns)
+            .map(Self)
+            .map_err(|error| InvalidTrigger {
+                message: error.to_string(),
+            })
+    }
+
+    /// Whether one of the patterns is found in the text.
+    #[must_use]
+    pub fn matches(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+}
+
+/// A trigger that is no regular expression.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid trigger: {message}")]
+pub struct InvalidTrigger {
+    message: String,
+}
+
+/// Whether a bot answers a message that went to `on_message`. Joins, leaves, mentions and pings
+/// need no permission.
+///
+/// Yes in a direct message channel (`tag` is exactly `"dm"`), in a channel that was joined, if a
+/// trigger matches, or if the bot's *login name* stands anywhere in the text. A channel that is
+/// not known has no tag.
+#[must_use]
+pub fn should_respond(
+    tag: Option<&str>,
+    joined: bool,
+    triggers: &Triggers,
+    own_username: &str,
+    message: &str,
+) -> bool {
+    tag == Some(DM_TAG)
+        || joined
+        || triggers.matches(message)
+        || (!own_username.is_empty() && message.contains(own_username))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn respond(tag: Option<&str>, joined: bool, message: &str) -> bool {
+        let triggers = Triggers::new([r"^!\w+", "(?i)weather"]).unwrap();
+        should_respond(tag, joined, &triggers, "mybot", message)
+    }
+
+    #[test]
+    fn direct_messages_are_always_answered() {
+        assert!(respond(Some("dm"), false, "x"));
+        assert!(!respond(Some("DM"), false, "x"));
+    }
+
+    #[test]
+    fn public_channels_need_a_reason() {
+        for tag in [None, Some("public"), Some("")] {
+            assert!(!respond(tag, false, "hello"));
+            assert!(respond(tag, true, "hello"));
+            assert!(respond(tag, false, "!help"));
+            assert!(respond(tag, false, "the Weather is"));
+            assert!(respond(tag, false, "ask mybots"));
+            assert!(!respond(tag, false, "ask MyBot !help"));
+        }
+    }
+
+    #[test]
+    fn an_empty_name_is_found_nowhere() {
+        assert!(!should_respond(None, false, &Triggers::default(), "", "x"));
+    }
+
+    #[test]
+    fn a_broken_pattern_is_refused() {
+        assert!(Triggers::new(["("]).is_err());
+    }
+}

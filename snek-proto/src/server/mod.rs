@@ -1,0 +1,447 @@
+//! The server's side of one connection: [`ServerConn`].
+//!
+//! The machine knows the protocol: who may ask what when, how answers look, when a client is gone.
+//! What users, channels and messages there are is the application's business, for example of a
+//! [`Hub`](crate::hub::Hub).
+
+mod config;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Instant;
+
+use bytes::BytesMut;
+use rpc_core::decode::{DecodeError, DecodeErrorKind, FrameCopy, SharedJson, SharedStr};
+use rpc_core::timers::{TimerKind, Timers};
+use rpc_core::{
+    CallId, CloseFrame, CloseReason, Disconnect, Incoming, Machine, Match, Outbox, Outgoing,
+    PendingCalls, Refused, Secret, Text,
+};
+use serde::Serialize;
+
+use crate::codec::{encode_failure, encode_success};
+use crate::frame::{Call, ClientFrame, OwnedCall, User};
+use crate::id::WireId;
+use crate::keepalive::{Heart, Pulse};
+
+use config::Bucket;
+pub use config::{RateLimit, ServerConfig};
+
+/// An open request on one connection. Answer it on that connection, once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RequestId(CallId);
+
+/// What happened on a connection.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ServerEvent {
+    /// The client wants to log in. Check the credentials, then call
+    /// [`accept_login`](ServerConn::accept_login) or [`refuse_login`](ServerConn::refuse_login).
+    Login {
+        /// The request.
+        id: RequestId,
+        /// The login name.
+        username: SharedStr,
+        /// The password.
+        password: Secret<SharedStr>,
+    },
+    /// A client that is logged in asks for something. Answer with [`reply`](ServerConn::reply) or
+    /// [`refuse`](ServerConn::refuse), also if the client wants no answer: it then gets none.
+    Request {
+        /// The request.
+        id: RequestId,
+        /// What it asks for.
+        call: OwnedCall,
+    },
+    /// A frame could not be read and was ignored.
+    Warning(DecodeError),
+    /// The connection has ended. The last event.
+    Closed(CloseReason),
+}
+
+/// A request that waits for the application.
+#[derive(Debug)]
+struct Open {
+    /// The id as JSON; `None` if the client wants no answer.
+    call_id: Option<SharedJson>,
+    login: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timer {
+    Login,
+}
+
+impl TimerKind for Timer {
+    const ALL: &'static [Self] = &[Self::Login];
+
+    fn index(self) -> usize {
+        self as usize
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Login => "login",
+        }
+    }
+}
+
+/// The server's side of one open connection.
+///
+/// Requests reach the application as [events](ServerEvent) and may be answered in any order. What
+/// the machine answers by itself: wrong arguments of a known method, and anything but `login`
+/// before the login. A refused login leaves the connection open, a few times.
+pub struct ServerConn {
+    config: ServerConfig,
+    user: Option<User>,
+    login_open: bool,
+    failed_logins: u32,
+    requests: PendingCalls<Open>,
+    outbox: Outbox,
+    events: VecDeque<ServerEvent>,
+    timers: Timers<Timer>,
+    heart: Heart,
+    bucket: Option<Bucket>,
+    closed: bool,
+}
+
+impl ServerConn {
+    /// A connection that was just accepted.
+    #[must_use]
+    pub fn new(config: ServerConfig, now: Instant) -> Self {
+        let mut timers = Timers::new();
+        if let Some(timeout) = config.login_timeout {
+            timers.set(Timer::Login, now + timeout);
+        }
+        Self {
+            user: None,
+            login_open: false,
+            failed_logins: 0,
+            requests: PendingCalls::new(0, config.max_requests.max(1), now),
+            outbox: Outbox::new(&config.limits),
+            events: VecDeque::new(),
+            timers,
+            heart: Heart::new(config.keep_alive, now),
+            bucket: config.rate_limit.map(|limit| Bucket::new(limit, now)),
+            closed: false,
+            config,
+        }
+    }
+
+    /// Who is logged in.
+    #[must_use]
+    pub const fn user(&self) -> Option<&User> {
+        self.user.as_ref()
+    }
+
+    /// How many requests wait for the application.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Answers a request with a value. A client that wants no answer gets none.
+    ///
+    /// # Errors
+    /// [`Refused::UnknownId`] if the request is not open, [`Refused::Invalid`] if it is a login,
+    /// [`Refused::QueueFull`], [`Refused::TooLarge`], [`Refused::Encode`], [`Refused::Closed`].
+    /// The request is still open then, unless it is unknown.
+    pub fn reply(&mut self, id: RequestId, data: &impl Serialize) -> Result<(), Refused> {
+        if self.open(id)?.login {
+            let why = "a login is answered with accept_login or refuse_login".to_owned();
+            return Err(Refused::Invalid { what: "id", why });
+        }
+        self.answer(id, |buffer, call_id| encode_success(buffer, call_id, data))
+    }
+
+    /// Answers a request with an error text. A login counts as [refused](Self::refuse_login).
+    ///
+    /// # Errors
+    /// As for [`reply`](Self::reply).
+    pub fn refuse(&mut self, id: RequestId, error: &str) -> Result<(), Refused> {
+        if self.open(id)?.login {
+            return self.refuse_login(id, error);
+        }
+        self.answer(id, |buffer, call_id| encode_failure(buffer, call_id, error))
+    }
+
+    /// Accepts a login. The answer is the user's record.
+    ///
+    /// # Errors
+    /// [`Refused::Invalid`] if the request is no login; else as for [`reply`](Self::reply).
+    pub fn accept_login(&mut self, id: RequestId, user: User) -> Result<(), Refused> {
+        self.check_login(id)?;
+        self.answer(id, |buffer, call_id| encode_success(buffer, call_id, &user))?;
+        self.login_open = false;
+        self.user = Some(user);
+        self.timers.stop(Timer::Login);
+        Ok(())
+    }
+
+    /// Refuses a login. The connection stays open for another attempt, but not for ever.
+    ///
+    /// # Errors
+    /// As for [`accept_login`](Self::accept_login).
+    pub fn refuse_login(&mut self, id: RequestId, error: &str) -> Result<(), Refused> {
+        self.check_login(id)?;
+        self.answer(id, |buffer, call_id| encode_failure(buffer, call_id, error))?;
+        self.login_open = false;
+        self.failed_logins += 1;
+        if self.failed_logins >= self.config.max_failed_logins.max(1) {
+            self.shut(violation("too many failed logins"), CloseFrame::POLICY);
+        }
+        Ok(())
+    }
+
+    /// Forgets a request; the client gets no answer. `false` if it is not open.
+    pub fn forget(&mut self, id: RequestId) -> bool {
+        match self.requests.complete(id.0) {
+            Match::Live(open) => {
+                self.login_open &= !open.login;
+                true
+            }
+            Match::Late | Match::Unknown => false,
+        }
+    }
+
+    /// Pushes an event that was encoded before, sharing its bytes.
+    ///
+    /// # Errors
+    /// [`Refused::NotReady`] before the login, [`Refused::QueueFull`] if the client reads too
+    /// slowly, [`Refused::TooLarge`], [`Refused::Closed`].
+    pub fn push(&mut self, event: Text) -> Result<(), Refused> {
+        if self.closed {
+            return Err(Refused::Closed);
+        }
+        if self.user.is_none() {
+            return Err(Refused::NotReady);
+        }
+        self.outbox.text(event).map(drop)
+    }
+
+    /// Closes with code 1000. What is queued is sent first.
+    pub fn close(&mut self, now: Instant) {
+        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
+    }
+
+    /// Closes with this frame (1001 when the server goes away). What is queued is sent first.
+    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        self.shut_with(CloseReason::Local, frame);
+    }
+
+    /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        let timer = self
+            .timers
+            .poll_timeout()
+            .map(|(at, kind)| (at, kind.name()));
+        let heart = self
+            .heart
+            .poll_timeout()
+            .map(|(at, kind)| (at, kind.name()));
+        timer.into_iter().chain(heart).min_by_key(|(at, _)| *at)
+    }
+
+    fn open(&self, id: RequestId) -> Result<&Open, Refused> {
+        if self.closed {
+            return Err(Refused::Closed);
+        }
+        self.requests.get(id.0).ok_or(Refused::UnknownId)
+    }
+
+    fn check_login(&self, id: RequestId) -> Result<(), Refused> {
+        if self.open(id)?.login {
+            return Ok(());
+        }
+        Err(Refused::Invalid {
+            what: "id",
+            why: "the request is no login".to_owned(),
+        })
+    }
+
+    /// Sends the answer of an open request, if one is wanted, and ends it.
+    fn answer(
+        &mut self,
+        id: RequestId,
+        encode: impl FnOnce(&mut BytesMut, &str) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        if let Some(call_id) = self.open(id)?.call_id.clone() {
+            self.outbox.encode(|buffer| encode(buffer, call_id.get()))?;
+        }
+        let _ = self.requests.complete(id.0);
+        Ok(())
+    }
+
+    fn on_text(&mut self, text: &str) {
+        let frame = match ClientFrame::decode(text, &self.config.limits) {
+            Ok(frame) => frame,
+            Err(error) => return self.events.push_back(ServerEvent::Warning(error)),
+        };
+        let call_id = frame.call_id();
+        let login = frame.method() == "login";
+        if !login && self.user.is_none() {
+            return self.fail(call_id, "not logged in");
+        }
+        let call = match frame.call() {
+            Ok(call) => call,
+            Err(error) => return self.fail(call_id, &error.to_string()),
+        };
+        if login && (self.user.is_some() || self.login_open) {
+            let error = if self.login_open {
+                "a login is under way"
+            } else {
+                "already logged in"
+            };
+            return self.fail(call_id, error);
+        }
+        self.on_call(&call, call_id, text);
+    }
+
+    fn on_call(&mut self, call: &Call<'_>, call_id: Option<&WireId<'_>>, text: &str) {
+        let copy = FrameCopy::of(text);
+        let login = matches!(call, Call::Login { .. });
+        let open = Open {
+            call_id: call_id.map(|id| copy.json_text(id.get())),
+            login,
+        };
+        let Ok(id) = self.requests.insert(open, None) else {
+            return self.fail(call_id, "too many requests in flight");
+        };
+        let id = RequestId(id);
+        self.login_open |= login;
+        self.events.push_back(match OwnedCall::copied(call, &copy) {
+            OwnedCall::Login { username, password } => ServerEvent::Login {
+                id,
+                username,
+                password,
+            },
+            call => ServerEvent::Request { id, call },
+        });
+    }
+
+    /// Answers a request that does not reach the application.
+    fn fail(&mut self, call_id: Option<&WireId<'_>>, error: &str) {
+        let Some(call_id) = call_id else { return };
+        let sent = self
+            .outbox
+            .encode(|buffer| encode_failure(buffer, call_id.get(), error));
+        if sent.is_err() {
+            // The client asks and does not read the answers.
+            self.shut(CloseReason::SlowConsumer, CloseFrame::POLICY);
+        }
+    }
+
+    fn shut(&mut self, reason: CloseReason, code: u16) {
+        let frame = CloseFrame::new(code, reason.to_string());
+        self.shut_with(reason, frame);
+    }
+
+    fn shut_with(&mut self, reason: CloseReason, frame: CloseFrame) {
+        if !self.closed {
+            self.outbox.close(frame);
+            self.end(reason);
+        }
+    }
+
+    fn end(&mut self, reason: CloseReason) {
+        self.closed = true;
+        self.timers.stop_all();
+        self.heart.stop();
+        while self.requests.pop_any().is_some() {}
+        self.events.push_back(ServerEvent::Closed(reason));
+    }
+}
+
+fn violation(message: &str) -> CloseReason {
+    CloseReason::Violation {
+        message: message.to_owned(),
+    }
+}
+
+impl Machine for ServerConn {
+    type Event = ServerEvent;
+
+    fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
+        if self.closed {
+            return;
+        }
+        self.heart.heard();
+        let data = matches!(message, Incoming::Text(_) | Incoming::Binary(_));
+        if data && self.bucket.as_mut().is_some_and(|bucket| !bucket.take(now)) {
+            return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
+        }
+        match message {
+            Incoming::Text(text) => self.on_text(text),
+            Incoming::Binary(_) => {
+                let error = DecodeError::new(DecodeErrorKind::Binary);
+                self.events.push_back(ServerEvent::Warning(error));
+            }
+            _ => {}
+        }
+    }
+
+    fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
+        self.outbox.discard();
+        if !self.closed {
+            self.end(why.into());
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.closed {
+            return;
+        }
+        if self.timers.pop_expired(now).is_some() {
+            let after = self.config.login_timeout.unwrap_or_default();
+            return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::POLICY);
+        }
+        let deaf = !self.wants_input();
+        while let Some(pulse) = self.heart.pop_due(now, deaf) {
+            match pulse {
+                Pulse::Ping => self.outbox.ping(),
+                Pulse::Dead => {
+                    let after = self.config.keep_alive.pong_timeout;
+                    return self.shut(CloseReason::KeepAlive { after }, CloseFrame::GOING_AWAY);
+                }
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self) -> Option<Outgoing> {
+        self.outbox.pop()
+    }
+
+    fn poll_event(&mut self) -> Option<ServerEvent> {
+        self.events.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.next_timeout().map(|(at, _)| at)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    fn wants_input(&self) -> bool {
+        self.closed
+            || (self.events.len() < self.config.limits.max_events
+                && self.requests.len() < self.requests.capacity_limit()
+                && self.outbox.has_slack())
+    }
+}
+
+/// Prints where it stands, nothing of what it carries.
+impl fmt::Debug for ServerConn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerConn")
+            .field("logged_in", &self.user.is_some())
+            .field("in_flight", &self.requests.len())
+            .field("events", &self.events.len())
+            .field("closed", &self.closed)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,345 @@
+//! Tests of [`ServerConn`] with a client that is played by hand.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::frame::Final;
+use crate::limits::{LOGIN_TIMEOUT, PONG_TIMEOUT, WS_HEARTBEAT};
+
+struct Played {
+    conn: ServerConn,
+    now: Instant,
+}
+
+impl Played {
+    fn new() -> Self {
+        Self::with(ServerConfig::default())
+    }
+
+    fn with(config: ServerConfig) -> Self {
+        let now = Instant::now();
+        Self {
+            conn: ServerConn::new(config, now),
+            now,
+        }
+    }
+
+    fn ready() -> Self {
+        let mut played = Self::new();
+        played.log_in();
+        played
+    }
+
+    fn log_in(&mut self) {
+        let id = self.try_login();
+        self.conn.accept_login(id, User::new("ann", "Ann")).unwrap();
+        assert_eq!(self.sent().len(), 1);
+    }
+
+    fn try_login(&mut self) -> RequestId {
+        self.take(r#"{"method":"login","args":["ann","secret"],"kwargs":{},"callId":"L"}"#);
+        let events = self.events();
+        let [
+            ServerEvent::Login {
+                id,
+                username,
+                password,
+            },
+        ] = &events[..]
+        else {
+            panic!("{events:?}")
+        };
+        assert_eq!(
+            (username.as_str(), password.expose().as_str()),
+            ("ann", "secret")
+        );
+        *id
+    }
+
+    fn take(&mut self, text: &str) {
+        self.conn.handle_message(Incoming::Text(text), self.now);
+    }
+
+    fn request(&mut self, text: &str) -> (RequestId, OwnedCall) {
+        self.take(text);
+        let events = self.events();
+        let [ServerEvent::Request { id, call }] = &events[..] else {
+            panic!("{events:?}")
+        };
+        (*id, call.clone())
+    }
+
+    fn sent(&mut self) -> Vec<Value> {
+        std::iter::from_fn(|| self.conn.poll_transmit())
+            .map(|frame| match frame {
+                Outgoing::Text(text) => serde_json::from_str(text.as_str()).unwrap(),
+                Outgoing::Ping(_) => json!("ping"),
+                Outgoing::Close(close) => json!(close.code),
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    fn events(&mut self) -> Vec<ServerEvent> {
+        std::iter::from_fn(|| self.conn.poll_event()).collect()
+    }
+
+    fn wait(&mut self, time: Duration) {
+        let until = self.now + time;
+        while let Some(at) = self.conn.poll_timeout().filter(|at| *at <= until) {
+            self.now = at;
+            self.conn.handle_timeout(at);
+        }
+        self.now = until;
+    }
+}
+
+#[test]
+fn a_login_is_decided_by_the_application() {
+    let mut played = Played::new();
+    let id = played.try_login();
+    played.conn.refuse_login(id, "bad password").unwrap();
+    assert_eq!(
+        played.sent(),
+        [json!({"callId": "L", "success": false, "data": {"error": "bad password"}})]
+    );
+    let id = played.try_login();
+    played
+        .conn
+        .accept_login(id, User::new("ann", "Ann"))
+        .unwrap();
+    assert_eq!(
+        played.sent(),
+        [json!({"callId": "L", "success": true, "data": {"username": "ann", "nick": "Ann"}})]
+    );
+    assert_eq!(played.conn.user(), Some(&User::new("ann", "Ann")));
+}
+
+#[test]
+fn nothing_but_a_login_is_answered_before_the_login() {
+    let mut played = Played::new();
+    for method in ["get_channels", "ping", "search_user"] {
+        played.take(&json!({"method": method, "callId": 1}).to_string());
+        assert_eq!(
+            played.sent(),
+            [json!({"callId": 1, "success": false, "data": {"error": "not logged in"}})]
+        );
+    }
+    played.take(r#"{"method":"ping"}"#);
+    assert!(played.sent().is_empty() && played.events().is_empty());
+}
+
+#[test]
+fn one_login_at_a_time_and_only_one_in_all() {
+    let mut played = Played::new();
+    let id = played.try_login();
+    played.take(r#"{"method":"login","args":["ann","secret"],"callId":"M"}"#);
+    assert_eq!(played.sent()[0]["data"]["error"], "a login is under way");
+    played
+        .conn
+        .accept_login(id, User::new("ann", "Ann"))
+        .unwrap();
+    played.sent();
+    played.take(r#"{"method":"login","args":["ann","secret"],"callId":"M"}"#);
+    assert_eq!(played.sent()[0]["data"]["error"], "already logged in");
+}
+
+#[test]
+fn too_many_failed_logins_close_the_connection() {
+    let mut played = Played::with(ServerConfig::default().with_max_failed_logins(2));
+    for _ in 0..2 {
+        let id = played.try_login();
+        played.conn.refuse_login(id, "no").unwrap();
+    }
+    let sent = played.sent();
+    assert_eq!((sent.len(), &sent[2]), (3, &json!(1008)));
+    assert!(matches!(
+        played.events()[..],
+        [ServerEvent::Closed(CloseReason::Violation { .. })]
+    ));
+}
+
+#[test]
+fn a_client_that_never_logs_in_is_closed() {
+    let mut played = Played::new();
+    played.wait(LOGIN_TIMEOUT);
+    assert_eq!(played.sent().last(), Some(&json!(1008)));
+    let after = LOGIN_TIMEOUT;
+    let closed = ServerEvent::Closed(CloseReason::HandshakeTimeout { after });
+    assert_eq!(played.events(), [closed]);
+    assert_eq!(played.conn.poll_timeout(), None);
+}
+
+#[test]
+fn requests_are_answered_in_any_order_with_their_own_ids() {
+    let mut played = Played::ready();
+    let (first, call) = played.request(
+        r#"{"method":"send_message","args":["ch1","hi\n",true],"kwargs":{},"callId":"A"}"#,
+    );
+    assert_eq!(
+        call,
+        OwnedCall::SendMessage {
+            channel_uid: "ch1".into(),
+            message: "hi\n".into(),
+            is_final: Final::Yes,
+        }
+    );
+    let (second, _) = played.request(r#"{"method":"get_channels","callId":2}"#);
+    played.conn.reply(second, &json!([])).unwrap();
+    played.conn.refuse(first, "no such channel").unwrap();
+    assert_eq!(
+        played.sent(),
+        [
+            json!({"callId": 2, "success": true, "data": []}),
+            json!({"callId": "A", "success": false, "data": {"error": "no such channel"}}),
+        ]
+    );
+    assert_eq!(played.conn.reply(first, &1), Err(Refused::UnknownId));
+}
+
+#[test]
+fn a_request_without_an_id_is_carried_out_and_not_answered() {
+    let mut played = Played::ready();
+    let (id, _) = played.request(r#"{"method":"ping"}"#);
+    played.conn.reply(id, &json!({"pong": []})).unwrap();
+    assert!(played.sent().is_empty());
+    assert_eq!(played.conn.in_flight(), 0);
+}
+
+#[test]
+fn wrong_arguments_are_answered_without_the_application() {
+    let mut played = Played::ready();
+    played.take(r#"{"method":"send_message","args":["ch1"],"callId":"A"}"#);
+    assert_eq!(
+        played.sent()[0]["data"]["error"],
+        "send_message needs the argument message"
+    );
+    assert!(played.events().is_empty());
+}
+
+#[test]
+fn an_unknown_method_is_the_applications_business() {
+    let mut played = Played::ready();
+    let (id, call) = played.request(r#"{"method":"search_user","args":["a"],"callId":"A"}"#);
+    assert!(matches!(call, OwnedCall::Unknown { args, .. } if args.get() == r#"["a"]"#));
+    assert!(played.conn.forget(id) && !played.conn.forget(id));
+}
+
+#[test]
+fn bad_frames_are_ignored_with_a_warning() {
+    let mut played = Played::ready();
+    for text in [
+        "x",
+        "[]",
+        r#"{"callId":"A"}"#,
+        r#"{"method":5,"callId":"A"}"#,
+    ] {
+        played.take(text);
+        assert!(
+            matches!(played.events()[..], [ServerEvent::Warning(_)]),
+            "{text}"
+        );
+    }
+    played
+        .conn
+        .handle_message(Incoming::Binary(b"{}"), played.now);
+    assert!(matches!(played.events()[..], [ServerEvent::Warning(_)]));
+    assert!(played.sent().is_empty() && !played.conn.is_closed());
+}
+
+#[test]
+fn nothing_more_is_read_while_too_much_is_in_flight() {
+    let mut played = Played::with(ServerConfig::default().with_max_requests(1));
+    played.log_in();
+    let (id, _) = played.request(r#"{"method":"ping","callId":"A"}"#);
+    assert!(!played.conn.wants_input());
+    played.take(r#"{"method":"ping","callId":"B"}"#);
+    assert_eq!(
+        played.sent()[0]["data"]["error"],
+        "too many requests in flight"
+    );
+    played.conn.reply(id, &()).unwrap();
+    assert!(played.conn.wants_input());
+}
+
+#[test]
+fn a_client_that_asks_and_never_reads_is_closed() {
+    let limits = rpc_core::Limits::default().with_max_outbox_frames(2);
+    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    for _ in 0..2 {
+        played.take(r#"{"method":"ping","callId":"A"}"#);
+    }
+    assert!(!played.conn.wants_input());
+    played.take(r#"{"method":"ping","callId":"A"}"#);
+    assert_eq!(
+        played.events(),
+        [ServerEvent::Closed(CloseReason::SlowConsumer)]
+    );
+}
+
+#[test]
+fn a_client_over_the_rate_is_closed() {
+    let rate = RateLimit::new(2, Duration::from_secs(1));
+    let mut played = Played::with(ServerConfig::default().with_rate_limit(Some(rate)));
+    for _ in 0..3 {
+        played.take(r#"{"method":"ping"}"#);
+    }
+    assert_eq!(played.sent(), [json!(1008)]);
+    assert_eq!(
+        played.events(),
+        [ServerEvent::Closed(CloseReason::RateLimited)]
+    );
+}
+
+#[test]
+fn events_are_pushed_only_to_those_who_are_logged_in() {
+    let mut played = Played::new();
+    let event = Text::from(r#"{"event":"join","data":{"channel_uid":"c"}}"#);
+    assert_eq!(played.conn.push(event.clone()), Err(Refused::NotReady));
+    played.log_in();
+    played.conn.push(event.clone()).unwrap();
+    let Some(Outgoing::Text(sent)) = played.conn.poll_transmit() else {
+        panic!()
+    };
+    assert_eq!(sent.into_bytes().as_ptr(), event.into_bytes().as_ptr());
+}
+
+#[test]
+fn an_answer_that_is_too_large_leaves_the_request_open() {
+    let limits = rpc_core::Limits::default().with_max_message_bytes(200);
+    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    played.log_in();
+    let (id, _) = played.request(r#"{"method":"ping","callId":"A"}"#);
+    let refused = played.conn.reply(id, &"x".repeat(300));
+    assert!(matches!(refused, Err(Refused::TooLarge { .. })));
+    played.conn.refuse(id, "too large").unwrap();
+    assert_eq!(played.sent().len(), 1);
+}
+
+#[test]
+fn a_dead_client_is_noticed() {
+    let mut played = Played::ready();
+    played.wait(WS_HEARTBEAT);
+    assert_eq!(played.sent(), [json!("ping")]);
+    played.wait(PONG_TIMEOUT);
+    assert_eq!(played.sent(), [json!(1001)]);
+    let after = PONG_TIMEOUT;
+    assert_eq!(
+        played.events(),
+        [ServerEvent::Closed(CloseReason::KeepAlive { after })]
+    );
+}
+
+#[test]
+fn after_the_end_commands_are_refused_and_nothing_is_left() {
+    let mut played = Played::ready();
+    let (id, _) = played.request(r#"{"method":"ping","callId":"A"}"#);
+    played.conn.close(played.now);
+    assert_eq!(played.conn.reply(id, &1), Err(Refused::Closed));
+    assert_eq!(played.conn.push(Text::from("{}")), Err(Refused::Closed));
+    assert_eq!(played.sent(), [json!(1000)]);
+    assert_eq!(played.events(), [ServerEvent::Closed(CloseReason::Local)]);
+    assert_eq!(played.conn.in_flight(), 0);
+}
