@@ -13,6 +13,7 @@ use crate::toy::net::{connected, echo};
 const ROUNDS: u64 = 1_000;
 
 /// Allocations per round, in hundredths.
+#[expect(clippy::print_stdout, reason = "the figures are there to be read")]
 fn per_round(what: &str, mut round: impl FnMut()) -> u64 {
     for _ in 0..ROUNDS {
         round();
