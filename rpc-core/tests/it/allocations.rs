@@ -1,8 +1,10 @@
 //! How many allocations things cost once they are warm. Printed, and bounded from above.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use allocation_counter::measure;
+use rpc_core::decode::{self, Field, MapAccess, Members, Slot};
 use rpc_core::net::{Driver, LinkConfig, mem};
 use rpc_core::{Limits, Match, Outbox, PendingCalls, PendingMap, sse};
 
@@ -177,4 +179,42 @@ fn a_call_over_two_links_adds_a_handful_of_allocations() {
         });
     });
     assert!(cost <= 4_500, "{cost}");
+}
+
+#[derive(Default)]
+struct Chunk<'a> {
+    kind: Slot<Cow<'a, str>>,
+    text: Slot<Cow<'a, str>>,
+}
+
+impl<'a> Members<'a> for Chunk<'a> {
+    fn member<A: MapAccess<'a>>(
+        &mut self,
+        name: &str,
+        field: Field<'_, A>,
+    ) -> Result<(), A::Error> {
+        match name {
+            "type" => field.str("type", &mut self.kind),
+            "text" => field.str("text", &mut self.text),
+            _ => field.skip(),
+        }
+    }
+}
+
+fn decode_cost(what: &str, text: &str) -> u64 {
+    let limits = Limits::default();
+    per_round(what, || {
+        let chunk: Chunk<'_> = decode::object(text, &limits).unwrap();
+        let borrowed = |slot: &Slot<_>| matches!(slot.get(), Some(Cow::Borrowed(_)));
+        assert!(borrowed(&chunk.kind) && borrowed(&chunk.text));
+    })
+}
+
+#[test]
+fn decoding_a_frame_without_escapes_costs_no_allocation() {
+    let flat = r#"{"type":"delta","x":[1,2],"text":"hello there"}"#;
+    assert_eq!(decode_cost("a decoded frame", flat), 0);
+    // The scanner notes open brackets of what it skips.
+    let nested = r#"{"type":"delta","x":[1,{"y":null}],"text":"hello there"}"#;
+    assert!(decode_cost("a decoded frame with a nested member", nested) <= 100);
 }
