@@ -166,7 +166,7 @@ pub enum Retry {
 }
 
 /// Whether a call that failed may have reached the peer. Repeat a side effect only on
-/// [`NotSent`](Self::NotSent).
+/// [`NotSent`](Self::NotSent). There is no fourth answer, so the enum is exhaustive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// No byte of it left this machine.
