@@ -101,29 +101,42 @@ pub enum CloseReason {
 }
 
 impl CloseReason {
-    /// Whether, and how, a new connection may help.
+    /// Whether, and how, a new connection may help. It says nothing about repeating a call: ask
+    /// [`CallError::is_retryable`] for that.
     #[must_use]
+    #[allow(
+        clippy::match_same_arms,
+        reason = "the order of the variants is easier to check"
+    )]
     pub const fn retry(&self) -> Retry {
         match self {
-            Self::Local | Self::Drained => Retry::Never,
-            Self::Peer(frame) => match frame.code {
-                CloseFrame::TOO_BIG | CloseFrame::POLICY => Retry::Never,
-                _ => Retry::Backoff,
-            },
-            Self::Lost | Self::Transport { .. } | Self::KeepAlive { .. } => Retry::Backoff,
-            Self::Connect { retryable, .. } => {
-                if *retryable {
-                    Retry::Backoff
-                } else {
-                    Retry::Never
-                }
+            Self::Local
+            | Self::Drained
+            | Self::Authentication { .. }
+            | Self::TaskGone
+            | Self::Connect {
+                retryable: false, ..
+            } => Retry::Never,
+            Self::Peer(_)
+            | Self::Lost
+            | Self::Transport { .. }
+            | Self::KeepAlive { .. }
+            | Self::Connect {
+                retryable: true, ..
             }
-            Self::HandshakeTimeout { .. } | Self::RateLimited | Self::SlowConsumer => {
-                Retry::Backoff
-            }
-            Self::Authentication { .. } | Self::TaskGone => Retry::Never,
-            Self::Violation { .. } | Self::TooLarge { .. } => Retry::Backoff,
+            | Self::HandshakeTimeout { .. }
+            | Self::RateLimited
+            | Self::SlowConsumer
+            | Self::Violation { .. }
+            | Self::TooLarge { .. } => Retry::Backoff,
         }
+    }
+
+    /// Whether the peer closed because a message of ours was too large: sent again, it would end
+    /// the next connection too.
+    #[must_use]
+    pub const fn is_our_message_too_large(&self) -> bool {
+        matches!(self, Self::Peer(frame) if frame.code == CloseFrame::TOO_BIG)
     }
 }
 
@@ -153,7 +166,7 @@ pub enum Retry {
 }
 
 /// Whether a call that failed may have reached the peer. Repeat a side effect only on
-/// [`NotSent`](Self::NotSent).
+/// [`NotSent`](Self::NotSent). There is no fourth answer, so the enum is exhaustive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// No byte of it left this machine.
@@ -286,7 +299,9 @@ impl<R> CallError<R> {
         match self {
             Self::Remote(_) | Self::Cancelled { .. } => false,
             Self::TimedOut { .. } => true,
-            Self::Closed { reason, .. } => !matches!(reason.retry(), Retry::Never),
+            Self::Closed { reason, .. } => {
+                !matches!(reason.retry(), Retry::Never) && !reason.is_our_message_too_large()
+            }
             Self::Refused(refused) => refused.is_retryable(),
         }
     }
@@ -315,8 +330,11 @@ mod tests {
 
     #[test]
     fn a_message_over_the_limit_is_never_worth_a_retry() {
-        let close = CloseReason::Peer(CloseFrame::new(CloseFrame::TOO_BIG, ""));
-        assert_eq!(close.retry(), Retry::Never);
+        let reason = CloseReason::Peer(CloseFrame::new(CloseFrame::TOO_BIG, ""));
+        // The connection may come back, the message must not.
+        assert_eq!(reason.retry(), Retry::Backoff);
+        let delivery = Delivery::Delivered;
+        assert!(!CallError::<()>::Closed { reason, delivery }.is_retryable());
         assert!(!Refused::TooLarge { size: 2, max: 1 }.is_retryable());
     }
 

@@ -117,7 +117,7 @@ impl fmt::Debug for Incoming<'_> {
 }
 
 /// One message for the peer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outgoing {
     /// A text frame.
@@ -145,6 +145,19 @@ impl Outgoing {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// Prints kind and length only, and what a Close says.
+impl fmt::Debug for Outgoing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self {
+            Self::Text(_) => "Text",
+            Self::Binary(_) => "Binary",
+            Self::Ping(_) => "Ping",
+            Self::Close(frame) => return f.debug_tuple("Close").field(frame).finish(),
+        };
+        write!(f, "{kind}({} bytes)", self.len())
     }
 }
 
@@ -201,7 +214,9 @@ mod tests {
     #[test]
     fn debug_output_never_holds_the_text() {
         let out = Outgoing::Text(Text::from("hunter2"));
-        assert_eq!(format!("{out:?}"), "Text(Text(7 bytes))");
+        assert_eq!(format!("{out:?}"), "Text(7 bytes)");
+        let out = Outgoing::Binary(Bytes::from_static(b"hunter2"));
+        assert_eq!(format!("{out:?}"), "Binary(7 bytes)");
         assert_eq!(format!("{:?}", Incoming::Text("hunter2")), "Text(7 bytes)");
     }
 

@@ -119,10 +119,14 @@ impl Heart {
         self.timers.poll_timeout()
     }
 
-    /// What is due; call it until `None`.
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Pulse> {
+    /// What is due; call it until `None`. A side that reads nothing because its application is
+    /// slow is `deaf`: it cannot hear a pong, so silence proves nothing.
+    pub(crate) fn pop_due(&mut self, now: Instant, deaf: bool) -> Option<Pulse> {
         while let Some((at, _)) = self.timers.poll_timeout() {
             match self.timers.pop_expired(now)? {
+                Beat::Pong if deaf => {
+                    self.timers.set(Beat::Pong, now + self.config.pong_timeout);
+                }
                 Beat::Pong => {
                     let late = now.saturating_duration_since(at);
                     let slept = self.config.interval.is_some_and(|interval| late > interval);
@@ -173,9 +177,9 @@ mod tests {
         let (mut heart, start) = heart();
         for round in 1..5 {
             let at = start + WS_HEARTBEAT * round;
-            assert_eq!(heart.pop_due(at - SECOND), None);
-            assert_eq!(heart.pop_due(at), Some(Pulse::Ping));
-            assert_eq!(heart.pop_due(at), None);
+            assert_eq!(heart.pop_due(at - SECOND, false), None);
+            assert_eq!(heart.pop_due(at, false), Some(Pulse::Ping));
+            assert_eq!(heart.pop_due(at, false), None);
             heart.heard();
         }
     }
@@ -184,21 +188,34 @@ mod tests {
     fn silence_after_a_ping_is_death() {
         let (mut heart, start) = heart();
         let ping = start + WS_HEARTBEAT;
-        assert_eq!(heart.pop_due(ping), Some(Pulse::Ping));
-        assert_eq!(heart.pop_due(ping + PONG_TIMEOUT - SECOND), None);
-        assert_eq!(heart.pop_due(ping + PONG_TIMEOUT), Some(Pulse::Dead));
+        assert_eq!(heart.pop_due(ping, false), Some(Pulse::Ping));
+        assert_eq!(heart.pop_due(ping + PONG_TIMEOUT - SECOND, false), None);
+        assert_eq!(heart.pop_due(ping + PONG_TIMEOUT, false), Some(Pulse::Dead));
         assert_eq!(heart.poll_timeout(), None);
+    }
+
+    #[test]
+    fn a_side_that_does_not_read_declares_nobody_dead() {
+        let (mut heart, start) = heart();
+        let ping = start + WS_HEARTBEAT;
+        assert_eq!(heart.pop_due(ping, true), Some(Pulse::Ping));
+        let deaf = ping + PONG_TIMEOUT;
+        assert_eq!(heart.pop_due(deaf, true), None);
+        assert_eq!(heart.pop_due(deaf + PONG_TIMEOUT, false), Some(Pulse::Dead));
     }
 
     #[test]
     fn a_machine_that_slept_gives_one_fresh_grace() {
         let (mut heart, start) = heart();
         let ping = start + WS_HEARTBEAT;
-        assert_eq!(heart.pop_due(ping), Some(Pulse::Ping));
+        assert_eq!(heart.pop_due(ping, false), Some(Pulse::Ping));
         let awake = ping + SECOND * 3600;
-        assert_eq!(heart.pop_due(awake), Some(Pulse::Ping));
-        assert_eq!(heart.pop_due(awake), None);
-        assert_eq!(heart.pop_due(awake + SECOND * 3600), Some(Pulse::Dead));
+        assert_eq!(heart.pop_due(awake, false), Some(Pulse::Ping));
+        assert_eq!(heart.pop_due(awake, false), None);
+        assert_eq!(
+            heart.pop_due(awake + SECOND * 3600, false),
+            Some(Pulse::Dead)
+        );
     }
 
     #[test]

@@ -19,8 +19,9 @@ use crate::message::Outgoing;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DriverConfig {
-    /// How long the peer may take no data while frames wait. Then the line is given up with
-    /// [`Disconnect::WriteStalled`]. Default 30 s.
+    /// How long the transport may take no further frame while frames wait. Then the line is given
+    /// up with [`Disconnect::WriteStalled`]. A single large frame has to get through in this time.
+    /// Default 30 s.
     pub write_timeout: Duration,
     /// How long the closing handshake may take before the line is dropped. Default 5 s.
     pub close_timeout: Duration,
@@ -86,6 +87,8 @@ pub struct Driver<M, T> {
     sleep: Pin<Box<Sleep>>,
     armed: Option<Instant>,
     unflushed: bool,
+    /// The transport took no further frame the last time.
+    choked: bool,
     stalled_since: Option<Instant>,
     closing_until: Option<Instant>,
     close_seen: bool,
@@ -117,6 +120,7 @@ impl<M: Machine, T: Transport> Driver<M, T> {
             sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
             armed: None,
             unflushed: false,
+            choked: false,
             stalled_since: None,
             closing_until: None,
             close_seen: false,
@@ -261,10 +265,15 @@ impl<M: Machine, T: Transport> Driver<M, T> {
             match transport.as_mut().poll_ready(cx) {
                 Poll::Pending => {
                     stalled = true;
+                    self.choked = true;
                     break Ok(());
                 }
                 Poll::Ready(Err(error)) => break Err(error),
                 Poll::Ready(Ok(())) => {}
+            }
+            if std::mem::take(&mut self.choked) {
+                // It takes frames again, so the peer takes data, however slowly.
+                self.stalled_since = None;
             }
             let Some(frame) = self.machine.poll_transmit() else {
                 break Ok(());
@@ -387,3 +396,6 @@ impl<M: fmt::Debug, T> fmt::Debug for Driver<M, T> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

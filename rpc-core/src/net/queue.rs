@@ -106,8 +106,8 @@ struct State<T> {
     /// How many of the items count against the bound.
     counted: usize,
     bytes: usize,
-    lost: u64,
-    lost_total: u64,
+    unreported: u64,
+    lost_ever: u64,
     ended: bool,
     abandoned: bool,
     consumer: Option<Waker>,
@@ -132,8 +132,8 @@ impl<T> State<T> {
     }
 
     fn lose(&mut self, items: u64) {
-        self.lost += items;
-        self.lost_total += items;
+        self.unreported += items;
+        self.lost_ever += items;
     }
 }
 
@@ -174,8 +174,8 @@ pub(crate) fn queue<T>(config: QueueConfig) -> (Producer<T>, Consumer<T>) {
         items: VecDeque::new(),
         counted: 0,
         bytes: 0,
-        lost: 0,
-        lost_total: 0,
+        unreported: 0,
+        lost_ever: 0,
         ended: false,
         abandoned: false,
         consumer: None,
@@ -311,13 +311,13 @@ impl<T> Consumer<T> {
 
     /// How many items were dropped since the beginning, reported ones included.
     #[must_use]
-    pub fn lost(&self) -> u64 {
-        self.shared.lock().lost_total
+    pub fn total_lost(&self) -> u64 {
+        self.shared.lock().lost_ever
     }
 
     fn take(state: &mut State<T>) -> Option<Queued<T>> {
-        if state.lost > 0 {
-            return Some(Queued::Lagged(std::mem::take(&mut state.lost)));
+        if state.unreported > 0 {
+            return Some(Queued::Lagged(std::mem::take(&mut state.unreported)));
         }
         let item = state.pop()?;
         if let Some(producer) = state.producer.take() {
@@ -369,7 +369,7 @@ impl<T> fmt::Debug for Consumer<T> {
         let state = self.shared.lock();
         f.debug_struct("Consumer")
             .field("waiting", &state.items.len())
-            .field("lost", &state.lost_total)
+            .field("lost", &state.lost_ever)
             .field("ended", &state.ended)
             .finish()
     }
@@ -397,7 +397,7 @@ mod tests {
         }
         let expected = [Queued::Lagged(3), Queued::Item(3), Queued::Item(4)];
         assert_eq!(taken(&mut consumer), expected);
-        assert_eq!(consumer.lost(), 3);
+        assert_eq!(consumer.total_lost(), 3);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Each panics with the rule that was broken.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
@@ -208,7 +208,7 @@ pub fn every_call_ends_once<P: Calls>(
     now: Instant,
 ) -> Result<(), String> {
     let mut book = Book {
-        open: HashMap::new(),
+        open: HashSet::new(),
     };
     let mut pair = calls.connect(now, rng.next_u64());
     book.collect(calls, &mut pair)?;
@@ -216,15 +216,15 @@ pub fn every_call_ends_once<P: Calls>(
         let now = pair.now();
         match step {
             Step::Call => {
-                if let Some(id) = calls.call(&mut pair.client, now) {
-                    if book.open.insert(id, ()).is_some() {
-                        return Err(format!("call id {id:?} was given twice"));
-                    }
+                if let Some(id) = calls.call(&mut pair.client, now)
+                    && !book.open.insert(id)
+                {
+                    return Err(format!("call id {id:?} was given twice"));
                 }
             }
             Step::Answer => calls.answer(&mut pair.server, rng.next_u64(), now),
             Step::Cancel => {
-                let open: Vec<_> = book.open.keys().copied().collect();
+                let open: Vec<_> = book.open.iter().copied().collect();
                 if let Some(id) = rng.pick(&open) {
                     calls.cancel(&mut pair.client, *id, now);
                     book.open.remove(id);
@@ -249,7 +249,7 @@ pub fn every_call_ends_once<P: Calls>(
 }
 
 struct Book<I> {
-    open: HashMap<I, ()>,
+    open: HashSet<I>,
 }
 
 impl<I: Copy + Eq + Hash + Debug> Book<I> {
@@ -262,10 +262,10 @@ impl<I: Copy + Eq + Hash + Debug> Book<I> {
             calls.server_event(event);
         }
         for event in pair.take_client_events() {
-            if let Some(id) = calls.ended(&event) {
-                if self.open.remove(&id).is_none() {
-                    return Err(format!("call {id:?} ended twice, or was never made"));
-                }
+            if let Some(id) = calls.ended(&event)
+                && !self.open.remove(&id)
+            {
+                return Err(format!("call {id:?} ended twice, or was never made"));
             }
         }
         Ok(())
@@ -275,9 +275,6 @@ impl<I: Copy + Eq + Hash + Debug> Book<I> {
         if self.open.is_empty() {
             return Ok(());
         }
-        Err(format!(
-            "calls that never ended: {:?}",
-            self.open.keys().collect::<Vec<_>>()
-        ))
+        Err(format!("calls that never ended: {:?}", self.open))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A small repeatable random number generator (SplitMix64). Not for secrets.
+/// A small repeatable random number generator (`SplitMix64`). Not for secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rng(u64);
 

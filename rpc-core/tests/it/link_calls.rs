@@ -295,3 +295,34 @@ async fn an_observer_sees_every_frame_and_no_secret() {
         "Out {\"hello\":\"ann\"}\nIn {\"welcome\":\"ann\"}\nIn {\"tell\":\"the *** word\"}";
     assert_eq!(seen, expected);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_task_is_seen_by_everybody_who_watches() {
+    let (_guest, mut host, _) = connected(config(), config()).await;
+    host.task.abort();
+    assert_eq!(host.link.closed().await, CloseReason::TaskGone);
+    assert_eq!(host.link.ready().await, Err(CloseReason::TaskGone));
+    let state = LinkState::Closed {
+        reason: CloseReason::TaskGone,
+    };
+    assert_eq!(host.link.state(), state);
+    while host.events.next().await.is_some() {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_a_command_ends_every_call_and_is_seen() {
+    let (mut guest, host, _) = connected(config(), config()).await;
+    let call = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.call(|m, now| m.ask("?", now)).await }
+    });
+    guest.event().await;
+    let panicking = host.link.command(|_, _| panic!("asked to")).await;
+    assert_eq!(panicking, Err::<(), _>(Refused::Closed));
+    assert!(host.task.await.unwrap_err().is_panic());
+    let reason = CloseReason::TaskGone;
+    let delivery = Delivery::Unknown;
+    let expected = CallError::Closed { reason, delivery };
+    assert_eq!(call.await.unwrap(), Err(expected));
+    assert_eq!(host.link.ready().await, Err(CloseReason::TaskGone));
+}

@@ -13,7 +13,7 @@ use rpc_core::testing::sim;
 use crate::toy::net::{End, GuestSide, HostSide, connected, echo};
 
 /// Polls a future at most `polls` times and then drops it.
-async fn poll_times<F: Future>(future: F, polls: usize) -> Option<F::Output> {
+pub async fn poll_times<F: Future>(future: F, polls: usize) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut left = polls;
     std::future::poll_fn(|cx| {

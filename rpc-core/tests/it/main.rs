@@ -1,12 +1,18 @@
 //! Integration tests of the core, with a toy protocol as its user.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(missing_docs, unreachable_pub, reason = "helpers of a test binary")]
 
+mod allocations;
 mod link_calls;
 mod link_drops;
 mod link_events;
 mod link_reconnect;
+mod secrets;
 mod server;
+mod sources;
 mod tls;
 mod toy;
 mod toy_machines;
+mod toy_sockets;
+mod toy_wild;
 mod ws;

@@ -2,13 +2,13 @@
 
 use rpc_core::net::LinkState;
 use rpc_core::{CallError, Delivery, Refused};
-use std::time::Duration;
 
 use super::context::Shared;
 use super::handler::Notice;
 use crate::error::{BotError, RpcError};
 use crate::frame::{Answer, Final};
 use crate::limits::{MAX_RETRY_ATTEMPTS, RECONNECT_BACKOFF_FACTOR, RECONNECT_INITIAL_DELAY};
+use crate::net::Client;
 
 /// What a bot does when a message cannot be sent.
 ///
@@ -30,18 +30,20 @@ pub enum RetrySend {
 
 impl RetrySend {
     const fn repeats(self, error: &CallError<RpcError>) -> bool {
-        match error {
-            CallError::Remote(_) | CallError::Cancelled { .. } => return false,
-            // These will not pass by waiting.
-            CallError::Refused(
+        let hopeless = match error {
+            CallError::Remote(_) | CallError::Cancelled { .. } => true,
+            CallError::Closed { reason, .. } => reason.is_our_message_too_large(),
+            CallError::Refused(refused) => matches!(
+                refused,
                 Refused::TooLarge { .. }
-                | Refused::Invalid { .. }
-                | Refused::Encode { .. }
-                | Refused::Draining,
-            ) => return false,
-            _ => {}
-        }
+                    | Refused::Invalid { .. }
+                    | Refused::Encode { .. }
+                    | Refused::Draining
+            ),
+            _ => false,
+        };
         match self {
+            _ if hopeless => false,
             Self::SpecCompat => true,
             Self::OnlyIfUnsent => matches!(error.delivery(), Delivery::NotSent),
             Self::Off => false,
@@ -58,44 +60,36 @@ pub(super) async fn send(
 ) -> Result<Answer, BotError> {
     let client = &shared.client;
     let mut wait = RECONNECT_INITIAL_DELAY;
-    let mut attempt = 1;
-    let mut error = None;
-    loop {
-        // A connection that could not be made has used this attempt up.
-        let (failed, generation) = match (attempt, error.take()) {
-            (2.., Some(failed)) if !connected(shared, generation_of(&failed)).await => failed,
-            (_, before) => {
-                // Only now: the connection may be another one than that of the attempt before.
-                let generation = generation(&client.state());
-                if let Some((failed, _)) = &before {
-                    let delivery = CallError::delivery(failed);
-                    shared.notice(&Notice::Resent { attempt, delivery });
-                }
-                match client.send_message(channel, text, is_final).await {
-                    Ok(answer) => return Ok(answer),
-                    Err(failed) => (failed, generation),
-                }
-            }
-        };
-        if !shared.config.retry_send.repeats(&failed) {
-            return Err(failed.into());
-        }
-        if attempt >= MAX_RETRY_ATTEMPTS || client.state().ended().is_some() {
-            let cause = Box::new(failed);
-            return Err(BotError::ConnectionError {
-                attempts: attempt,
-                cause,
-            });
+    let mut attempts = 1;
+    let mut generation = generation(&client.state());
+    let mut error = match client.send_message(channel, text, is_final).await {
+        Ok(answer) => return Ok(answer),
+        Err(error) => error,
+    };
+    while shared.config.retry_send.repeats(&error) {
+        if attempts >= MAX_RETRY_ATTEMPTS || client.state().ended().is_some() {
+            let cause = Box::new(error);
+            return Err(BotError::ConnectionError { attempts, cause });
         }
         tokio::time::sleep(wait).await;
-        wait = Duration::from_secs_f64(wait.as_secs_f64() * RECONNECT_BACKOFF_FACTOR);
-        error = Some((failed, generation));
-        attempt += 1;
+        wait = wait.mul_f64(RECONNECT_BACKOFF_FACTOR);
+        attempts += 1;
+        // A connection that cannot be made uses this attempt up.
+        let Some(fresh) = replaced(client, generation).await else {
+            continue;
+        };
+        generation = Some(fresh);
+        let delivery = error.delivery();
+        shared.notice(&Notice::Resent {
+            attempt: attempts,
+            delivery,
+        });
+        error = match client.send_message(channel, text, is_final).await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
     }
-}
-
-const fn generation_of(failed: &(CallError<RpcError>, Option<u64>)) -> Option<u64> {
-    failed.1
+    Err(error.into())
 }
 
 const fn generation(state: &LinkState) -> Option<u64> {
@@ -105,27 +99,26 @@ const fn generation(state: &LinkState) -> Option<u64> {
     }
 }
 
-/// Sees to it that a connection other than the one that failed is up, by one attempt. However many
-/// messages fail on a connection, it is replaced once.
-async fn connected(shared: &Shared, failed_on: Option<u64>) -> bool {
-    let link = shared.client.link();
-    let mut states = link.watch();
+/// Sees to it that a connection other than the one that failed is up, by one attempt, and returns
+/// its number. However many messages fail on a connection, it is replaced once.
+async fn replaced(client: &Client, failed_on: Option<u64>) -> Option<u64> {
+    let mut states = client.link().watch();
     let now = states.borrow_and_update().clone();
     match generation(&now) {
-        Some(up) if failed_on != Some(up) => return true,
-        _ => link.reconnect(failed_on.unwrap_or(0)),
+        Some(up) if failed_on != Some(up) => return Some(up),
+        _ => client.link().reconnect(failed_on.unwrap_or(0)),
     }
     loop {
-        if states.changed().await.is_err() {
-            return false;
-        }
+        states.changed().await.ok()?;
         let state = states.borrow_and_update().clone();
         match state {
-            LinkState::Ready { generation } if failed_on != Some(generation) => return true,
+            LinkState::Ready { generation } if failed_on != Some(generation) => {
+                return Some(generation);
+            }
             // The old line is closed; the attempt follows at once.
             LinkState::Lost { retry_in, .. } if retry_in.is_zero() => {}
             LinkState::Lost { .. } | LinkState::GaveUp { .. } | LinkState::Closed { .. } => {
-                return false;
+                return None;
             }
             _ => {}
         }

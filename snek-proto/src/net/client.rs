@@ -97,7 +97,7 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn ping(&self) -> Outcome {
-        self.start(|conn, now| conn.ping(now)).await
+        self.start(ClientConn::ping).await
     }
 
     /// A user's record; `None` is the user that is logged in. Safe to repeat.
@@ -112,7 +112,7 @@ impl Client {
         let answer = self
             .start(move |conn, now| conn.get_user(username.as_deref(), now))
             .await?;
-        answer.parse().map_err(unexpected)
+        answer.parse().map_err(|error| unexpected(&error))
     }
 
     /// The channels that the user sees. Safe to repeat.
@@ -124,7 +124,9 @@ impl Client {
     /// Cancel-safe.
     pub async fn get_channels(&self) -> Result<Vec<Channel>, CallError<RpcError>> {
         let answer = self.start(ClientConn::get_channels).await?;
-        answer.parse_list(&Limits::default()).map_err(unexpected)
+        answer
+            .parse_list(&Limits::default())
+            .map_err(|error| unexpected(&error))
     }
 
     /// Calls any method. `args` must be written as a JSON array, `kwargs` as an object.
@@ -272,7 +274,7 @@ fn raw(value: &impl Serialize) -> Result<Box<RawValue>, Refused> {
 }
 
 /// The server answered, but not what the method promises.
-fn unexpected(error: rpc_core::DecodeError) -> CallError<RpcError> {
+fn unexpected(error: &rpc_core::DecodeError) -> CallError<RpcError> {
     CallError::Remote(RpcError::new(format!("an unexpected answer: {error}")))
 }
 

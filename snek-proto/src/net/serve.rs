@@ -5,8 +5,8 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,7 +18,7 @@ use rpc_core::net::server::{Accepted, DrainReport, ShutdownHandle};
 use rpc_core::net::{
     Cancellation, LagPolicy, Link, LinkConfig, LinkEvent, QueueConfig, Queued, link,
 };
-use rpc_core::{CloseFrame, Refused, Secret, Text};
+use rpc_core::{CloseFrame, Limits, Refused, Secret, Text};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::net::ToSocketAddrs;
@@ -91,7 +91,59 @@ pub struct Peer {
     address: SocketAddr,
     parts: http::request::Parts,
     link: Link<ServerSide>,
+    pushes: Arc<Pushes>,
     cancellation: Cancellation,
+}
+
+/// Events on their way to one connection's task: one wake-up takes all that have gathered.
+struct Pushes {
+    waiting: Mutex<(Vec<Text>, usize)>,
+    max_frames: usize,
+    max_bytes: usize,
+}
+
+enum Added {
+    /// The task has to be told.
+    First,
+    /// It has been told already.
+    Waits,
+    /// The bound is reached.
+    Full,
+}
+
+impl Pushes {
+    fn new(limits: &Limits) -> Self {
+        Self {
+            waiting: Mutex::default(),
+            max_frames: limits.max_outbox_frames,
+            max_bytes: limits.max_outbox_bytes,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (Vec<Text>, usize)> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, event: Text) -> Added {
+        let mut waiting = self.lock();
+        let (events, bytes) = &mut *waiting;
+        if events.len() >= self.max_frames || *bytes >= self.max_bytes {
+            return Added::Full;
+        }
+        *bytes += event.len();
+        events.push(event);
+        if events.len() == 1 {
+            Added::First
+        } else {
+            Added::Waits
+        }
+    }
+
+    fn take(&self) -> Vec<Text> {
+        let mut waiting = self.lock();
+        waiting.1 = 0;
+        std::mem::take(&mut waiting.0)
+    }
 }
 
 impl Peer {
@@ -122,13 +174,21 @@ impl Peer {
     /// Pushes an encoded event to the client, without waiting. Frames arrive in the order of the
     /// calls. A client that does not read them fast enough is disconnected with 1013.
     pub fn push(&self, event: Text) {
-        let pushed = self.link.try_command(move |conn, now| {
-            if conn.push(event) == Err(Refused::QueueFull) {
-                conn.close_with(slow_reader(), now);
+        match self.pushes.add(event) {
+            Added::Waits => {}
+            Added::First => {
+                let pushes = Arc::clone(&self.pushes);
+                let drained = self.link.try_command(move |conn, now| {
+                    let full = |event| conn.push(event) == Err(Refused::QueueFull);
+                    if pushes.take().into_iter().any(full) {
+                        conn.close_with(slow_reader(), now);
+                    }
+                });
+                if drained == Err(Refused::QueueFull) {
+                    self.link.close_with(slow_reader());
+                }
             }
-        });
-        if pushed == Err(Refused::QueueFull) {
-            self.link.close_with(slow_reader());
+            Added::Full => self.link.close_with(slow_reader()),
         }
     }
 
@@ -261,14 +321,14 @@ impl<B: Backend> Server<B> {
     /// Cancel-safe.
     pub async fn bind(
         address: impl ToSocketAddrs,
-        backend: impl Into<Arc<B>>,
+        backend: B,
         options: ServerOptions,
     ) -> io::Result<Self> {
         let max = options.connection.limits.max_message_bytes;
         let mut http = options.http;
         http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
         let shared = Shared {
-            backend: backend.into(),
+            backend: Arc::new(backend),
             connection: options.connection,
             link: options.link,
             shutdown_timeout: options.shutdown_timeout,
@@ -339,6 +399,7 @@ async fn serve<B: Backend>(shared: Arc<Shared<B>>, accepted: Accepted) {
         address: accepted.peer,
         parts: accepted.parts,
         link,
+        pushes: Arc::new(Pushes::new(&shared.connection.limits)),
         cancellation: accepted.cancellation,
     });
     let work = async {

@@ -1,10 +1,13 @@
 //! Tests of the public API.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(unreachable_pub, reason = "helpers of a test binary")]
 
+mod bot;
 mod conformance;
 mod decode_props;
 mod frames;
+mod net_server;
 mod order;
 mod pair;
 mod played;
-mod resend;
+mod scripted;

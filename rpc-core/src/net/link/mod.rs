@@ -20,6 +20,7 @@
 
 mod call;
 mod handle;
+mod session;
 mod task;
 mod waiters;
 
@@ -303,25 +304,28 @@ pub fn entropy() -> u64 {
     })
 }
 
+/// A link's three parts: the handle, the events, and the task to spawn.
+pub type Parts<P, D> = (Link<P>, Events<<P as Protocol>::Event>, Connection<P, D>);
+
 /// A link that dials, and dials again when the line is lost.
 ///
 /// Nothing happens until [`Connection::run`] is polled.
 #[must_use]
-pub fn open<P: Protocol, D: Dialer>(
-    protocol: P,
-    dialer: D,
-    config: LinkConfig,
-) -> (Link<P>, Events<P::Event>, Connection<P, D>) {
+pub fn open<P: Protocol, D: Dialer>(protocol: P, dialer: D, config: LinkConfig) -> Parts<P, D> {
     task::parts(protocol, dialer, config)
 }
 
 /// A link over one connection that exists already (an accepted one). It never dials.
 #[must_use]
+#[allow(
+    clippy::type_complexity,
+    reason = "the same three parts as those of `open`"
+)]
 pub fn over<P: Protocol, T: Transport>(
     protocol: P,
     transport: T,
     config: LinkConfig,
-) -> (Link<P>, Events<P::Event>, Connection<P, Given<T>>) {
+) -> Parts<P, Given<T>> {
     let config = config.with_reconnect(ReconnectPolicy::off());
     task::parts(protocol, Given(Mutex::new(Some(transport))), config)
 }

@@ -1,7 +1,7 @@
 //! The toy client: says hello, answers what it is asked.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rpc_core::{
     CloseFrame, CloseReason, Disconnect, Incoming, Limits, Machine, Match, Outbox, Outgoing,
@@ -33,6 +33,7 @@ pub struct Guest {
     outbox: Outbox,
     events: VecDeque<GuestEvent>,
     limits: Limits,
+    handshake: Duration,
 }
 
 impl Guest {
@@ -55,7 +56,17 @@ impl Guest {
             outbox,
             events: VecDeque::new(),
             limits,
+            handshake: HANDSHAKE,
         }
+    }
+
+    /// Another deadline for the handshake, which must be under way.
+    pub fn with_handshake(mut self, handshake: Duration, now: Instant) -> Self {
+        self.state = State::AwaitWelcome {
+            until: now + handshake,
+        };
+        self.handshake = handshake;
+        self
     }
 
     pub fn open(&self) -> usize {
@@ -153,7 +164,9 @@ impl Machine for Guest {
         {
             self.outbox
                 .close(CloseFrame::new(CloseFrame::POLICY, "no welcome"));
-            self.end(CloseReason::HandshakeTimeout { after: HANDSHAKE });
+            self.end(CloseReason::HandshakeTimeout {
+                after: self.handshake,
+            });
         }
     }
 

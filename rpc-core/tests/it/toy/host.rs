@@ -35,6 +35,7 @@ pub struct Host {
     outbox: Outbox,
     events: VecDeque<HostEvent>,
     limits: Limits,
+    handshake: Duration,
     pub late: usize,
 }
 
@@ -52,8 +53,18 @@ impl Host {
             outbox: Outbox::new(&limits),
             events: VecDeque::new(),
             limits,
+            handshake: HANDSHAKE,
             late: 0,
         }
+    }
+
+    /// Another deadline for the handshake, which must be under way.
+    pub fn with_handshake(mut self, handshake: Duration, now: Instant) -> Self {
+        self.state = State::AwaitHello {
+            until: now + handshake,
+        };
+        self.handshake = handshake;
+        self
     }
 
     pub fn in_flight(&self) -> usize {
@@ -196,7 +207,9 @@ impl Machine for Host {
         {
             self.outbox
                 .close(CloseFrame::new(CloseFrame::POLICY, "no hello"));
-            self.end(&CloseReason::HandshakeTimeout { after: HANDSHAKE });
+            self.end(&CloseReason::HandshakeTimeout {
+                after: self.handshake,
+            });
         }
         while let Some((id, number)) = self.calls.pop_expired(now) {
             let delivery = sent(&self.outbox, number);

@@ -13,6 +13,7 @@
 
 pub mod guest;
 pub mod host;
+pub mod house;
 pub mod net;
 
 use std::time::{Duration, Instant};

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rpc_core::net::{Protocol, Sorted};
 use rpc_core::{CallId, CloseFrame, Limits};
 
+use super::HANDSHAKE;
 use super::guest::{Guest, GuestEvent};
 use super::host::{Host, HostEvent};
 
@@ -15,6 +16,7 @@ use super::host::{Host, HostEvent};
 pub struct GuestSide {
     pub name: String,
     pub limits: Limits,
+    pub handshake: Duration,
 }
 
 impl GuestSide {
@@ -22,6 +24,7 @@ impl GuestSide {
         Self {
             name: name.to_owned(),
             limits: Limits::default(),
+            handshake: HANDSHAKE,
         }
     }
 }
@@ -35,7 +38,7 @@ impl Protocol for GuestSide {
     type Event = GuestEvent;
 
     fn open(&mut self, now: Instant, _: u64) -> Guest {
-        Guest::with_limits(&self.name, self.limits.clone(), now)
+        Guest::with_limits(&self.name, self.limits.clone(), now).with_handshake(self.handshake, now)
     }
 
     fn sort(&mut self, event: GuestEvent) -> Sorted<Self> {
@@ -62,9 +65,19 @@ impl Protocol for GuestSide {
 }
 
 /// The server side of one connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct HostSide {
     pub limits: Limits,
+    pub handshake: Duration,
+}
+
+impl Default for HostSide {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            handshake: HANDSHAKE,
+        }
+    }
 }
 
 impl Protocol for HostSide {
@@ -76,7 +89,7 @@ impl Protocol for HostSide {
     type Event = HostEvent;
 
     fn open(&mut self, now: Instant, entropy: u64) -> Host {
-        Host::with_limits(entropy, self.limits.clone(), now)
+        Host::with_limits(entropy, self.limits.clone(), now).with_handshake(self.handshake, now)
     }
 
     fn sort(&mut self, event: HostEvent) -> Sorted<Self> {
@@ -133,9 +146,8 @@ where
     pub async fn event(&mut self) -> Option<P::Event> {
         use rpc_core::net::{LinkEvent, Queued};
         loop {
-            match self.events.next().await? {
-                Queued::Item(LinkEvent::Event(event)) => return Some(event),
-                _ => {}
+            if let Queued::Item(LinkEvent::Event(event)) = self.events.next().await? {
+                return Some(event);
             }
         }
     }

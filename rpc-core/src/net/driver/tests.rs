@@ -1,0 +1,514 @@
+//! The driver against a transport and a machine that do exactly what a test says.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use futures_sink::Sink;
+
+use super::*;
+use crate::message::{CloseFrame, Incoming, Text};
+use crate::net::mem;
+use crate::net::transport::TransportError;
+
+/// What a test sees of the line and decides about it.
+#[derive(Default)]
+struct Line {
+    incoming: VecDeque<Message>,
+    /// The stream ends behind `incoming`.
+    ended: bool,
+    reads: usize,
+    sent: Vec<Outgoing>,
+    flushes: usize,
+    closes: usize,
+    /// Frames that are taken before the sink is no longer ready.
+    room: Option<usize>,
+    flush_sticks: bool,
+    writes_fail: bool,
+    waker: Option<Waker>,
+}
+
+#[derive(Clone, Default)]
+struct Mock(Arc<Mutex<Line>>);
+
+impl Mock {
+    fn with(change: impl FnOnce(&mut Line)) -> Self {
+        let mock = Self::default();
+        change(&mut mock.line());
+        mock
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.0.lock().unwrap()
+    }
+
+    fn sent_and_flushed(&self) -> (usize, usize) {
+        let line = self.line();
+        (line.sent.len(), line.flushes)
+    }
+
+    /// Changes the line and wakes whoever waits for it.
+    fn change(&self, change: impl FnOnce(&mut Line)) {
+        let mut line = self.line();
+        change(&mut line);
+        let waker = line.waker.take();
+        drop(line);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn wait<T>(line: &mut Line, cx: &Context<'_>) -> Poll<T> {
+        line.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Stream for Mock {
+    type Item = Result<Message, TransportError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut line = self.line();
+        match line.incoming.pop_front() {
+            Some(message) => {
+                line.reads += 1;
+                Poll::Ready(Some(Ok(message)))
+            }
+            None if line.ended => Poll::Ready(None),
+            None => Self::wait(&mut line, cx),
+        }
+    }
+}
+
+impl Sink<Outgoing> for Mock {
+    type Error = TransportError;
+
+    fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        let mut line = self.line();
+        if line.writes_fail {
+            return Poll::Ready(Err(io::Error::from(io::ErrorKind::BrokenPipe).into()));
+        }
+        if line.room == Some(0) {
+            return Self::wait(&mut line, cx);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn start_send(self: Pin<&mut Self>, frame: Outgoing) -> Result<(), TransportError> {
+        let mut line = self.line();
+        line.room = line.room.map(|room| room - 1);
+        line.sent.push(frame);
+        Ok(())
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        let mut line = self.line();
+        line.flushes += 1;
+        if line.flush_sticks {
+            return Self::wait(&mut line, cx);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        self.line().closes += 1;
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A machine that echoes texts if told to, and reports everything as events.
+#[derive(Debug, Default)]
+struct Parrot {
+    out: VecDeque<Outgoing>,
+    events: VecDeque<String>,
+    echoes: bool,
+    deaf: bool,
+    closed: bool,
+    deadline: Option<Instant>,
+    timeouts: Vec<Instant>,
+}
+
+impl Parrot {
+    fn saying(frames: usize) -> Self {
+        let out = (0..frames).map(|n| text(&n.to_string())).collect();
+        Self {
+            out,
+            ..Self::default()
+        }
+    }
+
+    fn close(&mut self) {
+        self.out
+            .push_back(Outgoing::Close(CloseFrame::new(CloseFrame::NORMAL, "")));
+        self.closed = true;
+    }
+}
+
+impl Machine for Parrot {
+    type Event = String;
+
+    fn handle_message(&mut self, message: Incoming<'_>, _: Instant) {
+        if let Incoming::Text(said) = message {
+            if self.echoes {
+                self.out.push_back(text(said));
+            }
+            self.events.push_back(said.to_owned());
+        }
+    }
+
+    fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
+        if !self.closed {
+            self.closed = true;
+            self.deadline = None;
+            self.events.push_back(format!("{why:?}"));
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.timeouts.push(now);
+        if self.deadline.is_some_and(|at| at <= now) {
+            self.deadline = None;
+            self.events.push_back("timeout".to_owned());
+        }
+    }
+
+    fn poll_transmit(&mut self) -> Option<Outgoing> {
+        self.out.pop_front()
+    }
+
+    fn poll_event(&mut self) -> Option<String> {
+        self.events.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    fn wants_input(&self) -> bool {
+        !self.deaf
+    }
+}
+
+fn text(text: &str) -> Outgoing {
+    Outgoing::Text(Text::from(text))
+}
+
+fn said(text: &str) -> Message {
+    Message::Text(Text::from(text))
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn config() -> DriverConfig {
+    DriverConfig::default()
+        .with_write_timeout(SECOND)
+        .with_close_timeout(SECOND)
+}
+
+/// Counts its wake-ups.
+#[derive(Default)]
+struct Bell(AtomicUsize);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Polls once; says whether the driver asked for another poll by itself.
+fn poll_once<T: Transport>(driver: &mut Driver<Parrot, T>) -> (Poll<()>, bool) {
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(Arc::clone(&bell));
+    let polled = driver.poll_io(&mut Context::from_waker(&waker));
+    (polled, bell.0.load(Ordering::SeqCst) > 0)
+}
+
+async fn all_events<T: Transport>(driver: &mut Driver<Parrot, T>) -> Vec<String> {
+    let mut events = Vec::new();
+    while let Some(event) = driver.next().await {
+        events.push(event);
+    }
+    events
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hundred_queued_frames_leave_with_one_flush() {
+    let mock = Mock::default();
+    let mut driver = Driver::new(Parrot::saying(100), mock.clone());
+    assert_eq!(poll_once(&mut driver), (Poll::Pending, false));
+    assert_eq!(mock.sent_and_flushed(), (100, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_to_many_frames_leave_with_one_flush() {
+    let mock = Mock::with(|line| line.incoming.extend((0..50).map(|_| said("hi"))));
+    let parrot = Parrot {
+        echoes: true,
+        ..Parrot::default()
+    };
+    let mut driver = Driver::new(parrot, mock.clone());
+    let _ = poll_once(&mut driver);
+    assert_eq!(mock.sent_and_flushed(), (50, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_driver_flushes_nothing() {
+    let mock = Mock::default();
+    let mut driver = Driver::new(Parrot::default(), mock.clone());
+    for _ in 0..3 {
+        assert_eq!(poll_once(&mut driver), (Poll::Pending, false));
+    }
+    assert_eq!(mock.line().flushes, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reading_stops_at_the_budget_and_asks_for_another_turn() {
+    let mock = Mock::with(|line| line.incoming.extend((0..25).map(|_| said("hi"))));
+    let config = config().with_read_budget(10);
+    let mut driver = Driver::with_config(Parrot::default(), mock.clone(), config);
+    for (reads, again) in [(10, true), (20, true), (25, false)] {
+        assert_eq!(poll_once(&mut driver), (Poll::Pending, again));
+        assert_eq!(mock.line().reads, reads);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_takes_nothing_is_given_up_at_the_write_timeout() {
+    for stuck in [
+        Mock::with(|line| line.room = Some(3)),
+        Mock::with(|line| line.flush_sticks = true),
+    ] {
+        let mut driver = Driver::with_config(Parrot::saying(9), stuck.clone(), config());
+        let start = driver.now();
+        assert_eq!(all_events(&mut driver).await, ["WriteStalled"]);
+        assert_eq!(driver.now() - start, SECOND);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_takes_frames_slowly_is_not_given_up() {
+    let mock = Mock::with(|line| {
+        line.room = Some(1);
+        line.flush_sticks = true;
+    });
+    let mut driver = Driver::with_config(Parrot::saying(10), mock.clone(), config());
+    let slow = mock.clone();
+    tokio::spawn(async move {
+        for _ in 0..9 {
+            tokio::time::sleep(SECOND * 6 / 10).await;
+            slow.change(|line| line.room = Some(1));
+        }
+        tokio::time::sleep(SECOND * 6 / 10).await;
+        slow.change(|line| {
+            line.room = None;
+            line.flush_sticks = false;
+            line.ended = true;
+        });
+    });
+    assert_eq!(all_events(&mut driver).await, ["Eof"]);
+    assert_eq!(mock.line().sent.len(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_close_that_is_never_answered_ends_at_the_close_timeout() {
+    let mock = Mock::default();
+    let mut parrot = Parrot::saying(1);
+    parrot.close();
+    let mut driver = Driver::with_config(parrot, mock.clone(), config());
+    let start = driver.now();
+    assert_eq!(driver.next().await, None);
+    assert_eq!(driver.now() - start, SECOND);
+    let last = mock.line().sent.pop();
+    assert!(matches!(last, Some(Outgoing::Close(_))), "{last:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answered_close_ends_at_once_and_keeps_what_came_before() {
+    let mock = Mock::default();
+    let mut parrot = Parrot::saying(1);
+    parrot.close();
+    let mut driver = Driver::with_config(parrot, mock.clone(), config());
+    assert_eq!(poll_once(&mut driver), (Poll::Pending, false));
+    mock.change(|line| {
+        line.incoming.push_back(Message::Close(None));
+        line.ended = true;
+    });
+    let start = driver.now();
+    assert_eq!(driver.next().await, None);
+    assert_eq!(driver.now(), start);
+    assert_eq!(mock.line().closes, 0, "one Close is enough");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_ends_without_a_close_still_shuts_the_line() {
+    let mock = Mock::default();
+    let parrot = Parrot {
+        closed: true,
+        ..Parrot::default()
+    };
+    let mut driver = Driver::with_config(parrot, mock.clone(), config());
+    assert_eq!(driver.next().await, None);
+    assert_eq!(mock.line().closes, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_peers_close_is_answered_and_reported() {
+    let (ours, mut theirs) = mem::duplex(4);
+    let mut driver = Driver::new(Parrot::default(), ours);
+    let goodbye = CloseFrame::new(CloseFrame::GOING_AWAY, "bye");
+    Pin::new(&mut theirs)
+        .start_send(Outgoing::Close(goodbye.clone()))
+        .unwrap();
+    let expected = format!("{:?}", Disconnect::PeerClosed(Some(goodbye.clone())));
+    assert_eq!(all_events(&mut driver).await, [expected]);
+    let answer = poll_fn(|cx| Pin::new(&mut theirs).poll_next(cx)).await;
+    assert_eq!(answer.unwrap().unwrap(), Message::Close(Some(goodbye)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_to_the_peers_close_is_flushed_even_when_nothing_was_sent() {
+    let mock = Mock::with(|line| line.incoming.push_back(Message::Close(None)));
+    let mut driver = Driver::new(Parrot::default(), mock.clone());
+    let _ = poll_once(&mut driver);
+    assert_eq!(mock.line().flushes, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_failed_write_the_peers_last_words_are_still_heard() {
+    let mock = Mock::with(|line| line.writes_fail = true);
+    let parrot = Parrot {
+        // Nothing is read before the write fails.
+        deaf: true,
+        ..Parrot::saying(1)
+    };
+    let mut driver = Driver::new(parrot, mock.clone());
+    let goodbye = CloseFrame::new(CloseFrame::POLICY, "you talk too much");
+    mock.line()
+        .incoming
+        .extend([said("last"), Message::Close(Some(goodbye.clone()))]);
+    let expected = format!("{:?}", Disconnect::PeerClosed(Some(goodbye)));
+    assert_eq!(all_events(&mut driver).await, ["last".to_owned(), expected]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_write_alone_is_reported_as_what_it_was() {
+    let mock = Mock::with(|line| line.writes_fail = true);
+    let mut driver = Driver::new(Parrot::saying(1), mock);
+    let events = all_events(&mut driver).await;
+    assert!(events[0].starts_with("Failed"), "{events:?}");
+    assert_eq!(events.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_wants_no_input_is_given_none_but_still_sends() {
+    let mock = Mock::with(|line| line.incoming.push_back(said("hi")));
+    let parrot = Parrot {
+        deaf: true,
+        ..Parrot::saying(1)
+    };
+    let mut driver = Driver::new(parrot, mock.clone());
+    assert_eq!(poll_once(&mut driver), (Poll::Pending, false));
+    assert_eq!(mock.line().reads, 0);
+    assert_eq!(mock.line().sent.len(), 1);
+    driver.machine_mut().deaf = false;
+    assert_eq!(driver.next().await, Some("hi".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_is_kept_and_never_handled_early() {
+    let at = Driver::new(Parrot::default(), Mock::default()).now() + SECOND;
+    let parrot = Parrot {
+        deadline: Some(at),
+        ..Parrot::default()
+    };
+    let mut driver = Driver::new(parrot, Mock::default());
+    let _ = poll_once(&mut driver);
+    // The deadline moves while the timer is armed for the earlier one.
+    driver.machine_mut().deadline = Some(at + SECOND);
+    assert_eq!(driver.next().await, Some("timeout".to_owned()));
+    assert_eq!(driver.now(), at + SECOND);
+    assert_eq!(driver.machine().timeouts, [at + SECOND]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_comes_nearer_is_kept_too() {
+    let now = Driver::new(Parrot::default(), Mock::default()).now();
+    let parrot = Parrot {
+        deadline: Some(now + SECOND * 100),
+        ..Parrot::default()
+    };
+    let mut driver = Driver::new(parrot, Mock::default());
+    let _ = poll_once(&mut driver);
+    driver.machine_mut().deadline = Some(now + SECOND);
+    assert_eq!(driver.next().await, Some("timeout".to_owned()));
+    assert_eq!(driver.now(), now + SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_wake_up_tells_the_machine_the_time_it_is() {
+    let at = Driver::new(Parrot::default(), Mock::default()).now() + SECOND;
+    let parrot = Parrot {
+        deadline: Some(at),
+        ..Parrot::default()
+    };
+    let mut driver = Driver::new(parrot, Mock::default());
+    let _ = poll_once(&mut driver);
+    // The computer slept.
+    tokio::time::advance(SECOND * 3600).await;
+    assert_eq!(driver.next().await, Some("timeout".to_owned()));
+    assert_eq!(driver.machine().timeouts, [at + SECOND * 3599]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_abort_ends_at_once_and_for_good() {
+    let mut driver = Driver::new(Parrot::saying(3), Mock::default());
+    driver.abort();
+    assert_eq!(driver.next().await, Some("Local".to_owned()));
+    assert_eq!(driver.next().await, None);
+    assert_eq!(driver.next().await, None);
+    assert!(driver.machine_mut().poll_transmit().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_next_loses_no_event_and_no_frame() {
+    let mock = Mock::default();
+    let parrot = Parrot {
+        echoes: true,
+        ..Parrot::default()
+    };
+    let mut driver = Driver::new(parrot, mock.clone());
+    for n in 0..20 {
+        let expected = n.to_string();
+        {
+            let mut next = std::pin::pin!(driver.next());
+            let polled = next.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert!(polled.is_pending());
+        }
+        mock.change(|line| line.incoming.push_back(said(&expected)));
+        assert_eq!(driver.next().await, Some(expected));
+    }
+    assert_eq!(mock.line().sent.len(), 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn debug_output_of_frames_in_flight_holds_no_text() {
+    let mut driver = Driver::new(Parrot::default(), Mock::default());
+    driver.machine_mut().out.push_back(text("hunter2"));
+    driver
+        .machine_mut()
+        .out
+        .push_back(Outgoing::Binary(Bytes::from_static(b"hunter2")));
+    let printed = format!("{driver:?}");
+    assert!(!printed.contains("hunter2"), "{printed}");
+}

@@ -1,0 +1,349 @@
+//! One connection of a link while it is up: commands in, events out, orders carried out.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use super::handle::{DrainReport, Serving};
+use super::task::{Front, clock};
+use super::waiters::{Pushed, Waiters};
+use super::{LinkEvent, LinkState, Protocol, Sorted};
+use crate::error::{CallError, CloseReason, Delivery, Refused};
+use crate::machine::Machine;
+use crate::message::CloseFrame;
+use crate::net::driver::Driver;
+use crate::net::queue::Push;
+use crate::net::transport::Transport;
+
+/// Most commands run in one wake-up before the line gets its turn.
+const COMMAND_BUDGET: usize = 256;
+
+/// Whether and how the application wants this connection to end.
+enum Stop {
+    No,
+    /// Nothing new is taken; calls in flight may end until then.
+    Draining {
+        until: Instant,
+        at_start: usize,
+        frame: CloseFrame,
+    },
+    /// A Close is under way.
+    Closing(CloseReason),
+    /// A Close is under way, and a new connection follows at once.
+    Redialling,
+}
+
+/// What follows a connection.
+pub(super) enum After {
+    Stop,
+    /// The reconnector decides.
+    Retry,
+    /// A new connection at once.
+    Redial,
+}
+
+/// An event that waits for room in its queue.
+struct Held<P: Protocol> {
+    sorted: Sorted<P>,
+    /// When the wait began.
+    since: Instant,
+}
+
+/// One connection while it is up.
+pub(super) struct Session<'a, P: Protocol, T> {
+    driver: Driver<P::Machine, T>,
+    protocol: &'a mut P,
+    front: &'a mut Front<P>,
+    waiters: Waiters<P>,
+    held: Option<Held<P>>,
+    reason: Option<CloseReason>,
+    stop: Stop,
+    ready: bool,
+    /// The machine was told something while its events were handed out.
+    touched: bool,
+    /// Events were not taken for too long: those that still come have nowhere to go.
+    overrun: bool,
+    timer: Pin<Box<tokio::time::Sleep>>,
+}
+
+impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
+    pub(super) fn new(
+        driver: Driver<P::Machine, T>,
+        protocol: &'a mut P,
+        front: &'a mut Front<P>,
+    ) -> Self {
+        Self {
+            driver,
+            protocol,
+            front,
+            waiters: Waiters::new(),
+            held: None,
+            reason: None,
+            stop: Stop::No,
+            ready: false,
+            touched: false,
+            overrun: false,
+            timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
+        }
+    }
+
+    /// Whether the handshake has finished.
+    pub(super) const fn is_ready(&self) -> bool {
+        self.ready
+    }
+
+    /// Ends what is left; whether the handshake had finished, and what follows.
+    pub(super) fn end(mut self, reason: &CloseReason) -> (bool, After) {
+        self.waiters.fail_all(reason);
+        let after = match self.stop {
+            Stop::No => After::Retry,
+            Stop::Redialling => After::Redial,
+            Stop::Draining { .. } | Stop::Closing(_) => After::Stop,
+        };
+        (self.ready, after)
+    }
+
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, generation: u64) -> Poll<CloseReason> {
+        let now = clock();
+        self.take_orders(cx, now, generation);
+        let more = self.run_commands(cx, now);
+        for call in self.front.shared.reaper.poll_take(cx) {
+            if self.waiters.forget(call) {
+                P::cancel(self.driver.machine_mut(), call, now);
+            }
+        }
+        self.drain_step(now);
+        loop {
+            let io = self.driver.poll_io(cx);
+            let choked = !self.driver.machine().wants_input();
+            let blocked = self.deliver(cx, now, generation);
+            if io.is_ready() && !blocked {
+                let lost = self.reason.take().unwrap_or(CloseReason::Lost);
+                return Poll::Ready(match std::mem::replace(&mut self.stop, Stop::No) {
+                    Stop::Closing(reason) => {
+                        self.stop = Stop::Closing(reason.clone());
+                        reason
+                    }
+                    other => {
+                        self.stop = other;
+                        lost
+                    }
+                });
+            }
+            // Events that were taken may have made room for input, or led to new frames.
+            let room = choked && self.driver.machine().wants_input();
+            if !room && !std::mem::take(&mut self.touched) {
+                break;
+            }
+        }
+        let drained = self.drain_step(now);
+        if more || drained {
+            cx.waker().wake_by_ref();
+        }
+        self.arm(cx, now);
+        Poll::Pending
+    }
+
+    fn take_orders(&mut self, cx: &Context<'_>, now: Instant, generation: u64) {
+        let order = self.front.shared.orders.poll_take(cx);
+        if let Some(frame) = order.close {
+            self.close(frame, CloseReason::Local, now);
+        }
+        if order.abort {
+            self.driver.cut();
+        }
+        if order.redial == Some(generation) && self.ready && matches!(self.stop, Stop::No) {
+            self.stop = Stop::Redialling;
+            let frame = CloseFrame::new(CloseFrame::NORMAL, "reconnecting");
+            P::close(self.driver.machine_mut(), frame, now);
+        }
+        if let (Some((deadline, frame)), Stop::No) = (order.drain, &self.stop) {
+            let at_start = P::in_flight(self.driver.machine());
+            self.stop = Stop::Draining {
+                until: now + deadline,
+                at_start,
+                frame,
+            };
+        }
+    }
+
+    fn close(&mut self, frame: CloseFrame, reason: CloseReason, now: Instant) {
+        if !matches!(self.stop, Stop::Closing(_)) {
+            self.stop = Stop::Closing(reason);
+            P::close(self.driver.machine_mut(), frame, now);
+        }
+    }
+
+    /// Runs what waits, within the budget; true if more waits.
+    fn run_commands(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+        for _ in 0..COMMAND_BUDGET {
+            match self.front.commands.poll_recv(cx) {
+                Poll::Pending => return false,
+                Poll::Ready(None) => {
+                    // The last handle is gone.
+                    let frame = CloseFrame::new(CloseFrame::NORMAL, "");
+                    self.close(frame, CloseReason::Local, now);
+                    return false;
+                }
+                Poll::Ready(Some(command)) => match &self.stop {
+                    stop @ (Stop::No | Stop::Draining { .. }) => command(Ok(Serving {
+                        draining: matches!(stop, Stop::Draining { .. }),
+                        machine: self.driver.machine_mut(),
+                        waiters: &mut self.waiters,
+                        now,
+                    })),
+                    Stop::Closing(_) => command(Err(Refused::Closed)),
+                    Stop::Redialling => command(Err(Refused::NotConnected)),
+                },
+            }
+        }
+        true
+    }
+
+    /// Ends a drain whose calls have ended or whose deadline has passed; true if it did.
+    fn drain_step(&mut self, now: Instant) -> bool {
+        let Stop::Draining {
+            until,
+            at_start,
+            frame,
+        } = &self.stop
+        else {
+            return false;
+        };
+        let left = P::in_flight(self.driver.machine());
+        if left > 0 && now < *until {
+            return false;
+        }
+        let report = DrainReport {
+            finished: at_start.saturating_sub(left),
+            aborted: left,
+        };
+        let frame = frame.clone();
+        self.front.shared.orders.report(report);
+        self.close(frame, CloseReason::Drained, now);
+        true
+    }
+
+    /// Hands out the machine's events in order; true if one waits for room.
+    fn deliver(&mut self, cx: &mut Context<'_>, now: Instant, generation: u64) -> bool {
+        loop {
+            let held = match self.held.take() {
+                Some(held) => held,
+                None => match self.driver.machine_mut().poll_event() {
+                    Some(event) => Held {
+                        sorted: self.protocol.sort(event),
+                        since: now,
+                    },
+                    None => return false,
+                },
+            };
+            let held = match held.sorted {
+                // Readiness waits for nobody; only its event does.
+                Sorted::Ready(event) => {
+                    self.ready = true;
+                    self.front.set_state(LinkState::Ready { generation });
+                    let Some(event) = event else { continue };
+                    Held {
+                        sorted: Sorted::Event(event),
+                        ..held
+                    }
+                }
+                _ => held,
+            };
+            let room = match &held.sorted {
+                Sorted::Event(_) | Sorted::Ready(_) => self.front.events.poll_room(cx),
+                Sorted::Item(call, _) => self.waiters.poll_room(*call, cx),
+                Sorted::Reply(..) | Sorted::Closed(_) | Sorted::Ignore => Poll::Ready(()),
+            };
+            if room.is_pending() {
+                if !self.overrun && self.deadline_of(&held).is_some_and(|at| now < at) {
+                    self.held = Some(held);
+                    return true;
+                }
+                self.overflow(&held.sorted, now);
+                continue;
+            }
+            self.hand_out(held.sorted, now);
+        }
+    }
+
+    fn deadline_of(&self, held: &Held<P>) -> Option<Instant> {
+        let wait = match &held.sorted {
+            Sorted::Item(call, _) => self.waiters.block_deadline(*call),
+            _ => self.front.events.block_deadline(),
+        };
+        wait.map(|wait| held.since + wait)
+    }
+
+    fn hand_out(&mut self, sorted: Sorted<P>, now: Instant) {
+        match sorted {
+            Sorted::Event(event) => self.push_event(event, now),
+            Sorted::Reply(call, outcome) => self.waiters.complete(call, outcome),
+            Sorted::Item(call, item) => {
+                if self.waiters.push(call, item) == Pushed::Overflow {
+                    self.end_stream(call, now);
+                }
+            }
+            Sorted::Closed(reason) => {
+                // A peer that answers no ping will not answer a Close either.
+                if matches!(reason, CloseReason::KeepAlive { .. }) {
+                    self.driver.cut();
+                    self.touched = true;
+                }
+                self.reason.get_or_insert(reason);
+            }
+            Sorted::Ready(_) | Sorted::Ignore => {}
+        }
+    }
+
+    fn push_event(&mut self, event: P::Event, now: Instant) {
+        let weight = P::weight(&event);
+        if self.front.events.push(LinkEvent::Event(event), weight) == Push::Overflow {
+            self.too_slow(now);
+        }
+    }
+
+    /// A queue had no room for too long.
+    fn overflow(&mut self, sorted: &Sorted<P>, now: Instant) {
+        match sorted {
+            Sorted::Item(call, _) => self.end_stream(*call, now),
+            _ => self.too_slow(now),
+        }
+    }
+
+    /// A full stream of one call ends that stream, not the connection.
+    fn end_stream(&mut self, call: P::Call, now: Instant) {
+        let reason = CloseReason::SlowConsumer;
+        let delivery = Delivery::Delivered;
+        self.waiters
+            .complete(call, Err(CallError::Closed { reason, delivery }));
+        P::cancel(self.driver.machine_mut(), call, now);
+    }
+
+    fn too_slow(&mut self, now: Instant) {
+        if self.reason.is_none() && !self.driver.machine().is_closed() {
+            tracing::debug!("events were not taken as fast as they came: closing");
+            self.reason = Some(CloseReason::SlowConsumer);
+            let frame = CloseFrame::new(CloseFrame::GOING_AWAY, "slow consumer");
+            P::close(self.driver.machine_mut(), frame, now);
+            self.touched = true;
+        }
+        self.overrun = true;
+    }
+
+    fn arm(&mut self, cx: &mut Context<'_>, now: Instant) {
+        let drain = match &self.stop {
+            Stop::Draining { until, .. } => Some(*until),
+            Stop::No | Stop::Closing(_) | Stop::Redialling => None,
+        };
+        let held = self.held.as_ref().and_then(|held| self.deadline_of(held));
+        let Some(next) = drain.into_iter().chain(held).min() else {
+            return;
+        };
+        self.timer.as_mut().reset(next.max(now).into());
+        if self.timer.as_mut().poll(cx).is_ready() {
+            cx.waker().wake_by_ref();
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The toy protocol over real WebSockets: a server whose every connection is a host.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rpc_core::backoff::BackoffPolicy;
+use rpc_core::message::CloseFrame;
+use rpc_core::net::server::{
+    Accepted, Counters, DrainReport, Server, ServerConfig, ServerLimits, ShutdownHandle,
+};
+use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
+use rpc_core::net::{DriverConfig, Events, LinkConfig, link};
+use rpc_core::reconnect::ReconnectPolicy;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::host::HostEvent;
+use super::net::{End, GuestSide, HostLink, HostSide};
+
+/// No deadline in a test on real sockets is longer.
+pub const DEADLINE: Duration = Duration::from_millis(300);
+
+/// Every deadline of a link as short as a test may have it.
+pub fn config() -> LinkConfig {
+    let driver = DriverConfig::default()
+        .with_write_timeout(Duration::from_millis(150))
+        .with_close_timeout(Duration::from_millis(150));
+    LinkConfig::default()
+        .with_reconnect(ReconnectPolicy::off())
+        .with_connect_timeout(DEADLINE)
+        .with_driver(driver)
+}
+
+/// Dials again every few milliseconds, for ever.
+pub fn eager() -> LinkConfig {
+    let backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0).with_max_attempts(None);
+    config().with_reconnect(ReconnectPolicy::new(backoff).with_cycles(None))
+}
+
+/// A connected host, as the server hands it out.
+pub struct Room {
+    pub link: HostLink,
+    pub events: Events<HostEvent>,
+}
+
+/// A running server.
+pub struct House {
+    pub address: SocketAddr,
+    pub shutdown: ShutdownHandle,
+    pub counters: Arc<Counters>,
+    pub task: JoinHandle<DrainReport>,
+    pub rooms: mpsc::UnboundedReceiver<Room>,
+}
+
+impl House {
+    pub async fn open() -> Self {
+        Self::open_at("127.0.0.1:0".parse().unwrap()).await
+    }
+
+    pub async fn open_at(address: SocketAddr) -> Self {
+        let limits = ServerLimits::default()
+            .with_header_timeout(DEADLINE)
+            .with_handshake_timeout(DEADLINE);
+        let server = ServerConfig::default().with_limits(limits);
+        let server = Server::bind(address, server).await.unwrap();
+        let (door, rooms) = mpsc::unbounded_channel();
+        Self {
+            address: server.local_addr(),
+            shutdown: server.shutdown_handle(),
+            counters: server.counters(),
+            task: tokio::spawn(server.run(move |accepted| receive(accepted, door.clone()))),
+            rooms,
+        }
+    }
+
+    pub fn dialer(&self) -> WsDialer {
+        dialer(self.address)
+    }
+
+    pub async fn socket(&self) -> WsStream {
+        use rpc_core::net::Dialer as _;
+        self.dialer().dial().await.unwrap()
+    }
+
+    pub fn guest(&self, name: &str, config: LinkConfig) -> End<GuestSide> {
+        guest(self.address, name, config)
+    }
+
+    /// The next connection that the server took, once its guest has said hello.
+    pub async fn room(&mut self) -> Room {
+        let room = self.rooms.recv().await.unwrap();
+        room.link.ready().await.unwrap();
+        room
+    }
+
+    /// A guest that answers everything with an echo, and its host.
+    pub async fn echoing(&mut self, name: &str) -> Room {
+        let guest = self.guest(name, config());
+        tokio::spawn(super::net::echo(guest));
+        self.room().await
+    }
+}
+
+pub fn dialer(address: SocketAddr) -> WsDialer {
+    let config = WsConfig::default()
+        .with_connect_timeout(DEADLINE)
+        .with_max_outgoing(32 << 20);
+    WsDialer::new(&format!("ws://{address}/"))
+        .unwrap()
+        .with_config(config)
+}
+
+pub fn guest(address: SocketAddr, name: &str, config: LinkConfig) -> End<GuestSide> {
+    let side = GuestSide {
+        handshake: DEADLINE,
+        ..GuestSide::new(name)
+    };
+    End::spawn(link::open(side, dialer(address), config))
+}
+
+/// Serves one connection, and says goodbye with 1001 when the server drains.
+async fn receive(accepted: Accepted, door: mpsc::UnboundedSender<Room>) {
+    let side = HostSide {
+        handshake: DEADLINE,
+        ..HostSide::default()
+    };
+    let (link, events, connection) = link::over(side, accepted.socket, config());
+    let goodbye = link.clone();
+    let _ = door.send(Room { link, events });
+    let mut cancellation = accepted.cancellation;
+    let leave = async {
+        cancellation.cancelled().await;
+        goodbye.close_with(CloseFrame::new(CloseFrame::GOING_AWAY, "drain"));
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        _ = connection.run() => {}
+        () = leave => {}
+    }
+}

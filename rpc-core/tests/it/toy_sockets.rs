@@ -1,0 +1,184 @@
+//! The toy protocol over real WebSockets: calls, many guests, reconnects, drains, dropped futures.
+
+use std::time::Duration;
+
+use rpc_core::net::{Dialer as _, LinkState};
+use rpc_core::{CallError, CloseFrame, CloseReason};
+
+use crate::link_drops::poll_times;
+use crate::toy::guest::GuestEvent;
+use crate::toy::host::HostEvent;
+use crate::toy::house::{DEADLINE, House, Room, config, eager};
+use crate::toy::net::echo;
+
+async fn ask(room: &Room, text: &str) -> Result<String, CallError<String>> {
+    let text = text.to_owned();
+    room.link.call(move |m, now| m.ask(&text, now)).await
+}
+
+#[tokio::test]
+async fn a_guest_says_hello_and_answers() {
+    let mut house = House::open().await;
+    let guest = house.guest("ann", config());
+    assert_eq!(guest.link.ready().await, Ok(1));
+    let mut room = house.room().await;
+    let first = loop {
+        use rpc_core::net::{LinkEvent, Queued};
+        if let Queued::Item(LinkEvent::Event(event)) = room.events.next().await.unwrap() {
+            break event;
+        }
+    };
+    assert_eq!(first, HostEvent::Ready("ann".to_owned()));
+    tokio::spawn(echo(guest));
+    assert_eq!(ask(&room, "hi").await, Ok("hi".to_owned()));
+}
+
+#[tokio::test]
+async fn many_guests_are_asked_at_once_and_each_answers_its_own_questions() {
+    let mut house = House::open().await;
+    let mut rooms = Vec::new();
+    for n in 0..100 {
+        rooms.push(house.echoing(&n.to_string()).await);
+    }
+    let asked = rooms.iter().enumerate().map(|(n, room)| async move {
+        let calls = (0..20).map(|m| async move {
+            let text = format!("{n}.{m}");
+            assert_eq!(ask(room, &text).await, Ok(text));
+        });
+        futures_util::future::join_all(calls).await;
+    });
+    futures_util::future::join_all(asked).await;
+    assert_eq!(house.counters.open(), 100);
+}
+
+#[tokio::test]
+async fn a_guest_comes_back_when_its_server_does() {
+    let mut house = House::open().await;
+    let guest = house.guest("ann", eager());
+    let _room = house.room().await;
+    assert_eq!(guest.link.ready().await, Ok(1));
+    let mut states = guest.link.watch();
+    house.task.abort();
+    states.wait_for(|state| !state.is_ready()).await.unwrap();
+    let mut house = House::open_at(house.address).await;
+    assert_eq!(guest.link.ready().await, Ok(2));
+    let room = house.room().await;
+    tokio::spawn(echo(guest));
+    assert_eq!(ask(&room, "again").await, Ok("again".to_owned()));
+}
+
+#[tokio::test]
+async fn a_drained_server_tells_its_guests_1001_and_reports() {
+    let mut house = House::open().await;
+    let mut guests = Vec::new();
+    for name in ["ann", "ben", "eve"] {
+        guests.push(house.guest(name, config()));
+        house.room().await;
+    }
+    let report = house.shutdown.drain(DEADLINE).await;
+    assert_eq!((report.finished, report.aborted), (3, 0));
+    let goodbye = CloseFrame::new(CloseFrame::GOING_AWAY, "drain");
+    for guest in guests {
+        let reason = guest.task.await.unwrap();
+        assert_eq!(reason, CloseReason::Peer(goodbye.clone()));
+    }
+    let late = house.guest("late", config());
+    assert!(matches!(
+        late.task.await.unwrap(),
+        CloseReason::Connect {
+            retryable: true,
+            ..
+        }
+    ));
+}
+
+#[tokio::test]
+async fn calls_in_flight_end_with_the_reason_when_the_server_goes() {
+    let mut house = House::open().await;
+    let mut guest = house.guest("ann", config());
+    let room = house.room().await;
+    let call = tokio::spawn(async move { ask(&room, "?").await });
+    assert!(matches!(
+        guest.event().await,
+        Some(GuestEvent::Asked { .. })
+    ));
+    house.shutdown.drain(DEADLINE).await;
+    let error = call.await.unwrap().unwrap_err();
+    assert!(
+        matches!(
+            error,
+            CallError::Closed {
+                reason: CloseReason::Local,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_guest_that_is_refused_is_told_why_and_does_not_dial_again() {
+    let house = House::open().await;
+    let guest = house.guest("mallory", eager());
+    let cause = CloseReason::Authentication {
+        message: "not you".to_owned(),
+    };
+    assert_eq!(guest.link.closed().await, cause);
+    assert_eq!(guest.link.state(), LinkState::GaveUp { cause });
+    assert_eq!(house.counters.upgraded(), 1);
+}
+
+/// Whatever is dropped half way, the next question is answered over the same line.
+#[tokio::test]
+async fn futures_dropped_at_any_await_leave_the_line_intact() {
+    let mut house = House::open().await;
+    let room = house.echoing("ann").await;
+    let long = "x".repeat(100_000);
+    for polls in 0..30 {
+        let text = long.clone();
+        poll_times(room.link.call(move |m, now| m.ask(&text, now)), polls).await;
+        let stream = async {
+            let mut stream = room.link.stream(|m, now| m.ask("dropped", now)).await;
+            stream.next().await;
+            stream.outcome().await
+        };
+        poll_times(stream, polls).await;
+        let text = long.clone();
+        poll_times(room.link.command(move |m, _| m.tell(&text)), polls).await;
+        poll_times(room.link.closed(), polls).await;
+        assert_eq!(ask(&room, "hi").await, Ok("hi".to_owned()), "{polls} polls");
+        while room.link.command(|m, _| m.in_flight()).await != Ok(0) {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(house.counters.upgraded(), 1);
+}
+
+#[tokio::test]
+async fn dials_dropped_at_any_await_leave_no_connection_behind() {
+    let house = House::open().await;
+    for polls in 0..30 {
+        let dialled = poll_times(house.dialer().dial(), polls).await;
+        drop(dialled);
+        let mut guest = house.guest("ann", config());
+        poll_times(guest.event(), polls).await;
+        guest.task.abort();
+    }
+    while house.counters.open() > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_drain_dropped_at_any_await_goes_on() {
+    for polls in 0..8 {
+        let mut house = House::open().await;
+        let guest = house.guest("ann", config());
+        let room = house.room().await;
+        poll_times(room.link.drain(Duration::from_millis(100)), polls).await;
+        poll_times(house.shutdown.drain(DEADLINE), polls.max(1)).await;
+        let reason = guest.task.await.unwrap();
+        assert!(matches!(reason, CloseReason::Peer(_)), "{reason:?}");
+        house.task.await.unwrap();
+    }
+}

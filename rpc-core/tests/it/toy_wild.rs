@@ -1,0 +1,327 @@
+//! The toy protocol against peers and lines that misbehave, over real sockets.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use futures_util::{SinkExt as _, StreamExt as _};
+use rpc_core::message::{CloseFrame, Outgoing, Text};
+use rpc_core::net::{Message, link};
+use rpc_core::{CallError, CloseReason, Refused};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+use crate::toy::house::{DEADLINE, House, Room, config, eager, guest};
+use crate::toy::net::{End, HostSide, echo};
+
+const UPGRADE: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n\
+    Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+
+/// A frame of a client with the masking key zero, which changes nothing.
+fn masked(opcode: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0x80 | opcode];
+    match payload.len() {
+        short @ 0..126 => frame.push(0x80 | u8::try_from(short).unwrap()),
+        long => {
+            frame.push(0x80 | 127);
+            frame.extend_from_slice(&u64::try_from(long).unwrap().to_be_bytes());
+        }
+    }
+    frame.extend_from_slice(&[0; 4]);
+    frame.extend_from_slice(payload);
+    frame
+}
+
+async fn ask(room: &Room, text: &str) -> Result<String, CallError<String>> {
+    let text = text.to_owned();
+    room.link.call(move |m, now| m.ask(&text, now)).await
+}
+
+/// A guest by hand: upgraded, has said hello, and reads nothing from then on.
+async fn deaf_guest(address: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut tcp = socket.connect(address).await.unwrap();
+    tcp.write_all(UPGRADE).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(tcp.read_u8().await.unwrap());
+    }
+    let hello = masked(1, br#"{"hello":"deaf"}"#);
+    tcp.write_all(&hello).await.unwrap();
+    tcp
+}
+
+#[tokio::test]
+async fn a_guest_that_stops_reading_is_given_up_and_nobody_else_is_disturbed() {
+    let mut house = House::open().await;
+    let other = house.echoing("ann").await;
+    let _line = deaf_guest(house.address).await;
+    let deaf = house.room().await;
+    let waiting = tokio::spawn({
+        let link = deaf.link.clone();
+        async move { link.call(|m, now| m.ask("?", now)).await }
+    });
+    let text = "x".repeat(1 << 20);
+    loop {
+        let text = text.clone();
+        match deaf.link.command(move |m, _| m.tell(&text)).await {
+            Ok(Ok(())) => {}
+            // The outbox is full, or the line was given up before it was.
+            Ok(Err(Refused::QueueFull)) | Err(Refused::Closed) => break,
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(ask(&other, "still there?").await, Ok("still there?".into()));
+    }
+    assert_eq!(deaf.link.closed().await, CloseReason::SlowConsumer);
+    let error = waiting.await.unwrap().unwrap_err();
+    assert!(
+        matches!(
+            error,
+            CallError::Closed {
+                reason: CloseReason::SlowConsumer,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+    assert_eq!(ask(&other, "and now?").await, Ok("and now?".into()));
+    while house.counters.open() > 1 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn garbage_is_skipped_and_the_same_guest_still_answers() {
+    let mut house = House::open().await;
+    let mut guest = house.socket().await;
+    let deep = |open: &str, close: &str| open.repeat(100_000) + &close.repeat(100_000);
+    for text in [
+        String::new(),
+        "\0\u{feff}{".to_owned(),
+        "[]".to_owned(),
+        r#"{"hello":7}"#.to_owned(),
+        r#"{"answer":"0123456789abcdef","text":"unknown"}"#.to_owned(),
+        r#"{"answer":"\ud800","text":""}"#.to_owned(),
+        deep("[", "]"),
+        deep("{\"x\":", ""),
+        format!("{{\"text\":{}}}", deep("[", "]")),
+    ] {
+        guest.feed(Outgoing::Text(Text::from(text))).await.unwrap();
+    }
+    let bytes = Outgoing::Binary(Bytes::from(vec![0xff; 1 << 20]));
+    guest.feed(bytes).await.unwrap();
+    let hello = Text::from(r#"{"hello":"ann"}"#);
+    guest.send(Outgoing::Text(hello)).await.unwrap();
+    let room = house.room().await;
+    let asked = tokio::spawn(async move { ask(&room, "?").await });
+    loop {
+        let Message::Text(text) = guest.next().await.unwrap().unwrap() else {
+            continue;
+        };
+        let frame = crate::toy::Frame::decode(text.as_str()).unwrap();
+        if let Some(id) = frame.ask {
+            let answer = format!(r#"{{"answer":"{id}","text":"sane"}}"#);
+            guest.send(Outgoing::Text(answer.into())).await.unwrap();
+            break;
+        }
+    }
+    assert_eq!(asked.await.unwrap(), Ok("sane".to_owned()));
+}
+
+#[tokio::test]
+async fn sixteen_mebibytes_end_one_connection_with_1009_and_no_other() {
+    let mut house = House::open().await;
+    let other = house.echoing("ann").await;
+    let (mut sink, mut stream) = house.socket().await.split();
+    let sending = tokio::spawn(async move {
+        let huge = Outgoing::Text(Text::from("x".repeat(16 << 20)));
+        let _ = sink.send(huge).await;
+        sink
+    });
+    let mut close = None;
+    while let Some(Ok(message)) = stream.next().await {
+        if let Message::Close(frame) = message {
+            close = frame;
+        }
+    }
+    let _ = sending.await;
+    assert_eq!(close.map(|frame| frame.code), Some(CloseFrame::TOO_BIG));
+    let doomed = house.rooms.recv().await.unwrap();
+    assert_eq!(
+        doomed.link.closed().await,
+        CloseReason::TooLarge { max: 4 << 20 }
+    );
+    assert_eq!(ask(&other, "hi").await, Ok("hi".into()));
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_websocket_end_one_connection_and_no_other() {
+    let mut house = House::open().await;
+    let other = house.echoing("ann").await;
+    for bytes in [&[0xff; 14][..], b"\x81\x05hello", b"\x83\x80\0\0\0\0"] {
+        let mut tcp = deaf_guest(house.address).await;
+        let doomed = house.room().await;
+        tcp.write_all(bytes).await.unwrap();
+        let reason = doomed.link.closed().await;
+        assert!(
+            matches!(reason, CloseReason::Transport { .. }),
+            "{reason:?}"
+        );
+        assert_eq!(ask(&other, "hi").await, Ok("hi".into()));
+    }
+}
+
+#[tokio::test]
+async fn a_guest_that_says_nothing_is_gone_at_the_handshake_deadline() {
+    let mut house = House::open().await;
+    let _silent = house.socket().await;
+    let room = house.rooms.recv().await.unwrap();
+    let reason = CloseReason::HandshakeTimeout { after: DEADLINE };
+    assert_eq!(room.link.closed().await, reason);
+}
+
+/// A line that can go dead: it keeps both connections open and forwards nothing.
+struct Proxy {
+    address: SocketAddr,
+    dead: Arc<AtomicBool>,
+}
+
+impl Proxy {
+    /// Forwards the first `pass` bytes of each direction, and everything while not dead.
+    async fn start(target: SocketAddr, pass: usize, dead: bool) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let dead = Arc::new(AtomicBool::new(dead));
+        let shared = Arc::clone(&dead);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = TcpStream::connect(target).await.unwrap();
+                let (client_in, client_out) = client.into_split();
+                let (server_in, server_out) = server.into_split();
+                tokio::spawn(forward(client_in, server_out, usize::MAX, shared.clone()));
+                tokio::spawn(forward(server_in, client_out, pass, shared.clone()));
+            }
+        });
+        Self { address, dead }
+    }
+}
+
+async fn forward(
+    mut from: tokio::net::tcp::OwnedReadHalf,
+    mut to: tokio::net::tcp::OwnedWriteHalf,
+    mut pass: usize,
+    dead: Arc<AtomicBool>,
+) {
+    let mut buffer = [0; 4096];
+    while let Ok(n @ 1..) = from.read(&mut buffer).await {
+        let n = if dead.load(Ordering::SeqCst) {
+            n.min(pass)
+        } else {
+            n
+        };
+        pass -= n.min(pass);
+        if to.write_all(&buffer[..n]).await.is_err() {
+            break;
+        }
+    }
+    if dead.load(Ordering::SeqCst) {
+        // A dead line does not say that it ended.
+        std::future::pending::<()>().await;
+    }
+}
+
+/// The length of the server's answer to the upgrade, so that a proxy can stop right behind it.
+async fn answer_length(address: SocketAddr) -> usize {
+    let mut tcp = TcpStream::connect(address).await.unwrap();
+    tcp.write_all(UPGRADE).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(tcp.read_u8().await.unwrap());
+    }
+    head.len()
+}
+
+#[tokio::test]
+async fn a_line_that_dies_before_the_upgrade_ends_at_the_connect_deadline() {
+    let house = House::open().await;
+    let proxy = Proxy::start(house.address, 10, true).await;
+    let reason = guest(proxy.address, "ann", config()).task.await.unwrap();
+    let retryable = matches!(
+        reason,
+        CloseReason::Connect {
+            retryable: true,
+            ..
+        }
+    );
+    assert!(retryable, "{reason:?}");
+}
+
+#[tokio::test]
+async fn a_line_that_dies_behind_the_upgrade_ends_at_the_handshake_deadline() {
+    let mut house = House::open().await;
+    let pass = answer_length(house.address).await;
+    drop(house.rooms.recv().await);
+    let proxy = Proxy::start(house.address, pass, true).await;
+    let reason = guest(proxy.address, "ann", config()).task.await.unwrap();
+    assert_eq!(reason, CloseReason::HandshakeTimeout { after: DEADLINE });
+}
+
+#[tokio::test]
+async fn a_guest_behind_a_dead_line_comes_back_once_the_line_works() {
+    let mut house = House::open().await;
+    let pass = answer_length(house.address).await;
+    drop(house.rooms.recv().await);
+    let proxy = Proxy::start(house.address, pass, true).await;
+    let guest = guest(proxy.address, "ann", eager());
+    let mut states = guest.link.watch();
+    states
+        .wait_for(|state| matches!(state, rpc_core::net::LinkState::Lost { .. }))
+        .await
+        .unwrap();
+    proxy.dead.store(false, Ordering::SeqCst);
+    assert_eq!(guest.link.ready().await, Ok(1));
+    tokio::spawn(echo(guest));
+    loop {
+        // Rooms of the dead attempts come first.
+        let room = house.rooms.recv().await.unwrap();
+        if room.link.ready().await.is_ok() && ask(&room, "hi").await == Ok("hi".into()) {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_a_close_is_left_at_the_close_deadline() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let guest = guest(address, "ann", config());
+    let (tcp, _) = listener.accept().await.unwrap();
+    let mut ws = rpc_core::net::ws::WsStream::accept(tcp, &rpc_core::net::ws::WsConfig::default())
+        .await
+        .unwrap();
+    ws.next().await.unwrap().unwrap();
+    let welcome = Text::from(r#"{"welcome":"ann"}"#);
+    ws.send(Outgoing::Text(welcome)).await.unwrap();
+    guest.link.ready().await.unwrap();
+    guest.link.close();
+    assert_eq!(guest.task.await.unwrap(), CloseReason::Local);
+    drop(ws);
+}
+
+#[tokio::test]
+async fn a_driver_of_an_accepted_socket_can_be_served_without_a_server() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(echo(guest(address, "ann", config())));
+    let (tcp, _) = listener.accept().await.unwrap();
+    let ws = rpc_core::net::ws::WsStream::accept(tcp, &rpc_core::net::ws::WsConfig::default())
+        .await
+        .unwrap();
+    let host = End::spawn(link::over(HostSide::default(), ws, config()));
+    host.link.ready().await.unwrap();
+    let answer = host.link.call(|m, now| m.ask("hi", now)).await;
+    assert_eq!(answer, Ok("hi".to_owned()));
+}

@@ -1,0 +1,463 @@
+//! The bot against a scripted server: routing, repeats, reconnects, shutdown. Paused clock.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rpc_core::net::mem;
+use rpc_core::{CallError, Delivery};
+use serde_json::json;
+use snek_proto::bot::{Bot, BotConfig, BotReport, Context, Handler, Notice, RetrySend, State};
+use snek_proto::client::{OtherEvent, Typing};
+use snek_proto::permission::Triggers;
+use snek_proto::{BotError, Message};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::scripted::Line;
+
+/// Answers everything with what it is, and writes down what it saw.
+#[derive(Clone, Default)]
+struct Diary {
+    lines: Arc<Mutex<Vec<String>>>,
+    notices: Arc<Mutex<Vec<Notice>>>,
+}
+
+impl Diary {
+    fn write(&self, line: String) {
+        self.lines.lock().unwrap().push(line);
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.lines.lock().unwrap().clone()
+    }
+
+    fn notices(&self) -> Vec<Notice> {
+        self.notices.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl Handler for Diary {
+    async fn on_own_message(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
+        self.write(format!("own {} {}", cx.channel(), message.message));
+        Ok(())
+    }
+
+    async fn on_ping(&self, _: &Context, _: &Message, rest: &str) -> Result<(), BotError> {
+        self.write(format!("ping {rest}"));
+        Ok(())
+    }
+
+    async fn on_join(&self, cx: &Context) -> Result<(), BotError> {
+        self.write(format!("join {} {}", cx.channel(), cx.is_joined()));
+        Ok(())
+    }
+
+    async fn on_leave(&self, cx: &Context) -> Result<(), BotError> {
+        self.write(format!("leave {} {}", cx.channel(), cx.is_joined()));
+        Ok(())
+    }
+
+    async fn on_mention(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
+        if message.message.contains("panic") {
+            panic!("as asked");
+        }
+        if message.message.contains("wait") {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
+        cx.reply(format!("hi {}", message.user_nick)).await?;
+        Ok(())
+    }
+
+    async fn on_message(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
+        cx.reply(format!("heard {}", message.message)).await?;
+        Ok(())
+    }
+
+    async fn on_set_typing(&self, cx: &Context, typing: &Typing) -> Result<(), BotError> {
+        self.write(format!(
+            "typing {} {:?}",
+            cx.channel(),
+            typing.color.as_deref()
+        ));
+        Ok(())
+    }
+
+    async fn on_event(&self, _: &Context, event: &OtherEvent) -> Result<(), BotError> {
+        self.write(format!("event {} {}", event.tag, event.data.get()));
+        Ok(())
+    }
+
+    async fn on_error(&self, _: &Context, error: BotError) {
+        self.write(format!("error {}", error.name()));
+    }
+
+    fn on_notice(&self, notice: &Notice) {
+        self.notices.lock().unwrap().push(notice.clone());
+    }
+}
+
+struct Running {
+    diary: Diary,
+    listener: mem::MemListener,
+    states: tokio::sync::watch::Receiver<State>,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<Result<BotReport, BotError>>,
+}
+
+fn start(config: BotConfig) -> Running {
+    let (dialer, listener) = mem::listen(64);
+    let diary = Diary::default();
+    let bot = Bot::with_dialer(dialer, config, diary.clone());
+    let states = bot.lifecycle();
+    let (stop, stopped) = oneshot::channel();
+    let task = tokio::spawn(bot.run_until(async {
+        let _ = stopped.await;
+    }));
+    Running {
+        diary,
+        listener,
+        states,
+        stop: Some(stop),
+        task,
+    }
+}
+
+fn config() -> BotConfig {
+    BotConfig::new("mybot", "mypassword")
+}
+
+/// Lets everything happen that happens without time.
+async fn settle() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_message_goes_to_the_handler_of_its_priority() {
+    let mut bot = start(config().with_triggers(Triggers::new(["^!"]).unwrap()));
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    line.say("ch1", "mybot", "ping from myself").await;
+    line.say("ch1", "ann", "hello @MyBot").await;
+    assert_eq!(line.posted().await, ("ch1".into(), "hi ann".into()));
+    line.say("ch1", "ann", "ping  there ").await;
+    assert_eq!(line.posted().await, ("ch1".into(), "pong there".into()));
+    line.say("ch1", "ann", "nobody in particular").await;
+    line.say("dm1", "ann", "just us").await;
+    assert_eq!(line.posted().await, ("dm1".into(), "heard just us".into()));
+    line.say("ch1", "ann", "!help").await;
+    assert_eq!(line.posted().await, ("ch1".into(), "heard !help".into()));
+    line.say("ch1", "ann", "@mybot join").await;
+    settle().await;
+    line.say("ch1", "ann", "anything").await;
+    assert_eq!(line.posted().await, ("ch1".into(), "heard anything".into()));
+    line.send(json!({"event": "leave", "data": {"channel_uid": "ch1"}}))
+        .await;
+    line.send(json!({"event": "set_typing", "data": {"channel_uid": "ch1", "color": "#FF0000"}}))
+        .await;
+    line.send(json!({"event": "weather", "data": {"rain": 1}}))
+        .await;
+    settle().await;
+    let mut lines = bot.diary.lines();
+    lines.sort();
+    let expected = [
+        "event weather {\"rain\":1}",
+        "join ch1 true",
+        "leave ch1 false",
+        "own ch1 ping from myself",
+        "ping there",
+        "typing ch1 Some(\"#FF0000\")",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn partial_messages_reach_no_handler() {
+    let mut bot = start(config());
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    line.send(json!({
+        "event": "message", "message": "ping", "username": "ann", "user_nick": "Ann",
+        "channel_uid": "ch1", "is_final": false,
+    }))
+    .await;
+    line.say("ch1", "ann", "ping").await;
+    assert_eq!(line.posted().await.1, "pong");
+    settle().await;
+    assert_eq!(bot.diary.lines(), ["ping "]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn outgoing_names_are_broken_up_and_incoming_drive_links_completed() {
+    let mut bot = start(config());
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    line.say("dm1", "ann", "see [x](/drive.bin/1) of Snek")
+        .await;
+    let (_, text) = line.posted().await;
+    assert_eq!(
+        text,
+        "heard see [x](https://snek.molodetz.nl/drive.bin/1) of S-nek"
+    );
+    line.say("dm1", "ann", "ping lisa").await;
+    assert_eq!(line.posted().await.1, "pong l-isa");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_line_is_healed_by_a_full_login_and_the_joined_set_is_kept() {
+    let mut bot = start(config());
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    line.say("ch1", "ann", "@MyBot join").await;
+    settle().await;
+    line.cut();
+    let before = tokio::time::Instant::now();
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    assert_eq!(before.elapsed().as_secs(), 1);
+    line.say("ch1", "ann", "still there?").await;
+    assert_eq!(line.posted().await.1, "heard still there?");
+    let notices = bot.diary.notices();
+    assert!(
+        matches!(notices[0], Notice::Connected { generation: 1 }),
+        "{notices:?}"
+    );
+    assert!(
+        matches!(
+            notices[1],
+            Notice::Lost {
+                exhausted: false,
+                ..
+            }
+        ),
+        "{notices:?}"
+    );
+    assert!(
+        matches!(notices[2], Notice::Connected { generation: 2 }),
+        "{notices:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_half_open_line_is_replaced_after_a_heartbeat_without_a_pong() {
+    let mut bot = start(config());
+    let _deaf = Line::logged_in(&mut bot.listener).await;
+    let before = tokio::time::Instant::now();
+    // Nobody reads the first line any more, so nobody answers its ping.
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    assert_eq!(before.elapsed().as_secs(), 30 + 15 + 1);
+    line.say("ch1", "ann", "ping").await;
+    assert_eq!(line.posted().await.1, "pong");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unanswered_message_is_sent_three_times_each_on_a_fresh_login() {
+    let mut bot = start(config());
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    line.say("ch1", "ann", "@MyBot").await;
+    for _ in 0..2 {
+        assert_eq!(line.request().await.method, "send_message");
+        // No answer: the call times out, and the next attempt comes over a new line.
+        line = Line::logged_in(&mut bot.listener).await;
+    }
+    assert_eq!(line.request().await.method, "send_message");
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    assert_eq!(bot.diary.lines(), ["error ConnectionError"]);
+    let resent: Vec<_> = bot
+        .diary
+        .notices()
+        .into_iter()
+        .filter(|notice| matches!(notice, Notice::Resent { .. }))
+        .collect();
+    let delivery = Delivery::Unknown;
+    let expected = [
+        Notice::Resent {
+            attempt: 2,
+            delivery,
+        },
+        Notice::Resent {
+            attempt: 3,
+            delivery,
+        },
+    ];
+    assert_eq!(resent, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_lost_with_its_line_is_sent_again_after_one_second() {
+    let mut bot = start(config());
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    line.say("ch1", "ann", "@MyBot").await;
+    assert_eq!(line.request().await.method, "send_message");
+    let before = tokio::time::Instant::now();
+    line.cut();
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    assert_eq!(line.posted().await.1, "hi ann");
+    assert_eq!(before.elapsed().as_secs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_reconnect_uses_an_attempt_up() {
+    let mut bot = start(config());
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    line.say("ch1", "ann", "@MyBot").await;
+    line.request().await;
+    line.cut();
+    // The second attempt finds no server that talks to it.
+    drop(Line::accept(&mut bot.listener).await);
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    assert_eq!(line.posted().await.1, "hi ann");
+    let resent: Vec<_> = bot
+        .diary
+        .notices()
+        .into_iter()
+        .filter_map(|notice| match notice {
+            Notice::Resent { attempt, .. } => Some(attempt),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(resent, [3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_if_unsent_never_posts_twice() {
+    let mut bot = start(config().with_retry_send(RetrySend::OnlyIfUnsent));
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    line.say("ch1", "ann", "@MyBot").await;
+    line.request().await;
+    line.cut();
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(bot.diary.lines(), ["error RPCError"]);
+    line.say("ch1", "ann", "ping").await;
+    assert_eq!(line.posted().await.1, "pong");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_message_is_not_sent_again() {
+    let mut bot = start(config());
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    line.say("ch1", "ann", "@MyBot").await;
+    let request = line.request().await;
+    line.refuse(&request, "no such channel").await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(bot.diary.lines(), ["error RPCError"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_messages_that_fail_at_once_lead_to_one_reconnect() {
+    let mut bot = start(config());
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    for _ in 0..20 {
+        line.say("ch1", "ann", "@MyBot").await;
+    }
+    for _ in 0..20 {
+        line.request().await;
+    }
+    line.cut();
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    for _ in 0..20 {
+        line.posted().await;
+    }
+    let another = tokio::time::timeout(Duration::from_secs(30), bot.listener.accept()).await;
+    assert!(another.is_err(), "logged in twice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_login_ends_the_bot_with_an_authentication_error() {
+    let mut bot = start(config());
+    let mut line = Line::accept(&mut bot.listener).await;
+    let request = line.request().await;
+    line.refuse(&request, "wrong password").await;
+    let error = bot.task.await.unwrap().unwrap_err();
+    let expected = BotError::AuthenticationError {
+        message: "wrong password".into(),
+    };
+    assert_eq!(error, expected);
+    assert_eq!(*bot.states.borrow(), State::Shutdown);
+    let another = tokio::time::timeout(Duration::from_secs(30), bot.listener.accept()).await;
+    assert!(!matches!(another, Ok(Some(_))), "tried again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panicking_handler_is_reported_and_survived() {
+    let mut bot = start(config());
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    line.say("ch1", "ann", "@MyBot panic").await;
+    line.say("ch1", "ann", "ping").await;
+    assert_eq!(line.posted().await.1, "pong");
+    settle().await;
+    assert!(bot.diary.notices().contains(&Notice::HandlerPanicked));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_states_are_those_of_the_specification() {
+    let mut bot = start(config());
+    let mut seen = vec![*bot.states.borrow_and_update()];
+    let states = bot.states.clone();
+    let collector = tokio::spawn(async move {
+        let mut states = states;
+        while states.changed().await.is_ok() {
+            seen.push(*states.borrow_and_update());
+        }
+        seen
+    });
+    let mut line = Line::accept(&mut bot.listener).await;
+    settle().await;
+    line.log_in().await;
+    settle().await;
+    bot.stop.take().unwrap().send(()).unwrap();
+    let report = bot.task.await.unwrap().unwrap();
+    assert_eq!(report, BotReport::default());
+    let seen = collector.await.unwrap();
+    assert!(
+        seen.contains(&State::Connecting) && seen.contains(&State::Running),
+        "{seen:?}"
+    );
+    assert_eq!(seen.last(), Some(&State::Shutdown));
+    for pair in seen.windows(2) {
+        let order = |state: &State| State::ALL.iter().position(|other| other == state);
+        assert!(order(&pair[0]) < order(&pair[1]), "{seen:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_lets_handlers_finish_and_cuts_off_those_that_do_not() {
+    let mut bot = start(config());
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    line.say("ch1", "ann", "@MyBot wait").await;
+    line.say("ch1", "ann", "@MyBot").await;
+    let request = line.request().await;
+    bot.stop.take().unwrap().send(()).unwrap();
+    settle().await;
+    line.answer(&request, json!({})).await;
+    let report = bot.task.await.unwrap().unwrap();
+    assert_eq!((report.finished, report.aborted), (1, 1));
+    assert!(
+        line.try_request().await.is_none(),
+        "the line was not closed"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_run_side_by_side_up_to_the_bound() {
+    let mut bot = start(config().with_max_handlers(2));
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    for _ in 0..3 {
+        line.say("ch1", "ann", "@MyBot").await;
+    }
+    let first = line.request().await;
+    let second = line.request().await;
+    let third = tokio::time::timeout(Duration::from_secs(1), line.request()).await;
+    assert!(third.is_err(), "a third handler ran");
+    line.answer(&second, json!({})).await;
+    assert_eq!(line.request().await.method, "send_message");
+    line.answer(&first, json!({})).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_invalid_channel_is_a_validation_error_and_nothing_is_sent() {
+    let error: BotError = CallError::Refused(rpc_core::Refused::Invalid {
+        what: "channel_uid",
+        why: "x".into(),
+    })
+    .into();
+    assert_eq!(error.name(), "ValidationError");
+    assert_eq!(error.delivery(), Some(Delivery::NotSent));
+}

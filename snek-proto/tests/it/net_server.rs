@@ -1,0 +1,331 @@
+//! Client and server over real sockets: the backend, its faults, slow readers, shutdown.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::{SinkExt, StreamExt};
+use rpc_core::decode::SharedStr;
+use rpc_core::net::ws::{WsConfig, WsDialer};
+use rpc_core::net::{Dialer, LinkConfig, LinkEvent, LinkState, Message, Queued};
+use rpc_core::reconnect::ReconnectPolicy;
+use rpc_core::{CallError, CloseReason, Limits, Outgoing, Secret};
+use serde_json::value::RawValue;
+use snek_proto::client::{ClientConfig, ClientEvent};
+use snek_proto::codec::NoKwargs;
+use snek_proto::frame::OwnedCall;
+use snek_proto::keepalive::KeepAlive;
+use snek_proto::net::{
+    Backend, Client, Events, MemoryBackend, Peer, Server, ServerHandle, ServerOptions, answer,
+    connect_with, dialer,
+};
+use snek_proto::server::ServerConfig;
+use snek_proto::{Final, RpcError, User};
+
+fn backend() -> MemoryBackend {
+    MemoryBackend::new()
+        .with_channel("general", "General")
+        .with_user("ann", "a", "Ann")
+        .with_user("bob", "b", "Bob")
+}
+
+async fn serve<B: Backend>(backend: B, options: ServerOptions) -> (String, ServerHandle) {
+    let server = Server::bind("127.0.0.1:0", backend, options).await.unwrap();
+    let found = (server.url(), server.handle());
+    tokio::spawn(server.run());
+    found
+}
+
+fn client(url: &str, config: ClientConfig) -> (Client, Events) {
+    let link = LinkConfig::default()
+        .with_reconnect(ReconnectPolicy::off())
+        .with_connect_timeout(Duration::from_millis(300));
+    let dialer = dialer(url, &config).unwrap();
+    let (client, events, connection) = connect_with(dialer, config, link);
+    tokio::spawn(connection.run());
+    (client, events)
+}
+
+async fn login(url: &str, name: &str, password: &str) -> (Client, Events) {
+    let (client, events) = client(url, ClientConfig::new(name, password));
+    client.ready().await.unwrap();
+    (client, events)
+}
+
+/// The next message's sender and text.
+async fn message(events: &mut Events) -> (String, String) {
+    loop {
+        let event = events.next().await.expect("an event");
+        if let Queued::Item(LinkEvent::Event(ClientEvent::Message(message))) = event {
+            return (message.username.to_string(), message.message.to_string());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_message_reaches_all_members_including_its_sender() {
+    let (url, _handle) = serve(backend(), ServerOptions::default()).await;
+    let (ann, mut ann_events) = login(&url, "ann", "a").await;
+    let (bob, mut bob_events) = login(&url, "bob", "b").await;
+    ann.send_message("general", "hello", Final::Yes)
+        .await
+        .unwrap();
+    bob.send_message("general", "hi", Final::No).await.unwrap();
+    for events in [&mut ann_events, &mut bob_events] {
+        assert_eq!(message(events).await, ("ann".into(), "hello".into()));
+        assert_eq!(message(events).await, ("bob".into(), "hi".into()));
+    }
+}
+
+#[tokio::test]
+async fn every_method_of_the_specification_is_answered() {
+    let (url, _handle) = serve(backend(), ServerOptions::default()).await;
+    let (ann, _events) = login(&url, "ann", "a").await;
+    assert_eq!(ann.get_user(None).await.unwrap(), User::new("ann", "Ann"));
+    assert_eq!(ann.get_user(Some("bob")).await.unwrap().nick, "Bob");
+    let channels = ann.get_channels().await.unwrap();
+    assert_eq!(channels[0].uid.as_str(), "general");
+    assert_eq!(ann.ping().await.unwrap().data().get(), r#"{"pong":[]}"#);
+    ann.set_typing("general", "#FF6B35").await.unwrap();
+    ann.send_message("general", "x", Final::Yes).await.unwrap();
+    let unknown = ann.call("dance", &[1], &NoKwargs {}).await.unwrap_err();
+    assert!(matches!(&unknown, CallError::Remote(error) if error.message().contains("dance")));
+    let nowhere = ann.send_message("nowhere", "x", Final::Yes).await;
+    assert!(matches!(nowhere, Err(CallError::Remote(_))), "{nowhere:?}");
+}
+
+#[tokio::test]
+async fn a_wrong_password_ends_the_client_with_the_servers_words() {
+    let (url, _handle) = serve(backend(), ServerOptions::default()).await;
+    let (client, _events) = client(&url, ClientConfig::new("ann", "wrong"));
+    let message = "invalid credentials".to_owned();
+    assert_eq!(
+        client.ready().await,
+        Err(CloseReason::Authentication { message })
+    );
+}
+
+#[tokio::test]
+async fn a_line_that_is_cut_ends_the_client_at_once() {
+    let server = Server::bind("127.0.0.1:0", backend(), ServerOptions::default())
+        .await
+        .unwrap();
+    let backend = server.backend();
+    let url = server.url();
+    tokio::spawn(server.run());
+    let (ann, _events) = login(&url, "ann", "a").await;
+    assert!(backend.is_online("ann"));
+    assert_eq!(backend.cut("ann"), 1);
+    let reason = ann.closed().await;
+    assert!(
+        matches!(reason, CloseReason::Lost | CloseReason::Transport { .. }),
+        "{reason:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_drained_server_says_1001_to_everybody() {
+    let (url, handle) = serve(backend(), ServerOptions::default()).await;
+    let (ann, _events) = login(&url, "ann", "a").await;
+    let report = handle.drain(Duration::from_millis(300)).await;
+    assert_eq!((report.finished, report.aborted), (1, 0));
+    assert!(matches!(ann.closed().await, CloseReason::Peer(frame) if frame.code == 1001));
+}
+
+#[tokio::test]
+async fn a_drained_server_answers_what_is_open_before_it_closes() {
+    let odd = Odd::default();
+    let napping = Arc::clone(&odd.napping);
+    let (url, handle) = serve(odd, ServerOptions::default()).await;
+    let (ann, _events) = login(&url, "ann", "a").await;
+    let call = ann.call("nap", &[0; 0], &NoKwargs {});
+    let drain = async {
+        napping.notified().await;
+        handle.drain(Duration::from_millis(300)).await
+    };
+    let (answer, report) = tokio::join!(call, drain);
+    assert_eq!(answer.unwrap().data().get(), "\"awake\"");
+    assert_eq!((report.finished, report.aborted), (1, 0));
+}
+
+/// Knows one user; panics, sleeps or answers as it is told.
+#[derive(Default)]
+struct Odd {
+    napping: Arc<tokio::sync::Notify>,
+}
+
+#[async_trait]
+impl Backend for Odd {
+    async fn login(
+        &self,
+        _: &Arc<Peer>,
+        username: &str,
+        _: &Secret<SharedStr>,
+    ) -> Result<User, RpcError> {
+        Ok(User::new(username, username))
+    }
+
+    async fn call(&self, peer: &Arc<Peer>, call: &OwnedCall) -> Result<Box<RawValue>, RpcError> {
+        match call {
+            OwnedCall::GetUser { .. } => answer(&User::new("ann", "Ann")),
+            OwnedCall::GetChannels => answer(&[(); 0]),
+            OwnedCall::Unknown { method, .. } => match method.as_str() {
+                "panic" => panic!("as asked"),
+                "sleep" => {
+                    tokio::time::sleep(Duration::from_secs(60)).await;
+                    answer(&())
+                }
+                "nap" => {
+                    self.napping.notify_one();
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    answer(&"awake")
+                }
+                "agent" => answer(&peer.parts().headers.len()),
+                _ => answer(&"x".repeat(5 << 20)),
+            },
+            other => answer(&other.method()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_panicking_backend_answers_an_error_and_keeps_the_connection() {
+    let (url, _handle) = serve(Odd::default(), ServerOptions::default()).await;
+    let (ann, _events) = login(&url, "ann", "a").await;
+    let panicked = ann.call("panic", &[0; 0], &NoKwargs {}).await.unwrap_err();
+    assert!(
+        matches!(&panicked, CallError::Remote(error) if error.message() == "internal error"),
+        "{panicked:?}"
+    );
+    assert_eq!(ann.ping().await.unwrap().data().get(), "\"ping\"");
+}
+
+#[tokio::test]
+async fn an_answer_over_the_limit_becomes_an_error() {
+    let (url, _handle) = serve(Odd::default(), ServerOptions::default()).await;
+    let (ann, _events) = login(&url, "ann", "a").await;
+    let large = ann.call("large", &[0; 0], &NoKwargs {}).await.unwrap_err();
+    assert!(matches!(large, CallError::Remote(error) if error.message().contains("too large")));
+}
+
+#[tokio::test]
+async fn a_slow_call_does_not_hold_up_the_others() {
+    let (url, _handle) = serve(Odd::default(), ServerOptions::default()).await;
+    let (ann, _events) = login(&url, "ann", "a").await;
+    let slow = ann.call("sleep", &[0; 0], &NoKwargs {});
+    tokio::select! {
+        biased;
+        _ = slow => panic!("it sleeps"),
+        answer = ann.ping() => drop(answer.unwrap()),
+    }
+    let timeout = Some(Duration::from_millis(50));
+    let late = ann
+        .call_within(timeout, "sleep", &[0; 0], &NoKwargs {})
+        .await;
+    assert!(matches!(late, Err(CallError::TimedOut { .. })));
+}
+
+#[tokio::test]
+async fn a_backend_sees_the_upgrade_request() {
+    let (url, _handle) = serve(Odd::default(), ServerOptions::default()).await;
+    let (ann, _events) = login(&url, "ann", "a").await;
+    let headers = ann.call("agent", &[0; 0], &NoKwargs {}).await.unwrap();
+    assert!(headers.data().parse::<u32>().unwrap() >= 4);
+}
+
+#[tokio::test]
+async fn idle_connections_survive_many_heartbeats_on_both_sides() {
+    let beat = KeepAlive::default()
+        .with_interval(Some(Duration::from_millis(30)))
+        .with_pong_timeout(Duration::from_millis(200));
+    let options =
+        ServerOptions::default().with_connection(ServerConfig::default().with_keep_alive(beat));
+    let (url, _handle) = serve(backend(), options).await;
+    let config = ClientConfig::new("ann", "a").with_keep_alive(beat);
+    let (ann, _events) = client(&url, config);
+    ann.ready().await.unwrap();
+    // Real time passes here because real pings have to: at least five of them.
+    let idle = tokio::time::timeout(Duration::from_millis(180), ann.closed()).await;
+    assert!(idle.is_err(), "{idle:?}");
+    assert!(ann.ping().await.is_ok());
+}
+
+#[tokio::test]
+async fn a_server_that_never_speaks_is_given_up_at_the_handshake_deadline() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}", listener.local_addr().unwrap());
+    let (ann, _events) = client(&url, ClientConfig::new("ann", "a"));
+    let reason = ann.ready().await.unwrap_err();
+    assert!(
+        matches!(
+            reason,
+            CloseReason::Connect {
+                retryable: true,
+                ..
+            }
+        ),
+        "{reason:?}"
+    );
+    assert!(matches!(ann.state(), LinkState::GaveUp { .. }));
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_is_disconnected_and_the_others_are_not() {
+    let limits = Limits::default().with_max_outbox_bytes(1 << 20);
+    let options =
+        ServerOptions::default().with_connection(ServerConfig::default().with_limits(limits));
+    let server = Server::bind("127.0.0.1:0", backend(), options)
+        .await
+        .unwrap();
+    let (url, backend) = (server.url(), server.backend());
+    tokio::spawn(server.run());
+    let (ann, mut ann_events) = login(&url, "ann", "a").await;
+    let mut bob = WsDialer::new(&url).unwrap().dial().await.unwrap();
+    let hello = r#"{"method":"login","args":["bob","b"],"kwargs":{},"callId":"1"}"#;
+    bob.send(Outgoing::Text(hello.into())).await.unwrap();
+    assert!(matches!(bob.next().await, Some(Ok(Message::Text(_)))));
+    // Bob reads nothing from here on: the socket's buffers fill, then the server's bound.
+    let long = "x".repeat(256 << 10);
+    let mut posted = 0;
+    while backend.is_online("bob") {
+        posted += 1;
+        assert!(posted < 500, "bob may hoard {posted} messages");
+        ann.send_message("general", &long, Final::Yes)
+            .await
+            .unwrap();
+        assert_eq!(message(&mut ann_events).await.0, "ann");
+    }
+    assert!(ann.ping().await.is_ok());
+    drop(bob);
+}
+
+#[tokio::test]
+async fn garbage_large_frames_and_deep_json_hurt_nobody_else() {
+    let (url, _handle) = serve(backend(), ServerOptions::default()).await;
+    let (ann, _events) = login(&url, "ann", "a").await;
+    let ws = WsConfig::default().with_max_outgoing(32 << 20);
+    for bad in [
+        "nonsense".to_owned(),
+        "[".repeat(100_000),
+        "x".repeat(16 << 20),
+    ] {
+        let mut line = WsDialer::new(&url)
+            .unwrap()
+            .with_config(ws.clone())
+            .dial()
+            .await
+            .unwrap();
+        let _ = line.send(Outgoing::Text(bad.into())).await;
+        let _ = line.send(Outgoing::Binary(vec![0, 255].into())).await;
+        let login = r#"{"method":"login","args":["bob","b"],"callId":7}"#;
+        let _ = line.send(Outgoing::Text(login.into())).await;
+        match line.next().await {
+            Some(Ok(Message::Text(text))) => assert!(text.as_str().starts_with(r#"{"callId":7,"#)),
+            // Only the frame over the limit ends its own line.
+            Some(Ok(Message::Close(Some(frame)))) => assert_eq!(frame.code, 1009),
+            None | Some(Err(_)) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(ann.ping().await.is_ok());
+}
