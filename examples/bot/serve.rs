@@ -50,8 +50,8 @@ pub(crate) struct Args {
     /// address only loopback names, else any.
     #[arg(long = "allow-host", value_name = "HOST")]
     hosts: Vec<String>,
-    /// A web page's origin that may connect, like https://chat.example.com; may be given again.
-    /// Default: none.
+    /// The origin of web pages that may connect, as SCHEME://HOST or SCHEME://HOST:PORT; may be
+    /// given again. Default: none.
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
     /// Log more; twice for even more. RUST_LOG overrides it.
