@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use examples::cli::Failure;
-use rpc_core::net::{LinkEvent, Queued};
+use rpc_core::net::LinkEvent;
 use snek_proto::client::ClientEvent;
 use snek_proto::net::{Client, Events};
 use snek_proto::{Final, Message};
@@ -59,7 +59,7 @@ impl Alice {
 
     async fn next_answer(&mut self) -> Result<Message, Failure> {
         while let Some(next) = self.events.next().await {
-            if let Queued::Item(LinkEvent::Event(ClientEvent::Message(message))) = next
+            if let LinkEvent::Event(ClientEvent::Message(message)) = next
                 && &*message.username == "helper"
             {
                 if message.is_final {

@@ -23,8 +23,8 @@ async fn a_guest_says_hello_and_answers() {
     assert_eq!(guest.link.ready().await, Ok(1));
     let mut room = house.room().await;
     let first = loop {
-        use rpc_core::net::{LinkEvent, Queued};
-        if let Queued::Item(LinkEvent::Event(event)) = room.events.next().await.unwrap() {
+        use rpc_core::net::LinkEvent;
+        if let LinkEvent::Event(event) = room.events.next().await.unwrap() {
             break event;
         }
     };

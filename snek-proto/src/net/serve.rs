@@ -15,9 +15,7 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use rpc_core::decode::SharedStr;
 use rpc_core::net::server::{Accepted, DrainReport, ShutdownHandle};
-use rpc_core::net::{
-    Cancellation, LagPolicy, Link, LinkConfig, LinkEvent, QueueConfig, Queued, link,
-};
+use rpc_core::net::{Cancellation, LagPolicy, Link, LinkConfig, LinkEvent, QueueConfig, link};
 use rpc_core::{CloseFrame, Limits, Refused, Secret, Text};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -410,7 +408,7 @@ async fn serve<B: Backend>(shared: Arc<Shared<B>>, accepted: Accepted) {
             tokio::select! {
                 event = events.next() => match event {
                     None => break,
-                    Some(Queued::Item(LinkEvent::Event(event))) => {
+                    Some(LinkEvent::Event(event)) => {
                         start(&shared, &peer, event, &calls);
                     }
                     Some(_) => {}

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::decode::SharedStr;
 use rpc_core::net::ws::{WsConfig, WsDialer};
-use rpc_core::net::{Dialer, LinkConfig, LinkEvent, LinkState, Message, Queued};
+use rpc_core::net::{Dialer, LinkConfig, LinkEvent, LinkState, Message};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Limits, Outgoing, Secret};
 use serde_json::value::RawValue;
@@ -56,7 +56,7 @@ async fn login(url: &str, name: &str, password: &str) -> (Client, Events) {
 async fn message(events: &mut Events) -> (String, String) {
     loop {
         let event = events.next().await.expect("an event");
-        if let Queued::Item(LinkEvent::Event(ClientEvent::Message(message))) = event {
+        if let LinkEvent::Event(ClientEvent::Message(message)) = event {
             return (message.username.to_string(), message.message.to_string());
         }
     }

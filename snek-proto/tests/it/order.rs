@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rpc_core::net::{LinkEvent, Queued};
+use rpc_core::net::LinkEvent;
 use snek_proto::Final;
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::net::{MemoryBackend, Server, ServerOptions, connect};
@@ -38,7 +38,7 @@ async fn messages_of_one_client_are_posted_in_the_order_in_which_they_came() {
     let all = async {
         while heard.len() < sent.len() {
             match events.next().await {
-                Some(Queued::Item(LinkEvent::Event(ClientEvent::Message(message)))) => {
+                Some(LinkEvent::Event(ClientEvent::Message(message))) => {
                     heard.push(message.message.to_string());
                 }
                 Some(_) => {}

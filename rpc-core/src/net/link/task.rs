@@ -12,7 +12,7 @@ use tracing::Instrument;
 
 use super::handle::{Command, Link, Orders, Shared};
 use super::session::{After, Session};
-use super::{LinkConfig, LinkEvent, LinkState, Parts, Protocol};
+use super::{Events, LinkConfig, LinkEvent, LinkState, Parts, Protocol};
 use crate::error::{CloseReason, Refused};
 use crate::net::dial::{DialError, Dialer};
 use crate::net::driver::Driver;
@@ -52,7 +52,7 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
         generation: 0,
         attempt: 0,
     };
-    (Link::new(commands, shared), events, connection)
+    (Link::new(commands, shared), Events::new(events), connection)
 }
 
 /// The connection itself and all its successors. Spawn [`run`](Self::run).
