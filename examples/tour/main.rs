@@ -1,2 +1,145 @@
-//! tour
-fn main() {}
+//! The tour: a server, a bot and a user in one process, over real WebSockets on this machine.
+//!
+//! Read `helper.rs` first, which is the whole bot, then `main` from top to bottom.
+
+mod helper;
+mod script;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use examples::cli::{self, Failure};
+use examples::screen::{Colour, Screen};
+use helper::{Helper, Progress};
+use script::{Alice, in_time, reached};
+use snek_proto::bot::{Bot, BotConfig};
+use snek_proto::client::ClientConfig;
+use snek_proto::net::{MemoryBackend, Server, ServerOptions, connect_with, dialer, link_config};
+use tokio::sync::{oneshot, watch};
+
+/// Shows a Snek server, a bot and a user talking, frame by frame.
+///
+/// Everything happens on this machine: no account, no key, no arguments. The bot loses its
+/// connection once and comes back by itself. Exit code 0 if all went as it should, else 1.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tour",
+    version,
+    after_help = "Examples:\n  cargo run -p examples\n  NO_COLOR=1 cargo run -p examples > conversation.txt"
+)]
+struct Cli {}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let Cli {} = Cli::parse();
+    cli::finish(tour().await)
+}
+
+async fn tour() -> Result<(), Failure> {
+    let stdout = std::io::stdout();
+    let colour = cli::wants_colour(&stdout);
+    let screen = Screen::new(stdout, colour);
+
+    screen.title("1. A server, a bot and a user");
+    // The server keeps everything in memory. Port 0 is any free port.
+    let backend = MemoryBackend::new()
+        .with_channel("general", "General")
+        .with_user("helper", "a bot's password", "Helper")
+        .with_user("alice", "wonderland", "Alice");
+    let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default())
+        .await
+        .map_err(|error| Failure::new(format_args!("no port to listen on: {error}")))?;
+    let (url, backend, server_handle) = (server.url(), server.backend(), server.handle());
+    screen.note(&format!("the server listens on {url}"));
+    let server = tokio::spawn(server.run());
+
+    // The bot: credentials, a handler, and one future that runs it. The observer shows frames.
+    let (progress, mut helper_progress) = watch::channel(Progress::default());
+    let helper = Helper {
+        screen: screen.clone(),
+        progress,
+    };
+    let link = link_config().with_observer(screen.observer("helper", Colour::Magenta));
+    let config = BotConfig::new("helper", "a bot's password").with_link(link);
+    let bot = Bot::new(&url, config, helper).map_err(Failure::new)?;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let bot = tokio::spawn(bot.run_until(async {
+        let _ = stopped.await;
+    }));
+    reached(&mut helper_progress, "the helper's login", |p| {
+        p.connections == 1
+    })
+    .await?;
+
+    // The user: a client, its events, and a task that you spawn yourself.
+    let config = ClientConfig::new("alice", "wonderland");
+    let dialer = dialer(&url, &config).map_err(Failure::new)?;
+    let link = link_config().with_observer(screen.observer("alice", Colour::Cyan));
+    let (client, events, connection) = connect_with(dialer, config, link);
+    tokio::spawn(connection.run());
+    let mut alice = Alice {
+        client,
+        events,
+        progress: helper_progress.clone(),
+        heard: 0,
+        partials: 0,
+    };
+    alice.log_in().await?;
+
+    screen.title("2. A ping is answered without a line of code");
+    alice.says("ping hello").await?;
+    alice.hears("pong hello").await?;
+
+    screen.title("3. In a public channel the bot speaks when it was asked to join");
+    alice.says("dice").await?;
+    screen.note("no answer: the bot has not joined");
+    alice.says("@Helper join").await?;
+    alice.hears("here I am").await?;
+    alice.says("dice 2d6").await?;
+    alice.hears("makes").await?;
+
+    screen.title("4. A mention, and an answer that grows while it is written");
+    alice.says("@Helper can you count?").await?;
+    alice.hears("1 2 3 - done").await?;
+
+    screen.title("5. The bot's line is cut");
+    let cut = backend.cut("helper");
+    screen
+        .note("no closing handshake, as if a cable was pulled; the first attempt comes after 1 s");
+    reached(&mut helper_progress, "the helper's second login", |p| {
+        p.connections == 2
+    })
+    .await?;
+    screen.note("the channels that the bot has joined are kept, so it answers at once");
+    alice.says("time").await?;
+    alice.hears("UTC").await?;
+
+    screen.title("6. Goodbye");
+    // Whoever ends first finishes what is under way: handlers, calls, connections.
+    let _ = stop.send(());
+    let ended = in_time("the end of the bot", bot)
+        .await?
+        .map_err(Failure::new)?;
+    ended.map_err(Failure::new)?;
+    alice.client.drain(Duration::from_secs(5)).await;
+    server_handle.drain(Duration::from_secs(5)).await;
+    in_time("the end of the server", server)
+        .await?
+        .map_err(Failure::new)?;
+
+    let partials = alice.partials;
+    if (cut, partials) != (1, 3) {
+        let error = format!("expected 1 line cut and 3 partial messages, not {cut} and {partials}");
+        return Err(Failure::new(error));
+    }
+    screen.title(&format!(
+        "All as expected: {} frames, {} answers, {} parts of one, 1 lost line healed, {:.1} s.",
+        screen.frames(),
+        alice.heard,
+        alice.partials,
+        screen.elapsed(),
+    ));
+    screen.note("next: cargo run -p examples --bin bot -- --help");
+    Ok(())
+}

@@ -104,6 +104,10 @@ impl CloseReason {
     /// Whether, and how, a new connection may help. It says nothing about repeating a call: ask
     /// [`CallError::is_retryable`] for that.
     #[must_use]
+    #[allow(
+        clippy::match_same_arms,
+        reason = "the order of the variants is easier to check"
+    )]
     pub const fn retry(&self) -> Retry {
         match self {
             Self::Local
@@ -162,7 +166,7 @@ pub enum Retry {
 }
 
 /// Whether a call that failed may have reached the peer. Repeat a side effect only on
-/// [`NotSent`](Self::NotSent).
+/// [`NotSent`](Self::NotSent). There is no fourth answer, so the enum is exhaustive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// No byte of it left this machine.

@@ -7,6 +7,9 @@ pub mod breaker;
 pub mod decode;
 pub mod dispatch;
 pub mod error;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod id;
 pub mod limits;
 pub mod machine;

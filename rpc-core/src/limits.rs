@@ -23,6 +23,9 @@ pub struct Limits {
     pub max_outbox_bytes: usize,
     /// Events waiting to be taken before a machine wants no more input. Default 1,024.
     pub max_events: usize,
+    /// Bytes of frames that such events, or requests being worked on, hold before a machine wants
+    /// no more input. Default 16 MiB; a single larger frame passes.
+    pub max_event_bytes: usize,
     /// Most items in a list of a decoded frame (channels, tools). Default 65,536.
     pub max_items: usize,
 }
@@ -36,6 +39,7 @@ impl Default for Limits {
             max_outbox_frames: 4_096,
             max_outbox_bytes: 16 * 1024 * 1024,
             max_events: 1_024,
+            max_event_bytes: 16 * 1024 * 1024,
             max_items: 65_536,
         }
     }
@@ -81,6 +85,13 @@ impl Limits {
     #[must_use]
     pub const fn with_max_events(mut self, events: usize) -> Self {
         self.max_events = events;
+        self
+    }
+
+    /// Sets [`max_event_bytes`](Self::max_event_bytes).
+    #[must_use]
+    pub const fn with_max_event_bytes(mut self, bytes: usize) -> Self {
+        self.max_event_bytes = bytes;
         self
     }
 

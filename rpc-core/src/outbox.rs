@@ -10,6 +10,8 @@ use crate::message::{CloseFrame, Outgoing, Text};
 
 /// How much a fresh encoding buffer reserves.
 const CHUNK: usize = 4 * 1024;
+/// With less room than this left, a frame begins in a fresh buffer. A larger frame grows it.
+const LEAST_ROOM: usize = 256;
 
 /// The frames a machine wants to send.
 ///
@@ -58,7 +60,10 @@ impl Outbox {
         encode: impl FnOnce(&mut BytesMut) -> Result<(), Refused>,
     ) -> Result<FrameNumber, Refused> {
         self.check_open()?;
-        self.buffer.reserve(CHUNK);
+        // To reserve every time would give each frame that waits a buffer of its own.
+        if self.buffer.capacity() < LEAST_ROOM {
+            self.buffer.reserve(CHUNK);
+        }
         encode(&mut self.buffer).inspect_err(|_| self.buffer.clear())?;
         let size = self.buffer.len();
         if let Err(refused) = self.check_room(size) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::transport::Message;
 use crate::message::Outgoing;
 
-/// Which way a frame goes.
+/// Which way a frame goes. There is no third way, so the enum is exhaustive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From the peer.
@@ -16,7 +16,7 @@ pub enum Direction {
     Out,
 }
 
-/// What kind of frame it is.
+/// What kind of frame it is. WebSocket has no other kinds, so the enum is exhaustive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FrameKind {
@@ -87,7 +87,7 @@ impl<'a> Frame<'a> {
         self.direction
     }
 
-    /// What kind of frame it is.
+    /// What kind of frame it is. WebSocket has no other kinds, so the enum is exhaustive.
     #[must_use]
     pub const fn kind(&self) -> FrameKind {
         self.kind
@@ -157,12 +157,15 @@ impl Default for Tap {
 
 impl Tap {
     pub(crate) fn incoming(&self, message: &Message) {
+        // Kind and length only: bodies hold private text and secrets.
+        tracing::trace!(target: "rpc_core::frames", direction = "in", frame = ?message);
         if let Some(observer) = &self.observer {
             observer.frame(&Frame::incoming(message, self.redact));
         }
     }
 
     pub(crate) fn outgoing(&self, frame: &Outgoing) {
+        tracing::trace!(target: "rpc_core::frames", direction = "out", ?frame);
         if let Some(observer) = &self.observer {
             observer.frame(&Frame::outgoing(frame, self.redact));
         }

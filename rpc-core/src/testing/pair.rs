@@ -14,7 +14,7 @@ use crate::message::{CloseFrame, Incoming, Outgoing, Text};
 /// More rounds than this at one instant means that a machine makes no progress.
 const STUCK: usize = 100_000;
 
-/// One of the two ends.
+/// One of the two ends. There is no third, so the enum is exhaustive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// The client's end.

@@ -1,17 +1,15 @@
 //! Integration tests of the core, with a toy protocol as its user.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(missing_docs, unreachable_pub, reason = "helpers of a test binary")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "they are tests"
-)]
 
+mod allocations;
 mod link_calls;
 mod link_drops;
 mod link_events;
 mod link_reconnect;
+mod secrets;
 mod server;
+mod sources;
 mod tls;
 mod toy;
 mod toy_machines;

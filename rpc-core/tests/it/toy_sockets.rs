@@ -23,9 +23,9 @@ async fn a_guest_says_hello_and_answers() {
     assert_eq!(guest.link.ready().await, Ok(1));
     let mut room = house.room().await;
     let first = loop {
-        match room.events.next().await.unwrap() {
-            rpc_core::net::Queued::Item(rpc_core::net::LinkEvent::Event(event)) => break event,
-            _ => {}
+        use rpc_core::net::LinkEvent;
+        if let LinkEvent::Event(event) = room.events.next().await.unwrap() {
+            break event;
         }
     };
     assert_eq!(first, HostEvent::Ready("ann".to_owned()));

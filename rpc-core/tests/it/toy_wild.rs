@@ -216,10 +216,7 @@ async fn forward(
     dead: Arc<AtomicBool>,
 ) {
     let mut buffer = [0; 4096];
-    loop {
-        let Ok(n @ 1..) = from.read(&mut buffer).await else {
-            break;
-        };
+    while let Ok(n @ 1..) = from.read(&mut buffer).await {
         let n = if dead.load(Ordering::SeqCst) {
             n.min(pass)
         } else {

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use rpc_core::CloseReason;
-use rpc_core::net::{Cancellation, Dialer, LinkEvent, LinkState, Queued};
+use rpc_core::net::{Cancellation, Dialer, LinkEvent, LinkState};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -180,13 +180,13 @@ impl Runner {
                 Some(ended) = self.handlers.join_next() => self.ended(&ended),
                 event = events.next(), if room => match event {
                     None => return self.over(),
-                    Some(Queued::Lagged(events)) => self.shared.notice(&Notice::Lagged { events }),
-                    Some(Queued::Item(LinkEvent::State(state))) => {
+                    Some(LinkEvent::Lagged(events)) => self.shared.notice(&Notice::Lagged { events }),
+                    Some(LinkEvent::State(state)) => {
                         if let Some(reason) = self.link_changed(state) {
                             return self.fail(reason);
                         }
                     }
-                    Some(Queued::Item(LinkEvent::Event(event))) => self.take(event),
+                    Some(LinkEvent::Event(event)) => self.take(event),
                     Some(_) => {}
                 },
             }

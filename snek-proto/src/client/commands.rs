@@ -35,9 +35,9 @@ impl ClientConn {
         )
     }
 
-    /// Posts like [`send_message`](Self::send_message), without waiting for the answer. A server
-    /// that works on several calls at once may carry two of them out in any order; where the order
-    /// matters, as with partial texts, wait for each answer.
+    /// Posts like [`send_message`](Self::send_message), without waiting for the answer. This
+    /// crate's server posts messages in the order in which they came; the protocol does not promise
+    /// it, so with another server wait for each answer where the order matters.
     ///
     /// # Errors
     /// As for [`send_message`](Self::send_message).

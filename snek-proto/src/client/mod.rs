@@ -99,6 +99,7 @@ pub struct ClientConn {
     calls: PendingCalls<Pending>,
     outbox: Outbox,
     events: VecDeque<ClientEvent>,
+    event_bytes: usize,
     /// Events from before the handshake was done.
     early: VecDeque<ClientEvent>,
     early_dropped: u64,
@@ -124,6 +125,7 @@ impl ClientConn {
             calls: PendingCalls::new(seed, config.limits.max_pending, now),
             outbox: Outbox::new(&config.limits),
             events: VecDeque::new(),
+            event_bytes: 0,
             early: VecDeque::new(),
             early_dropped: 0,
             timers: Timers::new(),
@@ -250,7 +252,12 @@ impl ClientConn {
             .result()
             .map(|data| Answer::copied(data, text))
             .map_err(CallError::Remote);
-        self.events.push_back(ClientEvent::Reply { id, result });
+        self.push(ClientEvent::Reply { id, result });
+    }
+
+    fn push(&mut self, event: ClientEvent) {
+        self.event_bytes += event.weight();
+        self.events.push_back(event);
     }
 
     fn on_handshake(&mut self, reply: &Reply<'_>, text: &str, now: Instant) {
@@ -309,14 +316,15 @@ impl ClientConn {
             channels,
             login,
         };
-        self.events.push_back(ClientEvent::Ready(Box::new(ready)));
-        self.events.append(&mut self.early);
-        self.early = VecDeque::new();
+        self.push(ClientEvent::Ready(Box::new(ready)));
+        for event in std::mem::take(&mut self.early) {
+            self.push(event);
+        }
         if self.early_dropped > 0 {
             let dropped = Warning::EarlyEventsDropped {
                 count: self.early_dropped,
             };
-            self.events.push_back(ClientEvent::Warning(dropped));
+            self.push(ClientEvent::Warning(dropped));
         }
     }
 
@@ -324,7 +332,7 @@ impl ClientConn {
     /// queue that keeps the newest.
     fn deliver(&mut self, event: ClientEvent) {
         if self.state == ClientState::Ready {
-            self.events.push_back(event);
+            self.push(event);
             return;
         }
         if self.early.len() >= self.config.limits.max_events {
@@ -432,7 +440,7 @@ impl Machine for ClientConn {
             let error = CallError::TimedOut {
                 delivery: self.delivery(pending),
             };
-            self.events.push_back(ClientEvent::Reply {
+            self.push(ClientEvent::Reply {
                 id,
                 result: Err(error),
             });
@@ -455,6 +463,7 @@ impl Machine for ClientConn {
 
     fn poll_event(&mut self) -> Option<ClientEvent> {
         if let Some(event) = self.events.pop_front() {
+            self.event_bytes -= event.weight();
             return Some(event);
         }
         let reason = self.closed.as_ref()?;
@@ -488,6 +497,7 @@ impl Machine for ClientConn {
 
     fn wants_input(&self) -> bool {
         self.events.len() < self.config.limits.max_events
+            && self.event_bytes < self.config.limits.max_event_bytes
     }
 }
 

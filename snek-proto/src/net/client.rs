@@ -52,9 +52,9 @@ impl Client {
             .await
     }
 
-    /// Posts like [`send_message`](Self::send_message) without waiting for the answer. A server
-    /// that works on several calls at once may carry two of them out in any order; where the order
-    /// matters, as with partial texts, use `send_message` and wait.
+    /// Posts like [`send_message`](Self::send_message) without waiting for the answer. This
+    /// crate's server posts messages in the order in which they came; the protocol does not promise
+    /// it, so with another server use `send_message` and wait where the order matters.
     ///
     /// # Errors
     /// [`Refused`]: the message was not sent.

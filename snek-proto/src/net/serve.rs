@@ -10,17 +10,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use rpc_core::decode::SharedStr;
 use rpc_core::net::server::{Accepted, DrainReport, ShutdownHandle};
-use rpc_core::net::{
-    Cancellation, LagPolicy, Link, LinkConfig, LinkEvent, QueueConfig, Queued, link,
-};
+use rpc_core::net::{Cancellation, LagPolicy, Link, LinkConfig, LinkEvent, QueueConfig, link};
 use rpc_core::{CloseFrame, Limits, Refused, Secret, Text};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::net::ToSocketAddrs;
-use tokio::task::JoinSet;
 
 use super::protocol::ServerSide;
 use crate::error::RpcError;
@@ -31,9 +30,12 @@ use crate::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 
 /// What a server is about: who may log in, and what calls do.
 ///
-/// Calls of one connection run concurrently, at most
-/// [`max_requests`](ServerConfig::max_requests) at once; their answers may come in any order. A
-/// panic in one answers that call with `internal error` and nothing else.
+/// Calls of one connection are started in the order in which they came, and run concurrently on
+/// the connection's task, at most [`max_requests`](ServerConfig::max_requests) at once; their
+/// answers may come in any order. What a call does before it first waits is done before the next
+/// call starts, so a backend that posts at once keeps the order of a client's messages. Work that
+/// blocks belongs on a task of its own. A panic in a call answers it with `internal error` and
+/// nothing else.
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
     /// Checks credentials. `Ok` is the user's record, which the client gets as its answer.
@@ -382,6 +384,10 @@ impl<B> fmt::Debug for Server<B> {
     }
 }
 
+/// The calls of one connection. Not tasks of their own: a runtime starts tasks in any order, and
+/// then the last part of a message could overtake the others.
+type Calls = FuturesUnordered<BoxFuture<'static, ()>>;
+
 /// One connection from its upgrade to its end.
 async fn serve<B: Backend>(shared: Arc<Shared<B>>, accepted: Accepted) {
     let side = ServerSide::new(shared.connection.clone());
@@ -395,42 +401,37 @@ async fn serve<B: Backend>(shared: Arc<Shared<B>>, accepted: Accepted) {
         cancellation: accepted.cancellation,
     });
     let work = async {
-        let mut calls = JoinSet::new();
+        let mut calls = Calls::new();
         let mut cancellation = peer.cancellation();
         let mut ending = false;
         loop {
             tokio::select! {
                 event = events.next() => match event {
                     None => break,
-                    Some(Queued::Item(LinkEvent::Event(event))) => {
-                        start(&shared, &peer, event, &mut calls);
+                    Some(LinkEvent::Event(event)) => {
+                        start(&shared, &peer, event, &calls);
                     }
                     Some(_) => {}
                 },
-                Some(_) = calls.join_next() => {}
+                Some(()) = calls.next() => {}
                 () = cancellation.cancelled(), if !ending => {
                     ending = true;
                     let peer = Arc::clone(&peer);
                     let timeout = shared.shutdown_timeout;
-                    calls.spawn(async move {
+                    calls.push(Box::pin(async move {
                         let frame = CloseFrame::new(CloseFrame::GOING_AWAY, "server shutdown");
                         peer.link.drain_with(timeout, frame).await;
-                    });
+                    }));
                 }
             }
         }
-        calls.shutdown().await;
+        drop(calls);
         shared.backend.disconnected(&peer).await;
     };
     tokio::join!(connection.run(), work);
 }
 
-fn start<B: Backend>(
-    shared: &Arc<Shared<B>>,
-    peer: &Arc<Peer>,
-    event: ServerEvent,
-    calls: &mut JoinSet<()>,
-) {
+fn start<B: Backend>(shared: &Arc<Shared<B>>, peer: &Arc<Peer>, event: ServerEvent, calls: &Calls) {
     let (shared, peer) = (Arc::clone(shared), Arc::clone(peer));
     match event {
         ServerEvent::Login {
@@ -438,13 +439,15 @@ fn start<B: Backend>(
             username,
             password,
         } => {
-            calls.spawn(async move { login(&shared, &peer, id, &username, &password).await });
+            calls.push(Box::pin(async move {
+                login(&shared, &peer, id, &username, &password).await;
+            }));
         }
         ServerEvent::Request { id, call } => {
-            calls.spawn(async move {
+            calls.push(Box::pin(async move {
                 let outcome = guarded(shared.backend.call(&peer, &call)).await;
                 respond(&peer, id, outcome).await;
-            });
+            }));
         }
         ServerEvent::Warning(error) => {
             tracing::debug!(peer = ?peer.id, %error, "a frame was ignored");

@@ -16,8 +16,8 @@ use bytes::BytesMut;
 use rpc_core::decode::{DecodeError, DecodeErrorKind, FrameCopy, SharedJson, SharedStr, raw_str};
 use rpc_core::timers::{TimerKind, Timers};
 use rpc_core::{
-    CallId, CloseFrame, CloseReason, Disconnect, Incoming, Machine, Match, Outbox, Outgoing,
-    PendingCalls, Refused, Secret, Text,
+    CallId, CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, PendingCalls,
+    Refused, Secret, Text,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -68,6 +68,8 @@ struct Open {
     /// The id as JSON; `None` if the client wants no answer.
     call_id: Option<SharedJson>,
     login: bool,
+    /// The size of its frame, which the application keeps meanwhile.
+    bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +103,7 @@ pub struct ServerConn {
     login_open: bool,
     failed_logins: u32,
     requests: PendingCalls<Open>,
+    request_bytes: usize,
     outbox: Outbox,
     events: VecDeque<ServerEvent>,
     timers: Timers<Timer>,
@@ -122,6 +125,7 @@ impl ServerConn {
             login_open: false,
             failed_logins: 0,
             requests: PendingCalls::new(0, config.max_requests.max(1), now),
+            request_bytes: 0,
             outbox: Outbox::new(&config.limits),
             events: VecDeque::new(),
             timers,
@@ -199,13 +203,9 @@ impl ServerConn {
 
     /// Forgets a request; the client gets no answer. `false` if it is not open.
     pub fn forget(&mut self, id: RequestId) -> bool {
-        match self.requests.complete(id.0) {
-            Match::Live(open) => {
-                self.login_open &= !open.login;
-                true
-            }
-            Match::Late | Match::Unknown => false,
-        }
+        let forgotten = self.take(id);
+        self.login_open &= !forgotten.as_ref().is_some_and(|open| open.login);
+        forgotten.is_some()
     }
 
     /// Pushes an event that was encoded before, sharing its bytes.
@@ -273,8 +273,15 @@ impl ServerConn {
         if let Some(call_id) = self.open(id)?.call_id.clone() {
             self.outbox.encode(|buffer| encode(buffer, call_id.get()))?;
         }
-        let _ = self.requests.complete(id.0);
+        self.take(id);
         Ok(())
+    }
+
+    /// Ends a request; `None` if it is not open.
+    fn take(&mut self, id: RequestId) -> Option<Open> {
+        let open = self.requests.complete(id.0).live()?;
+        self.request_bytes -= open.bytes;
+        Some(open)
     }
 
     fn on_text(&mut self, text: &str) {
@@ -318,10 +325,12 @@ impl ServerConn {
         let open = Open {
             call_id: call_id.map(|id| copy.json_text(id.get())),
             login,
+            bytes: text.len(),
         };
         let Ok(id) = self.requests.insert(open, None) else {
             return self.fail(call_id, "too many requests in flight");
         };
+        self.request_bytes += text.len();
         let id = RequestId(id);
         self.login_open |= login;
         self.events.push_back(match OwnedCall::copied(call, &copy) {
@@ -363,6 +372,7 @@ impl ServerConn {
         self.timers.stop_all();
         self.heart.stop();
         while self.requests.pop_any().is_some() {}
+        self.request_bytes = 0;
         self.events.push_back(ServerEvent::Closed(reason));
     }
 }
@@ -461,6 +471,7 @@ impl Machine for ServerConn {
         self.closed
             || (self.events.len() < self.config.limits.max_events
                 && self.requests.len() < self.requests.capacity_limit()
+                && self.request_bytes < self.config.limits.max_event_bytes
                 && self.outbox.has_slack())
     }
 }

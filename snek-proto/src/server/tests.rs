@@ -371,3 +371,18 @@ fn after_the_end_commands_are_refused_and_nothing_is_left() {
     assert_eq!(played.events(), [ServerEvent::Closed(CloseReason::Local)]);
     assert_eq!(played.conn.in_flight(), 0);
 }
+
+#[test]
+fn requests_at_work_are_bounded_in_bytes_too() {
+    let limits = rpc_core::Limits::default().with_max_event_bytes(200);
+    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    played.log_in();
+    let long = "x".repeat(300);
+    let text = format!(r#"{{"method":"dance","args":["{long}"],"callId":"1"}}"#);
+    let (id, _) = played.request(&text);
+    assert!(!played.conn.wants_input());
+    played.conn.reply(id, &1).unwrap();
+    assert!(played.conn.wants_input());
+    let (id, _) = played.request(&text);
+    assert!(played.conn.forget(id) && played.conn.wants_input());
+}

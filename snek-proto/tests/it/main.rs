@@ -8,6 +8,7 @@ mod conformance;
 mod decode_props;
 mod frames;
 mod net_server;
+mod order;
 mod pair;
 mod played;
 mod readme;

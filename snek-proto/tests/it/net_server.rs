@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::decode::SharedStr;
 use rpc_core::net::ws::{WsConfig, WsDialer};
-use rpc_core::net::{Dialer, LinkConfig, LinkEvent, LinkState, Message, Queued};
+use rpc_core::net::{Dialer, LinkConfig, LinkEvent, LinkState, Message};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Limits, Outgoing, Secret};
 use serde_json::value::RawValue;
@@ -56,7 +56,7 @@ async fn login(url: &str, name: &str, password: &str) -> (Client, Events) {
 async fn message(events: &mut Events) -> (String, String) {
     loop {
         let event = events.next().await.expect("an event");
-        if let Queued::Item(LinkEvent::Event(ClientEvent::Message(message))) = event {
+        if let LinkEvent::Event(ClientEvent::Message(message)) = event {
             return (message.username.to_string(), message.message.to_string());
         }
     }
@@ -132,8 +132,27 @@ async fn a_drained_server_says_1001_to_everybody() {
     assert!(matches!(ann.closed().await, CloseReason::Peer(frame) if frame.code == 1001));
 }
 
+#[tokio::test]
+async fn a_drained_server_answers_what_is_open_before_it_closes() {
+    let odd = Odd::default();
+    let napping = Arc::clone(&odd.napping);
+    let (url, handle) = serve(odd, ServerOptions::default()).await;
+    let (ann, _events) = login(&url, "ann", "a").await;
+    let call = ann.call("nap", &[0; 0], &NoKwargs {});
+    let drain = async {
+        napping.notified().await;
+        handle.drain(Duration::from_millis(300)).await
+    };
+    let (answer, report) = tokio::join!(call, drain);
+    assert_eq!(answer.unwrap().data().get(), "\"awake\"");
+    assert_eq!((report.finished, report.aborted), (1, 0));
+}
+
 /// Knows one user; panics, sleeps or answers as it is told.
-struct Odd;
+#[derive(Default)]
+struct Odd {
+    napping: Arc<tokio::sync::Notify>,
+}
 
 #[async_trait]
 impl Backend for Odd {
@@ -156,6 +175,11 @@ impl Backend for Odd {
                     tokio::time::sleep(Duration::from_secs(60)).await;
                     answer(&())
                 }
+                "nap" => {
+                    self.napping.notify_one();
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    answer(&"awake")
+                }
                 "agent" => answer(&peer.parts().headers.len()),
                 _ => answer(&"x".repeat(5 << 20)),
             },
@@ -166,7 +190,7 @@ impl Backend for Odd {
 
 #[tokio::test]
 async fn a_panicking_backend_answers_an_error_and_keeps_the_connection() {
-    let (url, _handle) = serve(Odd, ServerOptions::default()).await;
+    let (url, _handle) = serve(Odd::default(), ServerOptions::default()).await;
     let (ann, _events) = login(&url, "ann", "a").await;
     let panicked = ann.call("panic", &[0; 0], &NoKwargs {}).await.unwrap_err();
     assert!(
@@ -178,7 +202,7 @@ async fn a_panicking_backend_answers_an_error_and_keeps_the_connection() {
 
 #[tokio::test]
 async fn an_answer_over_the_limit_becomes_an_error() {
-    let (url, _handle) = serve(Odd, ServerOptions::default()).await;
+    let (url, _handle) = serve(Odd::default(), ServerOptions::default()).await;
     let (ann, _events) = login(&url, "ann", "a").await;
     let large = ann.call("large", &[0; 0], &NoKwargs {}).await.unwrap_err();
     assert!(matches!(large, CallError::Remote(error) if error.message().contains("too large")));
@@ -186,7 +210,7 @@ async fn an_answer_over_the_limit_becomes_an_error() {
 
 #[tokio::test]
 async fn a_slow_call_does_not_hold_up_the_others() {
-    let (url, _handle) = serve(Odd, ServerOptions::default()).await;
+    let (url, _handle) = serve(Odd::default(), ServerOptions::default()).await;
     let (ann, _events) = login(&url, "ann", "a").await;
     let slow = ann.call("sleep", &[0; 0], &NoKwargs {});
     tokio::select! {
@@ -203,7 +227,7 @@ async fn a_slow_call_does_not_hold_up_the_others() {
 
 #[tokio::test]
 async fn a_backend_sees_the_upgrade_request() {
-    let (url, _handle) = serve(Odd, ServerOptions::default()).await;
+    let (url, _handle) = serve(Odd::default(), ServerOptions::default()).await;
     let (ann, _events) = login(&url, "ann", "a").await;
     let headers = ann.call("agent", &[0; 0], &NoKwargs {}).await.unwrap();
     assert!(headers.data().parse::<u32>().unwrap() >= 4);

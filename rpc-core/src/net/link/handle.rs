@@ -19,6 +19,8 @@ pub(super) struct Serving<'a, P: Protocol> {
     pub(super) machine: &'a mut P::Machine,
     pub(super) waiters: &'a mut Waiters<P>,
     pub(super) now: Instant,
+    /// Commands still run, so that what is open can be answered; new calls are refused.
+    pub(super) draining: bool,
 }
 
 pub(super) type Command<P> = Box<dyn FnOnce(Result<Serving<'_, P>, Refused>) + Send>;
@@ -157,7 +159,8 @@ impl<P: Protocol> Link<P> {
     ///
     /// # Errors
     /// [`Refused::NotConnected`] while there is no connection, [`Refused::Closed`] when there will
-    /// be none any more, [`Refused::Draining`] after [`drain`](Self::drain).
+    /// be none any more. During a [`drain`](Self::drain) commands still run: they may answer what
+    /// is open.
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: the command may or may not run.
@@ -281,7 +284,7 @@ impl<P: Protocol> Link<P> {
         self.shared.orders.give(|orders| orders.abort = true);
     }
 
-    /// Takes nothing new, waits up to `deadline` for calls in flight, then closes with 1000.
+    /// Takes no new calls, waits up to `deadline` for those in flight, then closes with 1000.
     ///
     /// # Cancel safety
     /// The drain goes on if the future is dropped; only the report is lost.
@@ -328,6 +331,9 @@ impl<P: Protocol> Link<P> {
                 return;
             }
             let started = serving.and_then(|serving| {
+                if serving.draining {
+                    return Err(Refused::Draining);
+                }
                 let call = start(serving.machine, serving.now)?;
                 Ok((call, serving))
             });

@@ -19,6 +19,7 @@
 //!   whether it may have been [sent](crate::Delivery).
 
 mod call;
+mod events;
 mod handle;
 mod session;
 mod task;
@@ -33,13 +34,14 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 
 pub use call::CallStream;
+pub use events::Events;
 pub use handle::{DrainReport, Link};
 pub use task::Connection;
 
 use super::dial::{DialError, Dialer};
 use super::driver::DriverConfig;
 use super::observe::Observer;
-use super::queue::{Consumer, LagPolicy, QueueConfig};
+use super::queue::{LagPolicy, QueueConfig};
 use super::transport::Transport;
 use crate::error::{CallError, CloseReason};
 use crate::machine::Machine;
@@ -179,10 +181,9 @@ pub enum LinkEvent<E> {
     Event(E),
     /// The link's state has changed.
     State(LinkState),
+    /// This many events were dropped here, because they were not taken as fast as they came.
+    Lagged(u64),
 }
-
-/// The application's end of a link: a stream of queued [`LinkEvent`]s.
-pub type Events<E> = Consumer<LinkEvent<E>>;
 
 /// How a [`Link`] behaves.
 #[derive(Clone)]
@@ -318,6 +319,10 @@ pub fn open<P: Protocol, D: Dialer>(protocol: P, dialer: D, config: LinkConfig) 
 
 /// A link over one connection that exists already (an accepted one). It never dials.
 #[must_use]
+#[allow(
+    clippy::type_complexity,
+    reason = "the same three parts as those of `open`"
+)]
 pub fn over<P: Protocol, T: Transport>(
     protocol: P,
     transport: T,

@@ -187,12 +187,12 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                     return false;
                 }
                 Poll::Ready(Some(command)) => match &self.stop {
-                    Stop::No => command(Ok(Serving {
+                    stop @ (Stop::No | Stop::Draining { .. }) => command(Ok(Serving {
+                        draining: matches!(stop, Stop::Draining { .. }),
                         machine: self.driver.machine_mut(),
                         waiters: &mut self.waiters,
                         now,
                     })),
-                    Stop::Draining { .. } => command(Err(Refused::Draining)),
                     Stop::Closing(_) => command(Err(Refused::Closed)),
                     Stop::Redialling => command(Err(Refused::NotConnected)),
                 },

@@ -8,10 +8,11 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
+use tracing::Instrument;
 
 use super::handle::{Command, Link, Orders, Shared};
 use super::session::{After, Session};
-use super::{LinkConfig, LinkEvent, LinkState, Parts, Protocol};
+use super::{Events, LinkConfig, LinkEvent, LinkState, Parts, Protocol};
 use crate::error::{CloseReason, Refused};
 use crate::net::dial::{DialError, Dialer};
 use crate::net::driver::Driver;
@@ -51,7 +52,7 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
         generation: 0,
         attempt: 0,
     };
-    (Link::new(commands, shared), events, connection)
+    (Link::new(commands, shared), Events::new(events), connection)
 }
 
 /// The connection itself and all its successors. Spawn [`run`](Self::run).
@@ -91,7 +92,12 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
     ///
     /// # Panics
     /// Outside a tokio runtime with its timer enabled.
-    pub async fn run(mut self) -> CloseReason {
+    pub async fn run(self) -> CloseReason {
+        let span = tracing::debug_span!("link", protocol = std::any::type_name::<P>());
+        self.work().instrument(span).await
+    }
+
+    async fn work(mut self) -> CloseReason {
         let mut reconnector = Reconnector::new(self.config.reconnect);
         let dials_again = !self.config.reconnect.backoff.is_off();
         loop {

@@ -144,9 +144,9 @@ where
 
     /// The next event of the protocol; state changes are skipped.
     pub async fn event(&mut self) -> Option<P::Event> {
-        use rpc_core::net::{LinkEvent, Queued};
+        use rpc_core::net::LinkEvent;
         loop {
-            if let Queued::Item(LinkEvent::Event(event)) = self.events.next().await? {
+            if let LinkEvent::Event(event) = self.events.next().await? {
                 return Some(event);
             }
         }

@@ -1,0 +1,90 @@
+"""What both programs need: running checks, running the bot."""
+
+import asyncio
+import contextlib
+import os
+import sys
+
+DEADLINE = 30
+
+
+class Failed(Exception):
+    pass
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failed(what)
+
+
+class Checks:
+    """Runs checks one after the other, prints a line for each, remembers failures."""
+
+    def __init__(self):
+        self.failed = 0
+        self.count = 0
+
+    async def run(self, name, check):
+        self.count += 1
+        try:
+            await asyncio.wait_for(check, DEADLINE)
+        except Exception as error:
+            self.failed += 1
+            print(f"FAIL  {name}: {type(error).__name__} {error}", flush=True)
+        else:
+            print(f"ok    {name}", flush=True)
+
+    def finish(self):
+        print(f"{self.count} checks, {self.failed} failed", flush=True)
+        sys.exit(1 if self.failed or not self.count else 0)
+
+
+class Program:
+    """The program under test, with its output as lines."""
+
+    def __init__(self, process):
+        self.process = process
+        self.lines = []
+        self.changed = asyncio.Condition()
+        self.readers = [
+            asyncio.create_task(self.read(process.stdout)),
+            asyncio.create_task(self.read(process.stderr)),
+        ]
+
+    async def read(self, stream):
+        async for line in stream:
+            async with self.changed:
+                self.lines.append(line.decode().rstrip())
+                self.changed.notify_all()
+
+    def find(self, text):
+        return next((line for line in self.lines if text in line), None)
+
+    async def line_with(self, text):
+        """Waits for a line of output that holds the text."""
+        try:
+            async with self.changed:
+                await self.changed.wait_for(lambda: self.find(text))
+        except asyncio.CancelledError:
+            raise Failed(f"no line with {text!r} in {self.lines}") from None
+        return self.find(text)
+
+    async def end(self):
+        """Waits for the end and returns the exit code."""
+        code = await self.process.wait()
+        await asyncio.gather(*self.readers)
+        return code
+
+
+@contextlib.asynccontextmanager
+async def program(path, *args, **env):
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("SNEK_", "RUST_LOG"))} | env
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(path, *args, env=env, stdout=pipe, stderr=pipe)
+    running = Program(process)
+    try:
+        yield running
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await running.end()

@@ -1,0 +1,336 @@
+"""Our bot against Python servers that speak the protocol, and then misbehave."""
+
+import asyncio
+import contextlib
+import json
+import sys
+import time
+
+from aiohttp import WSMsgType, web
+from common import Checks, expect, program
+from websockets.asyncio.server import serve
+from websockets.exceptions import ConnectionClosed
+
+BOT = sys.argv[1]
+CHANNELS = [{"uid": "dm1", "name": "Ann", "tag": "dm", "color": "#123456", "new_count": 0}]
+
+
+def chat(text, **more):
+    event = {"event": "message", "message": text, "username": "ann", "user_nick": "Ann"}
+    return event | {"channel_uid": "dm1", "is_final": True} | more
+
+
+class Line:
+    """One connection of the bot, whatever library carries it."""
+
+    def __init__(self, send, transport, close):
+        self.send_data, self.transport, self.close = send, transport, close
+
+    async def send(self, data):
+        await self.send_data(data if isinstance(data, (str, bytes)) else json.dumps(data))
+
+    async def answer(self, request, data=None, **more):
+        await self.send({"callId": request["callId"], "success": True, "data": data} | more)
+
+    def cut(self):
+        """Drops the line without a closing handshake."""
+        self.transport.abort()
+
+
+class Fake:
+    """A server for one bot. `opened` gives each line once its login is done, `sent` what the bot
+    posts. A subclass overrides what it does wrong."""
+
+    def __init__(self):
+        self.logins = 0
+        self.opened = asyncio.Queue()
+        self.sent = asyncio.Queue()
+        self.log = []
+
+    async def on_login(self, line, request):
+        await line.answer(request, {"username": "bot", "nick": "Botty", "uid": "u1"})
+
+    async def on_send(self, line, request):
+        await line.answer(request, {"uid": "m1"})
+
+    async def on_request(self, line, request):
+        method = request["method"]
+        self.log.append(method)
+        if method == "login":
+            self.logins += 1
+            expect(request["args"] == ["bot", "secret"], request)
+            await self.on_login(line, request)
+        elif method == "get_user":
+            await line.answer(request, {"username": "bot", "nick": "Botty"})
+        elif method == "get_channels":
+            await line.answer(request, CHANNELS)
+            self.opened.put_nowait(line)
+        elif method == "send_message":
+            self.sent.put_nowait((request["args"], line, request))
+            await self.on_send(line, request)
+        else:
+            await line.answer(request)
+
+    async def serve_websockets(self, socket):
+        line = Line(socket.send, socket.transport, socket.close)
+        # Lines are lost on purpose here.
+        with contextlib.suppress(ConnectionClosed):
+            async for text in socket:
+                await self.on_request(line, json.loads(text))
+
+    async def serve_aiohttp(self, request):
+        socket = web.WebSocketResponse(heartbeat=0.2)
+        await socket.prepare(request)
+        line = Line(socket.send_str, request.transport, socket.close)
+        async for message in socket:
+            if message.type == WSMsgType.TEXT:
+                await self.on_request(line, json.loads(message.data))
+        return socket
+
+    async def asked(self, line, text):
+        """Says something to the bot and returns what it posts."""
+        await line.send(chat(text))
+        return await self.answered()
+
+    async def answered(self):
+        (channel, text, is_final), _, _ = await self.sent.get()
+        expect(channel == "dm1" and is_final is True, f"{channel} {is_final}")
+        return text
+
+
+@contextlib.asynccontextmanager
+async def bot_at(fake, *args):
+    """The server on a free port, and the bot that connects to it."""
+    async with serve(fake.serve_websockets, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        url = ["--url", f"ws://127.0.0.1:{port}", "--username", "bot"]
+        async with program(BOT, *url, *args, SNEK_PASSWORD="secret") as bot:
+            yield bot
+
+
+async def talks_to_aiohttp_and_answers_its_pings():
+    fake = Fake()
+    app = web.Application()
+    app.router.add_get("/rpc.ws", fake.serve_aiohttp)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        url = ["--url", f"ws://127.0.0.1:{port}", "--username", "bot"]
+        async with program(BOT, *url, SNEK_PASSWORD="secret"):
+            line = await fake.opened.get()
+            await asyncio.sleep(1)
+            expect(await fake.asked(line, "ping hello") == "pong hello", "wrong answer")
+            expect(fake.logins == 1, "the line was lost meanwhile")
+    finally:
+        await runner.cleanup()
+
+
+async def reads_nested_messages():
+    fake = Fake()
+    async with bot_at(fake):
+        line = await fake.opened.get()
+        data = {"uid": "m7", "message": "echo nested", "user_uid": "u2", "username": "ann"}
+        await line.send({"event": "new_message", "channel_uid": "dm1", "data": data})
+        expect(await fake.answered() == "nested", "wrong answer")
+
+
+async def survives_answers_out_of_order_and_twice():
+    held = []
+
+    class Reversed(Fake):
+        async def on_send(self, line, request):
+            held.append(request)
+            if len(held) == 2:
+                for request in reversed(held):
+                    await line.answer(request, "once")
+                    await line.answer(request, "twice")
+                await line.send({"callId": "never asked", "data": None})
+
+    fake = Reversed()
+    async with bot_at(fake):
+        line = await fake.opened.get()
+        await line.send(chat("echo one"))
+        await line.send(chat("echo two"))
+        texts = {await fake.answered(), await fake.answered()}
+        expect(texts == {"one", "two"}, texts)
+        expect(await fake.asked(line, "echo three") == "three", "wrong answer")
+        expect(fake.logins == 1, "the line was lost meanwhile")
+
+
+async def drops_late_answers():
+    class Late(Fake):
+        async def on_send(self, line, request):
+            if "late" not in request["args"][1]:
+                await super().on_send(line, request)
+
+    fake = Late()
+    async with bot_at(fake, "--request-timeout", "300ms", "--retry", "off") as bot:
+        line = await fake.opened.get()
+        await line.send(chat("echo late"))
+        _, _, request = await fake.sent.get()
+        await bot.line_with("no answer came in time")
+        await line.answer(request)
+        expect(await fake.asked(line, "echo next") == "next", "wrong answer")
+        expect(fake.logins == 1, "the line was lost meanwhile")
+
+
+async def skips_corrupt_frames():
+    fake = Fake()
+    async with bot_at(fake) as bot:
+        line = await fake.opened.get()
+        for odd in (
+            '{"event":', "[1]", '"x"', "", b"\x00\xff", {}, {"event": "message"}, {"event": 7},
+            {"event": "join"}, {"event": "set_typing"}, {"event": "party", "data": {"a": [1]}},
+            chat(None), chat("echo part", is_final=False), {"callId": 5, "data": 1},
+        ):
+            await line.send(odd)
+        expect(await fake.asked(line, "echo fine") == "fine", "wrong answer")
+        expect(fake.logins == 1, "the line was lost meanwhile")
+        await bot.line_with("a frame was skipped")
+
+
+async def keeps_events_that_come_before_the_login():
+    class Early(Fake):
+        async def on_login(self, line, request):
+            await line.send(chat("echo early"))
+            await super().on_login(line, request)
+
+    fake = Early()
+    async with bot_at(fake):
+        expect(await fake.answered() == "early", "wrong answer")
+        expected = ["login", "get_user", "get_channels", "send_message"]
+        expect(fake.log == expected, fake.log)
+
+
+async def comes_back(lose, *args):
+    """Loses the line with `lose`; the bot logs in again after a second and answers."""
+    fake = Fake()
+    async with bot_at(fake, *args) as bot:
+        line = await fake.opened.get()
+        expect(await fake.asked(line, "echo before") == "before", "wrong answer")
+        fake.log.clear()
+        start = time.monotonic()
+        await lose(line)
+        line = await fake.opened.get()
+        expect(time.monotonic() - start > 0.9, "it came back without a wait")
+        expect(fake.log == ["login", "get_user", "get_channels"], fake.log)
+        expect(await fake.asked(line, "echo after") == "after", "wrong answer")
+        await bot.line_with("logged in again")
+
+
+async def cut(line):
+    line.cut()
+
+
+async def close(line):
+    await line.close()
+
+
+async def close_in_mid_conversation(line):
+    await line.send(chat("echo lost?", is_final=False))
+    await line.send('{"event":"mess')
+    await line.close(1012, "restart")
+
+
+async def send_a_huge_frame(line):
+    with contextlib.suppress(Exception):
+        await line.send("x" * (16 * 1024 * 1024))
+
+
+async def go_deaf(line):
+    """Half-open: the line stands, but nobody reads it, so pings stay unanswered."""
+    line.transport.pause_reading()
+
+
+async def comes_back_when_the_line_is_cut_during_the_login():
+    class Fragile(Fake):
+        async def on_login(self, line, request):
+            if self.logins == 1:
+                line.cut()
+            else:
+                await super().on_login(line, request)
+
+    fake = Fragile()
+    async with bot_at(fake):
+        line = await fake.opened.get()
+        expect(await fake.asked(line, "echo here") == "here", "wrong answer")
+        expect(fake.logins == 2, fake.logins)
+
+
+async def ends_when_the_login_is_refused():
+    class Strict(Fake):
+        async def on_login(self, line, request):
+            await line.answer(request, {"error": "no such user"}, success=False)
+
+    fake = Strict()
+    async with bot_at(fake) as bot:
+        expect(await bot.end() == 1, "wrong exit code")
+        expect(bot.find("refused the login") and bot.find("no such user"), bot.lines)
+        expect(not any("secret" in line for line in bot.lines), "the password was shown")
+        expect(fake.logins == 1, "it tried again")
+
+
+class Silent(Fake):
+    """Takes messages and never answers."""
+
+    async def on_send(self, line, request):
+        pass
+
+
+async def sends_again_as_the_protocol_orders():
+    fake = Silent()
+    async with bot_at(fake, "--request-timeout", "300ms") as bot:
+        line = await fake.opened.get()
+        await line.send(chat("echo anybody"))
+        for _ in range(3):
+            expect(await fake.answered() == "anybody", "wrong message")
+        await bot.line_with("sending again, attempt 2; the last one may have arrived")
+        await bot.line_with("sending again, attempt 3; the last one may have arrived")
+        await bot.line_with("gave up after 3 attempts")
+        expect(fake.logins == 3, f"{fake.logins} logins: each repeat has a connection of its own")
+        expect(fake.sent.empty(), "there was a fourth attempt")
+
+
+async def repeats_nothing_that_may_have_arrived():
+    fake = Silent()
+    args = ["--request-timeout", "300ms", "--retry", "unsent", "--once", "--within", "3s"]
+    async with bot_at(fake, *args) as bot:
+        line = await fake.opened.get()
+        await line.send(chat("echo anybody"))
+        await bot.line_with("no answer came in time")
+        expect(await bot.end() == 1, "wrong exit code")
+        expect((fake.sent.qsize(), fake.logins) == (1, 1), "it was sent again")
+
+
+HEARTBEAT = ["--heartbeat", "200ms", "--pong-timeout", "200ms"]
+CHECKS = {
+    "talks to aiohttp and answers its pings": talks_to_aiohttp_and_answers_its_pings,
+    "reads nested messages": reads_nested_messages,
+    "survives answers out of order and twice": survives_answers_out_of_order_and_twice,
+    "drops late answers": drops_late_answers,
+    "skips corrupt frames": skips_corrupt_frames,
+    "keeps events that come before the login": keeps_events_that_come_before_the_login,
+    "comes back when the line is cut": lambda: comes_back(cut),
+    "comes back when the server closes": lambda: comes_back(close),
+    "comes back when the server restarts": lambda: comes_back(close_in_mid_conversation),
+    "comes back after a huge frame": lambda: comes_back(send_a_huge_frame),
+    "comes back when the server goes deaf": lambda: comes_back(go_deaf, *HEARTBEAT),
+    "comes back when the line is cut during the login":
+        comes_back_when_the_line_is_cut_during_the_login,
+    "ends when the login is refused": ends_when_the_login_is_refused,
+    "sends again as the protocol orders": sends_again_as_the_protocol_orders,
+    "repeats nothing that may have arrived": repeats_nothing_that_may_have_arrived,
+}
+
+
+async def main():
+    checks = Checks()
+    for name, check in CHECKS.items():
+        await checks.run(name, check())
+    checks.finish()
+
+
+asyncio.run(main())

@@ -1,0 +1,299 @@
+//! The bot itself: its options, its handler, its end.
+
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use clap::ValueEnum;
+use examples::cli::{self, Failure, complain};
+use examples::screen::{Colour, Screen, printable};
+use examples::talk;
+use rpc_core::Delivery;
+use rpc_core::net::link::entropy;
+use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice, RetrySend};
+use snek_proto::client::ClientConfig;
+use snek_proto::keepalive::KeepAlive;
+use snek_proto::net::link_config;
+use snek_proto::permission::Triggers;
+use snek_proto::{BotError, Message};
+use tokio::sync::watch;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The server: ws://HOST:PORT or wss://HOST. Without a path, /rpc.ws is meant.
+    #[arg(long, env = "SNEK_URL")]
+    url: Option<String>,
+    /// The login name.
+    #[arg(long, value_name = "NAME", env = "SNEK_USERNAME")]
+    username: Option<String>,
+    /// The environment variable that holds the password.
+    #[arg(long, value_name = "VAR", default_value = "SNEK_PASSWORD")]
+    password_env: String,
+    /// A regular expression: messages in which it is found are answered in every channel.
+    #[arg(long = "trigger", value_name = "REGEX")]
+    triggers: Vec<String>,
+    /// What to do when a message could not be sent.
+    #[arg(long, value_enum, default_value_t = Retry::Spec)]
+    retry: Retry,
+    /// How often to ping the server; 0 is never.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = cli::duration)]
+    heartbeat: Duration,
+    /// How long a ping may stay unanswered.
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = cli::duration)]
+    pong_timeout: Duration,
+    /// How long a call may stay unanswered.
+    #[arg(long, value_name = "TIME", default_value = "190s", value_parser = cli::duration)]
+    request_timeout: Duration,
+    /// End after the first answer.
+    #[arg(long)]
+    once: bool,
+    /// End after this time; with --once, fail if nothing was answered by then.
+    #[arg(long, value_name = "TIME", value_parser = cli::duration)]
+    within: Option<Duration>,
+    /// Show every frame. Passwords are left out.
+    #[arg(long)]
+    frames: bool,
+    /// Log more; twice for even more. RUST_LOG overrides it.
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Retry {
+    /// Three attempts, as the protocol orders: a message may appear twice.
+    Spec,
+    /// Repeat only what certainly did not arrive.
+    Unsent,
+    /// Never repeat.
+    Off,
+}
+
+impl From<Retry> for RetrySend {
+    fn from(retry: Retry) -> Self {
+        match retry {
+            Retry::Spec => Self::SpecCompat,
+            Retry::Unsent => Self::OnlyIfUnsent,
+            Retry::Off => Self::Off,
+        }
+    }
+}
+
+pub(crate) async fn run(args: Args) -> Result<(), Failure> {
+    cli::log(args.verbose);
+    let url = args.url.as_deref().ok_or_else(|| {
+        Failure::usage(
+            "no server: give --url ws://HOST:PORT or set SNEK_URL ('bot serve --open' starts one)",
+        )
+    })?;
+    let config = config(&args)?;
+    if goes_unencrypted(url) {
+        complain("warning: password and messages go over the network unencrypted: use wss://");
+    }
+
+    let (answers, mut answered) = watch::channel(0_u64);
+    let triggers = config.triggers.clone();
+    let username = config.client.username.clone();
+    let bot = Bot::new(url, config, Talker { triggers, answers }).map_err(|error| {
+        Failure::usage(format_args!(
+            "{error}; write it like ws://127.0.0.1:8080 or wss://snek.example.com/rpc.ws"
+        ))
+    })?;
+
+    let enough = async {
+        let first_answer = async {
+            if !args.once || answered.wait_for(|answers| *answers > 0).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let time_is_up = async {
+            match args.within {
+                Some(time) => tokio::time::sleep(time).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = first_answer => complain("bot: answered once, that is all"),
+            () = time_is_up => complain("bot: the time is up"),
+            () = cli::end_signal() => complain("bot: finishing what is under way"),
+        }
+    };
+    let report = bot.run_until(enough).await.map_err(|error| match error {
+        BotError::AuthenticationError { message } => Failure::new(format_args!(
+            "the server refused the login of {username:?}: {message}; check --username and the \
+             password in {}",
+            args.password_env
+        )),
+        BotError::ConnectionError { cause, .. } => Failure::new(cause),
+        other => Failure::new(other),
+    })?;
+    if report.aborted > 0 {
+        complain(format_args!("bot: {} answers were cut off", report.aborted));
+    }
+    if args.once && args.within.is_some() && *answered.borrow() == 0 {
+        return Err(Failure::new("nothing was answered"));
+    }
+    Ok(())
+}
+
+fn config(args: &Args) -> Result<BotConfig, Failure> {
+    let username = args
+        .username
+        .as_deref()
+        .filter(|name| !name.is_empty())
+        .ok_or_else(|| {
+            Failure::usage("no login name: give --username NAME or set SNEK_USERNAME")
+        })?;
+    let variable = &args.password_env;
+    let password = std::env::var(variable).map_err(|_| {
+        Failure::usage(format_args!(
+            "no password: set the environment variable {variable}, or name another one with \
+             --password-env; it is never given on the command line, where other users could see it"
+        ))
+    })?;
+    let triggers = Triggers::new(&args.triggers).map_err(Failure::usage)?;
+    let heartbeat = Some(args.heartbeat).filter(|interval| !interval.is_zero());
+    let keep_alive = KeepAlive::default()
+        .with_interval(heartbeat)
+        .with_pong_timeout(args.pong_timeout);
+    let client = ClientConfig::new(username, password)
+        .with_call_timeout(args.request_timeout)
+        .with_keep_alive(keep_alive);
+    let mut link = link_config();
+    if args.frames {
+        let stderr = std::io::stderr();
+        let colour = cli::wants_colour(&stderr);
+        link = link.with_observer(Screen::new(stderr, colour).observer(username, Colour::Cyan));
+    }
+    Ok(BotConfig::new(username, "")
+        .with_client(client)
+        .with_link(link)
+        .with_triggers(triggers)
+        .with_retry_send(args.retry.into()))
+}
+
+/// Whether the URL leads off this machine without TLS.
+fn goes_unencrypted(url: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return false;
+    };
+    let host = rest.split(['/', '?']).next().unwrap_or_default();
+    let here = ["localhost", "127.", "[::1]"];
+    !["wss", "https"].contains(&scheme) && !here.iter().any(|name| host.starts_with(name))
+}
+
+/// What the bot does with messages.
+struct Talker {
+    triggers: Triggers,
+    /// Counts the messages that were answered.
+    answers: watch::Sender<u64>,
+}
+
+#[async_trait]
+impl Handler for Talker {
+    /// `ping` has been answered already when this is called.
+    async fn on_ping(&self, _: &Context, _: &Message, _: &str) -> Result<(), BotError> {
+        self.answered();
+        Ok(())
+    }
+
+    async fn on_join(&self, cx: &Context) -> Result<(), BotError> {
+        complain(format_args!(
+            "bot: joined {}",
+            printable(cx.channel().as_str())
+        ));
+        cx.reply(format!("here I am. {}", talk::HELP)).await?;
+        self.answered();
+        Ok(())
+    }
+
+    async fn on_leave(&self, cx: &Context) -> Result<(), BotError> {
+        complain(format_args!(
+            "bot: left {}",
+            printable(cx.channel().as_str())
+        ));
+        Ok(())
+    }
+
+    async fn on_mention(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
+        let answer = talk::answer_or_help(&message.message, entropy(), SystemTime::now());
+        self.reply(cx, answer).await
+    }
+
+    async fn on_message(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
+        let text = &*message.message;
+        // In a channel with others, what the bot does not know is no business of it.
+        let is_dm = cx.channel_record().is_some_and(|channel| channel.is_dm());
+        let answer = if is_dm || self.triggers.matches(text) {
+            talk::answer_or_help
+        } else {
+            talk::answer
+        };
+        self.reply(cx, answer(text, entropy(), SystemTime::now()))
+            .await
+    }
+
+    fn on_notice(&self, notice: &Notice) {
+        match notice {
+            Notice::Connected { generation: 1 } => complain("bot: logged in"),
+            Notice::Connected { generation } => {
+                complain(format_args!(
+                    "bot: logged in again (connection {generation})"
+                ));
+            }
+            Notice::Lost { cause, .. } => {
+                let cause = cause.to_string();
+                complain(format_args!("bot: {}; trying again", printable(&cause)));
+            }
+            Notice::Resent { attempt, delivery } => {
+                let note = match delivery {
+                    Delivery::NotSent => "the last one was not sent",
+                    _ => "the last one may have arrived: the message can appear twice",
+                };
+                complain(format_args!(
+                    "bot: sending again, attempt {attempt}; {note}"
+                ));
+            }
+            Notice::Lagged { events } => {
+                complain(format_args!("bot: too slow, {events} events were dropped"));
+            }
+            Notice::Warning(warning) => {
+                let warning = warning.to_string();
+                complain(format_args!("bot: warning: {}", printable(&warning)));
+            }
+            other => complain(format_args!("bot: {other:?}")),
+        }
+    }
+}
+
+impl Talker {
+    async fn reply(&self, cx: &Context, answer: Option<String>) -> Result<(), BotError> {
+        if let Some(answer) = answer {
+            cx.reply(answer).await?;
+            self.answered();
+        }
+        Ok(())
+    }
+
+    fn answered(&self) {
+        self.answers.send_modify(|answers| *answers += 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_line_off_this_machine_without_tls_is_warned_about() {
+        for url in ["ws://example.com", "http://10.0.0.1:80/rpc.ws"] {
+            assert!(goes_unencrypted(url), "{url}");
+        }
+        for url in [
+            "wss://example.com",
+            "ws://127.0.0.1:8080",
+            "ws://localhost",
+            "ws://[::1]:1",
+        ] {
+            assert!(!goes_unencrypted(url), "{url}");
+        }
+    }
+}

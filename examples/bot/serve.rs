@@ -1,0 +1,174 @@
+//! `bot serve`: a Snek server that keeps everything in memory.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use examples::cli::{self, Failure, complain};
+use rpc_core::net::server::{Guards, ServerConfig};
+use snek_proto::User;
+use snek_proto::net::{MemoryBackend, Server, ServerOptions};
+
+/// How long calls that are under way may take when the server ends.
+const DRAIN: Duration = Duration::from_secs(5);
+
+const EXAMPLES: &str = "\
+Examples ('bot' stands for 'cargo run -p examples --bin bot --'):
+  Everybody on this machine gets in, and a new name makes a user:
+    bot serve --open
+  Two users, with passwords from the environment:
+    SNEK_PASSWORD_ALICE=wonderland SNEK_PASSWORD_MYBOT=secret \\
+      bot serve --user alice:Alice --user mybot:MyBot --channel general=General
+  For a network, behind a proxy that adds TLS:
+    bot serve --public --listen 0.0.0.0:8080 --allow-host chat.example.com \\
+      --allow-origin https://chat.example.com --passwords users.txt --user alice";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Where to listen; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// A channel, as UID or UID=NAME; may be given again. Default: general=General.
+    #[arg(long = "channel", value_name = "UID=NAME")]
+    channels: Vec<String>,
+    /// A user, as NAME or NAME:NICK; may be given again. The password is taken from --passwords, or
+    /// else from the environment variable SNEK_PASSWORD_NAME, in capitals.
+    #[arg(long = "user", value_name = "NAME:NICK")]
+    users: Vec<String>,
+    /// A file with lines of the form NAME:PASSWORD.
+    #[arg(long, value_name = "FILE")]
+    passwords: Option<PathBuf>,
+    /// Let everybody in: a login with an unknown name makes a user with that password.
+    #[arg(long)]
+    open: bool,
+    /// Allow an address that other machines can reach.
+    #[arg(long)]
+    public: bool,
+    /// A name under which the server may be called; may be given again. Default: on a loopback
+    /// address only loopback names, else any.
+    #[arg(long = "allow-host", value_name = "HOST")]
+    hosts: Vec<String>,
+    /// The origin of web pages that may connect, as SCHEME://HOST or SCHEME://HOST:PORT; may be
+    /// given again. Default: none.
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    origins: Vec<String>,
+    /// Log more; twice for even more. RUST_LOG overrides it.
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
+    cli::log(args.verbose);
+    let here = args.listen.ip().to_canonical().is_loopback();
+    if !here && !args.public {
+        return Err(Failure::usage(format_args!(
+            "other machines can reach {}: add --public if that is meant",
+            args.listen
+        )));
+    }
+    let (backend, guards) = (backend(&args)?, guards(&args)?);
+    if !here {
+        complain(
+            "warning: other machines can reach this server, and nothing is encrypted: put a proxy with TLS before it",
+        );
+        if args.open {
+            complain("warning: --open lets all of them in");
+        }
+        if args.hosts.is_empty() {
+            complain("warning: any Host is served: name yours with --allow-host");
+        }
+    }
+
+    let options = ServerOptions::default().with_http(ServerConfig::default().with_guards(guards));
+    let server = Server::bind(args.listen, backend, options)
+        .await
+        .map_err(|error| {
+            Failure::new(format_args!(
+                "cannot listen on {}: {error}; choose another address with --listen",
+                args.listen
+            ))
+        })?;
+    let handle = server.handle();
+    cli::say(format_args!("listening on {}", server.url()));
+    let server = tokio::spawn(server.run());
+
+    cli::end_signal().await;
+    complain("finishing what is under way; once more ends at once");
+    let report = tokio::select! {
+        report = handle.drain(DRAIN) => report,
+        () = cli::end_signal() => return Err(Failure::new("ended before everything was finished")),
+    };
+    server.await.map_err(Failure::new)?;
+    let (finished, aborted) = (report.finished, report.aborted);
+    complain(format_args!(
+        "ended: {finished} connections closed, {aborted} cut"
+    ));
+    Ok(())
+}
+
+fn backend(args: &Args) -> Result<MemoryBackend, Failure> {
+    if args.users.is_empty() && !args.open {
+        let message = "nobody could log in: add --user NAME, or --open to let everybody in";
+        return Err(Failure::usage(message));
+    }
+    let backend = MemoryBackend::new();
+    let general = ["general=General".to_owned()];
+    let channels = match args.channels.as_slice() {
+        [] => &general,
+        given => given,
+    };
+    for channel in channels {
+        let (uid, name) = channel.split_once('=').unwrap_or((channel, channel));
+        backend
+            .add_channel(uid, name)
+            .map_err(|error| Failure::usage(format_args!("--channel {channel}: {error}")))?;
+    }
+    let passwords = match &args.passwords {
+        Some(file) => read_passwords(file)?,
+        None => HashMap::new(),
+    };
+    for user in &args.users {
+        let (name, nick) = user.split_once(':').unwrap_or((user, user));
+        let password = match passwords.get(name) {
+            Some(password) => password.clone(),
+            None => password_from_environment(name)?,
+        };
+        backend
+            .add_user(User::new(name, nick), &password)
+            .map_err(|error| Failure::usage(format_args!("--user {user}: {error}")))?;
+    }
+    Ok(if args.open { backend.open() } else { backend })
+}
+
+fn read_passwords(file: &Path) -> Result<HashMap<String, String>, Failure> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::usage(format_args!("--passwords {}: {error}", file.display())))?;
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    Ok(lines
+        .map(|(name, password)| (name.to_owned(), password.to_owned()))
+        .collect())
+}
+
+fn password_from_environment(name: &str) -> Result<String, Failure> {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let name: String = name.to_ascii_uppercase().chars().map(plain).collect();
+    let variable = format!("SNEK_PASSWORD_{name}");
+    std::env::var(&variable).map_err(|_| {
+        Failure::usage(format_args!(
+            "no password: set the environment variable {variable}, or give --passwords FILE"
+        ))
+    })
+}
+
+fn guards(args: &Args) -> Result<Guards, Failure> {
+    let mut guards = Guards::default();
+    for host in &args.hosts {
+        guards = guards.with_allowed_host(host).map_err(Failure::usage)?;
+    }
+    for origin in &args.origins {
+        guards = guards.with_allowed_origin(origin).map_err(Failure::usage)?;
+    }
+    Ok(guards)
+}

@@ -1,0 +1,143 @@
+//! What every program's command line needs: exit codes, durations, colours, the end signal.
+
+use std::fmt::Display;
+use std::io::{IsTerminal, Write as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Something went wrong while the program ran. A wrong command line is exit code 2.
+pub const FAILURE: u8 = 1;
+/// The command line or the environment is wrong.
+pub const USAGE: u8 = 2;
+
+/// Writes a line to standard error. A reader that went away is no reason to panic.
+pub fn complain(line: impl Display) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// Writes a line to standard output.
+pub fn say(line: impl Display) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+/// An error message with an exit code.
+#[derive(Debug)]
+pub struct Failure {
+    code: u8,
+    message: String,
+}
+
+impl Failure {
+    /// The program could not do its work.
+    pub fn new(message: impl Display) -> Self {
+        let message = message.to_string();
+        Self {
+            code: FAILURE,
+            message,
+        }
+    }
+
+    /// The program was called in a wrong way. The message says what is right.
+    pub fn usage(message: impl Display) -> Self {
+        let message = message.to_string();
+        Self {
+            code: USAGE,
+            message,
+        }
+    }
+}
+
+/// Ends a program: nothing to say on success, `error: ...` and the exit code otherwise.
+pub fn finish(outcome: Result<(), Failure>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure { code, message }) => {
+            complain(format_args!(
+                "error: {}",
+                crate::screen::printable(&message)
+            ));
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// Reads `30`, `0.5`, `30s` or `250ms`.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match text.strip_suffix("ms") {
+        Some(number) => (number, 1000.0),
+        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
+    };
+    number
+        .trim()
+        .parse()
+        .ok()
+        .and_then(|number: f64| Duration::try_from_secs_f64(number / unit).ok())
+        .ok_or_else(|| "write seconds like 30 or 0.5s, or milliseconds like 250ms".to_owned())
+}
+
+/// Colours for people only: not in pipes and files, and not where `NO_COLOR` is set.
+#[must_use]
+pub fn wants_colour(stream: &impl IsTerminal) -> bool {
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    stream.is_terminal() && !no_colour && !dumb
+}
+
+/// Logs of the libraries to standard error: warnings, with `-v` what happens, with `-vv` more.
+/// `RUST_LOG` overrides it.
+pub fn log(verbose: u8) {
+    use tracing_subscriber::EnvFilter;
+    let default = match verbose {
+        0 => "warn",
+        1 => "info,snek_proto=debug,rpc_core=debug",
+        // The WebSocket library logs whole requests, secrets included, so it stays at `info`.
+        _ => "info,snek_proto=trace,rpc_core=trace",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(wants_colour(&std::io::stderr()))
+        .with_writer(std::io::stderr)
+        .try_init();
+}
+
+/// Waits for Ctrl-C, or for the signal with which a service manager ends programs.
+pub async fn end_signal() {
+    let ctrl_c = async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let Ok(mut term) = signal(SignalKind::terminate()) else {
+            return ctrl_c.await;
+        };
+        tokio::select! {
+            () = ctrl_c => {}
+            _ = term.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    ctrl_c.await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_seconds_unless_they_say_otherwise() {
+        for (text, millis) in [("30", 30_000), ("0.5", 500), ("2s", 2000), ("250ms", 250)] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "s", "-1", "1h", "nan", "1e400"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

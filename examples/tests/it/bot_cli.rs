@@ -1,0 +1,183 @@
+//! The bot's command line: help, mistakes, and bot and server together.
+
+use std::process::Command;
+
+use crate::programs::{Running, outcome, program};
+
+fn bot(args: &[&str]) -> Command {
+    let mut command = program(env!("CARGO_BIN_EXE_bot"));
+    command.args(args);
+    command
+}
+
+/// A wrong call ends with code 2 and one message on standard error.
+fn mistake(args: &[&str], password: Option<&str>) -> String {
+    let mut command = bot(args);
+    if let Some(password) = password {
+        command.env("SNEK_PASSWORD", password);
+    }
+    let (code, out, err) = outcome(command);
+    assert_eq!((code, out.as_str()), (Some(2), ""), "{args:?}: {err}");
+    err
+}
+
+fn assert_holds(text: &str, expected: &[&str]) {
+    for expected in expected {
+        assert!(text.contains(expected), "no {expected:?} in\n{text}");
+    }
+}
+
+#[test]
+fn help_shows_examples_and_exit_codes() {
+    let (code, out, _) = outcome(bot(&["--help"]));
+    assert_eq!(code, Some(0));
+    assert_holds(
+        &out,
+        &[
+            "Examples (",
+            "bot serve --open",
+            "Exit codes",
+            "--password-env",
+        ],
+    );
+    let (code, out, _) = outcome(bot(&["serve", "--help"]));
+    assert_eq!(code, Some(0));
+    assert_holds(&out, &["Examples (", "--public", "SNEK_PASSWORD_NAME"]);
+}
+
+#[test]
+fn every_mistake_says_what_to_do() {
+    let url = ["--url", "ws://127.0.0.1:1", "--username", "b"];
+    for (args, password, expected) in [
+        (&[][..], None, &["--url", "SNEK_URL", "bot serve"][..]),
+        (&url[..2], None, &["--username"]),
+        (
+            &url,
+            None,
+            &["no password", "SNEK_PASSWORD", "--password-env"],
+        ),
+        (
+            &["--url", "127.0.0.1:1", "--username", "b"],
+            Some("p"),
+            &["bad URL", "ws://"],
+        ),
+        (
+            &["--url", "ftp://h", "--username", "b"],
+            Some("p"),
+            &["scheme", "wss://"],
+        ),
+        (
+            &[&url[..], &["--trigger", "("]].concat(),
+            Some("p"),
+            &["trigger"],
+        ),
+        (
+            &[&url[..], &["--heartbeat", "1h"]].concat(),
+            Some("p"),
+            &["--heartbeat", "30"],
+        ),
+        (&["--password", "p"], None, &["--password"]),
+        (&["serve"], None, &["--user", "--open"]),
+        (
+            &["serve", "--open", "--listen", "0.0.0.0:0"],
+            None,
+            &["--public"],
+        ),
+        (&["serve", "--user", "a-b"], None, &["SNEK_PASSWORD_A_B"]),
+        (
+            &["serve", "--open", "--channel", "a b"],
+            None,
+            &["--channel a b"],
+        ),
+        (
+            &["serve", "--open", "--allow-origin", "x/y"],
+            None,
+            &["x/y"],
+        ),
+    ] {
+        assert_holds(&mistake(args, password), expected);
+    }
+}
+
+#[test]
+fn a_bot_answers_another_bot_and_ends() {
+    let server = Running::start(bot(&["serve", "--open", "--listen", "127.0.0.1:0"]));
+    let line = server.line_with("listening on ws://127.0.0.1:");
+    let url = line.trim_start_matches("listening on ").to_owned();
+
+    let mut first = bot(&["--url", &url, "--username", "first", "--once"]);
+    first
+        .args(["--trigger", "^here I am"])
+        .env("SNEK_PASSWORD", "1");
+    let first = Running::start(first);
+    first.line_with("logged in");
+    // The second bot is asked to join by nobody but the test, through a third client.
+    let mut second = bot(&[
+        "--url",
+        &url,
+        "--username",
+        "second",
+        "--once",
+        "--within",
+        "50s",
+    ]);
+    second.env("SNEK_PASSWORD", "2");
+    let second = Running::start(second);
+    second.line_with("logged in");
+
+    talk(&url, "@second join");
+    second.line_with("joined general");
+    assert_eq!(second.end(), Some(0));
+    // What the second bot said has set off the first one's trigger.
+    assert_eq!(first.end(), Some(0));
+}
+
+#[test]
+fn a_refused_login_fails_at_once_and_says_where_to_look() {
+    let mut server = bot(&["serve", "--user", "b", "--listen", "127.0.0.1:0"]);
+    server.env("SNEK_PASSWORD_B", "right");
+    let server = Running::start(server);
+    let line = server.line_with("listening on");
+    let url = line.trim_start_matches("listening on ").to_owned();
+    let mut wrong = bot(&["--url", &url, "--username", "b", "--password-env", "PW"]);
+    wrong.env("PW", "hunter2");
+    let (code, _, err) = outcome(wrong);
+    assert_eq!(code, Some(1));
+    assert_holds(&err, &["refused the login", "password in PW"]);
+    assert!(!err.contains("hunter2"), "{err}");
+}
+
+#[test]
+fn a_bot_that_answers_nothing_in_time_fails() {
+    let server = Running::start(bot(&["serve", "--open", "--listen", "127.0.0.1:0"]));
+    let line = server.line_with("listening on");
+    let url = line.trim_start_matches("listening on ").to_owned();
+    let mut lonely = bot(&[
+        "--url",
+        &url,
+        "--username",
+        "b",
+        "--once",
+        "--within",
+        "200ms",
+    ]);
+    lonely.env("SNEK_PASSWORD", "p");
+    let (code, _, err) = outcome(lonely);
+    assert_eq!(code, Some(1), "{err}");
+    assert_holds(&err, &["the time is up", "nothing was answered"]);
+}
+
+/// Logs in as a user and posts one message.
+fn talk(url: &str, text: &str) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let config = snek_proto::client::ClientConfig::new("carol", "3");
+        let (client, _events, connection) = snek_proto::net::connect(url, config).unwrap();
+        let connection = tokio::spawn(connection.run());
+        client.ready().await.unwrap();
+        let sent = client.send_message("general", text, snek_proto::Final::Yes);
+        sent.await.unwrap();
+        client.close();
+        connection.await.unwrap();
+    });
+}

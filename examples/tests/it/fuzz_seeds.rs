@@ -1,0 +1,105 @@
+//! Replays the seeds of the fuzz targets, and checks that each target has some.
+
+use std::fs;
+use std::panic::catch_unwind;
+use std::path::PathBuf;
+
+use crate::tree::{list, read, root, stem};
+
+type Body = fn(&[u8]);
+
+/// Every fuzz target and the body that it calls.
+const TARGETS: [(&str, Body); 5] = [
+    ("snek_client_conn", snek_proto::fuzzing::client_conn),
+    ("snek_client_frames", snek_proto::fuzzing::client_frames),
+    ("snek_server_conn", snek_proto::fuzzing::server_conn),
+    ("snek_server_frames", snek_proto::fuzzing::server_frames),
+    ("sse", rpc_core::fuzzing::sse),
+];
+
+const MAX_SEED: usize = 1024;
+
+fn seeds(target: &str) -> Vec<PathBuf> {
+    list(&root().join("fuzz/seeds").join(target))
+}
+
+/// Runs every seed, so that one failure does not hide the others.
+fn replay(target: &str) {
+    let (_, body) = TARGETS.iter().find(|(name, _)| *name == target).unwrap();
+    let seeds = seeds(target);
+    assert!(!seeds.is_empty(), "{target} has no seeds");
+    let mut failed = Vec::new();
+    for path in &seeds {
+        let input = fs::read(path).unwrap();
+        assert!(
+            input.len() <= MAX_SEED,
+            "{} is not small: {} bytes",
+            path.display(),
+            input.len()
+        );
+        if catch_unwind(|| body(&input)).is_err() {
+            failed.push(path.display().to_string());
+        }
+    }
+    assert!(
+        failed.is_empty(),
+        "these seeds fail:\n{}",
+        failed.join("\n")
+    );
+}
+
+#[test]
+fn the_seeds_of_the_snek_client_machine_pass() {
+    replay("snek_client_conn");
+}
+
+#[test]
+fn the_seeds_of_the_snek_client_frames_pass() {
+    replay("snek_client_frames");
+}
+
+#[test]
+fn the_seeds_of_the_snek_server_machine_pass() {
+    replay("snek_server_conn");
+}
+
+#[test]
+fn the_seeds_of_the_snek_server_frames_pass() {
+    replay("snek_server_frames");
+}
+
+#[test]
+fn the_seeds_of_the_event_streams_pass() {
+    replay("sse");
+}
+
+#[test]
+fn targets_seeds_and_the_manifest_name_the_same_things() {
+    let names: Vec<_> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let fuzz = root().join("fuzz");
+    let stems = |folder: &str| -> Vec<_> {
+        let paths = list(&fuzz.join(folder));
+        paths.iter().map(|path| stem(path)).collect()
+    };
+    assert_eq!(stems("fuzz_targets"), names, "fuzz/fuzz_targets");
+    assert_eq!(stems("seeds"), names, "fuzz/seeds");
+    let manifest = read(&fuzz.join("Cargo.toml"));
+    let mut bins: Vec<_> = manifest
+        .split("[[bin]]")
+        .skip(1)
+        .filter_map(|bin| bin.split('"').nth(1).map(str::to_owned))
+        .collect();
+    bins.sort();
+    assert_eq!(bins, names, "fuzz/Cargo.toml");
+    let readme = read(&fuzz.join("README.md"));
+    for name in &names {
+        assert!(!seeds(name).is_empty(), "{name} has no seeds");
+        assert!(readme.contains(&format!("`{name}`")), "{name} in README");
+        let target = read(&fuzz.join("fuzz_targets").join(format!("{name}.rs")));
+        let body = name.strip_prefix("snek_").unwrap_or(name);
+        assert!(
+            target.contains(&format!("fuzzing::{body}(input)")),
+            "fuzz_targets/{name}.rs calls its body and nothing else"
+        );
+    }
+}

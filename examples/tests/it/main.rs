@@ -1,0 +1,14 @@
+//! Checks that concern more than one crate, and the example programs as a user runs them.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+
+mod bot_cli;
+mod fuzz_seeds;
+mod programs;
+mod tour;
+mod tree;
+mod uniform;

@@ -1,0 +1,88 @@
+//! Runs the programs: to their end, or in the background with their first lines read.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// Nothing here takes that long, unless it hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A program of this package, without what the environment may hold for it.
+pub(crate) fn program(path: &str) -> Command {
+    let mut command = Command::new(path);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("SNEK_") {
+            command.env_remove(name);
+        }
+    }
+    command
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// A program that runs, and is killed with the value.
+pub(crate) struct Running {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+}
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let (sender, lines) = mpsc::channel();
+        read_lines(child.stdout.take().unwrap(), sender.clone());
+        read_lines(child.stderr.take().unwrap(), sender);
+        Self { child, lines }
+    }
+
+    /// The next line that holds `text`, of either output.
+    pub(crate) fn line_with(&self, text: &str) -> String {
+        let mut before = Vec::new();
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) if line.contains(text) => return line,
+                Ok(line) => before.push(line),
+                Err(error) => panic!("no line with {text:?} ({error}); before: {before:#?}"),
+            }
+        }
+    }
+
+    /// Reads on to the end and returns the exit code.
+    pub(crate) fn end(mut self) -> Option<i32> {
+        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
+            drop(line);
+        }
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn read_lines(from: impl Read + Send + 'static, to: mpsc::Sender<String>) {
+    thread::spawn(move || {
+        for line in BufReader::new(from).lines().map_while(Result::ok) {
+            let _ = to.send(line);
+        }
+    });
+}
+
+/// Exit code, standard output, standard error.
+pub(crate) fn outcome(mut command: Command) -> (Option<i32>, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}

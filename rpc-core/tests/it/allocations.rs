@@ -1,0 +1,221 @@
+//! How many allocations things cost once they are warm. Printed, and bounded from above.
+
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+use allocation_counter::measure;
+use rpc_core::decode::{self, Field, MapAccess, Members, Slot};
+use rpc_core::net::{Driver, LinkConfig, mem};
+use rpc_core::{Limits, Match, Outbox, PendingCalls, PendingMap, sse};
+
+use crate::toy::guest::{Guest, GuestEvent};
+use crate::toy::host::{Host, HostEvent};
+use crate::toy::net::{connected, echo};
+
+const ROUNDS: u64 = 1_000;
+
+/// Allocations per round, in hundredths.
+#[expect(clippy::print_stdout, reason = "the figures are there to be read")]
+fn per_round(what: &str, mut round: impl FnMut()) -> u64 {
+    for _ in 0..ROUNDS {
+        round();
+    }
+    let count = measure(|| {
+        for _ in 0..ROUNDS {
+            round();
+        }
+    })
+    .count_total;
+    println!(
+        "{what}: {:.2} allocations",
+        f64::from(u32::try_from(count).unwrap()) / 1e3
+    );
+    count * 100 / ROUNDS
+}
+
+#[test]
+fn a_pending_call_costs_no_allocation() {
+    let mut now = Instant::now();
+    let mut calls: PendingCalls<u64> = PendingCalls::new(7, 1_000, now);
+    let cost = per_round("100 pending calls", || {
+        let deadline = Some(now + Duration::from_secs(30));
+        let mut ids = [None; 100];
+        for id in &mut ids {
+            *id = calls.insert(1, deadline).ok();
+        }
+        for id in ids.into_iter().flatten() {
+            assert_eq!(calls.complete(id), Match::Live(1));
+        }
+    });
+    assert_eq!(cost, 0);
+    let cost = per_round("100 calls that expire", || {
+        for _ in 0..100 {
+            calls.insert(1, Some(now + Duration::from_secs(1))).unwrap();
+        }
+        now += Duration::from_secs(1);
+        while calls.pop_expired(now).is_some() {}
+        assert!(calls.is_empty());
+    });
+    assert_eq!(cost, 0);
+}
+
+#[test]
+fn a_pending_map_entry_costs_no_allocation_beside_its_key() {
+    let mut map: PendingMap<u64, ()> = PendingMap::new(1_000, 64, Instant::now());
+    let mut next = 0;
+    let cost = per_round("100 map entries", || {
+        for key in next..next + 100 {
+            map.insert(key, (), None).unwrap();
+        }
+        for key in next..next + 100 {
+            assert_eq!(map.complete(&key), Match::Live(()));
+        }
+        next += 100;
+    });
+    assert!(cost <= 10, "{cost}");
+}
+
+#[test]
+fn a_small_frame_costs_a_fraction_of_an_allocation() {
+    let mut outbox = Outbox::new(&Limits::default());
+    let one = per_round("a frame that is sent before the next", || {
+        outbox.json(&"short").unwrap();
+        drop(outbox.pop());
+    });
+    assert!(one <= 1, "{one}");
+    let hundred_bytes = "x".repeat(98);
+    let many = per_round("100 frames of 100 bytes that wait together", || {
+        for _ in 0..100 {
+            outbox.json(&hundred_bytes).unwrap();
+        }
+        while outbox.pop().is_some() {}
+    });
+    // One chunk for many frames, and the bookkeeping that lets them share it.
+    assert!(many <= 800, "{many}");
+}
+
+#[test]
+fn an_event_of_a_stream_costs_its_data_and_its_type() {
+    let mut decoder = sse::Decoder::new(&Limits::default());
+    let plain = b"data: {\"type\":\"delta\",\"text\":\"hello\"}\n\n";
+    let cost = per_round("an event with data only", || {
+        let mut bytes: &[u8] = plain;
+        assert!(decoder.decode(&mut bytes).unwrap().is_ok());
+    });
+    assert!(cost <= 100, "{cost}");
+    let named = b"event: delta\nid: 7\ndata: {}\n\n";
+    let cost = per_round("an event with type, id and data", || {
+        let mut bytes: &[u8] = named;
+        assert!(decoder.decode(&mut bytes).unwrap().is_ok());
+    });
+    assert!(cost <= 500, "{cost}");
+    let cost = per_round("an event in two chunks", || {
+        for mut bytes in plain.chunks(20) {
+            while let Some(event) = decoder.decode(&mut bytes) {
+                event.unwrap();
+            }
+        }
+    });
+    assert!(cost <= 200, "{cost}");
+}
+
+/// Runs on one thread, so that both ends are counted.
+fn paused() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn a_call_over_two_drivers_allocates_for_the_toys_strings_only() {
+    let runtime = paused();
+    let mut drivers = runtime.block_on(async {
+        let (left, right) = mem::duplex(16);
+        let now = Instant::now();
+        let mut guest = Driver::new(Guest::new("ann", now), left);
+        let mut host = Driver::new(Host::new(7, now), right);
+        let (welcome, hello) = tokio::join!(guest.next(), host.next());
+        assert_eq!(welcome, Some(GuestEvent::Ready));
+        assert_eq!(hello, Some(HostEvent::Ready("ann".to_owned())));
+        (guest, host)
+    });
+    let cost = per_round("a call over two drivers", || {
+        runtime.block_on(async {
+            let (guest, host) = &mut drivers;
+            let now = host.now();
+            host.machine_mut().ask("?", now).unwrap();
+            let answering = async {
+                let Some(GuestEvent::Asked { id, text }) = guest.next().await else {
+                    panic!("not asked");
+                };
+                guest.machine_mut().answer(&id, Ok(&text)).unwrap();
+                // Sends it.
+                std::future::poll_fn(|cx| {
+                    let _ = guest.poll_io(cx);
+                    std::task::Poll::Ready(())
+                })
+                .await;
+            };
+            let (answer, ()) = tokio::join!(host.next(), answering);
+            assert!(matches!(answer, Some(HostEvent::Answer(_, Ok(_)))));
+        });
+    });
+    assert!(cost <= 3_000, "{cost}");
+}
+
+#[test]
+fn a_call_over_two_links_adds_a_handful_of_allocations() {
+    let runtime = paused();
+    let host = runtime.block_on(async {
+        let (guest, host, _) = connected(LinkConfig::default(), LinkConfig::default()).await;
+        tokio::spawn(echo(guest));
+        host
+    });
+    let cost = per_round("a call over two links", || {
+        runtime.block_on(async {
+            let answer = host.link.call(|m, now| m.ask("?", now)).await;
+            assert_eq!(answer.as_deref(), Ok("?"));
+        });
+    });
+    assert!(cost <= 4_500, "{cost}");
+}
+
+#[derive(Default)]
+struct Chunk<'a> {
+    kind: Slot<Cow<'a, str>>,
+    text: Slot<Cow<'a, str>>,
+}
+
+impl<'a> Members<'a> for Chunk<'a> {
+    fn member<A: MapAccess<'a>>(
+        &mut self,
+        name: &str,
+        field: Field<'_, A>,
+    ) -> Result<(), A::Error> {
+        match name {
+            "type" => field.str("type", &mut self.kind),
+            "text" => field.str("text", &mut self.text),
+            _ => field.skip(),
+        }
+    }
+}
+
+fn decode_cost(what: &str, text: &str) -> u64 {
+    let limits = Limits::default();
+    per_round(what, || {
+        let chunk: Chunk<'_> = decode::object(text, &limits).unwrap();
+        let borrowed = |slot: &Slot<_>| matches!(slot.get(), Some(Cow::Borrowed(_)));
+        assert!(borrowed(&chunk.kind) && borrowed(&chunk.text));
+    })
+}
+
+#[test]
+fn decoding_a_frame_without_escapes_costs_no_allocation() {
+    let flat = r#"{"type":"delta","x":[1,2],"text":"hello there"}"#;
+    assert_eq!(decode_cost("a decoded frame", flat), 0);
+    // The scanner notes open brackets of what it skips.
+    let nested = r#"{"type":"delta","x":[1,{"y":null}],"text":"hello there"}"#;
+    assert!(decode_cost("a decoded frame with a nested member", nested) <= 100);
+}
