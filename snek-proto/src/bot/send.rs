@@ -83,11 +83,17 @@ pub(super) async fn send(
         tokio::time::sleep(wait).await;
         wait = wait.mul_f64(RECONNECT_BACKOFF_FACTOR);
         attempts += 1;
-        // A connection that cannot be made uses this attempt up.
-        let Some(fresh) = replaced(client, generation).await else {
-            continue;
+        // A full queue of ours says nothing about the line, which others use: it stays.
+        let ours = |refused: &Refused| {
+            matches!(refused, Refused::QueueFull | Refused::TooManyCalls { .. })
         };
-        generation = Some(fresh);
+        if !matches!(&error, CallError::Refused(refused) if ours(refused)) {
+            // A connection that cannot be made uses this attempt up.
+            let Some(fresh) = replaced(client, generation).await else {
+                continue;
+            };
+            generation = Some(fresh);
+        }
         let delivery = error.delivery();
         shared.notice(&Notice::Resent {
             attempt: attempts,
