@@ -5,6 +5,7 @@
 mod link_calls;
 mod link_drops;
 mod link_events;
+mod link_orders;
 mod link_reconnect;
 mod server;
 mod tls;

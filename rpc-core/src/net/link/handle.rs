@@ -169,13 +169,17 @@ impl<P: Protocol> Link<P> {
         F: FnOnce(&mut P::Machine, Instant) -> R + Send + 'static,
         R: Send + 'static,
     {
-        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let (sender, mut receiver) = tokio::sync::oneshot::channel();
         let command: Command<P> = Box::new(move |serving| {
             // A caller that went away does not want the result.
             let _ = sender.send(serving.map(|serving| command(serving.machine, serving.now)));
         });
         if self.commands.send(command).await.is_err() {
             return Err(Refused::Closed);
+        }
+        if self.commands.is_closed() {
+            // Nobody may be left to run it, or to drop it: what has not happened does not happen.
+            return receiver.try_recv().unwrap_or(Err(Refused::Closed));
         }
         receiver.await.unwrap_or(Err(Refused::Closed))
     }
@@ -318,14 +322,9 @@ impl<P: Protocol> Link<P> {
         F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
     {
         let Ok(permit) = self.commands.reserve().await else {
-            let reason = self
-                .state()
-                .ended()
-                .cloned()
-                .unwrap_or(CloseReason::TaskGone);
-            let delivery = Delivery::NotSent;
-            return completer.complete(Err(CallError::Closed { reason, delivery }));
+            return completer.complete(self.never_sent());
         };
+        let too_late = completer.twin();
         permit.send(Box::new(move |serving| {
             if completer.is_abandoned() {
                 return;
@@ -346,6 +345,19 @@ impl<P: Protocol> Link<P> {
                 }
             }
         }));
+        if self.commands.is_closed() {
+            // It may have come behind the last look into the queue, where it would lie for ever.
+            too_late.end_if_queued(self.never_sent());
+        }
+    }
+
+    /// How a call ends that finds the queue closed.
+    fn never_sent(&self) -> Outcome<P> {
+        let ended = self.state().ended().cloned();
+        Err(CallError::Closed {
+            reason: ended.unwrap_or(CloseReason::TaskGone),
+            delivery: Delivery::NotSent,
+        })
     }
 }
 

@@ -205,12 +205,13 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
     /// The final state: nothing more comes.
     fn end(mut self, state: LinkState) -> CloseReason {
         let reason = state.ended().cloned().unwrap_or(CloseReason::TaskGone);
+        // First, so that whoever finds the queue closed finds the reason too.
+        self.front.set_state(state);
         self.front.commands.close();
         // What was on its way here was never sent.
         while let Ok(command) = self.front.commands.try_recv() {
             command(Err(Refused::Closed));
         }
-        self.front.set_state(state);
         reason
     }
 }
@@ -223,6 +224,10 @@ impl<P: Protocol> Drop for Front<P> {
             let reason = CloseReason::TaskGone;
             self.set_state(LinkState::Closed { reason });
         }
+        // The channel's own clean-up stops at the first command that is only half in the queue,
+        // and what lies behind it would wait for ever.
+        self.commands.close();
+        while self.commands.try_recv().is_ok() {}
     }
 }
 
