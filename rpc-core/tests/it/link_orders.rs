@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use rpc_core::net::link::over;
-use rpc_core::net::{LinkConfig, mem};
-use rpc_core::{CallError, Delivery, Refused};
+use rpc_core::net::link::{open, over};
+use rpc_core::net::{DriverConfig, LagPolicy, LinkConfig, LinkState, QueueConfig, Queued, mem};
+use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
-use crate::toy::net::HostSide;
+use crate::toy::guest::GuestEvent;
+use crate::toy::net::{End, GuestSide, HostSide, connected, echo};
 
 const LONG: Duration = Duration::from_secs(99);
 
@@ -14,10 +15,90 @@ fn config() -> LinkConfig {
     LinkConfig::default()
 }
 
+/// A guest that dials, and the host of its first connection, both ready.
+async fn dialled() -> (End<GuestSide>, End<HostSide>, mem::MemListener) {
+    let (dialer, mut listener) = mem::listen(8);
+    let guest = End::spawn(open(GuestSide::new("ann"), dialer, config()));
+    let host = accept(&mut listener).await;
+    guest.link.ready().await.unwrap();
+    (guest, host, listener)
+}
+
+async fn accept(listener: &mut mem::MemListener) -> End<HostSide> {
+    let transport = listener.accept().await.unwrap();
+    End::spawn(over(HostSide::default(), transport, config()))
+}
+
 async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(LONG, what)
         .await
         .expect("it never happened")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_during_a_reconnect_on_order_ends_the_link() {
+    // The host does not answer the Close at once, so the old line is still up.
+    let (dialer, mut listener) = mem::listen(8);
+    let guest = End::spawn(open(GuestSide::new("ann"), dialer, config()));
+    let host = accept(&mut listener).await;
+    let generation = guest.link.ready().await.unwrap();
+    guest.link.reconnect(generation);
+    let drain = guest.link.drain(Duration::from_secs(1));
+    soon(drain).await;
+    assert_eq!(guest.task.await.unwrap(), CloseReason::Drained);
+    host.task.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stale_order_to_reconnect_takes_no_other_ones_place() {
+    let (guest, _host, mut listener) = dialled().await;
+    guest.link.reconnect(1);
+    let _second = accept(&mut listener).await;
+    let mut states = guest.link.watch();
+    let again = |state: &LinkState| *state == LinkState::Ready { generation: 2 };
+    states.wait_for(again).await.unwrap();
+    guest.link.reconnect(2);
+    guest.link.reconnect(1);
+    soon(accept(&mut listener)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_drains_the_earlier_deadline_counts() {
+    let (mut guest, host, _) = connected(config(), config()).await;
+    let call = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.call(|m, now| m.ask_within("?", LONG, now)).await }
+    });
+    guest.event().await;
+    let patient = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.drain(LONG * 2).await }
+    });
+    tokio::task::yield_now().await;
+    let report = host.link.drain(Duration::from_secs(1)).await;
+    assert_eq!((report.finished, report.aborted), (0, 1));
+    assert_eq!(patient.await.unwrap(), report);
+    assert!(matches!(call.await.unwrap(), Err(CallError::Closed { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_close_during_a_drain_ends_it_with_a_true_report() {
+    let (mut guest, host, _) = connected(config(), config()).await;
+    let call = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.call(|m, now| m.ask_within("?", LONG, now)).await }
+    });
+    guest.event().await;
+    let drain = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.drain(LONG).await }
+    });
+    tokio::task::yield_now().await;
+    host.link.close();
+    let report = drain.await.unwrap();
+    assert_eq!((report.finished, report.aborted), (0, 1));
+    assert!(call.await.unwrap().is_err());
+    assert_eq!(host.task.await.unwrap(), CloseReason::Local);
 }
 
 /// Calls until the connection says that it is over.

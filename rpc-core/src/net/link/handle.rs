@@ -279,7 +279,8 @@ impl<P: Protocol> Link<P> {
     pub fn reconnect(&self, generation: u64) {
         self.shared
             .orders
-            .give(|orders| orders.redial = Some(generation));
+            // An order for an older line must not take the place of one for this line.
+            .give(|orders| orders.redial = orders.redial.max(Some(generation)));
     }
 
     /// Drops the line without a closing handshake, as a pulled cable does. A link that dials
@@ -288,7 +289,8 @@ impl<P: Protocol> Link<P> {
         self.shared.orders.give(|orders| orders.abort = true);
     }
 
-    /// Takes no new calls, waits up to `deadline` for those in flight, then closes with 1000.
+    /// Takes no new calls, waits up to `deadline` for those in flight, then closes with 1000. Of
+    /// several drains the earliest deadline counts, and all get the same report.
     ///
     /// # Cancel safety
     /// The drain goes on if the future is dropped; only the report is lost.
@@ -302,8 +304,9 @@ impl<P: Protocol> Link<P> {
     /// # Cancel safety
     /// As for [`drain`](Self::drain).
     pub async fn drain_with(&self, deadline: Duration, frame: CloseFrame) -> DrainReport {
-        self.shared.orders.give(|orders| {
-            orders.drain.get_or_insert((deadline, frame));
+        self.shared.orders.give(|orders| match &mut orders.drain {
+            Some((before, _)) => *before = deadline.min(*before),
+            none => *none = Some((deadline, frame)),
         });
         self.closed().await;
         self.shared.orders.lock().report.unwrap_or_default()

@@ -158,21 +158,42 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             let frame = CloseFrame::new(CloseFrame::NORMAL, "reconnecting");
             P::close(self.driver.machine_mut(), frame, now);
         }
-        if let (Some((deadline, frame)), Stop::No) = (order.drain, &self.stop) {
-            let at_start = P::in_flight(self.driver.machine());
-            self.stop = Stop::Draining {
-                until: now + deadline,
-                at_start,
-                frame,
-            };
+        if let Some((deadline, frame)) = order.drain {
+            self.drain(now + deadline, frame);
+        }
+    }
+
+    fn drain(&mut self, until: Instant, frame: CloseFrame) {
+        match &mut self.stop {
+            Stop::No => {
+                let at_start = P::in_flight(self.driver.machine());
+                self.stop = Stop::Draining {
+                    until,
+                    at_start,
+                    frame,
+                };
+            }
+            Stop::Draining { until: before, .. } => *before = until.min(*before),
+            // The line and its calls are on their way out; what is left is to dial no more.
+            Stop::Redialling => self.stop = Stop::Closing(CloseReason::Drained),
+            Stop::Closing(_) => {}
         }
     }
 
     fn close(&mut self, frame: CloseFrame, reason: CloseReason, now: Instant) {
-        if !matches!(self.stop, Stop::Closing(_)) {
-            self.stop = Stop::Closing(reason);
-            P::close(self.driver.machine_mut(), frame, now);
+        match &self.stop {
+            Stop::Closing(_) => return,
+            Stop::Draining { at_start, .. } => {
+                let left = P::in_flight(self.driver.machine());
+                self.front.shared.orders.report(DrainReport {
+                    finished: at_start.saturating_sub(left),
+                    aborted: left,
+                });
+            }
+            Stop::No | Stop::Redialling => {}
         }
+        self.stop = Stop::Closing(reason);
+        P::close(self.driver.machine_mut(), frame, now);
     }
 
     /// Runs what waits, within the budget; true if more waits.
@@ -203,24 +224,13 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
 
     /// Ends a drain whose calls have ended or whose deadline has passed; true if it did.
     fn drain_step(&mut self, now: Instant) -> bool {
-        let Stop::Draining {
-            until,
-            at_start,
-            frame,
-        } = &self.stop
-        else {
+        let Stop::Draining { until, frame, .. } = &self.stop else {
             return false;
         };
-        let left = P::in_flight(self.driver.machine());
-        if left > 0 && now < *until {
+        if P::in_flight(self.driver.machine()) > 0 && now < *until {
             return false;
         }
-        let report = DrainReport {
-            finished: at_start.saturating_sub(left),
-            aborted: left,
-        };
         let frame = frame.clone();
-        self.front.shared.orders.report(report);
         self.close(frame, CloseReason::Drained, now);
         true
     }
