@@ -101,6 +101,63 @@ async fn a_close_during_a_drain_ends_it_with_a_true_report() {
     assert_eq!(host.task.await.unwrap(), CloseReason::Local);
 }
 
+#[tokio::test(start_paused = true)]
+async fn waits_may_be_as_long_as_a_duration_goes() {
+    let driver = DriverConfig::default()
+        .with_write_timeout(Duration::MAX)
+        .with_close_timeout(Duration::MAX);
+    let block = LagPolicy::Block {
+        deadline: Duration::MAX,
+    };
+    let queue = QueueConfig::default().with_max_items(1).with_policy(block);
+    let endless = config()
+        .with_driver(driver)
+        .with_connect_timeout(Duration::MAX)
+        .with_max_commands(usize::MAX)
+        .with_events(queue.clone())
+        .with_streams(queue);
+    let (mut guest, host, _) = connected(endless.clone(), endless).await;
+    let mut stream = host
+        .link
+        .stream(|m, now| m.ask_within("?", LONG, now))
+        .await;
+    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
+        panic!("not asked")
+    };
+    // More frames than the line holds, so that writes have to wait too.
+    guest
+        .link
+        .command(move |m, _| {
+            (0..50).try_for_each(|n| m.part(&id, &n.to_string()))?;
+            m.answer(&id, Ok("end"))
+        })
+        .await
+        .unwrap()
+        .unwrap();
+    let drain = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.drain(Duration::MAX).await }
+    });
+    tokio::time::sleep(LONG / 2).await;
+    for n in 0..50 {
+        assert_eq!(stream.next().await, Some(Queued::Item(n.to_string())));
+    }
+    assert_eq!(stream.outcome().await, Some(Ok("end".to_owned())));
+    drain.await.unwrap();
+    assert_eq!(host.task.await.unwrap(), CloseReason::Drained);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_without_a_read_budget_reads_all_the_same() {
+    let mut none = config();
+    none.driver.read_budget = 0;
+    none.max_commands = 0;
+    let (guest, host, _) = soon(connected(none.clone(), none)).await;
+    tokio::spawn(echo(guest));
+    let answer = host.link.call(|m, now| m.ask("hi", now)).await;
+    assert_eq!(answer, Ok("hi".to_owned()));
+}
+
 /// Calls until the connection says that it is over.
 async fn call_until_the_end(link: rpc_core::net::Link<HostSide>) -> CallError<String> {
     loop {

@@ -15,6 +15,7 @@ use crate::message::CloseFrame;
 use crate::net::driver::Driver;
 use crate::net::queue::Push;
 use crate::net::transport::Transport;
+use crate::reconnect::later;
 
 /// Most commands run in one wake-up before the line gets its turn.
 const COMMAND_BUDGET: usize = 256;
@@ -159,7 +160,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             P::close(self.driver.machine_mut(), frame, now);
         }
         if let Some((deadline, frame)) = order.drain {
-            self.drain(now + deadline, frame);
+            self.drain(later(now, deadline), frame);
         }
     }
 
@@ -283,7 +284,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             Sorted::Item(call, _) => self.waiters.block_deadline(*call),
             _ => self.front.events.block_deadline(),
         };
-        wait.map(|wait| held.since + wait)
+        wait.map(|wait| later(held.since, wait))
     }
 
     fn hand_out(&mut self, sorted: Sorted<P>, now: Instant) {

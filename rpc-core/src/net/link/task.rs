@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tracing::Instrument;
 
 use super::handle::{Command, Link, Orders, Shared};
@@ -29,7 +29,7 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
     dialer: D,
     config: LinkConfig,
 ) -> Parts<P, D> {
-    let (commands, receiver) = mpsc::channel(config.max_commands);
+    let (commands, receiver) = mpsc::channel(config.max_commands.clamp(1, Semaphore::MAX_PERMITS));
     let (state, watcher) = watch::channel(LinkState::Connecting { attempt: 0 });
     let (producer, events) = queue::queue(config.events.clone());
     let shared = Arc::new(Shared {
