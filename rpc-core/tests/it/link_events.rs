@@ -193,3 +193,27 @@ async fn events_that_came_before_an_answer_are_queued_before_the_call_resolves()
     assert_eq!(stream.next().await, Some(Queued::Item("a".to_owned())));
     assert_eq!(stream.next().await, None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_overflows_is_cancelled_at_the_peer_at_once() {
+    let config = streams(LagPolicy::Close);
+    let (mut guest, host, _) = connected(LinkConfig::default(), config).await;
+    let stream = host
+        .link
+        .stream(|m, now| m.ask_within("?", LONG, now))
+        .await;
+    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
+        panic!("not asked")
+    };
+    let asked = id.clone();
+    guest
+        .link
+        .command(move |m, _| (0..3).try_for_each(|n| m.part(&id, &n.to_string())))
+        .await
+        .unwrap()
+        .unwrap();
+    // Nothing else happens on this line until the call's own deadline.
+    let cancelled = tokio::time::timeout(LONG / 2, guest.event()).await;
+    assert_eq!(cancelled, Ok(Some(GuestEvent::Cancelled { id: asked })));
+    drop(stream);
+}

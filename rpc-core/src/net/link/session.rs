@@ -325,6 +325,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
 
     /// A full stream of one call ends that stream, not the connection.
     fn end_stream(&mut self, call: P::Call, now: Instant) {
+        self.touched = true;
         let reason = CloseReason::SlowConsumer;
         let delivery = Delivery::Delivered;
         self.waiters
