@@ -217,3 +217,39 @@ async fn a_stream_that_overflows_is_cancelled_at_the_peer_at_once() {
     assert_eq!(cancelled, Ok(Some(GuestEvent::Cancelled { id: asked })));
     drop(stream);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_full_stream_holds_up_no_other_call_once_the_line_is_gone() {
+    let (mut guest, host, cutter) = connected(LinkConfig::default(), streams(BLOCK)).await;
+    let mut stream = host
+        .link
+        .stream(|m, now| m.ask_within("?", LONG, now))
+        .await;
+    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
+        panic!("not asked")
+    };
+    let call = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.call(|m, now| m.ask_within("?", LONG, now)).await }
+    });
+    guest.event().await;
+    guest
+        .link
+        .command(move |m, _| (0..5).try_for_each(|n| m.part(&id, &n.to_string())))
+        .await
+        .unwrap()
+        .unwrap();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    cutter.cut();
+    let ended = tokio::time::timeout(Duration::from_secs(1), call).await;
+    let reason = CloseReason::Lost;
+    let delivery = Delivery::Unknown;
+    let lost = CallError::Closed { reason, delivery };
+    assert_eq!(ended.unwrap().unwrap(), Err(lost.clone()));
+    assert_eq!(host.task.await.unwrap(), CloseReason::Lost);
+    // What had arrived is still there.
+    for n in 0..5 {
+        assert_eq!(stream.next().await, Some(Queued::Item(n.to_string())));
+    }
+    assert_eq!(stream.outcome().await, Some(Err(lost)));
+}

@@ -118,8 +118,8 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         loop {
             let io = self.driver.poll_io(cx);
             let choked = !self.driver.machine().wants_input();
-            let blocked = self.deliver(cx, now, generation);
-            if io.is_ready() && !blocked {
+            self.deliver(cx, now, generation, io.is_ready());
+            if io.is_ready() {
                 let lost = self.reason.take().unwrap_or(CloseReason::Lost);
                 return Poll::Ready(match std::mem::replace(&mut self.stop, Stop::No) {
                     Stop::Closing(reason) => {
@@ -236,8 +236,9 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         true
     }
 
-    /// Hands out the machine's events in order; true if one waits for room.
-    fn deliver(&mut self, cx: &mut Context<'_>, now: Instant, generation: u64) -> bool {
+    /// Hands out the machine's events in order, until one has to wait for room. Once the line is
+    /// gone none waits: few are left, and the ends of all calls are among them.
+    fn deliver(&mut self, cx: &mut Context<'_>, now: Instant, generation: u64, is_gone: bool) {
         loop {
             let held = match self.held.take() {
                 Some(held) => held,
@@ -246,7 +247,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                         sorted: self.protocol.sort(event),
                         since: now,
                     },
-                    None => return false,
+                    None => return,
                 },
             };
             let held = match held.sorted {
@@ -267,10 +268,10 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                 Sorted::Item(call, _) => self.waiters.poll_room(*call, cx),
                 Sorted::Reply(..) | Sorted::Closed(_) | Sorted::Ignore => Poll::Ready(()),
             };
-            if room.is_pending() {
+            if room.is_pending() && (self.overrun || !is_gone) {
                 if !self.overrun && self.deadline_of(&held).is_some_and(|at| now < at) {
                     self.held = Some(held);
-                    return true;
+                    return;
                 }
                 self.overflow(&held.sorted, now);
                 continue;
