@@ -105,6 +105,8 @@ pub(super) struct Shared<P: Protocol> {
     pub(super) orders: Orders,
     pub(super) state: watch::Receiver<LinkState>,
     pub(super) streams: QueueConfig,
+    /// Whether a lost line is followed by another.
+    pub(super) dials_again: bool,
 }
 
 impl<P: Protocol> Clone for Link<P> {
@@ -328,6 +330,7 @@ impl<P: Protocol> Link<P> {
             return completer.complete(self.never_sent());
         };
         let too_late = completer.twin();
+        let dials_again = self.shared.dials_again;
         permit.send(Box::new(move |serving| {
             if completer.is_abandoned() {
                 return;
@@ -336,8 +339,12 @@ impl<P: Protocol> Link<P> {
                 if serving.draining {
                     return Err(Refused::Draining);
                 }
-                let call = start(serving.machine, serving.now)?;
-                Ok((call, serving))
+                match start(serving.machine, serving.now) {
+                    Ok(call) => Ok((call, serving)),
+                    // This line is on its way out, but the link is not.
+                    Err(Refused::Closed) if dials_again => Err(Refused::NotConnected),
+                    Err(refused) => Err(refused),
+                }
             });
             match started {
                 Err(refused) => completer.complete(Err(refused.into())),

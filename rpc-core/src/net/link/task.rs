@@ -37,6 +37,7 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
         orders: Orders::default(),
         state: watcher,
         streams: config.streams.clone(),
+        dials_again: !config.reconnect.is_off(),
     });
     let front = Front {
         commands: receiver,
@@ -99,7 +100,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
 
     async fn work(mut self) -> CloseReason {
         let mut reconnector = Reconnector::new(self.config.reconnect);
-        let dials_again = !self.config.reconnect.backoff.is_off();
+        let dials_again = self.front.shared.dials_again;
         loop {
             self.set_state(LinkState::Connecting {
                 attempt: self.attempt,
