@@ -108,12 +108,14 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, generation: u64) -> Poll<CloseReason> {
         let now = clock();
         self.take_orders(cx, now, generation);
-        let more = self.run_commands(cx, now);
+        // Before the commands: what is left over from the last line must meet no call of this one,
+        // whose id may be the same.
         for call in self.front.shared.reaper.poll_take(cx) {
             if self.waiters.forget(call) {
                 P::cancel(self.driver.machine_mut(), call, now);
             }
         }
+        let more = self.run_commands(cx, now);
         self.drain_step(now);
         loop {
             let io = self.driver.poll_io(cx);
