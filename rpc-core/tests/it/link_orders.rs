@@ -36,8 +36,7 @@ async fn soon<T>(what: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_during_a_reconnect_on_order_ends_the_link() {
-    // The host does not answer the Close at once, so the old line is still up.
+async fn a_drain_overrules_a_reconnect_on_order() {
     let (dialer, mut listener) = mem::listen(8);
     let guest = End::spawn(open(GuestSide::new("ann"), dialer, config()));
     let host = accept(&mut listener).await;

@@ -150,6 +150,10 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
 
     fn take_orders(&mut self, cx: &Context<'_>, now: Instant, generation: u64) {
         let order = self.front.shared.orders.poll_take(cx);
+        // First, so that it reports what the other orders cut off.
+        if let Some((deadline, frame)) = order.drain {
+            self.drain(later(now, deadline), frame);
+        }
         if let Some(frame) = order.close {
             self.close(frame, CloseReason::Local, now);
         }
@@ -160,9 +164,6 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             self.stop = Stop::Redialling;
             let frame = CloseFrame::new(CloseFrame::NORMAL, "reconnecting");
             P::close(self.driver.machine_mut(), frame, now);
-        }
-        if let Some((deadline, frame)) = order.drain {
-            self.drain(later(now, deadline), frame);
         }
     }
 
