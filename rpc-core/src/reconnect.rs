@@ -233,8 +233,8 @@ impl Reconnector {
     }
 }
 
-/// `now + delay`; a delay beyond the clock's range ends as a year.
-fn later(now: Instant, delay: Duration) -> Instant {
+/// `now + delay`; a delay beyond the clock's range ends as a year, as long as "never" has to be.
+pub(crate) fn later(now: Instant, delay: Duration) -> Instant {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
     now.checked_add(delay)
         .or_else(|| now.checked_add(YEAR))

@@ -14,6 +14,7 @@ use super::transport::{Message, Transport};
 use crate::error::Disconnect;
 use crate::machine::Machine;
 use crate::message::Outgoing;
+use crate::reconnect::later;
 
 /// How a [`Driver`] treats its transport.
 #[derive(Clone, Debug)]
@@ -212,7 +213,7 @@ impl<M: Machine, T: Transport> Driver<M, T> {
 
     /// Reads within the budget; true if there may be more.
     fn read(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
-        for _ in 0..self.config.read_budget {
+        for _ in 0..self.config.read_budget.max(1) {
             let closed = self.machine.is_closed();
             if !closed && !self.machine.wants_input() {
                 return false;
@@ -310,7 +311,7 @@ impl<M: Machine, T: Transport> Driver<M, T> {
         }
         if self
             .stalled_since
-            .is_some_and(|since| now >= since + self.config.write_timeout)
+            .is_some_and(|since| now >= later(since, self.config.write_timeout))
         {
             self.drop_line(Disconnect::WriteStalled, now);
         }
@@ -337,7 +338,7 @@ impl<M: Machine, T: Transport> Driver<M, T> {
         }
         let until = *self
             .closing_until
-            .get_or_insert(now + self.config.close_timeout);
+            .get_or_insert_with(|| later(now, self.config.close_timeout));
         let Some(transport) = &mut self.transport else {
             return;
         };
@@ -359,7 +360,7 @@ impl<M: Machine, T: Transport> Driver<M, T> {
     fn arm(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         let stall = self
             .stalled_since
-            .map(|since| since + self.config.write_timeout);
+            .map(|since| later(since, self.config.write_timeout));
         let next = [self.machine.poll_timeout(), stall, self.closing_until];
         let Some(next) = next.into_iter().flatten().min() else {
             return false;

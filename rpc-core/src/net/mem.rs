@@ -51,6 +51,9 @@ pub fn listen(capacity: usize) -> (MemDialer, MemListener) {
     )
 }
 
+/// Pongs that may wait beyond the capacity.
+const MAX_PONGS: usize = 32;
+
 #[derive(Debug)]
 struct Pipe {
     state: Mutex<PipeState>,
@@ -88,6 +91,14 @@ impl Pipe {
         let reader = state.reader.take();
         drop(state);
         wake(reader);
+    }
+
+    /// Sends a pong past the capacity, within reason: no answers are hoarded for an end that pings
+    /// and reads nothing.
+    fn answer(&self, pong: Message) {
+        if self.lock().frames.len() < self.capacity.saturating_add(MAX_PONGS) {
+            self.push(pong);
+        }
     }
 
     /// Ends the stream behind what was sent; with `cut`, what was sent and not read is lost.
@@ -159,7 +170,7 @@ impl Stream for MemTransport {
         drop(state);
         wake(writer);
         match &message {
-            Message::Ping(payload) => self.outgoing.push(Message::Pong(payload.clone())),
+            Message::Ping(payload) => self.outgoing.answer(Message::Pong(payload.clone())),
             Message::Close(frame) => {
                 self.incoming.lock().ended = true;
                 if !self.closed {
@@ -337,6 +348,17 @@ mod tests {
         assert!(b.next().await.is_none());
         assert!(a.next().await.is_none());
         assert!(a.send(text("2")).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn pings_of_an_end_that_reads_nothing_fill_no_memory() {
+        let (mut a, mut b) = duplex(4);
+        for _ in 0..1000 {
+            a.send(Outgoing::Ping("p".into())).await.unwrap();
+            b.next().await.unwrap().unwrap();
+        }
+        assert!(a.incoming.lock().frames.len() <= 4 + MAX_PONGS);
+        assert_eq!(a.next().await.unwrap().unwrap(), Message::Pong("p".into()));
     }
 
     #[tokio::test]

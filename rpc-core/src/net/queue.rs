@@ -27,7 +27,9 @@ pub enum LagPolicy {
     /// [`SlowConsumer`](crate::CloseReason::SlowConsumer).
     Close,
     /// Stops reading from the peer, while writes and our own pings go on. If there is no room for
-    /// this long, closes with [`SlowConsumer`](crate::CloseReason::SlowConsumer).
+    /// this long, closes with [`SlowConsumer`](crate::CloseReason::SlowConsumer). What has arrived
+    /// when the connection ends is queued beyond the bounds, so that no call has to wait for its
+    /// end.
     Block {
         /// The longest wait.
         deadline: Duration,

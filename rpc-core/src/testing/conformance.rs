@@ -2,7 +2,6 @@
 //!
 //! Each panics with the rule that was broken.
 
-use std::collections::HashSet;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
@@ -207,27 +206,25 @@ pub fn every_call_ends_once<P: Calls>(
     steps: usize,
     now: Instant,
 ) -> Result<(), String> {
-    let mut book = Book {
-        open: HashSet::new(),
-    };
+    let mut book = Book { open: Vec::new() };
     let mut pair = calls.connect(now, rng.next_u64());
     book.collect(calls, &mut pair)?;
     for step in schedule(rng, steps) {
         let now = pair.now();
         match step {
             Step::Call => {
-                if let Some(id) = calls.call(&mut pair.client, now)
-                    && !book.open.insert(id)
-                {
-                    return Err(format!("call id {id:?} was given twice"));
+                if let Some(id) = calls.call(&mut pair.client, now) {
+                    if book.open.contains(&id) {
+                        return Err(format!("call id {id:?} was given twice"));
+                    }
+                    book.open.push(id);
                 }
             }
             Step::Answer => calls.answer(&mut pair.server, rng.next_u64(), now),
             Step::Cancel => {
-                let open: Vec<_> = book.open.iter().copied().collect();
-                if let Some(id) = rng.pick(&open) {
-                    calls.cancel(&mut pair.client, *id, now);
-                    book.open.remove(id);
+                if let Some(id) = rng.pick(&book.open).copied() {
+                    calls.cancel(&mut pair.client, id, now);
+                    book.remove(id);
                 }
             }
             Step::LoseAnswer => pair.drop_next(super::Side::Server, 1),
@@ -248,8 +245,9 @@ pub fn every_call_ends_once<P: Calls>(
     book.all_ended()
 }
 
+/// The calls in flight, in an order that the seed alone decides.
 struct Book<I> {
-    open: HashSet<I>,
+    open: Vec<I>,
 }
 
 impl<I: Copy + Eq + Hash + Debug> Book<I> {
@@ -263,12 +261,17 @@ impl<I: Copy + Eq + Hash + Debug> Book<I> {
         }
         for event in pair.take_client_events() {
             if let Some(id) = calls.ended(&event)
-                && !self.open.remove(&id)
+                && !self.remove(id)
             {
                 return Err(format!("call {id:?} ended twice, or was never made"));
             }
         }
         Ok(())
+    }
+
+    fn remove(&mut self, id: I) -> bool {
+        let place = self.open.iter().position(|open| *open == id);
+        place.map(|place| self.open.remove(place)).is_some()
     }
 
     fn all_ended(&self) -> Result<(), String> {

@@ -204,9 +204,18 @@ impl<C: Machine, S: Machine> Pair<C, S> {
         self.settle();
     }
 
-    /// When the next delivery or deadline is.
+    /// When the next delivery or deadline is. Frames for a machine that wants no input wait
+    /// without a time.
     pub fn next_instant(&self) -> Option<Instant> {
-        let lanes = [&self.to_client, &self.to_server].map(|lane| lane.frames.front().map(|f| f.0));
+        let reads = [
+            self.client.is_closed() || self.client.wants_input(),
+            self.server.is_closed() || self.server.wants_input(),
+        ];
+        let first = |lane: &Lane| lane.frames.front().map(|(due, _)| *due);
+        let lanes = [
+            first(&self.to_client).filter(|_| reads[0]),
+            first(&self.to_server).filter(|_| reads[1]),
+        ];
         let deadlines = [self.client.poll_timeout(), self.server.poll_timeout()];
         lanes.into_iter().chain(deadlines).flatten().min()
     }

@@ -203,3 +203,63 @@ async fn events_that_came_before_an_answer_are_queued_before_the_call_resolves()
     assert_eq!(stream.next().await, Some(Queued::Item("a".to_owned())));
     assert_eq!(stream.next().await, None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_overflows_is_cancelled_at_the_peer_at_once() {
+    let config = streams(LagPolicy::Close);
+    let (mut guest, host, _) = connected(LinkConfig::default(), config).await;
+    let stream = host
+        .link
+        .stream(|m, now| m.ask_within("?", LONG, now))
+        .await;
+    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
+        panic!("not asked")
+    };
+    let asked = id.clone();
+    guest
+        .link
+        .command(move |m, _| (0..3).try_for_each(|n| m.part(&id, &n.to_string())))
+        .await
+        .unwrap()
+        .unwrap();
+    // Nothing else happens on this line until the call's own deadline.
+    let cancelled = tokio::time::timeout(LONG / 2, guest.event()).await;
+    assert_eq!(cancelled, Ok(Some(GuestEvent::Cancelled { id: asked })));
+    drop(stream);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_stream_holds_up_no_other_call_once_the_line_is_gone() {
+    let (mut guest, host, cutter) = connected(LinkConfig::default(), streams(BLOCK)).await;
+    let mut stream = host
+        .link
+        .stream(|m, now| m.ask_within("?", LONG, now))
+        .await;
+    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
+        panic!("not asked")
+    };
+    let call = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.call(|m, now| m.ask_within("?", LONG, now)).await }
+    });
+    guest.event().await;
+    guest
+        .link
+        .command(move |m, _| (0..5).try_for_each(|n| m.part(&id, &n.to_string())))
+        .await
+        .unwrap()
+        .unwrap();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    cutter.cut();
+    let ended = tokio::time::timeout(Duration::from_secs(1), call).await;
+    let reason = CloseReason::Lost;
+    let delivery = Delivery::Unknown;
+    let lost = CallError::Closed { reason, delivery };
+    assert_eq!(ended.unwrap().unwrap(), Err(lost.clone()));
+    assert_eq!(host.task.await.unwrap(), CloseReason::Lost);
+    // What had arrived is still there.
+    for n in 0..5 {
+        assert_eq!(stream.next().await, Some(Queued::Item(n.to_string())));
+    }
+    assert_eq!(stream.outcome().await, Some(Err(lost)));
+}

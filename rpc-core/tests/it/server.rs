@@ -339,6 +339,21 @@ async fn a_header_that_comes_slowly_is_cut_off() {
 }
 
 #[tokio::test]
+async fn limits_may_be_as_large_as_their_types_go() {
+    let running = start(limits(|l| {
+        l.with_header_timeout(Duration::MAX)
+            .with_handshake_timeout(Duration::MAX)
+            .with_max_connections(usize::MAX)
+            .with_max_header_bytes(usize::MAX)
+            .with_max_body_bytes(usize::MAX)
+    }))
+    .await;
+    let mut ws = running.dial().await.unwrap();
+    assert_eq!(exchange(&mut ws, "hi").await, Message::Text("hi".into()));
+    assert_eq!(running.counters.panicked(), 0);
+}
+
+#[tokio::test]
 async fn a_body_that_comes_slowly_is_cut_off() {
     let service = |_: Request<Bytes>, _| async { Response::new(Bytes::new()) };
     let limits = |l: ServerLimits| l.with_handshake_timeout(Duration::from_millis(50));

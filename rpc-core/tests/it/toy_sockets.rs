@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use futures_util::SinkExt as _;
+use rpc_core::message::{Outgoing, Text};
 use rpc_core::net::{Dialer as _, LinkState};
-use rpc_core::{CallError, CloseFrame, CloseReason};
+use rpc_core::{CallError, CloseFrame, CloseReason, Refused};
 
 use crate::link_drops::poll_times;
 use crate::toy::guest::GuestEvent;
 use crate::toy::host::HostEvent;
 use crate::toy::house::{DEADLINE, House, Room, config, eager};
-use crate::toy::net::echo;
+use crate::toy::net::{End, GuestSide, HostSide, echo};
 
 async fn ask(room: &Room, text: &str) -> Result<String, CallError<String>> {
     let text = text.to_owned();
@@ -181,4 +183,64 @@ async fn a_drain_dropped_at_any_await_goes_on() {
         assert!(matches!(reason, CloseReason::Peer(_)), "{reason:?}");
         house.task.await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_call_on_a_line_that_is_being_closed_is_told_that_another_may_come() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}", listener.local_addr().unwrap());
+    // It says nothing, so the host gives it up; it does not answer the Close either.
+    let silent = tokio::spawn(async move {
+        let (tcp, _) = listener.accept().await.unwrap();
+        let config = rpc_core::net::ws::WsConfig::default();
+        let _ws = rpc_core::net::ws::WsStream::accept(tcp, &config).await;
+        std::future::pending::<()>().await;
+    });
+    let side = HostSide {
+        handshake: Duration::from_millis(20),
+        ..HostSide::default()
+    };
+    let dialer = rpc_core::net::ws::WsDialer::new(&url).unwrap();
+    let host = End::spawn(rpc_core::net::link::open(side, dialer, eager()));
+    let mut states = host.link.watch();
+    let mut refusals = Vec::new();
+    while !matches!(*states.borrow_and_update(), LinkState::Lost { .. }) {
+        let refused = host.link.call(|m, now| m.ask("?", now)).await.unwrap_err();
+        refusals.push(refused);
+        tokio::task::yield_now().await;
+    }
+    silent.abort();
+    for refused in refusals {
+        let CallError::Refused(refused) = refused else {
+            panic!("{refused:?}")
+        };
+        assert!(refused.is_retryable(), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_drain_while_a_line_is_being_replaced_ends_the_link() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}", listener.local_addr().unwrap());
+    // It does not answer the Close, so the old line stays for a while.
+    let deaf = tokio::spawn(async move {
+        let (tcp, _) = listener.accept().await.unwrap();
+        let config = rpc_core::net::ws::WsConfig::default();
+        let accepted = rpc_core::net::ws::WsStream::accept(tcp, &config).await;
+        let mut ws = accepted.unwrap();
+        let welcome = Text::from(r#"{"welcome":"ann"}"#);
+        ws.send(Outgoing::Text(welcome)).await.unwrap();
+        std::future::pending::<()>().await;
+    });
+    let dialer = rpc_core::net::ws::WsDialer::new(&url).unwrap();
+    let side = GuestSide::new("ann");
+    let guest = End::spawn(rpc_core::net::link::open(side, dialer, eager()));
+    let generation = guest.link.ready().await.unwrap();
+    guest.link.reconnect(generation);
+    let refused = guest.link.command(|_, _| ()).await;
+    assert_eq!(refused, Err(Refused::NotConnected));
+    let drain = tokio::time::timeout(DEADLINE * 20, guest.link.drain(DEADLINE)).await;
+    assert!(drain.is_ok(), "the link went on");
+    assert_eq!(guest.task.await.unwrap(), CloseReason::Drained);
+    deaf.abort();
 }

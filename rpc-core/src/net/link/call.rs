@@ -107,6 +107,11 @@ impl<P: Protocol> Completer<P> {
         true
     }
 
+    /// A second hold on the call, for [`Twin::end_if_queued`].
+    pub(super) fn twin(&self) -> Twin<P> {
+        Twin(self.0.clone())
+    }
+
     /// Ends the call.
     pub(super) fn complete(mut self, outcome: Outcome<P>) {
         if let Some(cell) = self.0.take() {
@@ -115,9 +120,24 @@ impl<P: Protocol> Completer<P> {
     }
 }
 
+/// A hold on a call whose [`Completer`] lies in a queue.
+pub(super) struct Twin<P: Protocol>(Option<Arc<Cell<P>>>);
+
+impl<P: Protocol> Twin<P> {
+    /// Ends the call unless something has happened to it already.
+    pub(super) fn end_if_queued(self, outcome: Outcome<P>) {
+        let Some(cell) = self.0 else { return };
+        let mut state = cell.lock();
+        // The caller itself comes this way, so nobody has to be woken.
+        if matches!(state.0, Phase::Queued) {
+            state.0 = Phase::Ended(outcome);
+        }
+    }
+}
+
 fn finish<P: Protocol>(cell: &Cell<P>, outcome: Outcome<P>) {
     let mut state = cell.lock();
-    if matches!(state.0, Phase::Abandoned | Phase::Taken) {
+    if matches!(state.0, Phase::Ended(_) | Phase::Abandoned | Phase::Taken) {
         return;
     }
     state.0 = Phase::Ended(outcome);

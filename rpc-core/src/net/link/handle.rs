@@ -105,6 +105,8 @@ pub(super) struct Shared<P: Protocol> {
     pub(super) orders: Orders,
     pub(super) state: watch::Receiver<LinkState>,
     pub(super) streams: QueueConfig,
+    /// Whether a lost line is followed by another.
+    pub(super) dials_again: bool,
 }
 
 impl<P: Protocol> Clone for Link<P> {
@@ -169,13 +171,17 @@ impl<P: Protocol> Link<P> {
         F: FnOnce(&mut P::Machine, Instant) -> R + Send + 'static,
         R: Send + 'static,
     {
-        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let (sender, mut receiver) = tokio::sync::oneshot::channel();
         let command: Command<P> = Box::new(move |serving| {
             // A caller that went away does not want the result.
             let _ = sender.send(serving.map(|serving| command(serving.machine, serving.now)));
         });
         if self.commands.send(command).await.is_err() {
             return Err(Refused::Closed);
+        }
+        if self.commands.is_closed() {
+            // Nobody may be left to run it, or to drop it: what has not happened does not happen.
+            return receiver.try_recv().unwrap_or(Err(Refused::Closed));
         }
         receiver.await.unwrap_or(Err(Refused::Closed))
     }
@@ -275,7 +281,8 @@ impl<P: Protocol> Link<P> {
     pub fn reconnect(&self, generation: u64) {
         self.shared
             .orders
-            .give(|orders| orders.redial = Some(generation));
+            // An order for an older line must not take the place of one for this line.
+            .give(|orders| orders.redial = orders.redial.max(Some(generation)));
     }
 
     /// Drops the line without a closing handshake, as a pulled cable does. A link that dials
@@ -284,7 +291,8 @@ impl<P: Protocol> Link<P> {
         self.shared.orders.give(|orders| orders.abort = true);
     }
 
-    /// Takes no new calls, waits up to `deadline` for those in flight, then closes with 1000.
+    /// Takes no new calls, waits up to `deadline` for those in flight, then closes with 1000. Of
+    /// several drains the earliest deadline counts, and all get the same report.
     ///
     /// # Cancel safety
     /// The drain goes on if the future is dropped; only the report is lost.
@@ -298,8 +306,9 @@ impl<P: Protocol> Link<P> {
     /// # Cancel safety
     /// As for [`drain`](Self::drain).
     pub async fn drain_with(&self, deadline: Duration, frame: CloseFrame) -> DrainReport {
-        self.shared.orders.give(|orders| {
-            orders.drain.get_or_insert((deadline, frame));
+        self.shared.orders.give(|orders| match &mut orders.drain {
+            Some((before, _)) => *before = deadline.min(*before),
+            none => *none = Some((deadline, frame)),
         });
         self.closed().await;
         self.shared.orders.lock().report.unwrap_or_default()
@@ -318,14 +327,10 @@ impl<P: Protocol> Link<P> {
         F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
     {
         let Ok(permit) = self.commands.reserve().await else {
-            let reason = self
-                .state()
-                .ended()
-                .cloned()
-                .unwrap_or(CloseReason::TaskGone);
-            let delivery = Delivery::NotSent;
-            return completer.complete(Err(CallError::Closed { reason, delivery }));
+            return completer.complete(self.never_sent());
         };
+        let too_late = completer.twin();
+        let dials_again = self.shared.dials_again;
         permit.send(Box::new(move |serving| {
             if completer.is_abandoned() {
                 return;
@@ -334,8 +339,12 @@ impl<P: Protocol> Link<P> {
                 if serving.draining {
                     return Err(Refused::Draining);
                 }
-                let call = start(serving.machine, serving.now)?;
-                Ok((call, serving))
+                match start(serving.machine, serving.now) {
+                    Ok(call) => Ok((call, serving)),
+                    // This line is on its way out, but the link is not.
+                    Err(Refused::Closed) if dials_again => Err(Refused::NotConnected),
+                    Err(refused) => Err(refused),
+                }
             });
             match started {
                 Err(refused) => completer.complete(Err(refused.into())),
@@ -346,6 +355,19 @@ impl<P: Protocol> Link<P> {
                 }
             }
         }));
+        if self.commands.is_closed() {
+            // It may have come behind the last look into the queue, where it would lie for ever.
+            too_late.end_if_queued(self.never_sent());
+        }
+    }
+
+    /// How a call ends that finds the queue closed.
+    fn never_sent(&self) -> Outcome<P> {
+        let ended = self.state().ended().cloned();
+        Err(CallError::Closed {
+            reason: ended.unwrap_or(CloseReason::TaskGone),
+            delivery: Delivery::NotSent,
+        })
     }
 }
 

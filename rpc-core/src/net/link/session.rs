@@ -15,6 +15,7 @@ use crate::message::CloseFrame;
 use crate::net::driver::Driver;
 use crate::net::queue::Push;
 use crate::net::transport::Transport;
+use crate::reconnect::later;
 
 /// Most commands run in one wake-up before the line gets its turn.
 const COMMAND_BUDGET: usize = 256;
@@ -107,18 +108,20 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, generation: u64) -> Poll<CloseReason> {
         let now = clock();
         self.take_orders(cx, now, generation);
-        let more = self.run_commands(cx, now);
+        // Before the commands: what is left over from the last line must meet no call of this one,
+        // whose id may be the same.
         for call in self.front.shared.reaper.poll_take(cx) {
             if self.waiters.forget(call) {
                 P::cancel(self.driver.machine_mut(), call, now);
             }
         }
+        let more = self.run_commands(cx, now);
         self.drain_step(now);
         loop {
             let io = self.driver.poll_io(cx);
             let choked = !self.driver.machine().wants_input();
-            let blocked = self.deliver(cx, now, generation);
-            if io.is_ready() && !blocked {
+            self.deliver(cx, now, generation, io.is_ready());
+            if io.is_ready() {
                 let lost = self.reason.take().unwrap_or(CloseReason::Lost);
                 return Poll::Ready(match std::mem::replace(&mut self.stop, Stop::No) {
                     Stop::Closing(reason) => {
@@ -147,6 +150,10 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
 
     fn take_orders(&mut self, cx: &Context<'_>, now: Instant, generation: u64) {
         let order = self.front.shared.orders.poll_take(cx);
+        // First, so that it reports what the other orders cut off.
+        if let Some((deadline, frame)) = order.drain {
+            self.drain(later(now, deadline), frame);
+        }
         if let Some(frame) = order.close {
             self.close(frame, CloseReason::Local, now);
         }
@@ -158,21 +165,39 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             let frame = CloseFrame::new(CloseFrame::NORMAL, "reconnecting");
             P::close(self.driver.machine_mut(), frame, now);
         }
-        if let (Some((deadline, frame)), Stop::No) = (order.drain, &self.stop) {
-            let at_start = P::in_flight(self.driver.machine());
-            self.stop = Stop::Draining {
-                until: now + deadline,
-                at_start,
-                frame,
-            };
+    }
+
+    fn drain(&mut self, until: Instant, frame: CloseFrame) {
+        match &mut self.stop {
+            Stop::No => {
+                let at_start = P::in_flight(self.driver.machine());
+                self.stop = Stop::Draining {
+                    until,
+                    at_start,
+                    frame,
+                };
+            }
+            Stop::Draining { until: before, .. } => *before = until.min(*before),
+            // The line and its calls are on their way out; what is left is to dial no more.
+            Stop::Redialling => self.stop = Stop::Closing(CloseReason::Drained),
+            Stop::Closing(_) => {}
         }
     }
 
     fn close(&mut self, frame: CloseFrame, reason: CloseReason, now: Instant) {
-        if !matches!(self.stop, Stop::Closing(_)) {
-            self.stop = Stop::Closing(reason);
-            P::close(self.driver.machine_mut(), frame, now);
+        match &self.stop {
+            Stop::Closing(_) => return,
+            Stop::Draining { at_start, .. } => {
+                let left = P::in_flight(self.driver.machine());
+                self.front.shared.orders.report(DrainReport {
+                    finished: at_start.saturating_sub(left),
+                    aborted: left,
+                });
+            }
+            Stop::No | Stop::Redialling => {}
         }
+        self.stop = Stop::Closing(reason);
+        P::close(self.driver.machine_mut(), frame, now);
     }
 
     /// Runs what waits, within the budget; true if more waits.
@@ -203,30 +228,20 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
 
     /// Ends a drain whose calls have ended or whose deadline has passed; true if it did.
     fn drain_step(&mut self, now: Instant) -> bool {
-        let Stop::Draining {
-            until,
-            at_start,
-            frame,
-        } = &self.stop
-        else {
+        let Stop::Draining { until, frame, .. } = &self.stop else {
             return false;
         };
-        let left = P::in_flight(self.driver.machine());
-        if left > 0 && now < *until {
+        if P::in_flight(self.driver.machine()) > 0 && now < *until {
             return false;
         }
-        let report = DrainReport {
-            finished: at_start.saturating_sub(left),
-            aborted: left,
-        };
         let frame = frame.clone();
-        self.front.shared.orders.report(report);
         self.close(frame, CloseReason::Drained, now);
         true
     }
 
-    /// Hands out the machine's events in order; true if one waits for room.
-    fn deliver(&mut self, cx: &mut Context<'_>, now: Instant, generation: u64) -> bool {
+    /// Hands out the machine's events in order, until one has to wait for room. Once the line is
+    /// gone none waits: few are left, and the ends of all calls are among them.
+    fn deliver(&mut self, cx: &mut Context<'_>, now: Instant, generation: u64, is_gone: bool) {
         loop {
             let held = match self.held.take() {
                 Some(held) => held,
@@ -235,7 +250,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                         sorted: self.protocol.sort(event),
                         since: now,
                     },
-                    None => return false,
+                    None => return,
                 },
             };
             let room = match &held.sorted {
@@ -245,10 +260,10 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                     Poll::Ready(())
                 }
             };
-            if room.is_pending() {
+            if room.is_pending() && (self.overrun || !is_gone) {
                 if !self.overrun && self.deadline_of(&held).is_some_and(|at| now < at) {
                     self.held = Some(held);
-                    return true;
+                    return;
                 }
                 self.overflow(&held.sorted, now);
                 continue;
@@ -262,7 +277,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             Sorted::Item(call, _) => self.waiters.block_deadline(*call),
             _ => self.front.events.block_deadline(),
         };
-        wait.map(|wait| held.since + wait)
+        wait.map(|wait| later(held.since, wait))
     }
 
     fn hand_out(&mut self, sorted: Sorted<P>, now: Instant, generation: u64) {
@@ -311,6 +326,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
 
     /// A full stream of one call ends that stream, not the connection.
     fn end_stream(&mut self, call: P::Call, now: Instant) {
+        self.touched = true;
         let reason = CloseReason::SlowConsumer;
         let delivery = Delivery::Delivered;
         self.waiters

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tracing::Instrument;
 
 use super::handle::{Command, Link, Orders, Shared};
@@ -29,7 +29,7 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
     dialer: D,
     config: LinkConfig,
 ) -> Parts<P, D> {
-    let (commands, receiver) = mpsc::channel(config.max_commands);
+    let (commands, receiver) = mpsc::channel(config.max_commands.clamp(1, Semaphore::MAX_PERMITS));
     let (state, watcher) = watch::channel(LinkState::Connecting { attempt: 0 });
     let (producer, events) = queue::queue(config.events.clone());
     let shared = Arc::new(Shared {
@@ -37,6 +37,7 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
         orders: Orders::default(),
         state: watcher,
         streams: config.streams.clone(),
+        dials_again: !config.reconnect.is_off(),
     });
     let front = Front {
         commands: receiver,
@@ -99,7 +100,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
 
     async fn work(mut self) -> CloseReason {
         let mut reconnector = Reconnector::new(self.config.reconnect);
-        let dials_again = !self.config.reconnect.backoff.is_off();
+        let dials_again = self.front.shared.dials_again;
         loop {
             self.set_state(LinkState::Connecting {
                 attempt: self.attempt,
@@ -205,12 +206,13 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
     /// The final state: nothing more comes.
     fn end(mut self, state: LinkState) -> CloseReason {
         let reason = state.ended().cloned().unwrap_or(CloseReason::TaskGone);
+        // First, so that whoever finds the queue closed finds the reason too.
+        self.front.set_state(state);
         self.front.commands.close();
         // What was on its way here was never sent.
         while let Ok(command) = self.front.commands.try_recv() {
             command(Err(Refused::Closed));
         }
-        self.front.set_state(state);
         reason
     }
 }
@@ -223,6 +225,10 @@ impl<P: Protocol> Drop for Front<P> {
             let reason = CloseReason::TaskGone;
             self.set_state(LinkState::Closed { reason });
         }
+        // The channel's own clean-up stops at the first command that is only half in the queue,
+        // and what lies behind it would wait for ever.
+        self.commands.close();
+        while self.commands.try_recv().is_ok() {}
     }
 }
 

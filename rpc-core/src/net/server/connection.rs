@@ -23,6 +23,8 @@ use crate::net::ws::{Handshake, Role, Socket, WsStream};
 
 /// How long a connection that was answered may take to hang up.
 const LINGER: Duration = Duration::from_secs(1);
+/// A year: hyper adds the deadline to its clock and panics beyond the clock's range.
+const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The smallest buffer that hyper takes.
 const SMALLEST_BUFFER: usize = 8 * 1024;
 
@@ -117,7 +119,7 @@ async fn exchange(
     };
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.header_timeout)
+        .header_read_timeout(limits.header_timeout.min(LONGEST_WAIT))
         .max_header_size(limits.max_header_bytes)
         .max_buf_size(limits.max_header_bytes.max(SMALLEST_BUFFER))
         .serve_connection(TokioIo::new(socket), service);

@@ -1,0 +1,228 @@
+//! Orders to a link (close, drain, reconnect) that meet each other, and waits without an end.
+
+use std::time::Duration;
+
+use rpc_core::net::link::{open, over};
+use rpc_core::net::{DriverConfig, LagPolicy, LinkConfig, LinkState, QueueConfig, Queued, mem};
+use rpc_core::{CallError, CloseReason, Delivery, Refused};
+
+use crate::toy::guest::GuestEvent;
+use crate::toy::net::{End, GuestSide, HostSide, connected, echo};
+
+const LONG: Duration = Duration::from_secs(99);
+
+fn config() -> LinkConfig {
+    LinkConfig::default()
+}
+
+/// A guest that dials, and the host of its first connection, both ready.
+async fn dialled() -> (End<GuestSide>, End<HostSide>, mem::MemListener) {
+    let (dialer, mut listener) = mem::listen(8);
+    let guest = End::spawn(open(GuestSide::new("ann"), dialer, config()));
+    let host = accept(&mut listener).await;
+    guest.link.ready().await.unwrap();
+    (guest, host, listener)
+}
+
+async fn accept(listener: &mut mem::MemListener) -> End<HostSide> {
+    let transport = listener.accept().await.unwrap();
+    End::spawn(over(HostSide::default(), transport, config()))
+}
+
+async fn soon<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(LONG, what)
+        .await
+        .expect("it never happened")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_overrules_a_reconnect_on_order() {
+    let (dialer, mut listener) = mem::listen(8);
+    let guest = End::spawn(open(GuestSide::new("ann"), dialer, config()));
+    let host = accept(&mut listener).await;
+    let generation = guest.link.ready().await.unwrap();
+    guest.link.reconnect(generation);
+    let drain = guest.link.drain(Duration::from_secs(1));
+    soon(drain).await;
+    assert_eq!(guest.task.await.unwrap(), CloseReason::Drained);
+    host.task.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stale_order_to_reconnect_takes_no_other_ones_place() {
+    let (guest, _host, mut listener) = dialled().await;
+    guest.link.reconnect(1);
+    let _second = accept(&mut listener).await;
+    let mut states = guest.link.watch();
+    let again = |state: &LinkState| *state == LinkState::Ready { generation: 2 };
+    states.wait_for(again).await.unwrap();
+    guest.link.reconnect(2);
+    guest.link.reconnect(1);
+    soon(accept(&mut listener)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_drains_the_earlier_deadline_counts() {
+    let (mut guest, host, _) = connected(config(), config()).await;
+    let call = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.call(|m, now| m.ask_within("?", LONG, now)).await }
+    });
+    guest.event().await;
+    let patient = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.drain(LONG * 2).await }
+    });
+    tokio::task::yield_now().await;
+    let report = host.link.drain(Duration::from_secs(1)).await;
+    assert_eq!((report.finished, report.aborted), (0, 1));
+    assert_eq!(patient.await.unwrap(), report);
+    assert!(matches!(call.await.unwrap(), Err(CallError::Closed { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_close_during_a_drain_ends_it_with_a_true_report() {
+    let (mut guest, host, _) = connected(config(), config()).await;
+    let call = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.call(|m, now| m.ask_within("?", LONG, now)).await }
+    });
+    guest.event().await;
+    let drain = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.drain(LONG).await }
+    });
+    tokio::task::yield_now().await;
+    host.link.close();
+    let report = drain.await.unwrap();
+    assert_eq!((report.finished, report.aborted), (0, 1));
+    assert!(call.await.unwrap().is_err());
+    assert_eq!(host.task.await.unwrap(), CloseReason::Local);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_may_be_as_long_as_a_duration_goes() {
+    let driver = DriverConfig::default()
+        .with_write_timeout(Duration::MAX)
+        .with_close_timeout(Duration::MAX);
+    let block = LagPolicy::Block {
+        deadline: Duration::MAX,
+    };
+    let queue = QueueConfig::default().with_max_items(1).with_policy(block);
+    let endless = config()
+        .with_driver(driver)
+        .with_connect_timeout(Duration::MAX)
+        .with_max_commands(usize::MAX)
+        .with_events(queue.clone())
+        .with_streams(queue);
+    let (mut guest, host, _) = connected(endless.clone(), endless).await;
+    let mut stream = host
+        .link
+        .stream(|m, now| m.ask_within("?", LONG, now))
+        .await;
+    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
+        panic!("not asked")
+    };
+    // More frames than the line holds, so that writes have to wait too.
+    guest
+        .link
+        .command(move |m, _| {
+            (0..50).try_for_each(|n| m.part(&id, &n.to_string()))?;
+            m.answer(&id, Ok("end"))
+        })
+        .await
+        .unwrap()
+        .unwrap();
+    let drain = tokio::spawn({
+        let link = host.link.clone();
+        async move { link.drain(Duration::MAX).await }
+    });
+    tokio::time::sleep(LONG / 2).await;
+    for n in 0..50 {
+        assert_eq!(stream.next().await, Some(Queued::Item(n.to_string())));
+    }
+    assert_eq!(stream.outcome().await, Some(Ok("end".to_owned())));
+    drain.await.unwrap();
+    assert_eq!(host.task.await.unwrap(), CloseReason::Drained);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_without_a_read_budget_reads_all_the_same() {
+    let mut none = config();
+    none.driver.read_budget = 0;
+    none.max_commands = 0;
+    let (guest, host, _) = soon(connected(none.clone(), none)).await;
+    tokio::spawn(echo(guest));
+    let answer = host.link.call(|m, now| m.ask("hi", now)).await;
+    assert_eq!(answer, Ok("hi".to_owned()));
+}
+
+/// Calls until the connection says that it is over.
+async fn call_until_the_end(link: rpc_core::net::Link<HostSide>) -> CallError<String> {
+    loop {
+        match link.call(|m, now| m.ask("?", now)).await {
+            Err(CallError::Refused(Refused::NotReady)) => {}
+            Err(error) => return error,
+            Ok(answer) => panic!("{answer}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn calls_that_race_with_the_end_of_their_link_all_end() {
+    for round in 0..3000 {
+        let (left, _right) = mem::duplex(8);
+        let (link, _events, connection) = over(HostSide::default(), left, config());
+        let run = tokio::spawn(connection.run());
+        let calls = [(); 2].map(|()| tokio::spawn(call_until_the_end(link.clone())));
+        for _ in 0..round % 7 {
+            tokio::task::yield_now().await;
+        }
+        if round % 2 == 0 {
+            link.close();
+        } else {
+            run.abort();
+        }
+        for call in calls {
+            assert_eq!(call.await.unwrap().delivery(), Delivery::NotSent);
+        }
+    }
+}
+
+/// A link whose task has run once and given the only place in its command queue to `waiting`,
+/// and which has then ended or been dropped.
+async fn end_behind<F: Future>(
+    is_dropped: bool,
+    waiting: impl FnOnce(rpc_core::net::Link<HostSide>) -> F,
+) -> F::Output {
+    let (left, _right) = mem::duplex(8);
+    let one = config().with_max_commands(1);
+    let (link, _events, connection) = over(HostSide::default(), left, one);
+    link.try_command(|_, _| ()).unwrap();
+    let mut waiting = Box::pin(waiting(link.clone()));
+    assert!(futures_util::poll!(waiting.as_mut()).is_pending());
+    let mut run = Box::pin(connection.run());
+    assert!(futures_util::poll!(run.as_mut()).is_pending());
+    if is_dropped {
+        drop(run);
+    } else {
+        link.close();
+        soon(run).await;
+    }
+    soon(waiting).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_gets_its_place_in_the_command_queue_too_late_ends_with_the_link() {
+    for is_dropped in [false, true] {
+        let call = |link: rpc_core::net::Link<HostSide>| async move {
+            link.call(|m, now| m.ask("?", now)).await
+        };
+        let ended = end_behind(is_dropped, call).await.unwrap_err();
+        assert_eq!(ended.delivery(), Delivery::NotSent);
+        let command =
+            |link: rpc_core::net::Link<HostSide>| async move { link.command(|_, _| ()).await };
+        let ended = end_behind(is_dropped, command).await;
+        assert_eq!(ended, Err(Refused::Closed));
+    }
+}
