@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::backoff::{Backoff, BackoffPolicy};
 use crate::error::Retry;
+use crate::timers::later;
 
 /// How a client reconnects.
 ///
@@ -231,14 +232,6 @@ impl Reconnector {
         self.backoff.reset();
         self.cycle = 1;
     }
-}
-
-/// `now + delay`; a delay beyond the clock's range ends as a year, as long as "never" has to be.
-pub(crate) fn later(now: Instant, delay: Duration) -> Instant {
-    const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-    now.checked_add(delay)
-        .or_else(|| now.checked_add(YEAR))
-        .unwrap_or(now)
 }
 
 #[cfg(test)]

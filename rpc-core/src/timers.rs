@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The timers that a machine has, as a small enum.
 ///
@@ -118,6 +118,16 @@ impl<K: TimerKind> fmt::Debug for Timers<K> {
             .entries(running.filter_map(|(at, kind)| at.map(|at| (kind.name(), at))))
             .finish()
     }
+}
+
+/// `now + delay`, for delays that a user configures: one beyond the clock's range ends as a year,
+/// which is as long as "never" has to be.
+#[must_use]
+pub fn later(now: Instant, delay: Duration) -> Instant {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+    now.checked_add(delay)
+        .or_else(|| now.checked_add(YEAR))
+        .unwrap_or(now)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rpc_core::timers::{TimerKind, Timers};
+use rpc_core::timers::{TimerKind, Timers, later};
 
 use crate::limits::{PONG_TIMEOUT, WS_HEARTBEAT};
 
@@ -125,7 +125,8 @@ impl Heart {
         while let Some((at, _)) = self.timers.poll_timeout() {
             match self.timers.pop_expired(now)? {
                 Beat::Pong if deaf => {
-                    self.timers.set(Beat::Pong, now + self.config.pong_timeout);
+                    self.timers
+                        .set(Beat::Pong, later(now, self.config.pong_timeout));
                 }
                 Beat::Pong => {
                     let late = now.saturating_duration_since(at);
@@ -135,7 +136,8 @@ impl Heart {
                         return Some(Pulse::Dead);
                     }
                     self.forgiven = true;
-                    self.timers.set(Beat::Pong, now + self.config.pong_timeout);
+                    self.timers
+                        .set(Beat::Pong, later(now, self.config.pong_timeout));
                     self.schedule(now);
                     return Some(Pulse::Ping);
                 }
@@ -143,7 +145,8 @@ impl Heart {
                     self.schedule(now);
                     // The answer to the last ping is still awaited: that one decides.
                     if self.timers.get(Beat::Pong).is_none() {
-                        self.timers.set(Beat::Pong, now + self.config.pong_timeout);
+                        self.timers
+                            .set(Beat::Pong, later(now, self.config.pong_timeout));
                         return Some(Pulse::Ping);
                     }
                 }
@@ -155,8 +158,10 @@ impl Heart {
     fn schedule(&mut self, now: Instant) {
         if let Some(interval) = self.config.interval {
             // An interval of zero would spin.
-            self.timers
-                .set(Beat::Ping, now + interval.max(Duration::from_millis(1)));
+            self.timers.set(
+                Beat::Ping,
+                later(now, interval.max(Duration::from_millis(1))),
+            );
         }
     }
 }

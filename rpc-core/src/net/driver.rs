@@ -14,7 +14,7 @@ use super::transport::{Message, Transport};
 use crate::error::Disconnect;
 use crate::machine::Machine;
 use crate::message::Outgoing;
-use crate::reconnect::later;
+use crate::timers::later;
 
 /// How a [`Driver`] treats its transport.
 #[derive(Clone, Debug)]

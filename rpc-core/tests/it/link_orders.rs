@@ -226,3 +226,13 @@ async fn what_gets_its_place_in_the_command_queue_too_late_ends_with_the_link() 
         assert_eq!(ended, Err(Refused::Closed));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_link_that_does_not_dial_ignores_a_reconnect_on_order() {
+    let (guest, host, _cutter) = connected(config(), config()).await;
+    tokio::spawn(echo(guest));
+    let generation = host.link.ready().await.unwrap();
+    host.link.reconnect(generation);
+    let answer = soon(host.link.call(|m, now| m.ask("hi", now))).await;
+    assert_eq!(answer, Ok("hi".to_owned()));
+}

@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::time::{Duration, Instant};
 
+use rpc_core::timers::later;
 use rpc_core::{CallId, CloseFrame, CloseReason, Match, Refused};
 use serde::Serialize;
 
@@ -111,7 +112,7 @@ impl ClientConn {
         kwargs: &impl Serialize,
         now: Instant,
     ) -> Result<CallId, Refused> {
-        let deadline = now + self.config.call_timeout;
+        let deadline = later(now, self.config.call_timeout);
         self.send(method, args, kwargs, Some(deadline))
     }
 
@@ -133,7 +134,10 @@ impl ClientConn {
 
     /// Lets a call in flight wait this long from `now`; `None` for ever. `false` if it has ended.
     pub fn set_timeout(&mut self, id: CallId, timeout: Option<Duration>, now: Instant) -> bool {
-        self.closed.is_none() && self.calls.extend(id, timeout.map(|timeout| now + timeout))
+        self.closed.is_none()
+            && self
+                .calls
+                .extend(id, timeout.map(|timeout| later(now, timeout)))
     }
 
     /// Forgets a call: no reply event follows, and its answer is dropped. The server is not told,

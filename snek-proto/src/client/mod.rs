@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use rpc_core::decode::{DecodeError, DecodeErrorKind};
 use rpc_core::outbox::FrameNumber;
-use rpc_core::timers::{TimerKind, Timers};
+use rpc_core::timers::{TimerKind, Timers, later};
 use rpc_core::{
     CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Match,
     Outbox, Outgoing, PendingCalls,
@@ -139,7 +139,7 @@ impl ClientConn {
             config,
         };
         if let Some(timeout) = conn.config.handshake_timeout {
-            conn.timers.set(Timer::Handshake, now + timeout);
+            conn.timers.set(Timer::Handshake, later(now, timeout));
         }
         let username = conn.config.username.clone();
         let password = conn.config.password.clone();
@@ -195,7 +195,7 @@ impl ClientConn {
 
     /// Sends the next call of the handshake.
     fn shake(&mut self, method: &str, args: &impl serde::Serialize, now: Instant) {
-        let deadline = Some(now + self.config.call_timeout);
+        let deadline = Some(later(now, self.config.call_timeout));
         let Some(id) = self.calls.next_id() else {
             return self.shut(
                 violation("no call is allowed in flight"),

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rpc_core::Limits;
+use rpc_core::timers::later;
 
 use crate::keepalive::KeepAlive;
 use crate::limits::{LOGIN_TIMEOUT, MAX_CONCURRENT_OPERATIONS};
@@ -129,7 +130,7 @@ impl Bucket {
 
     /// Takes one token; `false` if there is none.
     pub(super) fn take(&mut self, now: Instant) -> bool {
-        let full_at = self.full_at.max(now) + self.limit.interval;
+        let full_at = later(self.full_at.max(now), self.limit.interval);
         let room = self.limit.interval.saturating_mul(self.limit.burst.max(1));
         if full_at.duration_since(now) > room {
             return false;

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use bytes::BytesMut;
 use rpc_core::decode::{DecodeError, DecodeErrorKind, FrameCopy, SharedJson, SharedStr, raw_str};
-use rpc_core::timers::{TimerKind, Timers};
+use rpc_core::timers::{TimerKind, Timers, later};
 use rpc_core::{
     CallId, CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, PendingCalls,
     Refused, Secret, Text,
@@ -118,7 +118,7 @@ impl ServerConn {
     pub fn new(config: ServerConfig, now: Instant) -> Self {
         let mut timers = Timers::new();
         if let Some(timeout) = config.login_timeout {
-            timers.set(Timer::Login, now + timeout);
+            timers.set(Timer::Login, later(now, timeout));
         }
         Self {
             user: None,

@@ -491,3 +491,28 @@ async fn a_flood_of_early_events_does_not_cost_the_bot_its_own_name() {
     settle().await;
     assert_eq!(seen.take(), ["mention hi @MyBot", "warning"]);
 }
+
+#[test]
+fn waits_without_an_end_are_taken_as_very_long_ones() {
+    use snek_proto::client::{ClientConfig, ClientConn};
+    use snek_proto::keepalive::KeepAlive;
+    use snek_proto::server::{RateLimit, ServerConfig, ServerConn};
+
+    let now = std::time::Instant::now();
+    let beat = KeepAlive::default()
+        .with_interval(Some(Duration::MAX))
+        .with_pong_timeout(Duration::MAX);
+    let client = ClientConfig::new("mybot", "x")
+        .with_call_timeout(Duration::MAX)
+        .with_handshake_timeout(Some(Duration::MAX))
+        .with_keep_alive(beat);
+    let server = ServerConfig::default()
+        .with_login_timeout(Some(Duration::MAX))
+        .with_rate_limit(Some(RateLimit::new(2, Duration::MAX)))
+        .with_keep_alive(beat);
+    let client = ClientConn::new(client, 1, now);
+    let server = ServerConn::new(server, now);
+    let mut pair = rpc_core::testing::Pair::new(client, server, now);
+    pair.advance(SECOND * 3600);
+    assert!(!pair.client.is_closed() && !pair.server.is_closed());
+}

@@ -277,6 +277,10 @@ impl<P: Protocol> Link<P> {
     /// line back meanwhile, or is about to, nothing happens: however many tasks find a line
     /// dead, one reconnect follows.
     ///
+    /// A link that does not dial (an accepted one) ignores it. [`ready`](Self::ready) may still
+    /// return the old generation until the order is carried out; calls in flight end with
+    /// [`CloseReason::Local`].
+    ///
     /// The caller paces itself: a failed attempt falls back to the link's own delays.
     pub fn reconnect(&self, generation: u64) {
         self.shared

@@ -15,7 +15,7 @@ use crate::message::CloseFrame;
 use crate::net::driver::Driver;
 use crate::net::queue::Push;
 use crate::net::transport::Transport;
-use crate::reconnect::later;
+use crate::timers::later;
 
 /// Most commands run in one wake-up before the line gets its turn.
 const COMMAND_BUDGET: usize = 256;
@@ -160,7 +160,8 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         if order.abort {
             self.driver.cut();
         }
-        if order.redial == Some(generation) && self.ready && matches!(self.stop, Stop::No) {
+        let this_line = order.redial == Some(generation) && self.ready;
+        if this_line && self.front.shared.dials_again && matches!(self.stop, Stop::No) {
             self.stop = Stop::Redialling;
             let frame = CloseFrame::new(CloseFrame::NORMAL, "reconnecting");
             P::close(self.driver.machine_mut(), frame, now);
