@@ -54,7 +54,7 @@ struct Lane {
 /// Pings are answered as a transport answers them (switch it off with
 /// [`mute_pongs`](Self::mute_pongs) to play a half-open socket).
 ///
-/// ```ignore
+/// ```text
 /// let mut pair = Pair::new(ClientConn::new(..), ServerConn::new(..), now);
 /// pair.settle();                                   // until nothing more happens at this instant
 /// pair.advance(Duration::from_secs(30));           // deadlines fire on the way, in order
