@@ -251,10 +251,13 @@ async fn an_unanswered_message_is_sent_three_times_each_on_a_fresh_login() {
     let mut bot = start(config());
     let mut line = Line::logged_in(&mut bot.listener).await;
     line.say("ch1", "ann", "@MyBot").await;
-    for _ in 0..2 {
+    for wait in [1, 2] {
         assert_eq!(line.request().await.method, "send_message");
+        let before = tokio::time::Instant::now();
         // No answer: the call times out, and the next attempt comes over a new line.
+        tokio::spawn(async move { while line.try_request().await.is_some() {} });
         line = Line::logged_in(&mut bot.listener).await;
+        assert_eq!(before.elapsed().as_secs(), 190 + wait);
     }
     assert_eq!(line.request().await.method, "send_message");
     tokio::time::sleep(Duration::from_secs(200)).await;

@@ -119,6 +119,12 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         self.drain_step(now);
         loop {
             let io = self.driver.poll_io(cx);
+            if matches!(self.stop, Stop::Redialling) && io.is_pending() {
+                // The Close is on its way. Who orders another line does not trust this one to
+                // answer it.
+                self.driver.cut();
+                self.touched = true;
+            }
             let choked = !self.driver.machine().wants_input();
             self.deliver(cx, now, generation, io.is_ready());
             if io.is_ready() {
