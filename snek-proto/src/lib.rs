@@ -22,6 +22,7 @@ pub mod permission;
 pub mod routing;
 pub mod sanitize;
 pub mod server;
+pub mod stream;
 
 pub use error::{BotError, RpcError};
 pub use frame::{Answer, Channel, ClientFrame, Final, Message, ServerFrame, User};
