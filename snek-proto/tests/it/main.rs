@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
+mod acting;
 mod behaviour;
 mod bot;
 mod conformance;
@@ -13,4 +14,6 @@ mod pair;
 mod played;
 mod readme;
 mod scripted;
+mod stream;
+mod typing;
 mod vectors;
