@@ -3,6 +3,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod bot;
+pub mod chat;
 pub mod client;
 pub mod codec;
 pub mod color;
@@ -13,6 +14,7 @@ pub mod frame;
 pub mod fuzzing;
 pub mod hub;
 pub mod id;
+pub mod image;
 pub mod keepalive;
 pub mod limits;
 #[cfg(feature = "tokio")]
@@ -22,6 +24,9 @@ pub mod permission;
 pub mod routing;
 pub mod sanitize;
 pub mod server;
+pub mod stream;
+pub mod tool;
+pub mod toolloop;
 
 pub use error::{BotError, RpcError};
 pub use frame::{Answer, Channel, ClientFrame, Final, Message, ServerFrame, User};

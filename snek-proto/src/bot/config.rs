@@ -8,10 +8,11 @@ use rpc_core::net::LinkConfig;
 
 use super::send::RetrySend;
 use crate::client::ClientConfig;
-use crate::limits::{MAX_CONCURRENT_OPERATIONS, SHUTDOWN_TIMEOUT};
+use crate::limits::{MAX_CONCURRENT_OPERATIONS, SHUTDOWN_TIMEOUT, THINKING_TASK_INTERVAL};
 use crate::net::link_config;
 use crate::permission::Triggers;
 use crate::sanitize::DEFAULT_DRIVE_BASE;
+use crate::stream::StreamConfig;
 
 /// Who a bot is and how it behaves.
 #[derive(Clone)]
@@ -34,6 +35,10 @@ pub struct BotConfig {
     /// What relative drive links in incoming text are completed with; `None` leaves them. Default
     /// [`DEFAULT_DRIVE_BASE`].
     pub drive_base: Option<String>,
+    /// How streamed answers are sent. Their texts are never longer than the message limit allows.
+    pub stream: StreamConfig,
+    /// How often a [typing indicator](super::Typing) is refreshed; not below 50 ms. Default 1 s.
+    pub typing_interval: Duration,
     /// Most handlers at work at once; further events wait. Default 100.
     pub max_handlers: usize,
     /// How long handlers may go on after the shutdown was asked for. Default 5 s.
@@ -51,6 +56,8 @@ impl BotConfig {
             auto_pong: true,
             sanitize: true,
             drive_base: Some(DEFAULT_DRIVE_BASE.to_owned()),
+            stream: StreamConfig::default(),
+            typing_interval: THINKING_TASK_INTERVAL,
             max_handlers: MAX_CONCURRENT_OPERATIONS,
             shutdown_timeout: SHUTDOWN_TIMEOUT,
         }
@@ -102,6 +109,20 @@ impl BotConfig {
     #[must_use]
     pub fn with_drive_base(mut self, base: Option<String>) -> Self {
         self.drive_base = base;
+        self
+    }
+
+    /// Sets [`stream`](Self::stream).
+    #[must_use]
+    pub fn with_stream(mut self, stream: StreamConfig) -> Self {
+        self.stream = stream;
+        self
+    }
+
+    /// Sets [`typing_interval`](Self::typing_interval).
+    #[must_use]
+    pub const fn with_typing_interval(mut self, interval: Duration) -> Self {
+        self.typing_interval = interval;
         self
     }
 

@@ -9,6 +9,8 @@ use rpc_core::net::Cancellation;
 use super::config::BotConfig;
 use super::handler::{Handler, Notice};
 use super::send;
+use super::stream::StreamWriter;
+use super::typing::{Typing, TypingBoard};
 use crate::client::Ready;
 use crate::color::random_color;
 use crate::error::BotError;
@@ -16,6 +18,7 @@ use crate::frame::{Answer, Channel, Final, User};
 use crate::id::ChannelUid;
 use crate::net::Client;
 use crate::sanitize::sanitize_names;
+use crate::stream::StreamConfig;
 
 /// What all handlers of a bot share.
 pub(super) struct Shared {
@@ -23,6 +26,7 @@ pub(super) struct Shared {
     pub(super) config: BotConfig,
     pub(super) cancellation: Cancellation,
     pub(super) handler: Arc<dyn Handler>,
+    pub(super) typing: TypingBoard,
     known: Mutex<Known>,
 }
 
@@ -46,6 +50,7 @@ impl Shared {
             config,
             cancellation,
             handler,
+            typing: TypingBoard::default(),
             known: Mutex::default(),
         }
     }
@@ -181,7 +186,25 @@ impl Context {
             .await
     }
 
-    /// Shows a typing indicator in this channel, in a colour like `#FF6B35` or a random bright one.
+    /// Starts an answer in this channel that grows while it is read, sent as the bot is
+    /// [configured](super::BotConfig::stream).
+    #[must_use]
+    pub fn stream(&self) -> StreamWriter {
+        self.stream_with(self.shared.config.stream.clone())
+    }
+
+    /// Starts a growing answer that is sent otherwise than the bot's others.
+    #[must_use]
+    pub fn stream_with(&self, config: StreamConfig) -> StreamWriter {
+        StreamWriter::new(Arc::clone(&self.shared), self.channel.clone(), config)
+    }
+
+    /// Shows a typing indicator in this channel, at once and until the guard is dropped.
+    pub fn typing(&self) -> Typing {
+        Typing::new(Arc::clone(&self.shared), self.channel.clone())
+    }
+
+    /// Shows a typing indicator once, in a colour like `#FF6B35` or a random bright one.
     ///
     /// # Errors
     /// [`BotError::ValidationError`] for a colour that is none, [`BotError::RpcError`] without a

@@ -13,6 +13,10 @@ mod handler;
 mod runner;
 #[cfg(feature = "tokio")]
 mod send;
+#[cfg(feature = "tokio")]
+mod stream;
+#[cfg(feature = "tokio")]
+mod typing;
 
 pub use lifecycle::{IllegalTransition, Lifecycle, State};
 
@@ -24,4 +28,6 @@ pub use {
     handler::{Handler, Notice},
     runner::{Bot, BotReport},
     send::RetrySend,
+    stream::{PumpError, StreamWriter},
+    typing::Typing,
 };

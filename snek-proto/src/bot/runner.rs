@@ -13,6 +13,7 @@ use super::config::BotConfig;
 use super::context::{Context, Shared};
 use super::handler::{Handler, Notice};
 use super::lifecycle::{Lifecycle, State};
+use super::typing;
 use crate::client::ClientEvent;
 use crate::error::BotError;
 use crate::frame::{Final, Message, User};
@@ -21,6 +22,9 @@ use crate::net::{Connection, Events, connect_with};
 use crate::permission::should_respond;
 use crate::routing::{Routable, Route, pong, route};
 use crate::sanitize::rewrite_drive_urls;
+
+/// How long the commands that handlers left behind may take to reach the connection.
+const LAST_COMMANDS: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// A bot that is ready to run.
 ///
@@ -136,15 +140,25 @@ impl<D: Dialer> Bot<D> {
             handlers: JoinSet::new(),
         };
         runner.become_state(State::Initialized);
-        let client = runner.shared.client.clone();
+        let shared = Arc::clone(&runner.shared);
+        let client = &shared.client;
         let work = async {
             let outcome = runner.work(events, shutdown).await;
             canceller.cancel();
             runner.become_state(State::ShuttingDown);
             let deadline = runner.shared.config.shutdown_timeout;
             let report = runner.finish(deadline).await;
+            // A close overtakes commands; handlers that were cut off may have left some.
+            let left = client.link().command(|_, _| ());
+            let _ = tokio::time::timeout(LAST_COMMANDS, left).await;
             client.close();
             (outcome, report)
+        };
+        let work = async {
+            tokio::select! {
+                ended = work => ended,
+                never = typing::refresh(&shared) => match never {},
+            }
         };
         let (_, (outcome, report)) = tokio::join!(connection.run(), work);
         runner.become_state(State::Shutdown);

@@ -2,10 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
+mod acting;
 mod behaviour;
 mod bot;
 mod conformance;
 mod decode_props;
+mod fetch;
 mod frames;
 mod net_server;
 mod order;
@@ -13,4 +15,6 @@ mod pair;
 mod played;
 mod readme;
 mod scripted;
+mod stream;
+mod typing;
 mod vectors;

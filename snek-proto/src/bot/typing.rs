@@ -1,0 +1,226 @@
+//! [`Typing`]: a typing indicator that stays while a bot thinks, and the table behind it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rpc_core::timers::later;
+use tokio::sync::Notify;
+
+use super::context::Shared;
+use crate::color::random_color;
+use crate::id::ChannelUid;
+
+/// The least time between two refreshes, whatever is configured.
+const MIN_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Shows a typing indicator as long as it lives: [`Context::typing`](super::Context::typing).
+///
+/// The indicator appears at once and is refreshed [every
+/// second](super::BotConfig::typing_interval), each time in another bright colour. It ends
+/// however the handler ends, because a guard that is dropped refreshes nothing more; what fails is
+/// ignored. The bot itself does the refreshing, so there is no task that could outlive either.
+///
+/// ```
+/// # use snek_proto::BotError;
+/// # use snek_proto::bot::Context;
+/// # async fn think() -> String { String::new() }
+/// # async fn handler(cx: &Context) -> Result<(), BotError> {
+/// let typing = cx.typing();
+/// let answer = think().await;
+/// drop(typing);
+/// cx.reply(answer).await?;
+/// // or, the same
+/// let answer = cx.typing().during(think()).await;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "the indicator ends when the guard is dropped"]
+pub struct Typing {
+    shared: Arc<Shared>,
+    channel: ChannelUid,
+}
+
+impl Typing {
+    pub(super) fn new(shared: Arc<Shared>, channel: ChannelUid) -> Self {
+        shared.typing.enter(&channel, now());
+        Self { shared, channel }
+    }
+
+    /// Shows the indicator until `work` is done.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops `work` and ends the indicator.
+    pub async fn during<F: Future>(self, work: F) -> F::Output {
+        work.await
+    }
+}
+
+impl Drop for Typing {
+    fn drop(&mut self) {
+        self.shared.typing.leave(&self.channel);
+    }
+}
+
+impl fmt::Debug for Typing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Typing").field(&self.channel).finish()
+    }
+}
+
+/// The channels in which the bot types, for all its handlers.
+#[derive(Debug, Default)]
+pub(super) struct TypingBoard {
+    table: Mutex<Table>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    channels: HashMap<ChannelUid, Entry>,
+    due: BTreeSet<(Instant, ChannelUid)>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    guards: usize,
+    due: Instant,
+}
+
+impl TypingBoard {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enter(&self, channel: &ChannelUid, now: Instant) {
+        if self.table().enter(channel, now) {
+            self.changed.notify_one();
+        }
+    }
+
+    fn leave(&self, channel: &ChannelUid) {
+        self.table().leave(channel);
+    }
+}
+
+impl Table {
+    /// One more guard; whether it is the channel's first.
+    fn enter(&mut self, channel: &ChannelUid, now: Instant) -> bool {
+        if let Some(entry) = self.channels.get_mut(channel) {
+            entry.guards += 1;
+            return false;
+        }
+        let entry = Entry {
+            guards: 1,
+            due: now,
+        };
+        self.channels.insert(channel.clone(), entry);
+        self.due.insert((now, channel.clone()));
+        true
+    }
+
+    fn leave(&mut self, channel: &ChannelUid) {
+        let Some(entry) = self.channels.get_mut(channel) else {
+            return;
+        };
+        entry.guards -= 1;
+        if entry.guards == 0 {
+            let due = entry.due;
+            self.channels.remove(channel);
+            self.due.remove(&(due, channel.clone()));
+        }
+    }
+
+    /// A channel whose indicator is due; the next time is one interval from now.
+    fn pop_due(&mut self, now: Instant, interval: Duration) -> Option<ChannelUid> {
+        if self.due.first()?.0 > now {
+            return None;
+        }
+        let (_, channel) = self.due.pop_first()?;
+        let next = later(now, interval);
+        self.channels.get_mut(&channel)?.due = next;
+        self.due.insert((next, channel.clone()));
+        Some(channel)
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        self.due.first().map(|(at, _)| *at)
+    }
+}
+
+/// Refreshes the indicators of a bot for as long as it is polled.
+pub(super) async fn refresh(shared: &Shared) -> Infallible {
+    let board = &shared.typing;
+    let interval = shared.config.typing_interval.max(MIN_INTERVAL);
+    loop {
+        let next = loop {
+            let mut table = board.table();
+            let Some(channel) = table.pop_due(now(), interval) else {
+                break table.next_due();
+            };
+            drop(table);
+            show(shared, channel);
+        };
+        let changed = board.changed.notified();
+        match next {
+            Some(at) => {
+                let _ = tokio::time::timeout_at(at.into(), changed).await;
+            }
+            None => changed.await,
+        }
+    }
+}
+
+/// Shows one indicator. If it cannot be sent now, the next one will tell.
+fn show(shared: &Shared, channel: ChannelUid) {
+    let color = random_color((shared.config.link.entropy)());
+    let _ = shared.client.link().try_command(move |conn, _| {
+        let _ = conn.set_typing(channel.as_str(), &color);
+    });
+}
+
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_channel_is_due_at_once_and_then_once_per_interval_however_many_guards() {
+        let mut table = Table::default();
+        let now = Instant::now();
+        let (one, two) = (ChannelUid::new("one"), ChannelUid::new("two"));
+        assert!(table.enter(&one, now));
+        assert!(!table.enter(&one, now));
+        assert!(table.enter(&two, now + SECOND / 2));
+        assert_eq!(table.pop_due(now, SECOND), Some(one.clone()));
+        assert_eq!(table.pop_due(now, SECOND), None);
+        assert_eq!(table.next_due(), Some(now + SECOND / 2));
+        assert_eq!(table.pop_due(now + SECOND, SECOND), Some(two));
+        assert_eq!(table.pop_due(now + SECOND, SECOND), Some(one));
+        assert_eq!(table.pop_due(now + SECOND, SECOND), None);
+    }
+
+    #[test]
+    fn the_last_guard_of_a_channel_leaves_nothing_behind() {
+        let mut table = Table::default();
+        let now = Instant::now();
+        let channel = ChannelUid::new("one");
+        table.enter(&channel, now);
+        table.enter(&channel, now);
+        assert!(table.pop_due(now, SECOND).is_some());
+        table.leave(&channel);
+        assert_eq!(table.next_due(), Some(now + SECOND));
+        table.leave(&channel);
+        assert_eq!(table.next_due(), None);
+        assert!(table.channels.is_empty());
+        table.leave(&channel);
+    }
+}

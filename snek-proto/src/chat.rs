@@ -1,0 +1,480 @@
+//! Messages of a conversation with a language model, in the shapes of OpenAI chat completions.
+//!
+//! What is read is read leniently: `null` counts as absent, unknown members are dropped, a number
+//! is taken as an id, and tool arguments that came as JSON instead of as a string are written as
+//! their JSON. What is written is exact.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use rpc_core::decode::{self, Field, MapAccess, Members, Slot};
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+#[cfg(test)]
+mod tests;
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Role {
+    /// Whoever runs the bot; `developer` is read as this too.
+    System,
+    /// A person.
+    User,
+    /// The language model.
+    Assistant,
+    /// A tool that answers the model's call.
+    Tool,
+}
+
+impl Role {
+    /// The wire's word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+        }
+    }
+
+    fn from_word(word: &str) -> Option<Self> {
+        Some(match word {
+            "system" | "developer" => Self::System,
+            "user" => Self::User,
+            "assistant" => Self::Assistant,
+            "tool" => Self::Tool,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Role {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Role {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let word = Cow::<'de, str>::deserialize(from)?;
+        Self::from_word(&word).ok_or_else(|| D::Error::custom("not a role"))
+    }
+}
+
+/// One call of a tool that a model asks for.
+///
+/// On the wire: `{"id":…,"type":"function","function":{"name":…,"arguments":…}}`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ToolCall {
+    /// The model's id of the call, repeated in its result. Empty if the model gave none.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The arguments: a JSON object as a text. Not checked; empty stands for `{}`.
+    pub arguments: String,
+}
+
+impl ToolCall {
+    /// A call with these arguments, a JSON object as a text.
+    pub fn new(
+        id: impl Into<String>,
+        name: impl Into<String>,
+        arguments: impl Into<String>,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            name: name.into(),
+            arguments: arguments.into(),
+        }
+    }
+}
+
+/// The inner object of a [`ToolCall`].
+#[derive(Serialize)]
+struct FunctionOut<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}
+
+impl Serialize for ToolCall {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let function = FunctionOut {
+            name: &self.name,
+            arguments: &self.arguments,
+        };
+        let mut out = serializer.serialize_struct("ToolCall", 3)?;
+        out.serialize_field("id", &self.id)?;
+        out.serialize_field("type", "function")?;
+        out.serialize_field("function", &function)?;
+        out.end()
+    }
+}
+
+#[derive(Default)]
+struct CallFields<'de> {
+    id: Slot<Value>,
+    function: Slot<FunctionFields<'de>>,
+}
+
+impl<'de> Members<'de> for CallFields<'de> {
+    fn member<A: MapAccess<'de>>(
+        &mut self,
+        name: &str,
+        field: Field<'_, A>,
+    ) -> Result<(), A::Error> {
+        match name {
+            "id" => field.value("id", "a string or a number", &mut self.id),
+            "function" => field.object("function", &mut self.function),
+            _ => field.skip(),
+        }
+    }
+}
+
+#[derive(Default)]
+struct FunctionFields<'de> {
+    name: Slot<Cow<'de, str>>,
+    arguments: Slot<Value>,
+}
+
+impl<'de> Members<'de> for FunctionFields<'de> {
+    fn member<A: MapAccess<'de>>(
+        &mut self,
+        name: &str,
+        field: Field<'_, A>,
+    ) -> Result<(), A::Error> {
+        match name {
+            "name" => field.str("name", &mut self.name),
+            "arguments" => field.value("arguments", "a string", &mut self.arguments),
+            _ => field.skip(),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolCall {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let fields: CallFields<'de> = decode::from_map(from)?;
+        let function = fields.function.take().unwrap_or_default();
+        Ok(Self {
+            id: loose_id(fields.id)?,
+            name: function.name.take().unwrap_or_default().into_owned(),
+            arguments: function.arguments.take().map_or_else(String::new, text_of),
+        })
+    }
+}
+
+/// An id, which some servers send as a number.
+fn loose_id<E: serde::de::Error>(slot: Slot<Value>) -> Result<String, E> {
+    match slot.take() {
+        None => Ok(String::new()),
+        Some(Value::String(id)) => Ok(id),
+        Some(Value::Number(id)) => Ok(id.to_string()),
+        Some(_) => Err(E::custom("an id is a string or a number")),
+    }
+}
+
+/// A string as it is, everything else as compact JSON.
+pub(crate) fn text_of(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+/// One part of a message with several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Block {
+    /// Text. On the wire: `{"type":"text","text":…}`.
+    Text(String),
+    /// An image by its address, often a `data:` URL. On the wire:
+    /// `{"type":"image_url","image_url":{"url":…}}`.
+    ImageUrl(String),
+    /// A part of another kind, kept as it came.
+    Other(Value),
+}
+
+impl Serialize for Block {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct UrlOut<'a> {
+            url: &'a str,
+        }
+        let (kind, member) = match self {
+            Self::Text(_) => ("text", "text"),
+            Self::ImageUrl(_) => ("image_url", "image_url"),
+            Self::Other(value) => return value.serialize(serializer),
+        };
+        let mut out = serializer.serialize_struct("Block", 2)?;
+        out.serialize_field("type", kind)?;
+        match self {
+            Self::ImageUrl(url) => out.serialize_field(member, &UrlOut { url })?,
+            Self::Text(text) => out.serialize_field(member, text)?,
+            Self::Other(_) => {}
+        }
+        out.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Block {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        // The tag may come last, and a part of another kind is kept: so as a value first.
+        let mut value = Value::deserialize(from)?;
+        let Some(members) = value.as_object_mut() else {
+            return Err(D::Error::custom("a content block is an object"));
+        };
+        match members.get("type").and_then(Value::as_str) {
+            Some("text") => match members.remove("text") {
+                Some(Value::String(text)) => Ok(Self::Text(text)),
+                Some(Value::Null) | None => Ok(Self::Text(String::new())),
+                Some(_) => Err(D::Error::custom("the text of a block is a string")),
+            },
+            Some("image_url") => {
+                // Some servers send the address itself instead of an object around it.
+                let url = match members.remove("image_url") {
+                    Some(Value::Object(mut inner)) => inner.remove("url"),
+                    other => other,
+                };
+                match url {
+                    Some(Value::String(url)) => Ok(Self::ImageUrl(url)),
+                    _ => Err(D::Error::custom("an image block has no url")),
+                }
+            }
+            _ => Ok(Self::Other(value)),
+        }
+    }
+}
+
+/// What a message says. `""` and `null` are different values and are kept apart: a model's message
+/// has to be repeated as it came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Content {
+    /// `null`, or no content at all.
+    #[default]
+    None,
+    /// One text.
+    Text(String),
+    /// Several parts.
+    Blocks(Vec<Block>),
+}
+
+impl Content {
+    /// All the text: that of text blocks one behind the other.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::None => Cow::Borrowed(""),
+            Self::Text(text) => Cow::Borrowed(text),
+            Self::Blocks(blocks) => {
+                let mut texts = blocks.iter().filter_map(|block| match block {
+                    Block::Text(text) => Some(text.as_str()),
+                    _ => None,
+                });
+                let first = Cow::Borrowed(texts.next().unwrap_or_default());
+                texts.fold(first, |all, text| all + text)
+            }
+        }
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<Vec<Block>> for Content {
+    fn from(blocks: Vec<Block>) -> Self {
+        Self::Blocks(blocks)
+    }
+}
+
+impl Serialize for Content {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::None => serializer.serialize_unit(),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Blocks(blocks) => blocks.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct ContentVisitor;
+
+        impl<'de> Visitor<'de> for ContentVisitor {
+            type Value = Content;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string, a list of blocks or null")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Content, E> {
+                Ok(text.into())
+            }
+
+            fn visit_string<E>(self, text: String) -> Result<Content, E> {
+                Ok(text.into())
+            }
+
+            fn visit_unit<E>(self) -> Result<Content, E> {
+                Ok(Content::None)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Content, A::Error> {
+                let mut blocks = Vec::new();
+                while let Some(block) = seq.next_element()? {
+                    blocks.push(block);
+                }
+                Ok(Content::Blocks(blocks))
+            }
+        }
+
+        from.deserialize_any(ContentVisitor)
+    }
+}
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChatMessage {
+    /// Who speaks. Read as [`Role::Assistant`] if it is missing.
+    pub role: Role,
+    /// What is said.
+    pub content: Content,
+    /// The calls that a model asks for. Left out of the JSON if there are none.
+    pub tool_calls: Vec<ToolCall>,
+    /// Which call a tool's message answers. Left out of the JSON if there is none.
+    pub tool_call_id: Option<String>,
+}
+
+impl ChatMessage {
+    /// A message of this role, without calls.
+    pub fn new(role: Role, content: impl Into<Content>) -> Self {
+        Self {
+            role,
+            content: content.into(),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+        }
+    }
+
+    /// Instructions for the model.
+    pub fn system(text: impl Into<String>) -> Self {
+        Self::new(Role::System, text.into())
+    }
+
+    /// What a person wrote.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::new(Role::User, text.into())
+    }
+
+    /// What a person wrote, with images.
+    #[must_use]
+    pub fn user_blocks(blocks: Vec<Block>) -> Self {
+        Self::new(Role::User, blocks)
+    }
+
+    /// What the model said.
+    pub fn assistant(content: impl Into<Content>) -> Self {
+        Self::new(Role::Assistant, content)
+    }
+
+    /// What a tool answers to the call of this id.
+    pub fn tool(id: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            tool_call_id: Some(id.into()),
+            ..Self::new(Role::Tool, text.into())
+        }
+    }
+
+    /// Sets [`tool_calls`](Self::tool_calls).
+    #[must_use]
+    pub fn with_tool_calls(mut self, calls: Vec<ToolCall>) -> Self {
+        self.tool_calls = calls;
+        self
+    }
+}
+
+impl Serialize for ChatMessage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let calls = !self.tool_calls.is_empty();
+        let len = 2 + usize::from(calls) + usize::from(self.tool_call_id.is_some());
+        let mut out = serializer.serialize_struct("ChatMessage", len)?;
+        out.serialize_field("role", &self.role)?;
+        if let Some(id) = &self.tool_call_id {
+            out.serialize_field("tool_call_id", id)?;
+        }
+        out.serialize_field("content", &self.content)?;
+        if calls {
+            out.serialize_field("tool_calls", &self.tool_calls)?;
+        }
+        out.end()
+    }
+}
+
+#[derive(Default)]
+struct MessageFields<'de> {
+    role: Slot<Cow<'de, str>>,
+    content: Slot<Content>,
+    tool_calls: Slot<Vec<ToolCall>>,
+    tool_call_id: Slot<Value>,
+}
+
+impl<'de> Members<'de> for MessageFields<'de> {
+    fn member<A: MapAccess<'de>>(
+        &mut self,
+        name: &str,
+        field: Field<'_, A>,
+    ) -> Result<(), A::Error> {
+        match name {
+            "role" => field.str("role", &mut self.role),
+            "content" => field.value("content", "a string or a list", &mut self.content),
+            "tool_calls" => field.value("tool_calls", "a list of calls", &mut self.tool_calls),
+            "tool_call_id" => {
+                let slot = &mut self.tool_call_id;
+                field.value("tool_call_id", "a string or a number", slot)
+            }
+            _ => field.skip(),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ChatMessage {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let fields: MessageFields<'de> = decode::from_map(from)?;
+        let role = match fields.role.take() {
+            Some(word) => Role::from_word(&word).ok_or_else(|| D::Error::custom("not a role"))?,
+            None => Role::Assistant,
+        };
+        let tool_call_id = match fields.tool_call_id.get() {
+            Some(_) => Some(loose_id(fields.tool_call_id)?),
+            None => None,
+        };
+        Ok(Self {
+            role,
+            content: fields.content.take().unwrap_or_default(),
+            tool_calls: fields.tool_calls.take().unwrap_or_default(),
+            tool_call_id,
+        })
+    }
+}

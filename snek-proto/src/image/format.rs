@@ -1,0 +1,209 @@
+//! Texts with images as messages to a language model.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::Image;
+use super::urls::{find_urls, is_space};
+use crate::chat::{Block, ChatMessage};
+
+/// How images are put into a message (Snek specification, section 11).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ImageFormat {
+    /// Blocks of their own behind the text: [`to_openai`].
+    #[default]
+    OpenAi,
+    /// References inside the text: [`to_deepseek`].
+    DeepSeek,
+}
+
+impl ImageFormat {
+    /// The message of a person in this format.
+    #[must_use]
+    pub fn message(self, text: &str, images: &[Image]) -> ChatMessage {
+        match self {
+            Self::OpenAi => to_openai(text, images),
+            Self::DeepSeek => to_deepseek(text, images),
+        }
+    }
+}
+
+impl fmt::Display for ImageFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OpenAi => "openai",
+            Self::DeepSeek => "deepseek",
+        })
+    }
+}
+
+/// A text that names no [`ImageFormat`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no image format: expected openai or deepseek")]
+#[non_exhaustive]
+pub struct UnknownFormat;
+
+impl FromStr for ImageFormat {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
+        match name {
+            "openai" => Ok(Self::OpenAi),
+            "deepseek" => Ok(Self::DeepSeek),
+            _ => Err(UnknownFormat),
+        }
+    }
+}
+
+/// Bytes as a `data:` URL in base 64.
+///
+/// ```
+/// assert_eq!(snek_proto::image::data_url("image/gif", b"GIF"), "data:image/gif;base64,R0lG");
+/// ```
+#[must_use]
+pub fn data_url(mime: &str, bytes: &[u8]) -> String {
+    let mut url = String::new();
+    push_data_url(&mut url, mime, bytes);
+    url
+}
+
+fn push_data_url(out: &mut String, mime: &str, bytes: &[u8]) {
+    out.reserve("data:;base64,".len() + mime.len() + bytes.len().div_ceil(3) * 4);
+    out.push_str("data:");
+    out.push_str(mime);
+    out.push_str(";base64,");
+    STANDARD.encode_string(bytes, out);
+}
+
+/// A text and its images as one message: a text block first, then one block per image, in order.
+///
+/// The addresses of the images are taken out of the text, and white space at its two ends. The
+/// address of an image that is not given, because it could not be fetched, stays. Nothing but
+/// addresses gives an empty text block. Without images the content is the text itself.
+#[must_use]
+pub fn to_openai(text: &str, images: &[Image]) -> ChatMessage {
+    if images.is_empty() {
+        return ChatMessage::user(text);
+    }
+    let mut rest = String::with_capacity(text.len());
+    replace(text, images, &mut rest, |_, _| {});
+    let mut blocks = Vec::with_capacity(images.len() + 1);
+    blocks.push(Block::Text(rest.trim_matches(is_space).to_owned()));
+    blocks.extend(images.iter().map(|image| Block::ImageUrl(image.data_url())));
+    ChatMessage::user_blocks(blocks)
+}
+
+/// A text and its images as one text block, in which each address of an image is replaced by
+/// `[image: data:…;base64,…]`, wherever and however often it stands.
+///
+/// The address of an image that is not given stays; an image whose address is not in the text is
+/// put at the end. Without images the content is the text itself.
+#[must_use]
+pub fn to_deepseek(text: &str, images: &[Image]) -> ChatMessage {
+    fn push(out: &mut String, image: &Image) {
+        out.push_str("[image: ");
+        push_data_url(out, image.mime, &image.bytes);
+        out.push(']');
+    }
+
+    if images.is_empty() {
+        return ChatMessage::user(text);
+    }
+    let mut whole = String::with_capacity(text.len());
+    let used = replace(text, images, &mut whole, push);
+    for image in images {
+        if !used.contains_key(&*image.url) {
+            if !whole.is_empty() {
+                whole.push(' ');
+            }
+            push(&mut whole, image);
+        }
+    }
+    ChatMessage::user_blocks(vec![Block::Text(whole)])
+}
+
+/// Copies the text, with `put` in place of each address of an image. Returns the images by
+/// address that were met.
+fn replace<'i>(
+    text: &str,
+    images: &'i [Image],
+    out: &mut String,
+    put: impl Fn(&mut String, &Image),
+) -> HashMap<&'i str, &'i Image> {
+    let mut by_url = HashMap::with_capacity(images.len());
+    for image in images {
+        by_url.entry(&*image.url).or_insert(image);
+    }
+    let mut met = HashMap::new();
+    let mut copied = 0;
+    for range in find_urls(text) {
+        let url = text.get(range.clone()).unwrap_or_default();
+        if let Some((url, image)) = by_url.get_key_value(url) {
+            out.push_str(text.get(copied..range.start).unwrap_or_default());
+            put(out, image);
+            copied = range.end;
+            met.insert(*url, *image);
+        }
+    }
+    out.push_str(text.get(copied..).unwrap_or_default());
+    met
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::Content;
+
+    fn image(url: &str) -> Image {
+        Image::new(url, b"GIF".as_slice())
+    }
+
+    fn blocks(message: ChatMessage) -> Vec<Block> {
+        match message.content {
+            Content::Blocks(blocks) => blocks,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn fetched_addresses_leave_the_text_and_others_stay() {
+        let text = " a http://x/1.gif  b http://x/2.gif, ![](http://x/1.gif) ";
+        let message = to_openai(text, &[image("http://x/1.gif")]);
+        let data = "data:image/gif;base64,R0lG".to_owned();
+        let expected = [
+            Block::Text("a   b http://x/2.gif, ![]()".into()),
+            Block::ImageUrl(data),
+        ];
+        assert_eq!(blocks(message), expected);
+    }
+
+    #[test]
+    fn references_stand_where_the_addresses_stood() {
+        let text = " http://x/1.gif http://x/2.gif http://x/1.gif";
+        let message = to_deepseek(text, &[image("http://x/1.gif"), image("http://y/3.gif")]);
+        let tag = "[image: data:image/gif;base64,R0lG]";
+        let expected = format!(" {tag} http://x/2.gif {tag} {tag}");
+        assert_eq!(blocks(message), [Block::Text(expected)]);
+    }
+
+    #[test]
+    fn a_text_without_images_stays_plain() {
+        for format in [ImageFormat::OpenAi, ImageFormat::DeepSeek] {
+            let message = format.message(" http://x/1.gif ", &[]);
+            assert_eq!(message, ChatMessage::user(" http://x/1.gif "));
+            assert_eq!(format.to_string().parse(), Ok(format));
+        }
+        assert_eq!("OpenAI".parse::<ImageFormat>(), Err(UnknownFormat));
+    }
+
+    #[test]
+    fn an_address_alone_gives_an_empty_text_block() {
+        let message = to_openai("http://x/1.gif", &[image("http://x/1.gif")]);
+        assert_eq!(blocks(message)[0], Block::Text(String::new()));
+    }
+}

@@ -1,0 +1,147 @@
+//! MIME types of images.
+
+use super::urls::is_space;
+
+/// What is taken when nothing tells the type.
+const FALLBACK: &str = "image/png";
+
+/// The image types of Python's `mimetypes`, the lenient ones too.
+fn by_extension(extension: &str) -> Option<&'static str> {
+    const TABLE: [(&str, &str); 26] = [
+        ("png", "image/png"),
+        ("jpg", "image/jpeg"),
+        ("jpeg", "image/jpeg"),
+        ("jpe", "image/jpeg"),
+        ("gif", "image/gif"),
+        ("webp", "image/webp"),
+        ("svg", "image/svg+xml"),
+        ("bmp", "image/bmp"),
+        ("avif", "image/avif"),
+        ("heic", "image/heic"),
+        ("heif", "image/heif"),
+        ("ico", "image/vnd.microsoft.icon"),
+        ("tif", "image/tiff"),
+        ("tiff", "image/tiff"),
+        ("ief", "image/ief"),
+        ("ras", "image/x-cmu-raster"),
+        ("pnm", "image/x-portable-anymap"),
+        ("pbm", "image/x-portable-bitmap"),
+        ("pgm", "image/x-portable-graymap"),
+        ("ppm", "image/x-portable-pixmap"),
+        ("rgb", "image/x-rgb"),
+        ("xbm", "image/x-xbitmap"),
+        ("xpm", "image/x-xpixmap"),
+        ("xwd", "image/x-xwindowdump"),
+        ("pict", "image/pict"),
+        ("pct", "image/pict"),
+    ];
+    TABLE
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(extension))
+        .map(|(_, mime)| *mime)
+}
+
+/// The MIME type of an image from its name or address and its contents.
+///
+/// The extension decides, whatever its case, even against the contents; then the first bytes;
+/// then `image/png` is assumed. Only extensions of images count. An extension in front of a query
+/// or fragment counts only when the contents do not tell the type either.
+#[must_use]
+pub fn detect_mime(name_or_url: &str, bytes: &[u8]) -> &'static str {
+    let name = name_or_url.trim_matches(is_space);
+    if let Some(mime) = extension(name).and_then(by_extension) {
+        return mime;
+    }
+    if let Some(mime) = by_magic(bytes) {
+        return mime;
+    }
+    let path = name.split(['?', '#']).next().unwrap_or_default();
+    extension(path).and_then(by_extension).unwrap_or(FALLBACK)
+}
+
+/// What follows the last dot of the last part of a path; dots at that part's start do not count.
+fn extension(path: &str) -> Option<&str> {
+    let file = path.rsplit('/').next().unwrap_or_default();
+    let (base, extension) = file.trim_start_matches('.').rsplit_once('.')?;
+    (!base.is_empty()).then_some(extension)
+}
+
+fn by_magic(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n....";
+    const JPEG: &[u8] = b"\xff\xd8\xff\xe0";
+
+    #[test]
+    fn the_extension_wins_over_the_contents() {
+        assert_eq!(detect_mime("https://h/a.PNG", JPEG), "image/png");
+        assert_eq!(detect_mime("a.jpe", PNG), "image/jpeg");
+        assert_eq!(detect_mime("a.svg", b""), "image/svg+xml");
+        assert_eq!(detect_mime("https://host.gif", PNG), "image/gif");
+    }
+
+    #[test]
+    fn the_contents_decide_when_the_name_says_nothing() {
+        for (bytes, mime) in [
+            (PNG, "image/png"),
+            (JPEG, "image/jpeg"),
+            (b"\xff\xd8", "image/jpeg"),
+            (b"GIF87a", "image/gif"),
+            (b"GIF89a!", "image/gif"),
+            (b"RIFF\0\0\0\0WEBPVP8 ", "image/webp"),
+        ] {
+            for name in [
+                "",
+                "x",
+                ".gif",
+                "a/.bmp",
+                "a.txt",
+                "a.b/c",
+                "https://h/a.bmp?v=1",
+            ] {
+                assert_eq!(detect_mime(name, bytes), mime, "{name:?} {bytes:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_contents_are_taken_for_png_unless_a_name_before_a_query_helps() {
+        for bytes in [
+            &b""[..],
+            b"\xff",
+            b"GIF88a",
+            b"RIFF\0\0\0\0WAVE",
+            b"RIFF\0\0\0\0WEB",
+            b"\x89PNG\r\n\x1a",
+        ] {
+            assert_eq!(detect_mime("a", bytes), "image/png");
+            assert_eq!(detect_mime("http://h/a.svg?v=1", bytes), "image/svg+xml");
+            assert_eq!(detect_mime("http://h/a.gif#x", bytes), "image/gif");
+        }
+    }
+}

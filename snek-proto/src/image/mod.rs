@@ -1,0 +1,68 @@
+//! Images in messages (Snek specification, section 11): finding their addresses, telling their
+//! types, and putting them before a language model.
+//!
+//! ```
+//! use snek_proto::image::{self, Image};
+//!
+//! let text = "what is this? https://example.com/cat.png";
+//! let urls = image::extract_urls(text);
+//! let images: Vec<_> = urls
+//!     .into_iter()
+//!     .map(|url| Image::new(url, b"fetched by you".as_slice()))
+//!     .collect();
+//! let message = image::to_openai(text, &images);
+//! assert_eq!(message.content.text(), "what is this?");
+//! ```
+
+#[cfg(feature = "fetch")]
+#[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
+pub mod fetch;
+mod format;
+mod mime;
+mod urls;
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+pub use format::{ImageFormat, UnknownFormat, data_url, to_deepseek, to_openai};
+pub use mime::detect_mime;
+pub use urls::{extract_urls, find_urls};
+
+/// An image that was fetched. Clones share their contents.
+#[derive(Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Image {
+    /// Where it came from, as it stands in the text.
+    pub url: Arc<str>,
+    /// Its MIME type.
+    pub mime: &'static str,
+    /// Its contents.
+    pub bytes: Bytes,
+}
+
+impl Image {
+    /// An image whose type is found by [`detect_mime`].
+    pub fn new(url: impl Into<Arc<str>>, bytes: impl Into<Bytes>) -> Self {
+        let (url, bytes) = (url.into(), bytes.into());
+        let mime = detect_mime(&url, &bytes);
+        Self { url, mime, bytes }
+    }
+
+    /// The whole image as a `data:` URL.
+    #[must_use]
+    pub fn data_url(&self) -> String {
+        data_url(self.mime, &self.bytes)
+    }
+}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image")
+            .field("url", &self.url)
+            .field("mime", &self.mime)
+            .field("bytes", &self.bytes.len())
+            .finish()
+    }
+}

@@ -1,0 +1,416 @@
+//! [`TextStream`]: which texts of a growing answer are sent, and when. Without IO.
+//!
+//! A streamed answer is a row of partial messages, each of which holds the *whole* text so far and
+//! replaces the one before, and one final message (Snek specification, section 10). The rules that
+//! keep it right are the same whatever sends the messages, so they live here:
+//!
+//! - One message at a time: the next one is made when the last one was answered or has failed. A
+//!   server may carry out calls side by side, so this is what keeps them in order.
+//! - Texts in between are skipped while the line is slow; the newest one wins.
+//! - A partial equal to the one before, or empty, is skipped. One that failed is not repeated:
+//!   the next one holds its text too.
+//! - There is exactly one final message, also for an empty answer, and nothing after it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rpc_core::Refused;
+use rpc_core::timers::later;
+
+use crate::frame::Final;
+use crate::limits::STREAMING_UPDATE_INTERVAL;
+use crate::sanitize::sanitize_names;
+
+/// How a streamed answer is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StreamConfig {
+    /// The least time between the starts of two partial messages. Default
+    /// [`STREAMING_UPDATE_INTERVAL`], which is none.
+    pub interval: Duration,
+    /// How long nothing is sent after a partial message that failed, so that a line that is down
+    /// is not tried at every change. Default 1 s.
+    pub pause: Duration,
+    /// How long the answer to a partial message is waited for; after that the next message is
+    /// sent all the same. Default 15 s.
+    pub partial_timeout: Duration,
+    /// What is put below the text of an answer that broke off; empty for nothing. Default
+    /// `(interrupted)`.
+    pub note: String,
+    /// Most bytes of a text, as a JSON string without its quotes. Default 4 MiB less 1 KiB.
+    pub max_bytes: usize,
+    /// Whether names of known bots are broken up. Default yes.
+    pub sanitize: bool,
+}
+
+impl Default for StreamConfig {
+    fn default() -> Self {
+        Self {
+            interval: STREAMING_UPDATE_INTERVAL,
+            pause: Duration::from_secs(1),
+            partial_timeout: Duration::from_secs(15),
+            note: "(interrupted)".to_owned(),
+            max_bytes: 4 * 1024 * 1024 - 1024,
+            sanitize: true,
+        }
+    }
+}
+
+impl StreamConfig {
+    /// Sets [`interval`](Self::interval).
+    #[must_use]
+    pub const fn with_interval(mut self, interval: Duration) -> Self {
+        self.interval = interval;
+        self
+    }
+
+    /// Sets [`pause`](Self::pause).
+    #[must_use]
+    pub const fn with_pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+
+    /// Sets [`partial_timeout`](Self::partial_timeout).
+    #[must_use]
+    pub const fn with_partial_timeout(mut self, timeout: Duration) -> Self {
+        self.partial_timeout = timeout;
+        self
+    }
+
+    /// Sets [`note`](Self::note).
+    #[must_use]
+    pub fn with_note(mut self, note: impl Into<String>) -> Self {
+        self.note = note.into();
+        self
+    }
+
+    /// Sets [`max_bytes`](Self::max_bytes).
+    #[must_use]
+    pub const fn with_max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Sets [`sanitize`](Self::sanitize).
+    #[must_use]
+    pub const fn with_sanitize(mut self, sanitize: bool) -> Self {
+        self.sanitize = sanitize;
+        self
+    }
+}
+
+/// A message to send now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Post {
+    /// The whole text so far, sanitised and cut to the limit.
+    pub text: Arc<str>,
+    /// Whether it is the last one.
+    pub is_final: Final,
+}
+
+/// Where a stream stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The text may still grow.
+    Open,
+    /// The final message is owed.
+    Ending,
+    /// The final message was handed out.
+    Ended,
+}
+
+/// One streamed answer: text in, messages out.
+///
+/// After every input ask [`poll_send`](Self::poll_send), send what it gives, and report how that
+/// ended with [`on_answer`](Self::on_answer). [`poll_timeout`](Self::poll_timeout) says when to ask
+/// again if nothing happens before. `now` never goes back.
+///
+/// ```
+/// use std::time::Instant;
+/// use snek_proto::Final;
+/// use snek_proto::stream::{StreamConfig, TextStream};
+///
+/// let now = Instant::now();
+/// let mut stream = TextStream::new(StreamConfig::default());
+/// stream.push("Hello");
+/// assert_eq!(&*stream.poll_send(now).unwrap().text, "Hello");
+/// stream.push(", Sn");
+/// stream.push("ek!");
+/// assert_eq!(stream.poll_send(now), None); // the first one is not answered yet
+/// stream.finish();
+/// stream.on_answer(true, now);
+/// let last = stream.poll_send(now).unwrap();
+/// assert_eq!((&*last.text, last.is_final), ("Hello, S-nek!", Final::Yes));
+/// ```
+#[derive(Clone, Debug)]
+pub struct TextStream {
+    config: StreamConfig,
+    text: String,
+    /// Bytes that were given beyond the limit. They are counted and not kept.
+    lost: usize,
+    phase: Phase,
+    /// What stands below the text at the end; empty for nothing.
+    note: String,
+    /// Whether the text has changed since a message was made of it.
+    changed: bool,
+    /// The last partial text.
+    last: Arc<str>,
+    in_flight: bool,
+    /// No partial message before this.
+    not_before: Option<Instant>,
+    /// The bytes of the final text, if it had to be cut.
+    cut_from: Option<usize>,
+}
+
+impl TextStream {
+    /// An answer without text yet.
+    #[must_use]
+    pub fn new(config: StreamConfig) -> Self {
+        Self {
+            config,
+            text: String::new(),
+            lost: 0,
+            phase: Phase::Open,
+            note: String::new(),
+            changed: false,
+            last: Arc::from(""),
+            in_flight: false,
+            not_before: None,
+            cut_from: None,
+        }
+    }
+
+    /// What it was made with.
+    #[must_use]
+    pub const fn config(&self) -> &StreamConfig {
+        &self.config
+    }
+
+    /// Adds to the text. Ignored after the end. What goes beyond the
+    /// [limit](StreamConfig::max_bytes) is counted and not kept.
+    pub fn push(&mut self, delta: &str) {
+        if self.phase != Phase::Open || delta.is_empty() {
+            return;
+        }
+        // Nothing may follow a gap.
+        let room = if self.lost > 0 {
+            0
+        } else {
+            self.config.max_bytes.saturating_sub(self.text.len())
+        };
+        let fits = delta.floor_boundary(room);
+        self.text.push_str(fits);
+        self.lost = self.lost.saturating_add(delta.len() - fits.len());
+        self.changed |= !fits.is_empty();
+    }
+
+    /// Replaces the text. Ignored after the end.
+    pub fn set(&mut self, whole: &str) {
+        if self.phase == Phase::Open {
+            self.text.clear();
+            self.lost = 0;
+            self.changed = true;
+            self.push(whole);
+        }
+    }
+
+    /// The text so far, as it was given.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The text is complete. Ignored after the end.
+    pub fn finish(&mut self) {
+        if self.phase == Phase::Open {
+            self.phase = Phase::Ending;
+        }
+    }
+
+    /// The text broke off: the final message is the text so far with a note below, or the note
+    /// alone if there is no text. Ignored after the end.
+    pub fn fail(&mut self, note: &str) {
+        if self.phase == Phase::Open {
+            self.phase = Phase::Ending;
+            note.clone_into(&mut self.note);
+        }
+    }
+
+    /// The next message to send, if one is due.
+    #[must_use]
+    pub fn poll_send(&mut self, now: Instant) -> Option<Post> {
+        if self.in_flight {
+            return None;
+        }
+        match self.phase {
+            Phase::Ended => None,
+            Phase::Ending => Some(self.last_post()),
+            Phase::Open => {
+                if !self.changed || self.not_before.is_some_and(|at| now < at) {
+                    return None;
+                }
+                self.changed = false;
+                let (text, _) = self.render("");
+                if text.is_empty() || *text == *self.last {
+                    return None;
+                }
+                self.last = Arc::from(text);
+                self.in_flight = true;
+                self.not_before = Some(later(now, self.config.interval));
+                Some(Post {
+                    text: Arc::clone(&self.last),
+                    is_final: Final::No,
+                })
+            }
+        }
+    }
+
+    /// When a message becomes due that was held back. `None` while one is in flight: its end comes
+    /// first.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.in_flight || !self.changed || self.phase != Phase::Open {
+            return None;
+        }
+        self.not_before
+    }
+
+    /// The message in flight was answered, or has failed for good. A no-op if none is in flight.
+    pub fn on_answer(&mut self, taken: bool, now: Instant) {
+        if std::mem::take(&mut self.in_flight) && !taken {
+            let pause = later(now, self.config.pause);
+            self.not_before = self.not_before.max(Some(pause));
+        }
+    }
+
+    /// The answer is given up: the final message, to be sent at once whatever is in flight. It has
+    /// the configured note if the text was not [finished](Self::finish). `None` if the final
+    /// message was handed out before.
+    #[must_use]
+    pub fn abandon(&mut self) -> Option<Post> {
+        let note = std::mem::take(&mut self.config.note);
+        self.fail(&note);
+        (self.phase == Phase::Ending).then(|| self.last_post())
+    }
+
+    /// Whether a message was handed out whose end was not reported.
+    #[must_use]
+    pub const fn is_in_flight(&self) -> bool {
+        self.in_flight
+    }
+
+    /// Whether the final message was handed out.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.phase == Phase::Ended
+    }
+
+    /// Whether the text has changed and no message was made of it yet.
+    #[must_use]
+    pub const fn is_behind(&self) -> bool {
+        self.changed
+    }
+
+    /// [`Refused::TooLarge`], if the final message had to be cut.
+    ///
+    /// # Errors
+    /// That one. The text would be too large again.
+    pub fn fitted(&self) -> Result<(), Refused> {
+        self.cut_from.map_or(Ok(()), |size| {
+            let max = self.config.max_bytes;
+            Err(Refused::TooLarge { size, max })
+        })
+    }
+
+    fn last_post(&mut self) -> Post {
+        self.phase = Phase::Ended;
+        self.in_flight = true;
+        let note = std::mem::take(&mut self.note);
+        let (text, size) = self.render(&note);
+        if size > self.config.max_bytes {
+            self.cut_from = Some(size);
+        }
+        self.last = Arc::from("");
+        Post {
+            text: text.into(),
+            is_final: Final::Yes,
+        }
+    }
+
+    /// The text with a note below, and the bytes that it would have had uncut.
+    fn render(&self, note: &str) -> (String, usize) {
+        let clean = |text: &str| {
+            if self.config.sanitize {
+                sanitize_names(text).into_owned()
+            } else {
+                text.to_owned()
+            }
+        };
+        let max = self.config.max_bytes;
+        let mut note = match (note.is_empty(), self.text.is_empty()) {
+            (true, _) => String::new(),
+            (_, true) => clean(note),
+            (_, false) => format!("\n\n{}", clean(note)),
+        };
+        let note_size = json_len(&note);
+        cut(&mut note, max);
+        let mut text = clean(&self.text);
+        let size = json_len(&text);
+        let room = max.saturating_sub(json_len(&note));
+        if size > room {
+            cut(&mut text, room);
+            // The cut may have made a name of a longer word.
+            text = clean(&text);
+            cut(&mut text, room);
+        }
+        text.push_str(&note);
+        let whole = size.saturating_add(note_size).saturating_add(self.lost);
+        (text, whole)
+    }
+}
+
+/// The bytes of a text inside a JSON string.
+fn json_len(text: &str) -> usize {
+    text.bytes().map(json_width).sum()
+}
+
+const fn json_width(byte: u8) -> usize {
+    match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+        0..0x20 => 6,
+        _ => 1,
+    }
+}
+
+/// Cuts a text so that it has at most `max` bytes as JSON.
+fn cut(text: &mut String, max: usize) {
+    let mut size = 0;
+    let over = text.bytes().position(|byte| {
+        size += json_width(byte);
+        size > max
+    });
+    if let Some(at) = over {
+        let len = text.floor_boundary(at).len();
+        text.truncate(len);
+    }
+}
+
+trait FloorBoundary {
+    /// The longest start of at most `max` bytes that ends between characters.
+    fn floor_boundary(&self, max: usize) -> &str;
+}
+
+impl FloorBoundary for str {
+    fn floor_boundary(&self, max: usize) -> &str {
+        let mut end = max.min(self.len());
+        while !self.is_char_boundary(end) {
+            end -= 1;
+        }
+        self.get(..end).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

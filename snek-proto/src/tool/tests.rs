@@ -1,0 +1,45 @@
+//! Tests of tool definitions.
+
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn properties_come_in_the_order_of_the_parameters() {
+    let mut tool = ToolDefinition::new("t", "");
+    for name in ["zebra", "apple", "self", "*args", "**kwargs", "mango"] {
+        tool = tool.param(Param::new(name, ParamType::String));
+    }
+    tool = tool.param(Param::new("apple", ParamType::Array).with_default(json!([])));
+    assert_eq!(
+        serde_json::to_string(&tool).unwrap(),
+        concat!(
+            r#"{"type":"function","function":{"name":"t","description":"","parameters":{"type":"object","#,
+            r#""properties":{"zebra":{"type":"string"},"apple":{"type":"array","default":[]},"#,
+            r#""mango":{"type":"string"}},"required":["zebra","mango"]}}}"#
+        )
+    );
+}
+
+#[test]
+fn a_tool_without_parameters_still_has_an_empty_list_of_required_ones() {
+    let value = ToolDefinition::new("now", "The time.").to_value();
+    let parameters = json!({"type": "object", "properties": {}, "required": []});
+    assert_eq!(value["function"]["parameters"], parameters);
+}
+
+#[test]
+fn lists_say_what_they_hold_only_when_told_to() {
+    let list = Param::new("a", ParamType::Array);
+    let text = Param::new("b", ParamType::String).with_items(ParamType::Integer);
+    let tool = |param| ToolDefinition::new("t", "").param(param).to_value();
+    let property =
+        |value: &Value, name: &str| value["function"]["parameters"]["properties"][name].clone();
+    assert_eq!(property(&tool(list.clone()), "a"), json!({"type": "array"}));
+    let list = list.with_items(ParamType::Object).with_description("all");
+    assert_eq!(
+        property(&tool(list), "a"),
+        json!({"type": "array", "description": "all", "items": {"type": "object"}})
+    );
+    assert_eq!(property(&tool(text), "b"), json!({"type": "string"}));
+}

@@ -1,0 +1,53 @@
+//! Arguments of a call: from a model's text to a map, and to a form that can be compared.
+
+use rpc_core::Limits;
+use rpc_core::decode;
+use serde_json::{Map, Value};
+
+/// Reads the text of the arguments. Nothing at all stands for no arguments.
+pub(super) fn parse(text: &str) -> Result<Map<String, Value>, String> {
+    if decode::first_byte(text).is_none() {
+        return Ok(Map::new());
+    }
+    match decode::parse(text, &Limits::default()) {
+        Ok(Value::Object(arguments)) => Ok(arguments),
+        Ok(_) => Err("the arguments are no JSON object".to_owned()),
+        Err(error) => Err(format!("the arguments are no JSON: {error}")),
+    }
+}
+
+/// Compact JSON with all members sorted, whichever order the map keeps.
+pub(super) fn canonical(arguments: &Map<String, Value>) -> String {
+    let mut out = String::new();
+    write_map(arguments, &mut out);
+    out
+}
+
+fn write(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(members) => write_map(members, out),
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                write(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        scalar => out.push_str(&scalar.to_string()),
+    }
+}
+
+fn write_map(members: &Map<String, Value>, out: &mut String) {
+    let mut sorted: Vec<_> = members.iter().collect();
+    sorted.sort_unstable_by_key(|(name, _)| *name);
+    out.push('{');
+    for (name, value) in sorted {
+        // Quoted, so that no name can pass for another and its value.
+        out.push_str(&Value::from(name.as_str()).to_string());
+        out.push(':');
+        write(value, out);
+        out.push(',');
+    }
+    out.push('}');
+}

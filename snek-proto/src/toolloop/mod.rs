@@ -1,0 +1,347 @@
+//! [`ToolLoop`]: who has to do what next while a language model calls tools, without IO (Snek
+//! specification, section 12).
+//!
+//! ```
+//! use std::time::Instant;
+//! use rpc_core::breaker::CircuitBreaker;
+//! use serde_json::json;
+//! use snek_proto::chat::{ChatMessage, Content, ToolCall};
+//! use snek_proto::toolloop::{Action, ToolLoop, ToolLoopConfig};
+//!
+//! let mut breaker = CircuitBreaker::default();
+//! let mut conversation = vec![ChatMessage::user("what time is it?")];
+//! let mut tools = ToolLoop::new(ToolLoopConfig::default());
+//! let answer = loop {
+//!     match tools.next_action(&mut breaker, Instant::now()) {
+//!         Action::Ask { .. } => {
+//!             conversation.extend(tools.take_messages());
+//!             // Here a model would be asked. This one wants the time, then tells it.
+//!             tools.on_answer(if conversation.len() == 1 {
+//!                 let call = ToolCall::new("call_1", "time", "");
+//!                 ChatMessage::assistant(Content::None).with_tool_calls(vec![call])
+//!             } else {
+//!                 ChatMessage::assistant("It is noon.")
+//!             });
+//!         }
+//!         Action::Run(call) => {
+//!             let result = match call.name.as_str() {
+//!                 "time" => Ok(json!("12:00")),
+//!                 other => Err(format!("there is no tool {other}")),
+//!             };
+//!             tools.on_result(&call.id, result, &mut breaker, Instant::now());
+//!         }
+//!         Action::Done(text) => break text,
+//!         Action::Abort(error) => panic!("{error}"),
+//!     }
+//! };
+//! conversation.extend(tools.take_messages());
+//! assert_eq!((answer.as_str(), conversation.len()), ("It is noon.", 4));
+//! ```
+
+mod arguments;
+mod config;
+mod round;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use rpc_core::breaker::{BreakerOpen, CircuitBreaker, Permit};
+use serde_json::{Map, Value};
+
+pub use config::ToolLoopConfig;
+
+use crate::chat::{ChatMessage, Role, text_of};
+use crate::error::BotError;
+use round::Round;
+
+/// What the driver of a [`ToolLoop`] has to do. Exhaustive: a driver has to know them all.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Append [`ToolLoop::take_messages`] to the conversation, ask the model, and hand its message
+    /// to [`ToolLoop::on_answer`].
+    Ask {
+        /// Whether to offer the tools. Without them the model has to answer in words.
+        with_tools: bool,
+    },
+    /// Run this tool and hand its result to [`ToolLoop::on_result`].
+    Run(Call),
+    /// The model's last words. The loop is over.
+    Done(String),
+    /// The loop was stopped: [`BotError::ToolError`]. The conversation can go on after
+    /// [`ToolLoop::take_messages`].
+    Abort(BotError),
+}
+
+/// A call that is to be run.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Call {
+    /// Names it in [`ToolLoop::on_result`].
+    pub id: String,
+    /// The tool. It may not exist.
+    pub name: String,
+    /// The arguments, parsed.
+    pub arguments: Map<String, Value>,
+}
+
+/// One loop of tool calls: from a question to the model's answer in words.
+///
+/// - The model is asked with tools at most `max_rounds` times, and then once without them. If it
+///   calls tools even then, the loop is stopped.
+/// - A call of one tool with the same arguments is run `max_repeated` times; further ones are
+///   refused. Arguments are compared as JSON, so order and spacing do not matter.
+/// - After `max_consecutive_errors` errors in a row the loop is stopped, in the middle of a round
+///   too. An error is a tool that failed, arguments that are no JSON object, a repeated call, or
+///   one that the circuit breaker refused. Each success starts the count again.
+/// - Every call of the model gets exactly one message as its answer, in the order of the calls.
+///   Refused calls, and those left over when the loop is stopped, get a text that says so.
+/// - The circuit breaker, which may be shared by many loops, is asked before each run and told how
+///   it ended. Refusals by the loop do not count there.
+///
+/// Calls are run one at a time. A call whose id is empty, or came before in the same message, gets
+/// an id of its own, in the model's message too; all else in it is repeated as it came.
+///
+/// While [`Action::Run`] is out, the loop holds a permit of the circuit breaker. Call
+/// [`cancel`](Self::cancel) if you give up before the result, or a half-open circuit stays one
+/// place short.
+#[derive(Debug)]
+pub struct ToolLoop {
+    config: ToolLoopConfig,
+    /// Questions asked with tools and answered.
+    rounds: usize,
+    errors: usize,
+    /// How often each call was run, by its name and its arguments in canonical form.
+    runs: HashMap<(String, String), usize>,
+    /// Messages of rounds that are over.
+    ready: Vec<ChatMessage>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The model is to be asked.
+    Asking,
+    /// Its calls are worked off.
+    Working(Round),
+    /// One of them is run by the driver.
+    Running(Round, Call, Permit),
+    Over(Result<String, BotError>),
+}
+
+impl ToolLoop {
+    /// A loop whose first action is to ask the model.
+    #[must_use]
+    pub fn new(config: ToolLoopConfig) -> Self {
+        Self {
+            config,
+            rounds: 0,
+            errors: 0,
+            runs: HashMap::new(),
+            ready: Vec::new(),
+            state: State::Asking,
+        }
+    }
+
+    /// What is to be done now: the same again until it is done. Calls that must not be run are
+    /// answered on the way.
+    pub fn next_action(&mut self, breaker: &mut CircuitBreaker, now: Instant) -> Action {
+        loop {
+            match &self.state {
+                State::Asking => {
+                    let with_tools = self.rounds < self.config.max_rounds;
+                    return Action::Ask { with_tools };
+                }
+                State::Running(_, call, _) => return Action::Run(call.clone()),
+                State::Over(Ok(text)) => return Action::Done(text.clone()),
+                State::Over(Err(error)) => return Action::Abort(error.clone()),
+                State::Working(_) => {}
+            }
+            if let State::Working(round) = std::mem::replace(&mut self.state, State::Asking) {
+                self.work(round, breaker, now);
+            }
+        }
+    }
+
+    /// Takes the model's answer to [`Action::Ask`]. Returns whether one was awaited; if not,
+    /// nothing changes.
+    pub fn on_answer(&mut self, answer: ChatMessage) -> bool {
+        if !matches!(self.state, State::Asking) {
+            return false;
+        }
+        let with_tools = self.rounds < self.config.max_rounds;
+        self.rounds += usize::from(with_tools);
+        if answer.tool_calls.is_empty() {
+            let text = answer.content.text().into_owned();
+            self.ready.push(as_assistant(answer));
+            self.state = State::Over(Ok(text));
+            return true;
+        }
+        let round = Round::new(answer, self.rounds);
+        if with_tools {
+            self.state = State::Working(round);
+        } else {
+            let message = format!(
+                "the model still called tools after {} rounds",
+                self.config.max_rounds
+            );
+            self.stop(round, String::new(), message);
+        }
+        true
+    }
+
+    /// Takes the result of the call that [`Action::Run`] named. A string is repeated to the model
+    /// as it is, any other value as compact JSON, an error as `Error: ` and its text. Returns
+    /// whether this call was awaited; if not, nothing changes.
+    pub fn on_result(
+        &mut self,
+        id: &str,
+        result: Result<Value, String>,
+        breaker: &mut CircuitBreaker,
+        now: Instant,
+    ) -> bool {
+        let Some((round, call, permit)) = self.take_running(id) else {
+            return false;
+        };
+        match result {
+            Ok(value) => {
+                breaker.success(permit, now);
+                self.errors = 0;
+                self.resume(round.answered(text_of(value)));
+            }
+            Err(error) => {
+                breaker.failure(permit, now);
+                self.fail(round, &call.name, &error);
+            }
+        }
+        true
+    }
+
+    /// The call that [`Action::Run`] named cannot be run: there is no such tool, or an argument is
+    /// missing. This is an error, but not one of the circuit breaker, which guards the running.
+    /// Returns whether this call was awaited; if not, nothing changes.
+    pub fn on_refused(&mut self, id: &str, why: &str, breaker: &mut CircuitBreaker) -> bool {
+        let Some((round, call, permit)) = self.take_running(id) else {
+            return false;
+        };
+        breaker.cancel(permit);
+        self.fail(round, &call.name, why);
+        true
+    }
+
+    /// Gives the loop up: the next action is [`Action::Abort`], open calls are answered, and the
+    /// circuit breaker gets its permit back. A loop that is over stays as it is.
+    pub fn cancel(&mut self, breaker: &mut CircuitBreaker) {
+        let message = || "cancelled".to_owned();
+        match std::mem::replace(&mut self.state, State::Asking) {
+            State::Asking => self.state = State::Over(Err(tool_error(String::new(), message()))),
+            State::Working(round) => self.stop(round, String::new(), message()),
+            State::Running(round, call, permit) => {
+                breaker.cancel(permit);
+                self.stop(round, call.name, message());
+            }
+            over @ State::Over(_) => self.state = over,
+        }
+    }
+
+    /// Takes the messages that belong to the conversation: the model's message as it came, then
+    /// one message per call in order. Those of a round come when it is over, so a conversation
+    /// never holds a call without its answer.
+    #[must_use]
+    pub fn take_messages(&mut self) -> Vec<ChatMessage> {
+        std::mem::take(&mut self.ready)
+    }
+
+    /// How many questions with tools were answered.
+    #[must_use]
+    pub const fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    /// Answers the next call of the round, or hands it to the driver.
+    fn work(&mut self, round: Round, breaker: &mut CircuitBreaker, now: Instant) {
+        let Some(call) = round.next_call() else {
+            return self.resume(round);
+        };
+        let (id, name) = (call.id.clone(), call.name.clone());
+        let arguments = match arguments::parse(&call.arguments) {
+            Ok(arguments) => arguments,
+            Err(why) => return self.fail(round, &name, &why),
+        };
+        let key = (name, arguments::canonical(&arguments));
+        let runs = self.runs.get(&key).copied().unwrap_or_default();
+        if runs >= self.config.max_repeated {
+            let why = format!("refused: the same call was already made {runs} times");
+            return self.fail(round, &key.0, &why);
+        }
+        match breaker.try_acquire(now) {
+            Ok(permit) => {
+                let name = key.0.clone();
+                self.runs.insert(key, runs + 1);
+                let call = Call {
+                    id,
+                    name,
+                    arguments,
+                };
+                self.state = State::Running(round, call, permit);
+            }
+            Err(open) => self.fail(round, &key.0, &breaker_open(open)),
+        }
+    }
+
+    fn take_running(&mut self, id: &str) -> Option<(Round, Call, Permit)> {
+        match std::mem::replace(&mut self.state, State::Asking) {
+            State::Running(round, call, permit) if call.id == id => Some((round, call, permit)),
+            other => {
+                self.state = other;
+                None
+            }
+        }
+    }
+
+    /// Answers the current call with an error, which may be one too many.
+    fn fail(&mut self, round: Round, tool: &str, why: &str) {
+        self.errors += 1;
+        let round = round.answered(format!("Error: {why}"));
+        if self.errors >= self.config.max_consecutive_errors.max(1) {
+            let message = format!("{} errors in a row, the last: {why}", self.errors);
+            self.stop(round, tool.to_owned(), message);
+        } else {
+            self.resume(round);
+        }
+    }
+
+    fn resume(&mut self, round: Round) {
+        if round.next_call().is_some() {
+            self.state = State::Working(round);
+        } else {
+            self.ready.extend(round.finish(""));
+            self.state = State::Asking;
+        }
+    }
+
+    fn stop(&mut self, round: Round, tool: String, message: String) {
+        self.ready
+            .extend(round.finish("Error: not run, the tool calls were stopped"));
+        self.state = State::Over(Err(tool_error(tool, message)));
+    }
+}
+
+fn tool_error(tool: String, message: String) -> BotError {
+    BotError::ToolError { tool, message }
+}
+
+/// The specification's error as a text for the model.
+fn breaker_open(open: BreakerOpen) -> String {
+    BotError::CircuitBreakerOpenError {
+        retry_after: open.retry_after.unwrap_or_default(),
+    }
+    .to_string()
+}
+
+/// A model's message whatever role it claims.
+fn as_assistant(mut message: ChatMessage) -> ChatMessage {
+    message.role = Role::Assistant;
+    message
+}

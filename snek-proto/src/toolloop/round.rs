@@ -1,0 +1,67 @@
+//! One message of a model with tool calls, and their answers so far.
+
+use std::collections::HashSet;
+
+use super::as_assistant;
+use crate::chat::{ChatMessage, ToolCall};
+
+#[derive(Debug)]
+pub(super) struct Round {
+    message: ChatMessage,
+    /// Answers to the first of the calls.
+    answers: Vec<ChatMessage>,
+}
+
+impl Round {
+    /// Every call gets an id that no other call of the message has.
+    pub(super) fn new(message: ChatMessage, number: usize) -> Self {
+        let mut message = as_assistant(message);
+        let mut taken: HashSet<String> = message
+            .tool_calls
+            .iter()
+            .map(|call| call.id.clone())
+            .filter(|id| !id.is_empty())
+            .collect();
+        // Ids in `taken` that no earlier call has used up.
+        let mut unused = taken.clone();
+        let mut next = 0_usize;
+        for call in &mut message.tool_calls {
+            if unused.remove(&call.id) {
+                continue;
+            }
+            call.id = loop {
+                next += 1;
+                let id = format!("call_{number}_{next}");
+                if taken.insert(id.clone()) {
+                    break id;
+                }
+            };
+        }
+        Self {
+            message,
+            answers: Vec::new(),
+        }
+    }
+
+    /// The first call without an answer.
+    pub(super) fn next_call(&self) -> Option<&ToolCall> {
+        self.message.tool_calls.get(self.answers.len())
+    }
+
+    /// Answers the first call without an answer.
+    pub(super) fn answered(mut self, text: String) -> Self {
+        if let Some(call) = self.next_call() {
+            let answer = ChatMessage::tool(call.id.clone(), text);
+            self.answers.push(answer);
+        }
+        self
+    }
+
+    /// The message and all the answers, with this one for the calls that have none.
+    pub(super) fn finish(mut self, text: &str) -> impl Iterator<Item = ChatMessage> {
+        while self.next_call().is_some() {
+            self = self.answered(text.to_owned());
+        }
+        std::iter::once(self.message).chain(self.answers)
+    }
+}

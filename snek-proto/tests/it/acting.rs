@@ -1,0 +1,85 @@
+//! A bot whose handler is a closure, on an in-memory line.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use rpc_core::net::mem;
+use snek_proto::bot::{Bot, BotConfig, BotReport, Context, Handler, Notice};
+use snek_proto::{BotError, Message};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::scripted::Line;
+
+type Act = dyn Fn(Context) -> BoxFuture<'static, Result<(), BotError>> + Send + Sync;
+
+/// Does one thing when it is mentioned, and writes down what went wrong.
+struct Actor {
+    act: Box<Act>,
+    errors: Arc<Mutex<Vec<BotError>>>,
+}
+
+#[async_trait]
+impl Handler for Actor {
+    async fn on_mention(&self, cx: &Context, _: &Message) -> Result<(), BotError> {
+        (self.act)(cx.clone()).await
+    }
+
+    async fn on_error(&self, _: &Context, error: BotError) {
+        self.errors.lock().unwrap().push(error);
+    }
+
+    fn on_notice(&self, _: &Notice) {}
+}
+
+pub struct Acting {
+    pub listener: mem::MemListener,
+    pub stop: Option<oneshot::Sender<()>>,
+    pub task: JoinHandle<Result<BotReport, BotError>>,
+    errors: Arc<Mutex<Vec<BotError>>>,
+}
+
+impl Acting {
+    pub fn start<F>(config: BotConfig, act: impl Fn(Context) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<(), BotError>> + Send + 'static,
+    {
+        let (dialer, listener) = mem::listen(64);
+        let errors = Arc::default();
+        let actor = Actor {
+            act: Box::new(move |cx| Box::pin(act(cx))),
+            errors: Arc::clone(&errors),
+        };
+        let bot = Bot::with_dialer(dialer, config, actor);
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(bot.run_until(async {
+            let _ = stopped.await;
+        }));
+        Self {
+            listener,
+            stop: Some(stop),
+            task,
+            errors,
+        }
+    }
+
+    /// A line over which the bot was just mentioned.
+    pub async fn mentioned(&mut self) -> Line {
+        let mut line = Line::logged_in(&mut self.listener).await;
+        line.say("ch1", "ann", "@MyBot").await;
+        line
+    }
+
+    pub fn errors(&self) -> Vec<BotError> {
+        self.errors.lock().unwrap().clone()
+    }
+
+    pub fn shut_down(&mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+    }
+}
+
+pub fn config() -> BotConfig {
+    BotConfig::new("mybot", "mypassword")
+}

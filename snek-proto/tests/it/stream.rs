@@ -1,0 +1,363 @@
+//! Streamed answers of a bot against a scripted server. Paused clock.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt, stream};
+use rpc_core::{CallError, Refused};
+use serde_json::json;
+use snek_proto::BotError;
+use snek_proto::bot::{Context, PumpError};
+use snek_proto::stream::StreamConfig;
+use tokio::time::{sleep, timeout};
+
+use crate::acting::{Acting, config};
+use crate::scripted::{Line, Request};
+
+/// Pieces of text, one after each wait.
+fn pieces(
+    texts: &'static [&'static str],
+    wait: Duration,
+) -> impl Stream<Item = Result<&'static str, Infallible>> + Send {
+    stream::iter(texts).then(move |text| async move {
+        sleep(wait).await;
+        Ok(*text)
+    })
+}
+
+fn pumped<E: std::fmt::Debug>(
+    result: Result<(snek_proto::Answer, String), PumpError<E>>,
+) -> String {
+    result.unwrap().1
+}
+
+/// The next request, which has to be a message: its text and whether it is the last one.
+async fn message(line: &mut Line) -> (Request, String, bool) {
+    let request = line.request().await;
+    assert_eq!(request.method, "send_message", "{request:?}");
+    assert_eq!(request.args[0], "ch1");
+    let text = request.args[1].as_str().unwrap().to_owned();
+    let is_final = request.args[2].as_bool().unwrap();
+    (request, text, is_final)
+}
+
+/// Answers the next message, which has to be this one.
+async fn expect(line: &mut Line, text: &str, is_final: bool) {
+    let (request, found, last) = message(line).await;
+    assert_eq!((&*found, last), (text, is_final));
+    line.answer(&request, json!({})).await;
+}
+
+async fn nothing_more(line: &mut Line) {
+    let more = timeout(Duration::from_secs(20), line.request()).await;
+    assert!(more.is_err(), "a message too many: {more:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_text_grows_in_partial_messages_and_ends_in_a_final_one() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        let deltas = pieces(&["Working", " on it", "... done!"], Duration::from_secs(1));
+        assert_eq!(
+            pumped(cx.stream().pump(deltas).await),
+            "Working on it... done!"
+        );
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    expect(&mut line, "Working", false).await;
+    expect(&mut line, "Working on it", false).await;
+    expect(&mut line, "Working on it... done!", false).await;
+    expect(&mut line, "Working on it... done!", true).await;
+    nothing_more(&mut line).await;
+    assert_eq!(bot.errors(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_server_sees_the_first_text_the_newest_one_and_the_final_one() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        let deltas = pieces(&["a", "b", "c", "d", "e", "f"], Duration::from_secs(3));
+        pumped(cx.stream().pump(deltas).await);
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    let mut seen = Vec::new();
+    loop {
+        let (request, text, is_final) = message(&mut line).await;
+        let early = timeout(Duration::from_secs(10), line.request()).await;
+        assert!(early.is_err(), "a message before the answer: {early:?}");
+        line.answer(&request, json!({})).await;
+        seen.push(text);
+        if is_final {
+            break;
+        }
+    }
+    assert_eq!(seen, ["a", "abcd", "abcdef"]);
+    nothing_more(&mut line).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_writer_without_a_producer_sends_what_it_can_without_waiting() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        let mut answer = cx.stream();
+        answer.push("one");
+        // The bot's connection gets to work while the handler waits for something else.
+        sleep(Duration::from_secs(1)).await;
+        answer.push(" two");
+        answer.push(" three");
+        answer.flush().await;
+        answer.set("four");
+        answer.push(" five");
+        answer.finish().await?;
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    expect(&mut line, "one", false).await;
+    expect(&mut line, "one two", false).await;
+    expect(&mut line, "one two three", false).await;
+    expect(&mut line, "four", false).await;
+    expect(&mut line, "four five", true).await;
+    nothing_more(&mut line).await;
+    assert_eq!(bot.errors(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_partial_messages_do_not_cost_the_final_one() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        let deltas = pieces(&["a", "b", "c"], Duration::from_millis(400));
+        pumped(cx.stream().pump(deltas).await);
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    for (text, is_final) in [("a", false), ("abc", true)] {
+        let (request, found, last) = message(&mut line).await;
+        assert_eq!((&*found, last), (text, is_final));
+        if is_final {
+            line.answer(&request, json!({})).await;
+        } else {
+            line.refuse(&request, "no partial messages here").await;
+        }
+    }
+    nothing_more(&mut line).await;
+    assert_eq!(bot.errors(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unanswered_partial_messages_do_not_hold_up_the_final_one_for_long() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        pumped(cx.stream().pump(pieces(&["a", "b"], Duration::ZERO)).await);
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    let (_, text, _) = message(&mut line).await;
+    assert_eq!(text, "a");
+    let before = tokio::time::Instant::now();
+    expect(&mut line, "ab", true).await;
+    assert_eq!(before.elapsed().as_secs(), 15);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_interval_between_partial_messages_is_kept() {
+    let stream = StreamConfig::default().with_interval(Duration::from_secs(1));
+    let mut bot = Acting::start(config().with_stream(stream), |cx| async move {
+        let deltas = pieces(&["a", "b", "c", "d", "e"], Duration::from_millis(400));
+        pumped(cx.stream().pump(deltas).await);
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    for (text, is_final) in [("a", false), ("abc", false), ("abcde", true)] {
+        expect(&mut line, text, is_final).await;
+    }
+    nothing_more(&mut line).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_cut_in_mid_stream_is_replaced_and_the_final_message_arrives() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        let deltas = pieces(&["a", "b", "c"], Duration::from_millis(100));
+        pumped(cx.stream().pump(deltas).await);
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    expect(&mut line, "a", false).await;
+    line.cut();
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    expect(&mut line, "abc", true).await;
+    nothing_more(&mut line).await;
+    assert_eq!(bot.errors(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_goes_on_over_a_new_line() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        let deltas = pieces(&["a", "b", "c", "d", "e", "f"], Duration::from_millis(600));
+        pumped(cx.stream().pump(deltas).await);
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    let (_, text, _) = message(&mut line).await;
+    assert_eq!(text, "a");
+    line.cut();
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    let mut last = String::new();
+    let mut partials = 0;
+    loop {
+        let (request, text, is_final) = message(&mut line).await;
+        line.answer(&request, json!({})).await;
+        assert!(text.starts_with(&last), "{text} after {last}");
+        if is_final {
+            assert_eq!(text, "abcdef");
+            break;
+        }
+        last = text;
+        partials += 1;
+    }
+    assert!(partials > 0, "nothing came over the new line but the end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_producer_that_fails_leaves_the_text_so_far_and_a_note() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        let oops = BotError::DatabaseError {
+            message: "gone".into(),
+        };
+        let deltas = stream::iter([Ok("half of"), Err(oops), Ok("ignored")]);
+        let error = cx.stream().pump(deltas).await.unwrap_err();
+        assert!(
+            matches!(&error, PumpError::Producer { text, posted: Ok(()), .. } if text == "half of"),
+            "{error:?}"
+        );
+        Err(error.into())
+    });
+    let mut line = bot.mentioned().await;
+    expect(&mut line, "half of", false).await;
+    expect(&mut line, "half of\n\n(interrupted)", true).await;
+    nothing_more(&mut line).await;
+    assert_eq!(bot.errors()[0].name(), "DatabaseError");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_without_text_has_a_final_message_too() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        pumped(cx.stream().pump(pieces(&[], Duration::ZERO)).await);
+        cx.stream().fail("nothing to say about ira").await?;
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    expect(&mut line, "", true).await;
+    expect(&mut line, "nothing to say about i-ra", true).await;
+    nothing_more(&mut line).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_writer_sends_the_text_so_far_as_final() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        let mut answer = cx.stream();
+        answer.push("so");
+        sleep(Duration::from_secs(1)).await;
+        answer.push(" far");
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    // The first one is still unanswered when the writer goes.
+    let (first, text, _) = message(&mut line).await;
+    assert_eq!(text, "so");
+    expect(&mut line, "so far\n\n(interrupted)", true).await;
+    line.answer(&first, json!({})).await;
+    nothing_more(&mut line).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_partial_message_that_never_left_stays_behind_when_the_writer_goes() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        cx.stream().push("at once");
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    expect(&mut line, "at once\n\n(interrupted)", true).await;
+    nothing_more(&mut line).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_the_handler_still_ends_the_answer() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        let mut answer = cx.stream();
+        answer.push("oh");
+        sleep(Duration::from_secs(1)).await;
+        panic!("as planned");
+    });
+    let mut line = bot.mentioned().await;
+    expect(&mut line, "oh", false).await;
+    expect(&mut line, "oh\n\n(interrupted)", true).await;
+    nothing_more(&mut line).await;
+}
+
+/// Says something and never comes to an end.
+async fn endless(cx: Context) -> Result<(), BotError> {
+    let deltas = pieces(&["begun"], Duration::ZERO).chain(stream::pending());
+    pumped(cx.stream().pump(deltas).await);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_cut_off_at_the_shutdown_still_ends_its_answer() {
+    let mut bot = Acting::start(config(), endless);
+    let mut line = bot.mentioned().await;
+    expect(&mut line, "begun", false).await;
+    bot.shut_down();
+    expect(&mut line, "begun\n\n(interrupted)", true).await;
+    assert!(
+        line.try_request().await.is_none(),
+        "the line was not closed"
+    );
+    assert_eq!(bot.task.await.unwrap().unwrap().aborted, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_text_too_long_for_a_message_is_cut_and_reported() {
+    let stream = StreamConfig::default().with_max_bytes(8);
+    let mut bot = Acting::start(config().with_stream(stream), |cx| async move {
+        let deltas = pieces(&["12345", "67890"], Duration::from_secs(1));
+        let error = cx.stream().pump(deltas).await.unwrap_err();
+        Err(error_of_sending(error))
+    });
+    let mut line = bot.mentioned().await;
+    expect(&mut line, "12345", false).await;
+    expect(&mut line, "12345678", false).await;
+    expect(&mut line, "12345678", true).await;
+    nothing_more(&mut line).await;
+    let [BotError::RpcError(error)] = &bot.errors()[..] else {
+        panic!("{:?}", bot.errors());
+    };
+    let refused = Refused::TooLarge { size: 10, max: 8 };
+    assert_eq!(**error, CallError::Refused(refused));
+}
+
+fn error_of_sending<E: std::fmt::Debug>(error: PumpError<E>) -> BotError {
+    match error {
+        PumpError::Send { error, .. } => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_message_limit_of_the_connection_bounds_a_streamed_text() {
+    let mut config = config();
+    config.client.limits.max_message_bytes = 1024;
+    let mut bot = Acting::start(config, |cx| async move {
+        let mut answer = cx.stream();
+        // Escaped, each of them takes two bytes.
+        answer.set(&"\"".repeat(1000));
+        answer.finish().await?;
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    for is_final in [false, true] {
+        let (request, text, last) = message(&mut line).await;
+        assert_eq!(last, is_final);
+        assert!(text.len() > 300, "{}", text.len());
+        line.answer(&request, json!({})).await;
+    }
+    tokio::task::yield_now().await;
+    nothing_more(&mut line).await;
+    assert_eq!(bot.errors().len(), 1);
+}

@@ -1,0 +1,128 @@
+//! Typing indicators of a bot against a scripted server. Paused clock.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use snek_proto::color::is_html_color;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::acting::{Acting, config};
+use crate::scripted::Line;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The colours shown in the channel within this time. Other requests are answered.
+async fn colors(line: &mut Line, within: Duration) -> Vec<String> {
+    let mut colors = Vec::new();
+    let end = Instant::now() + within;
+    while let Ok(request) = tokio::time::timeout_at(end, line.request()).await {
+        if request.method == "set_typing" {
+            assert_eq!(request.args[0], "ch1");
+            colors.push(request.args[1].as_str().unwrap().to_owned());
+        } else {
+            line.answer(&request, serde_json::json!({})).await;
+        }
+    }
+    colors
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_indicator_comes_at_once_and_every_second_in_another_bright_colour() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        let typing = cx.typing();
+        sleep(SECOND * 10 + SECOND / 2).await;
+        drop(typing);
+        sleep(SECOND * 100).await;
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    let first = colors(&mut line, SECOND / 2).await;
+    assert_eq!(first.len(), 1);
+    let colors = colors(&mut line, SECOND * 60).await;
+    assert_eq!(colors.len(), 10);
+    assert!(colors.iter().all(|color| is_html_color(color)));
+    let different: HashSet<_> = colors.iter().collect();
+    assert!(different.len() > 5, "{colors:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_indicator_is_shown_as_long_as_the_work_it_belongs_to() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        let answer = cx.typing().during(async {
+            sleep(SECOND * 3 + SECOND / 2).await;
+            "thought"
+        });
+        cx.reply(answer.await).await?;
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    assert_eq!(colors(&mut line, SECOND * 30).await.len(), 4);
+    assert_eq!(bot.errors(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_handlers_in_one_channel_show_one_indicator() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        cx.typing().during(sleep(SECOND * 3 + SECOND / 2)).await;
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    line.say("ch1", "ann", "@MyBot").await;
+    assert_eq!(colors(&mut line, SECOND * 30).await.len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_indicator_ends_with_a_handler_that_panics() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        let _typing = cx.typing();
+        sleep(SECOND * 2 + SECOND / 2).await;
+        panic!("as planned");
+    });
+    let mut line = bot.mentioned().await;
+    assert_eq!(colors(&mut line, SECOND * 30).await.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_indicator_ends_with_a_handler_that_is_cut_off_and_lasts_until_then() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        let _typing = cx.typing();
+        std::future::pending().await
+    });
+    let mut line = bot.mentioned().await;
+    assert_eq!(colors(&mut line, SECOND / 2).await.len(), 1);
+    bot.shut_down();
+    let mut more = 0;
+    while let Some(request) = line.try_request().await {
+        assert_eq!(request.method, "set_typing");
+        more += 1;
+    }
+    assert_eq!(more, 5);
+    assert_eq!(bot.task.await.unwrap().unwrap().aborted, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_indicator_survives_a_lost_line() {
+    let mut bot = Acting::start(config(), |cx| async move {
+        cx.typing().during(sleep(SECOND * 10)).await;
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    assert_eq!(colors(&mut line, SECOND / 2).await.len(), 1);
+    line.cut();
+    let mut line = Line::logged_in(&mut bot.listener).await;
+    let after = colors(&mut line, SECOND * 30).await.len();
+    assert!((7..=9).contains(&after), "{after}");
+    assert_eq!(bot.errors(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_interval_of_indicators_can_be_changed_but_not_to_nothing() {
+    let config = config().with_typing_interval(Duration::ZERO);
+    let mut bot = Acting::start(config, |cx| async move {
+        cx.typing().during(sleep(SECOND)).await;
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    let shown = timeout(SECOND * 5, colors(&mut line, SECOND * 3)).await;
+    assert!((15..=21).contains(&shown.unwrap().len()));
+}
