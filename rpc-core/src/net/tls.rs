@@ -70,6 +70,12 @@ impl TlsConfig {
         Self(config)
     }
 
+    /// The configuration below, for HTTP clients that are to trust the same servers.
+    #[must_use]
+    pub const fn as_rustls(&self) -> &Arc<ClientConfig> {
+        &self.0
+    }
+
     /// Opens TLS as the client of `host`.
     ///
     /// # Errors

@@ -14,6 +14,9 @@
 //! assert_eq!(message.content.text(), "what is this?");
 //! ```
 
+#[cfg(feature = "fetch")]
+#[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
+pub mod fetch;
 mod format;
 mod mime;
 mod urls;

@@ -7,6 +7,7 @@ mod behaviour;
 mod bot;
 mod conformance;
 mod decode_props;
+mod fetch;
 mod frames;
 mod net_server;
 mod order;

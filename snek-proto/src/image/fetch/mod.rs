@@ -1,0 +1,253 @@
+//! [`ImageFetcher`]: gets images from the web, carefully (feature `fetch`).
+//!
+//! The addresses come out of chat messages, so anybody can choose them. A fetcher therefore asks
+//! [public](is_public) hosts only, at every redirect too and on the address that is connected to,
+//! reads no more than a bounded number of bytes in a bounded time, sends no cookies or
+//! credentials of yours, and heeds no proxy of the environment.
+
+mod address;
+mod config;
+mod error;
+mod resolve;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use futures_util::{StreamExt as _, stream};
+use reqwest::header::{ACCEPT, CONTENT_LENGTH, LOCATION};
+use reqwest::{Client, Method, Response, Url, redirect};
+use rpc_core::net::tls::TlsConfig;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::{Image, extract_urls};
+use resolve::Filter;
+
+pub use address::is_public;
+pub use config::FetchConfig;
+pub use error::FetchError;
+pub use resolve::{Resolver, SystemResolver};
+
+/// Room that is made for an image before its first byte has come, whatever the server announces.
+const FIRST_ROOM: usize = 64 * 1024;
+
+/// Fetches images. Cheap to clone; clones share their connections and the bound on requests.
+///
+/// ```no_run
+/// use snek_proto::image::{self, fetch::{FetchConfig, FetchError, ImageFetcher}};
+///
+/// # async fn f(text: &str) -> Result<(), FetchError> {
+/// let fetcher = ImageFetcher::new(FetchConfig::default())?; // once
+/// let images = fetcher.prepare(text).await;
+/// let message = image::to_openai(text, &images); // what was not fetched stays in the text
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ImageFetcher {
+    client: Client,
+    config: Arc<FetchConfig>,
+    requests: Arc<Semaphore>,
+}
+
+impl ImageFetcher {
+    /// A fetcher without connections yet.
+    ///
+    /// # Errors
+    /// [`FetchError::Setup`].
+    pub fn new(config: FetchConfig) -> Result<Self, FetchError> {
+        let setup = |message| FetchError::Setup { message };
+        let tls = match &config.tls {
+            Some(tls) => tls.clone(),
+            None => TlsConfig::platform().map_err(|error| setup(error.to_string()))?,
+        };
+        let permits = config.max_concurrent.clamp(1, Semaphore::MAX_PERMITS);
+        let config = Arc::new(config);
+        let client = Client::builder()
+            .user_agent(concat!("snek-proto/", env!("CARGO_PKG_VERSION")))
+            // Every hop is checked here before it is made.
+            .redirect(redirect::Policy::none())
+            .no_proxy()
+            .referer(false)
+            .dns_resolver(Filter(Arc::clone(&config)))
+            .tls_backend_preconfigured((**tls.as_rustls()).clone())
+            .build()
+            .map_err(|error| setup(error.to_string()))?;
+        Ok(Self {
+            client,
+            config,
+            requests: Arc::new(Semaphore::new(permits)),
+        })
+    }
+
+    /// Fetches one image. Its type is found by its address and contents; what the server says
+    /// about it does not count. Waits while too many requests are under way; that wait is not part
+    /// of the time limits.
+    ///
+    /// # Errors
+    /// [`FetchError`]; [`is_retryable`](FetchError::is_retryable) says whether trying again may
+    /// help.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the request.
+    pub async fn fetch(&self, url: &str) -> Result<Image, FetchError> {
+        let start = Url::parse(url).map_err(|error| FetchError::BadUrl {
+            why: error.to_string(),
+        })?;
+        self.check(&start)?;
+        // It is never closed.
+        let _permit = self.requests.acquire().await;
+        if self.config.head {
+            self.look(start.clone()).await?;
+        }
+        let after = self.config.timeout;
+        let bytes = timeout(after, self.read(start))
+            .await
+            .map_err(|_| FetchError::TimedOut { after })??;
+        Ok(Image::new(url, bytes))
+    }
+
+    /// Fetches the images that a text names, several at a time, in the order in which they stand
+    /// there. An address that stands there twice is fetched once and given twice. Images that
+    /// cannot be fetched are left out, as are those beyond the
+    /// [limit](FetchConfig::max_images); their addresses stay in the text when a message is made
+    /// of both.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends all requests.
+    pub async fn prepare(&self, text: &str) -> Vec<Image> {
+        let urls = extract_urls(text);
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        let mut distinct = Vec::new();
+        for url in &urls {
+            if places.len() < self.config.max_images && !places.contains_key(url) {
+                places.insert(url, distinct.len());
+                distinct.push(*url);
+            }
+        }
+        // Futures do nothing until they are polled, so all of them may be made at once.
+        let fetches: Vec<_> = distinct
+            .into_iter()
+            .map(|url| self.try_fetch(url))
+            .collect();
+        let width = self.config.max_concurrent.max(1);
+        let images: Vec<_> = stream::iter(fetches).buffered(width).collect().await;
+        urls.into_iter()
+            .filter_map(|url| images.get(*places.get(url)?)?.clone())
+            .take(self.config.max_images)
+            .collect()
+    }
+
+    async fn try_fetch(&self, url: &str) -> Option<Image> {
+        self.fetch(url)
+            .await
+            .inspect_err(|error| tracing::debug!(%error, "an image was not fetched"))
+            .ok()
+    }
+
+    /// Asks for the size. Errors only if the GET request would be in vain.
+    async fn look(&self, start: Url) -> Result<(), FetchError> {
+        let look = async {
+            let response = self.follow(Method::HEAD, start).await?;
+            if response.status().is_success() {
+                self.check_announced(&response)?;
+            }
+            Ok::<_, FetchError>(())
+        };
+        match timeout(self.config.head_timeout, look).await {
+            Ok(Err(error)) if error.is_final() => Err(error),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "a HEAD request failed");
+                Ok(())
+            }
+            Ok(Ok(())) | Err(_) => Ok(()),
+        }
+    }
+
+    async fn read(&self, start: Url) -> Result<Vec<u8>, FetchError> {
+        let mut response = self.follow(Method::GET, start).await?;
+        let code = response.status().as_u16();
+        if code != 200 {
+            return Err(FetchError::Status { code });
+        }
+        let max = self.config.max_bytes;
+        let announced = self.check_announced(&response)?;
+        let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(FIRST_ROOM));
+        while let Some(chunk) = response.chunk().await? {
+            if chunk.len() > max - bytes.len() {
+                return Err(FetchError::TooLarge { max });
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(bytes)
+    }
+
+    /// Sends a request, and on to where the server sends it.
+    async fn follow(&self, method: Method, start: Url) -> Result<Response, FetchError> {
+        let max = self.config.max_redirects;
+        let mut url = start;
+        for _ in 0..=max {
+            self.check(&url)?;
+            let request = self.client.request(method.clone(), url.clone());
+            let response = request.header(ACCEPT, "image/*").send().await?;
+            let Some(next) = target(&response, &url)? else {
+                return Ok(response);
+            };
+            url = next;
+        }
+        Err(FetchError::TooManyRedirects { max })
+    }
+
+    /// Whether this URL may be asked. Names are looked at when they are looked up; a literal
+    /// address is never looked up.
+    fn check(&self, url: &Url) -> Result<(), FetchError> {
+        if !matches!(url.scheme(), "http" | "https") {
+            let scheme = url.scheme().to_owned();
+            return Err(FetchError::Scheme { scheme });
+        }
+        let host = url.host_str().unwrap_or_default();
+        let literal = host.trim_start_matches('[').trim_end_matches(']');
+        match literal.parse::<IpAddr>() {
+            Ok(address) if !self.config.allows(address) => {
+                Err(FetchError::PrivateAddress { address })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_announced(&self, response: &Response) -> Result<Option<usize>, FetchError> {
+        let max = self.config.max_bytes;
+        let header = response.headers().get(CONTENT_LENGTH);
+        let Some(length) = header.and_then(|value| value.to_str().ok()?.parse::<u64>().ok()) else {
+            return Ok(None);
+        };
+        match usize::try_from(length) {
+            Ok(length) if length <= max => Ok(Some(length)),
+            _ => Err(FetchError::TooLarge { max }),
+        }
+    }
+}
+
+/// Where a response leads on to.
+fn target(response: &Response, from: &Url) -> Result<Option<Url>, FetchError> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let Some(location) = response.headers().get(LOCATION) else {
+        return Ok(None);
+    };
+    let bad = |why: String| FetchError::BadUrl { why };
+    let location = std::str::from_utf8(location.as_bytes()).map_err(|why| bad(why.to_string()))?;
+    let url = from.join(location).map_err(|why| bad(why.to_string()))?;
+    Ok(Some(url))
+}
+
+impl fmt::Debug for ImageFetcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ImageFetcher")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,73 @@
+//! [`Resolver`], who looks names up, and the filter that every lookup goes through.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use super::config::FetchConfig;
+
+/// Looks names up.
+#[async_trait]
+pub trait Resolver: Send + Sync + 'static {
+    /// The addresses of a host. It may give any: those that must not be asked are left out
+    /// afterwards.
+    ///
+    /// # Errors
+    /// What the lookup says.
+    ///
+    /// # Cancel safety
+    /// The future is dropped when the time is up.
+    async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
+}
+
+/// Asks the operating system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemResolver;
+
+#[async_trait]
+impl Resolver for SystemResolver {
+    async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+        let found = tokio::net::lookup_host((host, 0)).await?;
+        Ok(found.map(|address| address.ip()).collect())
+    }
+}
+
+/// Why a name has no address to connect to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum LookupError {
+    #[error("{0} is not public")]
+    Private(IpAddr),
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Lets through only addresses that may be asked. The connector has no other source of addresses
+/// for names, so it does not matter that a later lookup may answer differently.
+pub(super) struct Filter(pub(super) Arc<FetchConfig>);
+
+impl Resolve for Filter {
+    fn resolve(&self, name: Name) -> Resolving {
+        let config = Arc::clone(&self.0);
+        Box::pin(async move {
+            let found = config.resolver.resolve(name.as_str()).await;
+            let found = found.map_err(|error| LookupError::Failed(error.to_string()))?;
+            let allowed: Vec<_> = found
+                .iter()
+                .filter(|address| config.allows(**address))
+                // Port 0 stands for the port of the URL.
+                .map(|address| SocketAddr::new(*address, 0))
+                .collect();
+            if allowed.is_empty() {
+                return Err(match found.first() {
+                    Some(address) => LookupError::Private(*address),
+                    None => LookupError::Failed("the name has no address".to_owned()),
+                }
+                .into());
+            }
+            Ok(Box::new(allowed.into_iter()) as Addrs)
+        })
+    }
+}

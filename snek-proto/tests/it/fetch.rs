@@ -1,0 +1,430 @@
+//! Fetching images from a stub server on loopback.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rpc_core::net::tls::{TlsAcceptor, TlsConfig};
+use snek_proto::image::fetch::{FetchConfig, FetchError, ImageFetcher, Resolver};
+use snek_proto::image::to_openai;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\npixels";
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// What the stub does with a request.
+#[derive(Clone)]
+enum Reply {
+    /// This status and these bytes, with their length.
+    Body(u16, Vec<u8>),
+    /// Only a head with this length; for HEAD requests.
+    Length(usize),
+    To(String),
+    /// A body without an announced length and without an end.
+    Endless,
+    /// A head and a little, and then nothing more.
+    Stuck,
+    Silent,
+}
+
+#[derive(Clone, Default)]
+struct Stub {
+    /// By method and path, as in `GET /a.png`.
+    replies: HashMap<String, Reply>,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Stub {
+    fn on(mut self, request: &str, reply: Reply) -> Self {
+        self.replies.insert(request.to_owned(), reply);
+        self
+    }
+
+    fn image(self, path: &str) -> Self {
+        self.on(&format!("HEAD {path}"), Reply::Length(PNG.len()))
+            .on(&format!("GET {path}"), Reply::Body(200, PNG.to_vec()))
+    }
+
+    fn seen(&self) -> Vec<String> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// Serves on loopback; the port.
+    async fn start(&self, tls: Option<TlsAcceptor>) -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let stub = self.clone();
+        tokio::spawn(async move {
+            while let Ok((tcp, _)) = listener.accept().await {
+                let (stub, tls) = (stub.clone(), tls.clone());
+                tokio::spawn(async move {
+                    let _ = match tls {
+                        Some(tls) => stub.serve(tls.accept(tcp).await.unwrap()).await,
+                        None => stub.serve(tcp).await,
+                    };
+                });
+            }
+        });
+        port
+    }
+
+    /// One request per connection, so that each needs a lookup.
+    async fn serve(self, mut io: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(io.read_u8().await?);
+        }
+        let head = String::from_utf8(head).unwrap();
+        let request = head.split(" HTTP/").next().unwrap().to_owned();
+        for word in ["cookie:", "referer:", "authorization:"] {
+            assert!(!head.to_lowercase().contains(word), "{head}");
+        }
+        self.seen.lock().unwrap().push(request.clone());
+        let reply = self.replies.get(&request).cloned();
+        let reply = reply.unwrap_or(Reply::Body(404, b"no such image".to_vec()));
+        let close = "connection: close\r\n\r\n";
+        match reply {
+            Reply::Body(status, body) => {
+                let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n", body.len());
+                io.write_all(head.as_bytes()).await?;
+                io.write_all(close.as_bytes()).await?;
+                if request.starts_with("GET") {
+                    io.write_all(&body).await?;
+                }
+            }
+            Reply::Length(length) => {
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n{close}");
+                io.write_all(head.as_bytes()).await?;
+            }
+            Reply::To(url) => {
+                let head = format!(
+                    "HTTP/1.1 302 Found\r\nlocation: {url}\r\ncontent-length: 0\r\n{close}"
+                );
+                io.write_all(head.as_bytes()).await?;
+            }
+            Reply::Endless => {
+                io.write_all(format!("HTTP/1.1 200 OK\r\n{close}").as_bytes())
+                    .await?;
+                loop {
+                    io.write_all(&[0; 4096]).await?;
+                }
+            }
+            Reply::Stuck => {
+                io.write_all(format!("HTTP/1.1 200 OK\r\n{close}beg").as_bytes())
+                    .await?;
+                std::future::pending::<()>().await;
+            }
+            Reply::Silent => std::future::pending().await,
+        }
+        io.shutdown().await
+    }
+}
+
+fn config() -> FetchConfig {
+    FetchConfig::default().with_allow_private(true)
+}
+
+fn fetcher(config: FetchConfig) -> ImageFetcher {
+    ImageFetcher::new(config).unwrap()
+}
+
+/// Answers each lookup with the next of these, and the last one for ever.
+struct Answers(Mutex<Vec<Vec<IpAddr>>>);
+
+impl Answers {
+    fn new<const N: usize>(answers: [&[IpAddr]; N]) -> Self {
+        Self(Mutex::new(answers.map(<[_]>::to_vec).to_vec()))
+    }
+}
+
+#[async_trait]
+impl Resolver for Answers {
+    async fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+        let mut answers = self.0.lock().unwrap();
+        Ok(if answers.len() > 1 {
+            answers.remove(0)
+        } else {
+            answers[0].clone()
+        })
+    }
+}
+
+#[tokio::test]
+async fn an_image_is_fetched_after_a_look_at_its_size() {
+    let stub = Stub::default().image("/a.png?b=c");
+    let port = stub.start(None).await;
+    let url = format!("http://127.0.0.1:{port}/a.png?b=c");
+    let image = fetcher(config()).fetch(&url).await.unwrap();
+    assert_eq!((&*image.url, image.mime), (&*url, "image/png"));
+    assert_eq!(&image.bytes[..], PNG);
+    assert_eq!(stub.seen(), ["HEAD /a.png?b=c", "GET /a.png?b=c"]);
+}
+
+#[tokio::test]
+async fn a_server_without_head_requests_is_asked_all_the_same() {
+    let get = Reply::Body(200, PNG.to_vec());
+    for head in [
+        Reply::Body(405, Vec::new()),
+        Reply::Body(404, Vec::new()),
+        Reply::Silent,
+        Reply::To("ftp://h/".into()),
+    ] {
+        let stub = Stub::default()
+            .on("HEAD /a.png", head)
+            .on("GET /a.png", get.clone());
+        let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
+        let config = config().with_head_timeout(Duration::from_millis(50));
+        assert_eq!(&fetcher(config).fetch(&url).await.unwrap().bytes[..], PNG);
+    }
+}
+
+#[tokio::test]
+async fn any_status_but_200_is_an_error() {
+    for code in [204, 206, 304, 404, 500] {
+        let stub = Stub::default().on("GET /a.png", Reply::Body(code, Vec::new()));
+        let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
+        let error = fetcher(config()).fetch(&url).await.unwrap_err();
+        assert_eq!(error, FetchError::Status { code });
+        assert_eq!(error.is_retryable(), code == 500);
+    }
+}
+
+#[tokio::test]
+async fn an_image_that_says_it_is_too_large_is_not_begun() {
+    let too_large = Err(FetchError::TooLarge { max: 10 });
+    let stub = Stub::default().on("HEAD /a.png", Reply::Length(11));
+    let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
+    let small = config().with_max_bytes(10);
+    assert_eq!(fetcher(small.clone()).fetch(&url).await, too_large);
+    assert_eq!(stub.seen(), ["HEAD /a.png"]);
+    let stub = Stub::default().on("GET /a.png", Reply::Body(200, vec![0; 11]));
+    let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
+    assert_eq!(fetcher(small.with_head(false)).fetch(&url).await, too_large);
+}
+
+#[tokio::test]
+async fn a_body_without_an_end_is_cut_at_the_limit() {
+    let stub = Stub::default().on("GET /a.png", Reply::Endless);
+    let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
+    let error = fetcher(config().with_max_bytes(100_000)).fetch(&url).await;
+    assert_eq!(error, Err(FetchError::TooLarge { max: 100_000 }));
+}
+
+#[tokio::test]
+async fn an_image_of_exactly_the_limit_is_taken() {
+    let stub = Stub::default().image("/a.png");
+    let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
+    let fetcher = fetcher(config().with_max_bytes(PNG.len()));
+    assert_eq!(&fetcher.fetch(&url).await.unwrap().bytes[..], PNG);
+}
+
+#[tokio::test]
+async fn a_server_that_is_too_slow_is_given_up() {
+    let after = Duration::from_millis(100);
+    for reply in [Reply::Silent, Reply::Stuck] {
+        let stub = Stub::default().on("GET /a.png", reply);
+        let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
+        let error = fetcher(config().with_timeout(after)).fetch(&url).await;
+        assert_eq!(error, Err(FetchError::TimedOut { after }));
+    }
+}
+
+#[tokio::test]
+async fn redirects_are_followed_up_to_the_limit() {
+    let mut stub = Stub::default().image("/5.png");
+    for hop in 0..5 {
+        for method in ["HEAD", "GET"] {
+            let next = Reply::To(format!("/{}.png", hop + 1));
+            stub = stub.on(&format!("{method} /{hop}.png"), next);
+        }
+    }
+    let url = format!("http://127.0.0.1:{}/0.png", stub.start(None).await);
+    let image = fetcher(config()).fetch(&url).await.unwrap();
+    assert_eq!(&*image.url, url, "the address that stands in the text");
+    let error = fetcher(config().with_max_redirects(4)).fetch(&url).await;
+    assert_eq!(error, Err(FetchError::TooManyRedirects { max: 4 }));
+}
+
+#[tokio::test]
+async fn only_http_is_fetched() {
+    let fetcher = fetcher(config());
+    for (url, scheme) in [
+        ("ftp://h/a.png", "ftp"),
+        ("file:///etc/passwd", "file"),
+        ("data:,x", "data"),
+    ] {
+        let scheme = scheme.to_owned();
+        assert_eq!(fetcher.fetch(url).await, Err(FetchError::Scheme { scheme }));
+    }
+    for url in ["", "a.png", "http://", "http://h:99999/"] {
+        let error = fetcher.fetch(url).await.unwrap_err();
+        assert!(matches!(error, FetchError::BadUrl { .. }), "{error:?}");
+    }
+    let stub = Stub::default().on("GET /a.png", Reply::To("file:///etc/passwd".into()));
+    let url = format!("http://127.0.0.1:{}/a.png", stub.start(None).await);
+    let scheme = "file".to_owned();
+    assert_eq!(
+        fetcher.fetch(&url).await,
+        Err(FetchError::Scheme { scheme })
+    );
+}
+
+#[tokio::test]
+async fn addresses_that_are_not_public_are_refused_however_they_are_written() {
+    let fetcher = fetcher(FetchConfig::default());
+    for host in [
+        "127.0.0.1",
+        "127.0.0.1.",
+        "127.1",
+        "0x7f.1",
+        "2130706433",
+        "0177.0.0.1",
+        "10.0.0.1",
+        "169.254.169.254",
+        "0",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[fd00::1]",
+        "user:secret@127.0.0.1",
+    ] {
+        let error = fetcher.fetch(&format!("http://{host}/a.png")).await;
+        let error = error.unwrap_err();
+        assert!(
+            matches!(error, FetchError::PrivateAddress { .. }),
+            "{host}: {error:?}"
+        );
+        assert!(!error.to_string().contains("secret"));
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_to_an_address_that_is_not_public_is_refused() {
+    let inner = Stub::default().image("/a.png");
+    let port = inner.start(None).await;
+    // Only the outer server's address is allowed.
+    let outer = Stub::default().on(
+        "GET /a.png",
+        Reply::To(format!("http://127.0.0.2:{port}/a.png")),
+    );
+    let url = format!("http://127.0.0.1:{}/a.png", outer.start(None).await);
+    let config = FetchConfig::default().with_allowed(LOOPBACK);
+    let error = fetcher(config).fetch(&url).await.unwrap_err();
+    let address = "127.0.0.2".parse().unwrap();
+    assert_eq!(error, FetchError::PrivateAddress { address });
+    assert!(inner.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_name_of_an_address_that_is_not_public_is_refused() {
+    let stub = Stub::default().image("/a.png");
+    let port = stub.start(None).await;
+    let config = FetchConfig::default().with_resolver(Answers::new([&[LOOPBACK]]));
+    for fetcher in [fetcher(config), fetcher(FetchConfig::default())] {
+        let url = format!("http://localhost:{port}/a.png");
+        let error = fetcher.fetch(&url).await.unwrap_err();
+        assert!(
+            matches!(error, FetchError::PrivateAddress { address } if address.is_loopback()),
+            "{error:?}"
+        );
+    }
+    assert!(stub.seen().is_empty(), "it was contacted");
+}
+
+#[tokio::test]
+async fn a_name_whose_second_lookup_answers_differently_gains_nothing() {
+    let inner: IpAddr = "127.0.0.2".parse().unwrap();
+    let stub = Stub::default().image("/a.png");
+    let url = format!("http://images.test:{}/a.png", stub.start(None).await);
+    // The first lookup is for the HEAD request, the second one for the GET request.
+    let config = FetchConfig::default()
+        .with_allowed(LOOPBACK)
+        .with_resolver(Answers::new([&[LOOPBACK], &[inner]]));
+    let error = fetcher(config).fetch(&url).await;
+    assert_eq!(error, Err(FetchError::PrivateAddress { address: inner }));
+    assert_eq!(stub.seen(), ["HEAD /a.png"]);
+}
+
+#[tokio::test]
+async fn of_several_addresses_of_a_name_only_the_allowed_ones_are_asked() {
+    let inner: IpAddr = "127.0.0.2".parse().unwrap();
+    let stub = Stub::default().image("/a.png");
+    let url = format!("http://images.test:{}/a.png", stub.start(None).await);
+    let config = FetchConfig::default()
+        .with_allowed(LOOPBACK)
+        .with_resolver(Answers::new([&[inner, LOOPBACK]]));
+    assert!(fetcher(config).fetch(&url).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_name_without_an_address_and_a_closed_port_are_told_apart() {
+    let url = "http://images.test:1/a.png";
+    let config = config().with_resolver(Answers::new([&[]]));
+    let error = fetcher(config).fetch(url).await.unwrap_err();
+    assert!(matches!(error, FetchError::Lookup { .. }), "{error:?}");
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/secret.png", free.local_addr().unwrap());
+    drop(free);
+    let error = fetcher(self::config()).fetch(&url).await.unwrap_err();
+    assert!(matches!(error, FetchError::Transport { .. }), "{error:?}");
+    assert!(!format!("{error:?} {error}").contains("secret"));
+}
+
+#[tokio::test]
+async fn https_trusts_the_configured_authority_and_no_other() {
+    let key = rcgen::generate_simple_self_signed(["images.test".to_owned()]).unwrap();
+    let chain = key.cert.der().to_vec();
+    let acceptor = TlsAcceptor::from_der([&chain], &key.signing_key.serialize_der()).unwrap();
+    let stub = Stub::default().image("/a.png");
+    let url = format!(
+        "https://images.test:{}/a.png",
+        stub.start(Some(acceptor)).await
+    );
+    let config = || config().with_resolver(Answers::new([&[LOOPBACK]]));
+    let trusting = config().with_tls(TlsConfig::with_root_certificates([&chain]).unwrap());
+    assert!(fetcher(trusting).fetch(&url).await.is_ok());
+    let error = fetcher(config()).fetch(&url).await.unwrap_err();
+    assert!(matches!(error, FetchError::Transport { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn the_images_of_a_text_come_in_order_and_failures_stay_in_the_text() {
+    let stub = Stub::default().image("/a.png").image("/c.png");
+    let base = format!("http://127.0.0.1:{}", stub.start(None).await);
+    let text = format!("{base}/c.png {base}/b.png {base}/a.png and {base}/c.png");
+    let fetcher = fetcher(config());
+    let work = text.clone();
+    // On a task of its own, as a handler may do it.
+    let images = tokio::spawn(async move { fetcher.prepare(&work).await });
+    let images = images.await.unwrap();
+    let urls: Vec<_> = images
+        .iter()
+        .map(|image| &image.url[base.len()..])
+        .collect();
+    assert_eq!(urls, ["/c.png", "/a.png", "/c.png"]);
+    let gets = stub
+        .seen()
+        .iter()
+        .filter(|line| line.starts_with("GET"))
+        .count();
+    assert_eq!(gets, 3, "each address once");
+    let message = to_openai(&text, &images);
+    assert!(message.content.text().contains("/b.png"));
+    assert!(!message.content.text().contains("/a.png"));
+}
+
+#[tokio::test]
+async fn a_text_full_of_addresses_leads_to_a_bounded_number_of_requests() {
+    let stub = Stub::default().image("/a.png");
+    let base = format!("http://127.0.0.1:{}", stub.start(None).await);
+    let text: String = (0..50).map(|n| format!("{base}/{n}.png ")).collect();
+    let config = config()
+        .with_max_images(3)
+        .with_max_concurrent(1)
+        .with_head(false);
+    assert!(fetcher(config).prepare(&text).await.is_empty());
+    assert_eq!(stub.seen(), ["GET /0.png", "GET /1.png", "GET /2.png"]);
+}
