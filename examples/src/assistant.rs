@@ -91,25 +91,33 @@ pub enum AnswerError {
     Unheard,
 }
 
+const NOT_SET_UP: &str = "sorry, I am not set up well; please tell who runs me";
+const NOT_TAKEN: &str = "sorry, my model does not take this question";
+const BROKEN_OFF: &str = "sorry, I lost my thread; please ask again";
+const NOT_NOW: &str = "sorry, I cannot think right now; please try again later";
+const NO_RESULT: &str = "sorry, my tools did not get me anywhere";
+
+/// Whether a message is one of the lines with which a failure is told. Answering those, two bots
+/// whose models are away would keep each other busy.
+#[must_use]
+pub fn is_apology(text: &str) -> bool {
+    [NOT_SET_UP, NOT_TAKEN, BROKEN_OFF, NOT_NOW, NO_RESULT].contains(&text.trim())
+}
+
 impl AnswerError {
     /// The line for people in the channel, who can do nothing about it.
     #[must_use]
     pub const fn apology(&self) -> &'static str {
         match self {
-            Self::Model(ModelError::Setup { .. }) => {
-                "sorry, I am not set up well; please tell who runs me"
-            }
+            Self::Model(ModelError::Setup { .. }) => NOT_SET_UP,
             Self::Model(ModelError::Status { status, .. })
                 if matches!(*status, 400..=407 | 413) =>
             {
-                "sorry, my model does not take this question"
+                NOT_TAKEN
             }
-            Self::Model(ModelError::Cut | ModelError::Provider { .. }) => {
-                "sorry, I lost my thread; please ask again"
-            }
-            Self::Model(_) => "sorry, I cannot think right now; please try again later",
-            Self::Tools(_) => "sorry, my tools did not get me anywhere",
-            Self::Unheard => "sorry",
+            Self::Model(ModelError::Cut | ModelError::Provider { .. }) => BROKEN_OFF,
+            Self::Model(_) | Self::Unheard => NOT_NOW,
+            Self::Tools(_) => NO_RESULT,
         }
     }
 }

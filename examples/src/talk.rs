@@ -29,13 +29,6 @@ pub fn answer(message: &str, entropy: u64, now: SystemTime) -> Option<String> {
     }
 }
 
-/// As [`answer`], for a message that wants one in any case: an explanation, if nothing better is
-/// known. An explanation is not explained again.
-#[must_use]
-pub fn answer_or_help(message: &str, entropy: u64, now: SystemTime) -> Option<String> {
-    answer(message, entropy, now).or_else(|| (message != HELP).then(|| HELP.to_owned()))
-}
-
 /// The time of day.
 #[must_use]
 pub fn time(now: SystemTime) -> String {

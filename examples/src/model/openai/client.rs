@@ -1,7 +1,6 @@
 //! [`OpenAi`]: asks a provider over HTTP, with deadlines and repeats.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,6 +11,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use rpc_core::Secret;
 use rpc_core::backoff::{Backoff, BackoffPolicy, Jitter};
 use rpc_core::net::link::entropy;
+use rpc_core::net::tls::TlsConfig;
 use serde::Serialize;
 use snek_proto::chat::ChatMessage;
 use snek_proto::limits::{
@@ -133,6 +133,8 @@ impl OpenAi {
     /// [`ModelError::Setup`] for a bad address or key, or if TLS cannot be set up.
     pub fn new(config: OpenAiConfig) -> Result<Self, ModelError> {
         let url = endpoint(&config.base_url)?;
+        // Names its crypto provider itself, whatever others in the process use.
+        let tls = TlsConfig::platform().map_err(setup)?;
         let mut headers = HeaderMap::new();
         if let Some(key) = &config.key {
             let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose().trim()))
@@ -141,7 +143,7 @@ impl OpenAi {
             headers.insert(AUTHORIZATION, value);
         }
         let mut builder = Client::builder()
-            .tls_backend_preconfigured(tls()?)
+            .tls_backend_preconfigured((**tls.as_rustls()).clone())
             .default_headers(headers)
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(config.connect_timeout)
@@ -421,17 +423,6 @@ fn is_loopback(url: &Url) -> bool {
         || host
             .parse()
             .is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
-}
-
-/// The platform's roots, with a provider of our own choice, whatever others in the process use.
-fn tls() -> Result<rustls::ClientConfig, ModelError> {
-    use rustls_platform_verifier::BuilderVerifierExt as _;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(rustls::ConfigBuilder::with_platform_verifier)
-        .map_err(|error| setup(format_args!("TLS cannot be set up: {error}")))?;
-    Ok(config.with_no_client_auth())
 }
 
 fn redact(key: Option<&Secret>, text: &str) -> String {

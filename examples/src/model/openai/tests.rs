@@ -1,4 +1,5 @@
 //! [`OpenAi`] against a provider on this machine that misbehaves.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -303,9 +304,8 @@ async fn an_answer_that_breaks_off_is_no_answer_and_is_not_asked_again() {
 
 #[tokio::test]
 async fn an_answer_without_an_end_mark_is_complete_once_its_reason_is_there() {
-    const FINISHED: &str = concat!(
-        "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n",
-    );
+    const FINISHED: &str =
+        "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n";
     for behaviour in [
         &[Does::Answers(OK, FINISHED, 100)][..],
         &[Does::Breaks(FINISHED)],
