@@ -48,8 +48,6 @@ pub(crate) struct Args {
     /// How long a call may stay unanswered.
     #[arg(long, value_name = "TIME", default_value = "190s", value_parser = cli::duration)]
     request_timeout: Duration,
-    #[command(flatten)]
-    think: think::Args,
     /// End after the first answer.
     #[arg(long)]
     once: bool,
@@ -62,6 +60,8 @@ pub(crate) struct Args {
     /// Log more; twice for even more. RUST_LOG overrides it.
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
+    #[command(flatten)]
+    think: think::ModelArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -14,7 +14,7 @@ use snek_proto::limits::DEFAULT_OPENAI_URL;
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Language model")]
-pub(crate) struct Args {
+pub(crate) struct ModelArgs {
     /// Who answers: 'scripted' knows a few rules and needs nothing; 'openai' is any server with
     /// OpenAI's interface, with the key in OPENAI_API_KEY (build with '--features llm').
     #[arg(long, value_enum, default_value_t = Kind::Scripted)]
@@ -65,7 +65,9 @@ impl From<Format> for ImageFormat {
 }
 
 /// The assistant, and who fetches images for it.
-pub(crate) fn assistant(args: &Args) -> Result<(Assistant, Option<Box<dyn Pictures>>), Failure> {
+pub(crate) fn assistant(
+    args: &ModelArgs,
+) -> Result<(Assistant, Option<Box<dyn Pictures>>), Failure> {
     let model: Arc<dyn ChatModel> = match args.model {
         Kind::Scripted => Arc::new(Scripted::default()),
         Kind::Openai => openai(args)?,
@@ -93,7 +95,7 @@ fn log(step: &Step<'_>) {
 }
 
 #[cfg(feature = "llm")]
-fn openai(args: &Args) -> Result<Arc<dyn ChatModel>, Failure> {
+fn openai(args: &ModelArgs) -> Result<Arc<dyn ChatModel>, Failure> {
     use examples::model::openai::{OpenAi, OpenAiConfig};
     let name = args.model_name.as_deref().ok_or_else(|| {
         Failure::usage("no model: give --model-name NAME, as the provider calls it")
@@ -124,7 +126,7 @@ fn openai(args: &Args) -> Result<Arc<dyn ChatModel>, Failure> {
 }
 
 #[cfg(not(feature = "llm"))]
-fn openai(args: &Args) -> Result<Arc<dyn ChatModel>, Failure> {
+fn openai(args: &ModelArgs) -> Result<Arc<dyn ChatModel>, Failure> {
     let _ = (&args.model_url, &args.model_name, args.model_timeout);
     Err(Failure::usage(
         "this build has no HTTP client for --model openai: build it with '--features llm,fetch', \
@@ -133,7 +135,7 @@ fn openai(args: &Args) -> Result<Arc<dyn ChatModel>, Failure> {
 }
 
 #[cfg(feature = "fetch")]
-fn pictures(args: &Args) -> Result<Option<Box<dyn Pictures>>, Failure> {
+fn pictures(args: &ModelArgs) -> Result<Option<Box<dyn Pictures>>, Failure> {
     use snek_proto::image::fetch::{FetchConfig, ImageFetcher};
     let config = FetchConfig::default().with_allow_private(args.allow_private_images);
     let fetcher = ImageFetcher::new(config).map_err(Failure::new)?;
@@ -141,7 +143,7 @@ fn pictures(args: &Args) -> Result<Option<Box<dyn Pictures>>, Failure> {
 }
 
 #[cfg(not(feature = "fetch"))]
-fn pictures(args: &Args) -> Result<Option<Box<dyn Pictures>>, Failure> {
+fn pictures(args: &ModelArgs) -> Result<Option<Box<dyn Pictures>>, Failure> {
     if args.allow_private_images {
         return Err(Failure::usage(
             "--allow-private-images: this build fetches no images; build it with '--features fetch'",
