@@ -1,6 +1,8 @@
 //! Bodies of the fuzz targets: any bytes go in, and the rules of frames and machines must hold.
 #![allow(clippy::panic, reason = "a broken rule has to stop the fuzzer")]
 
+mod pure;
+
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
@@ -10,6 +12,8 @@ use crate::client::{ClientConfig, ClientConn, ClientEvent};
 use crate::codec;
 use crate::frame::{ClientFrame, Final, ServerFrame, User};
 use crate::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
+
+pub use pure::{image_urls, sanitize, toolloop};
 
 /// Decoding, encoding and decoding again gives the same request.
 pub fn client_frames(data: &[u8]) {
@@ -330,6 +334,26 @@ mod tests {
             let mut server = vec![1, 2];
             server.extend(&data);
             server_conn(&server);
+        }
+
+        #[test]
+        fn tool_loops_keep_their_rules(data in prop::collection::vec(any::<u8>(), 0..300)) {
+            toolloop(&data);
+        }
+
+        #[test]
+        fn tool_loops_keep_their_rules_when_calls_repeat(
+            data in prop::collection::vec(0..=8_u8, 0..200),
+        ) {
+            toolloop(&data);
+        }
+
+        #[test]
+        fn texts_keep_their_rules(
+            text in r"(snek|Ira|https?://|\(/drive\.bin|-|_|é|x|\.png|\?|[\s:/.]|\x1c|.){0,16}",
+        ) {
+            image_urls(text.as_bytes());
+            sanitize(text.as_bytes());
         }
 
         #[test]

@@ -35,7 +35,7 @@ pub const WS_RECEIVE_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Most operations on one socket at a time. Enforced on handlers of a bot and on requests in
 /// flight at a server.
 pub const MAX_CONCURRENT_OPERATIONS: usize = 100;
-/// Most HTTP connections in a pool. For applications; not used here.
+/// Most HTTP connections in a pool. Enforced when images are fetched; configurable.
 pub const MAX_CONCURRENT_REQUESTS: usize = 10;
 /// Threads for blocking work. For applications; not used here.
 pub const THREAD_POOL_WORKERS: usize = 8;
@@ -52,26 +52,29 @@ pub const MAX_MESSAGE_HISTORY: usize = 50;
 pub const DEFAULT_OPENAI_LIMIT: usize = 200;
 /// Most tokens of a language model's context. For applications; not used here.
 pub const CONTEXT_WINDOW_TOKEN_LIMIT: usize = 120_000;
-/// The least time between two partial messages: none, so nothing throttles them here.
+/// The least time between two partial messages: none. The default of
+/// [`StreamConfig`](crate::stream::StreamConfig).
 pub const STREAMING_UPDATE_INTERVAL: Duration = Duration::ZERO;
 
 // Tool limits
 
-/// Most rounds of tool calls in a row. For tool loops; not used here.
+/// Most rounds of tool calls in a row. Enforced by [`ToolLoop`](crate::toolloop::ToolLoop);
+/// configurable.
 pub const MAX_TOOL_CALL_DEPTH: usize = 25;
-/// Most calls of one tool with the same arguments. For tool loops; not used here.
+/// Most calls of one tool with the same arguments. Enforced by
+/// [`ToolLoop`](crate::toolloop::ToolLoop); configurable.
 pub const MAX_REPEATED_TOOL_CALLS: usize = 5;
 /// A general limit of attempts. Enforced when a bot sends a message.
 pub const MAX_RETRY_ATTEMPTS: u32 = 3;
-/// Errors in a row that end a tool loop; the specification gives no name. For tool loops; not used
-/// here.
+/// Errors in a row that end a tool loop; the specification gives no name. Enforced by
+/// [`ToolLoop`](crate::toolloop::ToolLoop); configurable.
 pub const MAX_CONSECUTIVE_TOOL_ERRORS: usize = 3;
 
 // Timing
 
 /// How often the original's service loop looks for work. Not needed: nothing polls here.
 pub const TASK_CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// How often a typing indicator is refreshed while a bot thinks. For applications; not used here.
+/// How often a typing indicator is refreshed while a bot thinks. Enforced; configurable.
 pub const THINKING_TASK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the original cleans up. Not needed: everything here is bounded.
 pub const SERVICE_CLEANUP_INTERVAL: Duration = Duration::from_secs(3600);
@@ -110,9 +113,9 @@ pub const COLOR_LIGHTNESS_MAX: f64 = 0.7;
 pub const MEDIA_HUNT_DEDUP_MAX_SIZE: usize = 10_000;
 /// How long an entry of that cache lives. For applications; not used here.
 pub const MEDIA_HUNT_DEDUP_TTL: Duration = Duration::from_secs(86_400);
-/// How long a HEAD request for media may take. For applications; not used here.
+/// How long a HEAD request for media may take. Enforced when images are fetched; configurable.
 pub const MEDIA_HUNT_HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long fetching media may take. For applications; not used here.
+/// How long fetching media may take. Enforced when images are fetched; configurable.
 pub const MEDIA_HUNT_FETCH_TIMEOUT: Duration = Duration::from_secs(30);
 
 // Tables and texts without a constant's name in the specification

@@ -9,11 +9,14 @@ use crate::tree::{list, read, root, stem};
 type Body = fn(&[u8]);
 
 /// Every fuzz target and the body that it calls.
-const TARGETS: [(&str, Body); 5] = [
+const TARGETS: [(&str, Body); 8] = [
     ("snek_client_conn", snek_proto::fuzzing::client_conn),
     ("snek_client_frames", snek_proto::fuzzing::client_frames),
+    ("snek_image_urls", snek_proto::fuzzing::image_urls),
+    ("snek_sanitize", snek_proto::fuzzing::sanitize),
     ("snek_server_conn", snek_proto::fuzzing::server_conn),
     ("snek_server_frames", snek_proto::fuzzing::server_frames),
+    ("snek_toolloop", snek_proto::fuzzing::toolloop),
     ("sse", rpc_core::fuzzing::sse),
 ];
 
@@ -66,6 +69,21 @@ fn the_seeds_of_the_snek_server_machine_pass() {
 #[test]
 fn the_seeds_of_the_snek_server_frames_pass() {
     replay("snek_server_frames");
+}
+
+#[test]
+fn the_seeds_of_the_image_addresses_pass() {
+    replay("snek_image_urls");
+}
+
+#[test]
+fn the_seeds_of_the_sanitiser_pass() {
+    replay("snek_sanitize");
+}
+
+#[test]
+fn the_seeds_of_the_tool_loops_pass() {
+    replay("snek_toolloop");
 }
 
 #[test]

@@ -91,6 +91,12 @@ mod tests {
         children: Vec<Tree>,
     }
 
+    #[derive(JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    struct Forest {
+        oldest: Tree,
+    }
+
     fn ten() -> u8 {
         10
     }
@@ -112,14 +118,15 @@ mod tests {
 
     #[test]
     fn recursive_types_keep_their_definitions() {
+        // The parameters are the root that `#` means.
         let tool = ToolDefinition::from_type::<Tree>("plant", "").unwrap();
         let parameters = &tool.to_value()["function"]["parameters"];
-        let text = parameters.to_string();
-        assert!(
-            !text.contains("$ref") || parameters.get("$defs").is_some(),
-            "{text}"
-        );
+        let children = &parameters["properties"]["children"];
+        assert_eq!(children["items"], json!({"$ref": "#"}));
         assert_eq!(parameters["required"], json!(["children"]));
+        let tool = ToolDefinition::from_type::<Forest>("plant", "").unwrap();
+        let parameters = &tool.to_value()["function"]["parameters"];
+        assert!(parameters["$defs"]["Tree"].is_object(), "{parameters}");
     }
 
     #[test]

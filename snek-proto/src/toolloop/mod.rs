@@ -262,9 +262,7 @@ impl ToolLoop {
     /// Answers the next call of the round, or hands it to the driver.
     fn work(&mut self, round: Round, breaker: &mut CircuitBreaker, now: Instant) {
         let Some(call) = round.next_call() else {
-            self.ready.extend(round.finish(""));
-            self.state = State::Asking;
-            return;
+            return self.resume(round);
         };
         let (id, name) = (call.id.clone(), call.name.clone());
         let arguments = match arguments::parse(&call.arguments) {
@@ -315,7 +313,12 @@ impl ToolLoop {
     }
 
     fn resume(&mut self, round: Round) {
-        self.state = State::Working(round);
+        if round.next_call().is_some() {
+            self.state = State::Working(round);
+        } else {
+            self.ready.extend(round.finish(""));
+            self.state = State::Asking;
+        }
     }
 
     fn stop(&mut self, round: Round, tool: String, message: String) {

@@ -1,1 +1,87 @@
-//! Tests of the tool loop.
+//! Tests of the tool loop that vectors do not tell; see `tests/vectors/toolloop.json`.
+
+use std::time::Instant;
+
+use rpc_core::breaker::{BreakerConfig, CircuitBreaker, State};
+use serde_json::json;
+
+use super::*;
+use crate::chat::{Content, ToolCall};
+
+fn asks(calls: &[(&str, &str)]) -> ChatMessage {
+    let calls = calls
+        .iter()
+        .map(|(id, name)| ToolCall::new(*id, *name, "{}"));
+    ChatMessage::assistant(Content::None).with_tool_calls(calls.collect())
+}
+
+#[test]
+fn a_call_in_flight_holds_a_place_until_its_loop_is_cancelled() {
+    let now = Instant::now();
+    let config = BreakerConfig::default()
+        .with_failure_threshold(1)
+        .with_half_open_max_calls(1);
+    let mut breaker = CircuitBreaker::new(config);
+    let permit = breaker.try_acquire(now).unwrap();
+    breaker.failure(permit, now);
+    let later = now + config.recovery_timeout;
+
+    let mut tools = ToolLoop::new(ToolLoopConfig::default());
+    assert!(tools.on_answer(asks(&[("a", "t")])));
+    assert!(matches!(
+        tools.next_action(&mut breaker, later),
+        Action::Run(_)
+    ));
+    assert_eq!(breaker.state(), State::HalfOpen);
+    assert!(!breaker.admits(later));
+    // Asking again takes no second place.
+    assert!(matches!(
+        tools.next_action(&mut breaker, later),
+        Action::Run(_)
+    ));
+    tools.cancel(&mut breaker);
+    assert!(breaker.admits(later));
+    // A result that comes after all is not taken.
+    assert!(!tools.on_result("a", Ok(json!(1)), &mut breaker, later));
+    assert_eq!(breaker.state(), State::HalfOpen);
+    assert!(matches!(
+        tools.next_action(&mut breaker, later),
+        Action::Abort(_)
+    ));
+    assert_eq!(tools.take_messages().len(), 2);
+}
+
+#[test]
+fn the_last_result_of_a_round_makes_its_messages_ready() {
+    let now = Instant::now();
+    let mut breaker = CircuitBreaker::default();
+    let mut tools = ToolLoop::new(ToolLoopConfig::default());
+    assert!(tools.on_answer(asks(&[("a", "t"), ("b", "u")])));
+    for (id, ready) in [("a", 0), ("b", 3)] {
+        assert!(matches!(
+            tools.next_action(&mut breaker, now),
+            Action::Run(_)
+        ));
+        assert!(tools.on_result(id, Ok(json!(null)), &mut breaker, now));
+        assert_eq!(tools.take_messages().len(), ready);
+    }
+    assert_eq!(tools.rounds(), 1);
+}
+
+#[test]
+fn arguments_are_compared_as_json() {
+    let canonical = |text: &str| arguments::canonical(&arguments::parse(text).unwrap());
+    assert_eq!(
+        canonical(r#"{"b":{"d":[1,{"f":1,"e":2}],"c":null},"a":"x"}"#),
+        canonical(r#" { "a": "\u0078", "b": {"c":null, "d":[1, {"e":2,"f":1}]} } "#)
+    );
+    for (one, other) in [
+        (r#"{"a":1}"#, r#"{"a":"1"}"#),
+        (r#"{"a":[1,2]}"#, r#"{"a":[2,1]}"#),
+        (r#"{"a":[[1],2]}"#, r#"{"a":[[1,2]]}"#),
+        (r#"{"a":null}"#, "{}"),
+        (r#"{"a\":1,\"b":1}"#, r#"{"a":1,"b":1}"#),
+    ] {
+        assert_ne!(canonical(one), canonical(other), "{one} {other}");
+    }
+}

@@ -2,12 +2,15 @@
 //! members mean.
 
 mod constants;
+mod images;
 mod messages;
 mod received;
 mod receiving;
 mod retries;
 mod sent;
 mod sequences;
+mod toolloop;
+mod tools;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
