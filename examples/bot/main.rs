@@ -21,7 +21,7 @@ Examples ('bot' stands for 'cargo run -p examples --bin bot --'):
   A real server, and an answer whenever somebody says good morning:
     bot --url wss://snek.example.com --username mybot --trigger '(?i)good morning'
   With a language model, and images (add '--features llm,fetch' before '--bin'):
-    OPENAI_API_KEY=.. bot --url wss://snek.example.com --username mybot \
+    OPENAI_API_KEY=.. bot --url wss://snek.example.com --username mybot \\
       --model openai --model-name NAME
     bot .. --model openai --model-url http://127.0.0.1:11434/v1 --model-name llama3.2
   In a script, with a time limit:

@@ -33,6 +33,29 @@ impl Default for ConversationLimits {
     }
 }
 
+impl ConversationLimits {
+    /// Sets [`kept`](Self::kept).
+    #[must_use]
+    pub const fn with_kept(mut self, messages: usize) -> Self {
+        self.kept = messages;
+        self
+    }
+
+    /// Sets [`sent`](Self::sent). The instructions and the question are sent in any case.
+    #[must_use]
+    pub const fn with_sent(mut self, messages: usize) -> Self {
+        self.sent = messages;
+        self
+    }
+
+    /// Sets [`tokens`](Self::tokens). The instructions and the question are sent in any case.
+    #[must_use]
+    pub const fn with_tokens(mut self, tokens: usize) -> Self {
+        self.tokens = tokens;
+        self
+    }
+}
+
 /// How many tokens a message costs: one for every three bytes of its texts, names and arguments,
 /// 1,000 for an image, and four for the message itself. True counts depend on the model; for most
 /// languages this is more than they are.
