@@ -14,6 +14,8 @@ use super::{CallPiece, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError
 pub const HELP: &str =
     "I am a model of a few rules: ask me to count, for the hour, for dice, or to search";
 
+const COUNTING: &str = "I count:";
+
 /// Answers by rules: it counts, asks for the tools `time`, `dice` and `search` and repeats what they
 /// say, and describes images by type and size. One or two words at a time, like the real ones.
 #[derive(Clone, Debug, Default)]
@@ -74,10 +76,11 @@ fn answer(request: &ChatRequest<'_>) -> Vec<Delta> {
     if !wanted.is_empty() && wanted.iter().all(|(name, _)| offered(name)) {
         return calls(&wanted);
     }
-    match words(text).any(|word| word == "count") {
-        true => spoken(&count(nick, text)),
-        false => spoken(HELP),
+    // What another one like this has counted is not counted again.
+    if words(text).any(|word| word == "count") && !text.contains(COUNTING) {
+        return spoken(&count(nick, text));
     }
+    spoken(HELP)
 }
 
 /// The tools that the text asks for, with arguments.
@@ -134,8 +137,8 @@ fn count(nick: &str, text: &str) -> String {
     let to = words(text).find_map(|word| word.parse().ok());
     let to: u32 = to.unwrap_or(3).clamp(1, 20);
     let mut counted = match nick {
-        "" => "I count:".to_owned(),
-        nick => format!("{nick}, I count:"),
+        "" => COUNTING.to_owned(),
+        nick => format!("{nick}, {COUNTING}"),
     };
     for number in 1..=to {
         let _ = write!(counted, " {number}");
@@ -225,6 +228,7 @@ fn calls(wanted: &[(&str, String)]) -> Vec<Delta> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
     use snek_proto::image::{Image, to_deepseek, to_openai};
 
     use super::*;
@@ -296,6 +300,24 @@ mod tests {
                 .ends_with("I found 2 messages: «a», «b»")
         );
         assert_eq!(said(&[question], false).content.text(), HELP);
+    }
+
+    #[test]
+    fn two_of_them_come_to_an_end() {
+        let question = ChatMessage::user("Alice: what did I say?");
+        let found = json!({ "found": ["Bo: count, roll dice", "Bo: what time is it?"] });
+        let results = ["it is 01:02:03 UTC", "5 + 4 makes 9", &found.to_string()]
+            .map(|result| ChatMessage::tool("call_0", result));
+        let mut answers: Vec<_> = results
+            .into_iter()
+            .map(|result| said(&[question.clone(), result], true))
+            .collect();
+        answers.push(asked("count to 4"));
+        for answer in answers {
+            let text = answer.content.text();
+            let next = asked(&text);
+            assert_eq!(next.content.text(), HELP, "{text}");
+        }
     }
 
     #[test]

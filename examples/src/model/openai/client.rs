@@ -19,6 +19,7 @@ use snek_proto::limits::{
     MAX_RETRY_ATTEMPTS, RECONNECT_BACKOFF_FACTOR, RECONNECT_INITIAL_DELAY,
 };
 use snek_proto::tool::ToolDefinition;
+use tokio::time::Instant;
 
 use super::{AnswerDecoder, error_message};
 use crate::model::{ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError};
@@ -42,6 +43,9 @@ pub struct OpenAiConfig {
     /// How long the provider may be silent, before the answer and within it. Default
     /// [`DEFAULT_REQUEST_TIMEOUT`].
     pub idle_timeout: Duration,
+    /// How long an answer may take from its first byte to its last, however busy the line is.
+    /// Default 10 min.
+    pub total_timeout: Duration,
     /// How long to wait for the bill and the end mark after the answer is complete. Default 2 s.
     pub tail_timeout: Duration,
     /// The waits between attempts, if the provider does not say how long. Default 1 s and 2 s,
@@ -60,6 +64,7 @@ impl OpenAiConfig {
             key: None,
             connect_timeout: HTTP_CONNECT_TIMEOUT,
             idle_timeout: DEFAULT_REQUEST_TIMEOUT,
+            total_timeout: Duration::from_secs(600),
             tail_timeout: Duration::from_secs(2),
             retry: BackoffPolicy::new(RECONNECT_INITIAL_DELAY, RECONNECT_BACKOFF_FACTOR)
                 .with_jitter(Jitter::Equal)
@@ -93,6 +98,13 @@ impl OpenAiConfig {
     #[must_use]
     pub const fn with_idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = timeout;
+        self
+    }
+
+    /// Sets [`total_timeout`](Self::total_timeout).
+    #[must_use]
+    pub const fn with_total_timeout(mut self, timeout: Duration) -> Self {
+        self.total_timeout = timeout;
         self
     }
 
@@ -269,6 +281,8 @@ impl OpenAi {
             told_finish: false,
             over: false,
             idle: self.config.idle_timeout,
+            since: Instant::now(),
+            total: self.config.total_timeout,
             tail: self.config.tail_timeout,
             key: self.config.key.clone(),
         };
@@ -298,6 +312,8 @@ struct Reading {
     told_finish: bool,
     over: bool,
     idle: Duration,
+    since: Instant,
+    total: Duration,
     tail: Duration,
     key: Option<Secret>,
 }
@@ -331,7 +347,14 @@ impl Reading {
 
     async fn read(&mut self) -> Result<(), ModelError> {
         let complete = self.decoder.is_finished();
+        let left = self.total.saturating_sub(self.since.elapsed());
         let patience = if complete { self.tail } else { self.idle };
+        let patience = patience.min(left);
+        if left.is_zero() && !complete {
+            return Err(ModelError::TimedOut {
+                what: "end of the answer",
+            });
+        }
         match tokio::time::timeout(patience, self.response.chunk()).await {
             Ok(Ok(Some(chunk))) => self.decoder.push(&chunk),
             // A line that is lost after the answer loses nothing; before its end, `end` says so.

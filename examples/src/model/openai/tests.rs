@@ -29,6 +29,8 @@ enum Does {
     Hangs(&'static str),
     /// Streams this and breaks the transfer off.
     Breaks(&'static str),
+    /// Streams this now and then for ever.
+    Drips(&'static str),
     /// Streams this for ever.
     Repeats(&'static str),
     /// Closes without an answer.
@@ -63,15 +65,18 @@ impl Provider {
         Self { url, requests }
     }
 
-    fn model(&self) -> OpenAi {
+    /// Patient, except where a provider hangs on purpose.
+    fn config(&self) -> OpenAiConfig {
         let retry = BackoffPolicy::new(Duration::from_millis(1), 1.0).with_max_attempts(Some(2));
-        let config = OpenAiConfig::new("toy")
+        OpenAiConfig::new("toy")
             .with_base_url(&self.url)
             .with_key(Some(Secret::from("sk-hunter2")))
-            .with_idle_timeout(Duration::from_millis(250))
             .with_tail_timeout(Duration::from_millis(50))
-            .with_retry(retry);
-        OpenAi::new(config).unwrap()
+            .with_retry(retry)
+    }
+
+    fn model(&self) -> OpenAi {
+        OpenAi::new(self.config()).unwrap()
     }
 
     fn requests(&self) -> Vec<String> {
@@ -123,6 +128,13 @@ async fn serve(
             socket.write_all(head.as_bytes()).await?;
             write(&mut socket, body, usize::MAX).await?;
             socket.write_all(b"ff\r\n").await?;
+        }
+        Does::Drips(body) => {
+            socket.write_all(head.as_bytes()).await?;
+            loop {
+                write(&mut socket, body, usize::MAX).await?;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
         }
         Does::Repeats(body) => {
             socket.write_all(head.as_bytes()).await?;
@@ -324,13 +336,25 @@ async fn an_answer_without_an_end_mark_is_complete_once_its_reason_is_there() {
 }
 
 #[tokio::test]
-async fn a_provider_that_falls_silent_is_given_up() {
-    let (text, outcome, _) = told(&[Does::Hangs(HELLO)]).await;
-    assert_eq!(text, "grüß dich");
-    assert!(
-        matches!(outcome, Err(ModelError::TimedOut { .. })),
-        "{outcome:?}"
-    );
+async fn a_provider_that_is_silent_or_only_keeps_the_line_alive_is_given_up() {
+    let short = Duration::from_millis(250);
+    for (behaviour, said) in [
+        (&[Does::Hangs(HELLO)], "grüß dich"),
+        (&[Does::Drips(": thinking\n\n")], ""),
+    ] {
+        let provider = Provider::start(behaviour).await;
+        let config = provider.config();
+        let config = match said {
+            "" => config.with_total_timeout(short),
+            _ => config.with_idle_timeout(short),
+        };
+        let (answer, outcome) = ask(&OpenAi::new(config).unwrap()).await;
+        assert_eq!(answer.text(), said);
+        assert!(
+            matches!(outcome, Err(ModelError::TimedOut { .. })),
+            "{outcome:?}"
+        );
+    }
 }
 
 #[tokio::test]
