@@ -1,6 +1,7 @@
 //! Bodies of the fuzz targets for the parts of a bot that need no connection.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use regex::Regex;
@@ -20,13 +21,15 @@ const PATTERN: &str = concat!(
     r"(?:\?[^\s\x1c-\x1f]*)?"
 );
 
+static COMPILED: LazyLock<Result<Regex, regex::Error>> = LazyLock::new(|| Regex::new(PATTERN));
+
 /// Addresses are what the pattern finds, and messages hold every image.
 pub fn image_urls(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
     let found = extract_urls(text);
-    let Ok(pattern) = Regex::new(PATTERN) else {
+    let Ok(pattern) = &*COMPILED else {
         panic!("the pattern is one")
     };
     let expected: Vec<_> = pattern
