@@ -117,7 +117,7 @@ async def talking(*behaviours, args=()):
     app = web.Application()
     app.router.add_post("/v1/chat/completions", provider.on_request)
     app.router.add_get("/{name}.png", provider.on_image)
-    runner = web.AppRunner(app)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -125,6 +125,7 @@ async def talking(*behaviours, args=()):
         model = ["--model", "openai", "--model-url", provider.url, "--model-name", "toy"]
         async with bot_at(fake, *model, *args, OPENAI_API_KEY=KEY) as bot:
             line = await fake.opened.get()
+            fake.line = line
 
             async def ask(text):
                 await line.send(chat(text))
@@ -237,6 +238,18 @@ async def gives_a_silent_provider_up():
         await bot.line_with("silent")
 
 
+async def ends_an_answer_when_it_is_ended():
+    start = encode(words("so far", finish=None), done=False)
+    async with talking(hangs(start)) as (_, _, fake, bot):
+        await fake.line.send(chat("?"))
+        (_, text, is_final), _, _ = await fake.sent.get()
+        expect((text, is_final) == ("so far", False), text)
+        bot.process.terminate()
+        text, _ = await whole(fake)
+        expect(text == "so far\n\n(interrupted)", text)
+        expect(await bot.end() == 0, "wrong exit code")
+
+
 async def survives_garbage():
     behaviours = [
         streams(b"data: {\"choices\": 7}\n\n"),
@@ -288,6 +301,7 @@ CHECKS = {
     "says so when the answer breaks off": says_so_when_the_answer_breaks_off,
     "needs no end mark": needs_no_end_mark,
     "gives a silent provider up": gives_a_silent_provider_up,
+    "ends an answer when it is ended": ends_an_answer_when_it_is_ended,
     "survives garbage": survives_garbage,
     "takes an answer that is not streamed": takes_an_answer_that_is_not_streamed,
     "shows images": shows_images,
