@@ -78,7 +78,7 @@ class Program:
 
 @contextlib.asynccontextmanager
 async def program(path, *args, **env):
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("SNEK_", "RUST_LOG"))} | env
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("SNEK_", "OPENAI_", "RUST_LOG"))} | env
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(path, *args, env=env, stdout=pipe, stderr=pipe)
     running = Program(process)

@@ -6,6 +6,7 @@
 
 mod run;
 mod serve;
+mod think;
 
 use std::process::ExitCode;
 
@@ -19,12 +20,17 @@ Examples ('bot' stands for 'cargo run -p examples --bin bot --'):
     SNEK_PASSWORD=secret bot --url ws://127.0.0.1:8080 --username mybot
   A real server, and an answer whenever somebody says good morning:
     bot --url wss://snek.example.com --username mybot --trigger '(?i)good morning'
+  With a language model, and images (add '--features llm,fetch' before '--bin'):
+    OPENAI_API_KEY=.. bot --url wss://snek.example.com --username mybot \\
+      --model openai --model-name NAME
+    bot .. --model openai --model-url http://127.0.0.1:11434/v1 --model-name llama3.2
   In a script, with a time limit:
     bot --url ws://127.0.0.1:8080 --username mybot --once --within 30s
 
 Exit codes: 0 ended as asked, 1 failed, 2 called in a wrong way.";
 
-/// A bot that answers pings, mentions, and a few words: help, time, dice, echo.
+/// A bot that answers pings, a few words (help, time, dice, echo), and anything with a language
+/// model: a scripted one unless you name another. Answers grow while they are thought of.
 ///
 /// It logs in, comes back when the line is lost, and finishes what it does when it is ended with
 /// Ctrl-C. In a public channel it speaks after somebody has said `@NAME join`.

@@ -4,7 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use clap::ValueEnum;
+use examples::assistant::{Assistant, is_apology};
 use examples::cli::{self, Failure, complain};
+use examples::model::scripted;
+use examples::pictures::Pictures;
 use examples::screen::{Colour, Screen, printable};
 use examples::talk;
 use rpc_core::Delivery;
@@ -16,6 +19,8 @@ use snek_proto::net::link_config;
 use snek_proto::permission::Triggers;
 use snek_proto::{BotError, Message};
 use tokio::sync::watch;
+
+use crate::think;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -55,6 +60,8 @@ pub(crate) struct Args {
     /// Log more; twice for even more. RUST_LOG overrides it.
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
+    #[command(flatten)]
+    think: think::ModelArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -85,6 +92,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
         )
     })?;
     let config = config(&args)?;
+    let (assistant, pictures) = think::assistant(&args.think)?;
     if goes_unencrypted(url) {
         complain("warning: password and messages go over the network unencrypted: use wss://");
     }
@@ -92,7 +100,14 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     let (answers, mut answered) = watch::channel(0_u64);
     let triggers = config.triggers.clone();
     let username = config.client.username.clone();
-    let bot = Bot::new(url, config, Talker { triggers, answers }).map_err(|error| {
+    let talker = Talker {
+        triggers,
+        answers,
+        assistant,
+        pictures,
+        knows_words: args.think.model == think::Kind::Scripted,
+    };
+    let bot = Bot::new(url, config, talker).map_err(|error| {
         Failure::usage(format_args!(
             "{error}; write it like ws://127.0.0.1:8080 or wss://snek.example.com/rpc.ws"
         ))
@@ -185,6 +200,11 @@ struct Talker {
     triggers: Triggers,
     /// Counts the messages that were answered.
     answers: watch::Sender<u64>,
+    /// Answers what is more than a word.
+    assistant: Assistant,
+    pictures: Option<Box<dyn Pictures>>,
+    /// Whether some words are answered without the model. A real model knows better.
+    knows_words: bool,
 }
 
 #[async_trait]
@@ -214,21 +234,13 @@ impl Handler for Talker {
     }
 
     async fn on_mention(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
-        let answer = talk::answer_or_help(&message.message, entropy(), SystemTime::now());
-        self.reply(cx, answer).await
+        self.answer(cx, message, true).await
     }
 
     async fn on_message(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
-        let text = &*message.message;
-        // In a channel with others, what the bot does not know is no business of it.
         let is_dm = cx.channel_record().is_some_and(|channel| channel.is_dm());
-        let answer = if is_dm || self.triggers.matches(text) {
-            talk::answer_or_help
-        } else {
-            talk::answer
-        };
-        self.reply(cx, answer(text, entropy(), SystemTime::now()))
-            .await
+        let addressed = is_dm || self.triggers.matches(&message.message);
+        self.answer(cx, message, addressed).await
     }
 
     fn on_notice(&self, notice: &Notice) {
@@ -265,6 +277,37 @@ impl Handler for Talker {
 }
 
 impl Talker {
+    async fn answer(
+        &self,
+        cx: &Context,
+        message: &Message,
+        addressed: bool,
+    ) -> Result<(), BotError> {
+        let text = &*message.message;
+        // Explanations are not explained again: two bots would keep each other busy.
+        if [talk::HELP, scripted::HELP].contains(&text) || is_apology(text) {
+            return Ok(());
+        }
+        let word = if self.knows_words {
+            talk::answer(text, entropy(), SystemTime::now())
+        } else {
+            None
+        };
+        // In a channel with others, what the rules do not know is no business of the bot.
+        if word.is_some() || self.knows_words && !addressed {
+            let (channel, nick) = (cx.channel().as_str(), &*message.user_nick);
+            self.assistant.heard(channel, nick, text, word.as_deref());
+            return self.reply(cx, word).await;
+        }
+        let pictures = self.pictures.as_deref();
+        if let Err(error) = self.assistant.reply(cx, message, pictures).await? {
+            let error = error.to_string();
+            complain(format_args!("bot: no answer: {}", printable(&error)));
+        }
+        self.answered();
+        Ok(())
+    }
+
     async fn reply(&self, cx: &Context, answer: Option<String>) -> Result<(), BotError> {
         if let Some(answer) = answer {
             cx.reply(answer).await?;

@@ -1,8 +1,14 @@
-//! What the example programs share: the command line, frames on a screen, and small talk.
+//! What the example programs share: the command line, frames on a screen, small talk, and an
+//! assistant that answers with a language model.
 
+pub mod assistant;
 pub mod cli;
+pub mod conversation;
+pub mod model;
+pub mod pictures;
 pub mod screen;
 pub mod talk;
+pub mod tools;
 
 /// The quick start of the top-level README, compiled and run with the documentation tests.
 #[cfg(doctest)]

@@ -23,20 +23,15 @@ pub fn answer(message: &str, entropy: u64, now: SystemTime) -> Option<String> {
     match word.to_lowercase().as_str() {
         "help" => Some(HELP.to_owned()),
         "time" => Some(time(now)),
-        "dice" | "roll" => Some(dice(rest.trim(), entropy)),
+        "dice" | "roll" => Some(dice(rest.trim(), entropy).unwrap_or_else(|why| why)),
         "echo" if !rest.is_empty() => Some(rest.trim().to_owned()),
         _ => None,
     }
 }
 
-/// As [`answer`], for a message that wants one in any case: an explanation, if nothing better is
-/// known. An explanation is not explained again.
+/// The time of day.
 #[must_use]
-pub fn answer_or_help(message: &str, entropy: u64, now: SystemTime) -> Option<String> {
-    answer(message, entropy, now).or_else(|| (message != HELP).then(|| HELP.to_owned()))
-}
-
-fn time(now: SystemTime) -> String {
+pub fn time(now: SystemTime) -> String {
     let seconds = now
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());
@@ -45,14 +40,17 @@ fn time(now: SystemTime) -> String {
 }
 
 /// Throws dice: `""` is one with six sides, `3d20` three with twenty.
-fn dice(what: &str, mut entropy: u64) -> String {
+///
+/// # Errors
+/// What is wrong with the wish.
+pub fn dice(what: &str, mut entropy: u64) -> Result<String, String> {
     let (count, sides) = match what.split_once('d') {
         _ if what.is_empty() => (1, 6),
         Some((count, sides)) => match (count.parse(), sides.parse()) {
             (Ok(count @ 1..=20), Ok(sides @ 2..=1000)) => (count, sides),
-            _ => return "that many I do not have: up to 20d1000".to_owned(),
+            _ => return Err("that many I do not have: up to 20d1000".to_owned()),
         },
-        None => return "write it like 2d6, please".to_owned(),
+        None => return Err("write it like 2d6, please".to_owned()),
     };
     let throws: Vec<u64> = (0..count)
         .map(|_| {
@@ -62,10 +60,10 @@ fn dice(what: &str, mut entropy: u64) -> String {
         .collect();
     let sum: u64 = throws.iter().sum();
     let throws: Vec<String> = throws.iter().map(u64::to_string).collect();
-    match throws.as_slice() {
+    Ok(match throws.as_slice() {
         [one] => format!("a {one}"),
         many => format!("{} makes {sum}", many.join(" + ")),
-    }
+    })
 }
 
 /// The next number of a splitmix64 sequence.
@@ -116,11 +114,12 @@ mod tests {
     #[test]
     fn dice_stay_within_their_sides() {
         for entropy in 0..200 {
-            let throw = dice("", entropy);
+            let throw = dice("", entropy).unwrap();
             let number: u64 = throw.strip_prefix("a ").unwrap().parse().unwrap();
             assert!((1..=6).contains(&number));
         }
-        assert!(dice("0d6", 1).contains("20d1000"));
-        assert!(dice("2d99999999999", 1).contains("20d1000"));
+        for wish in ["0d6", "2d99999999999"] {
+            assert!(dice(wish, 1).unwrap_err().contains("20d1000"));
+        }
     }
 }

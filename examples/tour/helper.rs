@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
+use examples::assistant::{Assistant, Step};
+use examples::pictures::FromHere;
 use examples::screen::{Colour, Screen};
 use examples::talk;
 use rpc_core::net::link::entropy;
 use snek_proto::bot::{Context, Handler, Notice};
-use snek_proto::{BotError, Final, Message};
+use snek_proto::{BotError, Message};
 use tokio::sync::watch;
 
 /// How far the bot has come; the script of the tour waits for it.
@@ -23,6 +25,9 @@ pub(crate) struct Progress {
 pub(crate) struct Helper {
     pub(crate) screen: Arc<Screen>,
     pub(crate) progress: watch::Sender<Progress>,
+    /// A language model with tools and the history of each channel.
+    pub(crate) assistant: Assistant,
+    pub(crate) pictures: FromHere,
 }
 
 #[async_trait]
@@ -40,25 +45,28 @@ impl Handler for Helper {
         Ok(())
     }
 
+    /// The assistant types while it thinks, runs the tools that its model asks for, and lets the
+    /// answer grow in the channel: each part replaces the one before.
     async fn on_mention(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
-        // A long answer is shown while it grows. Each part replaces the one before.
-        cx.set_typing(None).await?;
-        let mut text = format!("{}, I count:", message.user_nick);
-        for number in 1..=3 {
-            text = format!("{text} {number}");
-            let client = cx.client();
-            client
-                .notify_message(cx.channel(), &text, Final::No)
-                .await?;
+        let thought = self
+            .assistant
+            .reply(cx, message, Some(&self.pictures))
+            .await?;
+        if let Err(error) = thought {
+            let text = format!("no answer: {error}");
+            self.screen.event("helper", Colour::Magenta, &text);
         }
-        cx.reply(format!("{text} - done")).await?;
         self.done();
         Ok(())
     }
 
     /// Called only where the bot may speak unasked: here, in the channel that it has joined.
     async fn on_message(&self, cx: &Context, message: &Message) -> Result<(), BotError> {
-        if let Some(answer) = talk::answer(&message.message, entropy(), SystemTime::now()) {
+        let answer = talk::answer(&message.message, entropy(), SystemTime::now());
+        let (channel, nick) = (cx.channel().as_str(), &*message.user_nick);
+        self.assistant
+            .heard(channel, nick, &message.message, answer.as_deref());
+        if let Some(answer) = answer {
             cx.reply(answer).await?;
             self.done();
         }
@@ -84,4 +92,20 @@ impl Helper {
     fn done(&self) {
         self.progress.send_modify(|progress| progress.answers += 1);
     }
+}
+
+/// Shows what the model wants and gets; its words are seen in the channel.
+pub(crate) fn show(screen: &Screen, step: &Step<'_>) {
+    let text = match step {
+        Step::Called { tool, arguments } => {
+            let arguments = serde_json::to_string(arguments).unwrap_or_default();
+            format!("the model calls {tool}({arguments})")
+        }
+        Step::Returned { tool, result } => match result {
+            Ok(value) => format!("{tool} returns {value}"),
+            Err(error) => format!("{tool} fails: {error}"),
+        },
+        _ => return,
+    };
+    screen.event("helper", Colour::Magenta, &text);
 }

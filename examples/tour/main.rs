@@ -6,22 +6,34 @@ mod helper;
 mod script;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use clap::Parser;
+use examples::assistant::Assistant;
 use examples::cli::{self, Failure};
+use examples::model::scripted::Scripted;
+use examples::pictures::FromHere;
 use examples::screen::{Colour, Screen};
 use helper::{Helper, Progress};
+use rpc_core::net::server::ServerConfig;
 use script::{Alice, in_time, reached};
 use snek_proto::bot::{Bot, BotConfig};
 use snek_proto::client::ClientConfig;
 use snek_proto::net::{MemoryBackend, Server, ServerOptions, connect_with, dialer, link_config};
+use snek_proto::stream::StreamConfig;
 use tokio::sync::{oneshot, watch};
+
+/// A picture of one black dot.
+const DOT: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0\0:~\x9bU\
+    \0\0\0\nIDATx\xdac`\0\0\0\x02\0\x01\xe5'\xde\xfc\0\0\0\0IEND\xaeB`\x82";
 
 /// Shows a Snek server, a bot and a user talking, frame by frame.
 ///
-/// Everything happens on this machine: no account, no key, no arguments. The bot loses its
-/// connection once and comes back by itself. Exit code 0 if all went as it should, else 1.
+/// Everything happens on this machine: no account, no key, no arguments. The bot answers with a
+/// scripted language model that calls a tool and sees a picture, loses its connection once and
+/// comes back by itself. Exit code 0 if all went as it should, else 1.
 #[derive(Debug, Parser)]
 #[command(
     name = "tour",
@@ -47,21 +59,41 @@ async fn tour() -> Result<(), Failure> {
         .with_channel("general", "General")
         .with_user("helper", "a bot's password", "Helper")
         .with_user("alice", "wonderland", "Alice");
-    let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default())
+    // Beside the WebSocket it serves a picture, which is needed later.
+    let http = ServerConfig::default()
+        .with_http(|_, _| async { http::Response::new(Bytes::from_static(DOT)) });
+    let options = ServerOptions::default().with_http(http);
+    let server = Server::bind("127.0.0.1:0", backend, options)
         .await
         .map_err(|error| Failure::new(format_args!("no port to listen on: {error}")))?;
     let (url, backend, server_handle) = (server.url(), server.backend(), server.handle());
     screen.note(&format!("the server listens on {url}"));
+    let host = url
+        .trim_start_matches("ws://")
+        .split('/')
+        .next()
+        .unwrap_or_default();
     let server = tokio::spawn(server.run());
 
     // The bot: credentials, a handler, and one future that runs it. The observer shows frames.
     let (progress, mut helper_progress) = watch::channel(Progress::default());
+    // The model follows a script. One behind a network needs feature `llm` and little else.
+    let model = Scripted::default().with_pace(Duration::from_millis(60));
+    let steps = screen.clone();
+    let assistant = Assistant::new(Arc::new(model))
+        .with_watcher(Arc::new(move |step| helper::show(&steps, step)));
     let helper = Helper {
         screen: screen.clone(),
         progress,
+        assistant,
+        pictures: FromHere::new(host).map_err(Failure::new)?,
     };
     let link = link_config().with_observer(screen.observer("helper", Colour::Magenta));
-    let config = BotConfig::new("helper", "a bot's password").with_link(link);
+    // Words that come faster than this are shown together.
+    let stream = StreamConfig::default().with_interval(Duration::from_millis(150));
+    let config = BotConfig::new("helper", "a bot's password")
+        .with_link(link)
+        .with_stream(stream);
     let bot = Bot::new(&url, config, helper).map_err(Failure::new)?;
     let (stop, stopped) = oneshot::channel::<()>();
     let bot = tokio::spawn(bot.run_until(async {
@@ -103,7 +135,16 @@ async fn tour() -> Result<(), Failure> {
     alice.says("@Helper can you count?").await?;
     alice.hears("1 2 3 - done").await?;
 
-    screen.title("5. The bot's line is cut");
+    screen.title("5. A tool: the model asks, the bot runs it, the model answers");
+    alice.says("@Helper what did I say about dice?").await?;
+    alice.hears("I found «Alice: dice 2d6»").await?;
+
+    screen.title("6. A picture, fetched and shown to the model");
+    let picture = format!("http://{host}/dot.png");
+    alice.says(&format!("@Helper and this? {picture}")).await?;
+    alice.hears("image/png").await?;
+
+    screen.title("7. The bot's line is cut");
     let cut = backend.cut("helper");
     screen
         .note("no closing handshake, as if a cable was pulled; the first attempt comes after 1 s");
@@ -115,7 +156,7 @@ async fn tour() -> Result<(), Failure> {
     alice.says("time").await?;
     alice.hears("UTC").await?;
 
-    screen.title("6. Goodbye");
+    screen.title("8. Goodbye");
     // Whoever ends first finishes what is under way: handlers, calls, connections.
     let _ = stop.send(());
     let ended = in_time("the end of the bot", bot)
@@ -128,13 +169,13 @@ async fn tour() -> Result<(), Failure> {
         .await?
         .map_err(Failure::new)?;
 
-    let partials = alice.partials;
-    if (cut, partials) != (1, 3) {
-        let error = format!("expected 1 line cut and 3 partial messages, not {cut} and {partials}");
+    if cut != 1 || alice.partials < 3 {
+        let partials = alice.partials;
+        let error = format!("expected 1 line cut and parts of answers, not {cut} and {partials}");
         return Err(Failure::new(error));
     }
     screen.title(&format!(
-        "All as expected: {} frames, {} answers, {} parts of one, 1 lost line healed, {:.1} s.",
+        "All as expected: {} frames, {} answers, {} parts before their whole, 1 lost line healed, {:.1} s.",
         screen.frames(),
         alice.heard,
         alice.partials,

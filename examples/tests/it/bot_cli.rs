@@ -38,6 +38,9 @@ fn help_shows_examples_and_exit_codes() {
             "bot serve --open",
             "Exit codes",
             "--password-env",
+            "--model <MODEL>",
+            "OPENAI_API_KEY",
+            "--features llm,fetch",
         ],
     );
     let (code, out, _) = outcome(bot(&["serve", "--help"]));
@@ -77,6 +80,32 @@ fn every_mistake_says_what_to_do() {
             &["--heartbeat", "30"],
         ),
         (&["--password", "p"], None, &["--password"]),
+        (
+            &[&url[..], &["--model", "openai"]].concat(),
+            Some("p"),
+            &["--model-name"],
+        ),
+        (
+            &[&url[..], &["--model", "openai", "--model-name", "m"]].concat(),
+            Some("p"),
+            &["no key", "OPENAI_API_KEY", "--model-url"],
+        ),
+        (
+            &[
+                &url[..],
+                &[
+                    "--model",
+                    "openai",
+                    "--model-name",
+                    "m",
+                    "--model-url",
+                    "h:1",
+                ],
+            ]
+            .concat(),
+            Some("p"),
+            &["--model-url", "bad address", "https://"],
+        ),
         (&["serve"], None, &["--user", "--open"]),
         (
             &["serve", "--open", "--listen", "0.0.0.0:0"],
@@ -165,6 +194,56 @@ fn a_bot_that_answers_nothing_in_time_fails() {
     let (code, _, err) = outcome(lonely);
     assert_eq!(code, Some(1), "{err}");
     assert_holds(&err, &["the time is up", "nothing was answered"]);
+}
+
+#[test]
+fn a_bot_answers_with_a_model_behind_http() {
+    let provider = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let model_url = format!("http://{}", provider.local_addr().unwrap());
+    let provider = std::thread::spawn(move || answer_as_a_model(&provider));
+    let server = Running::start(bot(&["serve", "--open", "--listen", "127.0.0.1:0"]));
+    let line = server.line_with("listening on");
+    let url = line.trim_start_matches("listening on ").to_owned();
+    let args = [
+        "--url",
+        &url,
+        "--username",
+        "b",
+        "--once",
+        "--model",
+        "openai",
+    ];
+    let mut command = bot(&args);
+    command
+        .args(["--model-url", &model_url, "--model-name", "toy", "--frames"])
+        .env("OPENAI_API_KEY", "sk-hunter2")
+        .env("SNEK_PASSWORD", "p");
+    let running = Running::start(command);
+    running.line_with("logged in");
+    talk(&url, "@b hello");
+    let request = provider.join().unwrap();
+    assert_holds(
+        &request,
+        &["Bearer sk-hunter2", "carol: @b hello", "\"toy\""],
+    );
+    running.line_with(r#"send_message("general","hi",true)"#);
+    assert_eq!(running.end(), Some(0));
+}
+
+/// Answers one request as a model does, and returns it.
+fn answer_as_a_model(listener: &std::net::TcpListener) -> String {
+    use std::io::{Read as _, Write as _};
+    let (mut socket, _) = listener.accept().unwrap();
+    let mut request = Vec::new();
+    while !request.ends_with(b"\"stream\":true}") {
+        let mut byte = [0];
+        socket.read_exact(&mut byte).unwrap();
+        request.extend(byte);
+    }
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let chunk = r#"data: {"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}"#;
+    write!(socket, "{head}{chunk}\n\n").unwrap();
+    String::from_utf8(request).unwrap()
 }
 
 /// Logs in as a user and posts one message.

@@ -13,7 +13,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) fn program(path: &str) -> Command {
     let mut command = Command::new(path);
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("SNEK_") {
+        let lossy = name.to_string_lossy();
+        if lossy.starts_with("SNEK_") || lossy.starts_with("OPENAI_") {
             command.env_remove(name);
         }
     }

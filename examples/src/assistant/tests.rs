@@ -1,0 +1,289 @@
+//! The assistant with models that follow a script of whole answers.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use futures_util::stream;
+use snek_proto::chat::Role;
+use snek_proto::tool::ToolDefinition;
+
+use super::*;
+use crate::model::scripted::Scripted;
+use crate::model::{CallPiece, Deltas};
+
+type Piece = Result<Delta, ModelError>;
+
+/// Gives prepared answers and keeps what it was asked.
+#[derive(Debug, Default)]
+struct Prepared {
+    answers: Mutex<VecDeque<Vec<Piece>>>,
+    asked: Mutex<Vec<(Vec<ChatMessage>, usize)>>,
+}
+
+impl Prepared {
+    fn new(answers: Vec<Vec<Piece>>) -> Arc<Self> {
+        Arc::new(Self {
+            answers: Mutex::new(answers.into()),
+            asked: Mutex::default(),
+        })
+    }
+
+    fn asked(&self) -> Vec<(Vec<ChatMessage>, usize)> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl ChatModel for Prepared {
+    async fn stream(&self, request: ChatRequest<'_>) -> Result<Deltas, ModelError> {
+        let messages = request.messages.into_iter().cloned().collect();
+        let asked = (messages, request.tools.len());
+        self.asked.lock().unwrap().push(asked);
+        match self.answers.lock().unwrap().pop_front() {
+            Some(answer) => Ok(stream::iter(answer).boxed()),
+            None => Err(ModelError::TimedOut { what: "answer" }),
+        }
+    }
+}
+
+fn text(text: &str) -> Piece {
+    Ok(Delta::Text(text.to_owned()))
+}
+
+fn call(id: &str, name: &str, arguments: &str) -> Piece {
+    Ok(Delta::ToolCall(CallPiece {
+        index: None,
+        id: Some(id.to_owned()),
+        name: Some(name.to_owned()),
+        arguments: arguments.to_owned(),
+    }))
+}
+
+fn question(text: &str) -> Question {
+    Question {
+        channel: "c".to_owned(),
+        nick: "Ann".to_owned(),
+        text: text.to_owned(),
+        images: Vec::new(),
+    }
+}
+
+async fn answered(assistant: &Assistant, asked: &str) -> (String, Result<(), AnswerError>) {
+    let (sender, mut pieces) = mpsc::channel(1000);
+    let outcome = assistant.answer(question(asked), &sender).await;
+    drop(sender);
+    let mut whole = String::new();
+    while let Some(piece) = pieces.recv().await {
+        whole.push_str(&piece);
+    }
+    (whole, outcome)
+}
+
+fn history(assistant: &Assistant) -> Vec<String> {
+    let messages = assistant.conversations.add("c", Vec::new());
+    let line = |message: &Arc<ChatMessage>| format!("{}|{}", message.role, message.content.text());
+    messages.iter().map(line).collect()
+}
+
+#[tokio::test]
+async fn a_tool_is_run_and_its_result_answered() {
+    let steps = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&steps);
+    let assistant =
+        Assistant::new(Arc::new(Scripted::default())).with_watcher(Arc::new(move |step| {
+            if matches!(step, Step::Called { tool: "search", .. }) {
+                seen.fetch_add(1, Ordering::Relaxed);
+            }
+        }));
+    assistant.heard("c", "Bo", "tea is ready", Some("thanks"));
+    assistant.heard("other", "Bo", "more tea", None);
+    let (answer, outcome) = answered(&assistant, "search for tea").await;
+    assert_eq!(
+        (answer.as_str(), outcome),
+        ("I found «Bo: tea is ready»", Ok(()))
+    );
+    assert_eq!(steps.load(Ordering::Relaxed), 1);
+    assert_eq!(
+        history(&assistant),
+        [
+            "user|Bo: tea is ready",
+            "assistant|thanks",
+            "user|Ann: search for tea",
+            "assistant|",
+            r#"tool|{"found":["Bo: tea is ready"]}"#,
+            "assistant|I found «Bo: tea is ready»",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn words_before_a_tool_call_stand_on_their_own_line() {
+    let model = Prepared::new(vec![
+        vec![text("let me "), text("see"), call("a", "time", "")],
+        vec![text("it is"), text(" late")],
+    ]);
+    let assistant = Assistant::new(model.clone());
+    let (answer, outcome) = answered(&assistant, "how late?").await;
+    assert_eq!(
+        (answer.as_str(), outcome),
+        ("let me see\nit is late", Ok(()))
+    );
+    let asked = model.asked();
+    let roles: Vec<_> = asked[1].0.iter().map(|message| message.role).collect();
+    let expected = [Role::System, Role::User, Role::Assistant, Role::Tool];
+    assert_eq!((roles.as_slice(), asked[1].1), (&expected[..], 3));
+}
+
+#[tokio::test]
+async fn the_next_question_knows_what_was_said() {
+    let model = Prepared::new(vec![vec![text("one")], vec![text("two")]]);
+    let assistant = Assistant::new(model.clone()).with_system("be brief");
+    answered(&assistant, "first").await.1.unwrap();
+    answered(&assistant, "second").await.1.unwrap();
+    let last = model.asked().pop().unwrap().0;
+    let texts: Vec<_> = last
+        .iter()
+        .map(|message| message.content.text().into_owned())
+        .collect();
+    assert_eq!(texts, ["be brief", "Ann: first", "one", "Ann: second"]);
+}
+
+#[tokio::test]
+async fn a_failure_is_told_in_a_friendly_line_behind_what_was_said() {
+    let failure = || ModelError::Provider {
+        message: "internal: sk-1".to_owned(),
+    };
+    let model = Prepared::new(vec![
+        vec![text("so far"), Err(failure())],
+        vec![Err(ModelError::Cut)],
+    ]);
+    let assistant = Assistant::new(model);
+    let (answer, outcome) = answered(&assistant, "1").await;
+    assert_eq!(answer, "so far\nsorry, I lost my thread; please ask again");
+    assert_eq!(outcome, Err(AnswerError::Model(failure())));
+    let (answer, _) = answered(&assistant, "2").await;
+    assert_eq!(answer, "sorry, I lost my thread; please ask again");
+    let (answer, _) = answered(&assistant, "3").await;
+    assert!(answer.contains("try again later"), "{answer}");
+    assert_eq!(
+        history(&assistant),
+        ["user|Ann: 1", "user|Ann: 2", "user|Ann: 3"]
+    );
+}
+
+#[tokio::test]
+async fn an_answer_without_words_is_none() {
+    let model = Prepared::new(vec![vec![], vec![text("  ")]]);
+    let assistant = Assistant::new(model);
+    for _ in 0..2 {
+        let (answer, outcome) = answered(&assistant, "?").await;
+        assert!(answer.trim().starts_with(NOTHING), "{answer:?}");
+        assert_eq!(outcome, Ok(()));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_was_cut_by_the_model_says_so() {
+    let end = Ok(Delta::Finish(Finish::Length));
+    let assistant = Assistant::new(Prepared::new(vec![vec![text("long"), end]]));
+    assert_eq!(answered(&assistant, "?").await.0, "long […]");
+}
+
+#[tokio::test]
+async fn a_model_that_calls_tools_for_ever_is_stopped() {
+    let round = |number: usize| {
+        vec![call(
+            "x",
+            "dice",
+            &format!("{{\"dice\":\"{}d6\"}}", number % 20 + 1),
+        )]
+    };
+    let model = Prepared::new((0..40).map(round).collect());
+    let assistant = Assistant::new(model.clone());
+    let (answer, outcome) = answered(&assistant, "?").await;
+    assert!(matches!(outcome, Err(AnswerError::Tools(_))), "{outcome:?}");
+    assert!(is_apology(&answer), "{answer}");
+    let asked = model.asked();
+    assert_eq!(asked.iter().filter(|(_, tools)| *tools > 0).count(), 25);
+    assert_eq!(asked.len(), 26);
+    assert_eq!(assistant.conversations.add("c", Vec::new()).len(), 50);
+}
+
+#[tokio::test]
+async fn three_wrong_calls_stop_the_loop_and_five_failures_the_tools() {
+    let failing = Tools::new().with(
+        ToolDefinition::new("fail", "Fails."),
+        Arc::new(|_, _| Err("broken".to_owned())),
+    );
+    let wrong = vec![
+        call("a", "fly", ""),
+        call("b", "search", "{}"),
+        call("c", "time", "nonsense"),
+        call("d", "time", ""),
+    ];
+    let assistant = Assistant::new(Prepared::new(vec![wrong]));
+    let (_, outcome) = answered(&assistant, "?").await;
+    assert!(matches!(outcome, Err(AnswerError::Tools(_))), "{outcome:?}");
+    assert_eq!(history(&assistant).len(), 1 + 1 + 4);
+    assert!(assistant.breaker.lock().unwrap().state() == rpc_core::breaker::State::Closed);
+
+    let two = || vec![call("a", "fail", "{}"), call("b", "fail", "{}")];
+    let rounds: Vec<_> = (0..6)
+        .map(|round| {
+            if round % 2 == 0 {
+                two()
+            } else {
+                vec![text("ok")]
+            }
+        })
+        .collect();
+    let assistant = Assistant::new(Prepared::new(rounds)).with_tools(failing);
+    for number in 0..3 {
+        assert_eq!(
+            answered(&assistant, "?").await,
+            ("ok".to_owned(), Ok(())),
+            "{number}"
+        );
+    }
+    let state = assistant.breaker.lock().unwrap().state();
+    assert_eq!(state, rpc_core::breaker::State::Open);
+    assert!(
+        history(&assistant)
+            .iter()
+            .any(|line| line.contains("circuit breaker"))
+    );
+}
+
+#[tokio::test]
+async fn a_dropped_answer_leaves_the_breaker_and_the_history_whole() {
+    #[derive(Debug)]
+    struct Silent;
+    #[async_trait]
+    impl ChatModel for Silent {
+        async fn stream(&self, _: ChatRequest<'_>) -> Result<Deltas, ModelError> {
+            std::future::pending().await
+        }
+    }
+    let assistant = Assistant::new(Arc::new(Silent));
+    let (sender, _pieces) = mpsc::channel(1);
+    {
+        let mut answer = std::pin::pin!(assistant.answer(question("?"), &sender));
+        assert!(futures_util::poll!(answer.as_mut()).is_pending());
+    }
+    assert_eq!(history(&assistant), ["user|Ann: ?"]);
+}
+
+#[tokio::test]
+async fn nobody_pays_for_an_answer_that_nobody_hears() {
+    let model = Prepared::new(vec![
+        vec![text("a"), call("x", "time", "")],
+        vec![text("b")],
+    ]);
+    let assistant = Assistant::new(model.clone());
+    let (sender, pieces) = mpsc::channel(1);
+    drop(pieces);
+    let outcome = assistant.answer(question("?"), &sender).await;
+    assert_eq!(outcome, Err(AnswerError::Unheard));
+    assert_eq!(model.asked().len(), 1);
+}

@@ -1,0 +1,338 @@
+//! [`Conversations`]: what was said, channel by channel, and how much of it a model is told.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use snek_proto::chat::{Block, ChatMessage, Content, Role};
+use snek_proto::limits::{CONTEXT_WINDOW_TOKEN_LIMIT, DEFAULT_OPENAI_LIMIT, MAX_MESSAGE_HISTORY};
+
+/// Most channels that are remembered; the one that was silent longest is forgotten first.
+const MAX_CHANNELS: usize = 1000;
+/// What an image costs a model, roughly, whatever its bytes are.
+const IMAGE_TOKENS: usize = 1000;
+
+/// How much is kept, and how much is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConversationLimits {
+    /// Most messages kept per channel. Default [`MAX_MESSAGE_HISTORY`].
+    pub kept: usize,
+    /// Most messages sent to a model at once. Default [`DEFAULT_OPENAI_LIMIT`].
+    pub sent: usize,
+    /// Most [tokens](estimate) kept per channel, and sent. Default [`CONTEXT_WINDOW_TOKEN_LIMIT`].
+    pub tokens: usize,
+}
+
+impl Default for ConversationLimits {
+    fn default() -> Self {
+        Self {
+            kept: MAX_MESSAGE_HISTORY,
+            sent: DEFAULT_OPENAI_LIMIT,
+            tokens: CONTEXT_WINDOW_TOKEN_LIMIT,
+        }
+    }
+}
+
+impl ConversationLimits {
+    /// Sets [`kept`](Self::kept).
+    #[must_use]
+    pub const fn with_kept(mut self, messages: usize) -> Self {
+        self.kept = messages;
+        self
+    }
+
+    /// Sets [`sent`](Self::sent). The instructions and the question are sent in any case.
+    #[must_use]
+    pub const fn with_sent(mut self, messages: usize) -> Self {
+        self.sent = messages;
+        self
+    }
+
+    /// Sets [`tokens`](Self::tokens). The instructions and the question are sent in any case.
+    #[must_use]
+    pub const fn with_tokens(mut self, tokens: usize) -> Self {
+        self.tokens = tokens;
+        self
+    }
+}
+
+/// How many tokens a message costs: one for every three bytes of its texts, names and arguments,
+/// 1,000 for an image, and four for the message itself. True counts depend on the model; for most
+/// languages this is more than they are.
+#[must_use]
+pub fn estimate(message: &ChatMessage) -> usize {
+    let bytes = |text: &str| text.len().div_ceil(3);
+    let content = match &message.content {
+        Content::Text(text) => bytes(text),
+        Content::Blocks(blocks) => {
+            let cost = |block: &Block| match block {
+                Block::Text(text) => bytes(text),
+                _ => IMAGE_TOKENS,
+            };
+            blocks.iter().map(cost).sum()
+        }
+        _ => 0,
+    };
+    let calls = message.tool_calls.iter();
+    let calls: usize = calls
+        .map(|call| bytes(&call.name) + bytes(&call.arguments) + bytes(&call.id))
+        .sum();
+    4 + content + calls
+}
+
+/// The messages of all channels. Bounded in channels, messages and tokens.
+#[derive(Debug, Default)]
+pub struct Conversations {
+    limits: ConversationLimits,
+    channels: Mutex<(HashMap<String, Channel>, u64)>,
+}
+
+#[derive(Debug, Default)]
+struct Channel {
+    messages: VecDeque<Arc<ChatMessage>>,
+    tokens: usize,
+    last_used: u64,
+}
+
+impl Conversations {
+    /// Nothing was said yet.
+    #[must_use]
+    pub fn new(limits: ConversationLimits) -> Self {
+        Self {
+            limits,
+            channels: Mutex::default(),
+        }
+    }
+
+    /// The limits.
+    #[must_use]
+    pub const fn limits(&self) -> ConversationLimits {
+        self.limits
+    }
+
+    /// Adds messages to a channel, all or none of them between those of others. Returns what was
+    /// said before, oldest first.
+    pub fn add(&self, channel: &str, messages: Vec<ChatMessage>) -> Vec<Arc<ChatMessage>> {
+        let mut guard = self.lock();
+        let (channels, uses) = &mut *guard;
+        *uses += 1;
+        if !channels.contains_key(channel) && channels.len() >= MAX_CHANNELS {
+            let oldest = channels.iter().min_by_key(|(_, channel)| channel.last_used);
+            if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
+                channels.remove(&oldest);
+            }
+        }
+        let channel = channels.entry(channel.to_owned()).or_default();
+        channel.last_used = *uses;
+        let before = channel.messages.iter().cloned().collect();
+        for message in messages {
+            channel.tokens += estimate(&message);
+            channel.messages.push_back(Arc::new(message));
+        }
+        channel.trim(self.limits);
+        before
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (HashMap<String, Channel>, u64)> {
+        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Channel {
+    /// Drops the oldest messages, and results whose call was dropped.
+    fn trim(&mut self, limits: ConversationLimits) {
+        let mut cut = false;
+        while let Some(first) = self.messages.front()
+            && (self.messages.len() > limits.kept
+                || self.tokens > limits.tokens
+                || cut && first.role == Role::Tool)
+        {
+            self.tokens = self.tokens.saturating_sub(estimate(first));
+            self.messages.pop_front();
+            cut = true;
+        }
+    }
+}
+
+/// What of a conversation a model is told: the instructions, the question, and of the rest the
+/// newest that fits the limits. `turn` begins with the question. A tool's result never stands
+/// without its call, nor a call without its results.
+#[must_use]
+pub fn fit<'a>(
+    system: &'a ChatMessage,
+    past: &'a [Arc<ChatMessage>],
+    turn: &'a [ChatMessage],
+    limits: ConversationLimits,
+) -> Vec<&'a ChatMessage> {
+    let Some((question, since)) = turn.split_first() else {
+        return vec![system];
+    };
+    let mut room = limits.sent.saturating_sub(2);
+    let mut tokens = limits
+        .tokens
+        .saturating_sub(estimate(system) + estimate(question));
+    let past: Vec<&ChatMessage> = past.iter().map(AsRef::as_ref).collect();
+    let since: Vec<&ChatMessage> = since.iter().collect();
+    let newest = newest(&since, &mut room, &mut tokens);
+    let older = if newest.len() == since.len() {
+        self::newest(&past, &mut room, &mut tokens)
+    } else {
+        &[]
+    };
+    let mut told = vec![system];
+    told.extend(older);
+    told.push(question);
+    told.extend(newest);
+    told
+}
+
+/// The end of the list that fits, cut between groups: a message with the results that follow it.
+fn newest<'s, 'a>(
+    messages: &'s [&'a ChatMessage],
+    room: &mut usize,
+    tokens: &mut usize,
+) -> &'s [&'a ChatMessage] {
+    let mut kept = messages.len();
+    let mut end = messages.len();
+    let (mut count, mut cost) = (0, 0);
+    while let Some(message) = end.checked_sub(1).and_then(|at| messages.get(at)) {
+        end -= 1;
+        count += 1;
+        cost += estimate(message);
+        if count > *room || cost > *tokens {
+            break;
+        }
+        if message.role != Role::Tool {
+            *room -= std::mem::take(&mut count);
+            *tokens -= std::mem::take(&mut cost);
+            kept = end;
+        }
+    }
+    messages.get(kept..).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use snek_proto::chat::ToolCall;
+
+    use super::*;
+
+    fn limits(kept: usize, sent: usize, tokens: usize) -> ConversationLimits {
+        ConversationLimits { kept, sent, tokens }
+    }
+
+    fn user(number: usize) -> ChatMessage {
+        ChatMessage::user(format!("{number}"))
+    }
+
+    /// A call and its results.
+    fn round(name: &str, results: usize) -> Vec<ChatMessage> {
+        let ids = (0..results).map(|number| format!("{name}{number}"));
+        let calls = ids.clone().map(|id| ToolCall::new(id, "t", "{}")).collect();
+        let call = ChatMessage::assistant("").with_tool_calls(calls);
+        let results = ids.map(|id| ChatMessage::tool(id, "r"));
+        std::iter::once(call).chain(results).collect()
+    }
+
+    fn kept(conversations: &Conversations) -> Vec<Arc<ChatMessage>> {
+        conversations.add("c", Vec::new())
+    }
+
+    /// Every result stands behind its call, and every call has its results.
+    fn is_whole<'a>(messages: impl IntoIterator<Item = &'a ChatMessage>) -> bool {
+        let mut open = Vec::new();
+        for message in messages {
+            if let Some(id) = &message.tool_call_id {
+                let Some(at) = open.iter().position(|open| open == id) else {
+                    return false;
+                };
+                open.remove(at);
+            } else if !open.is_empty() {
+                return false;
+            }
+            open.extend(message.tool_calls.iter().map(|call| call.id.clone()));
+        }
+        open.is_empty()
+    }
+
+    #[test]
+    fn the_oldest_messages_are_forgotten() {
+        let conversations = Conversations::new(limits(3, 200, 1000));
+        for number in 0..5 {
+            conversations.add("c", vec![user(number)]);
+        }
+        let expected: Vec<_> = (2..5).map(|number| Arc::new(user(number))).collect();
+        assert_eq!(kept(&conversations), expected);
+        assert_eq!(conversations.add("other", vec![user(9)]), []);
+        let conversations = Conversations::default();
+        for number in 0..100 {
+            conversations.add("c", vec![user(number)]);
+        }
+        assert_eq!(kept(&conversations).len(), 50);
+        conversations.add("c", vec![ChatMessage::user("x".repeat(400_000))]);
+        assert_eq!(kept(&conversations).len(), 0);
+    }
+
+    #[test]
+    fn channels_are_forgotten_too() {
+        let conversations = Conversations::default();
+        for number in 0..=MAX_CHANNELS {
+            conversations.add(&number.to_string(), vec![user(1)]);
+        }
+        assert_eq!(conversations.add("0", Vec::new()).len(), 0);
+        assert_eq!(conversations.add("500", Vec::new()).len(), 1);
+        assert_eq!(conversations.lock().0.len(), MAX_CHANNELS);
+    }
+
+    #[test]
+    fn results_are_kept_with_their_calls_or_not_at_all() {
+        for max in 1..20 {
+            for tokens in [20, 50, 100, 1000] {
+                let conversations = Conversations::new(limits(max, 200, tokens));
+                for number in 0..6 {
+                    conversations.add("c", vec![user(number)]);
+                    conversations.add("c", round(&format!("{number}-"), number % 4));
+                    let kept = kept(&conversations);
+                    assert!(kept.len() <= max);
+                    assert!(is_whole(kept.iter().map(AsRef::as_ref)), "{max} {kept:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_model_is_told_the_question_and_the_newest_that_fits() {
+        let system = ChatMessage::system("s");
+        let past: Vec<_> = [vec![user(1)], round("p", 3), vec![user(2)]]
+            .concat()
+            .into_iter()
+            .map(Arc::new)
+            .collect();
+        let turn = [vec![user(3)], round("a", 1), round("b", 2)].concat();
+        for sent in 2..14 {
+            for tokens in [10, 30, 60, 90, 1000] {
+                let told = fit(&system, &past, &turn, limits(50, sent, tokens));
+                assert!(told.len() <= sent, "{sent} {told:?}");
+                assert!(is_whole(told.iter().copied()), "{sent} {told:?}");
+                assert_eq!(told.first(), Some(&&system));
+                assert!(told.contains(&&turn[0]), "{sent} {told:?}");
+            }
+        }
+        let all = fit(&system, &past, &turn, ConversationLimits::default());
+        assert_eq!(all.len(), 1 + past.len() + turn.len());
+        // The newest round fits, the one before it does not.
+        let told = fit(&system, &past, &turn, limits(50, 6, 1000));
+        assert_eq!(told.len(), 5);
+        assert_eq!(told.last(), turn.iter().collect::<Vec<_>>().last());
+    }
+
+    #[test]
+    fn an_image_costs_the_same_whatever_its_size() {
+        let image = |bytes: usize| {
+            let url = format!("data:image/png;base64,{}", "A".repeat(bytes));
+            ChatMessage::user_blocks(vec![Block::Text("hi".to_owned()), Block::ImageUrl(url)])
+        };
+        assert_eq!(estimate(&image(4)), estimate(&image(40_000)));
+        assert_eq!(estimate(&ChatMessage::user("123")), 5);
+    }
+}

@@ -1,0 +1,11 @@
+//! Models behind the OpenAI chat-completion interface, of whatever provider.
+
+mod answer;
+#[cfg(feature = "llm")]
+mod client;
+#[cfg(all(test, feature = "llm"))]
+mod tests;
+
+pub use answer::{AnswerDecoder, error_message};
+#[cfg(feature = "llm")]
+pub use client::{OpenAi, OpenAiConfig};

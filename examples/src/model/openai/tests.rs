@@ -1,0 +1,436 @@
+//! [`OpenAi`] against a provider on this machine that misbehaves.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use rpc_core::Secret;
+use rpc_core::backoff::BackoffPolicy;
+use snek_proto::chat::ChatMessage;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::{OpenAi, OpenAiConfig};
+use crate::model::{Assembler, ChatModel, ChatRequest, Finish, ModelError};
+
+const HELLO: &str = concat!(
+    "data: {\"choices\":[{\"delta\":{\"content\":\"grüß \"}}]}\n\n",
+    "data: {\"choices\":[{\"delta\":{\"content\":\"dich\"}}]}\n\n",
+);
+
+/// What the provider does with one request.
+#[derive(Clone, Copy)]
+enum Does {
+    /// Answers with this head (after the status line) and this body in chunks of this size, and
+    /// closes.
+    Answers(&'static str, &'static str, usize),
+    /// Streams this and keeps the line open.
+    Hangs(&'static str),
+    /// Streams this and breaks the transfer off.
+    Breaks(&'static str),
+    /// Streams this now and then for ever.
+    Drips(&'static str),
+    /// Streams this for ever.
+    Repeats(&'static str),
+    /// Closes without an answer.
+    Closes,
+}
+
+const OK: &str = "200 OK\r\ncontent-type: text/event-stream";
+
+struct Provider {
+    url: String,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Provider {
+    /// Behaves as told, request after request, and then closes lines at once.
+    async fn start(behaviour: &'static [Does]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&requests);
+        tokio::spawn(async move {
+            let mut number = 0;
+            while let Ok((socket, _)) = listener.accept().await {
+                let does = behaviour.get(number).copied().unwrap_or(Does::Closes);
+                number += 1;
+                let seen = Arc::clone(&seen);
+                tokio::spawn(async move {
+                    let _ = serve(socket, does, &seen).await;
+                });
+            }
+        });
+        Self { url, requests }
+    }
+
+    /// Patient, except where a provider hangs on purpose.
+    fn config(&self) -> OpenAiConfig {
+        let retry = BackoffPolicy::new(Duration::from_millis(1), 1.0).with_max_attempts(Some(2));
+        OpenAiConfig::new("toy")
+            .with_base_url(&self.url)
+            .with_key(Some(Secret::from("sk-hunter2")))
+            .with_tail_timeout(Duration::from_millis(50))
+            .with_retry(retry)
+    }
+
+    fn model(&self) -> OpenAi {
+        OpenAi::new(self.config()).unwrap()
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+async fn serve(
+    mut socket: TcpStream,
+    does: Does,
+    seen: &Mutex<Vec<String>>,
+) -> std::io::Result<()> {
+    let mut request = Vec::new();
+    loop {
+        let mut part = [0; 4096];
+        let length = socket.read(&mut part).await?;
+        request.extend_from_slice(&part[..length]);
+        let text = String::from_utf8_lossy(&request).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
+        let length = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(": ")?;
+            name.eq_ignore_ascii_case("content-length")
+                .then(|| value.parse::<usize>().unwrap())
+        });
+        if body.len() >= length.unwrap_or(0) {
+            seen.lock().unwrap().push(text);
+            break;
+        }
+    }
+    socket.set_nodelay(true)?;
+    let chunked = "\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n";
+    let head = format!("HTTP/1.1 {OK}{chunked}");
+    match does {
+        Does::Answers(status, body, size) => {
+            let head = format!("HTTP/1.1 {status}{chunked}");
+            socket.write_all(head.as_bytes()).await?;
+            write(&mut socket, body, size).await?;
+            socket.write_all(b"0\r\n\r\n").await?;
+        }
+        Does::Hangs(body) => {
+            socket.write_all(head.as_bytes()).await?;
+            write(&mut socket, body, usize::MAX).await?;
+            // Until the client has had enough.
+            let _ = socket.read(&mut [0]).await;
+        }
+        Does::Breaks(body) => {
+            socket.write_all(head.as_bytes()).await?;
+            write(&mut socket, body, usize::MAX).await?;
+            socket.write_all(b"ff\r\n").await?;
+        }
+        Does::Drips(body) => {
+            socket.write_all(head.as_bytes()).await?;
+            loop {
+                write(&mut socket, body, usize::MAX).await?;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+        Does::Repeats(body) => {
+            socket.write_all(head.as_bytes()).await?;
+            loop {
+                write(&mut socket, body, usize::MAX).await?;
+            }
+        }
+        Does::Closes => {}
+    }
+    socket.shutdown().await
+}
+
+async fn write(socket: &mut TcpStream, body: &str, size: usize) -> std::io::Result<()> {
+    for chunk in body.as_bytes().chunks(size) {
+        let head = format!("{:x}\r\n", chunk.len());
+        socket.write_all(head.as_bytes()).await?;
+        socket.write_all(chunk).await?;
+        socket.write_all(b"\r\n").await?;
+        socket.flush().await?;
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
+/// Asks, and joins the answer as far as it came.
+async fn ask(model: &OpenAi) -> (Assembler, Result<(), ModelError>) {
+    let question = ChatMessage::user("hello");
+    let request = ChatRequest {
+        messages: vec![&question],
+        tools: &[],
+    };
+    let mut assembler = Assembler::default();
+    let mut deltas = match model.stream(request).await {
+        Ok(deltas) => deltas,
+        Err(error) => return (assembler, Err(error)),
+    };
+    while let Some(delta) = deltas.next().await {
+        match delta {
+            Ok(delta) => assembler.push(&delta).unwrap(),
+            Err(error) => return (assembler, Err(error)),
+        }
+    }
+    (assembler, Ok(()))
+}
+
+async fn told(behaviour: &'static [Does]) -> (String, Result<(), ModelError>, usize) {
+    let provider = Provider::start(behaviour).await;
+    let (answer, outcome) = ask(&provider.model()).await;
+    (answer.text().to_owned(), outcome, provider.requests().len())
+}
+
+const WHOLE: &str = concat!(
+    "data: {\"choices\":[{\"delta\":{\"content\":\"grüß \"}}]}\n\n",
+    "data: {\"choices\":[{\"delta\":{\"content\":\"dich\"}}]}\n\n",
+    "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"echo\",\"arguments\":\"{\\\"a\\\": \\\"ß\"}}]}}]}\n\n",
+    "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"\\\"}\"}}]}}]}\n\n",
+    "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n",
+    "data: [DONE]\n\n",
+);
+
+#[tokio::test]
+async fn an_answer_comes_in_any_chunks() {
+    for size in [1, 2, 7, 10_000] {
+        let does = vec![Does::Answers(OK, WHOLE, size)];
+        let provider = Provider::start(Vec::leak(does)).await;
+        let (answer, outcome) = ask(&provider.model()).await;
+        assert_eq!((answer.text(), outcome), ("grüß dich", Ok(())), "{size}");
+        assert_eq!(answer.finish(), Some(&Finish::ToolCalls));
+        let calls = answer.into_message().tool_calls;
+        assert_eq!(calls[0].arguments, "{\"a\": \"ß\"}");
+    }
+}
+
+#[tokio::test]
+async fn the_request_holds_what_the_interface_wants() {
+    let provider = Provider::start(&[Does::Answers(OK, WHOLE, 100)]).await;
+    ask(&provider.model()).await.1.unwrap();
+    let requests = provider.requests();
+    let (head, body) = requests[0].split_once("\r\n\r\n").unwrap();
+    assert!(
+        head.starts_with("POST /v1/chat/completions HTTP/1.1"),
+        "{head}"
+    );
+    assert!(head.contains("authorization: Bearer sk-hunter2"), "{head}");
+    let body: serde_json::Value = serde_json::from_str(body).unwrap();
+    let expected = serde_json::json!({
+        "model": "toy", "stream": true, "messages": [{"role": "user", "content": "hello"}],
+    });
+    assert_eq!(body, expected);
+}
+
+#[tokio::test]
+async fn a_refusal_that_will_pass_is_asked_again() {
+    const BUSY: &str = "429 Too Many Requests\r\nretry-after: 0";
+    let (text, outcome, requests) = told(&[
+        Does::Answers(BUSY, "{\"error\":{\"message\":\"slow down\"}}", 10),
+        Does::Closes,
+        Does::Answers(OK, WHOLE, 50),
+    ])
+    .await;
+    assert_eq!((text.as_str(), outcome, requests), ("grüß dich", Ok(()), 3));
+}
+
+#[tokio::test]
+async fn three_failures_are_enough() {
+    const BROKEN: Does = Does::Answers(
+        "500 Internal Server Error",
+        "{\"error\":{\"message\":\"sk-hunter2 broke us\"}}",
+        10,
+    );
+    let (_, outcome, requests) = told(&[BROKEN; 9]).await;
+    let message = "*** broke us".to_owned();
+    let error = ModelError::Status {
+        status: 500,
+        message,
+    };
+    assert_eq!((outcome, requests), (Err(error), 3));
+    let (_, outcome, requests) = told(&[]).await;
+    assert!(
+        matches!(outcome, Err(ModelError::Unreachable { .. })),
+        "{outcome:?}"
+    );
+    assert_eq!(requests, 3);
+}
+
+#[tokio::test]
+async fn a_refusal_that_stays_is_not_asked_again() {
+    for (behaviour, expected) in [
+        (
+            &[Does::Answers(
+                "401 Unauthorized",
+                "{\"error\":\"bad key\"}",
+                9,
+            )],
+            (401, "bad key"),
+        ),
+        (
+            &[Does::Answers(
+                "429 Too Many Requests",
+                "{\"error\":{\"message\":\"pay\",\"code\":\"insufficient_quota\"}}",
+                99,
+            )],
+            (429, "pay"),
+        ),
+        (
+            &[Does::Answers(
+                "503 Service Unavailable\r\nretry-after: 86400",
+                "tomorrow",
+                99,
+            )],
+            (503, "tomorrow"),
+        ),
+        (
+            &[Does::Answers(
+                "302 Found\r\nlocation: http://127.0.0.1:1/",
+                "",
+                99,
+            )],
+            (302, "no reason given"),
+        ),
+    ] {
+        let (_, outcome, requests) = told(behaviour).await;
+        let (status, message) = (expected.0, expected.1.to_owned());
+        assert_eq!(outcome, Err(ModelError::Status { status, message }));
+        assert_eq!(requests, 1);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_no_answer_and_is_not_asked_again() {
+    for behaviour in [&[Does::Breaks(HELLO)][..], &[Does::Answers(OK, HELLO, 100)]] {
+        let (text, outcome, requests) = told(behaviour).await;
+        assert_eq!(text, "grüß dich");
+        assert_eq!((outcome, requests), (Err(ModelError::Cut), 1));
+    }
+    let (_, outcome, _) = told(&[Does::Answers(OK, "", 100)]).await;
+    assert_eq!(outcome, Err(ModelError::Cut));
+}
+
+#[tokio::test]
+async fn an_answer_without_an_end_mark_is_complete_once_its_reason_is_there() {
+    const FINISHED: &str =
+        "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n";
+    for behaviour in [
+        &[Does::Answers(OK, FINISHED, 100)][..],
+        &[Does::Breaks(FINISHED)],
+        &[Does::Hangs(FINISHED)],
+    ] {
+        let (text, outcome, _) = told(behaviour).await;
+        assert_eq!((text.as_str(), outcome), ("hi", Ok(())));
+    }
+    let (answer, outcome) = {
+        const MARKED: &str =
+            "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\ndata: [DONE]\n\n";
+        let provider = Provider::start(&[Does::Hangs(MARKED)]).await;
+        ask(&provider.model()).await
+    };
+    assert_eq!((answer.finish(), outcome), (Some(&Finish::Stop), Ok(())));
+}
+
+#[tokio::test]
+async fn a_provider_that_is_silent_or_only_keeps_the_line_alive_is_given_up() {
+    let short = Duration::from_millis(250);
+    for (behaviour, said) in [
+        (&[Does::Hangs(HELLO)], "grüß dich"),
+        (&[Does::Drips(": thinking\n\n")], ""),
+    ] {
+        let provider = Provider::start(behaviour).await;
+        let config = provider.config();
+        let config = match said {
+            "" => config.with_total_timeout(short),
+            _ => config.with_idle_timeout(short),
+        };
+        let (answer, outcome) = ask(&OpenAi::new(config).unwrap()).await;
+        assert_eq!(answer.text(), said);
+        assert!(
+            matches!(outcome, Err(ModelError::TimedOut { .. })),
+            "{outcome:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_error_in_the_stream_is_told_in_the_providers_words_without_the_key() {
+    const ERROR: &str = concat!(
+        "data: {\"choices\":[{\"delta\":{\"content\":\"so far\"}}]}\n\n",
+        "data: {\"error\":{\"message\":\"sk-hunter2 is over its limit\"}}\n\n",
+    );
+    let (text, outcome, _) = told(&[Does::Answers(OK, ERROR, 3)]).await;
+    let message = "*** is over its limit".to_owned();
+    assert_eq!(text, "so far");
+    assert_eq!(outcome, Err(ModelError::Provider { message }));
+}
+
+#[tokio::test]
+async fn garbage_and_endless_lines_are_errors() {
+    let (_, outcome, _) = told(&[Does::Answers(OK, "data: what?\n\n", 3)]).await;
+    assert!(
+        matches!(outcome, Err(ModelError::BadAnswer { .. })),
+        "{outcome:?}"
+    );
+    for endless in ["data: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", ": comment\n"] {
+        let behaviour = Vec::leak(vec![Does::Repeats(String::leak(endless.repeat(2000)))]);
+        let (_, outcome, _) = told(behaviour).await;
+        assert!(
+            matches!(outcome, Err(ModelError::TooLarge { .. })),
+            "{outcome:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_streamed_is_taken_too() {
+    const PLAIN: &str =
+        "{\"choices\":[{\"message\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}";
+    let json = "200 OK\r\ncontent-type: application/json";
+    let behaviour = Vec::leak(vec![Does::Answers(json, PLAIN, 4)]);
+    let (text, outcome, _) = told(behaviour).await;
+    assert_eq!((text.as_str(), outcome), ("hi", Ok(())));
+}
+
+#[test]
+fn a_bad_address_or_key_is_refused_at_once() {
+    for url in ["", "api.openai.com", "ftp://h", "http://"] {
+        let config = OpenAiConfig::new("toy").with_base_url(url);
+        let error = OpenAi::new(config).unwrap_err();
+        assert!(matches!(error, ModelError::Setup { .. }), "{url}");
+    }
+    let config = OpenAiConfig::new("toy").with_key(Some(Secret::from("hunter2\n\nx")));
+    let error = OpenAi::new(config.clone()).unwrap_err();
+    assert!(!format!("{error} {error:?} {config:?}").contains("hunter2"));
+}
+
+#[test]
+fn an_address_is_completed_to_that_of_the_interface() {
+    for (given, meant) in [
+        ("https://h", "https://h/v1/chat/completions"),
+        ("https://h/v1/", "https://h/v1/chat/completions"),
+        ("https://h/api/v1", "https://h/api/v1/chat/completions"),
+        (
+            "https://h/x/chat/completions",
+            "https://h/x/chat/completions",
+        ),
+        ("https://h/v1?key=1", "https://h/v1/chat/completions?key=1"),
+    ] {
+        let model = OpenAi::new(OpenAiConfig::new("toy").with_base_url(given)).unwrap();
+        assert_eq!(model.url.as_str(), meant);
+    }
+    for (url, warned) in [
+        ("http://127.0.0.1:1", false),
+        ("http://[::1]:1", false),
+        ("http://localhost", false),
+        ("https://h", false),
+        ("http://h", true),
+    ] {
+        let model = OpenAi::new(OpenAiConfig::new("toy").with_base_url(url)).unwrap();
+        assert_eq!(model.goes_unencrypted(), warned, "{url}");
+    }
+}

@@ -1,0 +1,334 @@
+//! [`Scripted`]: a model without a network, which answers by rules, always the same.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::{StreamExt as _, stream};
+use serde_json::Value;
+use snek_proto::chat::{Block, ChatMessage, Content, Role};
+
+use super::{CallPiece, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError};
+
+/// What it says if no rule fits.
+pub const HELP: &str =
+    "I am a model of a few rules: ask me to count, for the hour, for dice, or to search";
+
+const COUNTING: &str = "I count:";
+
+/// Answers by rules: it counts, asks for the tools `time`, `dice` and `search` and repeats what they
+/// say, and describes images by type and size. One or two words at a time, like the real ones.
+#[derive(Clone, Debug, Default)]
+pub struct Scripted {
+    pace: Duration,
+}
+
+impl Scripted {
+    /// A model that waits this long before each piece of an answer. Default: not at all.
+    #[must_use]
+    pub const fn with_pace(mut self, pace: Duration) -> Self {
+        self.pace = pace;
+        self
+    }
+}
+
+#[async_trait]
+impl ChatModel for Scripted {
+    async fn stream(&self, request: ChatRequest<'_>) -> Result<Deltas, ModelError> {
+        let pace = self.pace;
+        let deltas = answer(&request);
+        let paced = stream::iter(deltas).then(move |delta| async move {
+            if !pace.is_zero() {
+                tokio::time::sleep(pace).await;
+            }
+            Ok(delta)
+        });
+        Ok(paced.boxed())
+    }
+}
+
+fn answer(request: &ChatRequest<'_>) -> Vec<Delta> {
+    let asked = |message: &&ChatMessage| message.role == Role::User;
+    let at = request.messages.iter().rposition(asked);
+    let (question, since) = match at.map(|at| request.messages.split_at(at)) {
+        Some((_, [question, since @ ..])) => (*question, since),
+        _ => return spoken(HELP),
+    };
+    let results: Vec<_> = since
+        .iter()
+        .filter(|message| message.role == Role::Tool)
+        .map(|message| result(&message.content.text()))
+        .collect();
+    if !results.is_empty() {
+        return spoken(&results.join("; "));
+    }
+    let text = question.content.text();
+    let (nick, text) = text.split_once(": ").unwrap_or(("", &text));
+    let images = images(&question.content);
+    if !images.is_empty() {
+        return spoken(&format!("I see {}", images.join(" and ")));
+    }
+    let wanted = wanted_tools(text);
+    let offered = |name: &str| {
+        let mut tools = request.tools.iter();
+        tools.any(|tool| tool.name() == name)
+    };
+    if !wanted.is_empty() && wanted.iter().all(|(name, _)| offered(name)) {
+        return calls(&wanted);
+    }
+    // What another one like this has counted is not counted again.
+    if words(text).any(|word| word == "count") && !text.contains(COUNTING) {
+        return spoken(&count(nick, text));
+    }
+    spoken(HELP)
+}
+
+/// The tools that the text asks for, with arguments.
+fn wanted_tools(text: &str) -> Vec<(&'static str, String)> {
+    let has = |known: &[&str]| words(text).any(|word| known.contains(&&*word));
+    if has(&["search", "find", "said", "say"]) {
+        let query = serde_json::json!({ "query": query(text) });
+        return vec![("search", query.to_string())];
+    }
+    let mut wanted = Vec::new();
+    if has(&["time", "clock", "late", "hour"]) {
+        wanted.push(("time", "{}".to_owned()));
+    }
+    if has(&["dice", "roll", "throw"]) {
+        let dice = words(text).find(|word| word.split_once('d').is_some_and(is_dice));
+        let dice = serde_json::json!({ "dice": dice.unwrap_or_else(|| "1d6".to_owned()) });
+        wanted.push(("dice", dice.to_string()));
+    }
+    wanted
+}
+
+fn is_dice((count, sides): (&str, &str)) -> bool {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    number(count) && number(sides)
+}
+
+/// Lower-case words. What stands in quotation marks was said by others.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    let mut own = String::new();
+    for (number, part) in text.split(['«', '»']).enumerate() {
+        if number % 2 == 0 {
+            own.push_str(part);
+        }
+    }
+    let words = own.split(|c: char| !c.is_alphanumeric());
+    let words: Vec<_> = words
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    words.into_iter()
+}
+
+/// What is to be searched: what follows the last of some words.
+fn query(text: &str) -> String {
+    let words: Vec<_> = text.split_whitespace().collect();
+    let key = |word: &&str| ["search", "find", "for", "about"].contains(word);
+    let after = words.iter().rposition(key).map_or(0, |at| at + 1);
+    let rest = words.get(after..).unwrap_or_default().join(" ");
+    let around = |c: char| c.is_ascii_punctuation();
+    rest.trim_matches(around).to_owned()
+}
+
+fn count(nick: &str, text: &str) -> String {
+    let to = words(text).find_map(|word| word.parse().ok());
+    let to: u32 = to.unwrap_or(3).clamp(1, 20);
+    let mut counted = match nick {
+        "" => COUNTING.to_owned(),
+        nick => format!("{nick}, {COUNTING}"),
+    };
+    for number in 1..=to {
+        let _ = write!(counted, " {number}");
+    }
+    counted + " - done"
+}
+
+/// What a tool said, in words.
+fn result(text: &str) -> String {
+    let value: Value = serde_json::from_str(text).unwrap_or_default();
+    let Some(found) = value.get("found").and_then(Value::as_array) else {
+        return text.to_owned();
+    };
+    let found: Vec<_> = found
+        .iter()
+        .filter_map(Value::as_str)
+        .map(|line| format!("«{}»", line.replace(['«', '»'], "\"")))
+        .collect();
+    match found.as_slice() {
+        [] => "I found nothing".to_owned(),
+        [one] => format!("I found {one}"),
+        many => format!("I found {} messages: {}", many.len(), many.join(", ")),
+    }
+}
+
+/// The images of a message, as blocks or in the text, by type and size.
+fn images(content: &Content) -> Vec<String> {
+    let blocks = match content {
+        Content::Blocks(blocks) => blocks.as_slice(),
+        _ => &[],
+    };
+    let as_blocks = blocks.iter().filter_map(|block| match block {
+        Block::ImageUrl(url) => Some(describe(url)),
+        _ => None,
+    });
+    let text = content.text();
+    let inline = text.split("[image: ").skip(1);
+    let inline = inline.filter_map(|rest| Some(describe(rest.split_once(']')?.0)));
+    as_blocks.chain(inline).collect()
+}
+
+fn describe(url: &str) -> String {
+    let data = url.strip_prefix("data:");
+    let Some((mime, base64)) = data.and_then(|data| data.split_once(";base64,")) else {
+        return format!("an image at {url}");
+    };
+    let bytes = base64.trim_end_matches('=').len() * 3 / 4;
+    format!("an image of type {mime} with {bytes} bytes")
+}
+
+/// Text in pieces of a word, and the end.
+fn spoken(text: &str) -> Vec<Delta> {
+    let words = text.split_inclusive(' ').map(str::to_owned);
+    let end = Delta::Finish(Finish::Stop);
+    words.map(Delta::Text).chain([end]).collect()
+}
+
+/// Calls whose pieces are interleaved, as they may be.
+fn calls(wanted: &[(&str, String)]) -> Vec<Delta> {
+    let mut deltas = Vec::new();
+    for (index, (name, _)) in wanted.iter().enumerate() {
+        deltas.push(Delta::ToolCall(CallPiece {
+            index: Some(index),
+            id: Some(format!("call_{index}")),
+            name: Some((*name).to_owned()),
+            arguments: String::new(),
+        }));
+    }
+    for half in 0..2 {
+        for (index, (_, arguments)) in wanted.iter().enumerate() {
+            let middle = arguments.chars().count() / 2;
+            let chars = arguments.chars();
+            let piece = match half {
+                0 => chars.take(middle).collect(),
+                _ => chars.skip(middle).collect(),
+            };
+            deltas.push(Delta::ToolCall(CallPiece {
+                index: Some(index),
+                arguments: piece,
+                ..CallPiece::default()
+            }));
+        }
+    }
+    deltas.push(Delta::Finish(Finish::ToolCalls));
+    deltas
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use snek_proto::image::{Image, to_deepseek, to_openai};
+
+    use super::*;
+    use crate::model::Assembler;
+    use crate::tools::Tools;
+
+    fn said(messages: &[ChatMessage], tools: bool) -> ChatMessage {
+        let all = Tools::new();
+        let request = ChatRequest {
+            messages: messages.iter().collect(),
+            tools: if tools { all.definitions() } else { &[] },
+        };
+        let mut assembler = Assembler::default();
+        for delta in answer(&request) {
+            assembler.push(&delta).unwrap();
+        }
+        assembler.into_message()
+    }
+
+    fn asked(text: &str) -> ChatMessage {
+        said(&[ChatMessage::user(format!("Alice: {text}"))], true)
+    }
+
+    #[test]
+    fn it_counts() {
+        let count = |text| asked(text).content.text().into_owned();
+        assert_eq!(count("@Bot can you count?"), "Alice, I count: 1 2 3 - done");
+        assert!(count("count to 5").contains("4 5 - done"));
+        assert_eq!(count("hello"), HELP);
+    }
+
+    #[test]
+    fn it_asks_for_the_tools_that_the_text_asks_for() {
+        for (text, expected) in [
+            ("what time is it?", &[("time", "{}")][..]),
+            ("roll 2d6", &[("dice", r#"{"dice":"2d6"}"#)]),
+            (
+                "the time, and dice",
+                &[("time", "{}"), ("dice", r#"{"dice":"1d6"}"#)],
+            ),
+            (
+                "what did I say about dice?",
+                &[("search", r#"{"query":"dice"}"#)],
+            ),
+            ("search for größe", &[("search", r#"{"query":"größe"}"#)]),
+            ("«what time is it»", &[]),
+        ] {
+            let calls = asked(text).tool_calls;
+            let calls: Vec<_> = calls
+                .iter()
+                .map(|call| (&*call.name, &*call.arguments))
+                .collect();
+            assert_eq!(calls, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn it_repeats_what_the_tools_said() {
+        let question = ChatMessage::user("Alice: time?");
+        let mut messages = vec![question.clone(), asked("time?")];
+        messages.push(ChatMessage::tool("call_0", "it is 01:02:03 UTC"));
+        assert_eq!(said(&messages, true).content.text(), "it is 01:02:03 UTC");
+        messages.push(ChatMessage::tool("call_1", r#"{"found":["a","b"]}"#));
+        let answer = said(&messages, false);
+        assert!(
+            answer
+                .content
+                .text()
+                .ends_with("I found 2 messages: «a», «b»")
+        );
+        assert_eq!(said(&[question], false).content.text(), HELP);
+    }
+
+    #[test]
+    fn two_of_them_come_to_an_end() {
+        let question = ChatMessage::user("Alice: what did I say?");
+        let found = json!({ "found": ["Bo: count, roll dice", "Bo: what time is it?"] });
+        let results = ["it is 01:02:03 UTC", "5 + 4 makes 9", &found.to_string()]
+            .map(|result| ChatMessage::tool("call_0", result));
+        let mut answers: Vec<_> = results
+            .into_iter()
+            .map(|result| said(&[question.clone(), result], true))
+            .collect();
+        answers.push(asked("count to 4"));
+        for answer in answers {
+            let text = answer.content.text();
+            let next = asked(&text);
+            assert_eq!(next.content.text(), HELP, "{text}");
+        }
+    }
+
+    #[test]
+    fn it_describes_images_in_either_format() {
+        let url = "http://h/a.png";
+        let images = [Image::new(url, b"12345".as_slice())];
+        let text = format!("Alice: and this {url}");
+        for message in [to_openai(&text, &images), to_deepseek(&text, &images)] {
+            let answer = said(&[message], true);
+            let expected = "I see an image of type image/png with 5 bytes";
+            assert_eq!(answer.content.text(), expected);
+        }
+    }
+}
