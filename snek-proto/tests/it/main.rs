@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
 mod acting;
+mod allocations;
 mod behaviour;
 mod bot;
 mod conformance;
