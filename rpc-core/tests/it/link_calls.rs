@@ -56,9 +56,7 @@ async fn a_remote_error_is_the_peers_own() {
         let link = host.link.clone();
         async move { link.call(|m, now| m.ask("?", now)).await }
     });
-    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
-        panic!("not asked")
-    };
+    let id = guest.asked().await;
     guest
         .link
         .command(move |m, _| m.answer(&id, Err("no")))
@@ -128,9 +126,7 @@ async fn a_dropped_task_ends_all_calls() {
 async fn a_stream_gives_its_parts_and_then_its_outcome() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let mut stream = host.link.stream(|m, now| m.ask("?", now)).await;
-    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
-        panic!("not asked")
-    };
+    let id = guest.asked().await;
     guest
         .link
         .command(move |m, _| {
@@ -154,9 +150,7 @@ async fn dropping_a_call_cancels_it_at_the_peer() {
         let link = host.link.clone();
         async move { link.call(|m, now| m.ask("?", now)).await }
     });
-    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
-        panic!("not asked")
-    };
+    let id = guest.asked().await;
     call.abort();
     assert_eq!(guest.event().await, Some(GuestEvent::Cancelled { id }));
     assert_eq!(host.link.command(|m, _| m.in_flight()).await, Ok(0));
@@ -166,9 +160,7 @@ async fn dropping_a_call_cancels_it_at_the_peer() {
 async fn dropping_a_stream_cancels_it_at_the_peer() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let stream = host.link.stream(|m, now| m.ask("?", now)).await;
-    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
-        panic!("not asked")
-    };
+    let id = guest.asked().await;
     drop(stream);
     assert_eq!(guest.event().await, Some(GuestEvent::Cancelled { id }));
 }
@@ -235,9 +227,7 @@ async fn a_drain_lets_calls_finish_and_takes_no_new_ones() {
         let link = host.link.clone();
         async move { link.call(|m, now| m.ask("?", now)).await }
     });
-    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
-        panic!("not asked")
-    };
+    let id = guest.asked().await;
     let drain = tokio::spawn({
         let link = host.link.clone();
         async move { link.drain(Duration::from_secs(5)).await }

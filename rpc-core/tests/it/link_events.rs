@@ -131,9 +131,7 @@ async fn a_full_stream_ends_that_stream_and_not_the_connection() {
             .link
             .stream(|m, now| m.ask_within("?", LONG, now))
             .await;
-        let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
-            panic!("not asked")
-        };
+        let id = guest.asked().await;
         guest
             .link
             .command(move |m, _| (0..9).try_for_each(|n| m.part(&id, &n.to_string())))
@@ -168,9 +166,7 @@ async fn a_slow_stream_under_block_loses_nothing() {
         .link
         .stream(|m, now| m.ask_within("?", LONG, now))
         .await;
-    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
-        panic!("not asked")
-    };
+    let id = guest.asked().await;
     guest
         .link
         .command(move |m, _| {
@@ -191,9 +187,7 @@ async fn a_slow_stream_under_block_loses_nothing() {
 async fn events_that_came_before_an_answer_are_queued_before_the_call_resolves() {
     let (mut guest, host, _) = connected(LinkConfig::default(), LinkConfig::default()).await;
     let mut stream = host.link.stream(|m, now| m.ask("?", now)).await;
-    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
-        panic!("not asked")
-    };
+    let id = guest.asked().await;
     guest
         .link
         .command(move |m, _| m.part(&id, "a").and_then(|()| m.answer(&id, Ok("end"))))
@@ -212,9 +206,7 @@ async fn a_stream_that_overflows_is_cancelled_at_the_peer_at_once() {
         .link
         .stream(|m, now| m.ask_within("?", LONG, now))
         .await;
-    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
-        panic!("not asked")
-    };
+    let id = guest.asked().await;
     let asked = id.clone();
     guest
         .link
@@ -235,9 +227,7 @@ async fn a_full_stream_holds_up_no_other_call_once_the_line_is_gone() {
         .link
         .stream(|m, now| m.ask_within("?", LONG, now))
         .await;
-    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
-        panic!("not asked")
-    };
+    let id = guest.asked().await;
     let call = tokio::spawn({
         let link = host.link.clone();
         async move { link.call(|m, now| m.ask_within("?", LONG, now)).await }

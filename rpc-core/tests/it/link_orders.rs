@@ -6,7 +6,6 @@ use rpc_core::net::link::{open, over};
 use rpc_core::net::{DriverConfig, LagPolicy, LinkConfig, LinkState, QueueConfig, Queued, mem};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
-use crate::toy::guest::GuestEvent;
 use crate::toy::net::{End, GuestSide, HostSide, connected, echo};
 
 const LONG: Duration = Duration::from_secs(99);
@@ -120,9 +119,7 @@ async fn waits_may_be_as_long_as_a_duration_goes() {
         .link
         .stream(|m, now| m.ask_within("?", LONG, now))
         .await;
-    let Some(GuestEvent::Asked { id, .. }) = guest.event().await else {
-        panic!("not asked")
-    };
+    let id = guest.asked().await;
     // More frames than the line holds, so that writes have to wait too.
     guest
         .link

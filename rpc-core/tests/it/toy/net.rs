@@ -153,6 +153,16 @@ where
     }
 }
 
+impl End<GuestSide> {
+    /// The id of the next question.
+    pub async fn asked(&mut self) -> String {
+        match self.event().await {
+            Some(GuestEvent::Asked { id, .. }) => id,
+            other => panic!("not asked: {other:?}"),
+        }
+    }
+}
+
 /// A guest and a host over an in-memory line, both ready, and the cutter of that line.
 pub async fn connected(
     guest: rpc_core::net::LinkConfig,
