@@ -95,7 +95,8 @@ pub struct Driver<M, T> {
     close_seen: bool,
 }
 
-fn clock() -> Instant {
+/// tokio's clock, which tests can pause.
+pub(super) fn clock() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 

@@ -12,8 +12,6 @@ mod protocol;
 #[cfg(feature = "server")]
 mod serve;
 
-use std::time::Duration;
-
 use rpc_core::net::{Dialer, LinkConfig, link};
 
 pub use client::Client;
@@ -38,9 +36,7 @@ pub type Connection<D> = rpc_core::net::Connection<ClientSide, D>;
 /// of 10 s.
 #[must_use]
 pub fn link_config() -> LinkConfig {
-    LinkConfig::default()
-        .with_reconnect(reconnect_policy())
-        .with_connect_timeout(Duration::from_secs(10))
+    LinkConfig::default().with_reconnect(reconnect_policy())
 }
 
 /// Connects to a server, and again whenever the line is lost.

@@ -42,14 +42,16 @@ impl<C> Reaper<C> {
     /// Takes what has gathered and asks to be woken for more.
     pub(super) fn poll_take(&self, cx: &Context<'_>) -> Vec<C> {
         let mut state = self.lock();
-        if !state
-            .1
-            .as_ref()
-            .is_some_and(|waker| waker.will_wake(cx.waker()))
-        {
-            state.1 = Some(cx.waker().clone());
-        }
+        remember(&mut state.1, cx);
         std::mem::take(&mut state.0)
+    }
+}
+
+/// Keeps the task's waker; one that wakes the same task already stays as it is.
+pub(super) fn remember(slot: &mut Option<Waker>, cx: &Context<'_>) {
+    match slot {
+        Some(waker) => waker.clone_from(cx.waker()),
+        None => *slot = Some(cx.waker().clone()),
     }
 }
 
@@ -174,7 +176,7 @@ impl<P: Protocol> Future for Waiting<P> {
             Phase::Ended(outcome) => Poll::Ready(outcome),
             earlier => {
                 state.0 = earlier;
-                state.1 = Some(cx.waker().clone());
+                remember(&mut state.1, cx);
                 Poll::Pending
             }
         }

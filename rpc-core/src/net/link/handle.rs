@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
 
-use super::call::{CallStream, Completer, Reaper, Waiting, cell};
+use super::call::{CallStream, Completer, Reaper, Waiting, cell, remember};
 use super::waiters::Waiters;
 use super::{LinkState, Outcome, Protocol};
 use crate::error::{CallError, CloseReason, Delivery, Refused};
@@ -69,7 +69,7 @@ impl Orders {
     /// Takes the orders that have gathered and asks to be woken for more.
     pub(super) fn poll_take(&self, cx: &Context<'_>) -> Order {
         let mut state = self.lock();
-        state.waker = Some(cx.waker().clone());
+        remember(&mut state.waker, cx);
         Order {
             close: state.close.take(),
             drain: state.drain.take(),

@@ -6,13 +6,13 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use super::handle::{DrainReport, Serving};
-use super::task::{Front, clock};
+use super::task::Front;
 use super::waiters::{Pushed, Waiters};
 use super::{LinkEvent, LinkState, Protocol, Sorted};
 use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::machine::Machine;
 use crate::message::CloseFrame;
-use crate::net::driver::Driver;
+use crate::net::driver::{Driver, clock};
 use crate::net::queue::Push;
 use crate::net::transport::Transport;
 use crate::timers::later;
@@ -128,16 +128,9 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             let choked = !self.driver.machine().wants_input();
             self.deliver(cx, now, generation, io.is_ready());
             if io.is_ready() {
-                let lost = self.reason.take().unwrap_or(CloseReason::Lost);
-                return Poll::Ready(match std::mem::replace(&mut self.stop, Stop::No) {
-                    Stop::Closing(reason) => {
-                        self.stop = Stop::Closing(reason.clone());
-                        reason
-                    }
-                    other => {
-                        self.stop = other;
-                        lost
-                    }
+                return Poll::Ready(match &self.stop {
+                    Stop::Closing(reason) => reason.clone(),
+                    _ => self.reason.take().unwrap_or(CloseReason::Lost),
                 });
             }
             // Events that were taken may have made room for input, or led to new frames.

@@ -5,7 +5,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, watch};
 use tracing::Instrument;
@@ -15,14 +15,10 @@ use super::session::{After, Session};
 use super::{Events, LinkConfig, LinkEvent, LinkState, Parts, Protocol};
 use crate::error::{CloseReason, Refused};
 use crate::net::dial::{DialError, Dialer};
-use crate::net::driver::Driver;
+use crate::net::driver::{Driver, clock};
 use crate::net::observe::Tap;
 use crate::net::queue::{self, Producer};
 use crate::reconnect::{Dial, Reconnector};
-
-pub(super) fn clock() -> Instant {
-    tokio::time::Instant::now().into_std()
-}
 
 pub(super) fn parts<P: Protocol, D: Dialer>(
     protocol: P,
