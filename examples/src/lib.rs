@@ -4,6 +4,7 @@
 pub mod assistant;
 pub mod cli;
 pub mod conversation;
+pub mod gateway;
 pub mod model;
 pub mod pictures;
 pub mod screen;

@@ -1,2 +1,2 @@
-//! The Exoclaw protocol. Nothing is implemented yet.
-#![doc = include_str!("../README.md")]
+//! The Exoclaw AI gateway protocol.
+#![cfg_attr(docsrs, feature(doc_cfg))]

@@ -1,0 +1,1 @@
+//! The parts of the AI gateway: its configuration, memory, tools and page.
