@@ -1,2 +1,12 @@
 //! The Exoclaw AI gateway protocol.
 #![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub mod codec;
+pub mod error;
+pub mod frame;
+pub mod id;
+pub mod limits;
+
+pub use error::{ErrorKind, RpcError};
+pub use frame::{ChatSend, ClientFrame, Method, ServerFrame, StreamEvent, Usage};
+pub use id::{CallId, WireId};

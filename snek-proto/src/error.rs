@@ -31,7 +31,7 @@ impl RpcError {
     pub(crate) fn from_reply(reply: &Reply<'_>) -> Self {
         let data = reply.data();
         let inner = |name| {
-            let member = crate::frame::find_member(data?.get(), name)?;
+            let member = rpc_core::decode::find_member(data?.get(), name)?;
             Some(readable(member))
         };
         let message = reply

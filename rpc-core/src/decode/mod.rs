@@ -43,6 +43,8 @@
 
 mod error;
 mod field;
+mod find;
+mod raw;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -57,6 +59,8 @@ use serde_json::value::RawValue;
 
 pub use error::{DecodeError, DecodeErrorKind};
 pub use field::{Field, LooseStr, Members, Slot};
+pub use find::find_member;
+pub use raw::RawJson;
 pub use serde::de::MapAccess;
 pub use shared::{FrameCopy, SharedJson, SharedStr};
 

@@ -14,5 +14,4 @@ pub use client::ClientFrame;
 pub use event::{Event, JoinEvent, MessageEvent, NamedEvent, TypingEvent, UnknownEvent};
 pub use owned::OwnedCall;
 pub use server::{Failure, Reply, ServerFrame, Success};
-pub(crate) use types::find_member;
 pub use types::{Answer, Channel, Final, Message, User};

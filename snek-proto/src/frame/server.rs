@@ -384,7 +384,7 @@ impl<'f> Reply<'f> {
     /// Any other top-level member, raw. Looks through the text, so ask once.
     #[must_use]
     pub fn extra(&self, name: &str) -> Option<&'f RawValue> {
-        super::types::find_member(self.frame.raw.as_deref()?, name)
+        decode::find_member(self.frame.raw.as_deref()?, name)
     }
 }
 

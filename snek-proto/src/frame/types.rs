@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use rpc_core::Limits;
 use rpc_core::decode::{
     self, DecodeError, Field, FrameCopy, MapAccess, Members, SharedJson, SharedStr, Slot,
+    find_member,
 };
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -278,39 +279,7 @@ impl Answer {
     }
 }
 
-/// The first member of this name in a JSON object, raw. Null counts as absent.
-pub(crate) fn find_member<'a>(object: &'a str, name: &str) -> Option<&'a RawValue> {
-    let members: Finder<'_, 'a> = Finder { name, found: None };
-    let mut parser = serde_json::Deserializer::from_str(object);
-    let found = parser.deserialize_map(members).ok()??;
-    (found.get() != "null").then_some(found)
-}
-
 /// Whether a JSON value is an object with this member, and it is not null.
 pub(crate) fn has_member(json: &str, name: &str) -> bool {
     find_member(json, name).is_some()
-}
-
-struct Finder<'n, 'de> {
-    name: &'n str,
-    found: Option<&'de RawValue>,
-}
-
-impl<'de> serde::de::Visitor<'de> for Finder<'_, 'de> {
-    type Value = Option<&'de RawValue>;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self::Value, A::Error> {
-        while let Some(key) = map.next_key::<&RawValue>()? {
-            if self.found.is_none() && decode::raw_str(key).is_some_and(|key| key == self.name) {
-                self.found = Some(map.next_value()?);
-            } else {
-                map.next_value::<serde::de::IgnoredAny>()?;
-            }
-        }
-        Ok(self.found)
-    }
 }

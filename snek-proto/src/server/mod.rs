@@ -13,7 +13,9 @@ use std::fmt;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use rpc_core::decode::{DecodeError, DecodeErrorKind, FrameCopy, SharedJson, SharedStr, raw_str};
+use rpc_core::decode::{
+    DecodeError, DecodeErrorKind, FrameCopy, SharedJson, SharedStr, find_member, raw_str,
+};
 use rpc_core::timers::{TimerKind, Timers, later};
 use rpc_core::{
     CallId, CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, PendingCalls,
@@ -23,7 +25,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::codec::{encode_failure, encode_success};
-use crate::frame::{Call, ClientFrame, OwnedCall, User, find_member};
+use crate::frame::{Call, ClientFrame, OwnedCall, User};
 use crate::id::WireId;
 use crate::keepalive::{Heart, Pulse};
 

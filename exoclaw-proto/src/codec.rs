@@ -1,0 +1,162 @@
+//! Encoding into a buffer or a shared text; decoding stands on the frames.
+
+use std::borrow::Cow;
+
+use bytes::{BufMut, BytesMut};
+use rpc_core::{CallId, Limits, Refused, Text};
+use serde::Serialize;
+
+use crate::frame::{StreamEvent, StreamFrame, Token};
+
+/// No parameters: `{}`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NoParams {}
+
+/// Appends a frame to a buffer.
+///
+/// # Errors
+/// [`Refused::Encode`] if the value is not JSON. The buffer may then hold a part of it.
+pub fn encode_into(frame: &impl Serialize, buffer: &mut BytesMut) -> Result<(), Refused> {
+    serde_json::to_writer(buffer.writer(), frame).map_err(|error| Refused::Encode {
+        message: error.to_string(),
+    })
+}
+
+/// Encodes a frame once, for any number of receivers.
+///
+/// # Errors
+/// [`Refused::Encode`] if the value is not JSON.
+pub fn encode(frame: &impl Serialize) -> Result<Text, Refused> {
+    serde_json::to_string(frame)
+        .map(Text::from)
+        .map_err(|error| Refused::Encode {
+            message: error.to_string(),
+        })
+}
+
+/// Appends a request: `{"id", "method", "params"}`. The parameters may be any JSON value.
+///
+/// # Errors
+/// [`Refused::Encode`] if `params` is not JSON. The buffer may then hold a part of it.
+pub fn encode_request(
+    buffer: &mut BytesMut,
+    id: CallId,
+    method: &str,
+    params: &impl Serialize,
+) -> Result<(), Refused> {
+    buffer.put_slice(b"{\"id\":");
+    encode_into(&id, buffer)?;
+    buffer.put_slice(b",\"method\":");
+    encode_into(&method, buffer)?;
+    buffer.put_slice(b",\"params\":");
+    encode_into(params, buffer)?;
+    buffer.put_slice(b"}");
+    Ok(())
+}
+
+/// Appends an answer: `{"id", "result"}`. `id` is written as JSON: a text becomes a string.
+///
+/// # Errors
+/// [`Refused::Encode`] if `id` or `result` is not JSON. The buffer may then hold a part of it.
+pub fn encode_result(
+    buffer: &mut BytesMut,
+    id: &impl Serialize,
+    result: &impl Serialize,
+) -> Result<(), Refused> {
+    buffer.put_slice(b"{\"id\":");
+    encode_into(id, buffer)?;
+    buffer.put_slice(b",\"result\":");
+    encode_into(result, buffer)?;
+    buffer.put_slice(b"}");
+    Ok(())
+}
+
+/// Appends the answer to a request that failed: `{"id", "error"}`.
+///
+/// # Errors
+/// [`Refused::Encode`] if `id` is not JSON. The buffer may then hold a part of it.
+pub fn encode_error(
+    buffer: &mut BytesMut,
+    id: &impl Serialize,
+    error: &str,
+) -> Result<(), Refused> {
+    buffer.put_slice(b"{\"id\":");
+    encode_into(id, buffer)?;
+    buffer.put_slice(b",\"error\":");
+    encode_into(&error, buffer)?;
+    buffer.put_slice(b"}");
+    Ok(())
+}
+
+/// Appends one step of a streamed answer: `{"id", "event", "data"}`.
+///
+/// # Errors
+/// [`Refused::Encode`] if `id` or the data is not JSON. The buffer may then hold a part of it.
+pub fn encode_event<S: AsRef<str>, J: Serialize>(
+    buffer: &mut BytesMut,
+    id: &impl Serialize,
+    event: &StreamEvent<S, J>,
+) -> Result<(), Refused> {
+    encode_into(&StreamFrame { id, event }, buffer)
+}
+
+/// A frame as it may be logged: a token is left out, and so is a text that mentions one and cannot
+/// be read.
+#[must_use]
+pub fn redact(text: &str) -> Cow<'_, str> {
+    // A frame that holds a token has the word in it, as it is or with escapes.
+    if !text.contains("token") && !text.contains('\\') {
+        return Cow::Borrowed(text);
+    }
+    let limits = Limits::default().with_max_message_bytes(usize::MAX);
+    let is_object = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    match rpc_core::decode::find_member(text, "token") {
+        _ if !is_object => Cow::Owned(format!("(no frame, {} bytes)", text.len())),
+        None => Cow::Borrowed(text),
+        Some(_) => match Token::decode(text, &limits) {
+            Ok(_) => Cow::Borrowed(r#"{"token":"***"}"#),
+            Err(_) => Cow::Owned(format!("(a frame with a token, {} bytes)", text.len())),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_logged_frame_never_holds_a_token() {
+        for text in [
+            r#"{"token":"hunter2"}"#,
+            r#"{"tok\u0065n":"hunter2"}"#,
+            r#"{"token":"hunter2""#,
+            r#"{"token":["hunter2"]}"#,
+            r#"{"token":"a","token":"hunter2"}"#,
+            r#"{"id":"1","method":"ping","token":"hunter2"}"#,
+        ] {
+            assert!(!redact(text).contains("hunter2"), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_frames_are_logged_as_they_are() {
+        for text in [
+            r#"{"id":"1","method":"ping"}"#,
+            r#"{"id":"1","event":"usage","data":{"input_tokens":1,"output_tokens":2}}"#,
+            r#"{"id":"1","event":"text","data":"a \"token\" \n"}"#,
+        ] {
+            assert!(matches!(redact(text), Cow::Borrowed(same) if same == text));
+        }
+    }
+
+    #[test]
+    fn a_request_is_written_in_the_order_of_the_specification() {
+        let mut buffer = BytesMut::new();
+        let id = CallId::from_raw(0xab);
+        encode_request(&mut buffer, id, "ping", &NoParams {}).unwrap();
+        assert_eq!(
+            &buffer[..],
+            br#"{"id":"00000000000000ab","method":"ping","params":{}}"#
+        );
+    }
+}

@@ -1,0 +1,170 @@
+//! [`RpcError`], what a gateway answers to a request that failed, and its [`ErrorKind`].
+
+use std::borrow::Cow;
+
+use rpc_core::decode::{SharedStr, raw_str};
+use serde_json::value::RawValue;
+
+use crate::frame::Method;
+use crate::limits::AUTH_FAILED;
+
+/// Starts the error of a text that is no request.
+pub const PARSE_ERROR: &str = "parse error: ";
+/// Starts the error of a method that the gateway does not have.
+pub const UNKNOWN_METHOD: &str = "unknown method: ";
+/// Starts the error of a chat over a token budget.
+pub const BUDGET_EXCEEDED: &str = "token budget exceeded (";
+/// Starts the error of a model's provider.
+pub const PROVIDER_ERROR: &str = "provider error: ";
+/// Starts the error of a chat that no binding leads to an agent.
+pub const NO_AGENT: &str = "no agent configured for ";
+
+/// A gateway's words about a request or a chat that failed.
+///
+/// The protocol has no error codes: [`kind`](Self::kind) reads the known beginnings. Repeating the
+/// request unchanged is safe to try for [`ErrorKind::Provider`] only, and may cost tokens.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct RpcError {
+    message: SharedStr,
+}
+
+/// What a gateway complains about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The text was no request.
+    Parse,
+    /// The gateway has no such method.
+    UnknownMethod,
+    /// The method's parameters are wrong.
+    InvalidParams,
+    /// The token was refused.
+    Authentication,
+    /// A token budget is used up: [`budget::Exceeded::parse`](crate::budget::Exceeded::parse) reads
+    /// the numbers.
+    BudgetExceeded,
+    /// No agent is configured for this channel, account and peer.
+    NoAgent,
+    /// The model's provider failed.
+    Provider,
+    /// Anything else.
+    Other,
+}
+
+impl RpcError {
+    /// An error with these words.
+    pub fn new(message: impl Into<SharedStr>) -> Self {
+        Self {
+            message: message.into(),
+        }
+    }
+
+    /// A text that is no request, and why.
+    #[must_use]
+    pub fn parse(why: &str) -> Self {
+        Self::new(format!("{PARSE_ERROR}{why}"))
+    }
+
+    /// A method that the gateway does not have.
+    #[must_use]
+    pub fn unknown_method(method: &str) -> Self {
+        Self::new(format!("{UNKNOWN_METHOD}{method}"))
+    }
+
+    /// Parameters that are wrong, and why.
+    #[must_use]
+    pub fn invalid_params(method: Method, why: &str) -> Self {
+        Self::new(format!("invalid {} params: {why}", method.name()))
+    }
+
+    /// A failure of the model's provider. Say nothing of where it is: the words reach strangers.
+    #[must_use]
+    pub fn provider(why: &str) -> Self {
+        Self::new(format!("{PROVIDER_ERROR}{why}"))
+    }
+
+    /// The gateway's words.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What the words are about, by their beginning.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        let text = self.message();
+        let starts = |start: &str| text.starts_with(start);
+        let params = || {
+            let method = text.strip_prefix("invalid ")?.split_once(" params: ")?.0;
+            Method::parse(method)
+        };
+        if starts(PARSE_ERROR) {
+            ErrorKind::Parse
+        } else if starts(UNKNOWN_METHOD) {
+            ErrorKind::UnknownMethod
+        } else if starts(BUDGET_EXCEEDED) {
+            ErrorKind::BudgetExceeded
+        } else if starts(PROVIDER_ERROR) {
+            ErrorKind::Provider
+        } else if starts(NO_AGENT) {
+            ErrorKind::NoAgent
+        } else if text == AUTH_FAILED {
+            ErrorKind::Authentication
+        } else if params().is_some() {
+            ErrorKind::InvalidParams
+        } else {
+            ErrorKind::Other
+        }
+    }
+}
+
+/// The words of an `error` member: a string as it is, the `message` of an object, else the JSON.
+pub(crate) fn readable(raw: &RawValue) -> Cow<'_, str> {
+    if let Some(text) = raw_str(raw) {
+        return text;
+    }
+    let message = rpc_core::decode::find_member(raw.get(), "message").and_then(raw_str);
+    message.unwrap_or(Cow::Borrowed(raw.get()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_told_apart_by_their_beginning() {
+        for (text, kind) in [
+            ("parse error: expected ident", ErrorKind::Parse),
+            ("unknown method: nope", ErrorKind::UnknownMethod),
+            (
+                "invalid chat.send params: missing field",
+                ErrorKind::InvalidParams,
+            ),
+            ("invalid nope params: x", ErrorKind::Other),
+            (
+                "token budget exceeded (daily: 65/60)",
+                ErrorKind::BudgetExceeded,
+            ),
+            ("no agent configured for a:b:c", ErrorKind::NoAgent),
+            ("provider error: connection refused", ErrorKind::Provider),
+            ("auth_failed", ErrorKind::Authentication),
+            ("401 Unauthorized: no", ErrorKind::Other),
+        ] {
+            assert_eq!(RpcError::new(text).kind(), kind, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_made_here_is_told_apart_again() {
+        let made = RpcError::invalid_params(Method::ChatSend, "x");
+        assert_eq!(made.message(), "invalid chat.send params: x");
+        assert_eq!(made.kind(), ErrorKind::InvalidParams);
+        assert_eq!(RpcError::provider("x").kind(), ErrorKind::Provider);
+        assert_eq!(
+            RpcError::unknown_method("x").kind(),
+            ErrorKind::UnknownMethod
+        );
+        assert_eq!(RpcError::parse("x").kind(), ErrorKind::Parse);
+    }
+}

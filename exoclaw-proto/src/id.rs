@@ -1,0 +1,159 @@
+//! Ids: the client's [`CallId`], and [`WireId`], a request's id as the peer sent it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use rpc_core::decode::{DecodeError, raw_str};
+use serde_json::value::RawValue;
+
+/// The id of a request that this client made: 16 lower-case hex digits on the wire, so never `"0"`.
+pub type CallId = rpc_core::CallId;
+
+/// The id of an error that answers no request: what was sent could not be read so far.
+pub const UNREADABLE_ID: &str = "0";
+
+/// A request's `id` as it stands in a frame: a JSON string or number, kept as it was sent.
+///
+/// Answers carry its [text](Self::text), as the known gateway does: a number comes back as a string.
+#[derive(Clone)]
+pub struct WireId<'a> {
+    raw: Cow<'a, RawValue>,
+}
+
+impl<'a> WireId<'a> {
+    /// Takes a raw value that is a string or a number.
+    ///
+    /// # Errors
+    /// [`DecodeError`] for any other value, for a string that no text can hold (a lone surrogate),
+    /// and for a number that is out of range.
+    pub fn new(raw: &'a RawValue) -> Result<Self, DecodeError> {
+        let id = Self {
+            raw: Cow::Borrowed(raw),
+        };
+        match id.read() {
+            Some(_) => Ok(id),
+            None => Err(DecodeError::wrong_type("id", "a string or a number")),
+        }
+    }
+
+    /// The id as a text: a string's contents, or the number as the known gateway writes it (`7` is
+    /// `7`, `1e3` is `1000.0`).
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        // Readable since it was made.
+        self.read().unwrap_or_default()
+    }
+
+    /// The id as JSON, as it was sent.
+    #[must_use]
+    pub fn get(&self) -> &str {
+        self.raw.get()
+    }
+
+    /// A copy that borrows nothing.
+    #[must_use]
+    pub fn into_owned(self) -> WireId<'static> {
+        WireId {
+            raw: Cow::Owned(self.raw.into_owned()),
+        }
+    }
+
+    fn read(&self) -> Option<Cow<'_, str>> {
+        match self.get().as_bytes().first() {
+            Some(b'"') => raw_str(&self.raw),
+            Some(b'-' | b'0'..=b'9') => number_text(self.get()),
+            _ => None,
+        }
+    }
+}
+
+impl WireId<'static> {
+    /// An id that is this text.
+    #[must_use]
+    pub fn from_text(text: &str) -> Self {
+        let json = serde_json::Value::from(text).to_string();
+        // A string's JSON is valid JSON, so the fallback is never taken.
+        let raw = RawValue::from_string(json).unwrap_or_default();
+        Self {
+            raw: Cow::Owned(raw),
+        }
+    }
+}
+
+/// A number in its shortest form: whole numbers of 64 bits as they are, all others as a double.
+fn number_text(digits: &str) -> Option<Cow<'_, str>> {
+    let whole = digits != "-0" && (digits.parse::<u64>().is_ok() || digits.parse::<i64>().is_ok());
+    if whole {
+        return Some(Cow::Borrowed(digits));
+    }
+    let double = digits.parse::<f64>().ok().filter(|n| n.is_finite())?;
+    serde_json::to_string(&double).ok().map(Cow::Owned)
+}
+
+/// Equal if the texts are: `7` and `"7"` name the same request.
+impl PartialEq for WireId<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Eq for WireId<'_> {}
+
+impl fmt::Debug for WireId<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+/// Writes the [text](WireId::text): always a string.
+impl serde::Serialize for WireId<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> Box<RawValue> {
+        RawValue::from_string(json.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn a_number_reads_as_the_known_gateway_writes_it() {
+        for (json, text) in [
+            (r#""a\u0062""#, "ab"),
+            (r#""""#, ""),
+            ("7", "7"),
+            ("-7", "-7"),
+            ("1.0", "1.0"),
+            ("1e3", "1000.0"),
+            ("-0", "-0.0"),
+            ("18446744073709551615", "18446744073709551615"),
+            ("18446744073709551616", "1.8446744073709552e+19"),
+        ] {
+            let raw = raw(json);
+            let id = WireId::new(&raw).unwrap();
+            assert_eq!(id.text(), text, "{json}");
+            assert_eq!(id.get(), json);
+            assert_eq!(
+                serde_json::to_string(&id).unwrap(),
+                serde_json::to_string(text).unwrap()
+            );
+        }
+    }
+
+    #[test]
+    fn anything_else_is_no_id() {
+        for json in ["null", "true", "[]", "{}", r#""\ud800""#, "1e999"] {
+            assert!(WireId::new(&raw(json)).is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn a_text_makes_an_id() {
+        assert_eq!(WireId::from_text("a\"b").get(), r#""a\"b""#);
+        assert_eq!(WireId::from_text("7"), WireId::new(&raw("7")).unwrap());
+    }
+}

@@ -1,0 +1,59 @@
+//! The numbers and names of the protocol in one place, and which of them this crate enforces.
+
+use std::time::Duration;
+
+// The gateway's address
+
+/// The port that a gateway listens on by default.
+pub const DEFAULT_PORT: u16 = 7200;
+/// The path of the WebSocket.
+pub const WS_PATH: &str = "/ws";
+/// The path that answers `ok`.
+pub const HEALTH_PATH: &str = "/health";
+
+// Frames
+
+/// The `version` of the hello frame that the specification shows. A server's default.
+pub const HELLO_VERSION: &str = "0.1.0";
+/// The `error` of a refused token.
+pub const AUTH_FAILED: &str = "auth_failed";
+/// The `code` of a refused token, and the close code that follows it.
+pub const AUTH_FAILED_CODE: u16 = 4001;
+/// The peer of a chat that names none.
+pub const DEFAULT_PEER: &str = "main";
+
+// Times. The specification gives none.
+
+/// How long a client may take to send its token. Enforced by servers; configurable.
+pub const AUTH_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client with a token waits for the hello frame. Enforced; configurable.
+pub const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client without a token waits for the hello frame before it takes the silence for the
+/// wish for a token. The known page waits 800 ms, on the same machine. Enforced; configurable.
+pub const TOKENLESS_HELLO_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a request that is not streamed waits for its answer. Enforced by clients; configurable.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a chat waits for its next frame. The known page waits as long. Enforced by clients;
+/// configurable.
+pub const CHAT_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often a side pings. Enforced; configurable.
+pub const PING_INTERVAL: Duration = Duration::from_secs(30);
+/// How long silence may follow a ping. Enforced; configurable.
+pub const PONG_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a model's provider may be silent. For applications; not used here.
+pub const PROVIDER_IDLE_TIMEOUT: Duration = Duration::from_secs(45);
+/// How long a tool may take. For applications; not used here.
+pub const TOOL_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a graceful shutdown may take. Enforced on servers; configurable.
+pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+
+// Numbers
+
+/// Requests of one connection that are worked on at a time. Enforced by servers; configurable.
+pub const MAX_REQUESTS: usize = 100;
+/// Rounds of tools in one chat. For applications; not used here.
+pub const MAX_TOOL_ROUNDS: usize = 10;
+/// Turns of a session that a model is told. For applications; not used here.
+pub const EPISODIC_WINDOW: usize = 5;
+/// Facts that a model is told. For applications; not used here.
+pub const MAX_FACTS: usize = 10;
