@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::method::Method;
 use super::positional;
+use crate::codec::NoParams;
 use crate::error::RpcError;
 use crate::limits::DEFAULT_PEER;
 
@@ -470,13 +471,16 @@ impl<S: AsRef<str>> Serialize for SessionRef<S> {
 impl<S: AsRef<str>, J: Serialize> Serialize for Call<S, J> {
     fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
         match self {
-            Self::Ping | Self::Status | Self::PluginList | Self::SessionList => {
-                serializer.serialize_struct("Params", 0)?.end()
-            }
+            Self::Ping
+            | Self::Status
+            | Self::PluginList
+            | Self::SessionList
+            | Self::BudgetStatus(None)
+            | Self::Unknown { params: None, .. } => NoParams {}.serialize(serializer),
             Self::ChatSend(chat) => chat.serialize(serializer),
-            Self::SessionClear(session) => session.serialize(serializer),
-            Self::BudgetStatus(None) => serializer.serialize_struct("Params", 0)?.end(),
-            Self::BudgetStatus(Some(session)) => session.serialize(serializer),
+            Self::SessionClear(session) | Self::BudgetStatus(Some(session)) => {
+                session.serialize(serializer)
+            }
             Self::ChatHistory { session, limit } => Query {
                 session,
                 query: None,
@@ -504,10 +508,10 @@ impl<S: AsRef<str>, J: Serialize> Serialize for Call<S, J> {
                 to.serialize_field("name", name.as_ref())?;
                 to.end()
             }
-            Self::Unknown { params, .. } => match params {
-                Some(params) => params.serialize(serializer),
-                None => serializer.serialize_struct("Params", 0)?.end(),
-            },
+            Self::Unknown {
+                params: Some(params),
+                ..
+            } => params.serialize(serializer),
         }
     }
 }
