@@ -11,6 +11,7 @@ pub mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod id;
+pub mod keepalive;
 pub mod limits;
 pub mod machine;
 pub mod message;
@@ -18,6 +19,7 @@ pub mod message;
 pub mod net;
 pub mod outbox;
 pub mod pending;
+pub mod rate;
 pub mod reconnect;
 pub mod secret;
 pub mod sse;

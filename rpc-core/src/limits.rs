@@ -1,5 +1,7 @@
 //! [`Limits`]: every bound on memory and size that a machine keeps.
 
+use crate::rate::RateLimit;
+
 /// Bounds on what one connection may hold. All are on by default; each protocol crate names its
 /// own defaults where its specification gives a number.
 ///
@@ -28,6 +30,9 @@ pub struct Limits {
     pub max_event_bytes: usize,
     /// Most items in a list of a decoded frame (channels, tools). Default 65,536.
     pub max_items: usize,
+    /// How many messages the peer may send on one connection; `None` is any number. Enforced by
+    /// servers. Default 5,000 at once and one more every millisecond.
+    pub max_message_rate: Option<RateLimit>,
 }
 
 impl Default for Limits {
@@ -41,6 +46,7 @@ impl Default for Limits {
             max_events: 1_024,
             max_event_bytes: 16 * 1024 * 1024,
             max_items: 65_536,
+            max_message_rate: Some(RateLimit::default()),
         }
     }
 }
@@ -99,6 +105,13 @@ impl Limits {
     #[must_use]
     pub const fn with_max_items(mut self, items: usize) -> Self {
         self.max_items = items;
+        self
+    }
+
+    /// Sets [`max_message_rate`](Self::max_message_rate).
+    #[must_use]
+    pub const fn with_max_message_rate(mut self, rate: Option<RateLimit>) -> Self {
+        self.max_message_rate = rate;
         self
     }
 }

@@ -15,7 +15,6 @@ pub mod fuzzing;
 pub mod hub;
 pub mod id;
 pub mod image;
-pub mod keepalive;
 pub mod limits;
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use rpc_core::keepalive::KeepAlive;
+
 // Connection
 
 /// The platform's public endpoint. Nothing here connects to it unless you pass it.
@@ -144,3 +146,10 @@ pub const CIRCUIT_BREAKER_HALF_OPEN_MAX_CALLS: u32 = 3;
 pub const PONG_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a server waits for a login. Enforced; configurable.
 pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Pings of both ends by default.
+pub(crate) fn keep_alive() -> KeepAlive {
+    KeepAlive::default()
+        .with_interval(Some(WS_HEARTBEAT))
+        .with_pong_timeout(PONG_TIMEOUT)
+}

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use rpc_core::backoff::BackoffPolicy;
+use rpc_core::keepalive::KeepAlive;
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{Limits, Secret};
 
-use crate::keepalive::KeepAlive;
 use crate::limits::{
     DEFAULT_REQUEST_TIMEOUT, RECONNECT_BACKOFF_FACTOR, RECONNECT_INITIAL_DELAY,
-    RECONNECT_MAX_RETRIES,
+    RECONNECT_MAX_RETRIES, keep_alive,
 };
 
 /// The specification's reconnects: after 1, 2 and 4 s, reset by a finished opening. When the three
@@ -35,7 +35,7 @@ pub struct ClientConfig {
     /// How long the opening may take as a whole, from the open socket to the channels. `None`
     /// leaves it to the timeout of its three calls. Default 190 s.
     pub handshake_timeout: Option<Duration>,
-    /// Pings, and when silence counts as death.
+    /// Pings, and when silence counts as death. Default every 30 s, and 15 s after a ping.
     pub keep_alive: KeepAlive,
     /// Whether the platform's nested `new_message` event is read as a message. Default yes.
     pub accept_new_message: bool,
@@ -51,7 +51,7 @@ impl ClientConfig {
             password: password.into(),
             call_timeout: DEFAULT_REQUEST_TIMEOUT,
             handshake_timeout: Some(DEFAULT_REQUEST_TIMEOUT),
-            keep_alive: KeepAlive::default(),
+            keep_alive: keep_alive(),
             accept_new_message: true,
             limits: Limits::default(),
         }

@@ -17,6 +17,7 @@ use std::fmt;
 use std::time::Instant;
 
 use rpc_core::decode::{DecodeError, DecodeErrorKind};
+use rpc_core::keepalive::{Beat, Heart, Pulse};
 use rpc_core::outbox::FrameNumber;
 use rpc_core::timers::{TimerKind, Timers, later};
 use rpc_core::{
@@ -27,7 +28,6 @@ use rpc_core::{
 use crate::codec::{NoArgs, NoKwargs, encode_request};
 use crate::error::RpcError;
 use crate::frame::{Answer, Channel, Reply, ServerFrame, User};
-use crate::keepalive::{Beat, Heart, Pulse};
 
 pub use config::{ClientConfig, reconnect_policy};
 pub use event::{ClientEvent, OtherEvent, Ready, Typing, Warning};

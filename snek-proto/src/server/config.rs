@@ -1,12 +1,11 @@
-//! [`ServerConfig`] and [`RateLimit`].
+//! [`ServerConfig`].
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rpc_core::Limits;
-use rpc_core::timers::later;
+use rpc_core::keepalive::KeepAlive;
 
-use crate::keepalive::KeepAlive;
-use crate::limits::{LOGIN_TIMEOUT, MAX_CONCURRENT_OPERATIONS};
+use crate::limits::{LOGIN_TIMEOUT, MAX_CONCURRENT_OPERATIONS, keep_alive};
 
 /// How long and how much a server's connection takes.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,11 +18,10 @@ pub struct ServerConfig {
     /// Requests that the application has not answered yet; at this number nothing more is read.
     /// Default 100.
     pub max_requests: usize,
-    /// How many messages the client may send; `None` is any number.
-    pub rate_limit: Option<RateLimit>,
-    /// Pings, and when silence counts as death.
+    /// Pings, and when silence counts as death. Default every 30 s, and 15 s after a ping.
     pub keep_alive: KeepAlive,
-    /// Bounds on size and number.
+    /// Bounds on size and number. A client above
+    /// [`max_message_rate`](Limits::max_message_rate) is disconnected with code 1008.
     pub limits: Limits,
 }
 
@@ -33,8 +31,7 @@ impl Default for ServerConfig {
             login_timeout: Some(LOGIN_TIMEOUT),
             max_failed_logins: 5,
             max_requests: MAX_CONCURRENT_OPERATIONS,
-            rate_limit: Some(RateLimit::default()),
-            keep_alive: KeepAlive::default(),
+            keep_alive: keep_alive(),
             limits: Limits::default(),
         }
     }
@@ -62,13 +59,6 @@ impl ServerConfig {
         self
     }
 
-    /// Sets [`rate_limit`](Self::rate_limit).
-    #[must_use]
-    pub const fn with_rate_limit(mut self, limit: Option<RateLimit>) -> Self {
-        self.rate_limit = limit;
-        self
-    }
-
     /// Sets [`keep_alive`](Self::keep_alive).
     #[must_use]
     pub const fn with_keep_alive(mut self, keep_alive: KeepAlive) -> Self {
@@ -81,83 +71,5 @@ impl ServerConfig {
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
-    }
-}
-
-/// A token bucket: `burst` messages at once, and one more every `interval`. A client that sends
-/// more is disconnected with code 1008.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RateLimit {
-    /// How many messages may come at once. Default 5,000; 0 counts as 1.
-    pub burst: u32,
-    /// How long until one more may come. Default 1 ms.
-    pub interval: Duration,
-}
-
-impl Default for RateLimit {
-    fn default() -> Self {
-        Self {
-            burst: 5_000,
-            interval: Duration::from_millis(1),
-        }
-    }
-}
-
-impl RateLimit {
-    /// `burst` messages at once, and one more every `interval`.
-    #[must_use]
-    pub const fn new(burst: u32, interval: Duration) -> Self {
-        Self { burst, interval }
-    }
-}
-
-/// The state of a [`RateLimit`].
-#[derive(Debug)]
-pub(super) struct Bucket {
-    limit: RateLimit,
-    /// When the bucket will be full again.
-    full_at: Instant,
-}
-
-impl Bucket {
-    pub(super) const fn new(limit: RateLimit, now: Instant) -> Self {
-        Self {
-            limit,
-            full_at: now,
-        }
-    }
-
-    /// Takes one token; `false` if there is none.
-    pub(super) fn take(&mut self, now: Instant) -> bool {
-        let full_at = later(self.full_at.max(now), self.limit.interval);
-        let room = self.limit.interval.saturating_mul(self.limit.burst.max(1));
-        if full_at.duration_since(now) > room {
-            return false;
-        }
-        self.full_at = full_at;
-        true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bucket_gives_its_burst_and_then_one_per_interval() {
-        let start = Instant::now();
-        let second = Duration::from_secs(1);
-        let mut bucket = Bucket::new(RateLimit::new(3, second), start);
-        assert_eq!(
-            [(); 4].map(|()| bucket.take(start)),
-            [true, true, true, false]
-        );
-        assert_eq!([(); 2].map(|()| bucket.take(start + second)), [true, false]);
-        let rested = start + second * 100;
-        assert_eq!(
-            [(); 4].map(|()| bucket.take(rested)),
-            [true, true, true, false]
-        );
     }
 }

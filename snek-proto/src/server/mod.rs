@@ -16,6 +16,8 @@ use bytes::BytesMut;
 use rpc_core::decode::{
     DecodeError, DecodeErrorKind, FrameCopy, SharedJson, SharedStr, find_member, raw_str,
 };
+use rpc_core::keepalive::{Heart, Pulse};
+use rpc_core::rate::Bucket;
 use rpc_core::timers::{TimerKind, Timers, later};
 use rpc_core::{
     CallId, CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, PendingCalls,
@@ -27,10 +29,8 @@ use serde_json::value::RawValue;
 use crate::codec::{encode_failure, encode_success};
 use crate::frame::{Call, ClientFrame, OwnedCall, User};
 use crate::id::WireId;
-use crate::keepalive::{Heart, Pulse};
 
-use config::Bucket;
-pub use config::{RateLimit, ServerConfig};
+pub use config::ServerConfig;
 
 /// An open request on one connection. Answer it on that connection, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -122,6 +122,7 @@ impl ServerConn {
         if let Some(timeout) = config.login_timeout {
             timers.set(Timer::Login, later(now, timeout));
         }
+        let rate = config.limits.max_message_rate;
         Self {
             user: None,
             login_open: false,
@@ -132,7 +133,7 @@ impl ServerConn {
             events: VecDeque::new(),
             timers,
             heart: Heart::new(config.keep_alive, now),
-            bucket: config.rate_limit.map(|limit| Bucket::new(limit, now)),
+            bucket: rate.map(|rate| Bucket::new(rate, now)),
             closed: false,
             config,
         }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rpc_core::Limits;
+use rpc_core::rate::RateLimit;
 use serde_json::{Value, json};
 
 use super::*;
@@ -294,7 +296,7 @@ fn nothing_more_is_read_while_too_much_is_in_flight() {
 
 #[test]
 fn a_client_that_asks_and_never_reads_is_closed() {
-    let limits = rpc_core::Limits::default().with_max_outbox_frames(2);
+    let limits = Limits::default().with_max_outbox_frames(2);
     let mut played = Played::with(ServerConfig::default().with_limits(limits));
     for _ in 0..2 {
         played.take(r#"{"method":"ping","callId":"A"}"#);
@@ -310,7 +312,8 @@ fn a_client_that_asks_and_never_reads_is_closed() {
 #[test]
 fn a_client_over_the_rate_is_closed() {
     let rate = RateLimit::new(2, Duration::from_secs(1));
-    let mut played = Played::with(ServerConfig::default().with_rate_limit(Some(rate)));
+    let limits = Limits::default().with_max_message_rate(Some(rate));
+    let mut played = Played::with(ServerConfig::default().with_limits(limits));
     for _ in 0..3 {
         played.take(r#"{"method":"ping"}"#);
     }
@@ -336,7 +339,7 @@ fn events_are_pushed_only_to_those_who_are_logged_in() {
 
 #[test]
 fn an_answer_that_is_too_large_leaves_the_request_open() {
-    let limits = rpc_core::Limits::default().with_max_message_bytes(200);
+    let limits = Limits::default().with_max_message_bytes(200);
     let mut played = Played::with(ServerConfig::default().with_limits(limits));
     played.log_in();
     let (id, _) = played.request(r#"{"method":"ping","callId":"A"}"#);
@@ -374,7 +377,7 @@ fn after_the_end_commands_are_refused_and_nothing_is_left() {
 
 #[test]
 fn requests_at_work_are_bounded_in_bytes_too() {
-    let limits = rpc_core::Limits::default().with_max_event_bytes(200);
+    let limits = Limits::default().with_max_event_bytes(200);
     let mut played = Played::with(ServerConfig::default().with_limits(limits));
     played.log_in();
     let long = "x".repeat(300);

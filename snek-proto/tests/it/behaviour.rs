@@ -494,9 +494,11 @@ async fn a_flood_of_early_events_does_not_cost_the_bot_its_own_name() {
 
 #[test]
 fn waits_without_an_end_are_taken_as_very_long_ones() {
+    use rpc_core::Limits;
+    use rpc_core::keepalive::KeepAlive;
+    use rpc_core::rate::RateLimit;
     use snek_proto::client::{ClientConfig, ClientConn};
-    use snek_proto::keepalive::KeepAlive;
-    use snek_proto::server::{RateLimit, ServerConfig, ServerConn};
+    use snek_proto::server::{ServerConfig, ServerConn};
 
     let now = std::time::Instant::now();
     let beat = KeepAlive::default()
@@ -506,9 +508,10 @@ fn waits_without_an_end_are_taken_as_very_long_ones() {
         .with_call_timeout(Duration::MAX)
         .with_handshake_timeout(Some(Duration::MAX))
         .with_keep_alive(beat);
+    let rate = RateLimit::new(2, Duration::MAX);
     let server = ServerConfig::default()
         .with_login_timeout(Some(Duration::MAX))
-        .with_rate_limit(Some(RateLimit::new(2, Duration::MAX)))
+        .with_limits(Limits::default().with_max_message_rate(Some(rate)))
         .with_keep_alive(beat);
     let client = ClientConn::new(client, 1, now);
     let server = ServerConn::new(server, now);

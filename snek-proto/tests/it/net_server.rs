@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::decode::SharedStr;
+use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::ws::{WsConfig, WsDialer};
 use rpc_core::net::{Dialer, LinkConfig, LinkEvent, LinkState, Message};
 use rpc_core::reconnect::ReconnectPolicy;
@@ -14,7 +15,6 @@ use serde_json::value::RawValue;
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::codec::NoKwargs;
 use snek_proto::frame::OwnedCall;
-use snek_proto::keepalive::KeepAlive;
 use snek_proto::net::{
     Backend, Client, Events, MemoryBackend, Peer, Server, ServerHandle, ServerOptions, answer,
     connect_with, dialer,

@@ -1,10 +1,11 @@
-//! [`KeepAlive`]: WebSocket pings, and when a silent peer counts as gone.
+//! [`KeepAlive`]: WebSocket pings, and when a silent peer counts as gone; [`Heart`] for machines.
 
 use std::time::{Duration, Instant};
 
-use rpc_core::timers::{TimerKind, Timers, later};
+use crate::timers::{TimerKind, Timers, later};
 
-use crate::limits::{PONG_TIMEOUT, WS_HEARTBEAT};
+const INTERVAL: Duration = Duration::from_secs(30);
+const PONG_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How a side finds out that its peer is gone.
 ///
@@ -24,7 +25,7 @@ pub struct KeepAlive {
 impl Default for KeepAlive {
     fn default() -> Self {
         Self {
-            interval: Some(WS_HEARTBEAT),
+            interval: Some(INTERVAL),
             pong_timeout: PONG_TIMEOUT,
         }
     }
@@ -55,9 +56,13 @@ impl KeepAlive {
     }
 }
 
+/// The timers of a [`Heart`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beat {
+#[non_exhaustive]
+pub enum Beat {
+    /// No life since the last ping.
     Pong,
+    /// The next ping.
     Ping,
 }
 
@@ -76,18 +81,30 @@ impl TimerKind for Beat {
     }
 }
 
-/// What a side has to do now.
+/// What a side has to do now. Exhaustive: a machine has to do something about each of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pulse {
+pub enum Pulse {
     /// Send a ping.
     Ping,
     /// Close: the peer is gone.
     Dead,
 }
 
-/// The state of [`KeepAlive`] on one connection.
+/// The state of [`KeepAlive`] on one connection, for use inside a machine.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use rpc_core::keepalive::{Heart, KeepAlive, Pulse};
+///
+/// let start = Instant::now();
+/// let mut heart = Heart::new(KeepAlive::default(), start);
+/// let (ping, _) = heart.poll_timeout().unwrap();
+/// assert_eq!(ping, start + Duration::from_secs(30));
+/// assert_eq!(heart.pop_due(ping, false), Some(Pulse::Ping));
+/// assert_eq!(heart.pop_due(ping + Duration::from_secs(15), false), Some(Pulse::Dead));
+/// ```
 #[derive(Debug)]
-pub(crate) struct Heart {
+pub struct Heart {
     config: KeepAlive,
     timers: Timers<Beat>,
     /// A late deadline has been forgiven since the peer was heard last.
@@ -95,7 +112,9 @@ pub(crate) struct Heart {
 }
 
 impl Heart {
-    pub(crate) fn new(config: KeepAlive, now: Instant) -> Self {
+    /// The state at the start of a connection: the first ping leaves after one interval.
+    #[must_use]
+    pub fn new(config: KeepAlive, now: Instant) -> Self {
         let mut heart = Self {
             config,
             timers: Timers::new(),
@@ -105,23 +124,26 @@ impl Heart {
         heart
     }
 
-    /// Something arrived.
-    pub(crate) fn heard(&mut self) {
+    /// Something arrived, whatever it is: the peer lives.
+    pub fn heard(&mut self) {
         self.timers.stop(Beat::Pong);
         self.forgiven = false;
     }
 
-    pub(crate) fn stop(&mut self) {
+    /// Stops every timer: the connection has ended.
+    pub fn stop(&mut self) {
         self.timers.stop_all();
     }
 
-    pub(crate) fn poll_timeout(&self) -> Option<(Instant, Beat)> {
+    /// When [`pop_due`](Self::pop_due) has to be called next, and why; `None` is never.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<(Instant, Beat)> {
         self.timers.poll_timeout()
     }
 
     /// What is due; call it until `None`. A side that reads nothing because its application is
     /// slow is `deaf`: it cannot hear a pong, so silence proves nothing.
-    pub(crate) fn pop_due(&mut self, now: Instant, deaf: bool) -> Option<Pulse> {
+    pub fn pop_due(&mut self, now: Instant, deaf: bool) -> Option<Pulse> {
         while let Some((at, _)) = self.timers.poll_timeout() {
             match self.timers.pop_expired(now)? {
                 Beat::Pong if deaf => {
@@ -181,7 +203,7 @@ mod tests {
     fn a_ping_leaves_every_interval_while_the_peer_lives() {
         let (mut heart, start) = heart();
         for round in 1..5 {
-            let at = start + WS_HEARTBEAT * round;
+            let at = start + INTERVAL * round;
             assert_eq!(heart.pop_due(at - SECOND, false), None);
             assert_eq!(heart.pop_due(at, false), Some(Pulse::Ping));
             assert_eq!(heart.pop_due(at, false), None);
@@ -192,7 +214,7 @@ mod tests {
     #[test]
     fn silence_after_a_ping_is_death() {
         let (mut heart, start) = heart();
-        let ping = start + WS_HEARTBEAT;
+        let ping = start + INTERVAL;
         assert_eq!(heart.pop_due(ping, false), Some(Pulse::Ping));
         assert_eq!(heart.pop_due(ping + PONG_TIMEOUT - SECOND, false), None);
         assert_eq!(heart.pop_due(ping + PONG_TIMEOUT, false), Some(Pulse::Dead));
@@ -202,7 +224,7 @@ mod tests {
     #[test]
     fn a_side_that_does_not_read_declares_nobody_dead() {
         let (mut heart, start) = heart();
-        let ping = start + WS_HEARTBEAT;
+        let ping = start + INTERVAL;
         assert_eq!(heart.pop_due(ping, true), Some(Pulse::Ping));
         let deaf = ping + PONG_TIMEOUT;
         assert_eq!(heart.pop_due(deaf, true), None);
@@ -212,7 +234,7 @@ mod tests {
     #[test]
     fn a_machine_that_slept_gives_one_fresh_grace() {
         let (mut heart, start) = heart();
-        let ping = start + WS_HEARTBEAT;
+        let ping = start + INTERVAL;
         assert_eq!(heart.pop_due(ping, false), Some(Pulse::Ping));
         let awake = ping + SECOND * 3600;
         assert_eq!(heart.pop_due(awake, false), Some(Pulse::Ping));
