@@ -1,2 +1,5 @@
 //! The Exoclaw AI gateway protocol.
 #![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub mod auth;
+pub mod session;
