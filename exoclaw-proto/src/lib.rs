@@ -2,4 +2,5 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod auth;
+pub mod binding;
 pub mod session;
