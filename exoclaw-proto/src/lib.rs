@@ -3,4 +3,5 @@
 
 pub mod auth;
 pub mod binding;
+pub mod budget;
 pub mod session;
