@@ -94,8 +94,8 @@ pub(super) fn day_of(unix_seconds: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const fn is_leap(year: u16) -> bool {
-        year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+    fn is_leap(year: u16) -> bool {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
     }
 
     #[test]

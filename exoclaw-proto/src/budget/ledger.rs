@@ -1,11 +1,12 @@
 //! [`Ledger`]: what was used in each session, on this day and in this month.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 
 use crate::session::SessionKey;
 
-use super::date::{Date, day_of};
+use super::date::{Date, SECONDS_PER_DAY, day_of};
 use super::snapshot::{SessionTokens, Snapshot};
 use super::{BudgetError, Budgets, Exceeded, Scope};
 
@@ -135,7 +136,7 @@ impl Ledger {
         Self {
             budgets,
             max_sessions: MAX_SESSIONS,
-            day: day_of(snapshot.day.saturating_mul(super::date::SECONDS_PER_DAY)),
+            day: day_of(snapshot.day.saturating_mul(SECONDS_PER_DAY)),
             daily: pool(snapshot.daily_used),
             monthly: pool(snapshot.monthly_used),
             sessions,
@@ -212,13 +213,13 @@ impl Ledger {
     /// Ends a run: what is still kept free for it is free for others.
     pub fn settle(&mut self, reservation: Reservation) {
         self.take(&reservation, 0, reservation.held);
-        if !reservation.counted {
-            return;
-        }
-        if let Some(account) = self.sessions.get_mut(&reservation.session) {
+        if let Entry::Occupied(mut entry) = self.sessions.entry(reservation.session)
+            && reservation.counted
+        {
+            let account = entry.get_mut();
             account.open = account.open.saturating_sub(1);
             if account.open == 0 && account.pool.used == 0 {
-                self.sessions.remove(&reservation.session);
+                entry.remove();
             }
         }
     }

@@ -103,6 +103,8 @@ impl Meter {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -180,5 +182,42 @@ mod tests {
         meter.streamed(usize::MAX);
         meter.call_started(usize::MAX);
         assert_eq!(meter.settle(), u64::MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn it_agrees_with_counting_each_call_alone(
+            calls in prop::collection::vec(
+                (0_usize..50, prop::collection::vec(prop_oneof![
+                    (0_usize..50).prop_map(Ok),
+                    (0_u64..50, 0_u64..50).prop_map(Err),
+                ], 0..8)),
+                0..6,
+            ),
+            taken in any::<bool>(),
+        ) {
+            let (mut meter, mut early, mut expected) = (Meter::new(), 0, 0);
+            for (prompt, steps) in calls {
+                meter.call_started(prompt);
+                for step in &steps {
+                    match *step {
+                        Ok(bytes) => meter.streamed(bytes),
+                        Err((input, output)) => meter.reported(input, output),
+                    }
+                }
+                let report = steps.iter().rposition(Result::is_err);
+                let uncovered: usize =
+                    steps[report.map_or(0, |at| at + 1)..].iter().flatten().sum();
+                expected += match report.map(|at| steps[at]) {
+                    Some(Err((input, output))) => input + output,
+                    _ => prompt.div_ceil(4) as u64,
+                };
+                expected += uncovered.div_ceil(4) as u64;
+                if taken {
+                    early += meter.take_ended();
+                }
+            }
+            prop_assert_eq!(early + meter.settle(), expected);
+        }
     }
 }
