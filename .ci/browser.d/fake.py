@@ -23,8 +23,9 @@ class Closed(Exception):
 class Line:
     """One connection of the page."""
 
-    def __init__(self, socket):
+    def __init__(self, socket, transport):
         self.socket = socket
+        self.transport = transport
         self.id = None
 
     async def send(self, frame):
@@ -56,7 +57,7 @@ class Line:
         await self.socket.close(code=4001)
 
     async def cut(self):
-        self.socket._req.transport.abort()
+        self.transport.abort()
 
     async def closed(self):
         """Waits for the page to close."""
@@ -72,7 +73,7 @@ class Fake:
 
     async def line(self):
         """The next connection that the page opens."""
-        return Line(await self.lines.get())
+        return await self.lines.get()
 
     async def greeted(self):
         line = await self.line()
@@ -88,7 +89,7 @@ async def fake(pages, page_text=None):
     async def ws(request):
         socket = web.WebSocketResponse()
         await socket.prepare(request)
-        await lines.put(socket)
+        await lines.put(Line(socket, request.transport))
         # The check reads. The connection stays until one of the two closes it.
         while not socket.closed and request.transport is not None:
             await asyncio.sleep(0.02)

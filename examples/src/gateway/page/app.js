@@ -172,7 +172,7 @@
     // Not all pages of a restarted gateway at the same time.
     const wait = delay * (0.8 + 0.2 * Math.random());
     delay = Math.min(2 * delay, MAX_DELAY_MS);
-    setStatus("lost", `${why}. Trying again in ${Math.max(1, Math.round(wait / 1000))} s`);
+    setStatus("lost", `${why}. Next try in ${Math.max(1, Math.round(wait / 1000))} s`);
     after(wait, connect);
   }
 
@@ -202,7 +202,6 @@
   const prefix = `web-${Date.now().toString(36)}`;
 
   function ask(content) {
-    hint.hidden = true;
     article("user", "You").append(make("p", "text", content));
     const element = article("agent", "Agent");
     element.setAttribute("aria-busy", "true");
@@ -347,7 +346,7 @@
     send.hidden = running;
     stop.hidden = !running;
     send.disabled = !ready || input.value.trim() === "";
-    composer.dataset.running = String(running);
+    hint.hidden = !auth.hidden || log.childElementCount > 0;
   }
 
   const atEnd = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 48;
