@@ -137,7 +137,10 @@ class Page:
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
             raise Failed(f"{script}: {details.get('exception', {}).get('description', details['text'])}")
-        return answer["result"].get("value")
+        value = answer["result"].get("value")
+        # An element arrives like this, and Python takes it for false.
+        assert value != {}, script
+        return value
 
     async def until(self, script):
         """Waits for an expression to become true."""
