@@ -1,11 +1,15 @@
 //! The Exoclaw AI gateway protocol.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod client;
 pub mod codec;
 pub mod error;
 pub mod frame;
 pub mod id;
 pub mod limits;
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub mod net;
 
 pub use error::{ErrorKind, RpcError};
 pub use frame::{ChatSend, ClientFrame, Method, ServerFrame, StreamEvent, Usage};
