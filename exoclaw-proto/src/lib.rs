@@ -1,11 +1,14 @@
 //! The Exoclaw AI gateway protocol.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod auth;
 pub mod codec;
 pub mod error;
 pub mod frame;
 pub mod id;
 pub mod limits;
+pub mod server;
+pub mod session;
 
 pub use error::{ErrorKind, RpcError};
 pub use frame::{ChatSend, ClientFrame, Method, ServerFrame, StreamEvent, Usage};
