@@ -2,11 +2,16 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod auth;
+pub mod binding;
+pub mod budget;
 pub mod codec;
 pub mod error;
 pub mod frame;
 pub mod id;
 pub mod limits;
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub mod net;
 pub mod server;
 pub mod session;
 
