@@ -19,8 +19,8 @@ use rpc_core::keepalive::{Heart, Pulse};
 use rpc_core::rate::Bucket;
 use rpc_core::timers::{TimerKind, Timers, later};
 use rpc_core::{
-    CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, PendingCalls, Refused,
-    Text,
+    CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, PendingCalls,
+    Refused, Text,
 };
 
 use crate::codec::{encode_error, encode_result};
@@ -30,8 +30,8 @@ use crate::id::{UNREADABLE_ID, WireId};
 use crate::limits::{AUTH_FAILED, AUTH_FAILED_CODE};
 
 pub use config::ServerConfig;
-pub use request::{RequestId, ServerEvent, ServerState};
 use request::{Echo, Kind, Open};
+pub use request::{RequestId, ServerEvent, ServerState};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timer {
