@@ -14,6 +14,11 @@ pub mod session;
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod net;
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub mod net;
+pub mod server;
+pub mod session;
 
 pub use error::{ErrorKind, RpcError};
 pub use frame::{ChatSend, ClientFrame, Method, ServerFrame, StreamEvent, Usage};

@@ -50,3 +50,14 @@ pub fn connect_with<D: Dialer>(
     let (link, events, connection) = link::open(ClientSide::new(config), dialer, link_config);
     (Client::new(link, shared), events, connection)
 }
+//! Level 3: the server (`server`).
+
+#[cfg(feature = "server")]
+mod serve;
+
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub use serve::{
+    Backend, BindError, ChatError, ChatReply, Context, Gone, MemoryBackend, Server, ServerHandle,
+    ServerOptions, ServerSide, answer,
+};
