@@ -271,7 +271,7 @@ struct BlockDelta<'a> {
     stop_reason: Option<Cow<'a, str>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Copy, Deserialize)]
 struct WireUsage {
     input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,

@@ -259,10 +259,31 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 
 /// Providers like to repeat the key that they do not know, and proxies the address.
 fn redact(private: &[Secret], text: &str) -> String {
-    let private = private.iter().map(Secret::expose);
-    private.fold(text.to_owned(), |text, private| {
-        text.replace(private, "***")
-    })
+    const HIDDEN: &str = "***";
+    /// Less than this of a key tells nothing.
+    const MIN: usize = 4;
+    let texts = private.iter().map(Secret::expose);
+    let mut text = texts.fold(text.to_owned(), |text, private| {
+        text.replace(private, HIDDEN)
+    });
+    // What was cut to a length may end in the middle of a key.
+    let Some(end) = text.strip_suffix('…').map(str::len) else {
+        return text;
+    };
+    let said = text.get(..end).unwrap_or_default();
+    let part = |private: &Secret| {
+        let private = private.expose();
+        let mut lengths = (MIN..private.len()).rev();
+        lengths.find(|length| {
+            private
+                .get(..*length)
+                .is_some_and(|part| said.ends_with(part))
+        })
+    };
+    if let Some(length) = private.iter().filter_map(part).max() {
+        text.replace_range(end - length..end, HIDDEN);
+    }
+    text
 }
 
 /// What happened, without the names of hosts.
@@ -295,4 +316,28 @@ fn plain_words(error: &reqwest::Error) -> &'static str {
         }
     }
     otherwise
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_part_of_a_key_is_told_that_means_something() {
+        let private = ["http://h/x", "http://h", "sk-hünter2"].map(Secret::from);
+        for (text, told) in [
+            ("nothing", "nothing"),
+            ("at http://h/x for sk-hünter2", "at *** for ***"),
+            ("for sk-hünter2…", "for ***…"),
+            ("for sk-hünte…", "for ***…"),
+            ("at http://h…", "at ***…"),
+            ("at http:…", "at ***…"),
+            ("for sk-h…", "for ***…"),
+            ("for sk-…", "for sk-…"),
+            ("for sk-h", "for sk-h"),
+            ("…", "…"),
+        ] {
+            assert_eq!(redact(&private, text), told);
+        }
+    }
 }

@@ -81,7 +81,8 @@ impl Command {
                 calls: wanted,
                 again,
             } => {
-                if !results.is_empty() && !(*again && offered) {
+                let once_more = *again && offered;
+                if !results.is_empty() && !once_more {
                     return None;
                 }
                 // Ids that differ from round to round.
