@@ -10,10 +10,6 @@ pub mod error;
 pub mod frame;
 pub mod id;
 pub mod limits;
-pub mod session;
-#[cfg(feature = "tokio")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
-pub mod net;
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod net;

@@ -8,6 +8,9 @@
 mod chat;
 mod client;
 mod protocol;
+#[cfg(feature = "server")]
+mod serve;
+mod turns;
 #[cfg(feature = "ws")]
 mod url;
 
@@ -18,6 +21,13 @@ use rpc_core::net::{Dialer, LinkConfig, link};
 pub use chat::Chat;
 pub use client::Client;
 pub use protocol::{CallValue, ClientSide};
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub use serve::{
+    Backend, BindError, ChatError, ChatReply, Context, Gone, MemoryBackend, Server, ServerHandle,
+    ServerOptions, ServerSide, answer,
+};
+pub use turns::{SessionTurns, TurnGuard};
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use url::{ConnectError, connect, dialer};
@@ -50,14 +60,3 @@ pub fn connect_with<D: Dialer>(
     let (link, events, connection) = link::open(ClientSide::new(config), dialer, link_config);
     (Client::new(link, shared), events, connection)
 }
-//! Level 3: the server (`server`).
-
-#[cfg(feature = "server")]
-mod serve;
-
-#[cfg(feature = "server")]
-#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
-pub use serve::{
-    Backend, BindError, ChatError, ChatReply, Context, Gone, MemoryBackend, Server, ServerHandle,
-    ServerOptions, ServerSide, answer,
-};
