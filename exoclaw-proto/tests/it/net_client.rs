@@ -212,6 +212,15 @@ async fn a_dropped_chat_is_forgotten_and_the_connection_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_long_answer_waits_until_it_is_read() {
+    let client = served().await;
+    let words = "word ".repeat(5_000);
+    let mut waiting = client.chat(&*words).await;
+    client.ping().await.unwrap();
+    assert_eq!(waiting.text().await.unwrap(), words);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_chat_that_is_not_read_does_not_stop_the_others_for_ever() {
     let limits = rpc_core::net::QueueConfig::default()
         .with_max_items(2)
@@ -369,15 +378,12 @@ async fn complaints_about_nothing_known_are_events() {
     gateway
         .say(json!({"id": "0", "error": "parse error: expected ident"}))
         .await;
-    loop {
-        match events.next().await.unwrap() {
-            LinkEvent::Event(ClientEvent::GatewayError(error)) => {
-                assert_eq!(error.kind(), ErrorKind::Parse);
-                break;
-            }
-            _ => {}
+    let error = loop {
+        if let LinkEvent::Event(ClientEvent::GatewayError(error)) = events.next().await.unwrap() {
+            break error;
         }
-    }
+    };
+    assert_eq!(error.kind(), ErrorKind::Parse);
 }
 
 #[tokio::test]
