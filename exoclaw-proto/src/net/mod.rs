@@ -7,5 +7,5 @@ mod serve;
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{
     Backend, BindError, ChatError, ChatReply, Context, Gone, MemoryBackend, Server, ServerHandle,
-    ServerOptions, ServerSide, answer,
+    ServerOptions, ServerSide, answer, http_config,
 };

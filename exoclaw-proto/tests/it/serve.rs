@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use exoclaw_proto::auth::{Auth, AuthError};
-use exoclaw_proto::net::{BindError, MemoryBackend, Server, ServerOptions};
+use exoclaw_proto::net::{BindError, MemoryBackend, Server, ServerOptions, http_config};
 use exoclaw_proto::server::ServerConfig;
 use http::{Response, StatusCode};
 use tokio::io::AsyncWriteExt;
@@ -357,7 +357,7 @@ async fn a_drain_cuts_chats_off_at_its_deadline() {
 
 #[tokio::test]
 async fn only_the_path_of_the_specification_upgrades() {
-    let http = rpc_core::net::server::ServerConfig::default().with_http(|request, _| async move {
+    let http = http_config().with_http(|request, _| async move {
         let mut response = Response::new(request.uri().path().to_owned().into());
         *response.status_mut() = StatusCode::ACCEPTED;
         response
