@@ -1,7 +1,10 @@
-//! The crate from outside.
+//! Tests of the public API.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(unreachable_pub, reason = "helpers of a test binary")]
 
 mod limits;
 mod serve;
 mod server;
+mod server_allocations;
 mod stage;
 mod wire;

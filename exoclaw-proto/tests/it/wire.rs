@@ -35,16 +35,16 @@ pub(crate) fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
 /// The head of a masked frame.
 pub(crate) fn header(opcode: u8, len: u64) -> Vec<u8> {
     let mut header = vec![0x80 | opcode];
-    match len {
-        0..126 => header.push(0x80 | len as u8),
-        126..65_536 => {
-            header.push(0x80 | 126);
-            header.extend_from_slice(&(len as u16).to_be_bytes());
-        }
-        _ => {
-            header.push(0x80 | 127);
-            header.extend_from_slice(&len.to_be_bytes());
-        }
+    if let Ok(short) = u8::try_from(len)
+        && short < 126
+    {
+        header.push(0x80 | short);
+    } else if let Ok(middle) = u16::try_from(len) {
+        header.push(0x80 | 126);
+        header.extend_from_slice(&middle.to_be_bytes());
+    } else {
+        header.push(0x80 | 127);
+        header.extend_from_slice(&len.to_be_bytes());
     }
     header.extend_from_slice(&[0; 4]);
     header
@@ -122,7 +122,7 @@ impl Wire {
         }
         let len = match head[1] {
             126 => usize::from(self.tcp.read_u16().await.unwrap()),
-            127 => self.tcp.read_u64().await.unwrap() as usize,
+            127 => usize::try_from(self.tcp.read_u64().await.unwrap()).unwrap(),
             len => usize::from(len),
         };
         let mut payload = vec![0; len];
