@@ -1,5 +1,6 @@
 //! The Exoclaw AI gateway protocol.
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![doc = include_str!("../README.md")]
 
 pub mod auth;
 pub mod binding;
