@@ -66,7 +66,7 @@ impl Serialize for ClientFrame<'_> {
     }
 }
 
-/// The frame that logs a client in: `{"token"}`.
+/// The frame that logs a client in: `{"token"}`. Exoclaw specification, *Authentication*.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token<'a> {
     token: Cow<'a, str>,
@@ -138,7 +138,7 @@ impl Serialize for Token<'_> {
     }
 }
 
-/// A request: `{"id", "method", "params"}`.
+/// A request: `{"id", "method", "params"}`. Exoclaw specification, *Request Format*.
 #[derive(Clone)]
 pub struct Request<'a> {
     id: WireId<'a>,
