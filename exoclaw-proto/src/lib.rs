@@ -4,12 +4,16 @@
 pub mod auth;
 pub mod binding;
 pub mod budget;
+pub mod client;
 pub mod codec;
 pub mod error;
 pub mod frame;
 pub mod id;
 pub mod limits;
 pub mod session;
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub mod net;
 
 pub use error::{ErrorKind, RpcError};
 pub use frame::{ChatSend, ClientFrame, Method, ServerFrame, StreamEvent, Usage};
