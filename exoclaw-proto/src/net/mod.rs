@@ -8,6 +8,8 @@
 mod chat;
 mod client;
 mod protocol;
+#[cfg(feature = "server")]
+mod serve;
 #[cfg(feature = "ws")]
 mod url;
 
@@ -18,6 +20,12 @@ use rpc_core::net::{Dialer, LinkConfig, link};
 pub use chat::Chat;
 pub use client::Client;
 pub use protocol::{CallValue, ClientSide};
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub use serve::{
+    Backend, BindError, ChatError, ChatReply, Context, Gone, MemoryBackend, Server, ServerHandle,
+    ServerOptions, ServerSide, answer,
+};
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use url::{ConnectError, connect, dialer};

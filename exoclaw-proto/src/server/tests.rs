@@ -1,0 +1,1 @@
+//! The machine alone, with time in its hands.
