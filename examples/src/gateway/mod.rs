@@ -1,1 +1,6 @@
 //! The parts of the AI gateway: its configuration, memory, tools and page.
+
+pub mod config;
+pub mod memory;
+pub mod store;
+pub mod usage;
