@@ -99,12 +99,7 @@ impl ClientConn {
     ///
     /// # Errors
     /// As for [`call`](Self::call).
-    pub fn plugin_load(
-        &mut self,
-        name: &str,
-        path: &str,
-        now: Instant,
-    ) -> Result<CallId, Refused> {
+    pub fn plugin_load(&mut self, name: &str, path: &str, now: Instant) -> Result<CallId, Refused> {
         self.request(&Borrowed::PluginLoad { name, path }, now)
     }
 

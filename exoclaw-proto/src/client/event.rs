@@ -152,9 +152,7 @@ impl ChatEvent {
         size_of::<Self>()
             + match self {
                 Self::Text(text) => text.len(),
-                Self::ToolUse(tool) => {
-                    tool.id.len() + tool.name.len() + tool.input.get().len()
-                }
+                Self::ToolUse(tool) => tool.id.len() + tool.name.len() + tool.input.get().len(),
                 Self::ToolResult(result) => result.tool_use_id.len() + result.content.len(),
                 Self::Usage(_) => 0,
                 Self::Unknown { event, data } => {

@@ -248,6 +248,11 @@ impl<'a> Request<'a> {
         self.params.as_deref()
     }
 
+    /// The parameters as encoding writes them.
+    fn written_params(&self) -> &str {
+        self.params().map_or("{}", RawValue::get)
+    }
+
     /// The text that the request was decoded from, with members that the type does not hold.
     #[must_use]
     pub fn raw(&self) -> Option<&str> {
@@ -277,7 +282,9 @@ impl<'a> Request<'a> {
 /// Equal if what encoding would write is equal.
 impl PartialEq for Request<'_> {
     fn eq(&self, other: &Self) -> bool {
-        self.id == other.id && self.method == other.method && self.params == other.params
+        self.id == other.id
+            && self.method == other.method
+            && self.written_params() == other.written_params()
     }
 }
 
@@ -325,6 +332,11 @@ mod tests {
         let text = r#"{"id":"1","method":"ping","params":null,"token":"t"}"#;
         assert_eq!(written(text), r#"{"id":"1","method":"ping","params":{}}"#);
         assert_eq!(written(r#"{"x":1,"token":"t"}"#), r#"{"token":"t"}"#);
+        let request = |text| Request::decode(text, &limits()).unwrap();
+        assert_eq!(
+            request(r#"{"id":"1","method":"ping"}"#),
+            request(r#"{"id":1,"method":"ping","params":{}}"#)
+        );
     }
 
     #[test]

@@ -49,9 +49,7 @@ impl Protocol for ClientSide {
     fn sort(&mut self, event: ClientEvent) -> Sorted<Self> {
         match event {
             ClientEvent::Chat { id, event } => Sorted::Item(id, event),
-            ClientEvent::ChatEnded { id, result } => {
-                Sorted::Reply(id, result.map(CallValue::Chat))
-            }
+            ClientEvent::ChatEnded { id, result } => Sorted::Reply(id, result.map(CallValue::Chat)),
             ClientEvent::Reply { id, result } => Sorted::Reply(id, result.map(CallValue::Answer)),
             ClientEvent::Closed(reason) => Sorted::Closed(reason),
             ready @ ClientEvent::Ready(_) => Sorted::Ready(Some(ready)),

@@ -147,7 +147,10 @@ mod tests {
             ("ws://example.org:7200", "example.org"),
             ("http://192.168.0.7/ws", "192.168.0.7"),
             ("WS://[fe80::1]:7200", "fe80::1"),
-            ("ws://localhost.example.org?127.0.0.1", "localhost.example.org"),
+            (
+                "ws://localhost.example.org?127.0.0.1",
+                "localhost.example.org",
+            ),
             ("ws://127.0.0.1.example.org", "127.0.0.1.example.org"),
         ] {
             let refused = dialer(url, &config).map(drop);
@@ -160,6 +163,9 @@ mod tests {
             assert!(dialer(url, &allowed).is_ok(), "{url}");
         }
         let bad = dialer("ftp://h", &config).map(drop);
-        assert!(matches!(bad, Err(ConnectError::Dial(DialError::BadUrl { .. }))));
+        assert!(matches!(
+            bad,
+            Err(ConnectError::Dial(DialError::BadUrl { .. }))
+        ));
     }
 }
