@@ -139,7 +139,11 @@ fn operate(
             ];
             hear(conn, script.pick(&frame).copied().unwrap_or_default(), at);
         }
-        7 => seen.ask(conn.ping(at), false),
+        7 => {
+            if let Ok(id) = conn.ping(at) {
+                seen.ask(id, false);
+            }
+        }
         8 => {
             let session = SessionRef::<&str>::new("c", "a");
             let call = [
@@ -152,14 +156,17 @@ fn operate(
                 Call::PluginUnload { name: "echo" },
                 Call::ChatSend(ChatSend::new("c", "a", "hi")),
             ];
-            if let Some(call) = script.pick(&call) {
-                let is_chat = matches!(call, Call::ChatSend(_));
-                seen.ask(conn.request(call, at), is_chat);
+            if let Some(call) = script.pick(&call)
+                && let Ok(id) = conn.request(call, at)
+            {
+                seen.ask(id, matches!(call, Call::ChatSend(_)));
             }
         }
         9 | 10 => {
             let chat: ChatSend<&str> = ChatSend::new("websocket", "ann", script.text());
-            seen.ask(conn.chat_send(&chat, at), true);
+            if let Ok(id) = conn.chat_send(&chat, at) {
+                seen.ask(id, true);
+            }
         }
         11 => {
             if let Some(asked) = seen.pick(script) {
@@ -207,10 +214,7 @@ fn hear(conn: &mut ClientConn, text: &str, now: Instant) {
 }
 
 impl Seen {
-    fn ask(&mut self, asked: Result<CallId, Refused>, is_chat: bool) {
-        let Ok(id) = asked else {
-            return;
-        };
+    fn ask(&mut self, id: CallId, is_chat: bool) {
         assert!(
             self.asked.iter().all(|asked| asked.id != id),
             "an id was given twice"

@@ -144,7 +144,7 @@ fn operate(
         8 => {
             if let Some(at) = seen.pick(script) {
                 let result = conn.reply(seen.open[at].id, &"value");
-                seen.ended(at, result, conn);
+                seen.ended(at, &result, conn);
             }
         }
         9 => {
@@ -153,13 +153,13 @@ fn operate(
                 let result = conn.fail(seen.open[at].id, &error);
                 let begun = seen.open[at].begun;
                 assert!(!begun || result.is_err(), "an answer within a stream");
-                seen.ended(at, result, conn);
+                seen.ended(at, &result, conn);
             }
         }
         10 | 11 => {
             if let Some(at) = seen.pick(script) {
                 let result = step(script, conn, seen.open[at].id);
-                seen.stepped(at, result);
+                seen.stepped(at, &result);
             }
         }
         12 => {
@@ -169,7 +169,7 @@ fn operate(
                     0 => conn.done(id),
                     _ => conn.error(id, "provider error: x"),
                 };
-                seen.ended(at, result, conn);
+                seen.ended(at, &result, conn);
             }
         }
         13 => {
@@ -243,9 +243,9 @@ impl Seen {
         usize::from(script.next()).checked_rem(self.open.len())
     }
 
-    fn stepped(&mut self, at: usize, result: Result<(), Refused>) {
+    fn stepped(&mut self, at: usize, result: &Result<(), Refused>) {
         let open = &mut self.open[at];
-        self.blocked |= result == Err(Refused::QueueFull);
+        self.blocked |= *result == Err(Refused::QueueFull);
         match result {
             Ok(()) => {
                 assert!(open.is_chat, "a step of what is no chat");
@@ -256,8 +256,8 @@ impl Seen {
         }
     }
 
-    fn ended(&mut self, at: usize, result: Result<(), Refused>, conn: &mut ServerConn) {
-        self.blocked |= result == Err(Refused::QueueFull);
+    fn ended(&mut self, at: usize, result: &Result<(), Refused>, conn: &mut ServerConn) {
+        self.blocked |= *result == Err(Refused::QueueFull);
         match result {
             Ok(()) => {
                 let id = self.open.swap_remove(at).id;
