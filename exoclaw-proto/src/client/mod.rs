@@ -166,11 +166,13 @@ impl ClientConn {
         }
         let timer = self.timers.poll_timeout();
         let beat = self.heart.as_ref().and_then(Heart::poll_timeout);
-        let call = self.calls.poll_timeout().map(|at| (at, "call"));
+        // What is awaited may have come and not been read, so no request ends meanwhile.
+        let reads = self.wants_input();
+        let call = self.calls.poll_timeout().filter(|_| reads);
         [
             timer.map(|(at, kind)| (at, kind.name())),
             beat.map(|(at, kind)| (at, kind.name())),
-            call,
+            call.map(|at| (at, "call")),
         ]
         .into_iter()
         .flatten()
@@ -444,7 +446,9 @@ impl Machine for ClientConn {
         if self.timers.pop_expired(now).is_some() {
             return self.no_hello();
         }
-        while let Some((id, pending)) = self.calls.pop_expired(now) {
+        while self.wants_input()
+            && let Some((id, pending)) = self.calls.pop_expired(now)
+        {
             let delivery = self.delivery(&pending);
             self.finish(id, pending, Err(CallError::TimedOut { delivery }));
         }

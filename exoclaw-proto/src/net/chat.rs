@@ -18,9 +18,10 @@ use crate::error::RpcError;
 /// The streamed answer to something that was said: a stream of [`ChatEvent`]s that ends after the
 /// outcome. An error is the last item; a good end is told by [`summary`](Self::summary).
 ///
-/// Take the events as they come. One that waits longer than the link's stream policy allows (by
-/// default 30 s at a full queue of 1,024) ends the chat with [`CloseReason::SlowConsumer`], and so
-/// does a policy that drops events: an answer with holes is none.
+/// Events that are not taken wait, in the bounds of the link's configuration
+/// ([`link_config`](super::link_config)). A chat that stays full for too long holds up its whole
+/// connection and then ends with [`CloseReason::SlowConsumer`], and so does one from which the
+/// policy drops events: an answer with holes is none.
 ///
 /// Dropping it forgets the chat here. The protocol cannot cancel: known gateways go on to the end,
 /// spend the tokens and remember the turn.

@@ -10,12 +10,14 @@ mod client;
 mod protocol;
 #[cfg(feature = "server")]
 mod serve;
+mod turns;
 #[cfg(feature = "ws")]
 mod url;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use rpc_core::net::{Dialer, LinkConfig, link};
+use rpc_core::net::{Dialer, LagPolicy, LinkConfig, QueueConfig, link};
 
 pub use chat::Chat;
 pub use client::Client;
@@ -24,8 +26,9 @@ pub use protocol::{CallValue, ClientSide};
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{
     Backend, BindError, ChatError, ChatReply, Context, Gone, MemoryBackend, Server, ServerHandle,
-    ServerOptions, ServerSide, answer,
+    ServerOptions, ServerSide, answer, http_config,
 };
+pub use turns::{SessionTurns, TurnGuard};
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub use url::{ConnectError, connect, dialer};
@@ -39,11 +42,25 @@ pub type Events = rpc_core::net::Events<ClientEvent>;
 /// A client's connection and its successors: spawn [`run`](rpc_core::net::Connection::run).
 pub type Connection<D> = rpc_core::net::Connection<ClientSide, D>;
 
+/// Steps of one chat that may wait to be taken: the longest answer of known gateways fits.
+const CHAT_STEPS: usize = 65_536;
+/// How long the connection waits for a full chat.
+const CHAT_PATIENCE: Duration = Duration::from_secs(30);
+
 /// A [`LinkConfig`] with this crate's [reconnects](crate::client::reconnect_policy) and a connect
-/// timeout of 10 s.
+/// timeout of 10 s. Of each chat 65,536 steps and 16 MiB may wait to be taken; a chat that stays
+/// full for 30 s is ended. Meanwhile nothing of the connection is handed out, so that bound is
+/// chosen large enough for a whole answer.
 #[must_use]
 pub fn link_config() -> LinkConfig {
-    LinkConfig::default().with_reconnect(reconnect_policy())
+    let chats = QueueConfig::default()
+        .with_max_items(CHAT_STEPS)
+        .with_policy(LagPolicy::Block {
+            deadline: CHAT_PATIENCE,
+        });
+    LinkConfig::default()
+        .with_reconnect(reconnect_policy())
+        .with_streams(chats)
 }
 
 /// Connects through any dialer: in memory, through a proxy, with your own TLS. Whether the line is

@@ -54,7 +54,7 @@ impl TimerKind for Timer {
 
 /// What waits for its turn, when requests take turns.
 enum Waiting {
-    Request(RequestId, OwnedCall),
+    Request(RequestId, Box<OwnedCall>),
     /// An answer that the machine made by itself.
     Answer(Text),
 }
@@ -219,7 +219,7 @@ impl ServerConn {
         };
         self.request_bytes += bytes;
         if self.is_busy() {
-            self.waiting.push_back(Waiting::Request(id, call));
+            self.waiting.push_back(Waiting::Request(id, Box::new(call)));
         } else {
             self.hand_over(id, call);
         }
@@ -242,7 +242,7 @@ impl ServerConn {
         while self.turn.is_none() && self.state != ServerState::Closed {
             match self.waiting.pop_front() {
                 None => return,
-                Some(Waiting::Request(id, call)) => self.hand_over(id, call),
+                Some(Waiting::Request(id, call)) => self.hand_over(id, *call),
                 Some(Waiting::Answer(text)) => {
                     self.request_bytes -= text.len();
                     if self.outbox.text(text).is_err() {

@@ -3,5 +3,16 @@
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
 mod allocations;
-mod decode_props;
+mod client;
+mod conformance;
+mod frames_props;
+mod gateway;
+mod limits;
+mod net_client;
+mod serve;
+mod server;
+mod server_allocations;
+mod stage;
+mod transcripts;
 mod vectors;
+mod wire;

@@ -30,8 +30,7 @@ pub enum StoreError {
         /// The format of this gateway.
         known: u64,
     },
-    /// The file system failed: no room, no permission, a broken disk. Trying again may help; after
-    /// a failed write the store may have to be opened again first.
+    /// The file system failed: no room, no permission, a broken disk. Trying again may help.
     #[error("{file}: {detail}")]
     Io {
         /// The file.

@@ -66,7 +66,8 @@ impl Keeper {
     /// keep their order if each is awaited before the next.
     ///
     /// # Errors
-    /// [`StoreError`] if it was not written. Trying again is safe.
+    /// [`StoreError`] if it was not written, or after [`StoreError::Io`] perhaps not: then trying
+    /// again may count it twice.
     ///
     /// # Cancel safety
     /// Once the future has been polled and there was a place, the run is written even if the future
@@ -172,8 +173,12 @@ impl Keeper {
             let _place = place;
             work(&*store)
         });
-        // A store that panics, or a runtime that ends.
-        done.await.unwrap_or(Err(StoreError::Closed))
+        match done.await {
+            Ok(outcome) => outcome,
+            Err(error) if error.is_panic() => Err(panicked()),
+            // The runtime ends.
+            Err(_) => Err(StoreError::Closed),
+        }
     }
 
     /// Takes no more orders, and waits until all that were taken are written.
@@ -231,5 +236,9 @@ fn write_all(store: &dyn Store, mut orders: mpsc::Receiver<Order>) {
 /// A store that panics must not take the writer with it, and with it all later turns.
 fn guarded<T>(work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
     let outcome = catch_unwind(AssertUnwindSafe(work));
-    outcome.unwrap_or_else(|_| Err(StoreError::damaged("the store", "it has panicked")))
+    outcome.unwrap_or_else(|_| Err(panicked()))
+}
+
+fn panicked() -> StoreError {
+    StoreError::damaged("the store", "it has panicked")
 }

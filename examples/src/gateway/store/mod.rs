@@ -2,6 +2,7 @@
 //! in memory, [`Keeper`] keeps the file system off the async workers.
 
 mod embedded;
+mod engine;
 mod error;
 mod keeper;
 mod row;
@@ -197,7 +198,8 @@ pub struct Totals {
 /// A place for sessions and usage. Every method blocks until it is done, and may be called by many
 /// threads at once. After `Ok` of a writing method its effect survives the end of the process.
 ///
-/// After a [`StoreError`] of a writing method nothing of it was written, and it may be repeated.
+/// After a [`StoreError`] of a writing method nothing of it was written and it may be repeated. Only
+/// after [`StoreError::Io`] it is not sure: the disk may have failed after the last byte.
 pub trait Store: Send + Sync + fmt::Debug {
     /// Writes runs, in their order, all of them or none.
     ///

@@ -2,24 +2,13 @@
 
 use redb::{ReadableTable as _, ReadableTableMetadata as _, Table, WriteTransaction};
 
+use super::engine::Trouble;
 use super::row::{ACTIVE, DAYS, FACTS, SESSIONS, SessionRow, TURNS, USAGE, decode, encode};
-use super::{Commit, StoreError, StoreLimits};
+use super::{Commit, StoreLimits};
 use crate::gateway::memory::{Fact, Turn, learn};
 use crate::gateway::usage::UsageEntry;
 
 const DAY: u64 = 86_400;
-
-/// What goes wrong within a transaction, which is then given up.
-pub(super) enum Trouble {
-    Engine(Box<redb::Error>),
-    Store(StoreError),
-}
-
-impl<E: Into<redb::Error>> From<E> for Trouble {
-    fn from(error: E) -> Self {
-        Self::Engine(Box::new(error.into()))
-    }
-}
 
 /// The tables of one writing transaction.
 pub(super) struct Tables<'t> {

@@ -1,5 +1,6 @@
 //! What is kept, for how long, and what happens when a file is not as it should be.
 
+mod disk;
 mod files;
 mod keeping;
 mod model;

@@ -25,7 +25,7 @@ use connection::{Shared, serve};
 pub use backend::{Backend, ChatError, answer};
 pub use context::Context;
 pub use memory::MemoryBackend;
-pub use options::ServerOptions;
+pub use options::{ServerOptions, http_config};
 pub use protocol::ServerSide;
 pub use reply::{ChatReply, Gone};
 

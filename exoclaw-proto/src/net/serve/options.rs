@@ -2,10 +2,20 @@
 
 use std::time::Duration;
 
+use rpc_core::net::server::{Guards, OriginPolicy};
 use rpc_core::net::{LagPolicy, LinkConfig, QueueConfig};
 
 use crate::limits::SHUTDOWN_TIMEOUT;
 use crate::server::ServerConfig;
+
+/// What is served beside and before the upgrade by default: no web pages but those of this machine
+/// may connect, and on a loopback address no foreign `Host` is served. Allow more with
+/// [`Guards::with_allowed_origin`].
+#[must_use]
+pub fn http_config() -> rpc_core::net::server::ServerConfig {
+    let guards = Guards::default().with_origins(OriginPolicy::Loopback(Vec::new()));
+    rpc_core::net::server::ServerConfig::default().with_guards(guards)
+}
 
 /// How a [`Server`](super::Server) behaves.
 #[derive(Debug)]
@@ -14,7 +24,7 @@ pub struct ServerOptions {
     /// Token, limits and times of each connection.
     pub connection: ServerConfig,
     /// Limits, guards and TLS before the upgrade, and the HTTP service beside it.
-    /// [`WS_PATH`](crate::limits::WS_PATH) upgrades in any case.
+    /// [`WS_PATH`](crate::limits::WS_PATH) upgrades in any case. Default [`http_config`].
     pub http: rpc_core::net::server::ServerConfig,
     /// Transport treatment and observer of each connection; its reconnects are not used. Its write
     /// timeout ends a connection whose client takes nothing.
@@ -30,7 +40,7 @@ impl Default for ServerOptions {
         });
         Self {
             connection: ServerConfig::default(),
-            http: rpc_core::net::server::ServerConfig::default(),
+            http: http_config(),
             link: LinkConfig::default().with_events(queue),
             shutdown_timeout: SHUTDOWN_TIMEOUT,
         }
@@ -45,7 +55,7 @@ impl ServerOptions {
         self
     }
 
-    /// Sets [`http`](Self::http).
+    /// Sets [`http`](Self::http). Start from [`http_config`].
     #[must_use]
     pub fn with_http(mut self, config: rpc_core::net::server::ServerConfig) -> Self {
         self.http = config;

@@ -299,3 +299,6 @@ fn tell(conn: &mut ServerConn, id: RequestId, step: &Step, text: &str) -> Result
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests;

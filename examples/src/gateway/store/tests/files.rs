@@ -1,6 +1,7 @@
 //! Files: opened again, locked, damaged, of other versions.
 
 use std::fs;
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use redb::{Database, TableDefinition};
@@ -139,6 +140,13 @@ fn rows_that_are_damaged_are_told_without_their_text() {
     assert_eq!(store.usage(5).unwrap().len(), 1);
 }
 
+/// The content of a store.
+static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let folder = Folder::new();
+    drop(filled(&folder));
+    fs::read(folder.path().join(FILE_NAME)).unwrap()
+});
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
@@ -146,20 +154,19 @@ proptest! {
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),
         length in any::<prop::sample::Index>(),
         shortened: bool,
+        in_head: bool,
     ) {
-        let folder = Folder::new();
-        drop(filled(&folder));
-        let path = folder.path().join(FILE_NAME);
-        let mut bytes = fs::read(&path).unwrap();
-        // Most of the file is empty; the head and the pages in use are at its beginning.
-        let used = bytes.len().min(64 * 1024);
+        let mut bytes = WHOLE.clone();
+        // The rest of the file is empty.
+        let used = if in_head { 4096 } else { bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1 };
         for (at, byte) in damage {
             bytes[at.index(used)] = byte;
         }
         if shortened {
-            bytes.truncate(length.index(used));
+            bytes.truncate(length.index(bytes.len()));
         }
-        fs::write(&path, &bytes).unwrap();
+        let folder = Folder::new();
+        fs::write(folder.path().join(FILE_NAME), &bytes).unwrap();
         if let Ok(store) = open(&folder) {
             let _ = store.recall("s", "agent", 5);
             let _ = store.totals();
