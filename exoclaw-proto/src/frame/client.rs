@@ -329,6 +329,11 @@ mod tests {
         let text = r#"{"id":"1","method":"ping","params":null,"token":"t"}"#;
         assert_eq!(written(text), r#"{"id":"1","method":"ping","params":{}}"#);
         assert_eq!(written(r#"{"x":1,"token":"t"}"#), r#"{"token":"t"}"#);
+        let request = |text| Request::decode(text, &limits()).unwrap();
+        assert_eq!(
+            request(r#"{"id":"1","method":"ping"}"#),
+            request(r#"{"id":1,"method":"ping","params":{}}"#)
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use allocation_counter::measure;
 use bytes::BytesMut;
+use exoclaw_proto::binding::{Binding, Route, Router};
 use exoclaw_proto::codec::{NoParams, encode_event, encode_request};
 use exoclaw_proto::frame::{BorrowedEvent, ChatSend, ClientFrame, Request, ServerFrame};
 use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
@@ -175,4 +176,16 @@ fn a_ping_is_answered_without_a_copy_and_a_request_costs_one() {
     assert!(pings <= 5, "{pings}");
     let chats = allocated(|| (0..100).for_each(|_| one(&chat)));
     assert!(chats <= 105, "{chats}");
+}
+
+#[test]
+fn finding_the_agent_of_a_chat_costs_no_allocation() {
+    let bindings = (0..100).map(|n| Binding::new("a").with_peer_id(n.to_string()));
+    let bindings = bindings.chain([Binding::new("b").with_channel("c").with_team_id("t")]);
+    let router = Router::new(bindings.collect(), Some("d".to_owned())).unwrap();
+    let found = cost("agent of a chat", || {
+        assert_eq!(router.resolve(&Route::new("c", "x", "77")), Ok("a"));
+        assert_eq!(router.resolve(&Route::new("c", "x", "main")), Ok("d"));
+    });
+    assert_eq!(found, 0);
 }

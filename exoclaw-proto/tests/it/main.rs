@@ -13,4 +13,5 @@ mod serve;
 mod server;
 mod stage;
 mod transcripts;
+mod vectors;
 mod wire;
