@@ -255,17 +255,20 @@ impl Shared {
         let mut was_idle = false;
         while let Some(job) = self.next(was_idle) {
             let run = AssertUnwindSafe(|| self.serve(&mut compiled, &current, &job));
-            let done = catch_unwind(run).unwrap_or_else(|panic| {
-                // Whatever is half done in the engine.
-                Err(CallError::Failed(format!("panic: {}", message(&*panic))))
-            });
+            let done = catch_unwind(run);
             current.set(None);
-            let interrupted = matches!(done, Err(CallError::TimedOut));
-            let panicked = matches!(&done, Err(CallError::Failed(why)) if why.starts_with("panic"));
-            // The order to stop may still be on its way, and would hit the next call.
-            if (job.control.finish() && !interrupted) || panicked {
+            let is_stopped = job.control.finish();
+            // The order to stop may still be on its way, and would hit the next call. After a
+            // panic, nobody knows what state the engine is in.
+            let is_clean = match &done {
+                Ok(Err(CallError::TimedOut)) => true,
+                Ok(_) => !is_stopped,
+                Err(_) => false,
+            };
+            if !is_clean {
                 compiled = None;
             }
+            let done = done.unwrap_or_else(|panic| Err(CallError::Failed(message(&*panic))));
             // Ready first, so that the next call does not need another thread.
             lock(&self.queue).idle += 1;
             was_idle = true;
@@ -349,9 +352,9 @@ fn reason(error: &extism::Error) -> String {
     }
 }
 
-/// The text of a panic.
+/// What is said of a panic.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    short(text.unwrap_or_default())
+    format!("panic: {}", short(text.unwrap_or_default()))
 }
