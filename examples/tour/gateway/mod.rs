@@ -99,7 +99,7 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     expect(!answer.contains("Ann"), "nothing of the first session")?;
 
     screen.title("14. A budget runs out");
-    let long = "Tell me a very long story. ".repeat(150);
+    let long = "Tell me a very long story. ".repeat(150) + "Count to 1!";
     ann.asks_as("stories", &long, "").await?;
     screen.note("the past is part of each question, so the next one is too much");
     let error = ann.is_refused(ann.other("stories", &long)).await?;
