@@ -7,10 +7,10 @@ use exoclaw_proto::auth::{Auth, AuthError};
 use exoclaw_proto::binding::{Binding, BindingError, Router};
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::limits::WS_PATH;
-use exoclaw_proto::net::{BindError, Server, ServerHandle, ServerOptions};
+use exoclaw_proto::net::{BindError, Server, ServerHandle, ServerOptions, http_config};
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Secret;
-use rpc_core::net::server::{Guards, ServerConfig as HttpConfig, ServerLimits};
+use rpc_core::net::server::{ServerConfig as HttpConfig, ServerLimits};
 
 use super::backend::GatewayBackend;
 use super::config::{Config, DataDir, GatewayConfig, PluginConfig, PluginSource};
@@ -191,7 +191,8 @@ impl Gateway {
 }
 
 fn http(config: &GatewayConfig) -> Result<HttpConfig, SetupError> {
-    let mut guards = Guards::default();
+    let http = http_config();
+    let mut guards = http.guards.clone();
     let bad = |error: &dyn std::fmt::Display| SetupError::Guard(error.to_string());
     for origin in &config.allowed_origins {
         guards = guards
@@ -204,7 +205,7 @@ fn http(config: &GatewayConfig) -> Result<HttpConfig, SetupError> {
             .map_err(|error| bad(&error))?;
     }
     let limits = ServerLimits::default().with_max_connections(config.max_connections);
-    Ok(HttpConfig::default()
+    Ok(http
         .with_guards(guards)
         .with_limits(limits)
         .with_http(
