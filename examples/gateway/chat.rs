@@ -7,7 +7,7 @@ use examples::screen::printable;
 use exoclaw_proto::client::{ChatEvent, ClientConfig};
 use exoclaw_proto::net::{connect_with, dialer, link_config};
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::{CallError, Secret};
+use rpc_core::{CallError, CloseReason, Secret};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -49,10 +49,16 @@ pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
     let link = link_config().with_reconnect(ReconnectPolicy::off());
     let (client, _, connection) = connect_with(dialer, config, link);
     let connection = tokio::spawn(connection.run());
-    client
-        .ready()
-        .await
-        .map_err(|reason| Failure::new(format_args!("no connection to {}: {reason}", args.url)))?;
+    client.ready().await.map_err(|reason| {
+        let hint = match reason {
+            CloseReason::Authentication { .. } => " (the token comes from EXOCLAW_TOKEN)",
+            _ => "",
+        };
+        Failure::new(format_args!(
+            "no connection to {}: {reason}{hint}",
+            args.url
+        ))
+    })?;
 
     let mut chat = client.chat(&args.text).await;
     let mut out = std::io::stdout();

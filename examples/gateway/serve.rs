@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use examples::cli::{self, Failure, complain};
 use examples::gateway::config::{Config, Loaded, PATH_VARIABLE};
-use examples::gateway::setup::{Gateway, Overrides, describe};
+use examples::gateway::setup::{Gateway, Overrides, SetupError, describe};
+use exoclaw_proto::net::BindError;
 use futures_util::FutureExt as _;
 use rpc_core::Secret;
 
@@ -83,9 +84,17 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         token: args.token.map(Secret::from),
         folder: args.file.folder(),
     };
+    let bound = &loaded.config.gateway;
+    let host = overrides.bind.as_ref().unwrap_or(&bound.bind);
+    let address = format!("{host}:{}", overrides.port.unwrap_or(bound.port));
     let gateway = Gateway::start(loaded.config, overrides, &variable)
         .await
-        .map_err(Failure::new)?;
+        .map_err(|error| match error {
+            SetupError::Bind(BindError::Io(error)) => {
+                Failure::new(format_args!("cannot listen on {address}: {error}"))
+            }
+            error => Failure::new(error),
+        })?;
     for warning in gateway.warnings() {
         complain(format_args!("warning: {warning}"));
     }

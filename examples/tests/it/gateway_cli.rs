@@ -186,7 +186,7 @@ fn a_token_is_asked_for_and_never_repeated() {
     wrong.env("EXOCLAW_TOKEN", "hunter3");
     let (code, out, err) = outcome(wrong);
     assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert_holds(&err, &["authentication failed"]);
+    assert_holds(&err, &["authentication failed", "EXOCLAW_TOKEN"]);
     assert!(!err.contains("hunter"), "{err}");
     let mut elsewhere = folder.gateway(&["chat", "--url", "ws://192.0.2.1", "hi"]);
     elsewhere.env("EXOCLAW_TOKEN", "hunter2");
@@ -272,6 +272,16 @@ fn a_second_gateway_cannot_use_the_data_of_the_first() {
     let (code, out, err) = outcome(folder.gateway(&["--port", "0", "--config", &file]));
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert_holds(&err, &["in use by another gateway"]);
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let (folder, other) = (Folder::new(), Folder::new());
+    let (_first, url) = folder.start(&[]);
+    let port = url.trim_end_matches("/ws").rsplit(':').next().unwrap();
+    let (code, out, err) = outcome(other.gateway(&["--port", port]));
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert_holds(&err, &[&format!("cannot listen on 127.0.0.1:{port}: ")]);
 }
 
 #[cfg(unix)]
@@ -373,4 +383,15 @@ fn the_sample_configuration_is_read_without_a_warning() {
     assert!(agent.system_prompt.take().is_some() && agent.price.take().is_some());
     assert_eq!(config.agent, defaults.agent);
     assert!(config.budgets.session.is_some() && config.budgets.monthly.is_some());
+}
+
+#[test]
+fn the_configuration_in_the_readme_is_read_without_a_warning() {
+    let readme = read(&root().join("README.md"));
+    let (_, rest) = readme.split_once("config.toml <<'END'\n").unwrap();
+    let (text, _) = rest.split_once("\nEND\n").unwrap();
+    let loaded = Config::parse(text, &Origin::new("/etc/gate/config.toml")).unwrap();
+    assert_eq!(loaded.warnings, []);
+    assert_eq!(loaded.config.agent.provider, "anthropic");
+    assert_eq!(loaded.config.budgets.daily, Some(1_000_000));
 }
