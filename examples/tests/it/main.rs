@@ -8,6 +8,7 @@
 
 mod bot_cli;
 mod fuzz_seeds;
+mod gateway_cli;
 mod programs;
 mod tour;
 mod tree;
