@@ -1,0 +1,1 @@
+//! What a chat goes through, without sockets.
