@@ -77,7 +77,8 @@ impl Engine {
             Err(problem) => return Err(self.refuse(&key, RpcError::provider(problem)).await),
         };
         let messages = self.context(&key, content).await?;
-        let estimate = estimate(messages.iter().map(size).sum::<usize>() - self.instructions());
+        let bytes = messages.iter().map(size).sum::<usize>();
+        let estimate = estimate(bytes.saturating_sub(self.instructions()));
         match Charge::begin(self, &key, estimate) {
             Ok(charge) => {
                 let run = self.run(&key, content, model, messages, charge, reply);
@@ -147,9 +148,7 @@ impl Engine {
     }
 
     async fn soul(&self) -> Option<Arc<str>> {
-        let soul = Arc::clone(self.soul.as_ref()?);
-        let read = tokio::task::spawn_blocking(move || soul.read());
-        let soul = read.await.unwrap_or_default();
+        let soul = self.soul.as_ref()?.load().await;
         if let Some(warning) = soul.warning {
             tracing::warn!("{warning}");
         }

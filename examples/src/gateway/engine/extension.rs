@@ -115,7 +115,7 @@ fn bound(limit: Option<u64>) -> usize {
 }
 
 fn answer(value: &impl Serialize) -> Result<Box<RawValue>, RpcError> {
-    serde_json::value::to_raw_value(value).map_err(|error| unreadable(error))
+    serde_json::value::to_raw_value(value).map_err(unreadable)
 }
 
 /// The client is told no more than this; the log says what has failed.

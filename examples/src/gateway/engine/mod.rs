@@ -109,7 +109,7 @@ pub struct Engine {
     agent: AgentConfig,
     memory: MemoryConfig,
     price: Option<Price>,
-    soul: Option<Arc<Soul>>,
+    soul: Option<Soul>,
     router: Router,
     model: Result<Arc<dyn ChatModel>, String>,
     plugins: Vec<String>,
@@ -145,7 +145,7 @@ impl Engine {
         let ledger = Ledger::restore(budgets, charge::snapshot(&totals, clock()));
         Ok(Self {
             price: Price::of(&agent.provider, agent.price),
-            soul: agent.soul_path.clone().map(Soul::new).map(Arc::new),
+            soul: agent.soul_path.clone().map(Soul::new),
             agent,
             memory,
             router,
