@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use examples::cli::{self, Failure, complain};
 use examples::gateway::config::{Config, Loaded, PATH_VARIABLE};
-use examples::gateway::setup::{Gateway, Overrides, SetupError, describe};
+use examples::gateway::setup::{DRAIN, Gateway, Overrides, SetupError, describe};
 use exoclaw_proto::net::BindError;
 use futures_util::FutureExt as _;
 use rpc_core::Secret;
 
-/// How long replies may go on when the gateway ends.
-const DRAIN: Duration = Duration::from_secs(30);
+/// Files that are open beside the connections.
+const OTHER_FILES: u64 = 64;
+/// Connections have a little longer than their replies, so that they can say goodbye.
+const GOODBYE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -75,9 +77,28 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Every connection is an open file: takes as many as the system gives.
+fn raise_file_limit(connections: usize) {
+    match rlimit::increase_nofile_limit(u64::MAX) {
+        Ok(files) => {
+            tracing::info!(files, "files that may be open");
+            let connections = u64::try_from(connections).unwrap_or(u64::MAX);
+            if files < connections.saturating_add(OTHER_FILES) {
+                tracing::warn!(
+                    files,
+                    connections,
+                    "the system allows fewer open files than connections; see ulimit -n"
+                );
+            }
+        }
+        Err(error) => tracing::warn!(%error, "the limit of open files stays as it is"),
+    }
+}
+
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     cli::log(args.verbose);
     let loaded = args.file.load()?;
+    raise_file_limit(loaded.config.gateway.max_connections);
     let overrides = Overrides {
         port: args.port,
         bind: args.bind,
@@ -117,7 +138,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     }
     complain("finishing the replies that are under way; once more ends at once");
     let report = tokio::select! {
-        report = handle.drain(DRAIN) => report,
+        report = handle.drain(DRAIN + GOODBYE) => report,
         () = second => return Err(cut()),
     };
     running.await.map_err(Failure::new)?;
