@@ -433,19 +433,28 @@ fn the_file_is_named_by_argument_then_variable_then_home() {
             _ => None,
         })
     };
-    // Nothing is there: only the usual file may be missing.
+    // Nothing is there: only a file of the command line has to be.
     let config = load(None, None).unwrap().config;
     assert_eq!(config.gateway.data, DataDir::Folder(path(".exoclaw")));
     assert_eq!(config.gateway.port, PORT);
     for missing in [
         load(Some(&path("a")), None),
-        load(None, Some(&path("a"))),
         load(Some(&path("a")), Some(&path("b"))),
     ] {
         let error = missing.unwrap_err().to_string();
         let start = format!("cannot read {}: ", path("a").display());
         assert!(error.starts_with(&start), "{error}");
     }
+    assert!(load(None, None).unwrap().warnings.is_empty());
+    let warned = load(None, Some(&path("a"))).unwrap();
+    assert_eq!(warned.config.gateway.port, PORT);
+    assert_eq!(warned.config.gateway.data, DataDir::Folder(path("")));
+    let [warning] = &warned.warnings[..] else {
+        panic!("{:?}", warned.warnings);
+    };
+    assert_eq!(warning.file, path("a"));
+    let start = "EXOCLAW_CONFIG names this file, which does not exist";
+    assert!(warning.message.starts_with(start), "{warning}");
     fs::create_dir(path(".exoclaw")).unwrap();
     for (name, port) in [(".exoclaw/config.toml", 1), ("a", 2), ("b", 3)] {
         fs::write(path(name), format!("[gateway]\nport = {port}")).unwrap();
