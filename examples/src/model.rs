@@ -28,9 +28,10 @@ pub struct ChatRequest<'a> {
     pub messages: Vec<&'a ChatMessage>,
     /// The tools that the model may ask for; none to have it answer in words.
     pub tools: &'a [ToolDefinition],
-    /// The ids of the calls whose tool failed, among the results in the conversation. Some
-    /// interfaces tell the model so apart from the text.
-    pub failed: &'a [String],
+    /// The places in the conversation, counted from 0, of the results that tell of a failure. Some
+    /// interfaces tell the model so apart from the text. Places and not ids: a model may use an id
+    /// again in a later answer.
+    pub failed: &'a [usize],
 }
 
 impl<'a> ChatRequest<'a> {
@@ -53,8 +54,8 @@ impl<'a> ChatRequest<'a> {
 
     /// Sets [`failed`](Self::failed).
     #[must_use]
-    pub const fn with_failed(mut self, calls: &'a [String]) -> Self {
-        self.failed = calls;
+    pub const fn with_failed(mut self, results: &'a [usize]) -> Self {
+        self.failed = results;
         self
     }
 }

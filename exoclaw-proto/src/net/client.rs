@@ -122,7 +122,7 @@ impl Client {
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn plugins(&self) -> Outcome<Vec<Plugin>> {
+    pub async fn plugin_list(&self) -> Outcome<Vec<Plugin>> {
         self.list(Sent::PluginList).await
     }
 

@@ -112,7 +112,7 @@ async fn requests_give_typed_answers() {
     client.ping().await.unwrap();
     let status = client.status().await.unwrap();
     assert_eq!((status.plugins, status.sessions), (2, 5));
-    let plugins = client.plugins().await.unwrap();
+    let plugins = client.plugin_list().await.unwrap();
     let names: Vec<_> = plugins.iter().map(|plugin| &*plugin.name).collect();
     assert_eq!(names, ["echo", "telegram"]);
     let error = client.session_list().await.unwrap_err();

@@ -171,7 +171,7 @@ impl Engine {
             charge: &mut charge,
             reply,
             said: &mut said,
-            names: HashSet::new(),
+            named: 0,
             failed: Vec::new(),
         };
         let outcome = talk.hold(messages).await;
@@ -233,10 +233,10 @@ struct Talk<'t, 'e> {
     charge: &'t mut Charge<'e>,
     reply: &'t mut dyn Reply,
     said: &'t mut String,
-    /// The ids of all calls so far: results are told apart by them.
-    names: HashSet<String>,
-    /// The calls whose tool failed.
-    failed: Vec<String>,
+    /// How many calls got their id here.
+    named: usize,
+    /// Where in the conversation the results of failed tools are.
+    failed: Vec<usize>,
 }
 
 impl Talk<'_, '_> {
@@ -249,8 +249,11 @@ impl Talk<'_, '_> {
             let calls = answer.tool_calls.clone();
             messages.push(answer);
             for call in calls {
-                let message = self.use_tool(&call).await?;
-                messages.push(message);
+                let output = self.use_tool(&call).await?;
+                if output.is_error {
+                    self.failed.push(messages.len());
+                }
+                messages.push(ChatMessage::tool(call.id, output.content));
             }
         }
         Err(Broken::TooManyRounds)
@@ -302,27 +305,29 @@ impl Talk<'_, '_> {
         Ok(message)
     }
 
-    /// Gives a name to calls that have none, or one that another call of this chat has.
+    /// Gives an id to calls that have none, or the one of a call before them in the same answer.
+    /// Any other id is the model's: it may repeat one from answer to answer.
     fn name_calls(&mut self, calls: &mut [ToolCall]) {
+        let mut taken: HashSet<String> = calls.iter().map(|call| call.id.clone()).collect();
+        let mut seen = HashSet::new();
         for call in calls {
-            let mut number = self.names.len();
-            while call.id.is_empty() || !self.names.insert(call.id.clone()) {
-                number += 1;
-                call.id = format!("call_{number}");
+            if !call.id.is_empty() && seen.insert(call.id.clone()) {
+                continue;
+            }
+            while call.id.is_empty() || !taken.insert(call.id.clone()) {
+                self.named += 1;
+                call.id = format!("call_{}", self.named);
             }
         }
     }
 
     /// Runs a tool. Its failure is for the model to read.
-    async fn use_tool(&mut self, call: &ToolCall) -> Result<ChatMessage, Broken> {
+    async fn use_tool(&mut self, call: &ToolCall) -> Result<ToolOutput, Broken> {
         let output = self.engine.use_tool(call).await;
         let content = SharedStr::from(output.content.as_str());
         let result = ToolResult::new(call.id.as_str(), content, output.is_error);
         self.reply.event(StreamEvent::ToolResult(result)).await?;
-        if output.is_error {
-            self.failed.push(call.id.clone());
-        }
-        Ok(ChatMessage::tool(&*call.id, output.content))
+        Ok(output)
     }
 }
 

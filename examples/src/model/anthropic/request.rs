@@ -29,7 +29,7 @@ pub fn request_body(
 ) -> Result<Vec<u8>, ModelError> {
     let mut system = String::new();
     let mut messages: Vec<Message<'_>> = Vec::new();
-    for message in &request.messages {
+    for (place, message) in request.messages.iter().enumerate() {
         let side = match message.role {
             Role::System => {
                 let text = message.content.text();
@@ -44,7 +44,7 @@ pub fn request_body(
             Role::Assistant => "assistant",
             _ => "user",
         };
-        let parts = parts(message, request.failed);
+        let parts = parts(message, request.failed.contains(&place));
         match messages.last_mut() {
             Some(last) if last.role == side => last.content.extend(parts),
             _ if parts.is_empty() && side == "assistant" => {}
@@ -101,18 +101,20 @@ pub fn request_body(
     .map_err(ModelError::bad)
 }
 
-fn parts<'a>(message: &'a ChatMessage, failed: &[String]) -> Vec<Part<'a>> {
+/// What a message says. `failed` is of use for the result of a tool.
+fn parts(message: &ChatMessage, failed: bool) -> Vec<Part<'_>> {
     if message.role == Role::Tool {
         let id = message.tool_call_id.as_deref().unwrap_or_default();
         return vec![Part::ToolResult {
             tool_use_id: id,
             content: message.content.text(),
-            is_error: failed.iter().any(|failed| failed == id),
+            is_error: failed,
         }];
     }
     let mut parts = Vec::new();
-    let text =
-        |text: &'a str| (!text.trim().is_empty()).then_some(Part::Text { text: text.into() });
+    fn text(text: &str) -> Option<Part<'_>> {
+        (!text.trim().is_empty()).then_some(Part::Text { text: text.into() })
+    }
     match &message.content {
         Content::Text(whole) => parts.extend(text(whole)),
         Content::Blocks(blocks) => parts.extend(blocks.iter().filter_map(|block| match block {

@@ -75,7 +75,7 @@ pub(super) fn unreachable() -> ModelError {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Asked {
     pub(super) messages: Vec<String>,
-    pub(super) failed: Vec<String>,
+    pub(super) failed: Vec<usize>,
     pub(super) tools: Vec<String>,
 }
 

@@ -5,7 +5,7 @@ use snek_proto::tool::{Param, ParamType};
 
 use super::*;
 
-fn body(messages: &[ChatMessage], tools: &[ToolDefinition], failed: &[String]) -> Value {
+fn body(messages: &[ChatMessage], tools: &[ToolDefinition], failed: &[usize]) -> Value {
     let request = ChatRequest::new(messages.iter().collect())
         .with_tools(tools)
         .with_failed(failed);
@@ -64,7 +64,7 @@ fn calls_keep_the_text_before_them_and_results_share_a_message() {
         ChatMessage::tool("d", "6"),
         ChatMessage::user("well?"),
     ];
-    let failed = ["b".to_owned(), "c".to_owned()];
+    let failed = [3, 4];
     let got = body(&conversation, &[ToolDefinition::new("time", "")], &failed);
     let expected = json!([
         {"role": "user", "content": "late?"},
