@@ -1,11 +1,14 @@
 //! `gateway serve` and `gateway check`.
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
 use examples::cli::{self, Failure, complain};
 use examples::gateway::config::{Config, Loaded, PATH_VARIABLE};
-use examples::gateway::setup::{DRAIN, Gateway, Overrides, describe};
+use examples::gateway::setup::{DRAIN, Gateway, Overrides, SetupError, describe};
+use exoclaw_proto::net::BindError;
+use futures_util::FutureExt as _;
 use rpc_core::Secret;
 
 /// Files that are open beside the connections.
@@ -20,11 +23,11 @@ pub(crate) struct Args {
     /// The port to listen on; 0 takes a free one. Overrides the file.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// The address to listen on. Overrides the file. Other addresses than loopback want a token.
+    /// The address to listen on. Overrides the file. Other addresses than loopback want a token
     #[arg(long, value_name = "HOST")]
     bind: Option<String>,
     /// The token that clients must show. Better given in the environment: others can see command
-    /// lines.
+    /// lines
     #[arg(
         long,
         value_name = "TOKEN",
@@ -102,22 +105,41 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         token: args.token.map(Secret::from),
         folder: args.file.folder(),
     };
+    let bound = &loaded.config.gateway;
+    let host = overrides.bind.as_ref().unwrap_or(&bound.bind);
+    let address = format!("{host}:{}", overrides.port.unwrap_or(bound.port));
     let gateway = Gateway::start(loaded.config, overrides, &variable)
         .await
-        .map_err(Failure::new)?;
+        .map_err(|error| match error {
+            SetupError::Bind(BindError::Io(error)) => {
+                Failure::new(format_args!("cannot listen on {address}: {error}"))
+            }
+            error => Failure::new(error),
+        })?;
     for warning in gateway.warnings() {
         complain(format_args!("warning: {warning}"));
     }
     let handle = gateway.handle();
+    let mut first = pin!(cli::end_signal());
+    let mut second = pin!(cli::end_signal());
+    // Polled once before anything is said, a signal listens; one that comes earlier is not lost.
+    let early = first.as_mut().now_or_never();
     let (page, url) = (gateway.page(), gateway.url());
     cli::say(format_args!("listening on {page} (WebSocket: {url})"));
     let running = tokio::spawn(gateway.run());
 
-    cli::end_signal().await;
+    if early.is_none() {
+        first.await;
+    }
+    let cut = || Failure::new("ended before everything was finished");
+    // Only now: it would have heard the first signal too.
+    if second.as_mut().now_or_never().is_some() {
+        return Err(cut());
+    }
     complain("finishing the replies that are under way; once more ends at once");
     let report = tokio::select! {
         report = handle.drain(DRAIN + GOODBYE) => report,
-        () = cli::end_signal() => return Err(Failure::new("ended before everything was finished")),
+        () = second => return Err(cut()),
     };
     running.await.map_err(Failure::new)?;
     let (finished, aborted) = (report.finished, report.aborted);

@@ -9,6 +9,7 @@
 mod bot_cli;
 mod fuzz_seeds;
 mod gateway;
+mod gateway_cli;
 mod programs;
 mod tour;
 mod tree;
