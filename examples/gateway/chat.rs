@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use examples::cli::{Failure, complain};
-use examples::screen::printable;
+use examples::screen::{printable, printable_lines};
 use exoclaw_proto::client::{ChatEvent, ClientConfig};
 use exoclaw_proto::net::{connect_with, dialer, link_config};
 use rpc_core::reconnect::ReconnectPolicy;
@@ -78,7 +78,7 @@ pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
         match event {
             ChatEvent::Text(text) => {
                 // A reader that went away is no reason to panic.
-                let _ = write!(out, "{}", lines(&text)).and_then(|()| out.flush());
+                let _ = write!(out, "{}", printable_lines(&text)).and_then(|()| out.flush());
                 ended_line = text.ends_with('\n');
             }
             ChatEvent::ToolUse(tool) => complain(format_args!(
@@ -100,10 +100,4 @@ pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
     client.close();
     connection.await.map_err(Failure::new)?;
     failed.map_or(Ok(()), |words| Err(Failure::new(words)))
-}
-
-/// A text with its line breaks, and without what controls a terminal.
-fn lines(text: &str) -> String {
-    let lines: Vec<_> = text.split('\n').map(printable).collect();
-    lines.join("\n")
 }

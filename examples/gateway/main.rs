@@ -59,7 +59,8 @@ enum Command {
     /// Runs the gateway; the same as no command.
     #[command(alias = "gateway")]
     Serve(serve::Args),
-    /// Checks a configuration and says what it means. Opens nothing, starts nothing.
+    /// Checks a configuration with its plugins and keys, and says what it means. Listens nowhere and
+    /// asks nobody.
     Check(serve::CheckArgs),
     /// Says something to a gateway and prints the reply as it comes: text to standard output, tools
     /// to standard error.
@@ -71,7 +72,7 @@ async fn main() -> ExitCode {
     let cli = Cli::parse();
     cli::finish(match cli.command {
         Some(Command::Serve(args)) => serve::serve(args).await,
-        Some(Command::Check(args)) => serve::check(&args),
+        Some(Command::Check(args)) => serve::check(&args).await,
         Some(Command::Chat(args)) => chat::chat(args).await,
         None => serve::serve(cli.serve).await,
     })

@@ -5,8 +5,9 @@ use std::pin::pin;
 use std::time::Duration;
 
 use examples::cli::{self, Failure, complain};
-use examples::gateway::config::{Config, Loaded, PATH_VARIABLE};
-use examples::gateway::setup::{DRAIN, Gateway, Overrides, SetupError, describe};
+use examples::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
+use examples::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
+use exoclaw_proto::auth::AuthError;
 use exoclaw_proto::net::BindError;
 use futures_util::FutureExt as _;
 use rpc_core::Secret;
@@ -71,51 +72,78 @@ impl CheckArgs {
     }
 }
 
-pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
+pub(crate) async fn check(args: &CheckArgs) -> Result<(), Failure> {
     let loaded = args.load()?;
+    let overrides = Overrides {
+        token: variable("EXOCLAW_TOKEN").map(Secret::from),
+        folder: args.folder(),
+        ..Overrides::default()
+    };
+    let warnings = setup::check(&loaded.config, &overrides, &variable).await;
+    for warning in warnings.map_err(|error| failure(error, ""))? {
+        complain(format_args!("warning: {warning}"));
+    }
     cli::say(describe(&loaded.config));
     Ok(())
 }
 
-/// Every connection is an open file: takes as many as the system gives.
-fn raise_file_limit(connections: usize) {
-    match rlimit::increase_nofile_limit(u64::MAX) {
-        Ok(files) => {
-            tracing::info!(files, "files that may be open");
-            let connections = u64::try_from(connections).unwrap_or(u64::MAX);
-            if files < connections.saturating_add(OTHER_FILES) {
-                tracing::warn!(
-                    files,
-                    connections,
-                    "the system allows fewer open files than connections; see ulimit -n"
-                );
-            }
+/// Every connection is an open file: takes as many as the system gives, and returns how many
+/// connections there can be then. The next one is told so, in place of an accept that fails.
+fn raise_file_limit(wanted: usize) -> usize {
+    let files = match rlimit::increase_nofile_limit(u64::MAX) {
+        Ok(files) => files,
+        Err(error) => {
+            tracing::warn!(%error, "the limit of open files stays as it is");
+            return wanted;
         }
-        Err(error) => tracing::warn!(%error, "the limit of open files stays as it is"),
+    };
+    let most = usize::try_from(files.saturating_sub(OTHER_FILES)).unwrap_or(usize::MAX);
+    let connections = wanted.min(most.max(1));
+    tracing::info!(files, connections, "files that may be open");
+    // The default is no wish of anybody's.
+    if connections < wanted && wanted != GatewayConfig::default().max_connections {
+        tracing::warn!(
+            files,
+            connections,
+            "the system allows fewer open files than connections; see ulimit -n"
+        );
+    }
+    connections
+}
+
+/// Why there is no gateway, and what to do about it. `address` is where it should have listened.
+fn failure(error: SetupError, address: &str) -> Failure {
+    match error {
+        SetupError::Bind(BindError::Io(error)) => {
+            Failure::new(format_args!("cannot listen on {address}: {error}"))
+        }
+        SetupError::Auth(AuthError::TokenRequired) => Failure::new(
+            "Auth token required when binding to non-loopback address. Set --token or \
+             EXOCLAW_TOKEN env var. Without one, listen on 127.0.0.1.",
+        ),
+        SetupError::Auth(error) => Failure::new(format_args!(
+            "{error} (it comes from --token or EXOCLAW_TOKEN)"
+        )),
+        error => Failure::new(error),
     }
 }
 
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     cli::log(args.verbose);
-    let loaded = args.file.load()?;
-    raise_file_limit(loaded.config.gateway.max_connections);
+    let mut config = args.file.load()?.config;
+    config.gateway.max_connections = raise_file_limit(config.gateway.max_connections);
     let overrides = Overrides {
         port: args.port,
         bind: args.bind,
         token: args.token.map(Secret::from),
         folder: args.file.folder(),
     };
-    let bound = &loaded.config.gateway;
+    let bound = &config.gateway;
     let host = overrides.bind.as_ref().unwrap_or(&bound.bind);
     let address = format!("{host}:{}", overrides.port.unwrap_or(bound.port));
-    let gateway = Gateway::start(loaded.config, overrides, &variable)
+    let gateway = Gateway::start(config, overrides, &variable)
         .await
-        .map_err(|error| match error {
-            SetupError::Bind(BindError::Io(error)) => {
-                Failure::new(format_args!("cannot listen on {address}: {error}"))
-            }
-            error => Failure::new(error),
-        })?;
+        .map_err(|error| failure(error, &address))?;
     for warning in gateway.warnings() {
         complain(format_args!("warning: {warning}"));
     }

@@ -55,7 +55,7 @@ pub fn finish(outcome: Result<(), Failure>) -> ExitCode {
         Err(Failure { code, message }) => {
             complain(format_args!(
                 "error: {}",
-                crate::screen::printable(&message)
+                crate::screen::printable_lines(&message)
             ));
             ExitCode::from(code)
         }
@@ -97,7 +97,11 @@ pub fn log(verbose: u8) {
         // The WebSocket library logs whole requests, secrets included, so it stays at `info`.
         _ => "info,examples=trace,exoclaw_proto=trace,snek_proto=trace,rpc_core=trace",
     };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    // An empty variable orders nothing.
+    let ordered = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
+    let ordered = Some(ordered.trim()).filter(|ordered| !ordered.is_empty());
+    let filter = ordered.and_then(|ordered| EnvFilter::try_new(ordered).ok());
+    let filter = filter.unwrap_or_else(|| EnvFilter::new(default));
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(wants_colour(&std::io::stderr()))

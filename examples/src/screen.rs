@@ -182,6 +182,13 @@ impl<D: Describe> Wire<D> {
     }
 }
 
+/// A text of several lines, each of them [`printable`].
+#[must_use]
+pub fn printable_lines(text: &str) -> String {
+    let lines: Vec<_> = text.split('\n').map(printable).collect();
+    lines.join("\n")
+}
+
 /// A text from elsewhere as it may be shown: what controls a terminal is written as an escape.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {

@@ -16,11 +16,13 @@ use rpc_core::net::server::{ServerConfig as HttpConfig, ServerLimits};
 use super::backend::GatewayBackend;
 use super::config::{Config, DataDir, GatewayConfig, PluginConfig, PluginSource};
 use super::engine::{Engine, EngineParts, unix_seconds};
+use super::memory::Soul;
 use super::page;
 use super::store::{EmbeddedStore, Keeper, StoreError, StoreLimits};
-use super::tool::{self, PluginEntry, PluginLimits};
+use super::tool::{self, PluginEntry, PluginLimits, Tools};
 use crate::model::http::HttpClient;
 use crate::model::provider::{self, Provider, ProviderConfig};
+use crate::model::{ChatModel, ModelError};
 
 /// How long replies may go on when the gateway ends.
 pub const DRAIN: Duration = Duration::from_secs(30);
@@ -89,55 +91,27 @@ impl Gateway {
         overrides: Overrides,
         env: &(dyn Fn(&str) -> Option<String> + Sync),
     ) -> Result<Self, SetupError> {
-        let mut warnings = Vec::new();
         let port = overrides.port.unwrap_or(config.gateway.port);
-        let host = overrides.bind.as_ref().unwrap_or(&config.gateway.bind);
-        let host = host.clone();
-        let auth = match overrides.token {
-            Some(token) => Auth::token(token)?,
-            None => Auth::open(),
-        };
-        // Before anything is opened or loaded.
-        exoclaw_proto::auth::check_bind(&host, &auth)?;
+        let (host, auth) = access(&config, &overrides)?;
         let options = ServerOptions::default()
             .with_connection(ServerConfig::new(auth).with_extensions(config.gateway.extensions))
             .with_http(http(&config.gateway)?)
             .with_shutdown_timeout(DRAIN);
 
-        let provider: Provider = config
-            .agent
-            .provider
-            .parse()
-            .map_err(|error| SetupError::Model(format!("{error}")))?;
-        let model = ProviderConfig::new(provider, config.agent.model.as_str())
-            .with_key(config.agent.api_key.clone())
-            .with_folder(overrides.folder)
-            .with_max_tokens(config.agent.max_tokens);
-        let model = match provider::build(&model, &|name| env(name), &HttpClient::default()) {
-            Ok(model) => Ok(model),
-            Err(error @ crate::model::ModelError::NoKey { .. }) => {
-                warnings.push(format!("every chat will fail: {error}"));
-                Err(error.to_string())
-            }
-            Err(error) => return Err(SetupError::Model(error.to_string())),
-        };
-
-        let (tools, problems) = tool::load(config.plugins.iter().map(entry)).await;
-        warnings.extend(problems.iter().map(ToString::to_string));
-        let (offered, unknown) = tools.only(&config.agent.tools);
-        for name in unknown {
-            warnings.push(format!(
-                "[agent] tools names {name:?}, and no plugin has it"
-            ));
-        }
-
+        let Prepared {
+            model,
+            router,
+            plugins,
+            tools,
+            warnings,
+        } = prepare(&config, overrides.folder, env).await?;
         let store = match &config.gateway.data {
             DataDir::Memory => EmbeddedStore::in_memory(StoreLimits::default())?,
             DataDir::Folder(folder) => EmbeddedStore::open(folder, StoreLimits::default())?,
         };
         let store = Keeper::start(Arc::new(store)).map_err(SetupError::Thread)?;
         let engine = Engine::start(EngineParts {
-            router: router(&config)?,
+            router,
             budgets: Budgets::default()
                 .with_session(config.budgets.session)
                 .with_daily(config.budgets.daily)
@@ -145,8 +119,8 @@ impl Gateway {
             agent: config.agent,
             memory: config.memory,
             model,
-            plugins: tools.names().map(str::to_owned).collect(),
-            tools: offered,
+            plugins,
+            tools,
             store,
             clock: unix_seconds,
         })
@@ -195,6 +169,99 @@ impl Gateway {
         self.server.run().await;
         self.engine.close().await;
     }
+}
+
+/// Where a gateway listens, and who may use it.
+fn access(config: &Config, overrides: &Overrides) -> Result<(String, Auth), AuthError> {
+    let host = overrides.bind.as_ref().unwrap_or(&config.gateway.bind);
+    let auth = match &overrides.token {
+        Some(token) => Auth::token(token.clone())?,
+        None => Auth::open(),
+    };
+    exoclaw_proto::auth::check_bind(host, &auth)?;
+    Ok((host.clone(), auth))
+}
+
+/// What a gateway needs before it opens its store and listens.
+struct Prepared {
+    model: Result<Arc<dyn ChatModel>, String>,
+    router: Router,
+    plugins: Vec<String>,
+    tools: Tools,
+    warnings: Vec<String>,
+}
+
+async fn prepare(
+    config: &Config,
+    folder: Option<PathBuf>,
+    env: &(dyn Fn(&str) -> Option<String> + Sync),
+) -> Result<Prepared, SetupError> {
+    let mut warnings = Vec::new();
+    let agent = &config.agent;
+    let provider: Provider = agent
+        .provider
+        .parse()
+        .map_err(|error| SetupError::Model(format!("{error}")))?;
+    let model = ProviderConfig::new(provider, agent.model.as_str())
+        .with_key(agent.api_key.clone())
+        .with_folder(folder)
+        .with_max_tokens(agent.max_tokens);
+    let model = match provider::build(&model, &|name| env(name), &HttpClient::default()) {
+        Ok(model) => Ok(model),
+        Err(error @ ModelError::NoKey { .. }) => {
+            warnings.push(format!("every chat will fail: {error}"));
+            Err(error.to_string())
+        }
+        Err(error) => return Err(SetupError::Model(error.to_string())),
+    };
+    let router = router(config)?;
+    if let Some(path) = &agent.soul_path {
+        let soul = Soul::new(path).load().await;
+        warnings.extend(soul.warning.map(|why| format!("[agent] soul_path: {why}")));
+    }
+
+    let (all, problems) = tool::load(config.plugins.iter().map(entry)).await;
+    warnings.extend(problems.iter().map(ToString::to_string));
+    let (tools, unknown) = all.only(&agent.tools);
+    for name in unknown {
+        warnings.push(format!(
+            "[agent] tools names {name:?}, and no plugin has it"
+        ));
+    }
+    let plugins = all.names().map(str::to_owned).collect();
+    Ok(Prepared {
+        model,
+        router,
+        plugins,
+        tools,
+        warnings,
+    })
+}
+
+/// Does everything that a start does before it opens the store and listens. Returns what the
+/// operator should know; a token that is missing is only part of that, as it is not in the file.
+///
+/// # Errors
+/// [`SetupError`]: a gateway would not start.
+///
+/// # Cancel safety
+/// Dropping the future leaves nothing behind.
+pub async fn check(
+    config: &Config,
+    overrides: &Overrides,
+    env: &(dyn Fn(&str) -> Option<String> + Sync),
+) -> Result<Vec<String>, SetupError> {
+    http(&config.gateway)?;
+    let mut prepared = prepare(config, overrides.folder.clone(), env).await?;
+    match access(config, overrides) {
+        Err(AuthError::TokenRequired) => {
+            let bind = &config.gateway.bind;
+            let why = format!("[gateway] bind: others could reach {bind}, so it wants a token");
+            prepared.warnings.push(why);
+        }
+        outcome => drop(outcome?),
+    }
+    Ok(prepared.warnings)
 }
 
 fn http(config: &GatewayConfig) -> Result<HttpConfig, SetupError> {

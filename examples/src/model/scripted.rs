@@ -158,12 +158,22 @@ fn answer(request: &ChatRequest<'_>) -> Vec<Delta> {
     if words(text).any(|word| word == "count") && !text.contains(COUNTING) {
         return spoken(&count(nick, text));
     }
-    if words(text).any(|word| word == "know" || word == "remember")
+    if asks_for_facts(text)
         && let Some(facts) = facts(request)
     {
         return spoken(&format!("I know: {facts}"));
     }
     spoken(HELP)
+}
+
+/// Whether a text is like `what do you know of me?` or `what is my name?`.
+fn asks_for_facts(text: &str) -> bool {
+    let is_question = text.trim_end().ends_with('?');
+    words(text).any(|word| match &*word {
+        "know" | "remember" => true,
+        "my" => is_question,
+        _ => false,
+    })
 }
 
 /// The facts that the instructions hold.

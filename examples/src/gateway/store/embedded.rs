@@ -6,7 +6,9 @@ use redb::backends::InMemoryBackend;
 use redb::{ReadableTable as _, ReadableTableMetadata as _};
 
 use super::engine::{Engine, Trouble, make_file, make_folder};
-use super::row::{ACTIVE, DAYS, FACTS, FORMAT, META, SESSIONS, SessionRow, TURNS, USAGE, decode};
+use super::row::{
+    ACTIVE, DAYS, FACTS, FORMAT, FORMAT_KEY, META, SESSIONS, SessionRow, TURNS, USAGE, decode,
+};
 use super::tables::Tables;
 use super::{Commit, Recalled, SessionInfo, Store, StoreError, StoreLimits, Totals};
 use crate::gateway::memory::Turn;
@@ -53,10 +55,10 @@ impl EmbeddedStore {
     pub(super) fn new(engine: Engine, limits: StoreLimits) -> Result<Self, StoreError> {
         engine.write(|txn| {
             let mut meta = txn.open_table(META)?;
-            let found = meta.get("format")?.map(|found| found.value());
+            let found = meta.get(FORMAT_KEY)?.map(|found| found.value());
             match found {
                 None => {
-                    meta.insert("format", FORMAT)?;
+                    meta.insert(FORMAT_KEY, FORMAT)?;
                 }
                 Some(FORMAT) => {}
                 Some(found) => {
@@ -67,9 +69,9 @@ impl EmbeddedStore {
                     }));
                 }
             }
+            drop(meta);
             // Readers find every table.
-            drop(Tables::open(txn, engine.file(), limits)?);
-            Ok(())
+            Tables::open(txn, engine.file(), limits)?.trim()
         })?;
         Ok(Self { engine, limits })
     }
@@ -177,8 +179,10 @@ impl Store for EmbeddedStore {
                 return Ok(false);
             };
             tables.clear(session)?;
+            tables.release(&row);
             (row.first, row.bytes) = (row.next, 0);
             tables.put(session, &row)?;
+            tables.trim()?;
             Ok(true)
         })
     }

@@ -32,6 +32,9 @@ pub struct StoreLimits {
     pub turns: u64,
     /// Most bytes of the turns of a session, of which the last is kept in any case. Default 4 MiB.
     pub session_bytes: u64,
+    /// Most bytes of the turns of all sessions; beyond them sessions go as if there were too many.
+    /// Default 1 GiB.
+    pub total_bytes: u64,
     /// Most bytes of one question and of one answer; the rest is cut off. Default 256 KiB.
     pub text_bytes: usize,
     /// Most facts of a session. Default 100.
@@ -48,6 +51,7 @@ impl Default for StoreLimits {
             sessions: 10_000,
             turns: 200,
             session_bytes: 4 * 1024 * 1024,
+            total_bytes: 1024 * 1024 * 1024,
             text_bytes: 256 * 1024,
             facts: 100,
             usage: 100_000,
@@ -75,6 +79,13 @@ impl StoreLimits {
     #[must_use]
     pub const fn with_session_bytes(mut self, bytes: u64) -> Self {
         self.session_bytes = bytes;
+        self
+    }
+
+    /// Sets [`total_bytes`](Self::total_bytes).
+    #[must_use]
+    pub const fn with_total_bytes(mut self, bytes: u64) -> Self {
+        self.total_bytes = bytes;
         self
     }
 

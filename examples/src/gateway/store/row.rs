@@ -9,8 +9,12 @@ use super::StoreError;
 /// The number of this layout.
 pub(super) const FORMAT: u64 = 1;
 
-/// Numbers about the file: its format.
+/// Numbers about the file: its [`FORMAT_KEY`] and its [`BYTES_KEY`].
 pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+/// The number of the layout that the file has.
+pub(super) const FORMAT_KEY: &str = "format";
+/// Bytes of the turns that are kept, of all sessions.
+pub(super) const BYTES_KEY: &str = "bytes";
 /// A session's [`SessionRow`] by its key.
 pub(super) const SESSIONS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("sessions");
 /// Sessions by the second in which they were last heard of.

@@ -3,7 +3,9 @@
 use redb::{ReadableTable as _, ReadableTableMetadata as _, Table, WriteTransaction};
 
 use super::engine::Trouble;
-use super::row::{ACTIVE, DAYS, FACTS, SESSIONS, SessionRow, TURNS, USAGE, decode, encode};
+use super::row::{
+    ACTIVE, BYTES_KEY, DAYS, FACTS, META, SESSIONS, SessionRow, TURNS, USAGE, decode, encode,
+};
 use super::{Commit, StoreLimits};
 use crate::gateway::memory::{Fact, Turn, learn};
 use crate::gateway::usage::UsageEntry;
@@ -20,6 +22,9 @@ pub(super) struct Tables<'t> {
     facts: Table<'t, (&'static str, &'static str), &'static [u8]>,
     usage: Table<'t, u64, &'static [u8]>,
     days: Table<'t, u64, u64>,
+    meta: Table<'t, &'static str, u64>,
+    /// Bytes of the turns of all sessions.
+    bytes: u64,
 }
 
 impl<'t> Tables<'t> {
@@ -28,15 +33,32 @@ impl<'t> Tables<'t> {
         file: &'t str,
         limits: StoreLimits,
     ) -> Result<Self, Trouble> {
+        let sessions = txn.open_table(SESSIONS)?;
+        let meta = txn.open_table(META)?;
+        let known = meta.get(BYTES_KEY)?.map(|bytes| bytes.value());
+        let bytes = match known {
+            Some(bytes) => bytes,
+            None => {
+                let mut bytes: u64 = 0;
+                for row in sessions.iter()? {
+                    let row: SessionRow =
+                        decode(file, "sessions", row?.1.value()).map_err(Trouble::Store)?;
+                    bytes = bytes.saturating_add(row.bytes);
+                }
+                bytes
+            }
+        };
         Ok(Self {
             file,
             limits,
-            sessions: txn.open_table(SESSIONS)?,
+            sessions,
             active: txn.open_table(ACTIVE)?,
             turns: txn.open_table(TURNS)?,
             facts: txn.open_table(FACTS)?,
             usage: txn.open_table(USAGE)?,
             days: txn.open_table(DAYS)?,
+            meta,
+            bytes,
         })
     }
 
@@ -106,12 +128,14 @@ impl<'t> Tables<'t> {
         self.turns.insert((session, row.next), bytes.as_slice())?;
         row.next += 1;
         row.bytes += bytes.len() as u64;
+        self.bytes = self.bytes.saturating_add(bytes.len() as u64);
         while row.next - row.first > 1
             && (row.next - row.first > self.limits.turns || row.bytes > self.limits.session_bytes)
         {
             let dropped = self.turns.remove((session, row.first))?;
             let dropped = dropped.map_or(0, |row| row.value().len() as u64);
             row.bytes = row.bytes.saturating_sub(dropped);
+            self.bytes = self.bytes.saturating_sub(dropped);
             row.first += 1;
         }
         Ok(())
@@ -155,14 +179,26 @@ impl<'t> Tables<'t> {
         }
     }
 
-    /// Keeps all tables within their limits.
+    /// Counts the turns of a session no more.
+    pub(super) const fn release(&mut self, row: &SessionRow) {
+        self.bytes = self.bytes.saturating_sub(row.bytes);
+    }
+
+    /// Keeps all tables within their limits, and writes down how much there is.
     pub(super) fn trim(&mut self) -> Result<(), Trouble> {
-        while self.sessions.len()? > self.limits.sessions.max(1) {
+        loop {
+            let sessions = self.sessions.len()?;
+            let too_much = self.bytes > self.limits.total_bytes && sessions > 1;
+            if sessions <= self.limits.sessions.max(1) && !too_much {
+                break;
+            }
             let silent = self.active.pop_first()?;
             let Some(session) = silent.map(|(key, _)| key.value().1.to_owned()) else {
                 break;
             };
             self.clear(&session)?;
+            let row = self.row(&session)?.unwrap_or_default();
+            self.release(&row);
             self.sessions.remove(session.as_str())?;
         }
         while self.usage.len()? > self.limits.usage {
@@ -171,6 +207,7 @@ impl<'t> Tables<'t> {
         while self.days.len()? > self.limits.days {
             self.days.pop_first()?;
         }
+        self.meta.insert(BYTES_KEY, self.bytes)?;
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ mod files;
 mod keeping;
 mod model;
 
+use super::scratch::Folder;
 use super::*;
 
 /// A commit with a turn whose texts follow from its number.
@@ -70,6 +71,33 @@ fn sessions_and_agents_do_not_see_each_other() {
         let facts = store.recall(session, agent, 5).unwrap().facts;
         assert_eq!(facts.is_empty(), session == "s", "{session:?} {agent:?}");
     }
+}
+
+#[test]
+fn of_too_many_bytes_the_sessions_that_were_silent_longest_go() {
+    let folder = Folder::new();
+    let size = serde_json::to_vec(&turn("", 1).turn).unwrap().len() as u64;
+    let limits = StoreLimits::default().with_total_bytes(4 * size);
+    let store = EmbeddedStore::open(folder.path(), limits).unwrap();
+    for (session, number) in [("a", 1), ("b", 2), ("a", 3), ("b", 4)] {
+        store.commit(&[turn(session, number)]).unwrap();
+    }
+    assert_eq!(store.session_count(), Ok(2));
+    // What is forgotten makes room, also for those who open the file later.
+    assert!(store.forget("b").unwrap());
+    drop(store);
+    let store = EmbeddedStore::open(folder.path(), limits).unwrap();
+    store.commit(&[turn("b", 5), turn("c", 6)]).unwrap();
+    assert_eq!(store.session_count(), Ok(3));
+    store.commit(&[turn("b", 7)]).unwrap();
+    assert_eq!(questions(&store, "a", 9), [""; 0]);
+    assert_eq!(questions(&store, "b", 9), ["q5", "q7"]);
+    assert_eq!(questions(&store, "c", 9), ["q6"]);
+    // The last one stays, however large it is.
+    drop(store);
+    let store = EmbeddedStore::open(folder.path(), limits.with_total_bytes(0)).unwrap();
+    assert_eq!(store.session_count(), Ok(1));
+    assert_eq!(questions(&store, "b", 9), ["q5", "q7"]);
 }
 
 #[test]

@@ -206,6 +206,8 @@ pub(super) struct Shelf {
     inner: EmbeddedStore,
     held: Mutex<bool>,
     changed: Condvar,
+    /// Locked, it lets nobody read the past.
+    pub(super) reading: Mutex<()>,
 }
 
 impl Shelf {
@@ -226,6 +228,7 @@ impl Store for Shelf {
     }
 
     fn recall(&self, session: &str, agent: &str, turns: usize) -> Result<Recalled, StoreError> {
+        let _reads = self.reading.lock().unwrap();
         self.inner.recall(session, agent, turns)
     }
 
@@ -274,6 +277,7 @@ impl Stage {
             inner,
             held: Mutex::new(false),
             changed: Condvar::new(),
+            reading: Mutex::new(()),
         };
         Self::over(Arc::new(store), scripts, change).await
     }
