@@ -212,7 +212,7 @@ fn a_wrong_call_or_file_is_refused_with_the_reason() {
             &["--bind", "0.0.0.0", "--port", "0"][..],
             None,
             1,
-            &["token required", "127.0.0.1"][..],
+            &["token required", "Set --token or EXOCLAW_TOKEN env var."][..],
         ),
         (&["--port", "0"], Some(""), 1, &["token is empty"]),
         (
@@ -262,6 +262,39 @@ fn a_configuration_is_checked_and_explained() {
     let mut by_variable = folder.gateway(&["check"]);
     by_variable.env("EXOCLAW_CONFIG", &file);
     assert_eq!(outcome(by_variable).1, out);
+}
+
+#[test]
+fn all_mistakes_of_a_file_are_told_each_on_its_line() {
+    let folder = Folder::new();
+    let file = folder.file("two.toml", "[agent]\nmax_tokens = 0\nmodel = 1\n");
+    let (code, _, err) = outcome(folder.gateway(&["check", "--config", &file]));
+    assert_eq!(code, Some(1));
+    let lines: Vec<_> = err.lines().collect();
+    assert_eq!(lines.len(), 2, "{err}");
+    assert_holds(lines[0], &["error: ", "two.toml:2:14: "]);
+    assert_holds(lines[1], &["two.toml:3:9: "]);
+}
+
+#[test]
+fn a_check_tells_what_a_start_would() {
+    let folder = Folder::new();
+    let text = "[gateway]\nbind = \"0.0.0.0\"\n[agent]\nsoul_path = \"soul.md\"\n\
+        tools = [\"hammer\"]\n[[plugins]]\nname = \"saw\"\npath = \"builtin:saw\"\n";
+    let file = folder.file("config.toml", text);
+    let (code, _, err) = outcome(folder.gateway(&["check", "--config", &file]));
+    assert_eq!(code, Some(0), "{err}");
+    let expected = [
+        "wants a token",
+        "soul.md cannot be read",
+        "\"saw\" is skipped",
+        "\"hammer\"",
+    ];
+    assert_holds(&err, &expected);
+    let mut with_token = folder.gateway(&["check", "--config", &file]);
+    with_token.env("EXOCLAW_TOKEN", "t");
+    assert!(!outcome(with_token).2.contains("wants a token"));
+    assert!(!folder.0.join("exoclaw.redb").exists());
 }
 
 #[test]
