@@ -109,7 +109,7 @@ impl AnswerError {
     #[must_use]
     pub const fn apology(&self) -> &'static str {
         match self {
-            Self::Model(ModelError::Setup { .. }) => NOT_SET_UP,
+            Self::Model(ModelError::Setup { .. } | ModelError::NoKey { .. }) => NOT_SET_UP,
             Self::Model(ModelError::Status { status, .. })
                 if matches!(*status, 400..=407 | 413) =>
             {
@@ -293,7 +293,8 @@ impl Assistant {
             messages: messages.len(),
             with_tools,
         });
-        let mut deltas = self.model.stream(ChatRequest { messages, tools }).await?;
+        let request = ChatRequest::new(messages).with_tools(tools);
+        let mut deltas = self.model.stream(request).await?;
         let mut answer = Assembler::default();
         while let Some(delta) = deltas.next().await {
             let delta = delta?;

@@ -1,18 +1,25 @@
 //! [`ChatModel`]: a language model that answers in pieces, and [`Assembler`], which joins them.
 
+pub mod answer;
+pub mod anthropic;
+mod assembler;
+mod error;
+pub mod http;
 pub mod openai;
+pub mod provider;
 pub mod scripted;
 
 use std::fmt;
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
-use snek_proto::chat::{ChatMessage, Role, ToolCall};
+use snek_proto::chat::ChatMessage;
 use snek_proto::tool::ToolDefinition;
 
-/// Most tool calls in one answer, and most bytes of one answer: a model may run wild.
-const MAX_CALLS: usize = 128;
-const MAX_BYTES: usize = 1024 * 1024;
+use assembler::MAX_CALLS;
+
+pub use assembler::Assembler;
+pub use error::{ModelError, Wait, error_message};
 
 /// What a model is asked.
 #[derive(Clone, Debug, Default)]
@@ -21,9 +28,39 @@ pub struct ChatRequest<'a> {
     pub messages: Vec<&'a ChatMessage>,
     /// The tools that the model may ask for; none to have it answer in words.
     pub tools: &'a [ToolDefinition],
+    /// The ids of the calls whose tool failed, among the results in the conversation. Some
+    /// interfaces tell the model so apart from the text.
+    pub failed: &'a [String],
 }
 
-/// The pieces of one answer. It ends by itself after [`Delta::Finish`], or with an error.
+impl<'a> ChatRequest<'a> {
+    /// This conversation, without tools.
+    #[must_use]
+    pub const fn new(messages: Vec<&'a ChatMessage>) -> Self {
+        Self {
+            messages,
+            tools: &[],
+            failed: &[],
+        }
+    }
+
+    /// Sets [`tools`](Self::tools).
+    #[must_use]
+    pub const fn with_tools(mut self, tools: &'a [ToolDefinition]) -> Self {
+        self.tools = tools;
+        self
+    }
+
+    /// Sets [`failed`](Self::failed).
+    #[must_use]
+    pub const fn with_failed(mut self, calls: &'a [String]) -> Self {
+        self.failed = calls;
+        self
+    }
+}
+
+/// The pieces of one answer. It ends by itself after [`Delta::Finish`] (at most a
+/// [`Delta::Usage`] follows that), or with an error. Pieces of text are never empty.
 pub type Deltas = BoxStream<'static, Result<Delta, ModelError>>;
 
 /// A language model.
@@ -49,7 +86,9 @@ pub enum Delta {
     ToolCall(CallPiece),
     /// Why the answer has ended.
     Finish(Finish),
-    /// What the answer cost.
+    /// What the answer costs, as far as it is known. Several may come in one answer, the first
+    /// before any text: each is about the whole answer and replaces the one before, so an answer
+    /// that is given up half-way can still be charged. Never add those of one answer up.
     Usage(Usage),
 }
 
@@ -94,280 +133,11 @@ impl From<&str> for Finish {
     }
 }
 
-/// What an answer cost, in tokens.
+/// What an answer costs, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens that were read.
+    /// Tokens that were read, those from a cache too.
     pub prompt: u64,
     /// Tokens that were written.
     pub completion: u64,
-}
-
-/// Why there is no answer, or none to the end. Asking again is safe: a model keeps nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ModelError {
-    /// The model cannot be asked like this: a bad address, a bad key. Asking again fails again.
-    #[error("the model is not set up: {message}")]
-    Setup {
-        /// What is wrong.
-        message: String,
-    },
-    /// There is no connection to the provider, after every attempt.
-    #[error("the model cannot be reached: {message}")]
-    Unreachable {
-        /// What happened.
-        message: String,
-    },
-    /// The provider was silent for too long.
-    #[error("the model is silent: no {what} in time")]
-    TimedOut {
-        /// What was waited for.
-        what: &'static str,
-    },
-    /// The provider refused, after every attempt if another one could have helped.
-    #[error("the provider refused with status {status}: {message}")]
-    Status {
-        /// The HTTP status.
-        status: u16,
-        /// The provider's words.
-        message: String,
-    },
-    /// The provider reported an error in place of an answer, or in the middle of one.
-    #[error("the provider reported: {message}")]
-    Provider {
-        /// The provider's words.
-        message: String,
-    },
-    /// The answer broke off.
-    #[error("the answer broke off")]
-    Cut,
-    /// The answer, or a part of it, is larger than anybody would read.
-    #[error("the answer is larger than {max} bytes")]
-    TooLarge {
-        /// The limit in bytes.
-        max: usize,
-    },
-    /// This is no answer as the interface describes it.
-    #[error("this is no answer of a model: {message}")]
-    BadAnswer {
-        /// What is wrong with it.
-        message: String,
-    },
-}
-
-/// Joins the pieces of one answer.
-#[derive(Clone, Debug, Default)]
-pub struct Assembler {
-    text: String,
-    calls: Vec<(usize, ToolCall)>,
-    argument_bytes: usize,
-    finish: Option<Finish>,
-    usage: Option<Usage>,
-}
-
-impl Assembler {
-    /// Takes the next piece.
-    ///
-    /// # Errors
-    /// [`ModelError::TooLarge`] for an answer without measure. Nothing was taken then.
-    pub fn push(&mut self, delta: &Delta) -> Result<(), ModelError> {
-        match delta {
-            Delta::Text(text) => {
-                self.room(text.len())?;
-                self.text.push_str(text);
-            }
-            Delta::ToolCall(piece) => self.call(piece)?,
-            Delta::Finish(finish) => self.finish = Some(finish.clone()),
-            Delta::Usage(usage) => self.usage = Some(*usage),
-        }
-        Ok(())
-    }
-
-    /// The text so far.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Why the answer has ended, if it has.
-    #[must_use]
-    pub const fn finish(&self) -> Option<&Finish> {
-        self.finish.as_ref()
-    }
-
-    /// What it cost, if the provider told.
-    #[must_use]
-    pub const fn usage(&self) -> Option<Usage> {
-        self.usage
-    }
-
-    /// The whole message, tool calls in the order of their indexes.
-    #[must_use]
-    pub fn into_message(mut self) -> ChatMessage {
-        self.calls.sort_by_key(|(index, _)| *index);
-        let mut message = ChatMessage::assistant(self.text);
-        message.tool_calls = self.calls.into_iter().map(|(_, call)| call).collect();
-        debug_assert_eq!(message.role, Role::Assistant);
-        message
-    }
-
-    fn room(&self, more: usize) -> Result<(), ModelError> {
-        let max = MAX_BYTES;
-        if self.text.len() + self.argument_bytes + more > max {
-            return Err(ModelError::TooLarge { max });
-        }
-        Ok(())
-    }
-
-    fn call(&mut self, piece: &CallPiece) -> Result<(), ModelError> {
-        let id = piece.id.as_deref().filter(|id| !id.is_empty());
-        let name = piece.name.as_deref().unwrap_or_default();
-        self.room(piece.arguments.len() + name.len() + id.map_or(0, str::len))?;
-        let at = match piece.index {
-            Some(index) => self.calls.iter().rposition(|(known, _)| *known == index),
-            None => match id {
-                Some(id) => self.calls.iter().rposition(|(_, call)| call.id == id),
-                None => self.calls.len().checked_sub(1),
-            },
-        };
-        // Some providers count every call as the first one; the id tells them apart.
-        let at = at.filter(|at| {
-            let known = self.calls.get(*at).map_or("", |(_, call)| &call.id);
-            id.is_none_or(|id| known.is_empty() || known == id)
-        });
-        let call = match at.and_then(|at| self.calls.get_mut(at)) {
-            Some((_, call)) => call,
-            None => {
-                if self.calls.len() >= MAX_CALLS {
-                    return Err(ModelError::TooLarge { max: MAX_BYTES });
-                }
-                let next = self.calls.iter().map(|(index, _)| index + 1).max();
-                let index = piece.index.or(next).unwrap_or(0);
-                let call = ToolCall::new(id.unwrap_or_default(), "", "");
-                self.calls.push((index, call));
-                let Some((_, call)) = self.calls.last_mut() else {
-                    return Ok(());
-                };
-                call
-            }
-        };
-        if call.id.is_empty() {
-            call.id = id.unwrap_or_default().to_owned();
-        }
-        // Whole names come again with some providers, pieces of names with others.
-        if call.name != name {
-            call.name.push_str(name);
-        }
-        call.arguments.push_str(&piece.arguments);
-        self.argument_bytes += piece.arguments.len() + name.len();
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn piece(index: Option<usize>, id: &str, name: &str, arguments: &str) -> Delta {
-        let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        Delta::ToolCall(CallPiece {
-            index,
-            id: given(id),
-            name: given(name),
-            arguments: arguments.to_owned(),
-        })
-    }
-
-    fn calls(deltas: &[Delta]) -> Vec<(String, String, String)> {
-        let mut assembler = Assembler::default();
-        for delta in deltas {
-            assembler.push(delta).unwrap();
-        }
-        let calls = assembler.into_message().tool_calls.into_iter();
-        calls
-            .map(|call| (call.id, call.name, call.arguments))
-            .collect()
-    }
-
-    fn call(id: &str, name: &str, arguments: &str) -> (String, String, String) {
-        (id.to_owned(), name.to_owned(), arguments.to_owned())
-    }
-
-    #[test]
-    fn interleaved_calls_are_told_apart_by_their_index() {
-        let got = calls(&[
-            piece(Some(1), "b", "dice", "{\"si"),
-            piece(Some(0), "a", "time", ""),
-            piece(Some(1), "", "", "des\":6}"),
-            piece(Some(0), "", "", "{}"),
-        ]);
-        let expected = [call("a", "time", "{}"), call("b", "dice", "{\"sides\":6}")];
-        assert_eq!(got, expected);
-    }
-
-    #[test]
-    fn calls_without_a_true_index_are_told_apart_by_their_id() {
-        for index in [None, Some(0)] {
-            let got = calls(&[
-                piece(index, "a", "time", "{"),
-                piece(index, "", "", "}"),
-                piece(index, "b", "time", ""),
-                piece(index, "b", "time", "{}"),
-            ]);
-            assert_eq!(got, [call("a", "time", "{}"), call("b", "time", "{}")]);
-        }
-    }
-
-    #[test]
-    fn a_name_may_come_in_pieces_or_again_and_again() {
-        let got = calls(&[
-            piece(Some(0), "a", "se", ""),
-            piece(Some(0), "", "arch", ""),
-        ]);
-        assert_eq!(got, [call("a", "search", "")]);
-        let got = calls(&[
-            piece(Some(0), "a", "time", "{"),
-            piece(Some(0), "a", "time", "}"),
-        ]);
-        assert_eq!(got, [call("a", "time", "{}")]);
-    }
-
-    #[test]
-    fn text_finish_and_usage_are_kept() {
-        let mut assembler = Assembler::default();
-        let usage = Usage {
-            prompt: 3,
-            completion: 2,
-        };
-        for delta in [
-            Delta::Text("he".to_owned()),
-            Delta::Text("y".to_owned()),
-            Delta::Finish(Finish::from("length")),
-            Delta::Usage(usage),
-        ] {
-            assembler.push(&delta).unwrap();
-        }
-        assert_eq!(assembler.text(), "hey");
-        assert_eq!(assembler.finish(), Some(&Finish::Length));
-        assert_eq!(assembler.usage(), Some(usage));
-        assert_eq!(assembler.into_message(), ChatMessage::assistant("hey"));
-    }
-
-    #[test]
-    fn an_answer_without_measure_is_refused() {
-        let mut assembler = Assembler::default();
-        let long = Delta::Text("x".repeat(MAX_BYTES / 2));
-        assert_eq!(assembler.push(&long), Ok(()));
-        assert_eq!(assembler.push(&long), Ok(()));
-        let error = Err(ModelError::TooLarge { max: MAX_BYTES });
-        assert_eq!(assembler.push(&long), error);
-        let mut assembler = Assembler::default();
-        for index in 0..MAX_CALLS {
-            assembler
-                .push(&piece(Some(index * 7), "i", "n", ""))
-                .unwrap();
-        }
-        assert_eq!(assembler.push(&piece(Some(1), "i", "n", "")), error);
-    }
 }

@@ -1,11 +1,20 @@
 //! The Exoclaw AI gateway protocol.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod auth;
+pub mod binding;
+pub mod budget;
+pub mod client;
 pub mod codec;
 pub mod error;
 pub mod frame;
 pub mod id;
 pub mod limits;
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub mod net;
+pub mod server;
+pub mod session;
 
 pub use error::{ErrorKind, RpcError};
 pub use frame::{ChatSend, ClientFrame, Method, ServerFrame, StreamEvent, Usage};

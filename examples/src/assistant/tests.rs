@@ -42,7 +42,9 @@ impl ChatModel for Prepared {
         self.asked.lock().unwrap().push(asked);
         match self.answers.lock().unwrap().pop_front() {
             Some(answer) => Ok(stream::iter(answer).boxed()),
-            None => Err(ModelError::TimedOut { what: "answer" }),
+            None => Err(ModelError::Unreachable {
+                message: "connection refused".to_owned(),
+            }),
         }
     }
 }

@@ -6,6 +6,6 @@ mod client;
 #[cfg(all(test, feature = "llm"))]
 mod tests;
 
-pub use answer::{AnswerDecoder, error_message};
+pub use answer::Chunks;
 #[cfg(feature = "llm")]
 pub use client::{OpenAi, OpenAiConfig};

@@ -1,5 +1,7 @@
 //! [`Scripted`]: a model without a network, which answers by rules, always the same.
 
+mod commands;
+
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -8,7 +10,9 @@ use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 use snek_proto::chat::{Block, ChatMessage, Content, Role};
 
-use super::{CallPiece, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError};
+use self::commands::Command;
+use super::{CallPiece, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Usage};
+use crate::conversation::estimate;
 
 /// What it says if no rule fits.
 pub const HELP: &str =
@@ -16,11 +20,23 @@ pub const HELP: &str =
 
 const COUNTING: &str = "I count:";
 
-/// Answers by rules: it counts, asks for the tools `time`, `dice` and `search` and repeats what they
-/// say, and describes images by type and size. One or two words at a time, like the real ones.
+/// Answers by rules: it counts, asks for the tools `time` (or `clock`), `dice`, `search` and `echo`
+/// and repeats what they say, tells the known facts of its instructions, and describes images by
+/// type and size. One or two words at a time, like the real ones, with a bill.
+///
+/// With [`with_commands`](Self::with_commands) a text can also say exactly what is to happen:
+///
+/// | text | what happens |
+/// |---|---|
+/// | `!tool NAME {json}` | it calls that tool, whether offered or not, and repeats what it says; several lines make several calls |
+/// | `!loop NAME {json}` | it calls that tool again and again, as long as tools are offered |
+/// | `!slow N [MILLISECONDS]` | it says N words with a pause before each, 100 ms unless told |
+/// | `!fail [TEXT]` | the provider fails before it has said anything |
+/// | `!break` | the answer breaks off after some words |
 #[derive(Clone, Debug, Default)]
 pub struct Scripted {
     pace: Duration,
+    commands: bool,
 }
 
 impl Scripted {
@@ -30,35 +46,92 @@ impl Scripted {
         self.pace = pace;
         self
     }
+
+    /// Whether it follows commands. Default no: who can write to it can then make it slow.
+    #[must_use]
+    pub const fn with_commands(mut self, commands: bool) -> Self {
+        self.commands = commands;
+        self
+    }
 }
 
 #[async_trait]
 impl ChatModel for Scripted {
     async fn stream(&self, request: ChatRequest<'_>) -> Result<Deltas, ModelError> {
-        let pace = self.pace;
-        let deltas = answer(&request);
-        let paced = stream::iter(deltas).then(move |delta| async move {
-            if !pace.is_zero() {
+        let mut pace = self.pace;
+        let question = question(&request).filter(|_| self.commands);
+        let command = question.and_then(|(question, since)| {
+            let text = question.content.text();
+            let command = commands::parse(&text)?;
+            match command {
+                Command::Slow { pause, .. } => pace = pause,
+                Command::Fail(message) => return Some(Err(ModelError::Provider { message })),
+                _ => {}
+            }
+            let pieces = command.answer(!request.tools.is_empty(), &results(since))?;
+            Some(Ok(pieces))
+        });
+        let pieces = match command {
+            Some(pieces) => pieces?,
+            None => answer(&request).into_iter().map(Ok).collect(),
+        };
+        let paced = stream::iter(billed(&request, pieces)).then(move |piece| async move {
+            let is_said = matches!(piece, Ok(Delta::Text(_) | Delta::ToolCall(_)));
+            if is_said && !pace.is_zero() {
                 tokio::time::sleep(pace).await;
             }
-            Ok(delta)
+            piece
         });
         Ok(paced.boxed())
     }
 }
 
-fn answer(request: &ChatRequest<'_>) -> Vec<Delta> {
+/// The answer with its bill: what was read first, all of it before the end.
+fn billed(
+    request: &ChatRequest<'_>,
+    pieces: Vec<Result<Delta, ModelError>>,
+) -> Vec<Result<Delta, ModelError>> {
+    let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+    let prompt = count(request.messages.iter().copied().map(estimate).sum());
+    let usage = |completion| Ok(Delta::Usage(Usage { prompt, completion }));
+    let said = |piece: &&Result<Delta, _>| matches!(piece, Ok(Delta::Text(_) | Delta::ToolCall(_)));
+    let completion = count(pieces.iter().filter(said).count());
+    let mut billed = vec![usage(0)];
+    for piece in pieces {
+        if matches!(piece, Ok(Delta::Finish(_))) {
+            billed.push(usage(completion));
+        }
+        billed.push(piece);
+    }
+    billed
+}
+
+/// The last message of a person, and what followed it.
+fn question<'r, 'a>(
+    request: &'r ChatRequest<'a>,
+) -> Option<(&'a ChatMessage, &'r [&'a ChatMessage])> {
     let asked = |message: &&ChatMessage| message.role == Role::User;
-    let at = request.messages.iter().rposition(asked);
-    let (question, since) = match at.map(|at| request.messages.split_at(at)) {
-        Some((_, [question, since @ ..])) => (*question, since),
-        _ => return spoken(HELP),
-    };
-    let results: Vec<_> = since
+    let at = request.messages.iter().rposition(asked)?;
+    match request.messages.get(at..)? {
+        [question, since @ ..] => Some((question, since)),
+        [] => None,
+    }
+}
+
+/// What the tools said, in words.
+fn results(since: &[&ChatMessage]) -> Vec<String> {
+    since
         .iter()
         .filter(|message| message.role == Role::Tool)
         .map(|message| result(&message.content.text()))
-        .collect();
+        .collect()
+}
+
+fn answer(request: &ChatRequest<'_>) -> Vec<Delta> {
+    let Some((question, since)) = question(request) else {
+        return spoken(HELP);
+    };
+    let results = results(since);
     if !results.is_empty() {
         return spoken(&results.join("; "));
     }
@@ -68,24 +141,54 @@ fn answer(request: &ChatRequest<'_>) -> Vec<Delta> {
     if !images.is_empty() {
         return spoken(&format!("I see {}", images.join(" and ")));
     }
-    let wanted = wanted_tools(text);
     let offered = |name: &str| {
         let mut tools = request.tools.iter();
         tools.any(|tool| tool.name() == name)
     };
+    let mut wanted = wanted_tools(text);
+    for (name, _) in &mut wanted {
+        if *name == "time" && !offered(name) {
+            *name = "clock";
+        }
+    }
     if !wanted.is_empty() && wanted.iter().all(|(name, _)| offered(name)) {
-        return calls(&wanted);
+        return calls(&wanted, 0);
     }
     // What another one like this has counted is not counted again.
     if words(text).any(|word| word == "count") && !text.contains(COUNTING) {
         return spoken(&count(nick, text));
     }
+    if words(text).any(|word| word == "know" || word == "remember")
+        && let Some(facts) = facts(request)
+    {
+        return spoken(&format!("I know: {facts}"));
+    }
     spoken(HELP)
+}
+
+/// The facts that the instructions hold.
+fn facts(request: &ChatRequest<'_>) -> Option<String> {
+    let messages = request.messages.iter();
+    let mut texts = messages
+        .filter(|message| message.role == Role::System)
+        .map(|message| message.content.text());
+    texts.find_map(|text| {
+        let (_, facts) = text.split_once("Known facts:")?;
+        let lines = facts
+            .lines()
+            .map(|line| line.trim_start_matches(['-', ' ']));
+        let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
+        (!lines.is_empty()).then(|| lines.join("; "))
+    })
 }
 
 /// The tools that the text asks for, with arguments.
 fn wanted_tools(text: &str) -> Vec<(&'static str, String)> {
     let has = |known: &[&str]| words(text).any(|word| known.contains(&&*word));
+    if let Some(message) = text.trim().strip_prefix("echo ") {
+        let message = serde_json::json!({ "message": message.trim() });
+        return vec![("echo", message.to_string())];
+    }
     if has(&["search", "find", "said", "say"]) {
         let query = serde_json::json!({ "query": query(text) });
         return vec![("search", query.to_string())];
@@ -196,14 +299,14 @@ fn spoken(text: &str) -> Vec<Delta> {
     words.map(Delta::Text).chain([end]).collect()
 }
 
-/// Calls whose pieces are interleaved, as they may be.
-fn calls(wanted: &[(&str, String)]) -> Vec<Delta> {
+/// Calls whose pieces are interleaved, as they may be, with ids that count from a number.
+fn calls(wanted: &[(impl AsRef<str>, String)], from: usize) -> Vec<Delta> {
     let mut deltas = Vec::new();
     for (index, (name, _)) in wanted.iter().enumerate() {
         deltas.push(Delta::ToolCall(CallPiece {
             index: Some(index),
-            id: Some(format!("call_{index}")),
-            name: Some((*name).to_owned()),
+            id: Some(format!("call_{}", from + index)),
+            name: Some(name.as_ref().to_owned()),
             arguments: String::new(),
         }));
     }
@@ -227,108 +330,4 @@ fn calls(wanted: &[(&str, String)]) -> Vec<Delta> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-    use snek_proto::image::{Image, to_deepseek, to_openai};
-
-    use super::*;
-    use crate::model::Assembler;
-    use crate::tools::Tools;
-
-    fn said(messages: &[ChatMessage], tools: bool) -> ChatMessage {
-        let all = Tools::new();
-        let request = ChatRequest {
-            messages: messages.iter().collect(),
-            tools: if tools { all.definitions() } else { &[] },
-        };
-        let mut assembler = Assembler::default();
-        for delta in answer(&request) {
-            assembler.push(&delta).unwrap();
-        }
-        assembler.into_message()
-    }
-
-    fn asked(text: &str) -> ChatMessage {
-        said(&[ChatMessage::user(format!("Alice: {text}"))], true)
-    }
-
-    #[test]
-    fn it_counts() {
-        let count = |text| asked(text).content.text().into_owned();
-        assert_eq!(count("@Bot can you count?"), "Alice, I count: 1 2 3 - done");
-        assert!(count("count to 5").contains("4 5 - done"));
-        assert_eq!(count("hello"), HELP);
-    }
-
-    #[test]
-    fn it_asks_for_the_tools_that_the_text_asks_for() {
-        for (text, expected) in [
-            ("what time is it?", &[("time", "{}")][..]),
-            ("roll 2d6", &[("dice", r#"{"dice":"2d6"}"#)]),
-            (
-                "the time, and dice",
-                &[("time", "{}"), ("dice", r#"{"dice":"1d6"}"#)],
-            ),
-            (
-                "what did I say about dice?",
-                &[("search", r#"{"query":"dice"}"#)],
-            ),
-            ("search for größe", &[("search", r#"{"query":"größe"}"#)]),
-            ("«what time is it»", &[]),
-        ] {
-            let calls = asked(text).tool_calls;
-            let calls: Vec<_> = calls
-                .iter()
-                .map(|call| (&*call.name, &*call.arguments))
-                .collect();
-            assert_eq!(calls, expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn it_repeats_what_the_tools_said() {
-        let question = ChatMessage::user("Alice: time?");
-        let mut messages = vec![question.clone(), asked("time?")];
-        messages.push(ChatMessage::tool("call_0", "it is 01:02:03 UTC"));
-        assert_eq!(said(&messages, true).content.text(), "it is 01:02:03 UTC");
-        messages.push(ChatMessage::tool("call_1", r#"{"found":["a","b"]}"#));
-        let answer = said(&messages, false);
-        assert!(
-            answer
-                .content
-                .text()
-                .ends_with("I found 2 messages: «a», «b»")
-        );
-        assert_eq!(said(&[question], false).content.text(), HELP);
-    }
-
-    #[test]
-    fn two_of_them_come_to_an_end() {
-        let question = ChatMessage::user("Alice: what did I say?");
-        let found = json!({ "found": ["Bo: count, roll dice", "Bo: what time is it?"] });
-        let results = ["it is 01:02:03 UTC", "5 + 4 makes 9", &found.to_string()]
-            .map(|result| ChatMessage::tool("call_0", result));
-        let mut answers: Vec<_> = results
-            .into_iter()
-            .map(|result| said(&[question.clone(), result], true))
-            .collect();
-        answers.push(asked("count to 4"));
-        for answer in answers {
-            let text = answer.content.text();
-            let next = asked(&text);
-            assert_eq!(next.content.text(), HELP, "{text}");
-        }
-    }
-
-    #[test]
-    fn it_describes_images_in_either_format() {
-        let url = "http://h/a.png";
-        let images = [Image::new(url, b"12345".as_slice())];
-        let text = format!("Alice: and this {url}");
-        for message in [to_openai(&text, &images), to_deepseek(&text, &images)] {
-            let answer = said(&[message], true);
-            let expected = "I see an image of type image/png with 5 bytes";
-            assert_eq!(answer.content.text(), expected);
-        }
-    }
-}
+mod tests;

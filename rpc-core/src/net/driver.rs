@@ -224,7 +224,13 @@ impl<M: Machine, T: Transport> Driver<M, T> {
             };
             match Pin::new(transport).poll_next(cx) {
                 Poll::Pending => return false,
-                Poll::Ready(Some(Ok(message))) => self.take(&message, now),
+                Poll::Ready(Some(Ok(message))) => {
+                    self.take(&message, now);
+                    // Its last words leave before what the peer has sent behind can end the line.
+                    if !closed && self.machine.is_closed() {
+                        return true;
+                    }
+                }
                 Poll::Ready(Some(Err(error))) => {
                     self.drop_line(Disconnect::from(&error), now);
                     return false;

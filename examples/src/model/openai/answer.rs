@@ -1,195 +1,83 @@
-//! [`AnswerDecoder`]: the bytes of an HTTP answer in, pieces of the model's answer out.
+//! [`Chunks`]: answers as OpenAI writes them.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 
-use rpc_core::{Limits, sse};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::model::{CallPiece, Delta, Finish, ModelError, Usage};
+use crate::model::answer::{Dialect, Pieces, no_object};
+use crate::model::{CallPiece, Finish, ModelError, Usage, error_message};
 
-/// The largest event of a stream, and the longest line.
-const MAX_EVENT: usize = 1024 * 1024;
-/// The largest answer in all. Each word costs about 200 bytes on the wire.
-const MAX_ANSWER: usize = 16 * 1024 * 1024;
-/// The longest text of a provider that is passed on, in characters.
-const MAX_WORDS: usize = 300;
+/// OpenAI's chunks. The reason of the end makes an answer complete; the end mark `[DONE]` may be
+/// missing then, and without a reason it stands for one. Calls are passed on whatever the reason is.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Chunks;
 
-/// Decodes an answer from bytes in any chunking: a stream of events, or one JSON object from
-/// servers that do not stream. Which it is, the first byte tells.
-#[derive(Debug)]
-pub struct AnswerDecoder {
-    body: Body,
-    ready: VecDeque<Delta>,
-    bytes: usize,
-    finished: bool,
-    done: bool,
-}
-
-#[derive(Debug)]
-enum Body {
-    Unknown,
-    Events(sse::Decoder),
-    Json(Vec<u8>),
-}
-
-impl Default for AnswerDecoder {
-    fn default() -> Self {
-        Self {
-            body: Body::Unknown,
-            ready: VecDeque::new(),
-            bytes: 0,
-            finished: false,
-            done: false,
-        }
-    }
-}
-
-impl AnswerDecoder {
-    /// Takes more bytes. Nothing comes after the end.
-    ///
-    /// # Errors
-    /// [`ModelError`] if this is no answer, or if the provider reports an error in it. What came
-    /// before can still be taken.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
-        self.bytes = self.bytes.saturating_add(bytes.len());
-        if self.bytes > MAX_ANSWER {
-            return Err(ModelError::TooLarge { max: MAX_ANSWER });
-        }
-        let mut bytes = bytes;
-        if matches!(self.body, Body::Unknown) {
-            bytes = bytes.trim_ascii_start();
-            match bytes.first() {
-                None => return Ok(()),
-                Some(b'{' | b'[') => self.body = Body::Json(Vec::new()),
-                Some(_) => {
-                    let limits = Limits::default();
-                    let decoder = sse::Decoder::new(&limits)
-                        .with_max_line_bytes(MAX_EVENT)
-                        .with_max_event_bytes(MAX_EVENT);
-                    self.body = Body::Events(decoder);
-                }
-            }
-        }
-        if let Body::Json(body) = &mut self.body {
-            if body.len() + bytes.len() > MAX_EVENT {
-                return Err(ModelError::TooLarge { max: MAX_EVENT });
-            }
-            body.extend_from_slice(bytes);
-        }
-        while !self.done
-            && let Body::Events(decoder) = &mut self.body
-            && let Some(event) = decoder.decode(&mut bytes)
-        {
-            let event = event.map_err(|_| ModelError::TooLarge { max: MAX_EVENT })?;
-            self.event(&event.data)?;
-        }
-        Ok(())
-    }
-
-    /// The next piece of the answer, if it is there.
-    pub fn pop(&mut self) -> Option<Delta> {
-        self.ready.pop_front()
-    }
-
-    /// Whether the answer is known to be complete: nothing but a bill can follow.
-    #[must_use]
-    pub const fn is_finished(&self) -> bool {
-        self.finished || self.done
-    }
-
-    /// Whether nothing follows.
-    #[must_use]
-    pub const fn is_done(&self) -> bool {
-        self.done
-    }
-
-    /// No more bytes come.
-    ///
-    /// # Errors
-    /// [`ModelError::Cut`] if the answer was not complete, else as for [`push`](Self::push).
-    pub fn end(&mut self) -> Result<(), ModelError> {
-        match std::mem::replace(&mut self.body, Body::Unknown) {
-            Body::Json(body) => {
-                let text = std::str::from_utf8(&body).map_err(bad)?;
-                let whole = serde_json::from_str::<serde::de::IgnoredAny>(text);
-                if whole.is_err_and(|error| error.is_eof()) {
-                    return Err(ModelError::Cut);
-                }
-                self.event(text)?;
-                self.finished = true;
-            }
-            // The last event may lack its empty line.
-            Body::Events(mut decoder) if !self.done => {
-                if let Some(Ok(event)) = decoder.decode(&mut &b"\n\n"[..]) {
-                    // What is cut in the middle is no answer, and no reason to doubt one.
-                    match self.event(&event.data) {
-                        Err(ModelError::BadAnswer { .. }) | Ok(()) => {}
-                        Err(error) => return Err(error),
-                    }
-                }
-            }
-            Body::Events(_) | Body::Unknown => {}
-        }
-        if !self.is_finished() {
-            return Err(ModelError::Cut);
-        }
-        self.done = true;
-        Ok(())
-    }
-
-    fn event(&mut self, data: &str) -> Result<(), ModelError> {
-        let data = data.trim();
-        if data.is_empty() {
-            return Ok(());
-        }
+impl Dialect for Chunks {
+    fn event(
+        &mut self,
+        _name: Option<&str>,
+        data: &str,
+        out: &mut Pieces,
+    ) -> Result<(), ModelError> {
         if data == "[DONE]" {
-            self.done = true;
+            out.end();
             return Ok(());
         }
-        if !data.starts_with('{') {
-            return Err(bad(format_args!("{:?}", excerpt(data))));
-        }
-        let chunk: Chunk<'_> = serde_json::from_str(data).map_err(bad)?;
-        if chunk.error.is_some_and(|error| error.get() != "null") {
-            let message = error_message(data);
-            return Err(ModelError::Provider { message });
-        }
-        // Only one choice was asked for.
-        if let Some(choice) = chunk.choices.unwrap_or_default().into_iter().next() {
-            self.choice(choice);
-        } else if chunk.usage.is_none() && matches!(self.body, Body::Unknown) {
-            return Err(bad("there are no choices in it"));
-        }
-        if let Some(usage) = chunk.usage {
-            self.ready.push_back(Delta::Usage(Usage {
-                prompt: usage.prompt_tokens.unwrap_or_default(),
-                completion: usage.completion_tokens.unwrap_or_default(),
-            }));
-        }
-        Ok(())
+        read(data, out).map(drop)
     }
 
-    fn choice(&mut self, choice: Choice<'_>) {
-        let piece = choice.delta.or(choice.message).unwrap_or_default();
-        let texts = [piece.content, piece.refusal].into_iter().flatten();
-        for text in texts.map(text_of).filter(|text| !text.is_empty()) {
-            self.ready.push_back(Delta::Text(text));
+    fn whole(&mut self, body: &str, out: &mut Pieces) -> Result<(), ModelError> {
+        if read(body, out)? {
+            return Ok(());
         }
-        for call in piece.tool_calls.unwrap_or_default() {
-            let function = call.function.unwrap_or_default();
-            self.ready.push_back(Delta::ToolCall(CallPiece {
-                index: call.index,
-                id: call.id.map(Cow::into_owned),
-                name: function.name.map(Cow::into_owned),
-                arguments: function.arguments.map_or_else(String::new, text_of),
-            }));
-        }
-        if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
-            self.finished = true;
-            self.ready.push_back(Delta::Finish(Finish::from(&*reason)));
-        }
+        Err(ModelError::bad("there are no choices in it"))
+    }
+}
+
+/// Reads a chunk, and tells whether anything was in it.
+fn read(data: &str, out: &mut Pieces) -> Result<bool, ModelError> {
+    if !data.starts_with('{') {
+        return Err(no_object(data));
+    }
+    let chunk: Chunk<'_> = serde_json::from_str(data).map_err(ModelError::bad)?;
+    if chunk.error.is_some_and(|error| error.get() != "null") {
+        let message = error_message(data);
+        return Err(ModelError::Provider { message });
+    }
+    // Only one choice was asked for.
+    let choice = chunk.choices.unwrap_or_default().into_iter().next();
+    let told = choice.is_some() || chunk.usage.is_some();
+    if let Some(choice) = choice {
+        self::choice(choice, out);
+    }
+    if let Some(usage) = chunk.usage {
+        out.usage(Usage {
+            prompt: usage.prompt_tokens.unwrap_or_default(),
+            completion: usage.completion_tokens.unwrap_or_default(),
+        });
+    }
+    Ok(told)
+}
+
+fn choice(choice: Choice<'_>, out: &mut Pieces) {
+    let piece = choice.delta.or(choice.message).unwrap_or_default();
+    let texts = [piece.content, piece.refusal].into_iter().flatten();
+    for text in texts {
+        out.text(text_of(text));
+    }
+    for call in piece.tool_calls.unwrap_or_default() {
+        let function = call.function.unwrap_or_default();
+        out.call(CallPiece {
+            index: call.index,
+            id: call.id.map(Cow::into_owned),
+            name: function.name.map(Cow::into_owned),
+            arguments: function.arguments.map_or_else(String::new, text_of),
+        });
+    }
+    if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
+        out.finish(Finish::from(&*reason));
     }
 }
 
@@ -266,68 +154,20 @@ fn text_of(raw: &RawValue) -> String {
     }
 }
 
-/// What a provider says in an answer that reports an error: the text of `error.message`, `error`,
-/// `message` or `detail`, else the beginning of the answer.
-#[must_use]
-pub fn error_message(body: &str) -> String {
-    use serde_json::Value;
-    let value: Value = serde_json::from_str(body).unwrap_or_default();
-    let value = value.get(0).unwrap_or(&value);
-    let known = [
-        value.pointer("/error/message"),
-        value.get("error"),
-        value.get("message"),
-        value.get("detail"),
-    ];
-    let words = known.into_iter().flatten().find_map(Value::as_str);
-    match words.unwrap_or(body).trim() {
-        "" => "no reason given".to_owned(),
-        words => excerpt(words).into_owned(),
-    }
-}
-
-fn excerpt(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(MAX_WORDS) {
-        None => text.into(),
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()).into(),
-    }
-}
-
-fn bad(why: impl std::fmt::Display) -> ModelError {
-    let message = why.to_string();
-    ModelError::BadAnswer { message }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::model::Assembler;
+    use proptest::prelude::*;
 
-    /// Feeds the answer in chunks of this size.
+    use super::*;
+    use crate::model::Delta;
+    use crate::model::answer::testing::{self, joined};
+
     fn decode(answer: &[u8], size: usize) -> (Vec<Delta>, Result<(), ModelError>) {
-        let mut decoder = AnswerDecoder::default();
-        let mut deltas = Vec::new();
-        let mut outcome = Ok(());
-        for chunk in answer.chunks(size) {
-            outcome = decoder.push(chunk);
-            deltas.extend(std::iter::from_fn(|| decoder.pop()));
-            if outcome.is_err() {
-                return (deltas, outcome);
-            }
-        }
-        if outcome.is_ok() {
-            outcome = decoder.end();
-        }
-        deltas.extend(std::iter::from_fn(|| decoder.pop()));
-        (deltas, outcome)
+        testing::decode::<Chunks>(answer, size)
     }
 
     fn text(deltas: &[Delta]) -> String {
-        let mut assembler = Assembler::default();
-        for delta in deltas {
-            assembler.push(delta).unwrap();
-        }
-        assembler.text().to_owned()
+        joined(deltas).text().to_owned()
     }
 
     const STREAM: &str = concat!(
@@ -354,10 +194,7 @@ mod tests {
         for size in 1..STREAM.len() {
             let (deltas, outcome) = decode(STREAM.as_bytes(), size);
             assert_eq!(outcome, Ok(()), "{size}");
-            let mut assembler = Assembler::default();
-            for delta in &deltas {
-                assembler.push(delta).unwrap();
-            }
+            let assembler = joined(&deltas);
             assert_eq!(assembler.usage().map(|usage| usage.prompt), Some(7));
             assert_eq!(assembler.finish(), Some(&Finish::ToolCalls));
             let message = assembler.into_message();
@@ -451,7 +288,7 @@ mod tests {
             assert_eq!(outcome, Err(ModelError::Cut), "{nothing}");
         }
         for endless in ["data: x", "{\"a\":\"", "data: \n"] {
-            let endless = endless.repeat(MAX_ANSWER / endless.len() + 2);
+            let endless = endless.repeat(16 * 1024 * 1024 / endless.len() + 2);
             let (_, outcome) = decode(endless.as_bytes(), 8192);
             assert!(
                 matches!(outcome, Err(ModelError::TooLarge { .. })),
@@ -461,18 +298,48 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_quoted_wherever_its_words_stand() {
-        for (body, words) in [
-            (r#"{"error":{"message":"no key"}}"#, "no key"),
-            (r#"[{"error":{"message":"no key"}}]"#, "no key"),
-            (r#"{"error":"no key"}"#, "no key"),
-            (r#"{"detail":"Not Found"}"#, "Not Found"),
-            ("  plain words\n", "plain words"),
-            ("", "no reason given"),
-        ] {
-            assert_eq!(error_message(body), words);
+    fn calls_are_let_go_at_any_reason_and_nothing_empty_is_passed_on() {
+        let call = r#"{"choices":[{"delta":{"content":"","tool_calls":[{"index":0,"id":"c","function":{"name":"time","arguments":"{}"}}]}}]}"#;
+        for reason in ["stop", "length", "tool_calls"] {
+            let stream = format!(
+                "data: {call}\n\ndata: {{\"choices\":[{{\"delta\":{{\"content\":\"\"}},\"finish_reason\":\"{reason}\"}}]}}\n\n"
+            );
+            let (deltas, outcome) = decode(stream.as_bytes(), 7);
+            assert_eq!(outcome, Ok(()));
+            assert!(!deltas.iter().any(|delta| matches!(delta, Delta::Text(_))));
+            let answer = joined(&deltas);
+            assert_eq!(answer.finish(), Some(&Finish::from(reason)));
+            assert_eq!(answer.into_message().tool_calls.len(), 1);
         }
-        let long = error_message(&"ß".repeat(5000));
-        assert_eq!(long.chars().count(), MAX_WORDS + 1);
+    }
+
+    #[test]
+    fn a_usage_in_every_chunk_counts_once() {
+        let stream = concat!(
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":1}}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"content\":\"b\"},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":2}}\n\n",
+            "data: [DONE]\n\n",
+        );
+        let (deltas, outcome) = decode(stream.as_bytes(), 9);
+        assert_eq!(outcome, Ok(()));
+        let usage = joined(&deltas).usage().unwrap();
+        assert_eq!((usage.prompt, usage.completion), (5, 2));
+    }
+
+    proptest! {
+        #[test]
+        fn deltas_do_not_depend_on_the_cuts(places in prop::collection::vec(0usize..10_000, 0..12), crlf: bool) {
+            let stream = if crlf { STREAM.replace("\n\n", "\r\n\r\n").replace("\r\r", "\r") } else { STREAM.to_owned() };
+            let stream = stream.as_bytes();
+            let (expected, outcome) = decode(STREAM.as_bytes(), usize::MAX);
+            prop_assert_eq!(outcome, Ok(()));
+            let got = testing::decode_chunks::<Chunks>(testing::cut(stream, &places));
+            prop_assert_eq!(got, (expected, Ok(())));
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), size in 1usize..40) {
+            let _ = decode(&bytes, size);
+        }
     }
 }

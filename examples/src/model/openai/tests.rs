@@ -1,183 +1,32 @@
 //! [`OpenAi`] against a provider on this machine that misbehaves.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use rpc_core::Secret;
-use rpc_core::backoff::BackoffPolicy;
-use snek_proto::chat::ChatMessage;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use snek_proto::chat::{ChatMessage, ToolCall};
+use snek_proto::tool::ToolDefinition;
 
 use super::{OpenAi, OpenAiConfig};
-use crate::model::{Assembler, ChatModel, ChatRequest, Finish, ModelError};
+use crate::model::http::testing::{Does, OK, Provider, ask, patience};
+use crate::model::{ChatModel as _, ChatRequest, Finish, ModelError};
 
 const HELLO: &str = concat!(
     "data: {\"choices\":[{\"delta\":{\"content\":\"grüß \"}}]}\n\n",
     "data: {\"choices\":[{\"delta\":{\"content\":\"dich\"}}]}\n\n",
 );
 
-/// What the provider does with one request.
-#[derive(Clone, Copy)]
-enum Does {
-    /// Answers with this head (after the status line) and this body in chunks of this size, and
-    /// closes.
-    Answers(&'static str, &'static str, usize),
-    /// Streams this and keeps the line open.
-    Hangs(&'static str),
-    /// Streams this and breaks the transfer off.
-    Breaks(&'static str),
-    /// Streams this now and then for ever.
-    Drips(&'static str),
-    /// Streams this for ever.
-    Repeats(&'static str),
-    /// Closes without an answer.
-    Closes,
-}
-
-const OK: &str = "200 OK\r\ncontent-type: text/event-stream";
-
-struct Provider {
-    url: String,
-    requests: Arc<Mutex<Vec<String>>>,
-}
-
 impl Provider {
-    /// Behaves as told, request after request, and then closes lines at once.
-    async fn start(behaviour: &'static [Does]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&requests);
-        tokio::spawn(async move {
-            let mut number = 0;
-            while let Ok((socket, _)) = listener.accept().await {
-                let does = behaviour.get(number).copied().unwrap_or(Does::Closes);
-                number += 1;
-                let seen = Arc::clone(&seen);
-                tokio::spawn(async move {
-                    let _ = serve(socket, does, &seen).await;
-                });
-            }
-        });
-        Self { url, requests }
-    }
-
-    /// Patient, except where a provider hangs on purpose.
     fn config(&self) -> OpenAiConfig {
-        let retry = BackoffPolicy::new(Duration::from_millis(1), 1.0).with_max_attempts(Some(2));
         OpenAiConfig::new("toy")
             .with_base_url(&self.url)
             .with_key(Some(Secret::from("sk-hunter2")))
-            .with_tail_timeout(Duration::from_millis(50))
-            .with_retry(retry)
+            .with_patience(patience())
     }
 
     fn model(&self) -> OpenAi {
         OpenAi::new(self.config()).unwrap()
     }
-
-    fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap().clone()
-    }
-}
-
-async fn serve(
-    mut socket: TcpStream,
-    does: Does,
-    seen: &Mutex<Vec<String>>,
-) -> std::io::Result<()> {
-    let mut request = Vec::new();
-    loop {
-        let mut part = [0; 4096];
-        let length = socket.read(&mut part).await?;
-        request.extend_from_slice(&part[..length]);
-        let text = String::from_utf8_lossy(&request).into_owned();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else {
-            continue;
-        };
-        let length = head.lines().find_map(|line| {
-            let (name, value) = line.split_once(": ")?;
-            name.eq_ignore_ascii_case("content-length")
-                .then(|| value.parse::<usize>().unwrap())
-        });
-        if body.len() >= length.unwrap_or(0) {
-            seen.lock().unwrap().push(text);
-            break;
-        }
-    }
-    socket.set_nodelay(true)?;
-    let chunked = "\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n";
-    let head = format!("HTTP/1.1 {OK}{chunked}");
-    match does {
-        Does::Answers(status, body, size) => {
-            let head = format!("HTTP/1.1 {status}{chunked}");
-            socket.write_all(head.as_bytes()).await?;
-            write(&mut socket, body, size).await?;
-            socket.write_all(b"0\r\n\r\n").await?;
-        }
-        Does::Hangs(body) => {
-            socket.write_all(head.as_bytes()).await?;
-            write(&mut socket, body, usize::MAX).await?;
-            // Until the client has had enough.
-            let _ = socket.read(&mut [0]).await;
-        }
-        Does::Breaks(body) => {
-            socket.write_all(head.as_bytes()).await?;
-            write(&mut socket, body, usize::MAX).await?;
-            socket.write_all(b"ff\r\n").await?;
-        }
-        Does::Drips(body) => {
-            socket.write_all(head.as_bytes()).await?;
-            loop {
-                write(&mut socket, body, usize::MAX).await?;
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        }
-        Does::Repeats(body) => {
-            socket.write_all(head.as_bytes()).await?;
-            loop {
-                write(&mut socket, body, usize::MAX).await?;
-            }
-        }
-        Does::Closes => {}
-    }
-    socket.shutdown().await
-}
-
-async fn write(socket: &mut TcpStream, body: &str, size: usize) -> std::io::Result<()> {
-    for chunk in body.as_bytes().chunks(size) {
-        let head = format!("{:x}\r\n", chunk.len());
-        socket.write_all(head.as_bytes()).await?;
-        socket.write_all(chunk).await?;
-        socket.write_all(b"\r\n").await?;
-        socket.flush().await?;
-        tokio::task::yield_now().await;
-    }
-    Ok(())
-}
-
-/// Asks, and joins the answer as far as it came.
-async fn ask(model: &OpenAi) -> (Assembler, Result<(), ModelError>) {
-    let question = ChatMessage::user("hello");
-    let request = ChatRequest {
-        messages: vec![&question],
-        tools: &[],
-    };
-    let mut assembler = Assembler::default();
-    let mut deltas = match model.stream(request).await {
-        Ok(deltas) => deltas,
-        Err(error) => return (assembler, Err(error)),
-    };
-    while let Some(delta) = deltas.next().await {
-        match delta {
-            Ok(delta) => assembler.push(&delta).unwrap(),
-            Err(error) => return (assembler, Err(error)),
-        }
-    }
-    (assembler, Ok(()))
 }
 
 async fn told(behaviour: &'static [Does]) -> (String, Result<(), ModelError>, usize) {
@@ -231,7 +80,7 @@ async fn a_refusal_that_will_pass_is_asked_again() {
     const BUSY: &str = "429 Too Many Requests\r\nretry-after: 0";
     let (text, outcome, requests) = told(&[
         Does::Answers(BUSY, "{\"error\":{\"message\":\"slow down\"}}", 10),
-        Does::Closes,
+        Does::Answers("529 Overloaded", "", 10),
         Does::Answers(OK, WHOLE, 50),
     ])
     .await;
@@ -241,23 +90,26 @@ async fn a_refusal_that_will_pass_is_asked_again() {
 #[tokio::test]
 async fn three_failures_are_enough() {
     const BROKEN: Does = Does::Answers(
-        "500 Internal Server Error",
+        "503 Service Unavailable",
         "{\"error\":{\"message\":\"sk-hunter2 broke us\"}}",
         10,
     );
     let (_, outcome, requests) = told(&[BROKEN; 9]).await;
     let message = "*** broke us".to_owned();
     let error = ModelError::Status {
-        status: 500,
+        status: 503,
         message,
     };
     assert_eq!((outcome, requests), (Err(error), 3));
+}
+
+#[tokio::test]
+async fn a_question_that_was_lost_is_not_asked_again() {
+    // It may have been dealt with, and charged.
     let (_, outcome, requests) = told(&[]).await;
-    assert!(
-        matches!(outcome, Err(ModelError::Unreachable { .. })),
-        "{outcome:?}"
-    );
-    assert_eq!(requests, 3);
+    let message = "connection lost".to_owned();
+    assert_eq!(outcome, Err(ModelError::Unreachable { message }));
+    assert_eq!(requests, 1);
 }
 
 #[tokio::test]
@@ -286,6 +138,10 @@ async fn a_refusal_that_stays_is_not_asked_again() {
                 99,
             )],
             (503, "tomorrow"),
+        ),
+        (
+            &[Does::Answers("500 Internal Server Error", "broken", 99)],
+            (500, "broken"),
         ),
         (
             &[Does::Answers(
@@ -345,8 +201,8 @@ async fn a_provider_that_is_silent_or_only_keeps_the_line_alive_is_given_up() {
         let provider = Provider::start(behaviour).await;
         let config = provider.config();
         let config = match said {
-            "" => config.with_total_timeout(short),
-            _ => config.with_idle_timeout(short),
+            "" => config.with_patience(patience().with_total_timeout(Some(short))),
+            _ => config.with_patience(patience().with_idle_timeout(short)),
         };
         let (answer, outcome) = ask(&OpenAi::new(config).unwrap()).await;
         assert_eq!(answer.text(), said);
@@ -421,7 +277,7 @@ fn an_address_is_completed_to_that_of_the_interface() {
         ("https://h/v1?key=1", "https://h/v1/chat/completions?key=1"),
     ] {
         let model = OpenAi::new(OpenAiConfig::new("toy").with_base_url(given)).unwrap();
-        assert_eq!(model.url.as_str(), meant);
+        assert_eq!(model.url().as_str(), meant);
     }
     for (url, warned) in [
         ("http://127.0.0.1:1", false),
@@ -432,5 +288,46 @@ fn an_address_is_completed_to_that_of_the_interface() {
     ] {
         let model = OpenAi::new(OpenAiConfig::new("toy").with_base_url(url)).unwrap();
         assert_eq!(model.goes_unencrypted(), warned, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn the_request_holds_what_was_set() {
+    for (model, limit) in [("toy", "max_tokens"), ("o3-mini", "max_completion_tokens")] {
+        let behaviour = &[Does::Answers(OK, WHOLE, 100)];
+        let provider = Provider::start(behaviour).await;
+        // The whole address may be given.
+        let url = format!("{}/v1/chat/completions", provider.url);
+        let mut config = provider.config().with_base_url(url);
+        config.model = model.to_owned();
+        let config = config.with_max_tokens(Some(7)).with_usage(true);
+        let model = OpenAi::new(config).unwrap();
+        let call = ToolCall::new("c", "time", "");
+        let messages = [
+            ChatMessage::user("late?"),
+            ChatMessage::assistant("let me see").with_tool_calls(vec![call]),
+            ChatMessage::tool("c", "12:00"),
+        ];
+        let tools = [ToolDefinition::new("time", "the time")];
+        let request = ChatRequest::new(messages.iter().collect()).with_tools(&tools);
+        drop(model.stream(request).await.unwrap());
+        let requests = provider.requests();
+        let (head, body) = requests[0].split_once("\r\n\r\n").unwrap();
+        assert!(
+            head.starts_with("POST /v1/chat/completions HTTP/1.1"),
+            "{head}"
+        );
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(body[limit], 7);
+        assert_eq!(body["stream_options"]["include_usage"], true);
+        assert_eq!(body["tools"][0]["function"]["name"], "time");
+        let expected = serde_json::json!([
+            {"role": "user", "content": "late?"},
+            {"role": "assistant", "content": "let me see", "tool_calls": [
+                {"id": "c", "type": "function", "function": {"name": "time", "arguments": "{}"}},
+            ]},
+            {"role": "tool", "tool_call_id": "c", "content": "12:00"},
+        ]);
+        assert_eq!(body["messages"], expected);
     }
 }

@@ -160,6 +160,9 @@ impl Machine for Parrot {
                 self.out.push_back(text(said));
             }
             self.events.push_back(said.to_owned());
+            if said == "quit" {
+                self.close();
+            }
         }
     }
 
@@ -348,6 +351,24 @@ async fn an_answered_close_ends_at_once_and_keeps_what_came_before() {
     assert_eq!(driver.next().await, None);
     assert_eq!(driver.now(), start);
     assert_eq!(mock.line().closes, 0, "one Close is enough");
+}
+
+#[tokio::test(start_paused = true)]
+async fn last_words_leave_before_the_rest_of_the_input_ends_the_line() {
+    for behind in [vec![], vec![said("more")], vec![Message::Close(None)]] {
+        let mock = Mock::with(|line| {
+            line.incoming.push_back(said("quit"));
+            line.incoming.extend(behind);
+            line.ended = true;
+        });
+        let parrot = Parrot {
+            echoes: true,
+            ..Parrot::default()
+        };
+        let mut driver = Driver::with_config(parrot, mock.clone(), config());
+        assert_eq!(all_events(&mut driver).await, ["quit"]);
+        assert_eq!(mock.sent_and_flushed(), (2, 1));
+    }
 }
 
 #[tokio::test(start_paused = true)]

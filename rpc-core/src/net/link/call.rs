@@ -218,22 +218,29 @@ impl<P: Protocol> CallStream<P> {
         self.items.next().await
     }
 
+    /// Poll form of [`next`](Self::next).
+    pub fn poll_queued(&mut self, cx: &mut Context<'_>) -> Poll<Option<Queued<P::Item>>> {
+        self.items.poll_queued(cx)
+    }
+
     /// How the call ended; items that were not taken are skipped. `None` if it was asked before.
     ///
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn outcome(&mut self) -> Option<Outcome<P>> {
+        poll_fn(|cx| self.poll_outcome(cx)).await
+    }
+
+    /// Poll form of [`outcome`](Self::outcome).
+    pub fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Option<Outcome<P>>> {
         if self.ended {
-            return None;
+            return Poll::Ready(None);
         }
         // A full queue would keep the end from coming.
-        let outcome = poll_fn(|cx| {
-            while let Poll::Ready(Some(_)) = self.items.poll_queued(cx) {}
-            Pin::new(&mut self.end).poll(cx)
-        });
-        let outcome = outcome.await;
-        self.ended = true;
-        Some(outcome)
+        while let Poll::Ready(Some(_)) = self.items.poll_queued(cx) {}
+        let outcome = Pin::new(&mut self.end).poll(cx);
+        self.ended = outcome.is_ready();
+        outcome.map(Some)
     }
 }
 

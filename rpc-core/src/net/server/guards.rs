@@ -46,6 +46,9 @@ pub enum OriginPolicy {
     Refuse,
     /// Those on the list; see [`Guards::with_allowed_origin`].
     List(Vec<Origin>),
+    /// Pages of this machine (`http` or `https`, `localhost` or a loopback address, any port), and
+    /// those on the list. Every program that serves pages here is trusted then.
+    Loopback(Vec<Origin>),
     /// All of them, `null` included. Only for servers that check a secret that no web page has.
     Any,
 }
@@ -131,7 +134,7 @@ impl Guards {
     pub fn with_allowed_origin(mut self, origin: &str) -> Result<Self, BadGuard> {
         let entry = Origin::parse(origin).ok_or_else(|| BadGuard::Origin(origin.to_owned()))?;
         match &mut self.origins {
-            OriginPolicy::List(list) => list.push(entry),
+            OriginPolicy::List(list) | OriginPolicy::Loopback(list) => list.push(entry),
             other => *other = OriginPolicy::List(vec![entry]),
         }
         Ok(self)
@@ -204,6 +207,12 @@ impl Guards {
                 Some(origin) if list.contains(&origin) => Ok(()),
                 _ => Err(forbidden("the origin is not on the list")),
             },
+            OriginPolicy::Loopback(list) => match Origin::parse(origin) {
+                Some(origin) if origin.is_loopback() || list.contains(&origin) => Ok(()),
+                _ => Err(forbidden(
+                    "the origin is not of this machine and not on the list",
+                )),
+            },
             _ => Err(forbidden("requests of web pages are not served")),
         }
     }
@@ -257,6 +266,13 @@ impl Origin {
                 None => format!("{scheme}://{name}"),
             },
         ))
+    }
+
+    fn is_loopback(&self) -> bool {
+        let Some(("http" | "https", authority)) = self.0.split_once("://") else {
+            return false;
+        };
+        Host::parse(authority).is_some_and(|host| host.is_loopback())
     }
 }
 
@@ -408,6 +424,39 @@ mod tests {
             ("origin", "https://app.example.com"),
         ]);
         assert_eq!(status(guards.check_origin(&two)), 403);
+    }
+
+    #[test]
+    fn pages_of_this_machine_may_be_served_beside_a_list() {
+        let guards = Guards::default()
+            .with_origins(OriginPolicy::Loopback(Vec::new()))
+            .with_allowed_origin("https://app.example.com")
+            .unwrap();
+        let served = |origin: &'static str| {
+            let request = parts(&[("host", "x"), ("origin", origin)]);
+            guards.check_origin(&request).is_ok()
+        };
+        for origin in [
+            "http://localhost",
+            "http://LOCALHOST:5173",
+            "https://127.0.0.2:1",
+            "http://[::1]:7200",
+            "https://app.example.com",
+        ] {
+            assert!(served(origin), "{origin}");
+        }
+        for origin in [
+            "null",
+            "",
+            "http://localhost.evil.example",
+            "http://evil.example",
+            "http://127.0.0.1.evil.example",
+            "http://10.0.0.1",
+            "chrome-extension://localhost",
+            "http://app.example.com",
+        ] {
+            assert!(!served(origin), "{origin}");
+        }
     }
 
     #[test]

@@ -1,0 +1,79 @@
+"""The chat page: what a user sees and does, against the gateway and against one that is told what to do.
+
+    checks.py GATEWAY BROWSER
+"""
+
+import asyncio
+import contextlib
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent.parent / "interop.d"))
+
+import real
+import told
+from chrome import browser
+from common import Checks, program
+from page import TOKEN
+
+
+@contextlib.asynccontextmanager
+async def gateway(path, *args):
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        config = Path(folder, "config.toml")
+        config.touch()
+        env = {"EXOCLAW_CONFIG": str(config), "HOME": folder}
+        async with program(path, "--port", "0", "--bind", "127.0.0.1", *args, **env) as running:
+            line = await asyncio.wait_for(running.line_with("http://127.0.0.1:"), 20)
+            yield re.search(r"http://127\.0\.0\.1:\d+", line)[0]
+
+
+CHECKS = {
+    "the page loads and connects, without a token": real.loads_and_connects,
+    "the page's policy is in force": real.policy_is_in_force,
+    "the gateway answers": real.answer,
+    "the gateway calls a tool": real.tool,
+    "the gateway's model fails": real.failure,
+    "the gateway stops with its client": real.stop,
+    "a token is asked for, refused, and accepted": real.token,
+    "pages from elsewhere cannot connect": real.foreign_pages,
+    "text shows up in pieces, tokens are summed": told.text_in_pieces,
+    "Enter, Shift+Enter and Escape": told.keys,
+    "tools and their results": told.tools,
+    "markup stays text": told.markup_is_text,
+    "noise is ignored": told.noise_is_ignored,
+    "failures are shown and unlock the input": told.failures_are_shown,
+    "Stop leaves and comes back": told.stop,
+    "a cut line is replaced": told.cut,
+    "attempts to reconnect are spread": told.waits_longer_each_time,
+    "silence means that a token is wanted": told.silence_means_a_token,
+    "a late hello needs no token": told.late_hello,
+    "a silent answer ends": told.a_silent_answer_ends,
+    "narrow and wide, light and dark": told.narrow_and_dark,
+}
+
+
+async def main():
+    ours, browser_program = sys.argv[1:]
+    for name in list(os.environ):
+        if name.startswith(("EXOCLAW_", "ANTHROPIC_")) or name.lower().endswith("_proxy"):
+            del os.environ[name]
+    checks = Checks()
+    if told.PICTURES:
+        Path(told.PICTURES).mkdir(parents=True, exist_ok=True)
+    async with (
+        gateway(ours) as open_one,
+        gateway(ours, "--token", TOKEN) as guarded,
+        browser(browser_program) as chrome,
+    ):
+        for name, check in CHECKS.items():
+            await checks.run(name, check(chrome, open_one, guarded))
+        if told.PICTURES:
+            await checks.run("pictures", told.pictures(chrome, open_one, guarded))
+    checks.finish()
+
+
+asyncio.run(main())

@@ -1,0 +1,164 @@
+//! Where the file is, and what its relative paths mean.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use super::problem::{ConfigError, Problem};
+use super::{Config, DataDir, read};
+
+/// The environment variable that names the file.
+pub const PATH_VARIABLE: &str = "EXOCLAW_CONFIG";
+/// The folder of the file below the home folder, and its name there.
+const FOLDER: &str = ".exoclaw";
+const NAME: &str = "config.toml";
+/// Largest file, in bytes. A configuration has a few hundred lines.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// A configuration that can be used.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Loaded {
+    /// What the file says.
+    pub config: Config,
+    /// What in the file looks like a mistake, such as unknown keys.
+    pub warnings: Vec<Problem>,
+}
+
+/// Where a text comes from: names it in messages, and is where relative paths start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Origin {
+    file: PathBuf,
+    home: Option<PathBuf>,
+}
+
+impl Origin {
+    /// A file, in a system without a home folder: paths with `~` are errors.
+    pub fn new(file: impl Into<PathBuf>) -> Self {
+        let file = file.into();
+        Self { file, home: None }
+    }
+
+    /// Sets the folder that `~` stands for.
+    #[must_use]
+    pub fn with_home(mut self, home: Option<PathBuf>) -> Self {
+        self.home = home;
+        self
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// A path that the file names: `~` is the home folder, and relative ones start at the folder of
+    /// the file. `None` if there is no home folder.
+    #[must_use]
+    pub fn resolve(&self, path: &str) -> Option<PathBuf> {
+        let folder = self.file.parent().unwrap_or(Path::new(""));
+        match path.strip_prefix('~') {
+            Some("") => self.home.clone(),
+            Some(rest) if rest.starts_with(['/', std::path::MAIN_SEPARATOR]) => {
+                let rest = rest.trim_start_matches(['/', std::path::MAIN_SEPARATOR]);
+                self.home.as_ref().map(|home| home.join(rest))
+            }
+            _ => Some(folder.join(path)),
+        }
+    }
+
+    /// The folder of the file.
+    pub(super) fn default_data(&self) -> DataDir {
+        match self.file.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => DataDir::Folder(folder.to_owned()),
+            Some(_) => DataDir::Folder(PathBuf::from(".")),
+            None => DataDir::Memory,
+        }
+    }
+}
+
+impl Config {
+    /// Reads a text. Whatever the text is, this does not panic.
+    ///
+    /// # Errors
+    /// [`ConfigError::Invalid`] with everything that is wrong; of a text that is no TOML, the first
+    /// thing. The same text fails again.
+    pub fn parse(text: &str, origin: &Origin) -> Result<Loaded, ConfigError> {
+        read::read(text, origin)
+    }
+
+    /// Reads the file that the command line names, or else [`PATH_VARIABLE`], or else
+    /// `~/.exoclaw/config.toml`. Only the last may be missing: then everything has its default, and
+    /// data is kept in `~/.exoclaw`. `variable` reads the environment. Blocks on the file system.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the file cannot be read, or is wrong.
+    pub fn load(
+        named: Option<&Path>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Loaded, ConfigError> {
+        let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let home = variable("HOME").or_else(|| variable("USERPROFILE"));
+        let home = home.map(PathBuf::from);
+        let named = named.map(Path::to_owned);
+        let named = named.or_else(|| variable(PATH_VARIABLE).map(PathBuf::from));
+        let must_exist = named.is_some();
+        let usual = || Some(home.as_ref()?.join(FOLDER).join(NAME));
+        let Some(file) = named.or_else(usual) else {
+            return Ok(Loaded {
+                config: Self::default(),
+                warnings: Vec::new(),
+            });
+        };
+        let origin = Origin { file, home };
+        match content(&origin.file) {
+            Ok(text) => {
+                let mut loaded = Self::parse(&text, &origin)?;
+                loaded
+                    .warnings
+                    .extend(exposed(&loaded.config, &origin.file));
+                Ok(loaded)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => {
+                Self::parse("", &origin)
+            }
+            Err(error) => Err(ConfigError::Unreadable {
+                path: origin.file,
+                reason: error.to_string(),
+            }),
+        }
+    }
+}
+
+fn content(path: &Path) -> io::Result<String> {
+    let file = File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let mut text = String::new();
+    file.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(io::Error::other("it is larger than 1 MiB"));
+    }
+    Ok(text)
+}
+
+/// A warning if the file has a key and other people of this machine can read it.
+#[cfg(unix)]
+fn exposed(config: &Config, path: &Path) -> Option<Problem> {
+    use std::os::unix::fs::PermissionsExt as _;
+    config.agent.api_key.as_ref()?;
+    let mode = path.metadata().ok()?.permissions().mode();
+    (mode & 0o077 != 0).then(|| Problem {
+        file: path.to_owned(),
+        line: 1,
+        column: 1,
+        message: "agent.api_key: other users can read this file; chmod 600 it".to_owned(),
+    })
+}
+
+#[cfg(not(unix))]
+fn exposed(_: &Config, _: &Path) -> Option<Problem> {
+    None
+}

@@ -1,0 +1,210 @@
+//! [`Config`]: what the gateway is told by one TOML file.
+
+mod load;
+mod problem;
+mod read;
+mod suggest;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rpc_core::secret::Secret;
+
+use super::usage::Price;
+
+pub use load::{Loaded, Origin, PATH_VARIABLE};
+pub use problem::{ConfigError, Problem};
+
+/// The port of the gateway unless the file says otherwise.
+pub const PORT: u16 = 7200;
+/// The names that `agent.provider` takes.
+pub const PROVIDERS: [&str; 3] = ["scripted", "anthropic", "openai"];
+
+/// Everything that the file can say. What it leaves out has the default of the field.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Config {
+    /// `[gateway]`: the socket and the files.
+    pub gateway: GatewayConfig,
+    /// `[agent]`: the model and its instructions.
+    pub agent: AgentConfig,
+    /// `[[plugins]]`: tools, in the order of the file. Names differ from one another.
+    pub plugins: Vec<PluginConfig>,
+    /// `[[bindings]]`: which chats belong to which agent, in the order of the file.
+    pub bindings: Vec<BindingConfig>,
+    /// `[budgets]`: limits in tokens.
+    pub budgets: BudgetConfig,
+    /// `[memory]`: what a model is told of the past.
+    pub memory: MemoryConfig,
+}
+
+/// `[gateway]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GatewayConfig {
+    /// `port`: where to listen; 0 takes a free one. Default [`PORT`].
+    pub port: u16,
+    /// `bind`: the address to listen at. Default `127.0.0.1`.
+    pub bind: String,
+    /// `allowed_origins`: web origins that may connect, besides those of this machine.
+    pub allowed_origins: Vec<String>,
+    /// `allowed_hosts`: host names under which the gateway is reached, besides loopback names.
+    pub allowed_hosts: Vec<String>,
+    /// `max_connections`: how many are open at most; the next one is turned away. Default 1,024.
+    pub max_connections: usize,
+    /// `data_dir`: where conversations and usage are kept. Default: the folder of the file, or
+    /// `~/.exoclaw` if there is no file.
+    pub data: DataDir,
+    /// `extensions`: whether methods are served that the specification does not have. Default no.
+    pub extensions: bool,
+}
+
+impl Default for GatewayConfig {
+    fn default() -> Self {
+        Self {
+            port: PORT,
+            bind: "127.0.0.1".to_owned(),
+            allowed_origins: Vec::new(),
+            allowed_hosts: Vec::new(),
+            max_connections: 1024,
+            data: DataDir::Memory,
+            extensions: false,
+        }
+    }
+}
+
+/// Where the gateway keeps what must survive its end. Exhaustive: a folder or none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum DataDir {
+    /// Nowhere: `data_dir = ":memory:"`, or there is no home folder to put it in.
+    #[default]
+    Memory,
+    /// In this folder, which is made when it is missing.
+    Folder(PathBuf),
+}
+
+/// `[agent]`.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct AgentConfig {
+    /// `id`: the name of the agent in session keys. Default `default`.
+    pub id: String,
+    /// `provider`: one of [`PROVIDERS`]. Default `scripted`, which needs no key and no network.
+    pub provider: String,
+    /// `model`: the provider's name of the model. Required for `openai`.
+    pub model: String,
+    /// `api_key`: the key of the provider. It takes precedence over the environment.
+    pub api_key: Option<Secret>,
+    /// `max_tokens`: most tokens of one answer. Default 4,096, at least 1.
+    pub max_tokens: u32,
+    /// `system_prompt`: instructions for the model.
+    pub system_prompt: Option<String>,
+    /// `soul_path`: a file with the character of the agent, read again when it changes.
+    pub soul_path: Option<PathBuf>,
+    /// `tools`: the tools that the model may use. Empty: all that the plugins offer.
+    pub tools: Vec<String>,
+    /// `catch_all`: whether chats that no binding names go to this agent. Default yes.
+    pub catch_all: bool,
+    /// `max_tool_rounds`: how often in one answer the model may call tools. Default 10.
+    pub max_tool_rounds: u32,
+    /// `input_price` and `output_price`: US dollars for a million tokens. Without both, the log of
+    /// usage names no cost.
+    pub price: Option<Price>,
+}
+
+impl Default for AgentConfig {
+    fn default() -> Self {
+        Self {
+            id: "default".to_owned(),
+            provider: "scripted".to_owned(),
+            model: "scripted".to_owned(),
+            api_key: None,
+            max_tokens: 4096,
+            system_prompt: None,
+            soul_path: None,
+            tools: Vec::new(),
+            catch_all: true,
+            max_tool_rounds: 10,
+            price: None,
+        }
+    }
+}
+
+/// One of `[[plugins]]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PluginConfig {
+    /// `name`: what the plugin is called in `plugin.list`.
+    pub name: String,
+    /// `path`: where its code is.
+    pub source: PluginSource,
+    /// `capabilities`: what it may reach, like `http:api.example.org`.
+    pub capabilities: Vec<String>,
+    /// `timeout_seconds`: how long a call may take. Default: what the plugin host has.
+    pub timeout: Option<Duration>,
+    /// `memory_mb`: how many MiB an instance may use. Default: what the plugin host has.
+    pub memory_mb: Option<u32>,
+}
+
+/// Where the code of a plugin is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PluginSource {
+    /// In the gateway: `builtin:NAME`.
+    Builtin(String),
+    /// In a file. A relative path starts at the folder of the configuration.
+    File(PathBuf),
+}
+
+/// One of `[[bindings]]`: chats where everything it names is equal belong to the agent. It names
+/// one thing at least.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BindingConfig {
+    /// `agent_id`: the agent.
+    pub agent_id: String,
+    /// `channel`: the channel of the chat.
+    pub channel: Option<String>,
+    /// `account_id`: the account within the channel.
+    pub account_id: Option<String>,
+    /// `peer_id`: the other side of the chat.
+    pub peer_id: Option<String>,
+    /// `guild_id`: the guild or server.
+    pub guild_id: Option<String>,
+    /// `team_id`: the team.
+    pub team_id: Option<String>,
+}
+
+/// `[budgets]`: most tokens, read and written together. `None` is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BudgetConfig {
+    /// `session`: of one session, for ever.
+    pub session: Option<u64>,
+    /// `daily`: of the gateway in one day of UTC.
+    pub daily: Option<u64>,
+    /// `monthly`: of the gateway in one month of UTC.
+    pub monthly: Option<u64>,
+}
+
+/// `[memory]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryConfig {
+    /// `episodic_window`: how many of the last turns a model is told. Default 5.
+    pub episodic_window: usize,
+    /// `semantic_enabled`: whether facts are gathered and told. Default yes.
+    pub semantic_enabled: bool,
+}
+
+impl Default for MemoryConfig {
+    fn default() -> Self {
+        Self {
+            episodic_window: 5,
+            semantic_enabled: true,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! [`Problem`]: what is wrong in a file, and where; [`Notes`] gathers them.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Most problems that are told of one file. A file with more is not a configuration.
+const MAX_PROBLEMS: usize = 50;
+/// Longest piece of the file that a message repeats, in characters.
+const MAX_QUOTE: usize = 60;
+
+/// Something wrong in a file. Prints as `file:line:column: message`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Problem {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, from 1.
+    pub line: usize,
+    /// The character in the line, from 1.
+    pub column: usize,
+    /// What is wrong. It repeats no value that may be a secret.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (file, message) = (self.file.display(), &self.message);
+        write!(f, "{file}:{}:{}: {message}", self.line, self.column)
+    }
+}
+
+/// Why there is no configuration. Trying again helps only after the file was changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {reason}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        reason: String,
+    },
+    /// The file is wrong, in one or several places.
+    #[error("{}", lines(.0))]
+    Invalid(Vec<Problem>),
+}
+
+fn lines(problems: &[Problem]) -> String {
+    let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+/// What is found while a file is read.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    errors: Vec<(usize, String)>,
+    warnings: Vec<(usize, String)>,
+}
+
+impl Notes {
+    pub(super) fn error(&mut self, at: &Range<usize>, message: impl Into<String>) {
+        self.errors.push((at.start, message.into()));
+    }
+
+    pub(super) fn warn(&mut self, at: &Range<usize>, message: impl Into<String>) {
+        self.warnings.push((at.start, message.into()));
+    }
+
+    /// The errors and the warnings, each in the order of the file.
+    pub(super) fn finish(self, text: &str, file: &Path) -> (Vec<Problem>, Vec<Problem>) {
+        let lines = Lines::new(text);
+        let place = |mut found: Vec<(usize, String)>| {
+            found.sort_by_key(|(at, _)| *at);
+            found.truncate(MAX_PROBLEMS);
+            let problem = |(at, message)| {
+                let (line, column) = lines.position(at);
+                Problem {
+                    file: file.to_owned(),
+                    line,
+                    column,
+                    message,
+                }
+            };
+            found.into_iter().map(problem).collect()
+        };
+        (place(self.errors), place(self.warnings))
+    }
+}
+
+/// Finds lines and columns.
+pub(super) struct Lines<'t> {
+    text: &'t str,
+    starts: Vec<usize>,
+}
+
+impl<'t> Lines<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        let ends = text.match_indices('\n').map(|(at, _)| at + 1);
+        let starts = std::iter::once(0).chain(ends).collect();
+        Self { text, starts }
+    }
+
+    /// The line and the column of a byte, both from 1.
+    pub(super) fn position(&self, at: usize) -> (usize, usize) {
+        let line = self.starts.partition_point(|start| *start <= at).max(1);
+        let start = self.starts.get(line - 1).copied().unwrap_or(0);
+        let rest = self.text.get(start..).unwrap_or("");
+        let before = rest.char_indices().take_while(|(i, _)| start + i < at);
+        (line, before.count() + 1)
+    }
+}
+
+/// A piece of the file for a message: between backquotes, short, without control characters.
+pub(super) fn quoted(text: &str) -> String {
+    let mut out = String::from("`");
+    let mut chars = text.chars();
+    for c in chars.by_ref().take(MAX_QUOTE) {
+        if c.is_control() {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    if chars.next().is_some() {
+        out.push_str("...");
+    }
+    out.push('`');
+    out
+}

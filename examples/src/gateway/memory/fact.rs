@@ -1,0 +1,144 @@
+//! [`Fact`]: something a user said of themselves; which ones are kept and told.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+
+/// Most facts that a model is told at once.
+pub const MAX_KNOWN: usize = 10;
+/// Shortest word by which a message asks for a fact, in characters.
+const MIN_WORD: usize = 3;
+
+/// What is known of a user.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Fact {
+    /// Whom it is about. Always `user` so far.
+    pub subject: String,
+    /// What it says of them, like `name`, `lives in` or `favourite colour`. A newer fact of the
+    /// same kind replaces the older one.
+    pub kind: String,
+    /// The value, in the words of the user.
+    pub text: String,
+    /// When it was said, in seconds since 1970.
+    pub at: u64,
+}
+
+impl Fact {
+    /// A fact about the user.
+    pub fn new(kind: impl Into<String>, text: impl Into<String>, at: u64) -> Self {
+        Self {
+            subject: "user".to_owned(),
+            kind: kind.into(),
+            text: text.into(),
+            at,
+        }
+    }
+
+    /// The fact as a model is told.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let (subject, kind, text) = (&self.subject, &self.kind, &self.text);
+        match kind.as_str() {
+            "lives in" | "is from" | "works at" => format!("the {subject} {kind} {text}"),
+            _ => format!("the {subject}'s {kind} is {text}"),
+        }
+    }
+}
+
+/// Adds facts to what is known. Newer ones replace older ones of the same kind, and of more than
+/// `max` the oldest are forgotten.
+pub fn learn(known: &mut Vec<Fact>, new: Vec<Fact>, max: usize) {
+    for fact in new {
+        known.retain(|old| old.subject != fact.subject || old.kind != fact.kind);
+        known.push(fact);
+    }
+    let surplus = known.len().saturating_sub(max);
+    known.drain(..surplus);
+}
+
+/// The facts to tell with a message, oldest first: those that share most words with it, and the
+/// newest of the others as long as there is room.
+#[must_use]
+pub fn select<'f>(facts: &'f [Fact], message: &str, max: usize) -> Vec<&'f Fact> {
+    if facts.len() <= max {
+        return facts.iter().collect();
+    }
+    let asked: HashSet<String> = words(message).collect();
+    let shared = |fact: &Fact| {
+        let said = words(&fact.kind).chain(words(&fact.text));
+        said.filter(|word| asked.contains(word)).count()
+    };
+    let mut ranked: Vec<(usize, usize)> = facts
+        .iter()
+        .enumerate()
+        .map(|(at, fact)| (shared(fact), at))
+        .collect();
+    ranked.sort_unstable_by(|a, b| b.cmp(a));
+    ranked.truncate(max);
+    ranked.sort_unstable_by_key(|(_, at)| *at);
+    let chosen = ranked.into_iter().filter_map(|(_, at)| facts.get(at));
+    chosen.collect()
+}
+
+/// The words of a text that say something, in lower case.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| word.chars().nth(MIN_WORD - 1).is_some())
+        .map(str::to_lowercase)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newer_fact_replaces_the_older_one_of_its_kind() {
+        let mut known = vec![
+            Fact::new("name", "Anna", 1),
+            Fact::new("lives in", "Oslo", 1),
+        ];
+        learn(&mut known, vec![Fact::new("name", "Ann", 2)], 10);
+        let expected = [
+            Fact::new("lives in", "Oslo", 1),
+            Fact::new("name", "Ann", 2),
+        ];
+        assert_eq!(known, expected);
+    }
+
+    #[test]
+    fn the_oldest_facts_are_forgotten() {
+        let mut known = Vec::new();
+        for number in 0..9 {
+            learn(
+                &mut known,
+                vec![Fact::new(number.to_string(), "x", number)],
+                3,
+            );
+        }
+        let kinds: Vec<_> = known.iter().map(|fact| fact.kind.as_str()).collect();
+        assert_eq!(kinds, ["6", "7", "8"]);
+    }
+
+    #[test]
+    fn facts_that_share_words_come_before_newer_ones() {
+        let mut facts = vec![
+            Fact::new("favourite colour", "green", 1),
+            Fact::new("dog", "a poodle", 2),
+        ];
+        facts.extend((3..20).map(|number| Fact::new(format!("k{number}"), "v", number)));
+        let told = select(&facts, "Which COLOUR goes with a dog?", 3);
+        let kinds: Vec<_> = told.iter().map(|fact| fact.kind.as_str()).collect();
+        assert_eq!(kinds, ["favourite colour", "dog", "k19"]);
+        let told = select(&facts, "is it so", 2);
+        let kinds: Vec<_> = told.iter().map(|fact| fact.kind.as_str()).collect();
+        assert_eq!(kinds, ["k18", "k19"]);
+    }
+
+    #[test]
+    fn few_facts_are_all_told() {
+        let facts = [Fact::new("name", "Anna", 1)];
+        assert_eq!(select(&facts, "", 10), [&facts[0]]);
+        assert!(select(&facts, "name", 0).is_empty());
+    }
+}

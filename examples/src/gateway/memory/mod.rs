@@ -1,0 +1,166 @@
+//! What a model is told before a new message: who it is, what it knows of its user, and what was
+//! said last.
+
+mod extract;
+mod fact;
+mod soul;
+
+use serde::{Deserialize, Serialize};
+use snek_proto::chat::ChatMessage;
+
+pub use extract::extract;
+pub use fact::{Fact, MAX_KNOWN, learn, select};
+pub use soul::{MAX_SOUL, Soul, SoulText};
+
+/// A question and the whole answer to it: the text of all rounds, without calls of tools.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Turn {
+    /// What the user wrote.
+    pub user: String,
+    /// What the agent answered.
+    pub assistant: String,
+    /// When the turn ended, in seconds since 1970.
+    pub at: u64,
+}
+
+impl Turn {
+    /// A turn that is worth remembering. `None` if the agent said nothing: then there was no
+    /// answer. Text that came before a failure of the provider is an answer.
+    pub fn new(user: impl Into<String>, assistant: impl Into<String>, at: u64) -> Option<Self> {
+        let (user, assistant) = (user.into(), assistant.into());
+        let said = !assistant.trim().is_empty();
+        said.then_some(Self {
+            user,
+            assistant,
+            at,
+        })
+    }
+}
+
+/// What there is to tell. Facts and turns must be of one session and one agent: what one user said
+/// is nobody else's business.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Context<'a> {
+    /// The instructions of the configuration.
+    pub instructions: Option<&'a str>,
+    /// The character of the agent.
+    pub soul: Option<&'a str>,
+    /// Everything that is known of the user, oldest first.
+    pub facts: &'a [Fact],
+    /// The turns to be told, oldest first.
+    pub turns: &'a [Turn],
+}
+
+impl<'a> Context<'a> {
+    /// Sets [`instructions`](Self::instructions).
+    #[must_use]
+    pub const fn with_instructions(mut self, text: Option<&'a str>) -> Self {
+        self.instructions = text;
+        self
+    }
+
+    /// Sets [`soul`](Self::soul).
+    #[must_use]
+    pub const fn with_soul(mut self, text: Option<&'a str>) -> Self {
+        self.soul = text;
+        self
+    }
+
+    /// Sets [`facts`](Self::facts).
+    #[must_use]
+    pub const fn with_facts(mut self, facts: &'a [Fact]) -> Self {
+        self.facts = facts;
+        self
+    }
+
+    /// Sets [`turns`](Self::turns).
+    #[must_use]
+    pub const fn with_turns(mut self, turns: &'a [Turn]) -> Self {
+        self.turns = turns;
+        self
+    }
+
+    /// The messages for the model: instructions, soul, the facts that fit the new message, the
+    /// turns, and the new message. What is blank is left out.
+    #[must_use]
+    pub fn messages(&self, message: &str) -> Vec<ChatMessage> {
+        let known = select(self.facts, message, MAX_KNOWN);
+        let mut messages = Vec::with_capacity(4 + 2 * self.turns.len());
+        for text in [self.instructions, self.soul].into_iter().flatten() {
+            if !text.trim().is_empty() {
+                messages.push(ChatMessage::system(text));
+            }
+        }
+        if !known.is_empty() {
+            let mut text = "Known facts:".to_owned();
+            for fact in known {
+                text.push_str("\n- ");
+                text.push_str(&fact.sentence());
+            }
+            messages.push(ChatMessage::system(text));
+        }
+        for turn in self.turns {
+            messages.push(ChatMessage::user(turn.user.as_str()));
+            messages.push(ChatMessage::assistant(turn.assistant.clone()));
+        }
+        messages.push(ChatMessage::user(message));
+        messages
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_told_everything_in_order() {
+        let facts = extract("My name is Anna. I live in Oslo.", 1);
+        let turns = [
+            Turn::new("a", "b", 1).unwrap(),
+            Turn::new("c", "d", 2).unwrap(),
+        ];
+        let context = Context::default()
+            .with_instructions(Some("Be brief."))
+            .with_soul(Some("You are kind."))
+            .with_facts(&facts)
+            .with_turns(&turns);
+        let expected = [
+            ChatMessage::system("Be brief."),
+            ChatMessage::system("You are kind."),
+            ChatMessage::system(
+                "Known facts:\n- the user's name is Anna\n- the user lives in Oslo",
+            ),
+            ChatMessage::user("a"),
+            ChatMessage::assistant("b".to_owned()),
+            ChatMessage::user("c"),
+            ChatMessage::assistant("d".to_owned()),
+            ChatMessage::user("e"),
+        ];
+        assert_eq!(context.messages("e"), expected);
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_told() {
+        let context = Context::default().with_soul(Some(" \n"));
+        assert_eq!(context.messages("hi"), [ChatMessage::user("hi")]);
+    }
+
+    #[test]
+    fn ten_facts_are_told_at_most() {
+        let say = |number| extract(&format!("My {number} is good"), number);
+        let facts: Vec<_> = (0..30).flat_map(say).collect();
+        assert_eq!(facts.len(), 30);
+        let messages = Context::default().with_facts(&facts).messages("hi");
+        let told = messages.first().unwrap().content.text().into_owned();
+        assert_eq!(told.lines().count(), 1 + MAX_KNOWN);
+    }
+
+    #[test]
+    fn only_turns_with_an_answer_are_remembered() {
+        assert_eq!(Turn::new("hi", "", 1), None);
+        assert_eq!(Turn::new("hi", " \n", 1), None);
+        assert!(Turn::new("hi", "I was", 1).is_some());
+    }
+}

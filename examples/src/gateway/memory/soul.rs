@@ -1,0 +1,168 @@
+//! [`Soul`]: the character of the agent, in a file that can be changed while the gateway runs.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Largest soul, in bytes. The rest of a larger file is left out.
+pub const MAX_SOUL: usize = 64 * 1024;
+
+/// A soul as it was last read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SoulText {
+    /// The text, if the file could ever be read. Without control characters but line ends and tabs.
+    pub text: Option<Arc<str>>,
+    /// What is wrong with the file. Told once for each kind of trouble, not at every reading.
+    pub warning: Option<String>,
+}
+
+/// The file of a soul.
+#[derive(Debug)]
+pub struct Soul {
+    path: PathBuf,
+    last: Mutex<Last>,
+}
+
+#[derive(Debug, Default)]
+struct Last {
+    text: Option<Arc<str>>,
+    trouble: Option<String>,
+}
+
+impl Soul {
+    /// The soul of this file, which is not read yet.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            last: Mutex::default(),
+        }
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads the file, which is small, so that every message sees its last version. When it cannot
+    /// be read, the text that was there before goes on. Blocks on the file system: call it where
+    /// that is allowed.
+    #[must_use]
+    pub fn read(&self) -> SoulText {
+        let outcome = content(&self.path);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let trouble = match outcome {
+            Ok((text, whole)) => {
+                if last.text.as_deref() != Some(text.as_str()) {
+                    last.text = Some(text.into());
+                }
+                (!whole).then(|| format!("is larger than {MAX_SOUL} bytes, the rest is left out"))
+            }
+            Err(error) => Some(format!("cannot be read: {error}")),
+        };
+        let warning = trouble.clone().filter(|_| trouble != last.trouble);
+        last.trouble = trouble;
+        SoulText {
+            text: last.text.clone(),
+            warning: warning.map(|trouble| format!("{} {trouble}", self.path.display())),
+        }
+    }
+}
+
+/// The text of a file, and whether it is the whole text.
+fn content(path: &Path) -> io::Result<(String, bool)> {
+    // Asked before opening, since opening a pipe would wait for its other end.
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let mut bytes = Vec::new();
+    let most = MAX_SOUL as u64 + 1;
+    File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    let whole = bytes.len() <= MAX_SOUL;
+    bytes.truncate(MAX_SOUL);
+    let text = String::from_utf8_lossy(&bytes);
+    // A character that the cut went through is no character of the text.
+    let text = if whole {
+        &text
+    } else {
+        text.trim_end_matches(char::REPLACEMENT_CHARACTER)
+    };
+    let harmless = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+    Ok((text.chars().filter(harmless).collect(), whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::gateway::store::scratch::Folder;
+
+    #[test]
+    fn a_changed_file_is_read_again() {
+        let folder = Folder::new();
+        let path = folder.path().join("soul.md");
+        let soul = Soul::new(&path);
+        fs::write(&path, "kind").unwrap();
+        assert_eq!(soul.read().text.as_deref(), Some("kind"));
+        fs::write(&path, "grim").unwrap();
+        assert_eq!(soul.read().text.as_deref(), Some("grim"));
+    }
+
+    #[test]
+    fn a_file_that_goes_away_leaves_its_last_text_and_warns_once() {
+        let folder = Folder::new();
+        let path = folder.path().join("soul.md");
+        fs::write(&path, "kind").unwrap();
+        let soul = Soul::new(&path);
+        assert_eq!(soul.read().warning, None);
+        fs::remove_file(&path).unwrap();
+        let gone = soul.read();
+        assert_eq!(gone.text.as_deref(), Some("kind"));
+        assert!(gone.warning.unwrap().contains("soul.md cannot be read: "));
+        assert_eq!(soul.read().warning, None);
+        fs::write(&path, "back").unwrap();
+        let expected = SoulText {
+            text: Some("back".into()),
+            warning: None,
+        };
+        assert_eq!(soul.read(), expected);
+        fs::remove_file(&path).unwrap();
+        assert!(soul.read().warning.is_some());
+    }
+
+    #[test]
+    fn a_missing_file_and_a_folder_are_told() {
+        let folder = Folder::new();
+        let missing = Soul::new(folder.path().join("none")).read();
+        assert!(missing.text.is_none() && missing.warning.is_some());
+        let warning = Soul::new(folder.path()).read().warning.unwrap();
+        assert!(
+            warning.ends_with("cannot be read: it is not a file"),
+            "{warning}"
+        );
+    }
+
+    #[test]
+    fn a_large_file_is_cut_between_characters() {
+        let folder = Folder::new();
+        let path = folder.path().join("soul.md");
+        fs::write(&path, format!("x{}", "é".repeat(MAX_SOUL))).unwrap();
+        let soul = Soul::new(&path).read();
+        let text = soul.text.unwrap();
+        assert_eq!(text.len(), MAX_SOUL - 1);
+        assert!(text.ends_with('é'));
+        assert!(soul.warning.unwrap().contains("larger than 65536 bytes"));
+    }
+
+    #[test]
+    fn control_characters_are_left_out() {
+        let folder = Folder::new();
+        let path = folder.path().join("soul.md");
+        fs::write(&path, b"a\r\nb\tc\x1b[0m\0\xff").unwrap();
+        let text = Soul::new(&path).read().text.unwrap();
+        assert_eq!(&*text, "a\nb\tc[0m\u{fffd}");
+    }
+}

@@ -1,0 +1,172 @@
+//! The gateway's HTTP answers, and what the page's files must not hold.
+
+use super::*;
+
+const OTHERS: [Method; 6] = [
+    Method::PUT,
+    Method::DELETE,
+    Method::PATCH,
+    Method::OPTIONS,
+    Method::TRACE,
+    Method::CONNECT,
+];
+
+fn header(response: &Response<Bytes>, name: &str) -> String {
+    let value = response.headers().get(name);
+    value.map_or_else(String::new, |value| value.to_str().unwrap().to_owned())
+}
+
+fn source(asset: &Asset) -> &str {
+    std::str::from_utf8(asset.body).unwrap()
+}
+
+#[test]
+fn the_page_and_its_files_have_their_types() {
+    for (path, kind, start) in [
+        ("/", "text/html; charset=utf-8", "<!doctype html>"),
+        ("/app.js", "text/javascript; charset=utf-8", "//"),
+        ("/app.css", "text/css; charset=utf-8", "/*"),
+        ("/icon.svg", "image/svg+xml", "<svg"),
+    ] {
+        for method in [Method::GET, Method::HEAD] {
+            let response = respond(&method, path);
+            assert_eq!(response.status(), StatusCode::OK, "{path}");
+            assert_eq!(header(&response, "content-type"), kind, "{path}");
+            assert!(response.body().starts_with(start.as_bytes()), "{path}");
+        }
+    }
+}
+
+#[test]
+fn health_is_ok() {
+    let response = respond(&Method::GET, "/health");
+    assert_eq!(response.status(), StatusCode::OK);
+    assert_eq!(header(&response, "content-type"), TEXT);
+    assert_eq!(response.body(), "ok");
+}
+
+#[test]
+fn any_other_path_gets_the_page() {
+    let page = respond(&Method::GET, "/");
+    for path in [
+        "",
+        "*",
+        "//",
+        "/ws/",
+        "/chat/today",
+        "/app.js/",
+        "/APP.JS",
+        "/health/",
+        "/webhook",
+        "/webhook/",
+        "/webhook/a/b",
+        "/%2e%2e/secret",
+        "/é",
+    ] {
+        let response = respond(&Method::GET, path);
+        assert_eq!(response.status(), StatusCode::OK, "{path}");
+        assert_eq!(response.body(), page.body(), "{path}");
+        assert_eq!(response.headers(), page.headers(), "{path}");
+    }
+}
+
+#[test]
+fn an_upgrade_path_without_an_upgrade_says_what_it_speaks() {
+    let response = respond(&Method::GET, WS_PATH);
+    assert_eq!(response.status(), StatusCode::UPGRADE_REQUIRED);
+    assert_eq!(header(&response, "upgrade"), "websocket");
+    assert_eq!(header(&response, "content-type"), TEXT);
+}
+
+#[test]
+fn other_methods_are_refused_with_an_empty_body() {
+    for path in ["/", "/app.js", "/health", "/ws", "/nowhere", "/webhook/x"] {
+        for method in &OTHERS {
+            let response = respond(method, path);
+            assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
+            assert!(response.body().is_empty(), "{method} {path}");
+        }
+    }
+    for path in ["/", "/app.css", "/health", "/ws", "/nowhere", "/webhook/"] {
+        let response = respond(&Method::POST, path);
+        assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED, "{path}");
+        assert_eq!(header(&response, "allow"), "GET, HEAD", "{path}");
+        assert!(response.body().is_empty(), "{path}");
+    }
+    let response = respond(&Method::GET, "/webhook/telegram");
+    assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(header(&response, "allow"), "POST");
+}
+
+#[test]
+fn a_webhook_without_an_adapter_is_named() {
+    let response = respond(&Method::POST, "/webhook/telegram");
+    assert_eq!(response.status(), StatusCode::NOT_FOUND);
+    assert_eq!(header(&response, "content-type"), TEXT);
+    assert_eq!(response.body(), "no channel adapter for 'telegram'");
+}
+
+#[test]
+fn every_answer_is_guarded() {
+    for (method, path) in [
+        (Method::GET, "/"),
+        (Method::GET, "/app.js"),
+        (Method::GET, "/health"),
+        (Method::GET, "/ws"),
+        (Method::PUT, "/"),
+        (Method::POST, "/webhook/<script>"),
+    ] {
+        let response = respond(&method, path);
+        for (name, value) in [
+            ("x-content-type-options", "nosniff"),
+            ("x-frame-options", "DENY"),
+            ("referrer-policy", "no-referrer"),
+            ("cache-control", "no-store"),
+            ("cross-origin-resource-policy", "same-origin"),
+        ] {
+            assert_eq!(header(&response, name), value, "{method} {path}");
+        }
+        let policy = header(&response, "content-security-policy");
+        for rule in ["default-src 'none'", "frame-ancestors 'none'"] {
+            assert!(policy.contains(rule), "{method} {path}: {rule}");
+        }
+        assert!(!policy.contains("unsafe"), "{method} {path}");
+        assert!(!policy.contains('*'), "{method} {path}");
+    }
+}
+
+#[test]
+fn the_page_names_only_files_that_are_there() {
+    let page = source(&PAGE);
+    let named: Vec<_> = page
+        .split('"')
+        .filter(|part| part.starts_with('/'))
+        .collect();
+    assert_eq!(named, ["/icon.svg", "/app.css", "/app.js"]);
+    for path in named {
+        assert_ne!(respond(&Method::GET, path).body(), page, "{path}");
+    }
+}
+
+#[test]
+fn the_files_reach_for_no_other_host_and_make_no_markup() {
+    for asset in [&PAGE, &SCRIPT, &STYLE] {
+        let text = source(asset);
+        for word in ["://", "url(", "@import", " style=", " onclick="] {
+            assert!(!text.contains(word), "{word}");
+        }
+    }
+    for word in [
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+        "Function(",
+        "localStorage",
+        "cookie",
+        "fetch(",
+    ] {
+        assert!(!source(&SCRIPT).contains(word), "{word}");
+    }
+}

@@ -1,0 +1,185 @@
+//! [`EmbeddedStore`]: a [`Store`] in one file, or in memory.
+
+use std::path::Path;
+
+use redb::backends::InMemoryBackend;
+use redb::{ReadableTable as _, ReadableTableMetadata as _};
+
+use super::engine::{Engine, Trouble, make_file, make_folder};
+use super::row::{ACTIVE, DAYS, FACTS, FORMAT, META, SESSIONS, SessionRow, TURNS, USAGE, decode};
+use super::tables::Tables;
+use super::{Commit, Recalled, SessionInfo, Store, StoreError, StoreLimits, Totals};
+use crate::gateway::memory::Turn;
+use crate::gateway::usage::UsageEntry;
+
+/// The name of the file in the folder of the data.
+pub const FILE_NAME: &str = "exoclaw.redb";
+
+/// Keeps everything with an embedded database. Readers do not wait for writers; writers wait for
+/// one another. Only one process can have a file open. After an error of the file system the next
+/// call opens it again.
+#[derive(Debug)]
+pub struct EmbeddedStore {
+    engine: Engine,
+    limits: StoreLimits,
+}
+
+impl EmbeddedStore {
+    /// Opens the store in a folder. What is missing is made, for this user alone to read. After a
+    /// crash the file is repaired first. Blocks on the file system.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`] if another process has it, [`StoreError::Damaged`] or
+    /// [`StoreError::Newer`] if its content is not understood, else [`StoreError::Io`].
+    pub fn open(folder: &Path, limits: StoreLimits) -> Result<Self, StoreError> {
+        let path = folder.join(FILE_NAME);
+        let file = path.display().to_string();
+        make_folder(folder).map_err(|error| StoreError::io(&file, &error))?;
+        let engine = Engine::start(file, move |builder| builder.create_file(make_file(&path)?))?;
+        Self::new(engine, limits)
+    }
+
+    /// A store that forgets everything with the process.
+    ///
+    /// # Errors
+    /// [`StoreError`] if there is not enough memory, in theory.
+    pub fn in_memory(limits: StoreLimits) -> Result<Self, StoreError> {
+        let engine = Engine::start("memory".to_owned(), |builder| {
+            builder.create_with_backend(InMemoryBackend::new())
+        })?;
+        Self::new(engine, limits)
+    }
+
+    pub(super) fn new(engine: Engine, limits: StoreLimits) -> Result<Self, StoreError> {
+        engine.write(|txn| {
+            let mut meta = txn.open_table(META)?;
+            let found = meta.get("format")?.map(|found| found.value());
+            match found {
+                None => {
+                    meta.insert("format", FORMAT)?;
+                }
+                Some(FORMAT) => {}
+                Some(found) => {
+                    return Err(Trouble::Store(StoreError::Newer {
+                        file: engine.file().to_owned(),
+                        found,
+                        known: FORMAT,
+                    }));
+                }
+            }
+            // Readers find every table.
+            drop(Tables::open(txn, engine.file(), limits)?);
+            Ok(())
+        })?;
+        Ok(Self { engine, limits })
+    }
+
+    fn decode<T: serde::de::DeserializeOwned>(
+        &self,
+        table: &str,
+        row: &[u8],
+    ) -> Result<T, Trouble> {
+        decode(self.engine.file(), table, row).map_err(Trouble::Store)
+    }
+}
+
+impl Store for EmbeddedStore {
+    fn commit(&self, commits: &[Commit]) -> Result<(), StoreError> {
+        self.engine.write(|txn| {
+            let mut tables = Tables::open(txn, self.engine.file(), self.limits)?;
+            for commit in commits {
+                tables.add(commit)?;
+            }
+            tables.trim()
+        })
+    }
+
+    fn recall(&self, session: &str, agent: &str, turns: usize) -> Result<Recalled, StoreError> {
+        self.engine.read(|txn| {
+            let mut recalled = Recalled::default();
+            let kept = txn.open_table(TURNS)?;
+            for row in kept
+                .range((session, 0)..=(session, u64::MAX))?
+                .rev()
+                .take(turns)
+            {
+                let turn: Turn = self.decode("turns", row?.1.value())?;
+                recalled.turns.push(turn);
+            }
+            recalled.turns.reverse();
+            if let Some(row) = txn.open_table(FACTS)?.get((session, agent))? {
+                recalled.facts = self.decode("facts", row.value())?;
+            }
+            Ok(recalled)
+        })
+    }
+
+    fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
+        self.engine.read(|txn| {
+            let sessions = txn.open_table(SESSIONS)?;
+            let mut found = Vec::new();
+            for row in txn.open_table(ACTIVE)?.iter()?.rev().take(max) {
+                let (key, _) = row?;
+                let (_, session) = key.value();
+                let Some(row) = sessions.get(session)? else {
+                    continue;
+                };
+                let row: SessionRow = self.decode("sessions", row.value())?;
+                found.push(SessionInfo {
+                    session: session.to_owned(),
+                    created: row.created,
+                    active: row.active,
+                    turns: row.next,
+                    tokens: row.tokens,
+                });
+            }
+            Ok(found)
+        })
+    }
+
+    fn session_count(&self) -> Result<u64, StoreError> {
+        self.engine.read(|txn| Ok(txn.open_table(SESSIONS)?.len()?))
+    }
+
+    fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
+        self.engine.read(|txn| {
+            let usage = txn.open_table(USAGE)?;
+            let rows = usage.iter()?.rev().take(max);
+            rows.map(|row| self.decode("usage", row?.1.value()))
+                .collect()
+        })
+    }
+
+    fn totals(&self) -> Result<Totals, StoreError> {
+        self.engine.read(|txn| {
+            let mut totals = Totals::default();
+            for row in txn.open_table(SESSIONS)?.iter()? {
+                let (session, row) = row?;
+                let row: SessionRow = self.decode("sessions", row.value())?;
+                if row.tokens > 0 {
+                    totals
+                        .sessions
+                        .push((session.value().to_owned(), row.tokens));
+                }
+            }
+            for row in txn.open_table(DAYS)?.iter()? {
+                let (day, tokens) = row?;
+                totals.days.push((day.value(), tokens.value()));
+            }
+            Ok(totals)
+        })
+    }
+
+    fn forget(&self, session: &str) -> Result<bool, StoreError> {
+        self.engine.write(|txn| {
+            let mut tables = Tables::open(txn, self.engine.file(), self.limits)?;
+            let Some(mut row) = tables.row(session)? else {
+                return Ok(false);
+            };
+            tables.clear(session)?;
+            (row.first, row.bytes) = (row.next, 0);
+            tables.put(session, &row)?;
+            Ok(true)
+        })
+    }
+}

@@ -1,0 +1,175 @@
+//! [`Engine`]: the database of a file, which is opened again after a failure.
+
+use std::fmt;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::{PoisonError, RwLock};
+
+use redb::{Builder, Database, ReadTransaction, WriteTransaction};
+
+use super::StoreError;
+
+/// Memory for pages of the file, in bytes.
+const CACHE: usize = 32 * 1024 * 1024;
+
+/// What goes wrong within a transaction, which is then given up.
+pub(super) enum Trouble {
+    Engine(Box<redb::Error>),
+    Store(StoreError),
+}
+
+impl<E: Into<redb::Error>> From<E> for Trouble {
+    fn from(error: E) -> Self {
+        Self::Engine(Box::new(error.into()))
+    }
+}
+
+type Opener = Box<dyn Fn(&Builder) -> Result<Database, redb::DatabaseError> + Send + Sync>;
+
+/// A database and the way to open it.
+pub(super) struct Engine {
+    opener: Opener,
+    /// `None` after a failure. A full disk must not stop the gateway from writing for ever, and the
+    /// database does nothing more after an error of the file system.
+    database: RwLock<Option<Database>>,
+    file: String,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Engine");
+        out.field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    pub(super) fn start(
+        file: String,
+        opener: impl Fn(&Builder) -> Result<Database, redb::DatabaseError> + Send + Sync + 'static,
+    ) -> Result<Self, StoreError> {
+        let engine = Self {
+            opener: Box::new(opener),
+            database: RwLock::new(None),
+            file,
+        };
+        engine.open()?;
+        Ok(engine)
+    }
+
+    /// What messages call the database.
+    pub(super) fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Works in a transaction, which counts as a whole or not at all.
+    pub(super) fn write<T>(
+        &self,
+        work: impl FnOnce(&WriteTransaction) -> Result<T, Trouble>,
+    ) -> Result<T, StoreError> {
+        self.with(|database| {
+            let txn = database.begin_write()?;
+            let done = work(&txn)?;
+            txn.commit()?;
+            Ok(done)
+        })
+    }
+
+    /// Reads one state, whatever is written meanwhile.
+    pub(super) fn read<T>(
+        &self,
+        work: impl FnOnce(&ReadTransaction) -> Result<T, Trouble>,
+    ) -> Result<T, StoreError> {
+        self.with(|database| work(&database.begin_read()?))
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, Trouble>) -> Result<T, StoreError> {
+        let mut database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        if database.is_none() {
+            drop(database);
+            self.open()?;
+            database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        }
+        let Some(open) = &*database else {
+            return Err(self.error(&redb::Error::PreviousIo));
+        };
+        let outcome = guarded(|| work(open));
+        drop(database);
+        match outcome {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(Trouble::Store(error))) => Err(error),
+            Ok(Err(Trouble::Engine(error))) => {
+                self.close();
+                Err(self.error(&error))
+            }
+            Err(contradiction) => {
+                self.close();
+                Err(contradiction.at(&self.file))
+            }
+        }
+    }
+
+    fn open(&self) -> Result<(), StoreError> {
+        let mut place = self
+            .database
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if place.is_some() {
+            return Ok(());
+        }
+        let mut builder = Builder::new();
+        builder.set_cache_size(CACHE);
+        // The newer of two formats: only that one is read by later versions of the engine.
+        builder.create_with_file_format_v3(true);
+        let opened = guarded(|| (self.opener)(&builder));
+        let opened = opened.map_err(|contradiction| contradiction.at(&self.file))?;
+        *place = Some(opened.map_err(|error| self.error(&error.into()))?);
+        Ok(())
+    }
+
+    fn close(&self) {
+        let mut place = self
+            .database
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let broken = place.take();
+        // It tries to tidy up, which may fail once more.
+        let _ = guarded(|| drop(broken));
+    }
+
+    fn error(&self, error: &redb::Error) -> StoreError {
+        StoreError::engine(&self.file, error)
+    }
+}
+
+/// A panic of the engine, which checks a damaged file with assertions, among others.
+struct Contradiction;
+
+impl Contradiction {
+    fn at(self, file: &str) -> StoreError {
+        StoreError::damaged(file, "its parts contradict each other")
+    }
+}
+
+fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Contradiction> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| Contradiction)
+}
+
+/// Makes a folder for this user alone, and what it is in.
+pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Opens a file to read and write; a new one is for this user alone.
+pub(super) fn make_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}

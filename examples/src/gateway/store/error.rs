@@ -1,0 +1,78 @@
+//! [`StoreError`]: why something could not be kept or read.
+
+use std::io;
+
+/// Why a store failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Another process has the file. Trying again helps after that has ended.
+    #[error("{file} is in use by another gateway")]
+    InUse {
+        /// The file.
+        file: String,
+    },
+    /// The file is not what this gateway writes. Trying again fails again.
+    #[error("{file} is damaged or no store of a gateway ({detail}); move it away to start anew")]
+    Damaged {
+        /// The file.
+        file: String,
+        /// What was found.
+        detail: String,
+    },
+    /// A newer gateway wrote the file. Trying again fails again.
+    #[error("{file} was written by a newer gateway (format {found}, known is {known})")]
+    Newer {
+        /// The file.
+        file: String,
+        /// The format of the file.
+        found: u64,
+        /// The format of this gateway.
+        known: u64,
+    },
+    /// The file system failed: no room, no permission, a broken disk. Trying again may help.
+    #[error("{file}: {detail}")]
+    Io {
+        /// The file.
+        file: String,
+        /// What the system says.
+        detail: String,
+    },
+    /// The store was closed. Nothing was written.
+    #[error("the store is closed")]
+    Closed,
+}
+
+impl StoreError {
+    pub(super) fn damaged(file: &str, detail: impl Into<String>) -> Self {
+        Self::Damaged {
+            file: file.to_owned(),
+            detail: detail.into(),
+        }
+    }
+
+    pub(super) fn io(file: &str, error: &io::Error) -> Self {
+        Self::Io {
+            file: file.to_owned(),
+            detail: error.to_string(),
+        }
+    }
+
+    /// An error of the engine.
+    pub(super) fn engine(file: &str, error: &redb::Error) -> Self {
+        use io::ErrorKind::{InvalidData, UnexpectedEof};
+        match error {
+            redb::Error::DatabaseAlreadyOpen => Self::InUse {
+                file: file.to_owned(),
+            },
+            redb::Error::Io(error) if !matches!(error.kind(), InvalidData | UnexpectedEof) => {
+                Self::io(file, error)
+            }
+            redb::Error::PreviousIo => Self::Io {
+                file: file.to_owned(),
+                detail: "an earlier write has failed".to_owned(),
+            },
+            error => Self::damaged(file, error.to_string()),
+        }
+    }
+}

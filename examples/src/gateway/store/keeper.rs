@@ -1,0 +1,244 @@
+//! [`Keeper`]: a [`Store`] for async code. One thread writes, a bounded number reads.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{io, thread};
+
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+
+use super::{Commit, Recalled, SessionInfo, Store, StoreError, Totals};
+use crate::gateway::usage::UsageEntry;
+
+/// Most orders that wait for the writer. Who comes later waits for a place.
+const MAX_WAITING: usize = 256;
+/// Most runs that are written together: they share the wait for the disk.
+const MAX_TOGETHER: usize = 64;
+/// Most reads at once. Each occupies a thread.
+const MAX_READS: usize = 8;
+
+/// Writes and reads a store without blocking an async worker.
+pub struct Keeper {
+    store: Arc<dyn Store>,
+    orders: Mutex<Option<mpsc::Sender<Order>>>,
+    reads: Arc<Semaphore>,
+    /// Ends when the writer has ended.
+    writer: watch::Receiver<()>,
+}
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Keeper");
+        out.field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+enum Order {
+    Commit(Box<Commit>, oneshot::Sender<Result<(), StoreError>>),
+    Forget(String, oneshot::Sender<Result<bool, StoreError>>),
+}
+
+impl Keeper {
+    /// Starts the thread of the writer. It ends when the keeper is dropped or closed, after it has
+    /// written what it was given.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub fn start(store: Arc<dyn Store>) -> io::Result<Self> {
+        let (sender, orders) = mpsc::channel(MAX_WAITING);
+        let (ended, writer) = watch::channel(());
+        let target = Arc::clone(&store);
+        let name = "gateway-store".to_owned();
+        thread::Builder::new().name(name).spawn(move || {
+            write_all(&*target, orders);
+            drop(target);
+            drop(ended);
+        })?;
+        Ok(Self {
+            store,
+            orders: Mutex::new(Some(sender)),
+            reads: Arc::new(Semaphore::new(MAX_READS)),
+            writer,
+        })
+    }
+
+    /// Writes what a run leaves behind, and waits until it is safe on the disk. Runs of one session
+    /// keep their order if each is awaited before the next.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it was not written, or after [`StoreError::Io`] perhaps not: then trying
+    /// again may count it twice.
+    ///
+    /// # Cancel safety
+    /// Once the future has been polled and there was a place, the run is written even if the future
+    /// is dropped. With more than 256 orders before it, it waits for a place first; dropped there,
+    /// nothing is written.
+    pub async fn commit(&self, commit: Commit) -> Result<(), StoreError> {
+        let (reply, written) = oneshot::channel();
+        self.order(Order::Commit(Box::new(commit), reply)).await?;
+        written.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Forgets the turns and facts of a session. Returns whether it was known.
+    ///
+    /// # Errors
+    /// [`StoreError`] if nothing was forgotten. Trying again is safe.
+    ///
+    /// # Cancel safety
+    /// As with [`commit`](Self::commit).
+    pub async fn forget(&self, session: &str) -> Result<bool, StoreError> {
+        let (reply, written) = oneshot::channel();
+        self.order(Order::Forget(session.to_owned(), reply)).await?;
+        written.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    async fn order(&self, order: Order) -> Result<(), StoreError> {
+        let sender = {
+            let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+            orders.clone().ok_or(StoreError::Closed)?
+        };
+        let sent = sender.send(order).await;
+        sent.map_err(|_| StoreError::Closed)
+    }
+
+    /// The last turns of a session and its facts. It sees everything that was written before.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be read.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the answer up; nothing changes.
+    pub async fn recall(
+        &self,
+        session: &str,
+        agent: &str,
+        turns: usize,
+    ) -> Result<Recalled, StoreError> {
+        let (session, agent) = (session.to_owned(), agent.to_owned());
+        self.read(move |store| store.recall(&session, &agent, turns))
+            .await
+    }
+
+    /// The sessions that were heard of last, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be read.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the answer up; nothing changes.
+    pub async fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
+        self.read(move |store| store.sessions(max)).await
+    }
+
+    /// How many sessions there are.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be counted.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the answer up; nothing changes.
+    pub async fn session_count(&self) -> Result<u64, StoreError> {
+        self.read(|store| store.session_count()).await
+    }
+
+    /// The last entries of the log of usage, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be read.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the answer up; nothing changes.
+    pub async fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
+        self.read(move |store| store.usage(max)).await
+    }
+
+    /// The tokens that were used.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be read.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the answer up; nothing changes.
+    pub async fn totals(&self) -> Result<Totals, StoreError> {
+        self.read(|store| store.totals()).await
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let place = Arc::clone(&self.reads).acquire_owned().await;
+        let store = Arc::clone(&self.store);
+        let done = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            work(&*store)
+        });
+        match done.await {
+            Ok(outcome) => outcome,
+            Err(error) if error.is_panic() => Err(panicked()),
+            // The runtime ends.
+            Err(_) => Err(StoreError::Closed),
+        }
+    }
+
+    /// Takes no more orders, and waits until all that were taken are written.
+    ///
+    /// # Cancel safety
+    /// Safe. No orders are taken from the first poll on; the future may be dropped and made anew.
+    pub async fn close(&self) {
+        drop(
+            self.orders
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
+        let mut writer = self.writer.clone();
+        // Nothing is ever sent: this is the end of the writer.
+        let _ = writer.changed().await;
+    }
+}
+
+/// The thread of the writer.
+fn write_all(store: &dyn Store, mut orders: mpsc::Receiver<Order>) {
+    let mut next = orders.blocking_recv();
+    while let Some(order) = next.take() {
+        match order {
+            Order::Forget(session, reply) => {
+                let _ = reply.send(guarded(|| store.forget(&session)));
+            }
+            Order::Commit(first, reply) => {
+                let (mut commits, mut replies) = (vec![*first], vec![reply]);
+                while commits.len() < MAX_TOGETHER {
+                    match orders.try_recv() {
+                        Ok(Order::Commit(commit, reply)) => {
+                            commits.push(*commit);
+                            replies.push(reply);
+                        }
+                        Ok(other) => {
+                            next = Some(other);
+                            break;
+                        }
+                        Err(_) => break,
+                    }
+                }
+                let outcome = guarded(|| store.commit(&commits));
+                for reply in replies {
+                    let _ = reply.send(outcome.clone());
+                }
+            }
+        }
+        if next.is_none() {
+            next = orders.blocking_recv();
+        }
+    }
+}
+
+/// A store that panics must not take the writer with it, and with it all later turns.
+fn guarded<T>(work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    outcome.unwrap_or_else(|_| Err(panicked()))
+}
+
+fn panicked() -> StoreError {
+    StoreError::damaged("the store", "it has panicked")
+}

@@ -1,0 +1,54 @@
+//! The tables of the file, and the rows in them.
+
+use redb::TableDefinition;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::StoreError;
+
+/// The number of this layout.
+pub(super) const FORMAT: u64 = 1;
+
+/// Numbers about the file: its format.
+pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+/// A session's [`SessionRow`] by its key.
+pub(super) const SESSIONS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("sessions");
+/// Sessions by the second in which they were last heard of.
+pub(super) const ACTIVE: TableDefinition<'_, (u64, &str), ()> = TableDefinition::new("active");
+/// Turns by session and number.
+pub(super) const TURNS: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("turns");
+/// The list of facts by session and agent.
+pub(super) const FACTS: TableDefinition<'_, (&str, &str), &[u8]> = TableDefinition::new("facts");
+/// The log of usage by number.
+pub(super) const USAGE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("usage");
+/// Tokens by day.
+pub(super) const DAYS: TableDefinition<'_, u64, u64> = TableDefinition::new("days");
+
+/// What is written of a session.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct SessionRow {
+    pub(super) created: u64,
+    pub(super) active: u64,
+    /// Number of the oldest turn that is kept, and of the next one.
+    pub(super) first: u64,
+    pub(super) next: u64,
+    /// Bytes of the turns that are kept.
+    pub(super) bytes: u64,
+    pub(super) tokens: u64,
+}
+
+/// A row as bytes. JSON, so that a file can be read with other tools.
+pub(super) fn encode<T: Serialize>(file: &str, row: &T) -> Result<Vec<u8>, StoreError> {
+    serde_json::to_vec(row).map_err(|error| StoreError::damaged(file, error.to_string()))
+}
+
+/// A row of bytes. Names the table, not the row, which may hold private text.
+pub(super) fn decode<T: DeserializeOwned>(
+    file: &str,
+    table: &str,
+    row: &[u8],
+) -> Result<T, StoreError> {
+    let wrong = |_| StoreError::damaged(file, format!("a row of {table} cannot be read"));
+    serde_json::from_slice(row).map_err(wrong)
+}

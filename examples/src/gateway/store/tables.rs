@@ -1,0 +1,185 @@
+//! [`Tables`]: what one writing transaction does to the tables.
+
+use redb::{ReadableTable as _, ReadableTableMetadata as _, Table, WriteTransaction};
+
+use super::engine::Trouble;
+use super::row::{ACTIVE, DAYS, FACTS, SESSIONS, SessionRow, TURNS, USAGE, decode, encode};
+use super::{Commit, StoreLimits};
+use crate::gateway::memory::{Fact, Turn, learn};
+use crate::gateway::usage::UsageEntry;
+
+const DAY: u64 = 86_400;
+
+/// The tables of one writing transaction.
+pub(super) struct Tables<'t> {
+    file: &'t str,
+    limits: StoreLimits,
+    sessions: Table<'t, &'static str, &'static [u8]>,
+    active: Table<'t, (u64, &'static str), ()>,
+    turns: Table<'t, (&'static str, u64), &'static [u8]>,
+    facts: Table<'t, (&'static str, &'static str), &'static [u8]>,
+    usage: Table<'t, u64, &'static [u8]>,
+    days: Table<'t, u64, u64>,
+}
+
+impl<'t> Tables<'t> {
+    pub(super) fn open(
+        txn: &'t WriteTransaction,
+        file: &'t str,
+        limits: StoreLimits,
+    ) -> Result<Self, Trouble> {
+        Ok(Self {
+            file,
+            limits,
+            sessions: txn.open_table(SESSIONS)?,
+            active: txn.open_table(ACTIVE)?,
+            turns: txn.open_table(TURNS)?,
+            facts: txn.open_table(FACTS)?,
+            usage: txn.open_table(USAGE)?,
+            days: txn.open_table(DAYS)?,
+        })
+    }
+
+    fn encode<T: serde::Serialize>(&self, row: &T) -> Result<Vec<u8>, Trouble> {
+        encode(self.file, row).map_err(Trouble::Store)
+    }
+
+    pub(super) fn row(&self, session: &str) -> Result<Option<SessionRow>, Trouble> {
+        let Some(row) = self.sessions.get(session)? else {
+            return Ok(None);
+        };
+        let row = decode(self.file, "sessions", row.value()).map_err(Trouble::Store)?;
+        Ok(Some(row))
+    }
+
+    pub(super) fn put(&mut self, session: &str, row: &SessionRow) -> Result<(), Trouble> {
+        let row = self.encode(row)?;
+        self.sessions.insert(session, row.as_slice())?;
+        Ok(())
+    }
+
+    pub(super) fn add(&mut self, commit: &Commit) -> Result<(), Trouble> {
+        let session = commit.session.as_str();
+        let mut row = if let Some(row) = self.row(session)? {
+            self.active.remove((row.active, session))?;
+            row
+        } else {
+            SessionRow {
+                created: commit.at,
+                ..SessionRow::default()
+            }
+        };
+        // A clock that was set back makes no session older than it is.
+        row.active = row.active.max(commit.at);
+        self.active.insert((row.active, session), ())?;
+        if let Some(turn) = &commit.turn {
+            self.add_turn(session, turn, &mut row)?;
+        }
+        if !commit.facts.is_empty() {
+            self.learn(session, &commit.agent, &commit.facts)?;
+        }
+        for entry in &commit.usage {
+            row.tokens = row.tokens.saturating_add(entry.tokens());
+            self.log(entry)?;
+        }
+        self.put(session, &row)
+    }
+
+    fn add_turn(
+        &mut self,
+        session: &str,
+        turn: &Turn,
+        row: &mut SessionRow,
+    ) -> Result<(), Trouble> {
+        let most = self.limits.text_bytes;
+        let bytes = if turn.user.len() <= most && turn.assistant.len() <= most {
+            self.encode(turn)?
+        } else {
+            let (user, assistant) = (cut(&turn.user, most), cut(&turn.assistant, most));
+            let turn = Turn {
+                user: user.to_owned(),
+                assistant: assistant.to_owned(),
+                at: turn.at,
+            };
+            self.encode(&turn)?
+        };
+        self.turns.insert((session, row.next), bytes.as_slice())?;
+        row.next += 1;
+        row.bytes += bytes.len() as u64;
+        while row.next - row.first > 1
+            && (row.next - row.first > self.limits.turns || row.bytes > self.limits.session_bytes)
+        {
+            let dropped = self.turns.remove((session, row.first))?;
+            let dropped = dropped.map_or(0, |row| row.value().len() as u64);
+            row.bytes = row.bytes.saturating_sub(dropped);
+            row.first += 1;
+        }
+        Ok(())
+    }
+
+    fn learn(&mut self, session: &str, agent: &str, new: &[Fact]) -> Result<(), Trouble> {
+        let mut known: Vec<Fact> = match self.facts.get((session, agent))? {
+            Some(row) => decode(self.file, "facts", row.value()).map_err(Trouble::Store)?,
+            None => Vec::new(),
+        };
+        learn(&mut known, new.to_vec(), self.limits.facts);
+        let known = self.encode(&known)?;
+        self.facts.insert((session, agent), known.as_slice())?;
+        Ok(())
+    }
+
+    fn log(&mut self, entry: &UsageEntry) -> Result<(), Trouble> {
+        let last = self.usage.last()?.map(|(number, _)| number.value());
+        let number = last.map_or(0, |last| last.saturating_add(1));
+        let row = self.encode(entry)?;
+        self.usage.insert(number, row.as_slice())?;
+        let day = entry.at / DAY;
+        let used = self.days.get(day)?.map_or(0, |used| used.value());
+        self.days.insert(day, used.saturating_add(entry.tokens()))?;
+        Ok(())
+    }
+
+    /// Forgets the turns and the facts of a session.
+    pub(super) fn clear(&mut self, session: &str) -> Result<(), Trouble> {
+        let all = (session, 0)..=(session, u64::MAX);
+        self.turns.retain_in(all, |_, _| false)?;
+        loop {
+            let next = self.facts.range((session, "")..)?.next().transpose()?;
+            let Some(agent) = next.and_then(|(key, _)| {
+                let (owner, agent) = key.value();
+                (owner == session).then(|| agent.to_owned())
+            }) else {
+                return Ok(());
+            };
+            self.facts.remove((session, agent.as_str()))?;
+        }
+    }
+
+    /// Keeps all tables within their limits.
+    pub(super) fn trim(&mut self) -> Result<(), Trouble> {
+        while self.sessions.len()? > self.limits.sessions.max(1) {
+            let silent = self.active.pop_first()?;
+            let Some(session) = silent.map(|(key, _)| key.value().1.to_owned()) else {
+                break;
+            };
+            self.clear(&session)?;
+            self.sessions.remove(session.as_str())?;
+        }
+        while self.usage.len()? > self.limits.usage {
+            self.usage.pop_first()?;
+        }
+        while self.days.len()? > self.limits.days {
+            self.days.pop_first()?;
+        }
+        Ok(())
+    }
+}
+
+/// The beginning of a text, so many bytes at most.
+fn cut(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}

@@ -1,0 +1,192 @@
+//! What is kept, for how long, and what happens when a file is not as it should be.
+
+mod disk;
+mod files;
+mod keeping;
+mod model;
+
+use super::*;
+
+/// A commit with a turn whose texts follow from its number.
+fn turn(session: &str, number: u64) -> Commit {
+    let turn = Turn::new(format!("q{number}"), format!("a{number}"), number);
+    Commit::new(session, "agent", number).with_turn(turn)
+}
+
+fn used(session: &str, at: u64, tokens: u64) -> Commit {
+    let entry = UsageEntry::new(at, session, "agent").with_tokens(tokens, 0, None);
+    Commit::new(session, "agent", at).with_usage(entry)
+}
+
+fn questions(store: &dyn Store, session: &str, max: usize) -> Vec<String> {
+    let turns = store.recall(session, "agent", max).unwrap().turns;
+    turns.into_iter().map(|turn| turn.user).collect()
+}
+
+fn memory(limits: StoreLimits) -> EmbeddedStore {
+    EmbeddedStore::in_memory(limits).unwrap()
+}
+
+#[test]
+fn turns_are_recalled_in_order_and_only_the_last() {
+    let store = memory(StoreLimits::default());
+    for number in 0..7 {
+        store.commit(&[turn("s", number)]).unwrap();
+    }
+    assert_eq!(questions(&store, "s", 3), ["q4", "q5", "q6"]);
+    assert_eq!(questions(&store, "s", 0), [""; 0]);
+    assert_eq!(questions(&store, "s", 100).len(), 7);
+    assert_eq!(
+        store.recall("other", "agent", 5).unwrap(),
+        Recalled::default()
+    );
+}
+
+#[test]
+fn sessions_and_agents_do_not_see_each_other() {
+    let store = memory(StoreLimits::default());
+    let learnt = |session: &str, agent: &str, name: &str| {
+        Commit::new(session, agent, 1).with_facts(vec![Fact::new("name", name, 1)])
+    };
+    // Keys that are prefixes of one another, or that would run together when joined.
+    let pairs = [
+        ("s", "a"),
+        ("s", "ab"),
+        ("sa", "b"),
+        ("sa", ""),
+        ("", "sa"),
+        ("s\0", "a"),
+    ];
+    for (number, (session, agent)) in pairs.into_iter().enumerate() {
+        let name = number.to_string();
+        store.commit(&[learnt(session, agent, &name)]).unwrap();
+    }
+    for (number, (session, agent)) in pairs.into_iter().enumerate() {
+        let facts = store.recall(session, agent, 5).unwrap().facts;
+        assert_eq!(facts, [Fact::new("name", number.to_string(), 1)]);
+    }
+    assert!(store.forget("s").unwrap());
+    for (session, agent) in pairs {
+        let facts = store.recall(session, agent, 5).unwrap().facts;
+        assert_eq!(facts.is_empty(), session == "s", "{session:?} {agent:?}");
+    }
+}
+
+#[test]
+fn a_newer_fact_replaces_the_older_one() {
+    let store = memory(StoreLimits::default().with_facts(2));
+    for (at, kind) in [(1, "name"), (2, "dog"), (3, "name"), (4, "cat")] {
+        let facts = vec![Fact::new(kind, at.to_string(), at)];
+        store
+            .commit(&[Commit::new("s", "a", at).with_facts(facts)])
+            .unwrap();
+    }
+    let expected = [Fact::new("name", "3", 3), Fact::new("cat", "4", 4)];
+    assert_eq!(store.recall("s", "a", 1).unwrap().facts, expected);
+}
+
+#[test]
+fn old_turns_are_forgotten_by_number_and_by_size() {
+    let store = memory(StoreLimits::default().with_turns(3));
+    for number in 0..5 {
+        store.commit(&[turn("s", number)]).unwrap();
+    }
+    assert_eq!(questions(&store, "s", 100), ["q2", "q3", "q4"]);
+    assert_eq!(store.sessions(1).unwrap()[0].turns, 5);
+    let store = memory(StoreLimits::default().with_session_bytes(100));
+    for number in 0..5 {
+        store.commit(&[turn("s", number)]).unwrap();
+    }
+    assert_eq!(questions(&store, "s", 100), ["q3", "q4"]);
+    let store = memory(StoreLimits::default().with_session_bytes(1));
+    store.commit(&[turn("s", 0), turn("s", 1)]).unwrap();
+    assert_eq!(questions(&store, "s", 100), ["q1"]);
+}
+
+#[test]
+fn long_texts_are_cut_between_characters() {
+    let store = memory(StoreLimits::default().with_text_bytes(5));
+    let turn = Turn::new("éééé", "abcdefg", 1);
+    store
+        .commit(&[Commit::new("s", "a", 1).with_turn(turn)])
+        .unwrap();
+    let turns = store.recall("s", "a", 1).unwrap().turns;
+    assert_eq!(turns, [Turn::new("éé", "abcde", 1).unwrap()]);
+}
+
+#[test]
+fn the_session_that_was_silent_longest_is_forgotten() {
+    let store = memory(StoreLimits::default().with_sessions(2));
+    store
+        .commit(&[turn("a", 1), turn("b", 2), turn("a", 3)])
+        .unwrap();
+    store.commit(&[turn("c", 4)]).unwrap();
+    let names = store.sessions(10).unwrap();
+    let names: Vec<_> = names.iter().map(|info| info.session.as_str()).collect();
+    assert_eq!(names, ["c", "a"]);
+    assert_eq!(store.session_count().unwrap(), 2);
+    assert!(questions(&store, "b", 5).is_empty());
+    assert_eq!(questions(&store, "a", 5), ["q1", "q3"]);
+}
+
+#[test]
+fn a_clock_that_is_set_back_changes_no_order() {
+    let store = memory(StoreLimits::default().with_sessions(2));
+    store
+        .commit(&[turn("a", 100), turn("b", 50), turn("a", 1)])
+        .unwrap();
+    assert_eq!(questions(&store, "a", 5), ["q100", "q1"]);
+    let info = &store.sessions(1).unwrap()[0];
+    let found = (info.session.as_str(), info.created, info.active, info.turns);
+    assert_eq!(found, ("a", 100, 100, 2));
+    store.commit(&[turn("c", 60)]).unwrap();
+    assert!(questions(&store, "b", 5).is_empty());
+}
+
+#[test]
+fn tokens_are_counted_by_session_and_day() {
+    let store = memory(StoreLimits::default().with_days(2));
+    let day = 86_400;
+    store
+        .commit(&[used("a", 5, 10), used("b", day - 1, 1)])
+        .unwrap();
+    store.commit(&[used("a", day, 100), turn("c", 7)]).unwrap();
+    let expected = Totals {
+        sessions: vec![("a".to_owned(), 110), ("b".to_owned(), 1)],
+        days: vec![(0, 11), (1, 100)],
+    };
+    assert_eq!(store.totals().unwrap(), expected);
+    store.commit(&[used("a", 9 * day, 1)]).unwrap();
+    assert_eq!(store.totals().unwrap().days, [(1, 100), (9, 1)]);
+    store.commit(&[used("a", 9 * day, u64::MAX)]).unwrap();
+    assert_eq!(store.totals().unwrap().days, [(1, 100), (9, u64::MAX)]);
+}
+
+#[test]
+fn the_log_of_usage_keeps_the_newest_entries() {
+    let store = memory(StoreLimits::default().with_usage(3));
+    for number in 0..5 {
+        store.commit(&[used("s", number, number)]).unwrap();
+    }
+    let tokens = |max| {
+        let entries = store.usage(max).unwrap();
+        entries.iter().map(UsageEntry::tokens).collect::<Vec<_>>()
+    };
+    assert_eq!(tokens(10), [4, 3, 2]);
+    assert_eq!(tokens(1), [4]);
+}
+
+#[test]
+fn a_forgotten_session_keeps_its_tokens() {
+    let store = memory(StoreLimits::default());
+    let facts = vec![Fact::new("name", "Anna", 1)];
+    store
+        .commit(&[turn("s", 1).with_facts(facts), used("s", 1, 9)])
+        .unwrap();
+    assert!(store.forget("s").unwrap());
+    assert!(!store.forget("t").unwrap());
+    assert_eq!(store.recall("s", "agent", 5).unwrap(), Recalled::default());
+    assert_eq!(store.totals().unwrap().sessions, [("s".to_owned(), 9)]);
+    store.commit(&[turn("s", 2)]).unwrap();
+    assert_eq!(questions(&store, "s", 5), ["q2"]);
+}

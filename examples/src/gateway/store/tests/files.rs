@@ -1,0 +1,181 @@
+//! Files: opened again, locked, damaged, of other versions.
+
+use std::fs;
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use redb::{Database, TableDefinition};
+
+use super::*;
+use crate::gateway::store::scratch::Folder;
+
+fn open(folder: &Folder) -> Result<EmbeddedStore, StoreError> {
+    EmbeddedStore::open(folder.path(), StoreLimits::default())
+}
+
+fn filled(folder: &Folder) -> EmbeddedStore {
+    let store = open(folder).unwrap();
+    let facts = vec![Fact::new("name", "Anna", 1)];
+    store.commit(&[turn("s", 1).with_facts(facts)]).unwrap();
+    store.commit(&[turn("s", 2), used("s", 2, 9)]).unwrap();
+    store
+}
+
+fn is_filled(store: &dyn Store) {
+    let recalled = store.recall("s", "agent", 5).unwrap();
+    assert_eq!(recalled.turns.len(), 2);
+    assert_eq!(recalled.facts.len(), 1);
+    assert_eq!(store.totals().unwrap().sessions, [("s".to_owned(), 9)]);
+    assert_eq!(store.usage(5).unwrap().len(), 1);
+}
+
+#[test]
+fn everything_is_there_after_a_restart() {
+    let folder = Folder::new();
+    drop(filled(&folder));
+    is_filled(&open(&folder).unwrap());
+}
+
+#[test]
+fn everything_is_there_after_a_crash() {
+    let (folder, copy) = (Folder::new(), Folder::new());
+    let store = filled(&folder);
+    // The file of a process that is killed here: nobody has closed it.
+    let (from, to) = (folder.path().join(FILE_NAME), copy.path().join(FILE_NAME));
+    fs::copy(from, to).unwrap();
+    drop(store);
+    is_filled(&open(&copy).unwrap());
+}
+
+#[test]
+fn a_folder_that_is_missing_is_made_for_its_owner() {
+    let folder = Folder::new();
+    let deep = folder.path().join("a/b");
+    drop(EmbeddedStore::open(&deep, StoreLimits::default()).unwrap());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(deep.clone()), 0o700);
+        assert_eq!(mode(deep.join(FILE_NAME)), 0o600);
+    }
+}
+
+#[test]
+fn a_second_gateway_is_told_who_has_the_file() {
+    let folder = Folder::new();
+    let first = filled(&folder);
+    let error = open(&folder).unwrap_err();
+    let file = folder.path().join(FILE_NAME).display().to_string();
+    assert_eq!(error, StoreError::InUse { file: file.clone() });
+    assert_eq!(
+        error.to_string(),
+        format!("{file} is in use by another gateway")
+    );
+    is_filled(&first);
+    drop(first);
+    is_filled(&open(&folder).unwrap());
+}
+
+#[test]
+fn what_is_no_store_is_not_touched() {
+    let folder = Folder::new();
+    let path = folder.path().join(FILE_NAME);
+    for content in [b"hello".to_vec(), vec![0; 100_000], vec![0xff; 5000]] {
+        fs::write(&path, &content).unwrap();
+        let error = open(&folder).unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
+        assert!(
+            error.to_string().contains("move it away to start anew"),
+            "{error}"
+        );
+        assert_eq!(fs::read(&path).unwrap(), content);
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_told() {
+    let folder = Folder::new();
+    fs::write(folder.path().join("file"), "").unwrap();
+    let below = folder.path().join("file/below");
+    let error = EmbeddedStore::open(&below, StoreLimits::default()).unwrap_err();
+    assert!(matches!(error, StoreError::Io { .. }), "{error:?}");
+}
+
+#[test]
+fn a_file_of_a_newer_gateway_is_told() {
+    let folder = Folder::new();
+    let path = folder.path().join(FILE_NAME);
+    let meta: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+    let database = Database::create(&path).unwrap();
+    let txn = database.begin_write().unwrap();
+    txn.open_table(meta).unwrap().insert("format", 7).unwrap();
+    txn.commit().unwrap();
+    drop(database);
+    let expected = StoreError::Newer {
+        file: path.display().to_string(),
+        found: 7,
+        known: 1,
+    };
+    assert_eq!(open(&folder).unwrap_err(), expected);
+}
+
+#[test]
+fn rows_that_are_damaged_are_told_without_their_text() {
+    let folder = Folder::new();
+    drop(filled(&folder));
+    let turns: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("turns");
+    let database = Database::open(folder.path().join(FILE_NAME)).unwrap();
+    let txn = database.begin_write().unwrap();
+    txn.open_table(turns)
+        .unwrap()
+        .insert(("s", 1), &b"secret"[..])
+        .unwrap();
+    txn.commit().unwrap();
+    drop(database);
+    let store = open(&folder).unwrap();
+    let error = store.recall("s", "agent", 5).unwrap_err().to_string();
+    assert!(error.contains("a row of turns cannot be read"), "{error}");
+    assert!(!error.contains("secret"));
+    assert_eq!(store.usage(5).unwrap().len(), 1);
+}
+
+/// The content of a store.
+static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let folder = Folder::new();
+    drop(filled(&folder));
+    fs::read(folder.path().join(FILE_NAME)).unwrap()
+});
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn a_damaged_file_is_an_error_and_no_panic(
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),
+        length in any::<prop::sample::Index>(),
+        shortened: bool,
+        in_head: bool,
+    ) {
+        let mut bytes = WHOLE.clone();
+        // The rest of the file is empty.
+        let used = if in_head { 4096 } else { bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1 };
+        for (at, byte) in damage {
+            bytes[at.index(used)] = byte;
+        }
+        if shortened {
+            bytes.truncate(length.index(bytes.len()));
+        }
+        let folder = Folder::new();
+        fs::write(folder.path().join(FILE_NAME), &bytes).unwrap();
+        if let Ok(store) = open(&folder) {
+            let _ = store.recall("s", "agent", 5);
+            let _ = store.totals();
+            let _ = store.usage(5);
+            let _ = store.commit(&[turn("s", 3), used_up()]);
+        }
+    }
+}
+
+fn used_up() -> Commit {
+    used("t", 3, 3)
+}

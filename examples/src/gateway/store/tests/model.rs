@@ -1,0 +1,157 @@
+//! The store against a naive model of it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::gateway::memory::learn;
+
+#[derive(Clone, Debug, Default)]
+struct Known {
+    active: u64,
+    turns: Vec<Turn>,
+    had: u64,
+    facts: HashMap<String, Vec<Fact>>,
+    tokens: u64,
+}
+
+#[derive(Debug, Default)]
+struct Model {
+    sessions: BTreeMap<String, Known>,
+    usage: Vec<u64>,
+    days: BTreeMap<u64, u64>,
+}
+
+impl Model {
+    fn commit(&mut self, commit: &Commit, limits: StoreLimits) {
+        let known = self.sessions.entry(commit.session.clone()).or_default();
+        known.active = known.active.max(commit.at);
+        if let Some(turn) = &commit.turn {
+            known.had += 1;
+            known.turns.push(turn.clone());
+            let most = usize::try_from(limits.turns).unwrap();
+            let surplus = known.turns.len().saturating_sub(most);
+            known.turns.drain(..surplus);
+        }
+        if !commit.facts.is_empty() {
+            let facts = known.facts.entry(commit.agent.clone()).or_default();
+            learn(facts, commit.facts.clone(), limits.facts);
+        }
+        for entry in &commit.usage {
+            known.tokens += entry.tokens();
+            self.usage.push(entry.tokens());
+            *self.days.entry(entry.at / 86_400).or_default() += entry.tokens();
+        }
+    }
+
+    fn trim(&mut self, limits: StoreLimits) {
+        while self.sessions.len() as u64 > limits.sessions {
+            let silent = self
+                .sessions
+                .iter()
+                .min_by_key(|(key, known)| (known.active, *key));
+            let silent = silent.unwrap().0.clone();
+            self.sessions.remove(&silent);
+        }
+        while self.usage.len() as u64 > limits.usage {
+            self.usage.remove(0);
+        }
+        while self.days.len() as u64 > limits.days {
+            self.days.pop_first();
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Commit(Vec<Commit>),
+    Forget(String),
+}
+
+fn name() -> impl Strategy<Value = String> {
+    prop::sample::select(vec!["a", "ab", "b", "", "a:b"]).prop_map(str::to_owned)
+}
+
+fn commit() -> impl Strategy<Value = Commit> {
+    let agent = prop::sample::select(vec!["x", "y"]);
+    let at = (0_u64..6).prop_map(|half| half * 43_200);
+    let facts = prop::collection::vec((0_u8..4, 0_u8..9), 0..3);
+    let usage = prop::collection::vec(0_u64..100, 0..3);
+    (name(), agent, at, prop::option::of(0_u8..9), facts, usage).prop_map(
+        |(session, agent, at, turn, facts, usage)| {
+            let turn = turn.and_then(|number| Turn::new(number.to_string(), "a", at));
+            let fact = |(kind, text): (u8, u8)| Fact::new(kind.to_string(), text.to_string(), at);
+            let mut commit = Commit::new(session, agent, at)
+                .with_turn(turn)
+                .with_facts(facts.into_iter().map(fact).collect());
+            for tokens in usage {
+                let entry = UsageEntry::new(at, &commit.session, agent);
+                commit = commit.with_usage(entry.with_tokens(tokens, 1, None));
+            }
+            commit
+        },
+    )
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => prop::collection::vec(commit(), 0..4).prop_map(Step::Commit),
+        1 => name().prop_map(Step::Forget),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn the_store_agrees_with_its_model(steps in prop::collection::vec(step(), 0..25)) {
+        let limits = StoreLimits::default()
+            .with_sessions(3)
+            .with_turns(2)
+            .with_facts(3)
+            .with_usage(5)
+            .with_days(2);
+        let store = memory(limits);
+        let mut model = Model::default();
+        for step in steps {
+            match step {
+                Step::Commit(commits) => {
+                    store.commit(&commits).unwrap();
+                    for commit in &commits {
+                        model.commit(commit, limits);
+                    }
+                    model.trim(limits);
+                }
+                Step::Forget(session) => {
+                    let known = model.sessions.get_mut(&session);
+                    prop_assert_eq!(store.forget(&session).unwrap(), known.is_some());
+                    if let Some(known) = known {
+                        known.turns.clear();
+                        known.facts.clear();
+                    }
+                }
+            }
+            for session in ["a", "ab", "b", "", "a:b"] {
+                for agent in ["x", "y"] {
+                    let known = model.sessions.get(session).cloned().unwrap_or_default();
+                    let recalled = store.recall(session, agent, 10).unwrap();
+                    prop_assert_eq!(recalled.turns, known.turns);
+                    let facts = known.facts.get(agent).cloned().unwrap_or_default();
+                    prop_assert_eq!(recalled.facts, facts);
+                }
+            }
+            let infos = store.sessions(10).unwrap();
+            prop_assert_eq!(infos.len() as u64, store.session_count().unwrap());
+            prop_assert_eq!(infos.len(), model.sessions.len());
+            prop_assert!(infos.is_sorted_by_key(|info| std::cmp::Reverse(info.active)));
+            for info in infos {
+                let known = &model.sessions[&info.session];
+                let found = (info.active, info.turns, info.tokens);
+                prop_assert_eq!(found, (known.active, known.had, known.tokens));
+            }
+            let usage: Vec<_> = store.usage(10).unwrap().iter().map(UsageEntry::tokens).collect();
+            prop_assert_eq!(usage, model.usage.iter().rev().copied().collect::<Vec<_>>());
+            prop_assert_eq!(store.totals().unwrap().days, model.days.clone().into_iter().collect::<Vec<_>>());
+        }
+    }
+}

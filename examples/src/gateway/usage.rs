@@ -1,0 +1,225 @@
+//! [`UsageEntry`]: what one run of a model used, and [`Price`], what it cost.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// US dollars for a million tokens. Prices of providers change, so none is built in: the
+/// configuration names them, and a cost that is not known is left out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Price {
+    /// Of tokens that the model reads.
+    pub input: f64,
+    /// Of tokens that the model writes.
+    pub output: f64,
+}
+
+impl Price {
+    /// A price.
+    #[must_use]
+    pub const fn new(input: f64, output: f64) -> Self {
+        Self { input, output }
+    }
+
+    /// The price of a model: what the configuration says, and nothing for the scripted one.
+    #[must_use]
+    pub fn of(provider: &str, configured: Option<Self>) -> Option<Self> {
+        match provider {
+            "scripted" => Some(Self::new(0.0, 0.0)),
+            _ => configured,
+        }
+    }
+
+    /// What so many tokens cost, in US dollars.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // Exact up to 9 thousand million million tokens.
+    pub fn cost(self, input_tokens: u64, output_tokens: u64) -> f64 {
+        (self.input * input_tokens as f64 + self.output * output_tokens as f64) / 1e6
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Ending {
+    /// With a whole answer.
+    #[default]
+    Done,
+    /// The provider failed.
+    ProviderError,
+    /// The client went away.
+    Cancelled,
+    /// The model called tools too often.
+    TooManyRounds,
+    /// The gateway failed, or was stopped.
+    Aborted,
+    /// In a way that a newer gateway has written down.
+    Other,
+}
+
+impl Ending {
+    /// The word in the log.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::ProviderError => "provider_error",
+            Self::Cancelled => "cancelled",
+            Self::TooManyRounds => "too_many_rounds",
+            Self::Aborted => "aborted",
+            Self::Other => "other",
+        }
+    }
+
+    /// The ending of a word. Unknown words are [`Ending::Other`].
+    #[must_use]
+    pub fn from_word(word: &str) -> Self {
+        let all = [
+            Self::Done,
+            Self::ProviderError,
+            Self::Cancelled,
+            Self::TooManyRounds,
+            Self::Aborted,
+        ];
+        let found = all.into_iter().find(|ending| ending.as_str() == word);
+        found.unwrap_or(Self::Other)
+    }
+}
+
+impl Serialize for Ending {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Ending {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        Ok(Self::from_word(&word))
+    }
+}
+
+/// One line of the log of usage. It has numbers and names, never what was said.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct UsageEntry {
+    /// When the run ended, in seconds since 1970.
+    pub at: u64,
+    /// The key of the session.
+    pub session: String,
+    /// The agent.
+    pub agent: String,
+    /// The provider.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// Tokens that the model read.
+    pub input_tokens: u64,
+    /// Tokens that the model wrote.
+    pub output_tokens: u64,
+    /// Whether the tokens are an estimate, because the run ended before the provider told them.
+    pub estimated: bool,
+    /// What it cost in US dollars, if the price is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+impl UsageEntry {
+    /// A run that used nothing yet.
+    pub fn new(at: u64, session: impl Into<String>, agent: impl Into<String>) -> Self {
+        Self {
+            at,
+            session: session.into(),
+            agent: agent.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets who answered.
+    #[must_use]
+    pub fn with_model(mut self, provider: impl Into<String>, model: impl Into<String>) -> Self {
+        self.provider = provider.into();
+        self.model = model.into();
+        self
+    }
+
+    /// Sets the tokens, and the cost if there is a price.
+    #[must_use]
+    pub fn with_tokens(mut self, input: u64, output: u64, price: Option<Price>) -> Self {
+        self.input_tokens = input;
+        self.output_tokens = output;
+        self.cost = price.map(|price| price.cost(input, output));
+        self
+    }
+
+    /// Marks the tokens as an estimate.
+    #[must_use]
+    pub const fn estimated(mut self) -> Self {
+        self.estimated = true;
+        self
+    }
+
+    /// Sets how it ended.
+    #[must_use]
+    pub const fn with_ending(mut self, ending: Ending) -> Self {
+        self.ending = ending;
+        self
+    }
+
+    /// All tokens, as budgets count them.
+    #[must_use]
+    pub const fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_follows_the_price_of_a_million() {
+        let price = Price::new(3.0, 15.0);
+        let entry = UsageEntry::new(1, "s", "a").with_tokens(1_000_000, 200_000, Some(price));
+        assert_eq!(entry.cost, Some(6.0));
+        assert_eq!(entry.tokens(), 1_200_000);
+        assert_eq!(entry.with_tokens(5, 5, None).cost, None);
+    }
+
+    #[test]
+    fn only_configured_prices_are_known_and_the_script_is_free() {
+        let configured = Some(Price::new(1.0, 2.0));
+        assert_eq!(Price::of("openai", None), None);
+        assert_eq!(Price::of("openai", configured), configured);
+        assert_eq!(Price::of("scripted", None), Some(Price::new(0.0, 0.0)));
+    }
+
+    #[test]
+    fn an_entry_is_read_back_as_it_was_written() {
+        let entry = UsageEntry::new(1, "s", "a")
+            .with_model("openai", "m")
+            .with_tokens(3, 4, Some(Price::new(1.0, 2.0)))
+            .with_ending(Ending::Cancelled)
+            .estimated();
+        let text = serde_json::to_string(&entry).unwrap();
+        assert_eq!(serde_json::from_str::<UsageEntry>(&text).unwrap(), entry);
+        let plain = UsageEntry::new(1, "s", "a");
+        let text = serde_json::to_string(&plain).unwrap();
+        assert_eq!(serde_json::from_str::<UsageEntry>(&text).unwrap(), plain);
+    }
+
+    #[test]
+    fn an_ending_of_a_newer_gateway_is_read_as_other() {
+        let entry: UsageEntry = serde_json::from_str(r#"{"ending":"eaten"}"#).unwrap();
+        assert_eq!(entry.ending, Ending::Other);
+        assert_eq!(Ending::from_word("done"), Ending::Done);
+    }
+
+    #[test]
+    fn tokens_do_not_overflow() {
+        let entry = UsageEntry::new(1, "s", "a").with_tokens(u64::MAX, 1, None);
+        assert_eq!(entry.tokens(), u64::MAX);
+    }
+}

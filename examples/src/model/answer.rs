@@ -1,0 +1,262 @@
+//! [`AnswerDecoder`]: the bytes of an HTTP answer in, pieces of the model's answer out.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use rpc_core::{Limits, sse};
+
+use super::error::excerpt;
+use super::{CallPiece, Delta, Finish, ModelError, Usage};
+
+/// The largest event of a stream, and the longest line.
+const MAX_EVENT: usize = 1024 * 1024;
+/// The largest answer in all. Each word costs 100 to 200 bytes on the wire.
+const MAX_ANSWER: usize = 16 * 1024 * 1024;
+
+/// How a provider writes its answers.
+pub trait Dialect: Default + fmt::Debug + Send + 'static {
+    /// Reads one event of a stream. `name` is its type on the `event:` line, if there is one;
+    /// `data` is a JSON object or a word.
+    ///
+    /// # Errors
+    /// [`ModelError::BadAnswer`] if this is none of the provider's events,
+    /// [`ModelError::Provider`] if it reports an error, [`ModelError::TooLarge`].
+    fn event(&mut self, name: Option<&str>, data: &str, out: &mut Pieces)
+    -> Result<(), ModelError>;
+
+    /// Reads a whole answer that was not streamed.
+    ///
+    /// # Errors
+    /// As for [`event`](Self::event).
+    fn whole(&mut self, body: &str, out: &mut Pieces) -> Result<(), ModelError>;
+}
+
+/// The pieces that have been read and not been taken.
+#[derive(Debug, Default)]
+pub struct Pieces {
+    ready: VecDeque<Delta>,
+    finished: bool,
+    done: bool,
+}
+
+impl Pieces {
+    /// Adds text, unless it is empty.
+    pub fn text(&mut self, text: String) {
+        if !text.is_empty() {
+            self.ready.push_back(Delta::Text(text));
+        }
+    }
+
+    /// Adds a piece of a call.
+    pub fn call(&mut self, piece: CallPiece) {
+        self.ready.push_back(Delta::ToolCall(piece));
+    }
+
+    /// Adds what the answer costs in all, as far as it is known.
+    pub fn usage(&mut self, usage: Usage) {
+        self.ready.push_back(Delta::Usage(usage));
+    }
+
+    /// The answer is complete, and why. Only a bill can follow.
+    pub fn finish(&mut self, finish: Finish) {
+        self.finished = true;
+        self.ready.push_back(Delta::Finish(finish));
+    }
+
+    /// Nothing follows.
+    pub fn end(&mut self) {
+        if !self.finished {
+            self.finish(Finish::Stop);
+        }
+        self.done = true;
+    }
+}
+
+/// Decodes an answer from bytes in any chunking: a stream of events, or one JSON object from
+/// servers that do not stream. Which it is, the first byte tells. Bounded in bytes.
+#[derive(Debug)]
+pub struct AnswerDecoder<D> {
+    dialect: D,
+    body: Body,
+    out: Pieces,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+enum Body {
+    Unknown,
+    Events(sse::Decoder),
+    Json(Vec<u8>),
+}
+
+impl<D: Dialect> Default for AnswerDecoder<D> {
+    fn default() -> Self {
+        Self {
+            dialect: D::default(),
+            body: Body::Unknown,
+            out: Pieces::default(),
+            bytes: 0,
+        }
+    }
+}
+
+impl<D: Dialect> AnswerDecoder<D> {
+    /// Takes more bytes. Nothing comes after the end.
+    ///
+    /// # Errors
+    /// [`ModelError`] if this is no answer, or if the provider reports an error in it. What came
+    /// before can still be taken.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
+        self.bytes = self.bytes.saturating_add(bytes.len());
+        if self.bytes > MAX_ANSWER {
+            return Err(ModelError::TooLarge { max: MAX_ANSWER });
+        }
+        let mut bytes = bytes;
+        if matches!(self.body, Body::Unknown) {
+            bytes = bytes.trim_ascii_start();
+            match bytes.first() {
+                None => return Ok(()),
+                Some(b'{' | b'[') => self.body = Body::Json(Vec::new()),
+                Some(_) => {
+                    let limits = Limits::default();
+                    let decoder = sse::Decoder::new(&limits)
+                        .with_max_line_bytes(MAX_EVENT)
+                        .with_max_event_bytes(MAX_EVENT);
+                    self.body = Body::Events(decoder);
+                }
+            }
+        }
+        if let Body::Json(body) = &mut self.body {
+            if body.len() + bytes.len() > MAX_EVENT {
+                return Err(ModelError::TooLarge { max: MAX_EVENT });
+            }
+            body.extend_from_slice(bytes);
+        }
+        while !self.out.done
+            && let Body::Events(decoder) = &mut self.body
+            && let Some(event) = decoder.decode(&mut bytes)
+        {
+            let event = event.map_err(|_| ModelError::TooLarge { max: MAX_EVENT })?;
+            self.event(&event)?;
+        }
+        Ok(())
+    }
+
+    /// The next piece of the answer, if it is there.
+    pub fn pop(&mut self) -> Option<Delta> {
+        self.out.ready.pop_front()
+    }
+
+    /// Whether the answer is known to be complete: nothing but a bill can follow.
+    #[must_use]
+    pub const fn is_finished(&self) -> bool {
+        self.out.finished || self.out.done
+    }
+
+    /// Whether nothing follows.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        self.out.done
+    }
+
+    /// No more bytes come.
+    ///
+    /// # Errors
+    /// [`ModelError::Cut`] if the answer was not complete, else as for [`push`](Self::push).
+    pub fn end(&mut self) -> Result<(), ModelError> {
+        match std::mem::replace(&mut self.body, Body::Unknown) {
+            Body::Json(body) => {
+                let text = std::str::from_utf8(&body).map_err(ModelError::bad)?;
+                let whole = serde_json::from_str::<serde::de::IgnoredAny>(text);
+                if whole.is_err_and(|error| error.is_eof()) {
+                    return Err(ModelError::Cut);
+                }
+                self.dialect.whole(text, &mut self.out)?;
+                self.out.end();
+            }
+            // The last event may lack its empty line.
+            Body::Events(mut decoder) if !self.out.done => {
+                if let Some(Ok(event)) = decoder.decode(&mut &b"\n\n"[..]) {
+                    // What is cut in the middle is no answer, and no reason to doubt one.
+                    match self.event(&event) {
+                        Err(ModelError::BadAnswer { .. }) | Ok(()) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+            Body::Events(_) | Body::Unknown => {}
+        }
+        if !self.is_finished() {
+            return Err(ModelError::Cut);
+        }
+        self.out.end();
+        Ok(())
+    }
+
+    fn event(&mut self, event: &sse::Event) -> Result<(), ModelError> {
+        let data = event.data.trim();
+        if data.is_empty() {
+            return Ok(());
+        }
+        self.dialect
+            .event(event.event.as_deref(), data, &mut self.out)
+    }
+}
+
+/// What stands where an object is expected.
+pub(super) fn no_object(data: &str) -> ModelError {
+    ModelError::bad(format_args!("{:?}", excerpt(data)))
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    use super::*;
+    use crate::model::Assembler;
+
+    /// Feeds the answer in these chunks.
+    pub(crate) fn decode_chunks<'a, D: Dialect>(
+        chunks: impl IntoIterator<Item = &'a [u8]>,
+    ) -> (Vec<Delta>, Result<(), ModelError>) {
+        let mut decoder = AnswerDecoder::<D>::default();
+        let mut deltas = Vec::new();
+        let mut outcome = Ok(());
+        for chunk in chunks {
+            outcome = decoder.push(chunk);
+            deltas.extend(std::iter::from_fn(|| decoder.pop()));
+            if outcome.is_err() {
+                return (deltas, outcome);
+            }
+        }
+        if outcome.is_ok() {
+            outcome = decoder.end();
+        }
+        deltas.extend(std::iter::from_fn(|| decoder.pop()));
+        (deltas, outcome)
+    }
+
+    /// Feeds the answer in chunks of this size.
+    pub(crate) fn decode<D: Dialect>(
+        answer: &[u8],
+        size: usize,
+    ) -> (Vec<Delta>, Result<(), ModelError>) {
+        decode_chunks::<D>(answer.chunks(size))
+    }
+
+    /// Cuts the answer at these places.
+    pub(crate) fn cut<'a>(answer: &'a [u8], places: &[usize]) -> Vec<&'a [u8]> {
+        let mut places: Vec<_> = places.iter().map(|at| at % (answer.len() + 1)).collect();
+        places.push(answer.len());
+        places.sort_unstable();
+        let mut from = 0;
+        let cut = |to| answer.get(std::mem::replace(&mut from, to)..to);
+        places.into_iter().filter_map(cut).collect()
+    }
+
+    pub(crate) fn joined(deltas: &[Delta]) -> Assembler {
+        let mut assembler = Assembler::default();
+        for delta in deltas {
+            assembler.push(delta).unwrap();
+        }
+        assembler
+    }
+}

@@ -1,0 +1,271 @@
+//! Answers as Anthropic sends them, and some that it should not send.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::Delta;
+use crate::model::answer::testing::{self, joined};
+
+const STREAM: &str = concat!(
+    "event: message_start\n",
+    r#"data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],"model":"m","stop_reason":null,"usage":{"input_tokens":10,"cache_creation_input_tokens":3,"cache_read_input_tokens":20,"output_tokens":1,"service_tier":"standard"}}}"#,
+    "\n\n",
+    "event: ping\ndata: {\"type\": \"ping\"}\n\n",
+    "event: content_block_start\n",
+    r#"data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
+    "\n\n",
+    "event: content_block_delta\n",
+    r#"data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}"#,
+    "\n\n",
+    "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n",
+    "event: content_block_start\n",
+    r#"data: {"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}"#,
+    "\n\n",
+    "event: content_block_delta\n",
+    r#"data: {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"gr\u00fcß "}}"#,
+    "\n\n",
+    "event: content_block_delta\n",
+    r#"data: {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"dich 👋"}}"#,
+    "\n\n",
+    "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":1}\n\n",
+    "event: content_block_start\n",
+    r#"data: {"type":"content_block_start","index":2,"content_block":{"type":"server_tool_use","id":"srv","name":"web_search","input":{}}}"#,
+    "\n\n",
+    "event: content_block_delta\n",
+    r#"data: {"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"query\":1}"}}"#,
+    "\n\n",
+    "event: content_block_start\n",
+    r#"data: {"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"toolu_1","name":"dice","input":{}}}"#,
+    "\n\n",
+    "event: content_block_delta\n",
+    r#"data: {"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":""}}"#,
+    "\n\n",
+    "event: content_block_delta\n",
+    r#"data: {"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"{\"dice\": \"2"}}"#,
+    "\n\n",
+    "event: content_block_delta\n",
+    r#"data: {"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"d6ß\"}"}}"#,
+    "\n\n",
+    "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":3}\n\n",
+    "event: later_days\ndata: {\"type\":\"later_days\",\"index\":\"none\"}\n\n",
+    "event: message_delta\n",
+    r#"data: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":42}}"#,
+    "\n\n",
+    "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+);
+
+fn decode(answer: &[u8], size: usize) -> (Vec<Delta>, Result<(), ModelError>) {
+    testing::decode::<Events>(answer, size)
+}
+
+fn provider(message: &str) -> ModelError {
+    let message = message.to_owned();
+    ModelError::Provider { message }
+}
+
+fn usage(prompt: u64, completion: u64) -> Delta {
+    Delta::Usage(Usage { prompt, completion })
+}
+
+#[test]
+fn an_answer_is_read_whole_and_in_order() {
+    let (deltas, outcome) = decode(STREAM.as_bytes(), usize::MAX);
+    assert_eq!(outcome, Ok(()));
+    let call = |id: Option<&str>, name: Option<&str>, arguments: &str| {
+        Delta::ToolCall(CallPiece {
+            index: Some(3),
+            id: id.map(str::to_owned),
+            name: name.map(str::to_owned),
+            arguments: arguments.to_owned(),
+        })
+    };
+    let expected = [
+        // The bill is known before the first word.
+        usage(33, 1),
+        Delta::Text("grüß ".to_owned()),
+        Delta::Text("dich 👋".to_owned()),
+        call(Some("toolu_1"), Some("dice"), ""),
+        call(None, None, "{\"dice\": \"2"),
+        call(None, None, "d6ß\"}"),
+        usage(33, 42),
+        Delta::Finish(Finish::ToolCalls),
+    ];
+    assert_eq!(deltas, expected);
+    let answer = joined(&deltas);
+    let last = Usage {
+        prompt: 33,
+        completion: 42,
+    };
+    assert_eq!(answer.usage(), Some(last));
+    let call = &answer.into_message().tool_calls[0];
+    assert_eq!((&*call.id, &*call.name), ("toolu_1", "dice"));
+    assert_eq!(call.arguments, "{\"dice\": \"2d6ß\"}");
+}
+
+#[test]
+fn nothing_but_its_last_event_completes_an_answer() {
+    let end = STREAM.len() - "\n\n".len();
+    for cut in 0..end {
+        let (_, outcome) = decode(&STREAM.as_bytes()[..cut], usize::MAX);
+        assert_eq!(outcome, Err(ModelError::Cut), "{cut}");
+    }
+    let (deltas, outcome) = decode(&STREAM.as_bytes()[..end], usize::MAX);
+    assert_eq!(outcome, Ok(()));
+    assert_eq!(deltas.last(), Some(&Delta::Finish(Finish::ToolCalls)));
+}
+
+#[test]
+fn an_error_in_the_stream_ends_it_in_the_providers_words() {
+    let text = "data: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"so far\"}}\n\n";
+    for (error, words) in [
+        (
+            "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n",
+            "Overloaded",
+        ),
+        (
+            "data: {\"type\":\"error\",\"error\":{}}\n\n",
+            "{\"type\":\"error\",\"error\":{}}",
+        ),
+        ("event: error\ndata: {\"message\":\"gone\"}\n\n", "gone"),
+    ] {
+        let (deltas, outcome) = decode(format!("{text}{error}").as_bytes(), 5);
+        assert_eq!(joined(&deltas).text(), "so far");
+        assert_eq!(outcome, Err(provider(words)));
+    }
+}
+
+#[test]
+fn later_counts_replace_earlier_ones_one_by_one() {
+    let stream = concat!(
+        "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":5,\"cache_read_input_tokens\":null,\"output_tokens\":1}}}\n\n",
+        "data: {\"type\":\"message_delta\",\"delta\":{},\"usage\":{\"output_tokens\":7}}\n\n",
+        "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"max_tokens\"},\"usage\":{\"input_tokens\":6,\"cache_read_input_tokens\":2,\"output_tokens\":9}}\n\n",
+        "data: {\"type\":\"message_stop\"}\n\n",
+    );
+    let (deltas, outcome) = decode(stream.as_bytes(), 11);
+    assert_eq!(outcome, Ok(()));
+    let expected = [
+        usage(5, 1),
+        usage(5, 7),
+        usage(8, 9),
+        Delta::Finish(Finish::Length),
+    ];
+    assert_eq!(deltas, expected);
+}
+
+#[test]
+fn the_reason_of_the_end_is_passed_on() {
+    for (word, finish) in [
+        ("end_turn", Finish::Stop),
+        ("stop_sequence", Finish::Stop),
+        ("max_tokens", Finish::Length),
+        ("model_context_window_exceeded", Finish::Length),
+        ("refusal", Finish::ContentFilter),
+        ("pause_turn", Finish::Other("pause_turn".to_owned())),
+    ] {
+        let stream = format!(
+            "data: {{\"type\":\"message_delta\",\"delta\":{{\"stop_reason\":\"{word}\"}}}}\n\ndata: {{\"type\":\"message_stop\"}}\n\n"
+        );
+        let (deltas, outcome) = decode(stream.as_bytes(), 64);
+        assert_eq!((deltas, outcome), (vec![Delta::Finish(finish)], Ok(())));
+    }
+    let (deltas, _) = decode(b"event: message_stop\ndata: {}\n\n", 64);
+    assert_eq!(deltas, [Delta::Finish(Finish::Stop)]);
+}
+
+#[test]
+fn an_answer_that_is_not_streamed_is_taken_whole() {
+    let body = r#"{"type":"message","content":[{"type":"text","text":"hi"},
+        {"type":"tool_use","id":"t","name":"time","input":{"a": 1}},
+        {"type":"tool_use","id":"u","name":"time","input":{ }}],
+        "stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":2}}"#;
+    let (deltas, outcome) = decode(body.as_bytes(), 3);
+    assert_eq!(outcome, Ok(()));
+    let answer = joined(&deltas);
+    assert_eq!(
+        (answer.text(), answer.finish()),
+        ("hi", Some(&Finish::ToolCalls))
+    );
+    let calls = answer.into_message().tool_calls;
+    assert_eq!(calls[0].arguments, r#"{"a": 1}"#);
+    assert_eq!(calls[1].arguments, "");
+    let (_, outcome) = decode(&body.as_bytes()[..50], 3);
+    assert_eq!(outcome, Err(ModelError::Cut));
+    let error = br#"{"type":"error","error":{"type":"api_error","message":"no"}}"#;
+    assert_eq!(decode(error, 3).1, Err(provider("no")));
+    for bad in ["{}", "{\"answer\":1}", "[1]"] {
+        let (_, outcome) = decode(bad.as_bytes(), 3);
+        assert!(
+            matches!(outcome, Err(ModelError::BadAnswer { .. })),
+            "{outcome:?}"
+        );
+    }
+}
+
+#[test]
+fn garbage_is_no_answer_and_what_is_not_known_is_left_out() {
+    for garbage in [
+        "data: hello\n\n",
+        "event: message_start\ndata: []\n\n",
+        "event: content_block_delta\ndata: {\"type\":7}\n\n",
+        "data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":-1}}\n\n",
+    ] {
+        let (_, outcome) = decode(garbage.as_bytes(), 2);
+        assert!(
+            matches!(outcome, Err(ModelError::BadAnswer { .. })),
+            "{garbage}: {outcome:?}"
+        );
+    }
+    for unknown in [
+        "event: x\ndata: hello\n\n",
+        "event: x\ndata: {\"delta\":1}\n\n",
+        "data: {}\n\n",
+    ] {
+        let (deltas, outcome) = decode(unknown.as_bytes(), 2);
+        assert_eq!(
+            (deltas, outcome),
+            (vec![], Err(ModelError::Cut)),
+            "{unknown}"
+        );
+    }
+    let start = "data: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"tool_use\"}}\n\n";
+    let (_, outcome) = decode(start.repeat(MAX_CALLS + 1).as_bytes(), 4096);
+    assert!(
+        matches!(outcome, Err(ModelError::BadAnswer { .. })),
+        "{outcome:?}"
+    );
+    for endless in [": comment\n", "data: x"] {
+        let endless = endless.repeat(16 * 1024 * 1024 / endless.len() + 2);
+        let (_, outcome) = decode(endless.as_bytes(), 8192);
+        assert!(
+            matches!(outcome, Err(ModelError::TooLarge { .. })),
+            "{outcome:?}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn deltas_do_not_depend_on_the_cuts(
+        places in prop::collection::vec(0usize..10_000, 0..16),
+        end in prop::sample::select(vec!["\n", "\r\n", "\r"]),
+    ) {
+        let stream = STREAM.replace('\n', end);
+        let (expected, _) = decode(STREAM.as_bytes(), usize::MAX);
+        let chunks = testing::cut(stream.as_bytes(), &places);
+        prop_assert_eq!(testing::decode_chunks::<Events>(chunks), (expected, Ok(())));
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), size in 1usize..40) {
+        let _ = decode(&bytes, size);
+    }
+
+    #[test]
+    fn changed_bytes_do_not_panic(at in 0usize..10_000, byte: u8) {
+        let mut bytes = STREAM.as_bytes().to_vec();
+        let at = at % bytes.len();
+        bytes[at] = byte;
+        let _ = decode(&bytes, 100);
+    }
+}

@@ -1,0 +1,130 @@
+//! [`Anthropic`]: asks a provider with Anthropic's interface.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use reqwest::header::{HeaderMap, HeaderValue};
+use rpc_core::Secret;
+
+use super::{Events, request_body};
+use crate::model::http::{Asker, HttpClient, Patience, endpoint, sensitive};
+use crate::model::provider::ANTHROPIC_ENDPOINT;
+use crate::model::{ChatModel, ChatRequest, Deltas, ModelError};
+
+/// The interface's version, as it is sent.
+const VERSION: &str = "2023-06-01";
+
+/// Which model to ask, and how patiently.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AnthropicConfig {
+    /// Where the interface is. Without a path, `/v1/messages` is meant. Default
+    /// [`ANTHROPIC_ENDPOINT`].
+    pub url: String,
+    /// The model's name.
+    pub model: String,
+    /// The key. Default none, for servers of one's own.
+    pub key: Option<Secret>,
+    /// The longest answer in tokens; the interface wants to know. Default 4,096.
+    pub max_tokens: u32,
+    /// How patiently.
+    pub patience: Patience,
+}
+
+impl AnthropicConfig {
+    /// This model of Anthropic's, without a key.
+    pub fn new(model: impl Into<String>) -> Self {
+        Self {
+            url: ANTHROPIC_ENDPOINT.to_owned(),
+            model: model.into(),
+            key: None,
+            max_tokens: 4096,
+            patience: Patience::default(),
+        }
+    }
+
+    /// Sets [`url`](Self::url).
+    #[must_use]
+    pub fn with_url(mut self, url: impl Into<String>) -> Self {
+        self.url = url.into();
+        self
+    }
+
+    /// Sets [`key`](Self::key).
+    #[must_use]
+    pub fn with_key(mut self, key: Option<Secret>) -> Self {
+        self.key = key;
+        self
+    }
+
+    /// Sets [`max_tokens`](Self::max_tokens).
+    #[must_use]
+    pub const fn with_max_tokens(mut self, tokens: u32) -> Self {
+        self.max_tokens = tokens;
+        self
+    }
+
+    /// Sets [`patience`](Self::patience).
+    #[must_use]
+    pub const fn with_patience(mut self, patience: Patience) -> Self {
+        self.patience = patience;
+        self
+    }
+}
+
+/// A model behind the Anthropic Messages API.
+pub struct Anthropic {
+    asker: Asker,
+    config: AnthropicConfig,
+}
+
+impl Anthropic {
+    /// A model that is asked over connections of its own. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ModelError::Setup`] for a bad address or key, or if TLS cannot be set up.
+    pub fn new(config: AnthropicConfig) -> Result<Self, ModelError> {
+        Self::with_http(config, &HttpClient::default())
+    }
+
+    /// A model that is asked over these connections. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    pub fn with_http(config: AnthropicConfig, http: &HttpClient) -> Result<Self, ModelError> {
+        let mut url = endpoint(&config.url, ANTHROPIC_ENDPOINT)?;
+        if url.path() == "/" {
+            url.set_path("/v1/messages");
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert("anthropic-version", HeaderValue::from_static(VERSION));
+        if let Some(key) = &config.key {
+            headers.insert("x-api-key", sensitive("", key)?);
+        }
+        let asker = Asker::new(http, url, headers, config.key.as_ref(), config.patience)?;
+        Ok(Self { asker, config })
+    }
+
+    /// Whether the key and the conversation leave this machine unencrypted.
+    #[must_use]
+    pub fn goes_unencrypted(&self) -> bool {
+        self.asker.goes_unencrypted()
+    }
+}
+
+#[async_trait]
+impl ChatModel for Anthropic {
+    async fn stream(&self, request: ChatRequest<'_>) -> Result<Deltas, ModelError> {
+        let body = request_body(&self.config.model, self.config.max_tokens, &request)?;
+        self.asker.ask::<Events>(body.into()).await
+    }
+}
+
+impl fmt::Debug for Anthropic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Anthropic")
+            .field("host", &self.asker.url().host_str())
+            .field("model", &self.config.model)
+            .finish_non_exhaustive()
+    }
+}

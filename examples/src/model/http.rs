@@ -1,0 +1,135 @@
+//! [`HttpClient`] and [`Patience`]: what every model behind HTTP shares.
+
+#[cfg(feature = "llm")]
+mod ask;
+#[cfg(feature = "llm")]
+mod client;
+#[cfg(all(test, feature = "llm"))]
+pub(super) mod testing;
+#[cfg(all(test, feature = "llm"))]
+mod tests;
+
+use std::time::Duration;
+
+use rpc_core::backoff::{BackoffPolicy, Jitter};
+
+#[cfg(feature = "llm")]
+pub(super) use ask::Asker;
+#[cfg(feature = "llm")]
+pub(super) use client::{endpoint, sensitive};
+
+/// Connections to providers. Cheap to clone; clones share their connections, so one is enough for
+/// a whole program. Nothing is opened or loaded before the first model is made of it.
+///
+/// Redirects are not followed, so that a key and a conversation go to nobody but the server that
+/// was named. The proxies of the environment are used, but not to reach this machine.
+#[derive(Clone, Debug)]
+pub struct HttpClient {
+    #[cfg(feature = "llm")]
+    shared: std::sync::Arc<client::Shared>,
+}
+
+impl Default for HttpClient {
+    /// Connections that may take 10 s to open.
+    fn default() -> Self {
+        Self::new(Duration::from_secs(10))
+    }
+}
+
+impl HttpClient {
+    /// Connections that may take this long to open, TLS included.
+    #[must_use]
+    #[cfg_attr(
+        not(feature = "llm"),
+        expect(unused_variables, reason = "nothing is ever opened")
+    )]
+    pub fn new(connect_timeout: Duration) -> Self {
+        Self {
+            #[cfg(feature = "llm")]
+            shared: std::sync::Arc::new(client::Shared::new(connect_timeout)),
+        }
+    }
+}
+
+/// How patiently a provider is asked.
+///
+/// An attempt is repeated only as long as nothing of an answer came, and only where it was not
+/// dealt with: without a connection, or with status 429, 503 or 529.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Patience {
+    /// How long the head of the answer may take, the connection included. Default 45 s.
+    pub head_timeout: Duration,
+    /// How long the provider may be silent within the answer. Default 45 s.
+    pub idle_timeout: Duration,
+    /// How long an answer may take from its head to its end, however busy the line is. Default
+    /// `None`: as long as it goes on.
+    pub total_timeout: Option<Duration>,
+    /// How long to wait for the bill and the end mark after the answer is complete. Default 2 s.
+    pub tail_timeout: Duration,
+    /// The waits between attempts, if the provider does not say how long. Default 1 s and 2 s,
+    /// each shortened by chance to no less than half: three attempts in all.
+    /// [`BackoffPolicy::off`] for one.
+    pub retry: BackoffPolicy,
+    /// The longest wait that a provider may ask for. Beyond it, the question fails. Default 30 s.
+    pub max_wait: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            head_timeout: Duration::from_secs(45),
+            idle_timeout: Duration::from_secs(45),
+            total_timeout: None,
+            tail_timeout: Duration::from_secs(2),
+            retry: BackoffPolicy::new(Duration::from_secs(1), 2.0)
+                .with_jitter(Jitter::Equal)
+                .with_max_attempts(Some(2)),
+            max_wait: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Patience {
+    /// Sets [`head_timeout`](Self::head_timeout).
+    #[must_use]
+    pub const fn with_head_timeout(mut self, timeout: Duration) -> Self {
+        self.head_timeout = timeout;
+        self
+    }
+
+    /// Sets [`idle_timeout`](Self::idle_timeout).
+    #[must_use]
+    pub const fn with_idle_timeout(mut self, timeout: Duration) -> Self {
+        self.idle_timeout = timeout;
+        self
+    }
+
+    /// Sets [`total_timeout`](Self::total_timeout).
+    #[must_use]
+    pub const fn with_total_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.total_timeout = timeout;
+        self
+    }
+
+    /// Sets [`tail_timeout`](Self::tail_timeout).
+    #[must_use]
+    pub const fn with_tail_timeout(mut self, timeout: Duration) -> Self {
+        self.tail_timeout = timeout;
+        self
+    }
+
+    /// Sets [`retry`](Self::retry).
+    #[must_use]
+    pub const fn with_retry(mut self, policy: BackoffPolicy) -> Self {
+        self.retry = policy;
+        self
+    }
+
+    /// Sets [`max_wait`](Self::max_wait).
+    #[must_use]
+    pub const fn with_max_wait(mut self, wait: Duration) -> Self {
+        self.max_wait = wait;
+        self
+    }
+}

@@ -1,0 +1,343 @@
+//! [`Asker`]: sends a question over HTTP and reads the answer, with deadlines and repeats.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, Response, Url};
+use rpc_core::Secret;
+use rpc_core::backoff::Backoff;
+use rpc_core::net::link::entropy;
+use tokio::time::Instant;
+
+use super::client::{chain, is_loopback};
+use super::{HttpClient, Patience};
+use crate::model::answer::{AnswerDecoder, Dialect};
+use crate::model::{Delta, Deltas, ModelError, Wait, error_message};
+
+/// The most that is read of an answer that reports an error.
+const MAX_ERROR_BYTES: usize = 16 * 1024;
+
+/// One address with the headers that it wants.
+pub(in crate::model) struct Asker {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    patience: Patience,
+    /// What must not be repeated to anybody.
+    private: Vec<Secret>,
+}
+
+impl Asker {
+    pub(in crate::model) fn new(
+        http: &HttpClient,
+        url: Url,
+        mut headers: HeaderMap,
+        key: Option<&Secret>,
+        patience: Patience,
+    ) -> Result<Self, ModelError> {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        // The longest first: an address may hold the others.
+        let mut private = vec![
+            Secret::from(url.as_str()),
+            Secret::from(url.origin().ascii_serialization()),
+        ];
+        private.extend(key.map(|key| Secret::from(key.expose().trim())));
+        private.retain(|text| !text.expose().is_empty());
+        Ok(Self {
+            client: http.client(&url)?,
+            url,
+            headers,
+            patience,
+            private,
+        })
+    }
+
+    pub(in crate::model) const fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Whether the key and the conversation leave this machine unencrypted.
+    pub(in crate::model) fn goes_unencrypted(&self) -> bool {
+        self.url.scheme() == "http" && !is_loopback(&self.url)
+    }
+
+    /// Asks until there is an answer, or no sense in asking again.
+    pub(in crate::model) async fn ask<D: Dialect>(
+        &self,
+        body: Bytes,
+    ) -> Result<Deltas, ModelError> {
+        let mut backoff = Backoff::new(self.patience.retry);
+        loop {
+            let failed = match self.attempt(&body).await {
+                Ok(response) => return Ok(self.deltas::<D>(response)),
+                Err(failed) => failed,
+            };
+            if !failed.again {
+                return Err(failed.error);
+            }
+            let Some(delay) = backoff.next_delay(entropy()) else {
+                return Err(failed.error);
+            };
+            tracing::info!(error = %failed.error, "asking the model again");
+            tokio::time::sleep(failed.wait.unwrap_or(delay)).await;
+        }
+    }
+
+    /// One attempt: the answer's head, or an error and how long the provider wants us to wait.
+    async fn attempt(&self, body: &Bytes) -> Result<Response, Failed> {
+        let request = self
+            .client
+            .post(self.url.clone())
+            .headers(self.headers.clone())
+            .body(body.clone());
+        let after = self.patience.head_timeout;
+        let response = match tokio::time::timeout(after, request.send()).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => {
+                let again = error.is_connect();
+                let message = plain_words(&error).to_owned();
+                let error = error.without_url();
+                tracing::info!(error = chain(&error), "the model cannot be reached");
+                let error = ModelError::Unreachable { message };
+                return Err(Failed {
+                    error,
+                    // Anything later may have been dealt with, and charged.
+                    again,
+                    wait: None,
+                });
+            }
+            // A model that thinks for long will think as long again.
+            Err(_) => {
+                let wait = Wait::Head;
+                return Err(Failed {
+                    error: ModelError::TimedOut { wait, after },
+                    again: false,
+                    wait: None,
+                });
+            }
+        };
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let status = status.as_u16();
+        let wait = retry_after(response.headers());
+        let body = self.error_body(response).await;
+        let message = redact(&self.private, &error_message(&body));
+        // A used-up budget is reported as "too many requests", but no wait helps.
+        let passes =
+            matches!(status, 503 | 529) || status == 429 && !body.contains("insufficient_quota");
+        Err(Failed {
+            error: ModelError::Status { status, message },
+            again: passes && wait.is_none_or(|wait| wait <= self.patience.max_wait),
+            wait,
+        })
+    }
+
+    async fn error_body(&self, mut response: Response) -> String {
+        let mut body = Vec::new();
+        let read = async {
+            while body.len() < MAX_ERROR_BYTES
+                && let Ok(Some(chunk)) = response.chunk().await
+            {
+                body.extend_from_slice(&chunk);
+            }
+        };
+        let _ = tokio::time::timeout(self.patience.tail_timeout, read).await;
+        body.truncate(MAX_ERROR_BYTES);
+        String::from_utf8_lossy(&body).into_owned()
+    }
+
+    fn deltas<D: Dialect>(&self, response: Response) -> Deltas {
+        let reading = Reading {
+            response,
+            decoder: AnswerDecoder::<D>::default(),
+            failure: None,
+            over: false,
+            patience: self.patience,
+            since: Instant::now(),
+            complete: None,
+            private: self.private.clone(),
+        };
+        stream::unfold(reading, |mut reading| async move {
+            let next = reading.next().await?;
+            Some((next, reading))
+        })
+        .boxed()
+    }
+}
+
+struct Failed {
+    error: ModelError,
+    again: bool,
+    wait: Option<Duration>,
+}
+
+/// An answer that is being read.
+struct Reading<D> {
+    response: Response,
+    decoder: AnswerDecoder<D>,
+    /// Told after the pieces before it.
+    failure: Option<ModelError>,
+    over: bool,
+    patience: Patience,
+    since: Instant,
+    /// When the answer was complete.
+    complete: Option<Instant>,
+    private: Vec<Secret>,
+}
+
+impl<D: Dialect> Reading<D> {
+    async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
+        loop {
+            if let Some(delta) = self.decoder.pop() {
+                return Some(Ok(delta));
+            }
+            if let Some(failure) = self.failure.take() {
+                self.over = true;
+                let failure = failure.with_words(|text| redact(&self.private, text));
+                return Some(Err(failure));
+            }
+            if self.over || self.decoder.is_done() {
+                return None;
+            }
+            if let Err(error) = self.read().await {
+                self.failure = Some(error);
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Result<(), ModelError> {
+        let Patience {
+            idle_timeout,
+            tail_timeout,
+            total_timeout,
+            ..
+        } = self.patience;
+        let now = Instant::now();
+        let complete = self.decoder.is_finished();
+        // The wait that ends first. None of them begins anew with a comment after the end.
+        let (wait, after, left) = if complete {
+            let since = *self.complete.get_or_insert(now);
+            (
+                Wait::End,
+                tail_timeout,
+                tail_timeout.saturating_sub(now - since),
+            )
+        } else {
+            let left = total_timeout.map(|total| total.saturating_sub(now - self.since));
+            match (total_timeout, left) {
+                (Some(total), Some(left)) if left < idle_timeout => (Wait::End, total, left),
+                _ => (Wait::Piece, idle_timeout, idle_timeout),
+            }
+        };
+        let chunk = match left.is_zero() {
+            true => None,
+            false => tokio::time::timeout(left, self.response.chunk()).await.ok(),
+        };
+        match chunk {
+            Some(Ok(Some(chunk))) => self.decoder.push(&chunk),
+            // A line that is lost after the answer loses nothing; before its end, `end` says so.
+            Some(Ok(None) | Err(_)) => self.decoder.end(),
+            None if complete => self.decoder.end(),
+            None => Err(ModelError::TimedOut { wait, after }),
+        }
+    }
+}
+
+/// The waiting time in seconds. A date is left aside: our own waits do as well.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse();
+    seconds
+        .ok()
+        .and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok())
+}
+
+/// Providers like to repeat the key that they do not know, and proxies the address.
+fn redact(private: &[Secret], text: &str) -> String {
+    const HIDDEN: &str = "***";
+    /// Less than this of a key tells nothing.
+    const MIN: usize = 4;
+    let texts = private.iter().map(Secret::expose);
+    let mut text = texts.fold(text.to_owned(), |text, private| {
+        text.replace(private, HIDDEN)
+    });
+    // What was cut to a length may end in the middle of a key.
+    let Some(end) = text.strip_suffix('…').map(str::len) else {
+        return text;
+    };
+    let said = text.get(..end).unwrap_or_default();
+    let part = |private: &Secret| {
+        let private = private.expose();
+        let mut lengths = (MIN..private.len()).rev();
+        lengths.find(|length| {
+            private
+                .get(..*length)
+                .is_some_and(|part| said.ends_with(part))
+        })
+    };
+    if let Some(length) = private.iter().filter_map(part).max() {
+        text.replace_range(end - length..end, HIDDEN);
+    }
+    text
+}
+
+/// What happened, without the names of hosts.
+fn plain_words(error: &reqwest::Error) -> &'static str {
+    use io::ErrorKind::*;
+    if error.is_timeout() {
+        return "connection timed out";
+    }
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| {
+        error.source()
+    });
+    let mut otherwise = if error.is_connect() {
+        "connection failed"
+    } else {
+        "connection lost"
+    };
+    for cause in causes {
+        let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        match kind {
+            Some(ConnectionRefused) => return "connection refused",
+            Some(TimedOut) => return "connection timed out",
+            Some(HostUnreachable | NetworkUnreachable) => return "host unreachable",
+            Some(ConnectionReset | ConnectionAborted | BrokenPipe | UnexpectedEof) => {
+                otherwise = "connection lost";
+            }
+            // A certificate that is not trusted, as a rule.
+            Some(InvalidData) => otherwise = "no trusted TLS connection",
+            _ if cause.to_string().starts_with("dns error") => otherwise = "host not found",
+            _ => {}
+        }
+    }
+    otherwise
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_part_of_a_key_is_told_that_means_something() {
+        let private = ["http://h/x", "http://h", "sk-hünter2"].map(Secret::from);
+        for (text, told) in [
+            ("nothing", "nothing"),
+            ("at http://h/x for sk-hünter2", "at *** for ***"),
+            ("for sk-hünter2…", "for ***…"),
+            ("for sk-hünte…", "for ***…"),
+            ("at http://h…", "at ***…"),
+            ("at http:…", "at ***…"),
+            ("for sk-h…", "for ***…"),
+            ("for sk-…", "for sk-…"),
+            ("for sk-h", "for sk-h"),
+            ("…", "…"),
+        ] {
+            assert_eq!(redact(&private, text), told);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! [`Shared`]: the HTTP clients behind [`HttpClient`](super::HttpClient), and addresses.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::header::HeaderValue;
+use reqwest::{Client, Url};
+use rpc_core::Secret;
+use rpc_core::net::tls::TlsConfig;
+
+use super::HttpClient;
+use crate::model::ModelError;
+
+/// Idle connections kept per provider.
+const MAX_IDLE: usize = 32;
+/// How long they are kept: providers close theirs after a minute or more, and a request that
+/// meets the close is lost.
+const MAX_IDLE_TIME: Duration = Duration::from_secs(30);
+
+/// Made when first needed: one client, and if a provider runs on this machine, one without proxy.
+#[derive(Debug)]
+pub(super) struct Shared {
+    connect_timeout: Duration,
+    clients: Mutex<Clients>,
+}
+
+#[derive(Debug, Default)]
+struct Clients {
+    tls: Option<TlsConfig>,
+    outside: Option<Client>,
+    here: Option<Client>,
+}
+
+impl Shared {
+    pub(super) fn new(connect_timeout: Duration) -> Self {
+        Self {
+            connect_timeout,
+            clients: Mutex::default(),
+        }
+    }
+}
+
+impl HttpClient {
+    /// The client for an address.
+    pub(super) fn client(&self, url: &Url) -> Result<Client, ModelError> {
+        let clients = self.shared.clients.lock();
+        let mut clients = clients.unwrap_or_else(PoisonError::into_inner);
+        let here = is_loopback(url);
+        let known = if here {
+            &clients.here
+        } else {
+            &clients.outside
+        };
+        if let Some(client) = known {
+            return Ok(client.clone());
+        }
+        // Names its crypto provider itself, whatever others in the process use.
+        let tls = match &clients.tls {
+            Some(tls) => tls.clone(),
+            None => TlsConfig::platform().map_err(ModelError::setup)?,
+        };
+        let mut builder = Client::builder()
+            .tls_backend_preconfigured((**tls.as_rustls()).clone())
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(self.shared.connect_timeout)
+            .pool_max_idle_per_host(MAX_IDLE)
+            .pool_idle_timeout(MAX_IDLE_TIME)
+            .tcp_nodelay(true)
+            .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")));
+        if here {
+            builder = builder.no_proxy();
+        }
+        let client = builder
+            .build()
+            .map_err(|error| ModelError::setup(chain(&error)))?;
+        clients.tls = Some(tls);
+        let place = if here {
+            &mut clients.here
+        } else {
+            &mut clients.outside
+        };
+        *place = Some(client.clone());
+        Ok(client)
+    }
+}
+
+/// Reads an address; `example` shows a good one. What was given stands in no error: it may hold a
+/// password.
+pub(in crate::model) fn endpoint(text: &str, example: &str) -> Result<Url, ModelError> {
+    let bad =
+        |why: &str| ModelError::setup(format_args!("bad address: {why}; write it like {example}"));
+    let url = Url::parse(text).map_err(|error| bad(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(bad("it is neither http:// nor https://"));
+    }
+    if url.host_str().is_none() {
+        return Err(bad("it names no host"));
+    }
+    Ok(url)
+}
+
+/// A header that holds a key.
+pub(in crate::model) fn sensitive(prefix: &str, key: &Secret) -> Result<HeaderValue, ModelError> {
+    let mut value = HeaderValue::from_str(&format!("{prefix}{}", key.expose().trim()))
+        .map_err(|_| ModelError::setup("the key holds characters that no key has"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+pub(super) fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost"
+        || host
+            .parse()
+            .is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+}
+
+/// An error with its causes, which say what really happened.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let causes: Vec<String> = causes.map(ToString::to_string).collect();
+    causes.join(": ")
+}

@@ -1,0 +1,114 @@
+//! What all models behind HTTP have in common.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::time::Duration;
+
+use rpc_core::Secret;
+use rpc_core::backoff::BackoffPolicy;
+use tokio::net::TcpListener;
+
+use super::testing::{Does, OK, Provider, ask, patience};
+use super::{HttpClient, Patience};
+use crate::model::openai::{OpenAi, OpenAiConfig};
+use crate::model::{ModelError, Wait};
+
+const WHOLE: &str = concat!(
+    "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n",
+    "data: [DONE]\n\n",
+);
+const FINISHED: &str =
+    "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n: .\n\n";
+
+fn model(url: &str, patience: Patience) -> OpenAi {
+    let config = OpenAiConfig::new("toy")
+        .with_base_url(url)
+        .with_key(Some(Secret::from("sk-hunter2")))
+        .with_patience(patience);
+    OpenAi::with_http(config, &HttpClient::default()).unwrap()
+}
+
+async fn failure(url: &str, patience: Patience) -> ModelError {
+    ask(&model(url, patience)).await.1.unwrap_err()
+}
+
+#[test]
+fn the_defaults_let_a_long_answer_live() {
+    let patience = Patience::default();
+    assert_eq!(patience.head_timeout, Duration::from_secs(45));
+    assert_eq!(patience.idle_timeout, Duration::from_secs(45));
+    assert_eq!(patience.total_timeout, None);
+}
+
+#[tokio::test]
+async fn a_refused_connection_is_named_without_the_address() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let error = failure(&url, patience()).await;
+    assert_eq!(error.to_string(), "connection refused");
+}
+
+#[tokio::test]
+async fn a_host_that_is_not_there_is_not_named() {
+    let patience = Patience::default().with_retry(BackoffPolicy::off());
+    let error = failure("http://upstream.invalid", patience).await;
+    assert!(matches!(
+        error,
+        ModelError::Unreachable { .. } | ModelError::Status { .. }
+    ));
+    assert!(!format!("{error:?}").contains("upstream"), "{error:?}");
+}
+
+#[tokio::test]
+async fn what_a_proxy_says_of_the_address_and_the_key_is_not_repeated() {
+    let provider = Provider::start(&[Does::Betrays]).await;
+    let text = failure(&provider.url, patience()).await.to_string();
+    let begin = "502 Bad Gateway: no ***, ***: POST /v1/chat/completions HTTP/1.1";
+    assert!(text.starts_with(begin), "{text}");
+    assert!(!text.contains("hunter2"), "{text}");
+}
+
+#[tokio::test]
+async fn a_provider_without_an_answer_is_given_up() {
+    // Accepts, and never says a word.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let after = Duration::from_millis(100);
+    let error = failure(&url, patience().with_head_timeout(after)).await;
+    let wait = Wait::Head;
+    assert_eq!(error, ModelError::TimedOut { wait, after });
+    assert_eq!(error.to_string(), "request timed out");
+    drop(listener);
+}
+
+#[tokio::test]
+async fn a_silent_stream_names_how_long_it_was_silent() {
+    let provider = Provider::start(&[Does::Hangs(": hello\n\n")]).await;
+    let patience = patience().with_idle_timeout(Duration::from_millis(150));
+    let error = failure(&provider.url, patience).await;
+    assert_eq!(error.to_string(), "stream idle timeout after 150ms");
+}
+
+#[tokio::test]
+async fn comments_after_the_end_do_not_keep_an_answer_open() {
+    let provider = Provider::start(&[Does::Drips(FINISHED)]).await;
+    let config = OpenAiConfig::new("toy").with_base_url(&provider.url);
+    let patience = patience().with_tail_timeout(Duration::from_millis(60));
+    let model = OpenAi::new(config.with_patience(patience)).unwrap();
+    let (answer, outcome) = ask(&model).await;
+    assert_eq!(outcome, Ok(()));
+    assert!(answer.text().starts_with("hi"));
+}
+
+#[tokio::test]
+async fn without_repeats_a_refusal_is_final() {
+    let behaviour = &[
+        Does::Answers("529 Overloaded", "{\"error\":\"busy\"}", 9),
+        Does::Answers(OK, WHOLE, 99),
+    ];
+    let provider = Provider::start(behaviour).await;
+    let patience = patience().with_retry(BackoffPolicy::off());
+    let error = failure(&provider.url, patience).await;
+    assert_eq!(error.to_string(), "529 Overloaded: busy");
+    assert_eq!(provider.requests().len(), 1);
+}

@@ -1,0 +1,290 @@
+//! Who may use a gateway: [`Auth`], and [`check_bind`] for where it may listen without a token.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use rpc_core::Secret;
+use subtle::ConstantTimeEq;
+
+/// The longest token in bytes that [`Auth::token`] takes.
+pub const MAX_TOKEN_BYTES: usize = 1_024;
+
+/// A token that cannot be used, or one that is missing where it is needed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuthError {
+    /// The token is empty: it would let everybody in.
+    #[error("the auth token is empty")]
+    EmptyToken,
+    /// The token is longer than [`MAX_TOKEN_BYTES`].
+    #[error("the auth token is longer than {max} bytes")]
+    TokenTooLong {
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// Other machines could reach a gateway that asks for no token.
+    #[error(
+        "Auth token required when binding to non-loopback address. \
+         Set a token, or listen on 127.0.0.1."
+    )]
+    TokenRequired,
+}
+
+/// Whether a gateway asks for a token, and for which.
+///
+/// ```
+/// use exoclaw_proto::auth::Auth;
+///
+/// let auth = Auth::token("s3cret")?;
+/// assert!(auth.check("s3cret"));
+/// assert!(!auth.check("s3cre"));
+/// assert!(Auth::open().check("anything"));
+/// # Ok::<(), exoclaw_proto::auth::AuthError>(())
+/// ```
+#[derive(Clone)]
+pub struct Auth(Option<Token>);
+
+/// A token of at most [`MAX_TOKEN_BYTES`], padded with zeros.
+#[derive(Clone)]
+struct Token {
+    padded: Arc<Secret<Padded>>,
+    len: usize,
+}
+
+type Padded = [u8; MAX_TOKEN_BYTES];
+
+/// Copies a text into the fixed size; `None` if it is longer.
+fn pad(text: &str) -> Option<Padded> {
+    let mut padded = [0; MAX_TOKEN_BYTES];
+    padded
+        .get_mut(..text.len())?
+        .copy_from_slice(text.as_bytes());
+    Some(padded)
+}
+
+impl Token {
+    fn matches(&self, padded: &Padded, len: usize) -> bool {
+        let same_length = self.len.ct_eq(&len);
+        let same_bytes = self.padded.expose()[..].ct_eq(&padded[..]);
+        (same_length & same_bytes).into()
+    }
+}
+
+impl Auth {
+    /// No token: everybody who can connect is let in. Fit for a loopback address only, see
+    /// [`check_bind`].
+    #[must_use]
+    pub const fn open() -> Self {
+        Self(None)
+    }
+
+    /// This token has to come first on every connection.
+    ///
+    /// # Errors
+    /// [`AuthError::EmptyToken`], [`AuthError::TokenTooLong`].
+    pub fn token(token: impl Into<Secret>) -> Result<Self, AuthError> {
+        let token = token.into();
+        let text = token.expose();
+        if text.is_empty() {
+            return Err(AuthError::EmptyToken);
+        }
+        let padded = pad(text).ok_or(AuthError::TokenTooLong {
+            max: MAX_TOKEN_BYTES,
+        })?;
+        Ok(Self(Some(Token {
+            padded: Arc::new(Secret::new(padded)),
+            len: text.len(),
+        })))
+    }
+
+    /// Whether no token is asked for.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether a peer that offers this token may come in. An open gateway lets everybody in.
+    ///
+    /// The time that the check takes depends on the length of what is offered, which the peer knows
+    /// anyway, and on nothing else: both sides are padded to [`MAX_TOKEN_BYTES`] and compared
+    /// whole, their lengths included. So it tells neither how many bytes were right nor how long
+    /// the token is. What a peer can learn is whether a token is asked for at all, and that an
+    /// offer of more than [`MAX_TOKEN_BYTES`] is refused without a look.
+    #[must_use]
+    pub fn check(&self, offered: &str) -> bool {
+        let Some(token) = &self.0 else {
+            return true;
+        };
+        pad(offered).is_some_and(|padded| token.matches(&padded, offered.len()))
+    }
+}
+
+/// Prints whether there is a token, not which.
+impl fmt::Debug for Auth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_open() {
+            "Auth(open)"
+        } else {
+            "Auth(token)"
+        })
+    }
+}
+
+/// Compares tokens in constant time too.
+impl PartialEq for Auth {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(a), Some(b)) => a.matches(b.padded.expose(), b.len),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Auth {}
+
+/// Whether a gateway with this `auth` may listen on `host`: with a token anywhere, without one on
+/// a loopback address only.
+///
+/// # Errors
+/// [`AuthError::TokenRequired`]
+pub fn check_bind(host: &str, auth: &Auth) -> Result<(), AuthError> {
+    if auth.is_open() && !is_loopback(host) {
+        return Err(AuthError::TokenRequired);
+    }
+    Ok(())
+}
+
+/// Whether only this machine can reach `host`: an address in 127.0.0.0/8 (not just 127.0.0.1),
+/// `::1` with or without brackets, an IPv4 loopback address written as IPv6
+/// (`::ffff:127.0.0.1`), or the name `localhost`.
+///
+/// Nothing is resolved: every other name counts as reachable from elsewhere, and so do the
+/// addresses for "all interfaces", `0.0.0.0` and `::`.
+#[must_use]
+pub fn is_loopback(host: &str) -> bool {
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(host);
+    host.eq_ignore_ascii_case("localhost")
+        || bare
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_empty_token_is_refused() {
+        assert_eq!(Auth::token(""), Err(AuthError::EmptyToken));
+    }
+
+    #[test]
+    fn a_token_may_be_as_long_as_the_limit_and_no_longer() {
+        let longest = "x".repeat(MAX_TOKEN_BYTES);
+        assert!(Auth::token(longest.as_str()).unwrap().check(&longest));
+        let max = MAX_TOKEN_BYTES;
+        assert_eq!(
+            Auth::token(longest.clone() + "x"),
+            Err(AuthError::TokenTooLong { max })
+        );
+        assert!(
+            !Auth::token(longest.as_str())
+                .unwrap()
+                .check(&(longest + "x"))
+        );
+    }
+
+    #[test]
+    fn only_the_whole_token_is_let_in() {
+        let auth = Auth::token("s3cret").unwrap();
+        assert!(!auth.is_open() && auth.check("s3cret"));
+        for wrong in ["", "s3cre", "s3cret ", "s3cret\0", "S3cret", "t3cret"] {
+            assert!(!auth.check(wrong), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn an_open_gateway_lets_everybody_in() {
+        assert!(Auth::open().is_open() && Auth::open().check(""));
+        assert_ne!(Auth::open(), Auth::token("x").unwrap());
+        assert_eq!(Auth::open(), Auth::open());
+    }
+
+    #[test]
+    fn debug_output_shows_no_token() {
+        assert_eq!(
+            format!("{:?}", Auth::token("s3cret").unwrap()),
+            "Auth(token)"
+        );
+        assert_eq!(format!("{:?}", Auth::open()), "Auth(open)");
+    }
+
+    #[test]
+    fn without_a_token_only_loopback_addresses_are_bound() {
+        let token = Auth::token("x").unwrap();
+        let loopback = [
+            "127.0.0.1",
+            "127.0.0.2",
+            "127.255.255.254",
+            "::1",
+            "[::1]",
+            "0:0:0:0:0:0:0:1",
+            "::ffff:127.0.0.1",
+            "::ffff:7f00:2",
+            "localhost",
+            "LocalHost",
+        ];
+        for host in loopback {
+            assert_eq!(check_bind(host, &Auth::open()), Ok(()), "{host}");
+            assert_eq!(check_bind(host, &token), Ok(()), "{host}");
+        }
+        let reachable = [
+            "0.0.0.0",
+            "::",
+            "[::]",
+            "::ffff:0.0.0.0",
+            "128.0.0.1",
+            "192.168.0.1",
+            "::2",
+            "",
+            "[]",
+            "[localhost]",
+            "localhost.example.org",
+            "127.0.0.1.example.org",
+            "127.1",
+            "127.0.0.1:7200",
+            " 127.0.0.1",
+        ];
+        for host in reachable {
+            let refused = check_bind(host, &Auth::open());
+            assert_eq!(refused, Err(AuthError::TokenRequired), "{host}");
+            assert_eq!(check_bind(host, &token), Ok(()), "{host}");
+        }
+    }
+
+    #[test]
+    fn the_refusal_says_what_to_do() {
+        let text = AuthError::TokenRequired.to_string();
+        let start = "Auth token required when binding to non-loopback address. ";
+        assert!(text.starts_with(start), "{text}");
+    }
+
+    proptest! {
+        #[test]
+        fn the_check_agrees_with_equality(token in "[ab\0é]{1,4}", offered in "[ab\0é]{0,4}") {
+            let auth = Auth::token(token.as_str()).unwrap();
+            prop_assert_eq!(auth.check(&offered), token == offered);
+            prop_assert!(auth.check(&token));
+            if let Ok(other) = Auth::token(offered.as_str()) {
+                prop_assert_eq!(auth == other, token == offered);
+            }
+        }
+    }
+}

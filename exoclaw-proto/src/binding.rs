@@ -1,0 +1,500 @@
+//! Which agent a chat goes to: [`Binding`]s and the [`Router`] over them.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Sends chats with these properties to an agent. Names at least one of the five.
+///
+/// ```
+/// use exoclaw_proto::binding::Binding;
+///
+/// let binding = Binding::new("helper").with_channel("discord").with_guild_id("g1");
+/// assert_eq!(binding.agent_id, "helper");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Binding {
+    /// The agent.
+    pub agent_id: String,
+    /// The channel, such as `websocket`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
+    /// The account within the channel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account_id: Option<String>,
+    /// The peer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer_id: Option<String>,
+    /// The guild or server of channels that have such.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guild_id: Option<String>,
+    /// The team within a guild.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub team_id: Option<String>,
+}
+
+impl Binding {
+    /// A binding to this agent that names nothing yet.
+    pub fn new(agent_id: impl Into<String>) -> Self {
+        Self {
+            agent_id: agent_id.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets [`channel`](Self::channel).
+    #[must_use]
+    pub fn with_channel(mut self, channel: impl Into<String>) -> Self {
+        self.channel = Some(channel.into());
+        self
+    }
+
+    /// Sets [`account_id`](Self::account_id).
+    #[must_use]
+    pub fn with_account_id(mut self, account: impl Into<String>) -> Self {
+        self.account_id = Some(account.into());
+        self
+    }
+
+    /// Sets [`peer_id`](Self::peer_id).
+    #[must_use]
+    pub fn with_peer_id(mut self, peer: impl Into<String>) -> Self {
+        self.peer_id = Some(peer.into());
+        self
+    }
+
+    /// Sets [`guild_id`](Self::guild_id).
+    #[must_use]
+    pub fn with_guild_id(mut self, guild: impl Into<String>) -> Self {
+        self.guild_id = Some(guild.into());
+        self
+    }
+
+    /// Sets [`team_id`](Self::team_id).
+    #[must_use]
+    pub fn with_team_id(mut self, team: impl Into<String>) -> Self {
+        self.team_id = Some(team.into());
+        self
+    }
+}
+
+/// A binding that cannot be used. `index` counts from 0, in the order given.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindingError {
+    /// It names neither channel, account, peer, guild nor team.
+    #[error(
+        "binding {index} (agent '{agent_id}') names none of \
+         channel, account_id, peer_id, guild_id, team_id"
+    )]
+    NoSelector {
+        /// Which binding.
+        index: usize,
+        /// Its agent.
+        agent_id: String,
+    },
+    /// Its agent has no name.
+    #[error("binding {index} has an empty agent_id")]
+    NoAgentId {
+        /// Which binding.
+        index: usize,
+    },
+}
+
+/// Where a chat comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Route<'a> {
+    /// The channel.
+    pub channel: &'a str,
+    /// The account.
+    pub account: &'a str,
+    /// The peer.
+    pub peer: &'a str,
+    /// The guild, if the chat has one.
+    pub guild: Option<&'a str>,
+    /// The team, if the chat has one.
+    pub team: Option<&'a str>,
+}
+
+impl<'a> Route<'a> {
+    /// A chat without guild and team.
+    #[must_use]
+    pub const fn new(channel: &'a str, account: &'a str, peer: &'a str) -> Self {
+        Self {
+            channel,
+            account,
+            peer,
+            guild: None,
+            team: None,
+        }
+    }
+
+    /// Sets [`guild`](Self::guild).
+    #[must_use]
+    pub const fn with_guild(mut self, guild: Option<&'a str>) -> Self {
+        self.guild = guild;
+        self
+    }
+
+    /// Sets [`team`](Self::team).
+    #[must_use]
+    pub const fn with_team(mut self, team: Option<&'a str>) -> Self {
+        self.team = team;
+        self
+    }
+}
+
+/// No binding fits, and there is no default agent. The text is fit for an answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no agent configured for {channel}:{account}:{peer}")]
+#[non_exhaustive]
+pub struct NoAgent {
+    /// The channel of the chat.
+    pub channel: String,
+    /// The account of the chat.
+    pub account: String,
+    /// The peer of the chat.
+    pub peer: String,
+}
+
+/// Most specific first: peer, guild, team, account, channel.
+const KINDS: usize = 5;
+
+/// What a binding names, or a route has, in the order of [`KINDS`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Selector<'a>([Option<Cow<'a, str>>; KINDS]);
+
+impl<'a> Selector<'a> {
+    fn of_binding(binding: Binding) -> (Self, String) {
+        let fields = [
+            binding.peer_id,
+            binding.guild_id,
+            binding.team_id,
+            binding.account_id,
+            binding.channel,
+        ];
+        (
+            Self(fields.map(|field| field.map(Cow::Owned))),
+            binding.agent_id,
+        )
+    }
+
+    /// The fields of the route whose bits are in the mask; `None` if it lacks one of them.
+    fn of_route(route: &Route<'a>, mask: Mask) -> Option<Self> {
+        let fields = [
+            Some(route.peer),
+            route.guild,
+            route.team,
+            Some(route.account),
+            Some(route.channel),
+        ];
+        let mut selector = Self([const { None }; KINDS]);
+        for (kind, (field, place)) in fields.into_iter().zip(&mut selector.0).enumerate() {
+            if mask.has(kind) {
+                *place = Some(Cow::Borrowed(field?));
+            }
+        }
+        Some(selector)
+    }
+
+    fn mask(&self) -> Mask {
+        let bits = self.0.iter().enumerate();
+        Mask(bits.fold(0, |mask, (kind, field)| {
+            mask | u8::from(field.is_some()) << kind
+        }))
+    }
+}
+
+/// Which fields are named: bit 0 is the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mask(u8);
+
+impl Mask {
+    const fn has(self, kind: usize) -> bool {
+        self.0 >> kind & 1 == 1
+    }
+
+    /// What is sorted first is preferred: the more specific, then the one that names more.
+    const fn rank(self) -> (u32, u32) {
+        (self.0.trailing_zeros(), u32::MAX - self.0.count_ones())
+    }
+}
+
+/// Finds the agent of a chat.
+///
+/// A binding fits if *all* that it names is equal. Of several that fit, the one whose most specific
+/// name is of the more specific kind wins (peer, then guild, team, account, channel); then the one
+/// that names more; then the first. The time this takes does not depend on the number of bindings:
+/// there are 31 ways to name some of five fields, and one look into a table for each that is in use.
+///
+/// ```
+/// use exoclaw_proto::binding::{Binding, Route, Router};
+///
+/// let bindings = vec![
+///     Binding::new("chatty").with_channel("discord"),
+///     Binding::new("private").with_channel("discord").with_peer_id("ann"),
+/// ];
+/// let router = Router::new(bindings, None)?;
+/// assert_eq!(router.resolve(&Route::new("discord", "a1", "ann")), Ok("private"));
+/// assert_eq!(router.resolve(&Route::new("discord", "a1", "bob")), Ok("chatty"));
+/// let error = router.resolve(&Route::new("telegram", "a1", "ann")).unwrap_err();
+/// assert_eq!(error.to_string(), "no agent configured for telegram:a1:ann");
+/// # Ok::<(), exoclaw_proto::binding::BindingError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Router {
+    /// The first binding with these names.
+    index: HashMap<Selector<'static>, usize>,
+    /// The agent of each binding.
+    agents: Vec<String>,
+    /// The masks in use, the preferred ones first.
+    masks: Vec<Mask>,
+    default_agent: Option<String>,
+}
+
+impl Router {
+    /// A router over these bindings. What fits none of them goes to the default agent, if there is
+    /// one.
+    ///
+    /// # Errors
+    /// [`BindingError`] for the first binding that cannot be used.
+    pub fn new(
+        bindings: Vec<Binding>,
+        default_agent: Option<String>,
+    ) -> Result<Self, BindingError> {
+        let mut router = Self {
+            index: HashMap::with_capacity(bindings.len()),
+            agents: Vec::with_capacity(bindings.len()),
+            masks: Vec::new(),
+            default_agent,
+        };
+        for (index, binding) in bindings.into_iter().enumerate() {
+            let (selector, agent_id) = Selector::of_binding(binding);
+            let mask = selector.mask();
+            if mask == Mask(0) {
+                return Err(BindingError::NoSelector { index, agent_id });
+            }
+            if agent_id.is_empty() {
+                return Err(BindingError::NoAgentId { index });
+            }
+            if !router.masks.contains(&mask) {
+                router.masks.push(mask);
+            }
+            router.index.entry(selector).or_insert(index);
+            router.agents.push(agent_id);
+        }
+        router.masks.sort_by_key(|mask| mask.rank());
+        Ok(router)
+    }
+
+    /// A router without bindings: every chat goes to this agent.
+    #[must_use]
+    pub fn all_to(agent_id: impl Into<String>) -> Self {
+        Self {
+            index: HashMap::new(),
+            agents: Vec::new(),
+            masks: Vec::new(),
+            default_agent: Some(agent_id.into()),
+        }
+    }
+
+    /// The agent that a chat from here goes to.
+    ///
+    /// # Errors
+    /// [`NoAgent`]
+    pub fn resolve(&self, route: &Route<'_>) -> Result<&str, NoAgent> {
+        self.bound(route)
+            .or(self.default_agent.as_deref())
+            .ok_or_else(|| NoAgent {
+                channel: route.channel.to_owned(),
+                account: route.account.to_owned(),
+                peer: route.peer.to_owned(),
+            })
+    }
+
+    /// The agent for what no binding fits.
+    #[must_use]
+    pub fn default_agent(&self) -> Option<&str> {
+        self.default_agent.as_deref()
+    }
+
+    fn bound(&self, route: &Route<'_>) -> Option<&str> {
+        for same_rank in self.masks.chunk_by(|a, b| a.rank() == b.rank()) {
+            let found = same_rank.iter().filter_map(|mask| {
+                let selector = Selector::of_route(route, *mask)?;
+                // A lookup with borrowed names, without a copy of them.
+                self.index.get(&selector).copied()
+            });
+            if let Some(first) = found.min() {
+                return self.agents.get(first).map(String::as_str);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn router(bindings: Vec<Binding>) -> Router {
+        Router::new(bindings, None).unwrap()
+    }
+
+    fn name() -> Binding {
+        Binding::new("a")
+    }
+
+    #[test]
+    fn a_binding_names_something_and_somebody() {
+        let bindings = vec![name().with_channel("c"), Binding::new("b")];
+        let error = Router::new(bindings, None).unwrap_err();
+        let (index, agent_id) = (1, "b".to_owned());
+        assert_eq!(error, BindingError::NoSelector { index, agent_id });
+        assert!(error.to_string().starts_with("binding 1 (agent 'b') names"));
+        assert_eq!(
+            Router::new(vec![Binding::new("").with_channel("c")], None).unwrap_err(),
+            BindingError::NoAgentId { index: 0 }
+        );
+    }
+
+    #[test]
+    fn all_that_is_named_has_to_be_equal() {
+        let router = router(vec![name().with_channel("c").with_peer_id("p")]);
+        assert_eq!(router.resolve(&Route::new("c", "x", "p")), Ok("a"));
+        assert!(router.resolve(&Route::new("other", "x", "p")).is_err());
+        assert!(router.resolve(&Route::new("c", "x", "other")).is_err());
+    }
+
+    #[test]
+    fn the_more_specific_kind_wins_whatever_the_order() {
+        let router = router(vec![
+            Binding::new("channel").with_channel("c"),
+            Binding::new("account")
+                .with_channel("c")
+                .with_account_id("a"),
+            Binding::new("team").with_team_id("t"),
+            Binding::new("guild").with_guild_id("g"),
+            Binding::new("peer").with_peer_id("p"),
+        ]);
+        let all = Route::new("c", "a", "p")
+            .with_guild(Some("g"))
+            .with_team(Some("t"));
+        let route = |peer, guild, team, account| Route {
+            peer,
+            guild,
+            team,
+            account,
+            ..all
+        };
+        let found = [
+            all,
+            route("", all.guild, all.team, "a"),
+            route("", None, all.team, "a"),
+            route("", None, None, "a"),
+            route("", None, None, ""),
+        ]
+        .map(|route| router.resolve(&route).unwrap());
+        assert_eq!(found, ["peer", "guild", "team", "account", "channel"]);
+    }
+
+    #[test]
+    fn of_the_same_kind_who_names_more_wins_and_then_the_first() {
+        let router = router(vec![
+            Binding::new("peer").with_peer_id("p"),
+            Binding::new("peer of a")
+                .with_peer_id("p")
+                .with_account_id("a"),
+            Binding::new("peer in c")
+                .with_peer_id("p")
+                .with_channel("c"),
+            Binding::new("again").with_peer_id("p"),
+        ]);
+        let found = [("c", "a"), ("c", "x"), ("x", "a"), ("x", "x")]
+            .map(|(channel, account)| router.resolve(&Route::new(channel, account, "p")).unwrap());
+        assert_eq!(found, ["peer of a", "peer in c", "peer of a", "peer"]);
+    }
+
+    #[test]
+    fn without_a_default_agent_the_error_names_the_route() {
+        let error = router(Vec::new())
+            .resolve(&Route::new("websocket", "acc", "main").with_guild(Some("g")))
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "no agent configured for websocket:acc:main"
+        );
+    }
+
+    #[test]
+    fn what_fits_no_binding_goes_to_the_default_agent() {
+        let router = Router::new(vec![name().with_channel("c")], Some("d".to_owned())).unwrap();
+        assert_eq!(router.default_agent(), Some("d"));
+        assert_eq!(router.resolve(&Route::new("x", "", "")), Ok("d"));
+        assert_eq!(router.resolve(&Route::new("c", "", "")), Ok("a"));
+    }
+
+    #[test]
+    fn it_reads_as_in_a_configuration_file() {
+        let json = r#"{"agent_id":"a","channel":"c","guild_id":"g"}"#;
+        let binding: Binding = serde_json::from_str(json).unwrap();
+        assert_eq!(binding, name().with_channel("c").with_guild_id("g"));
+        assert_eq!(serde_json::to_string(&binding).unwrap(), json);
+    }
+
+    type Fields = [Option<String>; KINDS];
+
+    fn naive<'a>(bindings: &'a [(String, Fields)], route: &Fields) -> Option<&'a str> {
+        let fits = |fields: &Fields| {
+            let mut pairs = fields.iter().zip(route);
+            pairs.all(|(named, has)| named.is_none() || named == has)
+        };
+        let fitting = bindings.iter().enumerate().filter(|(_, it)| fits(&it.1));
+        let best = fitting.min_by_key(|(at, (_, fields))| {
+            let specific = fields.iter().position(Option::is_some);
+            (
+                specific,
+                fields.iter().flatten().count().wrapping_neg(),
+                *at,
+            )
+        });
+        best.map(|(_, (agent, _))| agent.as_str())
+    }
+
+    fn fields() -> impl Strategy<Value = Fields> {
+        prop::array::uniform5(prop::option::of("[xy]"))
+    }
+
+    proptest! {
+        #[test]
+        fn it_agrees_with_a_look_at_every_binding(
+            named in prop::collection::vec(fields(), 0..20),
+            routes in prop::collection::vec(fields(), 1..20),
+        ) {
+            let named = named.into_iter().filter(|it| it.iter().any(Option::is_some));
+            let agents: Vec<_> = named.enumerate().map(|(i, it)| (i.to_string(), it)).collect();
+            let bindings = agents.iter().map(|(agent_id, fields)| {
+                let [peer_id, guild_id, team_id, account_id, channel] = fields.clone();
+                let agent_id = agent_id.clone();
+                Binding { agent_id, channel, account_id, peer_id, guild_id, team_id }
+            });
+            let router = router(bindings.collect());
+            for mut route in routes {
+                for always in [0, 3, 4] {
+                    route[always].get_or_insert_default();
+                }
+                let [peer, guild, team, account, channel] = route.each_ref().map(Option::as_deref);
+                let asked = Route::new(channel.unwrap(), account.unwrap(), peer.unwrap())
+                    .with_guild(guild)
+                    .with_team(team);
+                prop_assert_eq!(router.resolve(&asked).ok(), naive(&agents, &route));
+            }
+        }
+    }
+}

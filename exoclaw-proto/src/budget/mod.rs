@@ -1,0 +1,178 @@
+//! Token budgets: [`Budgets`] and [`Exceeded`], the [`Ledger`] that keeps them, and the [`Meter`]
+//! that counts one run.
+//!
+//! ```
+//! use exoclaw_proto::budget::{Budgets, Ledger, Meter, estimate};
+//! use exoclaw_proto::session::SessionKey;
+//!
+//! let mut ledger = Ledger::new(Budgets::default().with_session(Some(100)));
+//! let session = SessionKey::new("default", "websocket", "acc", "main");
+//! let now = 1_800_000_000; // seconds since 1970, UTC
+//! let mut reservation = ledger.reserve(&session, estimate("How are you?".len()), now)?;
+//!
+//! let mut meter = Meter::new(); // while the run goes on
+//! meter.call_started(12);
+//! meter.streamed(40);
+//! meter.reported(20, 65);
+//!
+//! ledger.record(&mut reservation, meter.settle());
+//! ledger.settle(reservation);
+//! assert_eq!(ledger.session_used(&session), 85);
+//! let refused = ledger.reserve(&session, 16, now).unwrap_err();
+//! assert_eq!(refused.to_string(), "token budget exceeded (session: 85/100)");
+//! # Ok::<(), exoclaw_proto::budget::BudgetError>(())
+//! ```
+
+mod date;
+mod ledger;
+mod meter;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+pub use date::Date;
+pub use ledger::{Ledger, Reservation, SessionUse};
+pub use meter::Meter;
+pub use snapshot::{SessionTokens, Snapshot};
+
+/// How many tokens may be used; `None` is any number. The default is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Budgets {
+    /// In one session, from its first message on.
+    pub session: Option<u64>,
+    /// By all sessions together on one day (UTC).
+    pub daily: Option<u64>,
+    /// By all sessions together in one calendar month (UTC).
+    pub monthly: Option<u64>,
+}
+
+impl Budgets {
+    /// Sets [`session`](Self::session).
+    #[must_use]
+    pub const fn with_session(mut self, tokens: Option<u64>) -> Self {
+        self.session = tokens;
+        self
+    }
+
+    /// Sets [`daily`](Self::daily).
+    #[must_use]
+    pub const fn with_daily(mut self, tokens: Option<u64>) -> Self {
+        self.daily = tokens;
+        self
+    }
+
+    /// Sets [`monthly`](Self::monthly).
+    #[must_use]
+    pub const fn with_monthly(mut self, tokens: Option<u64>) -> Self {
+        self.monthly = tokens;
+        self
+    }
+}
+
+/// What a budget is for. Exhaustive: these are the three that the protocol's error text names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// One session.
+    Session,
+    /// One day, all sessions.
+    Daily,
+    /// One calendar month, all sessions.
+    Monthly,
+}
+
+impl Scope {
+    /// The scope's name in the error text.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Daily => "daily",
+            Self::Monthly => "monthly",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A budget has no room for another run. Retry a daily or monthly one in the next day or month
+/// (UTC); a session's budget is used up for good unless the gateway forgets it.
+///
+/// ```
+/// use exoclaw_proto::budget::{Exceeded, Scope};
+///
+/// let text = "token budget exceeded (session: 9500/10000)";
+/// let exceeded = Exceeded::parse(text).unwrap();
+/// assert_eq!((exceeded.scope, exceeded.used, exceeded.limit), (Scope::Session, 9_500, 10_000));
+/// assert_eq!(exceeded.to_string(), text);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("token budget exceeded ({scope}: {used}/{limit})")]
+pub struct Exceeded {
+    /// Which budget.
+    pub scope: Scope,
+    /// The tokens that were used so far, without the estimate of the refused run.
+    pub used: u64,
+    /// The budget.
+    pub limit: u64,
+}
+
+impl Exceeded {
+    /// Reads the text of an error. `None` if it is another error.
+    ///
+    /// Gateways differ in whether they name the session, as in
+    /// `token budget exceeded (session:default:websocket:acc:main: 39/40)`; both are read.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let inner = text
+            .strip_prefix("token budget exceeded (")?
+            .strip_suffix(')')?;
+        // The name of a session may hold anything, so the numbers are looked for from the end.
+        let (scope, numbers) = inner.rsplit_once(": ")?;
+        let scope = match scope {
+            "session" => Scope::Session,
+            "daily" => Scope::Daily,
+            "monthly" => Scope::Monthly,
+            _ if scope.starts_with("session:") => Scope::Session,
+            _ => return None,
+        };
+        let (used, limit) = numbers.split_once('/')?;
+        let (used, limit) = (number(used)?, number(limit)?);
+        Some(Self { scope, used, limit })
+    }
+}
+
+/// Digits only, where `u64::from_str` takes a sign too.
+fn number(text: &str) -> Option<u64> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok())?
+}
+
+/// A run that was not let in; nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BudgetError {
+    /// A budget has no room.
+    #[error(transparent)]
+    Exceeded(#[from] Exceeded),
+    /// The session is new, sessions have a budget, and no more of them can be counted. Retry after
+    /// [`Ledger::forget`].
+    #[error("the tokens of {max} sessions are counted, and there is no room for another")]
+    TooManySessions {
+        /// The limit.
+        max: usize,
+    },
+}
+
+/// A guess at the tokens of a prompt, from the bytes of its contents: a quarter of them, and one.
+#[must_use]
+pub const fn estimate(bytes: usize) -> u64 {
+    // A `usize` is at most 64 bits wide.
+    bytes as u64 / 4 + 1
+}

@@ -1,0 +1,456 @@
+//! Tests of [`ClientConn`] with a gateway that is played by hand: the opening and the rules.
+
+mod chats;
+
+use std::time::Duration;
+
+use rpc_core::{Limits, Refused};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::frame::{Call, ChatSend, Method, SessionRef, Usage};
+use crate::limits::{
+    CHAT_IDLE_TIMEOUT, HELLO_TIMEOUT, PING_INTERVAL, PONG_TIMEOUT, TOKENLESS_HELLO_TIMEOUT,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+const HELLO: &str = r#"{"ok":true,"version":"0.1.0"}"#;
+const ECHO: &str = r#"{"id":"0","error":"parse error: missing field `id` at line 1 column 17"}"#;
+
+struct Played {
+    conn: ClientConn,
+    now: Instant,
+}
+
+impl Played {
+    fn with(config: ClientConfig) -> Self {
+        let now = Instant::now();
+        Self {
+            conn: ClientConn::new(config, 7, now),
+            now,
+        }
+    }
+
+    fn with_token() -> Self {
+        Self::with(ClientConfig::new().with_token("t"))
+    }
+
+    fn ready_with(config: ClientConfig) -> Self {
+        let mut played = Self::with(config);
+        played.take(HELLO);
+        assert!(matches!(played.events()[..], [ClientEvent::Ready(_)]));
+        played.sent();
+        played
+    }
+
+    fn ready() -> Self {
+        Self::ready_with(ClientConfig::new())
+    }
+
+    fn sent(&mut self) -> Vec<Value> {
+        std::iter::from_fn(|| self.conn.poll_transmit())
+            .map(|frame| match frame {
+                Outgoing::Text(text) => serde_json::from_str(text.as_str()).unwrap(),
+                Outgoing::Ping(_) => json!("ping"),
+                Outgoing::Close(close) => json!(close.code),
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    fn take(&mut self, text: &str) {
+        self.conn.handle_message(Incoming::Text(text), self.now);
+    }
+
+    fn events(&mut self) -> Vec<ClientEvent> {
+        std::iter::from_fn(|| self.conn.poll_event()).collect()
+    }
+
+    fn wait(&mut self, time: Duration) {
+        let until = self.now + time;
+        while let Some(at) = self.conn.poll_timeout().filter(|at| *at <= until) {
+            self.now = at;
+            self.conn.handle_timeout(at);
+        }
+        self.now = until;
+    }
+
+    fn chat(&mut self) -> CallId {
+        let chat = ChatSend::<&str>::new("websocket", "ann", "hi");
+        self.conn.chat_send(&chat, self.now).unwrap()
+    }
+
+    fn step(&mut self, id: CallId, event: &str, data: &Value) {
+        self.take(&json!({"id": id.to_string(), "event": event, "data": data}).to_string());
+    }
+
+    fn done(&mut self, id: CallId) {
+        self.take(&json!({"id": id.to_string(), "event": "done"}).to_string());
+    }
+
+    fn disconnect(&mut self, why: Disconnect) -> CloseReason {
+        self.conn.handle_disconnect(why, self.now);
+        reason(&self.events())
+    }
+}
+
+fn reason(events: &[ClientEvent]) -> CloseReason {
+    match events {
+        [.., ClientEvent::Closed(reason)] => reason.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn is_authentication(reason: &CloseReason) -> bool {
+    matches!(reason, CloseReason::Authentication { .. }) && reason.retry() == rpc_core::Retry::Never
+}
+
+fn text(id: CallId, text: &str) -> ClientEvent {
+    let event = ChatEvent::Text(text.into());
+    ClientEvent::Chat { id, event }
+}
+
+fn well(id: CallId, usage: (u64, u64), frames: u64, text_bytes: u64) -> ClientEvent {
+    ClientEvent::ChatEnded {
+        id,
+        result: Ok(ChatSummary {
+            usage: Usage::new(usage.0, usage.1),
+            frames,
+            text_bytes,
+        }),
+    }
+}
+
+fn failed(id: CallId, words: &str) -> ClientEvent {
+    ClientEvent::ChatEnded {
+        id,
+        result: Err(remote(words)),
+    }
+}
+
+#[test]
+fn the_token_goes_first_and_the_hello_makes_ready() {
+    let mut played = Played::with_token();
+    assert_eq!(played.sent(), [json!({"token": "t"})]);
+    assert_eq!(played.conn.state(), ClientState::AwaitHello);
+    assert_eq!(played.conn.ping(played.now), Err(Refused::NotReady));
+    played.take(HELLO);
+    let events = played.events();
+    let [ClientEvent::Ready(hello)] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(hello.version(), Some("0.1.0"));
+    assert!(played.conn.ping(played.now).is_ok());
+}
+
+#[test]
+fn a_gateway_that_wants_no_token_may_call_it_a_bad_request_once() {
+    // Before the hello, and behind it.
+    for frames in [[ECHO, HELLO], [HELLO, ECHO]] {
+        let mut played = Played::with_token();
+        for frame in frames {
+            played.take(frame);
+        }
+        assert!(matches!(played.events()[..], [ClientEvent::Ready(_)]));
+        played.take(ECHO);
+        assert!(matches!(
+            played.events()[..],
+            [ClientEvent::GatewayError(_)]
+        ));
+    }
+}
+
+#[test]
+fn complaints_that_have_nothing_to_do_with_the_token_are_told() {
+    let mut played = Played::with_token();
+    played.take(HELLO);
+    played.take(r#"{"error":"no route"}"#);
+    let id = played.conn.ping(played.now).unwrap().to_string();
+    played.take(&json!({"id": id, "result": "pong"}).to_string());
+    // An answer has come, so the one to the token must have come before it.
+    played.take(ECHO);
+    let events = played.events();
+    let [
+        _,
+        ClientEvent::GatewayError(first),
+        _,
+        ClientEvent::GatewayError(second),
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!(first.message(), "no route");
+    assert_eq!(second.kind(), ErrorKind::Parse);
+    let mut played = Played::ready();
+    played.take(ECHO);
+    assert!(matches!(
+        played.events()[..],
+        [ClientEvent::GatewayError(_)]
+    ));
+}
+
+#[test]
+fn a_refused_token_closes_for_good_in_the_gateways_words() {
+    for frame in [
+        r#"{"error":"auth_failed","code":4001}"#,
+        r#"{"id":"0","error":"auth_failed","code":4001}"#,
+    ] {
+        let mut played = Played::with_token();
+        played.sent();
+        played.take(frame);
+        let message = "auth_failed".to_owned();
+        assert_eq!(
+            reason(&played.events()),
+            CloseReason::Authentication { message }
+        );
+        assert_eq!(played.sent(), [json!(1000)]);
+        assert_eq!(played.conn.poll_timeout(), None);
+    }
+}
+
+#[test]
+fn an_orderly_close_before_the_hello_is_a_refusal_and_a_cut_line_is_not() {
+    let closed = |code: u16| Disconnect::PeerClosed(Some(CloseFrame::new(code, "")));
+    for config in [ClientConfig::new(), ClientConfig::new().with_token("t")] {
+        let fresh = || Played::with(config.clone());
+        for why in [
+            Disconnect::PeerClosed(None),
+            closed(1000),
+            closed(1008),
+            closed(4001),
+        ] {
+            assert!(
+                is_authentication(&fresh().disconnect(why.clone())),
+                "{why:?}"
+            );
+        }
+        assert_eq!(fresh().disconnect(Disconnect::Eof), CloseReason::Lost);
+        for code in [1001, 1011, 1013] {
+            let reason = fresh().disconnect(closed(code));
+            assert!(matches!(reason, CloseReason::Peer(_)), "{code}");
+        }
+    }
+    let words = Disconnect::PeerClosed(Some(CloseFrame::new(4001, "go away")));
+    let reason = Played::with_token().disconnect(words);
+    assert_eq!(reason.to_string(), "authentication failed: go away");
+}
+
+#[test]
+fn after_the_hello_only_4001_is_a_refusal() {
+    let closed = |code: u16| Disconnect::PeerClosed(Some(CloseFrame::new(code, "")));
+    let lost = Played::ready().disconnect(Disconnect::PeerClosed(None));
+    assert_eq!(lost, CloseReason::Lost);
+    for code in [1000, 1008] {
+        let reason = Played::ready().disconnect(closed(code));
+        assert!(matches!(reason, CloseReason::Peer(_)), "{reason:?}");
+    }
+    assert!(is_authentication(&Played::ready().disconnect(closed(4001))));
+}
+
+#[test]
+fn silence_without_a_token_is_the_wish_for_one() {
+    let mut played = Played::with(ClientConfig::new());
+    assert_eq!(
+        played.conn.next_timeout(),
+        Some((played.now + TOKENLESS_HELLO_TIMEOUT, "hello"))
+    );
+    played.wait(TOKENLESS_HELLO_TIMEOUT);
+    let reason = reason(&played.events());
+    assert!(is_authentication(&reason));
+    assert!(reason.to_string().contains("wants a token"), "{reason}");
+}
+
+#[test]
+fn silence_behind_a_token_is_a_timeout_that_may_be_retried() {
+    let mut played = Played::with_token();
+    played.wait(HELLO_TIMEOUT);
+    let after = HELLO_TIMEOUT;
+    assert_eq!(
+        reason(&played.events()),
+        CloseReason::HandshakeTimeout { after }
+    );
+}
+
+#[test]
+fn nothing_is_pinged_before_the_hello() {
+    let config = ClientConfig::new()
+        .with_token("t")
+        .with_hello_timeout(SECOND * 3600);
+    let mut played = Played::with(config);
+    played.sent();
+    played.wait(SECOND * 3599);
+    assert!(played.sent().is_empty());
+    played.take(HELLO);
+    played.wait(PING_INTERVAL);
+    assert_eq!(played.sent(), [json!("ping")]);
+}
+
+#[test]
+fn an_idle_gateway_that_answers_no_ping_is_gone() {
+    let mut played = Played::ready();
+    played.wait(PING_INTERVAL + PONG_TIMEOUT);
+    assert_eq!(played.sent(), [json!("ping"), json!(1001)]);
+    let after = PONG_TIMEOUT;
+    assert_eq!(reason(&played.events()), CloseReason::KeepAlive { after });
+}
+
+#[test]
+fn a_gateway_that_works_on_a_chat_may_leave_pings_unanswered() {
+    let config = ClientConfig::new().with_chat_idle_timeout(None);
+    let mut played = Played::ready_with(config);
+    let id = played.chat();
+    played.wait(SECOND * 3600);
+    assert!(!played.conn.is_closed());
+    played.done(id);
+    assert_eq!(played.events(), [well(id, (0, 0), 0, 0)]);
+    played.sent();
+    played.wait(PING_INTERVAL + PONG_TIMEOUT);
+    assert!(played.conn.is_closed());
+}
+
+#[test]
+fn commands_are_taken_whole_or_not_at_all() {
+    let limits = Limits::default()
+        .with_max_pending(1)
+        .with_max_message_bytes(200);
+    let mut played = Played::ready_with(ClientConfig::new().with_limits(limits));
+    let long = ChatSend::<String>::new("c", "a", "x".repeat(200));
+    assert!(matches!(
+        played.conn.chat_send(&long, played.now),
+        Err(Refused::TooLarge { .. })
+    ));
+    assert_eq!((played.conn.in_flight(), played.sent().len()), (0, 0));
+    played.chat();
+    assert_eq!(
+        played.conn.status(played.now),
+        Err(Refused::TooManyCalls { max: 1 })
+    );
+    assert_eq!(played.sent().len(), 1);
+    played.conn.close(played.now);
+    assert_eq!(played.conn.status(played.now), Err(Refused::Closed));
+}
+
+#[test]
+fn every_method_is_written_as_the_server_reads_it() {
+    let mut played = Played::ready();
+    let now = played.now;
+    let conn = &mut played.conn;
+    let session = SessionRef::<&str>::new("c", "a").with_peer("p");
+    conn.ping(now).unwrap();
+    conn.status(now).unwrap();
+    conn.chat_send(&ChatSend::<&str>::new("c", "a", "x"), now)
+        .unwrap();
+    conn.plugin_list(now).unwrap();
+    conn.chat_history(&session, Some(3), now).unwrap();
+    conn.session_list(now).unwrap();
+    conn.session_clear(&session, now).unwrap();
+    conn.plugin_load("n", "p", now).unwrap();
+    conn.plugin_unload("n", now).unwrap();
+    conn.budget_status(Some(&session), now).unwrap();
+    conn.memory_search(&session, "q", None, now).unwrap();
+    let limits = Limits::default();
+    for (method, frame) in Method::ALL.into_iter().zip(played.sent()) {
+        let text = frame.to_string();
+        let request = crate::frame::Request::decode(&text, &limits).unwrap();
+        let call = request.call(&limits).unwrap();
+        assert_eq!(call.method(), Some(method));
+        if let Call::MemorySearch { session, query, .. } = call {
+            assert_eq!((session.peer(), &*query), ("p", "q"));
+        }
+    }
+}
+
+#[test]
+fn however_a_connection_ends_everything_on_it_ends_once_with_the_reason() {
+    let mut played = Played::ready();
+    let sent = played.chat();
+    played.sent();
+    let begun = played.chat();
+    played.step(begun, "text", &json!("x"));
+    let ping = played.conn.ping(played.now).unwrap();
+    played.conn.handle_disconnect(Disconnect::Eof, played.now);
+    let mut ended: Vec<_> = played
+        .events()
+        .into_iter()
+        .filter_map(|event| match event {
+            ClientEvent::ChatEnded { id, result } => Some((id, result.unwrap_err())),
+            ClientEvent::Reply { id, result } => Some((id, result.unwrap_err())),
+            _ => None,
+        })
+        .map(|(id, error)| {
+            assert!(matches!(
+                &error,
+                CallError::Closed {
+                    reason: CloseReason::Lost,
+                    ..
+                }
+            ));
+            (id, error.delivery())
+        })
+        .collect();
+    ended.sort_by_key(|(id, _)| id.to_string());
+    let mut expected = [
+        (sent, Delivery::Unknown),
+        (begun, Delivery::Delivered),
+        (ping, Delivery::NotSent),
+    ];
+    expected.sort_by_key(|(id, _)| id.to_string());
+    assert_eq!(ended, expected);
+    assert!(played.events().is_empty());
+}
+
+#[test]
+fn events_that_nobody_takes_stop_the_reading() {
+    let limits = Limits::default().with_max_events(3);
+    let mut played = Played::ready_with(ClientConfig::new().with_limits(limits));
+    let id = played.chat();
+    for _ in 0..3 {
+        assert!(played.conn.wants_input());
+        played.step(id, "text", &json!("x"));
+    }
+    assert!(!played.conn.wants_input());
+    assert_eq!(played.events().len(), 3);
+    assert!(played.conn.wants_input());
+    let limits = Limits::default().with_max_event_bytes(1000);
+    let mut played = Played::ready_with(ClientConfig::new().with_limits(limits));
+    let id = played.chat();
+    played.step(id, "text", &json!("x".repeat(2000)));
+    assert!(!played.conn.wants_input());
+    played.events();
+    assert!(played.conn.wants_input());
+}
+
+#[test]
+fn answers_to_nobody_and_a_second_hello_are_dropped() {
+    let mut played = Played::ready();
+    for frame in [
+        HELLO,
+        r#"{"id":"x","result":1}"#,
+        r#"{"id":"x","error":"e"}"#,
+        r#"{"id":"0123456789abcdef","event":"text","data":"x"}"#,
+        r#"{"id":"0","event":"done"}"#,
+    ] {
+        played.take(frame);
+    }
+    assert!(played.events().is_empty());
+    assert_eq!(played.conn.stray_frames(), 5);
+}
+
+#[test]
+fn no_chat_times_out_while_nothing_is_read() {
+    let limits = Limits::default().with_max_events(1);
+    let mut played = Played::ready_with(ClientConfig::new().with_limits(limits));
+    let (id, other) = (played.chat(), played.chat());
+    played.step(id, "text", &json!("x"));
+    played.wait(CHAT_IDLE_TIMEOUT * 2);
+    assert_eq!(played.events(), [text(id, "x")]);
+    // The step that was there all the time is read first.
+    played.step(id, "text", &json!("y"));
+    assert_eq!(played.events(), [text(id, "y")]);
+    played.wait(Duration::ZERO);
+    assert!(matches!(
+        played.events()[..],
+        [ClientEvent::ChatEnded { id, result: Err(_) }] if id == other
+    ));
+    assert_eq!(played.conn.in_flight(), 1);
+}

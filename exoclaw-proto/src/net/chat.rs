@@ -1,0 +1,169 @@
+//! [`Chat`]: the streamed answer to something that was said.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+
+use futures_util::Stream;
+use rpc_core::net::Queued;
+use rpc_core::net::link::CallStream;
+use rpc_core::{CallError, CallId, CloseReason, Delivery};
+
+use super::protocol::{CallValue, ClientSide};
+use crate::client::{ChatEvent, ChatSummary};
+use crate::error::RpcError;
+
+/// The streamed answer to something that was said: a stream of [`ChatEvent`]s that ends after the
+/// outcome. An error is the last item; a good end is told by [`summary`](Self::summary).
+///
+/// Events that are not taken wait, in the bounds of the link's configuration
+/// ([`link_config`](super::link_config)). A chat that stays full for too long holds up its whole
+/// connection and then ends with [`CloseReason::SlowConsumer`], and so does one from which the
+/// policy drops events: an answer with holes is none.
+///
+/// Dropping it forgets the chat here. The protocol cannot cancel: known gateways go on to the end,
+/// spend the tokens and remember the turn.
+pub struct Chat {
+    /// `None` once the chat has ended.
+    stream: Option<CallStream<ClientSide>>,
+    id: Arc<OnceLock<CallId>>,
+    end: Option<Result<ChatSummary, CallError<RpcError>>>,
+    max_text: usize,
+}
+
+impl Chat {
+    pub(super) const fn new(
+        stream: CallStream<ClientSide>,
+        id: Arc<OnceLock<CallId>>,
+        max_text: usize,
+    ) -> Self {
+        Self {
+            stream: Some(stream),
+            id,
+            end: None,
+            max_text,
+        }
+    }
+
+    /// The next step; an `Err` is the last one, and then `None` follows.
+    ///
+    /// # Errors
+    /// Every [`CallError`]. [`CallError::Remote`] is the gateway's: a bad request, a budget that is
+    /// used up, a provider that failed, perhaps in the middle of the text. Repeating a chat is only
+    /// safe if [`CallError::delivery`] says that it was not sent.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: a step is either returned or stays queued.
+    pub async fn next(&mut self) -> Option<Result<ChatEvent, CallError<RpcError>>> {
+        poll_fn(|cx| self.poll_step(cx)).await
+    }
+
+    /// Reads to the end and returns the text that is still to come, without the steps of other
+    /// kinds.
+    ///
+    /// # Errors
+    /// As for [`next`](Self::next); the text so far is lost, so take the steps where it matters. A
+    /// text of more bytes than [`Limits::max_event_bytes`](rpc_core::Limits::max_event_bytes) ends
+    /// with [`CloseReason::TooLarge`], and the chat is forgotten.
+    ///
+    /// # Cancel safety
+    /// Not cancel-safe: the text so far is lost. The chat itself goes on.
+    pub async fn text(&mut self) -> Result<String, CallError<RpcError>> {
+        let mut text = String::new();
+        while let Some(step) = self.next().await {
+            let ChatEvent::Text(chunk) = step? else {
+                continue;
+            };
+            if text.len() + chunk.len() > self.max_text {
+                let max = self.max_text;
+                return Err(self.give_up(CloseReason::TooLarge { max }));
+            }
+            text.push_str(&chunk);
+        }
+        match &self.end {
+            Some(Err(error)) => Err(error.clone()),
+            _ => Ok(text),
+        }
+    }
+
+    /// How the chat ended; `None` until its end was read.
+    #[must_use]
+    pub const fn outcome(&self) -> Option<&Result<ChatSummary, CallError<RpcError>>> {
+        self.end.as_ref()
+    }
+
+    /// What the chat came to; `None` until a good end was read.
+    #[must_use]
+    pub const fn summary(&self) -> Option<&ChatSummary> {
+        match &self.end {
+            Some(Ok(summary)) => Some(summary),
+            _ => None,
+        }
+    }
+
+    /// The request's id; `None` while it waits to be sent, or if it was refused.
+    #[must_use]
+    pub fn id(&self) -> Option<CallId> {
+        self.id.get().copied()
+    }
+
+    /// Poll form of [`next`](Self::next).
+    pub fn poll_step(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<ChatEvent, CallError<RpcError>>>> {
+        let Some(stream) = &mut self.stream else {
+            return Poll::Ready(None);
+        };
+        let outcome = match ready!(stream.poll_queued(cx)) {
+            Some(Queued::Item(event)) => return Poll::Ready(Some(Ok(event))),
+            None => ready!(stream.poll_outcome(cx)),
+            Some(_) => return Poll::Ready(Some(Err(self.give_up(CloseReason::SlowConsumer)))),
+        };
+        self.stream = None;
+        match outcome {
+            Some(Err(error)) => {
+                self.end = Some(Err(error.clone()));
+                Poll::Ready(Some(Err(error)))
+            }
+            Some(Ok(CallValue::Chat(summary))) => {
+                self.end = Some(Ok(summary));
+                Poll::Ready(None)
+            }
+            // A chat ends as a chat, and its end is asked for once.
+            Some(Ok(CallValue::Answer(_))) | None => {
+                self.end = Some(Ok(ChatSummary::default()));
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    /// Forgets the chat.
+    fn give_up(&mut self, reason: CloseReason) -> CallError<RpcError> {
+        self.stream = None;
+        let delivery = Delivery::Delivered;
+        let error = CallError::Closed { reason, delivery };
+        self.end = Some(Err(error.clone()));
+        error
+    }
+}
+
+impl Stream for Chat {
+    type Item = Result<ChatEvent, CallError<RpcError>>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_step(cx)
+    }
+}
+
+/// Prints where it stands, nothing of what was said.
+impl fmt::Debug for Chat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chat")
+            .field("id", &self.id())
+            .field("outcome", &self.end)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,349 @@
+//! [`Client`]: typed requests and chats over a connection that comes back.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use rpc_core::decode::{DecodeError, RawJson};
+use rpc_core::net::link::DrainReport;
+use rpc_core::net::{Link, LinkState};
+use rpc_core::{CallError, CallId, CloseReason, Refused};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::chat::Chat;
+use super::protocol::{CallValue, ClientSide};
+use crate::client::{Answer, ClientConfig, ClientConn};
+use crate::error::RpcError;
+use crate::frame::{
+    BudgetStatus, Call, ChatSend, Cleared, Fact, Plugin, Session, SessionRef, Status, Turn,
+};
+
+/// How a request ends.
+type Outcome<T> = Result<T, CallError<RpcError>>;
+
+/// A call that owns its texts, so that it can go to the connection's task.
+type Sent = Call<String, RawJson<'static>>;
+
+/// A handle for requests and chats. Cheap to clone; dropping the last clone closes the connection.
+///
+/// While there is no connection, requests fail at once with [`Refused::NotConnected`] (or
+/// [`Refused::NotReady`] before the hello); [`ready`](Self::ready) waits. A request never runs twice
+/// by itself: [`CallError::delivery`] says whether a failed one may have reached the gateway.
+#[derive(Clone)]
+pub struct Client {
+    link: Link<ClientSide>,
+    config: Arc<ClientConfig>,
+}
+
+impl Client {
+    pub(super) const fn new(link: Link<ClientSide>, config: Arc<ClientConfig>) -> Self {
+        Self { link, config }
+    }
+
+    /// Says something, as the configuration's channel, account and peer.
+    ///
+    /// ```no_run
+    /// use exoclaw_proto::client::ChatEvent;
+    ///
+    /// # async fn f(client: exoclaw_proto::net::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut chat = client.chat("hi").await;
+    /// while let Some(event) = chat.next().await {
+    ///     if let ChatEvent::Text(text) = event? {
+    ///         print!("{text}");
+    ///     }
+    /// }
+    /// println!(" ({} tokens)", chat.summary().map_or(0, |summary| summary.usage.total()));
+    ///
+    /// let answer = client.chat("and in one piece?").await.text().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A chat that cannot be sent says so in its first item.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready: nothing is sent. Dropping the [`Chat`] forgets it.
+    pub async fn chat(&self, content: impl Into<String>) -> Chat {
+        let chat = self.config.chat(content);
+        self.chat_send(chat).await
+    }
+
+    /// Says something in any place.
+    ///
+    /// # Cancel safety
+    /// As for [`chat`](Self::chat).
+    pub async fn chat_send(&self, chat: ChatSend) -> Chat {
+        let sent = Arc::new(OnceLock::new());
+        let id = Arc::clone(&sent);
+        let start = move |conn: &mut ClientConn, now| {
+            let id = conn.chat_send(&chat, now)?;
+            // It is set here only.
+            let _ = sent.set(id);
+            Ok(id)
+        };
+        let stream = self.link.stream(start).await;
+        Chat::new(stream, id, self.config.limits.max_event_bytes)
+    }
+
+    /// The session of [`chat`](Self::chat), for the methods that ask about one.
+    #[must_use]
+    pub fn session(&self) -> SessionRef {
+        self.config.session()
+    }
+
+    /// Asks whether the gateway is there. Safe to repeat.
+    ///
+    /// # Errors
+    /// Every [`CallError`].
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn ping(&self) -> Outcome<()> {
+        self.request(Sent::Ping).await.map(drop)
+    }
+
+    /// Version, plugins and sessions. Safe to repeat.
+    ///
+    /// # Errors
+    /// Every [`CallError`]; an answer that is no status is a [`CallError::Remote`].
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn status(&self) -> Outcome<Status> {
+        let answer = self.request(Sent::Status).await?;
+        answer.parse().map_err(|error| unexpected(&error))
+    }
+
+    /// The plugins that are loaded. Safe to repeat.
+    ///
+    /// # Errors
+    /// Every [`CallError`]; an answer that is no list of plugins is a [`CallError::Remote`].
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn plugins(&self) -> Outcome<Vec<Plugin>> {
+        self.list(Sent::PluginList).await
+    }
+
+    /// The last turns of a session, at most `limit`; a future method, so expect
+    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    ///
+    /// # Errors
+    /// Every [`CallError`]; an answer that is no list of turns is a [`CallError::Remote`].
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn chat_history(
+        &self,
+        session: SessionRef,
+        limit: Option<u64>,
+    ) -> Outcome<Vec<Turn>> {
+        self.list(Sent::ChatHistory { session, limit }).await
+    }
+
+    /// The sessions; a future method, so expect
+    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    ///
+    /// # Errors
+    /// Every [`CallError`]; an answer that is no list of sessions is a [`CallError::Remote`].
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn session_list(&self) -> Outcome<Vec<Session>> {
+        self.list(Sent::SessionList).await
+    }
+
+    /// Forgets the turns of a session; a future method, so expect
+    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    ///
+    /// # Errors
+    /// Every [`CallError`]; an unexpected answer is a [`CallError::Remote`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops waiting; the session may have been cleared.
+    pub async fn session_clear(&self, session: SessionRef) -> Outcome<Cleared> {
+        let answer = self.request(Sent::SessionClear(session)).await?;
+        answer.parse().map_err(|error| unexpected(&error))
+    }
+
+    /// Loads a plugin; a future method, so expect
+    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod).
+    ///
+    /// # Errors
+    /// Every [`CallError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops waiting; the plugin may have been loaded.
+    pub async fn plugin_load(&self, name: &str, path: &str) -> Outcome<Answer> {
+        let (name, path) = (name.to_owned(), path.to_owned());
+        self.request(Sent::PluginLoad { name, path }).await
+    }
+
+    /// Unloads a plugin; a future method, so expect
+    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod).
+    ///
+    /// # Errors
+    /// Every [`CallError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops waiting; the plugin may have been unloaded.
+    pub async fn plugin_unload(&self, name: &str) -> Outcome<Answer> {
+        let name = name.to_owned();
+        self.request(Sent::PluginUnload { name }).await
+    }
+
+    /// What is used of the token budgets, for the whole gateway or also for one session; a future
+    /// method, so expect [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    ///
+    /// # Errors
+    /// Every [`CallError`]; an unexpected answer is a [`CallError::Remote`].
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn budget_status(&self, session: Option<SessionRef>) -> Outcome<BudgetStatus> {
+        let answer = self.request(Sent::BudgetStatus(session)).await?;
+        answer.parse().map_err(|error| unexpected(&error))
+    }
+
+    /// Searches what is remembered about a session's user; a future method, so expect
+    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    ///
+    /// # Errors
+    /// Every [`CallError`]; an answer that is no list of facts is a [`CallError::Remote`].
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn memory_search(
+        &self,
+        session: SessionRef,
+        query: &str,
+        limit: Option<u64>,
+    ) -> Outcome<Vec<Fact>> {
+        let query = query.to_owned();
+        let call = Sent::MemorySearch {
+            session,
+            query,
+            limit,
+        };
+        self.list(call).await
+    }
+
+    /// Calls any method that is not streamed. `params` is any JSON value, as a rule an object.
+    ///
+    /// # Errors
+    /// Every [`CallError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops waiting; the call may have run.
+    pub async fn call(&self, method: &str, params: &impl Serialize) -> Outcome<Answer> {
+        let (method, params) = (method.to_owned(), raw(params)?);
+        self.start(move |conn, now| conn.call(&method, &params, now))
+            .await
+    }
+
+    /// Calls any method with a timeout of its own; `None` waits for ever.
+    ///
+    /// # Errors
+    /// Every [`CallError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops waiting; the call may have run.
+    pub async fn call_within(
+        &self,
+        timeout: Option<Duration>,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Outcome<Answer> {
+        let (method, params) = (method.to_owned(), raw(params)?);
+        self.start(move |conn, now| {
+            let id = conn.call(&method, &params, now)?;
+            conn.set_timeout(id, timeout, now);
+            Ok(id)
+        })
+        .await
+    }
+
+    /// Waits for the gateway's hello and returns the number of the connection, from 1.
+    ///
+    /// # Errors
+    /// The reason, if there will be no connection any more; a refused token for one.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn ready(&self) -> Result<u64, CloseReason> {
+        self.link.ready().await
+    }
+
+    /// Waits until there will be no connection any more.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn closed(&self) -> CloseReason {
+        self.link.closed().await
+    }
+
+    /// Where the connection stands.
+    #[must_use]
+    pub fn state(&self) -> LinkState {
+        self.link.state()
+    }
+
+    /// Closes with code 1000; what is in flight fails.
+    pub fn close(&self) {
+        self.link.close();
+    }
+
+    /// Takes nothing new, waits up to `deadline` for what is in flight, then closes.
+    ///
+    /// # Cancel safety
+    /// The drain goes on if the future is dropped.
+    pub async fn drain(&self, deadline: Duration) -> DrainReport {
+        self.link.drain(deadline).await
+    }
+
+    /// The link below, for what this type does not offer.
+    #[must_use]
+    pub const fn link(&self) -> &Link<ClientSide> {
+        &self.link
+    }
+
+    async fn list<T: serde::de::DeserializeOwned>(&self, call: Sent) -> Outcome<Vec<T>> {
+        let answer = self.request(call).await?;
+        answer
+            .parse_list(&self.config.limits)
+            .map_err(|error| unexpected(&error))
+    }
+
+    async fn request(&self, call: Sent) -> Outcome<Answer> {
+        self.start(move |conn, now| conn.request(&call, now)).await
+    }
+
+    async fn start<F>(&self, start: F) -> Outcome<Answer>
+    where
+        F: FnOnce(&mut ClientConn, Instant) -> Result<CallId, Refused> + Send + 'static,
+    {
+        match self.link.call(start).await? {
+            CallValue::Answer(answer) => Ok(answer),
+            // Only chats end so, and they are started elsewhere.
+            CallValue::Chat(_) => Ok(Answer::default()),
+        }
+    }
+}
+
+fn raw(value: &impl Serialize) -> Result<Box<RawValue>, Refused> {
+    serde_json::value::to_raw_value(value).map_err(|error| Refused::Encode {
+        message: error.to_string(),
+    })
+}
+
+/// The gateway answered, but not what the method promises.
+fn unexpected(error: &DecodeError) -> CallError<RpcError> {
+    CallError::Remote(RpcError::new(format!("an unexpected answer: {error}")))
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Client").field(&self.link.state()).finish()
+    }
+}

@@ -1,0 +1,77 @@
+//! Level 3: a client over any transport (feature `tokio`), over WebSockets (`ws`), and the server
+//! (`server`).
+//!
+//! [`connect_with`], over WebSockets `connect`, gives a [`Client`] for requests and chats, the
+//! [`Events`], and the [`Connection`], whose [`run`](Connection::run) *you* spawn. Nothing is ever
+//! sent twice.
+
+mod chat;
+mod client;
+mod protocol;
+#[cfg(feature = "server")]
+mod serve;
+mod turns;
+#[cfg(feature = "ws")]
+mod url;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rpc_core::net::{Dialer, LagPolicy, LinkConfig, QueueConfig, link};
+
+pub use chat::Chat;
+pub use client::Client;
+pub use protocol::{CallValue, ClientSide};
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub use serve::{
+    Backend, BindError, ChatError, ChatReply, Context, Gone, MemoryBackend, Server, ServerHandle,
+    ServerOptions, ServerSide, answer, http_config,
+};
+pub use turns::{SessionTurns, TurnGuard};
+#[cfg(feature = "ws")]
+#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
+pub use url::{ConnectError, connect, dialer};
+
+use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
+
+/// What a client's application receives besides answers and chats: [`ClientEvent`]s and changes of
+/// the link's state, in order and bounded. Chats and answers go to who asked.
+pub type Events = rpc_core::net::Events<ClientEvent>;
+
+/// A client's connection and its successors: spawn [`run`](rpc_core::net::Connection::run).
+pub type Connection<D> = rpc_core::net::Connection<ClientSide, D>;
+
+/// Steps of one chat that may wait to be taken: the longest answer of known gateways fits.
+const CHAT_STEPS: usize = 65_536;
+/// How long the connection waits for a full chat.
+const CHAT_PATIENCE: Duration = Duration::from_secs(30);
+
+/// A [`LinkConfig`] with this crate's [reconnects](crate::client::reconnect_policy) and a connect
+/// timeout of 10 s. Of each chat 65,536 steps and 16 MiB may wait to be taken; a chat that stays
+/// full for 30 s is ended. Meanwhile nothing of the connection is handed out, so that bound is
+/// chosen large enough for a whole answer.
+#[must_use]
+pub fn link_config() -> LinkConfig {
+    let chats = QueueConfig::default()
+        .with_max_items(CHAT_STEPS)
+        .with_policy(LagPolicy::Block {
+            deadline: CHAT_PATIENCE,
+        });
+    LinkConfig::default()
+        .with_reconnect(reconnect_policy())
+        .with_streams(chats)
+}
+
+/// Connects through any dialer: in memory, through a proxy, with your own TLS. Whether the line is
+/// safe for a token is the caller's to know.
+#[must_use]
+pub fn connect_with<D: Dialer>(
+    dialer: D,
+    config: ClientConfig,
+    link_config: LinkConfig,
+) -> (Client, Events, Connection<D>) {
+    let shared = Arc::new(config.clone());
+    let (link, events, connection) = link::open(ClientSide::new(config), dialer, link_config);
+    (Client::new(link, shared), events, connection)
+}

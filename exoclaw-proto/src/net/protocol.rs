@@ -1,0 +1,83 @@
+//! How the client's machine rides on a [`Link`](rpc_core::net::Link).
+
+use std::borrow::Cow;
+use std::time::Instant;
+
+use rpc_core::net::{Protocol, Sorted};
+use rpc_core::{CallId, CloseFrame};
+
+use crate::client::{Answer, ChatEvent, ChatSummary, ClientConfig, ClientConn, ClientEvent};
+use crate::codec::redact;
+use crate::error::RpcError;
+
+/// The client's side: every connection opens with the same configuration.
+#[derive(Clone, Debug)]
+pub struct ClientSide {
+    config: ClientConfig,
+}
+
+impl ClientSide {
+    /// Connections with this configuration.
+    #[must_use]
+    pub const fn new(config: ClientConfig) -> Self {
+        Self { config }
+    }
+}
+
+/// How a request ends well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CallValue {
+    /// A request that is not streamed.
+    Answer(Answer),
+    /// A chat.
+    Chat(ChatSummary),
+}
+
+impl Protocol for ClientSide {
+    type Machine = ClientConn;
+    type Call = CallId;
+    type Value = CallValue;
+    type Remote = RpcError;
+    type Item = ChatEvent;
+    type Event = ClientEvent;
+
+    fn open(&mut self, now: Instant, entropy: u64) -> ClientConn {
+        ClientConn::new(self.config.clone(), entropy, now)
+    }
+
+    fn sort(&mut self, event: ClientEvent) -> Sorted<Self> {
+        match event {
+            ClientEvent::Chat { id, event } => Sorted::Item(id, event),
+            ClientEvent::ChatEnded { id, result } => Sorted::Reply(id, result.map(CallValue::Chat)),
+            ClientEvent::Reply { id, result } => Sorted::Reply(id, result.map(CallValue::Answer)),
+            ClientEvent::Closed(reason) => Sorted::Closed(reason),
+            ready @ ClientEvent::Ready(_) => Sorted::Ready(Some(ready)),
+            other => Sorted::Event(other),
+        }
+    }
+
+    fn close(machine: &mut ClientConn, frame: CloseFrame, now: Instant) {
+        machine.close_with(frame, now);
+    }
+
+    fn cancel(machine: &mut ClientConn, call: CallId, _: Instant) {
+        machine.cancel(call);
+    }
+
+    fn in_flight(machine: &ClientConn) -> usize {
+        machine.in_flight()
+    }
+
+    fn weight(event: &ClientEvent) -> usize {
+        event.weight()
+    }
+
+    fn item_weight(item: &ChatEvent) -> usize {
+        item.weight()
+    }
+
+    fn redact(text: &str) -> Cow<'_, str> {
+        redact(text)
+    }
+}

@@ -1,0 +1,87 @@
+//! [`MemoryBackend`]: a gateway that repeats what it is told, for tests and first steps.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use rpc_core::decode::SharedStr;
+
+use super::backend::{Backend, ChatError};
+use super::context::Context;
+use super::reply::ChatReply;
+use crate::frame::{ChatSend, Plugin, Status, Usage};
+use crate::limits::HELLO_VERSION;
+
+/// Sessions that are counted, at most.
+const MAX_SESSIONS: usize = 10_000;
+
+/// Repeats every chat word by word, lists the plugins that it was given, and counts sessions. It
+/// keeps nothing else.
+#[derive(Debug, Default)]
+pub struct MemoryBackend {
+    plugins: Vec<Plugin>,
+    sessions: Mutex<HashSet<[String; 3]>>,
+}
+
+impl MemoryBackend {
+    /// A backend without plugins.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a plugin to the list.
+    #[must_use]
+    pub fn with_plugin(mut self, name: impl Into<String>) -> Self {
+        self.plugins.push(Plugin::new(name));
+        self
+    }
+
+    /// How many sessions have chatted.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<[String; 3]>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Backend for MemoryBackend {
+    async fn status(&self, _: &Arc<Context>) -> Status {
+        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        Status::new(
+            HELLO_VERSION,
+            count(self.plugins.len()),
+            count(self.sessions()),
+        )
+    }
+
+    async fn plugins(&self, _: &Arc<Context>) -> Vec<Plugin> {
+        self.plugins.clone()
+    }
+
+    async fn chat(
+        &self,
+        _: &Arc<Context>,
+        chat: ChatSend<SharedStr>,
+        reply: ChatReply,
+    ) -> Result<(), ChatError> {
+        let key = [&*chat.channel, &*chat.account, chat.peer()].map(str::to_owned);
+        {
+            let mut sessions = self.lock();
+            if sessions.len() < MAX_SESSIONS {
+                sessions.insert(key);
+            }
+        }
+        let mut words = 0;
+        for word in chat.content.split_inclusive(' ') {
+            reply.text(word).await?;
+            words += 1;
+        }
+        reply.usage(Usage::new(words, words)).await?;
+        Ok(())
+    }
+}

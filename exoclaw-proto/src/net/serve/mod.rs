@@ -1,0 +1,144 @@
+//! [`Server`]: the protocol over WebSockets for any [`Backend`].
+
+mod backend;
+mod connection;
+mod context;
+mod memory;
+mod options;
+mod outlet;
+mod protocol;
+mod reply;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use rpc_core::net::server::{DrainReport, ShutdownHandle};
+use tokio::net::ToSocketAddrs;
+
+use crate::auth::{AuthError, check_bind};
+use crate::limits::WS_PATH;
+use connection::{Shared, serve};
+
+pub use backend::{Backend, ChatError, answer};
+pub use context::Context;
+pub use memory::MemoryBackend;
+pub use options::{ServerOptions, http_config};
+pub use protocol::ServerSide;
+pub use reply::{ChatReply, Gone};
+
+/// Why a [`Server`] does not listen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// Other machines could reach a server that asks for no token. Set one, or listen on a
+    /// loopback address.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    /// The system's error. Retrying helps once the address is free.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// An Exoclaw gateway's server on a socket.
+///
+/// ```no_run
+/// use exoclaw_proto::net::{MemoryBackend, Server, ServerOptions};
+///
+/// # async fn f() -> Result<(), exoclaw_proto::net::BindError> {
+/// let backend = MemoryBackend::new().with_plugin("echo");
+/// let server = Server::bind("127.0.0.1:7200", backend, ServerOptions::default()).await?;
+/// println!("listening on {}", server.url());
+/// server.run().await;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Server<B> {
+    server: rpc_core::net::server::Server,
+    shared: Arc<Shared<B>>,
+}
+
+/// Ends a [`Server`].
+pub type ServerHandle = ShutdownHandle;
+
+impl<B: Backend> Server<B> {
+    /// Listens. WebSockets are served at [`WS_PATH`]; every other request goes to the HTTP service
+    /// in the options, if there is one.
+    ///
+    /// # Errors
+    /// [`BindError`]. Without a token all the addresses have to be loopback addresses.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn bind(
+        address: impl ToSocketAddrs,
+        backend: B,
+        options: ServerOptions,
+    ) -> Result<Self, BindError> {
+        let addresses: Vec<SocketAddr> = tokio::net::lookup_host(address).await?.collect();
+        for address in &addresses {
+            check_bind(&address.ip().to_string(), &options.connection.auth)?;
+        }
+        let max = options.connection.limits.max_message_bytes;
+        let mut http = options.http.with_path(WS_PATH);
+        http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+        let shared = Shared {
+            backend: Arc::new(backend),
+            connection: options.connection,
+            link: options.link,
+            shutdown_timeout: options.shutdown_timeout,
+            next: AtomicU64::new(1),
+        };
+        let server = rpc_core::net::server::Server::bind(&addresses[..], http).await?;
+        Ok(Self {
+            server,
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// The address that it listens on.
+    #[must_use]
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.server.local_addr()
+    }
+
+    /// Where clients connect to, such as `ws://127.0.0.1:7200/ws`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("ws://{}{WS_PATH}", self.local_addr())
+    }
+
+    /// A handle that ends the server.
+    #[must_use]
+    pub fn handle(&self) -> ServerHandle {
+        self.server.shutdown_handle()
+    }
+
+    /// The backend.
+    #[must_use]
+    pub fn backend(&self) -> Arc<B> {
+        Arc::clone(&self.shared.backend)
+    }
+
+    /// Serves until the [handle](Self::handle) drains it: then every connection may finish its
+    /// requests and is closed with 1001.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts all connections.
+    pub async fn run(self) -> DrainReport {
+        let shared = self.shared;
+        self.server
+            .run(move |accepted| serve(Arc::clone(&shared), accepted))
+            .await
+    }
+}
+
+impl<B> fmt::Debug for Server<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,304 @@
+//! [`Outlet`]: answers and chunks on their way to one connection's machine.
+//!
+//! All requests of a connection write into one queue, without a task or a channel of their own, and
+//! one wake-up of the connection's task moves everything that has gathered.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rpc_core::{Limits, Refused};
+use serde_json::value::RawValue;
+use tokio::sync::Notify;
+
+use crate::error::RpcError;
+use crate::frame::OwnedEvent;
+use crate::server::{RequestId, ServerConn};
+
+/// Steps of chats that wait, at most.
+const MAX_STEPS: usize = 1_024;
+/// Bytes of them, at most; a single larger step passes.
+const MAX_BYTES: usize = 256 * 1024;
+/// A buffer that is larger is given back when it is empty.
+const KEPT: usize = 16 * 1024;
+
+/// One thing to tell the machine.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// So many bytes of text, which stand in the queue's buffer.
+    Text(usize),
+    Event(OwnedEvent),
+    Reply(Box<RawValue>),
+    /// An error response; after the first event, the event `error` and `done`.
+    Refuse(RpcError),
+    /// The event `error`, and `done`.
+    Error(RpcError),
+    Done,
+}
+
+/// What follows from adding something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Added {
+    /// The connection's task has to be told.
+    First,
+    /// It will come by itself.
+    Waits,
+}
+
+/// Why a step was not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotAdded {
+    /// Try again when there is [room](Outlet::room).
+    Full,
+    /// The client has left.
+    Gone,
+}
+
+pub(super) struct Outlet {
+    state: Mutex<State>,
+    room: Notify,
+    left: Notify,
+    /// Texts are cut into pieces of this length, which fit a message even if every character has
+    /// to be escaped.
+    piece: usize,
+}
+
+#[derive(Default)]
+struct State {
+    steps: VecDeque<(RequestId, Step)>,
+    /// The texts of the steps, one behind the other, from `text_at` on.
+    text: String,
+    text_at: usize,
+    /// What the other steps hold.
+    bytes: usize,
+    /// The task knows, or the machine will tell when it has room.
+    told: bool,
+    gone: bool,
+}
+
+impl State {
+    fn is_full(&self) -> bool {
+        self.steps.len() >= MAX_STEPS || self.bytes() >= MAX_BYTES
+    }
+
+    fn bytes(&self) -> usize {
+        self.text.len() - self.text_at + self.bytes
+    }
+
+    fn push(&mut self, id: RequestId, step: Step) -> Added {
+        self.bytes += weight(&step);
+        self.steps.push_back((id, step));
+        if std::mem::replace(&mut self.told, true) {
+            Added::Waits
+        } else {
+            Added::First
+        }
+    }
+
+    /// Takes off the first step, which the machine has taken.
+    fn pop(&mut self) {
+        let Some((_, step)) = self.steps.pop_front() else {
+            return;
+        };
+        self.bytes -= weight(&step);
+        if let Step::Text(len) = step {
+            self.text_at += len;
+        }
+    }
+
+    /// Frees the room of texts that have left.
+    fn tidy(&mut self) {
+        if self.text_at == self.text.len() {
+            self.text.clear();
+            self.text_at = 0;
+            if self.text.capacity() > KEPT {
+                self.text = String::new();
+            }
+        } else if self.text_at > MAX_BYTES {
+            self.text.drain(..self.text_at);
+            self.text_at = 0;
+        }
+        if self.steps.is_empty() && self.steps.capacity() * size_of::<(RequestId, Step)>() > KEPT {
+            self.steps = VecDeque::new();
+        }
+    }
+}
+
+/// About how many bytes a step holds beside the text buffer.
+fn weight(step: &Step) -> usize {
+    match step {
+        Step::Event(event) => match event {
+            OwnedEvent::Text(text) | OwnedEvent::Error(text) => text.len(),
+            OwnedEvent::ToolUse(tool) => tool.input.get().len() + tool.name.len(),
+            OwnedEvent::ToolResult(result) => result.content.len(),
+            OwnedEvent::Unknown { data, .. } => data.as_ref().map_or(0, |data| data.get().len()),
+            OwnedEvent::Usage(_) | OwnedEvent::Done => 0,
+        },
+        Step::Reply(value) => value.get().len(),
+        Step::Text(_) | Step::Refuse(_) | Step::Error(_) | Step::Done => 0,
+    }
+}
+
+impl Outlet {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            state: Mutex::default(),
+            room: Notify::new(),
+            left: Notify::new(),
+            piece: (limits.max_message_bytes / 8).max(4),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a first piece of a text, and says how long it is.
+    pub(super) fn add_text(&self, id: RequestId, text: &str) -> Result<(usize, Added), NotAdded> {
+        let piece = beginning(text, self.piece);
+        let mut state = self.open()?;
+        state.text.push_str(piece);
+        Ok((piece.len(), state.push(id, Step::Text(piece.len()))))
+    }
+
+    pub(super) fn add_event(
+        &self,
+        id: RequestId,
+        event: OwnedEvent,
+    ) -> Result<Added, (NotAdded, OwnedEvent)> {
+        match self.open() {
+            Ok(mut state) => Ok(state.push(id, Step::Event(event))),
+            Err(not_added) => Err((not_added, event)),
+        }
+    }
+
+    /// Adds the end of a request. There is one for each, so they need no bound of their own.
+    pub(super) fn add_end(&self, id: RequestId, end: Step) -> Added {
+        let mut state = self.lock();
+        if state.gone {
+            return Added::Waits;
+        }
+        state.push(id, end)
+    }
+
+    /// The queue, if it takes something.
+    fn open(&self) -> Result<MutexGuard<'_, State>, NotAdded> {
+        let state = self.lock();
+        if state.gone {
+            Err(NotAdded::Gone)
+        } else if state.is_full() {
+            Err(NotAdded::Full)
+        } else {
+            Ok(state)
+        }
+    }
+
+    /// Waits until there is room, or the client has left.
+    pub(super) async fn room(&self) {
+        wait(&self.room, || {
+            let state = self.lock();
+            state.gone || !state.is_full()
+        })
+        .await;
+    }
+
+    /// Waits until the client has left.
+    pub(super) async fn left(&self) {
+        wait(&self.left, || self.is_gone()).await;
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.lock().gone
+    }
+
+    /// The client has left: drops what waits and takes nothing more.
+    pub(super) fn leave(&self) {
+        let mut state = self.lock();
+        *state = State {
+            gone: true,
+            ..State::default()
+        };
+        drop(state);
+        self.room.notify_waiters();
+        self.left.notify_waiters();
+    }
+
+    /// The machine has room again: whether the task has to be told.
+    pub(super) fn resume(&self) -> Added {
+        let mut state = self.lock();
+        state.told = !state.steps.is_empty();
+        if state.told {
+            Added::First
+        } else {
+            Added::Waits
+        }
+    }
+
+    /// Tells the machine everything that waits, as far as it has room.
+    pub(super) fn move_into(&self, conn: &mut ServerConn) {
+        let mut state = self.lock();
+        let was_full = state.is_full();
+        let mut blocked = false;
+        while let Some((id, step)) = state.steps.front() {
+            let text = state.text.get(state.text_at..).unwrap_or_default();
+            blocked = tell(conn, *id, step, text) == Err(Refused::QueueFull);
+            if blocked {
+                break;
+            }
+            state.pop();
+        }
+        state.told = blocked;
+        state.tidy();
+        let has_room = was_full && !state.is_full();
+        drop(state);
+        if has_room {
+            self.room.notify_waiters();
+        }
+    }
+}
+
+/// The beginning of a text, at most `max` bytes long.
+fn beginning(text: &str, max: usize) -> &str {
+    let mut end = max.min(text.len());
+    // A character has four bytes at most, so it ends above 0.
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+/// Waits until `ready` holds; `changed` is notified when it may.
+async fn wait(changed: &Notify, ready: impl Fn() -> bool) {
+    loop {
+        // Made before the look, so that no change falls between.
+        let notified = changed.notified();
+        if ready() {
+            return;
+        }
+        notified.await;
+    }
+}
+
+fn tell(conn: &mut ServerConn, id: RequestId, step: &Step, text: &str) -> Result<(), Refused> {
+    let told = match step {
+        Step::Text(len) => conn.text(id, text.get(..*len).unwrap_or_default()),
+        Step::Event(event) => conn.event(id, event),
+        Step::Reply(value) => conn.reply(id, value),
+        Step::Refuse(error) => match conn.fail(id, error) {
+            Err(Refused::Invalid { .. }) => conn.error(id, error.message()),
+            other => other,
+        },
+        Step::Error(error) => conn.error(id, error.message()),
+        Step::Done => conn.done(id),
+    };
+    let Err(Refused::TooLarge { .. } | Refused::Encode { .. }) = told else {
+        return told;
+    };
+    let error = RpcError::new("the answer is too large");
+    match conn.fail(id, &error) {
+        Err(Refused::Invalid { .. }) => conn.error(id, error.message()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! How the server's machine rides on a [`Link`](rpc_core::net::Link).
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rpc_core::CloseFrame;
+use rpc_core::net::{Protocol, Sorted};
+
+use super::outlet::Outlet;
+use crate::codec::redact;
+use crate::server::{ServerConfig, ServerConn, ServerEvent};
+
+/// The server's side of one accepted connection.
+#[derive(Clone)]
+pub struct ServerSide {
+    config: ServerConfig,
+    outlet: Option<Arc<Outlet>>,
+}
+
+impl ServerSide {
+    /// A connection with this configuration.
+    #[must_use]
+    pub const fn new(config: ServerConfig) -> Self {
+        Self {
+            config,
+            outlet: None,
+        }
+    }
+
+    /// Tells the outlet when the connection has ended.
+    pub(super) fn with_outlet(mut self, outlet: Arc<Outlet>) -> Self {
+        self.outlet = Some(outlet);
+        self
+    }
+}
+
+impl fmt::Debug for ServerSide {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerSide")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Protocol for ServerSide {
+    type Machine = ServerConn;
+    type Call = Infallible;
+    type Value = Infallible;
+    type Remote = Infallible;
+    type Item = Infallible;
+    type Event = ServerEvent;
+
+    fn open(&mut self, now: Instant, _: u64) -> ServerConn {
+        ServerConn::new(self.config.clone(), now)
+    }
+
+    fn sort(&mut self, event: ServerEvent) -> Sorted<Self> {
+        match event {
+            ServerEvent::Closed(reason) => {
+                // The closing handshake may take a while; the requests end now.
+                if let Some(outlet) = &self.outlet {
+                    outlet.leave();
+                }
+                Sorted::Closed(reason)
+            }
+            ServerEvent::Authenticated => Sorted::Ready(Some(ServerEvent::Authenticated)),
+            other => Sorted::Event(other),
+        }
+    }
+
+    fn close(machine: &mut ServerConn, frame: CloseFrame, now: Instant) {
+        machine.close_with(frame, now);
+    }
+
+    fn cancel(_: &mut ServerConn, call: Infallible, _: Instant) {
+        match call {}
+    }
+
+    fn in_flight(machine: &ServerConn) -> usize {
+        machine.in_flight()
+    }
+
+    fn redact(text: &str) -> Cow<'_, str> {
+        redact(text)
+    }
+}

@@ -1,0 +1,171 @@
+//! Connecting over WebSockets: [`connect`], [`dialer`], and what they refuse.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use rpc_core::net::DialError;
+use rpc_core::net::ws::{WsConfig, WsDialer};
+
+use super::{Client, Connection, Events, connect_with, link_config};
+use crate::client::ClientConfig;
+use crate::limits::WS_PATH;
+
+/// Why no connection was even tried. No retry will help.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The URL cannot be dialled: [`DialError::BadUrl`].
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    /// The token would go to another machine without encryption. Use `wss://`, or allow it with
+    /// [`with_insecure_token`](ClientConfig::with_insecure_token).
+    #[error("the token would be sent to {host} without encryption")]
+    InsecureToken {
+        /// The URL's host.
+        host: String,
+    },
+}
+
+/// Connects to a gateway, and again whenever the line is lost.
+///
+/// Nothing happens until the connection's `run` is polled.
+///
+/// ```no_run
+/// use exoclaw_proto::client::ClientConfig;
+/// use exoclaw_proto::net;
+///
+/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+/// let config = ClientConfig::new().with_token("secret");
+/// let (client, _, connection) = net::connect("ws://127.0.0.1:7200", config)?;
+/// tokio::spawn(connection.run());
+/// client.ready().await?;
+/// println!("{}", client.chat("hello").await.text().await?);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As for [`dialer`].
+pub fn connect(
+    url: &str,
+    config: ClientConfig,
+) -> Result<(Client, Events, Connection<WsDialer>), ConnectError> {
+    Ok(connect_with(dialer(url, &config)?, config, link_config()))
+}
+
+/// A WebSocket dialer for a gateway, with the message limit of `config`. `http(s)` URLs are read as
+/// `ws(s)`; a URL without a path gets `/ws`.
+///
+/// # Errors
+/// [`ConnectError::Dial`] if the URL is none; [`ConnectError::InsecureToken`] if `config` has a
+/// token, the URL is not `wss://` and its host is not this machine.
+pub fn dialer(url: &str, config: &ClientConfig) -> Result<WsDialer, ConnectError> {
+    let url = with_path(url);
+    let ws = WsConfig::default()
+        .with_max_message(config.limits.max_message_bytes)
+        .with_max_outgoing(config.limits.max_message_bytes);
+    let dialer = WsDialer::new(&url)?.with_config(ws);
+    if config.token.is_some() && !config.insecure_token {
+        check_encryption(&url)?;
+    }
+    Ok(dialer)
+}
+
+/// Splits a URL behind `://` into scheme and rest.
+fn split(url: &str) -> (&str, &str) {
+    url.split_once("://").unwrap_or(("", url))
+}
+
+fn with_path(url: &str) -> Cow<'_, str> {
+    let (_, rest) = split(url);
+    match rest.find(['/', '?', '#']) {
+        None => format!("{url}{WS_PATH}").into(),
+        Some(at) if rest.get(at..) == Some("/") => {
+            format!("{}{WS_PATH}", url.trim_end_matches('/')).into()
+        }
+        Some(_) => url.into(),
+    }
+}
+
+/// `url` is known to be a good one.
+fn check_encryption(url: &str) -> Result<(), ConnectError> {
+    let (scheme, rest) = split(url);
+    let is_encrypted = ["wss", "https"]
+        .iter()
+        .any(|safe| scheme.eq_ignore_ascii_case(safe));
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    if is_encrypted || is_loopback(host) {
+        return Ok(());
+    }
+    Err(ConnectError::InsecureToken {
+        host: host.to_owned(),
+    })
+}
+
+fn is_loopback(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost")
+        || host
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_without_a_path_means_the_endpoint_of_the_specification() {
+        for (given, meant) in [
+            ("ws://h:1", "ws://h:1/ws"),
+            ("wss://h/", "wss://h/ws"),
+            ("ws://h/other", "ws://h/other"),
+            ("ws://h?a=1", "ws://h?a=1"),
+        ] {
+            assert_eq!(with_path(given), meant);
+        }
+    }
+
+    #[test]
+    fn a_token_goes_in_the_clear_to_this_machine_only() {
+        let config = ClientConfig::new().with_token("t");
+        for url in [
+            "ws://127.0.0.1:7200",
+            "http://127.9.9.9",
+            "ws://[::1]:7200/ws",
+            "ws://[::ffff:127.0.0.1]",
+            "ws://LocalHost",
+            "wss://example.org",
+            "HTTPS://example.org:7200",
+        ] {
+            assert!(dialer(url, &config).is_ok(), "{url}");
+        }
+        for (url, named) in [
+            ("ws://example.org:7200", "example.org"),
+            ("http://192.168.0.7/ws", "192.168.0.7"),
+            ("WS://[fe80::1]:7200", "fe80::1"),
+            (
+                "ws://localhost.example.org?127.0.0.1",
+                "localhost.example.org",
+            ),
+            ("ws://127.0.0.1.example.org", "127.0.0.1.example.org"),
+        ] {
+            let refused = dialer(url, &config).map(drop);
+            assert!(
+                matches!(&refused, Err(ConnectError::InsecureToken { host }) if host == named),
+                "{url}: {refused:?}"
+            );
+            assert!(dialer(url, &ClientConfig::new()).is_ok(), "{url}");
+            let allowed = config.clone().with_insecure_token(true);
+            assert!(dialer(url, &allowed).is_ok(), "{url}");
+        }
+        let bad = dialer("ftp://h", &config).map(drop);
+        assert!(matches!(
+            bad,
+            Err(ConnectError::Dial(DialError::BadUrl { .. }))
+        ));
+    }
+}

@@ -1,0 +1,231 @@
+//! What an application tells a [`ServerConn`]: answers, steps of a stream, the end.
+
+use std::time::Instant;
+
+use bytes::BytesMut;
+use rpc_core::decode::SharedJson;
+use rpc_core::{CloseFrame, CloseReason, Machine, Refused};
+use serde::Serialize;
+
+use super::request::{Echo, Kind, Open, RequestId};
+use super::{ServerConn, ServerState};
+use crate::codec::{encode_error, encode_event, encode_result};
+use crate::error::RpcError;
+use crate::frame::{StreamEvent, ToolResult, ToolUse, Usage};
+
+/// Most bytes of streams that wait to be sent, if the limits allow more.
+const MAX_BACKLOG: usize = 1024 * 1024;
+
+/// A step of a stream that carries no JSON of its own.
+type Step<'a> = StreamEvent<&'a str, SharedJson>;
+
+impl ServerConn {
+    /// Answers a request with a value, and ends it.
+    ///
+    /// # Errors
+    /// [`Refused::UnknownId`] if the request is not open, [`Refused::Invalid`] if it is a chat,
+    /// [`Refused::QueueFull`] (retry after [`Writable`](super::ServerEvent::Writable)),
+    /// [`Refused::TooLarge`], [`Refused::Encode`], [`Refused::Closed`]. The request is still open
+    /// then, unless it is unknown.
+    pub fn reply(&mut self, id: RequestId, result: &impl Serialize) -> Result<(), Refused> {
+        if self.open(id)?.kind != Kind::Plain {
+            return Err(invalid("a chat is answered with a stream"));
+        }
+        self.queue(id, |buffer, echo| encode_result(buffer, echo, result))?;
+        self.finish(id);
+        Ok(())
+    }
+
+    /// Answers a request with an error, and ends it. A chat only before its first event.
+    ///
+    /// # Errors
+    /// As for [`reply`](Self::reply); [`Refused::Invalid`] if the stream has begun.
+    pub fn fail(&mut self, id: RequestId, error: &RpcError) -> Result<(), Refused> {
+        if self.open(id)?.kind == (Kind::Chat { begun: true }) {
+            return Err(invalid("the stream has begun; end it with `error`"));
+        }
+        self.queue(id, |buffer, echo| {
+            encode_error(buffer, echo, error.message())
+        })?;
+        self.finish(id);
+        Ok(())
+    }
+
+    /// Sends one step of a chat. A [terminal](StreamEvent::is_terminal) one ends it, as
+    /// [`done`](Self::done) and [`error`](Self::error) do.
+    ///
+    /// # Errors
+    /// As for [`reply`](Self::reply); [`Refused::Invalid`] if the request is no chat. Of the room
+    /// for frames that wait, streams get a quarter: [`Refused::QueueFull`] comes early enough for
+    /// everything else.
+    pub fn event<S: AsRef<str>, J: Serialize>(
+        &mut self,
+        id: RequestId,
+        event: &StreamEvent<S, J>,
+    ) -> Result<(), Refused> {
+        match event {
+            StreamEvent::Done => return self.done(id),
+            StreamEvent::Error(text) => return self.error(id, text.as_ref()),
+            _ => self.chat(id)?,
+        }
+        if !self.has_backlog_room() {
+            self.blocked = true;
+            return Err(Refused::QueueFull);
+        }
+        self.queue(id, |buffer, echo| encode_event(buffer, echo, event))?;
+        if let Some(open) = self.requests.get_mut(id.0) {
+            open.kind = Kind::Chat { begun: true };
+        }
+        Ok(())
+    }
+
+    /// Sends more of a chat's text.
+    ///
+    /// # Errors
+    /// As for [`event`](Self::event).
+    pub fn text(&mut self, id: RequestId, text: &str) -> Result<(), Refused> {
+        self.event(id, &Step::Text(text))
+    }
+
+    /// Says that the model asks for a tool.
+    ///
+    /// # Errors
+    /// As for [`event`](Self::event).
+    pub fn tool_use(&mut self, id: RequestId, tool: &ToolUse) -> Result<(), Refused> {
+        self.event(id, &StreamEvent::ToolUse(tool.clone()))
+    }
+
+    /// Says what a tool gave.
+    ///
+    /// # Errors
+    /// As for [`event`](Self::event).
+    pub fn tool_result(&mut self, id: RequestId, result: &ToolResult) -> Result<(), Refused> {
+        self.event::<_, SharedJson>(id, &StreamEvent::ToolResult(result.clone()))
+    }
+
+    /// Says what one call of the model cost.
+    ///
+    /// # Errors
+    /// As for [`event`](Self::event).
+    pub fn usage(&mut self, id: RequestId, usage: Usage) -> Result<(), Refused> {
+        self.event(id, &Step::Usage(usage))
+    }
+
+    /// Ends a chat.
+    ///
+    /// # Errors
+    /// As for [`event`](Self::event), but with all the room there is.
+    pub fn done(&mut self, id: RequestId) -> Result<(), Refused> {
+        self.chat(id)?;
+        self.queue(id, |buffer, echo| encode_event(buffer, echo, &Step::Done))?;
+        self.finish(id);
+        Ok(())
+    }
+
+    /// Ends a chat that failed: the event `error`, and `done`.
+    ///
+    /// # Errors
+    /// As for [`done`](Self::done).
+    pub fn error(&mut self, id: RequestId, error: &str) -> Result<(), Refused> {
+        self.chat(id)?;
+        // Both or none.
+        let two_fit = self.outbox.len() + 2 <= self.config.limits.max_outbox_frames;
+        if !two_fit && !self.outbox.is_empty() {
+            self.blocked = true;
+            return Err(Refused::QueueFull);
+        }
+        self.queue(id, |buffer, echo| {
+            encode_event(buffer, echo, &Step::Error(error))
+        })?;
+        if self.done(id).is_err() {
+            // The bytes of the first took the room of the second.
+            self.too_slow();
+        }
+        Ok(())
+    }
+
+    /// Forgets a request; the client gets nothing more. `false` if it is not open.
+    pub fn forget(&mut self, id: RequestId) -> bool {
+        self.finish(id)
+    }
+
+    /// Closes with code 1000. What is queued is sent first.
+    pub fn close(&mut self, now: Instant) {
+        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
+    }
+
+    /// Closes with this frame (1001 when the server goes away). What is queued is sent first.
+    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        self.shut_with(CloseReason::Local, frame);
+    }
+
+    fn open(&self, id: RequestId) -> Result<&Open, Refused> {
+        if self.state == ServerState::Closed {
+            return Err(Refused::Closed);
+        }
+        self.requests.get(id.0).ok_or(Refused::UnknownId)
+    }
+
+    /// Checks that a request is an open chat.
+    fn chat(&self, id: RequestId) -> Result<(), Refused> {
+        match self.open(id)?.kind {
+            Kind::Chat { .. } => Ok(()),
+            Kind::Plain => Err(invalid("the request is no chat")),
+        }
+    }
+
+    /// Whether streams may queue another frame.
+    fn has_backlog_room(&self) -> bool {
+        self.uses_less_than(1)
+    }
+
+    /// Whether half of what streams may fill is free: a slow line should not wake anybody for every
+    /// single frame.
+    pub(super) fn has_much_room(&self) -> bool {
+        self.uses_less_than(2)
+    }
+
+    /// Whether less waits than this part of what streams may fill.
+    fn uses_less_than(&self, part: usize) -> bool {
+        let limits = &self.config.limits;
+        let max_bytes = MAX_BACKLOG.min(limits.max_outbox_bytes / 4);
+        self.outbox.is_empty()
+            || (self.outbox.len() < limits.max_outbox_frames / 4 / part
+                && self.outbox.queued_bytes() < max_bytes / part)
+    }
+
+    /// Queues a frame of an open request.
+    fn queue(
+        &mut self,
+        id: RequestId,
+        encode: impl FnOnce(&mut BytesMut, &Echo) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        let open = self.requests.get(id.0).ok_or(Refused::UnknownId)?;
+        let queued = self.outbox.encode(|buffer| encode(buffer, &open.id));
+        self.blocked |= queued == Err(Refused::QueueFull);
+        queued.map(drop)
+    }
+
+    /// Ends a request, and hands over the next one if they take turns; `false` if it is not open.
+    fn finish(&mut self, id: RequestId) -> bool {
+        if self.is_closed() {
+            return false;
+        }
+        let Some(open) = self.requests.complete(id.0).live() else {
+            return false;
+        };
+        self.request_bytes -= open.bytes;
+        if self.turn == Some(id) {
+            self.turn = None;
+            self.next_turn();
+        }
+        true
+    }
+}
+
+fn invalid(why: &str) -> Refused {
+    Refused::Invalid {
+        what: "id",
+        why: why.to_owned(),
+    }
+}

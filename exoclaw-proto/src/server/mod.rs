@@ -1,0 +1,424 @@
+//! The server's side of one connection: [`ServerConn`].
+//!
+//! The machine knows the protocol: who has to show a token, what a request is, how answers and
+//! streams look, when a client is gone. What a chat says is the application's business.
+
+mod commands;
+mod config;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Instant;
+
+use bytes::BytesMut;
+use rpc_core::decode::{DecodeError, DecodeErrorKind, FrameCopy};
+use rpc_core::keepalive::{Heart, Pulse};
+use rpc_core::rate::Bucket;
+use rpc_core::timers::{TimerKind, Timers, later};
+use rpc_core::{
+    CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, PendingCalls,
+    Refused, Text,
+};
+
+use crate::codec::{encode_error, encode_result};
+use crate::error::RpcError;
+use crate::frame::{Call, Hello, Method, OwnedCall, Request, ServerFrame, Token};
+use crate::id::{UNREADABLE_ID, WireId};
+use crate::limits::{AUTH_FAILED, AUTH_FAILED_CODE};
+
+pub use config::ServerConfig;
+use request::{Echo, Kind, Open};
+pub use request::{RequestId, ServerEvent, ServerState};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timer {
+    Auth,
+}
+
+impl TimerKind for Timer {
+    const ALL: &'static [Self] = &[Self::Auth];
+
+    fn index(self) -> usize {
+        self as usize
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Auth => "auth",
+        }
+    }
+}
+
+/// What waits for its turn, when requests take turns.
+enum Waiting {
+    Request(RequestId, Box<OwnedCall>),
+    /// An answer that the machine made by itself.
+    Answer(Text),
+}
+
+/// The server's side of one open connection.
+///
+/// Without a token the hello frame leaves at once; with one, the first text or binary message has
+/// to be the right token, or the client is refused and disconnected with code 4001. Requests reach
+/// the application as [events](ServerEvent) and may be answered in any order. What the machine
+/// answers by itself: `ping`, texts that are no request, unknown methods, and wrong parameters.
+pub struct ServerConn {
+    config: ServerConfig,
+    state: ServerState,
+    requests: PendingCalls<Open>,
+    request_bytes: usize,
+    /// The request that the application works on, if they take turns.
+    turn: Option<RequestId>,
+    waiting: VecDeque<Waiting>,
+    outbox: Outbox,
+    /// A command found no room in the outbox.
+    blocked: bool,
+    events: VecDeque<ServerEvent>,
+    timers: Timers<Timer>,
+    heart: Heart,
+    bucket: Option<Bucket>,
+}
+
+impl ServerConn {
+    /// A connection that a client has just opened.
+    #[must_use]
+    pub fn new(config: ServerConfig, now: Instant) -> Self {
+        let rate = config.limits.max_message_rate;
+        let mut conn = Self {
+            state: ServerState::AwaitToken,
+            // An id never leaves this side, so it needs no seed.
+            requests: PendingCalls::new(0, config.max_requests.max(1), now),
+            request_bytes: 0,
+            turn: None,
+            waiting: VecDeque::new(),
+            outbox: Outbox::new(&config.limits),
+            blocked: false,
+            events: VecDeque::new(),
+            timers: Timers::new(),
+            heart: Heart::new(config.keep_alive, now),
+            bucket: rate.map(|rate| Bucket::new(rate, now)),
+            config,
+        };
+        if conn.config.auth.is_open() {
+            conn.welcome();
+        } else if let Some(timeout) = conn.config.auth_timeout {
+            conn.timers.set(Timer::Auth, later(now, timeout));
+        }
+        conn
+    }
+
+    /// Where the connection stands.
+    #[must_use]
+    pub const fn state(&self) -> ServerState {
+        self.state
+    }
+
+    /// How many requests have not ended.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        let timer = self.timers.poll_timeout();
+        let timer = timer.map(|(at, kind)| (at, kind.name()));
+        let heart = self.heart.poll_timeout();
+        let heart = heart.map(|(at, kind)| (at, kind.name()));
+        timer.into_iter().chain(heart).min_by_key(|(at, _)| *at)
+    }
+
+    /// Lets the client in.
+    fn welcome(&mut self) {
+        let mut hello = Hello::new(self.config.version.as_str());
+        if self.config.extensions {
+            let extensions = Method::ALL.into_iter().filter(|m| m.is_extension());
+            hello = hello.with_extensions(&extensions.map(Method::name).collect::<Vec<_>>());
+        }
+        self.timers.stop(Timer::Auth);
+        self.state = ServerState::Ready;
+        if self.outbox.json(&hello).is_err() {
+            // The limits are too small for a single frame.
+            return self.too_slow();
+        }
+        self.events.push_back(ServerEvent::Authenticated);
+    }
+
+    fn on_token(&mut self, text: &str) {
+        let token = Token::decode(text, &self.config.limits);
+        if token.is_ok_and(|token| self.config.auth.check(token.expose())) {
+            return self.welcome();
+        }
+        self.refuse(CloseReason::Authentication {
+            message: "the token was refused".to_owned(),
+        });
+    }
+
+    /// Refuses to let the client in.
+    fn refuse(&mut self, reason: CloseReason) {
+        // Nothing was queued before, so it fits.
+        let _ = self.outbox.json(&ServerFrame::auth_failed());
+        self.shut_with(reason, CloseFrame::new(AUTH_FAILED_CODE, AUTH_FAILED));
+    }
+
+    fn on_request(&mut self, text: &str) {
+        let limits = &self.config.limits;
+        let request = match Request::decode(text, limits) {
+            Ok(request) => request,
+            Err(error) => {
+                let id = Request::id_of(text, limits);
+                return self.reject(id.as_ref(), &unreadable(&error));
+            }
+        };
+        let known = Method::parse(request.method()).filter(|method| self.offers(*method));
+        if known.is_none() {
+            let error = RpcError::unknown_method(request.method());
+            return self.reject(Some(request.id()), &error);
+        }
+        match request.call(limits) {
+            Ok(Call::Ping) => {
+                let echo_numbers = self.config.echo_numbers;
+                self.answer(|buffer| {
+                    encode_result(buffer, &Given(request.id(), echo_numbers), &"pong")
+                });
+            }
+            Ok(call) => {
+                let copy = FrameCopy::of(text);
+                let id = Echo::new(request.id(), &copy, self.config.echo_numbers);
+                let kind = match call {
+                    Call::ChatSend(_) => Kind::Chat { begun: false },
+                    _ => Kind::Plain,
+                };
+                let bytes = text.len();
+                let call = call.to_shared(&copy);
+                self.accept(Open { id, kind, bytes }, call);
+            }
+            Err(error) => self.reject(Some(request.id()), &error),
+        }
+    }
+
+    /// Whether a method is served here at all.
+    const fn offers(&self, method: Method) -> bool {
+        !method.is_future() || (self.config.extensions && method.is_extension())
+    }
+
+    /// Hands a request over, now or when its turn comes.
+    fn accept(&mut self, open: Open, call: OwnedCall) {
+        let bytes = open.bytes;
+        let id = match self.requests.insert(open, None) {
+            Ok(id) => RequestId(id),
+            Err(full) => {
+                let error = "too many requests in flight";
+                let open = full.into_tag();
+                return self.answer(|buffer| encode_error(buffer, &open.id, error));
+            }
+        };
+        self.request_bytes += bytes;
+        if self.is_busy() {
+            self.waiting.push_back(Waiting::Request(id, Box::new(call)));
+        } else {
+            self.hand_over(id, call);
+        }
+    }
+
+    fn hand_over(&mut self, id: RequestId, call: OwnedCall) {
+        if self.config.in_order {
+            self.turn = Some(id);
+        }
+        self.events.push_back(ServerEvent::Request { id, call });
+    }
+
+    /// Whether what comes now has to wait for its turn.
+    fn is_busy(&self) -> bool {
+        self.turn.is_some() || !self.waiting.is_empty()
+    }
+
+    /// The request before has ended: goes on with what waits.
+    fn next_turn(&mut self) {
+        while self.turn.is_none() && self.state != ServerState::Closed {
+            match self.waiting.pop_front() {
+                None => return,
+                Some(Waiting::Request(id, call)) => self.hand_over(id, *call),
+                Some(Waiting::Answer(text)) => {
+                    self.request_bytes -= text.len();
+                    if self.outbox.text(text).is_err() {
+                        self.too_slow();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Answers a request that does not reach the application; without an id as
+    /// [`UNREADABLE_ID`].
+    fn reject(&mut self, id: Option<&WireId<'_>>, error: &RpcError) {
+        let echo_numbers = self.config.echo_numbers;
+        self.answer(|buffer| match id {
+            Some(id) => encode_error(buffer, &Given(id, echo_numbers), error.message()),
+            None => encode_error(buffer, &UNREADABLE_ID, error.message()),
+        });
+    }
+
+    /// Queues an answer of the machine's own.
+    fn answer(&mut self, encode: impl FnOnce(&mut BytesMut) -> Result<(), Refused>) {
+        if self.is_busy() {
+            let mut buffer = BytesMut::new();
+            let encoded = encode(&mut buffer).ok();
+            if let Some(text) = encoded.and_then(|()| Text::new(buffer.freeze()).ok()) {
+                self.request_bytes += text.len();
+                self.waiting.push_back(Waiting::Answer(text));
+            }
+        } else if self.outbox.encode(encode).is_err() {
+            // The client asks and does not read the answers.
+            self.too_slow();
+        }
+    }
+
+    fn too_slow(&mut self) {
+        self.shut(CloseReason::SlowConsumer, CloseFrame::POLICY);
+    }
+
+    fn shut(&mut self, reason: CloseReason, code: u16) {
+        let frame = CloseFrame::new(code, reason.to_string());
+        self.shut_with(reason, frame);
+    }
+
+    fn shut_with(&mut self, reason: CloseReason, frame: CloseFrame) {
+        if self.state != ServerState::Closed {
+            self.outbox.close(frame);
+            self.end(reason);
+        }
+    }
+
+    fn end(&mut self, reason: CloseReason) {
+        self.state = ServerState::Closed;
+        self.timers.stop_all();
+        self.heart.stop();
+        while self.requests.pop_any().is_some() {}
+        self.waiting = VecDeque::new();
+        self.request_bytes = 0;
+        self.turn = None;
+        self.blocked = false;
+        self.events.push_back(ServerEvent::Closed(reason));
+    }
+}
+
+/// An id as the answers carry it, borrowed from the request.
+struct Given<'f>(&'f WireId<'f>, bool);
+
+impl serde::Serialize for Given<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.1
+            && let Ok(raw) = serde_json::from_str::<&serde_json::value::RawValue>(self.0.get())
+        {
+            return raw.serialize(serializer);
+        }
+        self.0.serialize(serializer)
+    }
+}
+
+/// The answer to a text that is no request.
+fn unreadable(error: &DecodeError) -> RpcError {
+    let (line, column) = (error.line(), error.column());
+    RpcError::parse(&format!("{} at line {line} column {column}", error.kind()))
+}
+
+impl Machine for ServerConn {
+    type Event = ServerEvent;
+
+    fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
+        if self.is_closed() {
+            return;
+        }
+        self.heart.heard();
+        let data = matches!(message, Incoming::Text(_) | Incoming::Binary(_));
+        if data && self.bucket.as_mut().is_some_and(|bucket| !bucket.take(now)) {
+            return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
+        }
+        match (message, self.state) {
+            (Incoming::Text(text), ServerState::AwaitToken) => self.on_token(text),
+            (Incoming::Text(text), _) => self.on_request(text),
+            // A token in a binary message is none.
+            (Incoming::Binary(_), ServerState::AwaitToken) => self.on_token(""),
+            (Incoming::Binary(_), _) => {
+                let error = DecodeError::new(DecodeErrorKind::Binary);
+                self.events.push_back(ServerEvent::Warning(error));
+            }
+            _ => {}
+        }
+    }
+
+    fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
+        self.outbox.discard();
+        if !self.is_closed() {
+            self.end(why.into());
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.is_closed() {
+            return;
+        }
+        if self.timers.pop_expired(now).is_some() {
+            let after = self.config.auth_timeout.unwrap_or_default();
+            return self.refuse(CloseReason::HandshakeTimeout { after });
+        }
+        let deaf = !self.wants_input();
+        while let Some(pulse) = self.heart.pop_due(now, deaf) {
+            match pulse {
+                Pulse::Ping => self.outbox.ping(),
+                Pulse::Dead => {
+                    let after = self.config.keep_alive.pong_timeout;
+                    return self.shut(CloseReason::KeepAlive { after }, CloseFrame::GOING_AWAY);
+                }
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self) -> Option<Outgoing> {
+        let frame = self.outbox.pop();
+        if self.blocked && self.has_much_room() {
+            self.blocked = false;
+            self.events.push_back(ServerEvent::Writable);
+        }
+        frame
+    }
+
+    fn poll_event(&mut self) -> Option<ServerEvent> {
+        self.events.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.next_timeout().map(|(at, _)| at)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.state == ServerState::Closed
+    }
+
+    fn wants_input(&self) -> bool {
+        let max_requests = self.requests.capacity_limit();
+        self.is_closed()
+            || (self.events.len() < self.config.limits.max_events
+                && self.requests.len() < max_requests
+                && self.waiting.len() < max_requests
+                && self.request_bytes < self.config.limits.max_event_bytes
+                && self.outbox.has_slack())
+    }
+}
+
+/// Prints where it stands, nothing of what it carries.
+impl fmt::Debug for ServerConn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerConn")
+            .field("state", &self.state)
+            .field("in_flight", &self.requests.len())
+            .field("waiting", &self.waiting.len())
+            .field("events", &self.events.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,490 @@
+//! Tests of [`ServerConn`] with a client that is played by hand.
+
+use std::time::Duration;
+
+use rpc_core::Limits;
+use rpc_core::decode::SharedJson;
+use rpc_core::rate::RateLimit;
+use serde_json::json;
+
+use super::*;
+use crate::auth::Auth;
+use crate::frame::{StreamEvent, ToolResult, ToolUse, Usage};
+use crate::limits::{AUTH_TIMEOUT, MAX_REQUESTS, PING_INTERVAL, PONG_TIMEOUT};
+
+const HELLO: &str = r#"{"ok":true,"version":"0.1.0"}"#;
+const REFUSAL: &str = r#"{"error":"auth_failed","code":4001}"#;
+const TOKEN: &str = r#"{"token":"s3cret"}"#;
+
+struct Played {
+    conn: ServerConn,
+    now: Instant,
+}
+
+fn with_token() -> ServerConfig {
+    ServerConfig::new(Auth::token("s3cret").unwrap())
+}
+
+fn chat_text(id: &str) -> String {
+    let params = json!({"channel": "c", "account": "a", "content": "hi"});
+    json!({"id": id, "method": "chat.send", "params": params}).to_string()
+}
+
+impl Played {
+    fn with(config: ServerConfig) -> Self {
+        let now = Instant::now();
+        let conn = ServerConn::new(config, now);
+        Self { conn, now }
+    }
+
+    /// A connection without a token that has said hello.
+    fn ready(config: ServerConfig) -> Self {
+        let mut played = Self::with(config);
+        assert_eq!(played.sent().len(), 1);
+        assert_eq!(played.events(), [ServerEvent::Authenticated]);
+        played
+    }
+
+    fn take(&mut self, text: &str) {
+        self.conn.handle_message(Incoming::Text(text), self.now);
+    }
+
+    fn sent(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.conn.poll_transmit())
+            .map(|frame| match frame {
+                Outgoing::Text(text) => text.as_str().to_owned(),
+                Outgoing::Close(frame) => format!("close {} {}", frame.code, frame.reason),
+                Outgoing::Ping(_) => "ping".to_owned(),
+                other => format!("{other:?}"),
+            })
+            .collect()
+    }
+
+    fn events(&mut self) -> Vec<ServerEvent> {
+        std::iter::from_fn(|| self.conn.poll_event()).collect()
+    }
+
+    fn answer(&mut self, text: &str) -> Vec<String> {
+        self.take(text);
+        self.sent()
+    }
+
+    /// Sends a request that reaches the application.
+    fn ask(&mut self, text: &str) -> RequestId {
+        self.take(text);
+        self.asked().expect("a request")
+    }
+
+    fn asked(&mut self) -> Option<RequestId> {
+        self.events().into_iter().find_map(|event| match event {
+            ServerEvent::Request { id, .. } => Some(id),
+            _ => None,
+        })
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.now += time;
+        self.conn.handle_timeout(self.now);
+    }
+}
+
+fn refused(reason: CloseReason) -> [ServerEvent; 1] {
+    [ServerEvent::Closed(reason)]
+}
+
+fn wrong_token() -> CloseReason {
+    CloseReason::Authentication {
+        message: "the token was refused".to_owned(),
+    }
+}
+
+#[test]
+fn without_a_token_hello_is_said_at_once() {
+    let mut played = Played::with(ServerConfig::default());
+    assert_eq!(played.sent(), [HELLO]);
+    assert_eq!(played.conn.state(), ServerState::Ready);
+    let mut played = Played::with(
+        ServerConfig::default()
+            .with_version("2")
+            .with_extensions(true),
+    );
+    assert_eq!(
+        played.sent(),
+        [
+            r#"{"ok":true,"version":"2","extensions":["chat.history","session.list","session.clear","budget.status","memory.search"]}"#
+        ]
+    );
+}
+
+#[test]
+fn with_a_token_hello_waits_for_it_and_pings_may_come_before() {
+    let mut played = Played::with(with_token());
+    for message in [Incoming::Ping(b"x"), Incoming::Pong(b"")] {
+        played.conn.handle_message(message, played.now);
+    }
+    assert!(played.sent().is_empty() && played.events().is_empty());
+    assert_eq!(played.conn.state(), ServerState::AwaitToken);
+    let text = r#" {"x":[1],"tok\u0065n":"s3cret"} "#;
+    assert_eq!(played.answer(text), [HELLO]);
+    assert_eq!(played.events(), [ServerEvent::Authenticated]);
+    played.wait(AUTH_TIMEOUT);
+    assert_eq!(played.conn.state(), ServerState::Ready);
+}
+
+#[test]
+fn anything_but_the_right_token_is_refused_alike() {
+    for text in [
+        r#"{"token":"wrong"}"#,
+        r#"{"token":""}"#,
+        r#"{"token":5}"#,
+        r#"{"token":null}"#,
+        r#"{"id":"1","method":"ping"}"#,
+        r#""s3cret""#,
+        r#"["s3cret"]"#,
+        "not json",
+        "",
+    ] {
+        let mut played = Played::with(with_token());
+        let expected = [REFUSAL, "close 4001 auth_failed"];
+        assert_eq!(played.answer(text), expected, "{text}");
+        assert_eq!(played.events(), refused(wrong_token()));
+        // What was sent behind it is not looked at.
+        assert!(played.answer(TOKEN).is_empty());
+    }
+    let mut played = Played::with(with_token());
+    let binary = Incoming::Binary(TOKEN.as_bytes());
+    played.conn.handle_message(binary, played.now);
+    assert_eq!(played.sent(), [REFUSAL, "close 4001 auth_failed"]);
+}
+
+#[test]
+fn a_client_that_sends_no_token_is_refused_in_the_end() {
+    let mut played = Played::with(with_token());
+    assert_eq!(played.conn.next_timeout().unwrap().1, "auth");
+    played.wait(AUTH_TIMEOUT - Duration::from_millis(1));
+    assert!(played.sent().is_empty());
+    played.wait(Duration::from_millis(1));
+    assert_eq!(played.sent(), [REFUSAL, "close 4001 auth_failed"]);
+    let after = AUTH_TIMEOUT;
+    assert_eq!(
+        played.events(),
+        refused(CloseReason::HandshakeTimeout { after })
+    );
+}
+
+#[test]
+fn requests_right_behind_a_good_token_are_answered() {
+    let mut played = Played::with(with_token());
+    played.take(TOKEN);
+    played.take(r#"{"id":"1","method":"ping"}"#);
+    assert_eq!(played.sent(), [HELLO, r#"{"id":"1","result":"pong"}"#]);
+}
+
+#[test]
+fn a_token_that_is_not_wanted_is_a_bad_request() {
+    let answer = r#"{"id":"0","error":"parse error: member `id` is missing at line 1 column 1"}"#;
+    let mut played = Played::ready(ServerConfig::default());
+    assert_eq!(played.answer(TOKEN), [answer]);
+    let mut played = Played::with(with_token());
+    played.take(TOKEN);
+    assert_eq!(played.answer(TOKEN), [HELLO, answer]);
+    assert_eq!(played.conn.state(), ServerState::Ready);
+}
+
+#[test]
+fn a_text_that_is_no_request_is_answered_with_its_id_if_it_has_one() {
+    let mut played = Played::ready(ServerConfig::default());
+    for (text, id) in [
+        ("not json", "0"),
+        ("", "0"),
+        (r#"{"method":"ping"}"#, "0"),
+        (r#"{"id":null,"method":"ping"}"#, "0"),
+        (r#"{"id":true,"method":"ping"}"#, "0"),
+        (r#"[{"id":"1","method":"ping"}]"#, "0"),
+        (r#"{"id":"5"}"#, "5"),
+        (r#"{"id":7,"method":[]}"#, "7"),
+    ] {
+        let answers = played.answer(text);
+        let start = format!(r#"{{"id":"{id}","error":"parse error: "#);
+        assert!(
+            answers.len() == 1 && answers[0].starts_with(&start),
+            "{text}: {answers:?}"
+        );
+        assert!(answers[0].contains(" at line 1 column "), "{answers:?}");
+    }
+    assert_eq!(played.conn.state(), ServerState::Ready);
+}
+
+#[test]
+fn unknown_methods_and_wrong_parameters_are_answered_with_their_id() {
+    let mut played = Played::ready(ServerConfig::default());
+    for method in ["nope", "Ping", "ping ", "chat.history", "plugin.load", ""] {
+        let text = json!({"id": "u", "method": method}).to_string();
+        let answer = format!(r#"{{"id":"u","error":"unknown method: {method}"}}"#);
+        assert_eq!(played.answer(&text), [answer]);
+    }
+    for (params, why) in [
+        ("null", "member `channel` is missing"),
+        (r#"{"channel":"c"}"#, "member `account` is missing"),
+        (r#"{"channel":5}"#, "member `channel` is not a string"),
+    ] {
+        let text = format!(r#"{{"id":"p","method":"chat.send","params":{params}}}"#);
+        let answer = format!(r#"{{"id":"p","error":"invalid chat.send params: {why}"}}"#);
+        assert_eq!(played.answer(&text), [answer]);
+    }
+    assert!(played.events().is_empty());
+}
+
+#[test]
+fn extensions_reach_the_application_only_if_they_are_switched_on() {
+    let mut played = Played::ready(ServerConfig::default().with_extensions(true));
+    let id = played.ask(r#"{"id":"1","method":"session.list"}"#);
+    played.conn.reply(id, &json!([])).unwrap();
+    assert_eq!(played.sent(), [r#"{"id":"1","result":[]}"#]);
+    for method in ["plugin.load", "plugin.unload"] {
+        let text = json!({"id": "1", "method": method}).to_string();
+        let answer = format!(r#"{{"id":"1","error":"unknown method: {method}"}}"#);
+        assert_eq!(played.answer(&text), [answer]);
+    }
+}
+
+#[test]
+fn numbers_come_back_as_strings_or_as_they_came() {
+    let ping = |id: &str| format!(r#"{{"id":{id},"method":"ping"}}"#);
+    let mut played = Played::ready(ServerConfig::default());
+    for (id, text) in [("7", "7"), ("1e3", "1000.0"), (r#""a\"b""#, r#"a\"b"#)] {
+        let answer = format!(r#"{{"id":"{text}","result":"pong"}}"#);
+        assert_eq!(played.answer(&ping(id)), [answer]);
+    }
+    let mut played = Played::ready(ServerConfig::default().with_echo_numbers(true));
+    for id in ["7", "1e3", r#""7""#] {
+        let answer = format!(r#"{{"id":{id},"result":"pong"}}"#);
+        assert_eq!(played.answer(&ping(id)), [answer]);
+    }
+    let id = played.ask(r#"{"id":1e3,"method":"status"}"#);
+    played.conn.reply(id, &1).unwrap();
+    assert_eq!(played.sent(), [r#"{"id":1e3,"result":1}"#]);
+}
+
+#[test]
+fn the_same_id_twice_is_answered_twice() {
+    let mut played = Played::ready(ServerConfig::default());
+    let (first, second) = (played.ask(&chat_text("x")), played.ask(&chat_text("x")));
+    played.conn.text(second, "2").unwrap();
+    played.conn.done(second).unwrap();
+    played.conn.done(first).unwrap();
+    let done = r#"{"id":"x","event":"done"}"#;
+    let text = r#"{"id":"x","event":"text","data":"2"}"#;
+    assert_eq!(played.sent(), [text, done, done]);
+}
+
+#[test]
+fn a_chat_streams_and_ends_once() {
+    let mut played = Played::ready(ServerConfig::default());
+    let id = played.ask(&chat_text("1"));
+    let conn = &mut played.conn;
+    conn.text(id, "").unwrap();
+    let tool = ToolUse::new("t", "echo", SharedJson::NULL);
+    conn.tool_use(id, &tool).unwrap();
+    conn.tool_result(id, &ToolResult::new("t", "hi", false))
+        .unwrap();
+    conn.usage(id, Usage::new(1, 2)).unwrap();
+    assert!(matches!(
+        conn.fail(id, &RpcError::new("late")),
+        Err(Refused::Invalid { .. })
+    ));
+    assert!(matches!(conn.reply(id, &1), Err(Refused::Invalid { .. })));
+    conn.event(id, &StreamEvent::<&str, SharedJson>::Done)
+        .unwrap();
+    assert_eq!(conn.text(id, "more"), Err(Refused::UnknownId));
+    assert_eq!(conn.done(id), Err(Refused::UnknownId));
+    assert_eq!(conn.in_flight(), 0);
+    assert_eq!(
+        played.sent(),
+        [
+            r#"{"id":"1","event":"text","data":""}"#,
+            r#"{"id":"1","event":"tool_use","data":{"id":"t","name":"echo","input":null}}"#,
+            r#"{"id":"1","event":"tool_result","data":{"tool_use_id":"t","content":"hi","is_error":false}}"#,
+            r#"{"id":"1","event":"usage","data":{"input_tokens":1,"output_tokens":2}}"#,
+            r#"{"id":"1","event":"done"}"#,
+        ]
+    );
+}
+
+#[test]
+fn a_chat_fails_before_its_first_event_or_with_error_and_done() {
+    let mut played = Played::ready(ServerConfig::default());
+    let id = played.ask(&chat_text("1"));
+    let error = RpcError::new("token budget exceeded (daily: 65/60)");
+    played.conn.fail(id, &error).unwrap();
+    let answer = r#"{"id":"1","error":"token budget exceeded (daily: 65/60)"}"#;
+    assert_eq!(played.sent(), [answer]);
+    let id = played.ask(&chat_text("2"));
+    played.conn.error(id, "provider error: x").unwrap();
+    let error = r#"{"id":"2","event":"error","data":"provider error: x"}"#;
+    assert_eq!(played.sent(), [error, r#"{"id":"2","event":"done"}"#]);
+    assert_eq!(played.conn.done(id), Err(Refused::UnknownId));
+}
+
+#[test]
+fn only_chats_have_streams() {
+    let mut played = Played::ready(ServerConfig::default());
+    let id = played.ask(r#"{"id":"1","method":"status"}"#);
+    let invalid = |refused| matches!(refused, Err(Refused::Invalid { .. }));
+    assert!(invalid(played.conn.text(id, "x")));
+    assert!(invalid(played.conn.done(id)));
+    assert!(invalid(played.conn.error(id, "x")));
+    assert!(played.sent().is_empty() && played.conn.forget(id) && !played.conn.forget(id));
+}
+
+#[test]
+fn streams_interleave_and_a_ping_between_them_is_answered_at_once() {
+    let mut played = Played::ready(ServerConfig::default());
+    let (a, b) = (played.ask(&chat_text("a")), played.ask(&chat_text("b")));
+    played.conn.text(a, "1").unwrap();
+    played.conn.text(b, "2").unwrap();
+    played.take(r#"{"id":"p","method":"ping"}"#);
+    played.conn.text(a, "3").unwrap();
+    let ids: Vec<_> = played
+        .sent()
+        .iter()
+        .map(|text| text[7..8].to_owned())
+        .collect();
+    assert_eq!(ids, ["a", "b", "p", "a"]);
+}
+
+#[test]
+fn in_order_a_request_waits_for_the_one_before() {
+    let mut played = Played::ready(ServerConfig::default().with_in_order(true));
+    let first = played.ask(&chat_text("1"));
+    played.take(r#"{"id":"2","method":"ping"}"#);
+    played.take("not json");
+    played.take(&chat_text("3"));
+    assert!(played.sent().is_empty() && played.events().is_empty());
+    assert_eq!(played.conn.in_flight(), 2);
+    played.conn.done(first).unwrap();
+    let sent = played.sent();
+    assert_eq!(sent.len(), 3);
+    assert_eq!(
+        sent[..2],
+        [
+            r#"{"id":"1","event":"done"}"#,
+            r#"{"id":"2","result":"pong"}"#
+        ]
+    );
+    assert!(sent[2].starts_with(r#"{"id":"0","error":"parse error: "#));
+    let third = played.asked().unwrap();
+    played.conn.forget(third);
+    let ping = r#"{"id":"4","method":"ping"}"#;
+    assert_eq!(played.answer(ping), [r#"{"id":"4","result":"pong"}"#]);
+}
+
+#[test]
+fn nothing_is_read_while_too_many_requests_are_open() {
+    let mut played = Played::ready(ServerConfig::default());
+    let ids: Vec<_> = (0..MAX_REQUESTS)
+        .map(|_| played.ask(&chat_text("1")))
+        .collect();
+    assert!(!played.conn.wants_input());
+    let answer = r#"{"id":"2","error":"too many requests in flight"}"#;
+    assert_eq!(played.answer(&chat_text("2")), [answer]);
+    played.conn.done(ids[0]).unwrap();
+    assert!(played.conn.wants_input());
+}
+
+#[test]
+fn nothing_is_read_while_open_requests_hold_too_many_bytes() {
+    let limits = Limits::default().with_max_event_bytes(100);
+    for in_order in [false, true] {
+        let config = ServerConfig::default()
+            .with_limits(limits.clone())
+            .with_in_order(in_order);
+        let mut played = Played::ready(config);
+        let id = played.ask(&chat_text("1"));
+        assert!(played.conn.wants_input());
+        played.take(&chat_text("2"));
+        assert!(!played.conn.wants_input());
+        played.conn.done(id).unwrap();
+        assert!(played.conn.wants_input());
+    }
+}
+
+#[test]
+fn a_full_stream_is_told_when_there_is_room_and_leaves_room_for_the_rest() {
+    let limits = Limits::default().with_max_outbox_frames(16);
+    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    let id = played.ask(&chat_text("1"));
+    let mut fitted = 0;
+    while played.conn.text(id, "x") == Ok(()) {
+        fitted += 1;
+    }
+    assert_eq!(fitted, 4);
+    assert_eq!(played.conn.text(id, "x"), Err(Refused::QueueFull));
+    assert!(played.conn.wants_input() && played.events().is_empty());
+    played.take(r#"{"id":"p","method":"ping"}"#);
+    played.conn.done(id).unwrap();
+    assert_eq!(played.sent().len(), 6);
+    assert_eq!(played.events(), [ServerEvent::Writable]);
+}
+
+#[test]
+fn a_client_that_never_reads_its_answers_is_closed() {
+    let limits = Limits::default().with_max_outbox_frames(4);
+    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    for _ in 0..5 {
+        played.take(r#"{"id":"p","method":"ping"}"#);
+    }
+    assert!(played.conn.wants_input() && played.conn.is_closed());
+    assert_eq!(played.events(), refused(CloseReason::SlowConsumer));
+    assert!(played.sent().last().unwrap().starts_with("close 1008"));
+}
+
+#[test]
+fn a_client_above_the_rate_limit_is_disconnected() {
+    let rate = RateLimit::new(2, Duration::from_secs(1));
+    let limits = Limits::default().with_max_message_rate(Some(rate));
+    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    for _ in 0..3 {
+        played.take(r#"{"id":"p","method":"ping"}"#);
+    }
+    assert_eq!(played.events(), refused(CloseReason::RateLimited));
+    assert!(played.sent()[2].starts_with("close 1008"));
+}
+
+#[test]
+fn a_binary_message_is_ignored_with_a_warning() {
+    let mut played = Played::ready(ServerConfig::default());
+    let binary = Incoming::Binary(br#"{"id":"1","method":"ping"}"#);
+    played.conn.handle_message(binary, played.now);
+    assert!(played.sent().is_empty());
+    assert!(matches!(played.events()[..], [ServerEvent::Warning(_)]));
+}
+
+#[test]
+fn a_silent_client_is_pinged_and_then_given_up() {
+    let mut played = Played::ready(ServerConfig::default());
+    played.wait(PING_INTERVAL);
+    assert_eq!(played.sent(), ["ping"]);
+    played.take("anything");
+    played.sent();
+    played.wait(PING_INTERVAL);
+    assert_eq!(played.sent(), ["ping"]);
+    played.wait(PONG_TIMEOUT);
+    let after = PONG_TIMEOUT;
+    assert_eq!(played.events(), refused(CloseReason::KeepAlive { after }));
+}
+
+#[test]
+fn a_closed_connection_refuses_commands() {
+    let mut played = Played::ready(ServerConfig::default());
+    let id = played.ask(&chat_text("1"));
+    played.conn.close(played.now);
+    assert_eq!(played.sent(), ["close 1000 "]);
+    assert_eq!(played.conn.text(id, "x"), Err(Refused::Closed));
+    assert_eq!(
+        played.conn.fail(id, &RpcError::new("x")),
+        Err(Refused::Closed)
+    );
+    assert!(!played.conn.forget(id));
+    assert_eq!(played.events(), refused(CloseReason::Local));
+}

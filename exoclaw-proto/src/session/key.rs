@@ -1,0 +1,248 @@
+//! [`SessionKey`]: the name of a conversation.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::de::{Deserialize, Deserializer, Error as _};
+use serde::ser::{Serialize, Serializer};
+
+/// The name of a conversation: `{agent}:{channel}:{account}:{peer}`.
+///
+/// In the text `%` and `:` within a part are written `%25` and `%3A`, so that different parts never
+/// give the same key; parts without them appear as they are. Cheap to clone, compare and hash: a
+/// key is one shared text. Keys are ordered by that text.
+///
+/// ```
+/// use exoclaw_proto::session::SessionKey;
+///
+/// let key = SessionKey::new("default", "websocket", "user-123", "main");
+/// assert_eq!(key.to_string(), "default:websocket:user-123:main");
+/// let odd = SessionKey::new("default", "a:b", "c", "main");
+/// assert_eq!(odd.as_str(), "default:a%3Ab:c:main");
+/// assert_eq!(odd.channel(), "a:b");
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionKey(Arc<str>);
+
+/// A text that is no session key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidKey {
+    /// There are not exactly four parts.
+    #[error("a session key has four parts, agent:channel:account:peer")]
+    Parts,
+    /// A `%` that is not part of `%25` or `%3A`.
+    #[error("in a session key % is followed by 25 or 3A")]
+    Escape,
+}
+
+const PARTS: usize = 4;
+
+/// Whether every `%` begins one of the two escapes that are ever written.
+fn well_escaped(part: &str) -> bool {
+    part.split('%')
+        .skip(1)
+        .all(|rest| rest.starts_with("25") || rest.starts_with("3A"))
+}
+
+fn unescape(part: &str) -> Cow<'_, str> {
+    if !part.contains('%') {
+        return Cow::Borrowed(part);
+    }
+    // In this order: what "%25" gives is not read again.
+    Cow::Owned(part.replace("%3A", ":").replace("%25", "%"))
+}
+
+impl SessionKey {
+    /// The key of these parts. Any text will do for each.
+    #[must_use]
+    pub fn new(agent: &str, channel: &str, account: &str, peer: &str) -> Self {
+        let parts = [agent, channel, account, peer];
+        let mut text = String::with_capacity(parts.iter().map(|part| part.len() + 1).sum());
+        for (i, part) in parts.into_iter().enumerate() {
+            if i > 0 {
+                text.push(':');
+            }
+            let mut rest = part;
+            while let Some(at) = rest.find(['%', ':']) {
+                let (plain, odd) = rest.split_at(at);
+                text.push_str(plain);
+                text.push_str(if odd.starts_with('%') { "%25" } else { "%3A" });
+                // Both are one byte long.
+                rest = odd.get(1..).unwrap_or_default();
+            }
+            text.push_str(rest);
+        }
+        Self(text.into())
+    }
+
+    /// Reads the text of a key. Only what [`Display`](fmt::Display) writes is accepted, so that a
+    /// key has one text.
+    ///
+    /// # Errors
+    /// [`InvalidKey`]
+    pub fn parse(text: &str) -> Result<Self, InvalidKey> {
+        if text.split(':').count() != PARTS {
+            return Err(InvalidKey::Parts);
+        }
+        if !text.split(':').all(well_escaped) {
+            return Err(InvalidKey::Escape);
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The text of the key.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The id of the agent.
+    #[must_use]
+    pub fn agent(&self) -> Cow<'_, str> {
+        self.part(0)
+    }
+
+    /// The channel, such as `websocket`.
+    #[must_use]
+    pub fn channel(&self) -> Cow<'_, str> {
+        self.part(1)
+    }
+
+    /// The account within the channel.
+    #[must_use]
+    pub fn account(&self) -> Cow<'_, str> {
+        self.part(2)
+    }
+
+    /// The peer of the account.
+    #[must_use]
+    pub fn peer(&self) -> Cow<'_, str> {
+        self.part(3)
+    }
+
+    fn part(&self, index: usize) -> Cow<'_, str> {
+        unescape(self.0.split(':').nth(index).unwrap_or_default())
+    }
+}
+
+impl fmt::Display for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SessionKey({:?})", &*self.0)
+    }
+}
+
+impl FromStr for SessionKey {
+    type Err = InvalidKey;
+
+    fn from_str(text: &str) -> Result<Self, InvalidKey> {
+        Self::parse(text)
+    }
+}
+
+/// As its text.
+impl Serialize for SessionKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// From its text.
+impl<'de> Deserialize<'de> for SessionKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
+        Self::parse(&text).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ordinary_parts_appear_as_they_are() {
+        let key = SessionKey::new("default", "websocket", "user-123", "main");
+        assert_eq!(key.to_string(), "default:websocket:user-123:main");
+        assert_eq!(
+            format!("{key:?}"),
+            r#"SessionKey("default:websocket:user-123:main")"#
+        );
+    }
+
+    #[test]
+    fn parts_with_colons_do_not_mix_up_sessions() {
+        let (one, two) = (
+            SessionKey::new("d", "a:b", "c", "m"),
+            SessionKey::new("d", "a", "b:c", "m"),
+        );
+        assert_ne!(one, two);
+        assert_eq!(one.as_str(), "d:a%3Ab:c:m");
+        assert_ne!(SessionKey::new("%3A", "", "", "").agent(), ":");
+    }
+
+    #[test]
+    fn empty_parts_are_parts() {
+        let key = SessionKey::new("d", "", "", "");
+        assert_eq!(key.as_str(), "d:::");
+        assert_eq!(SessionKey::parse("d:::"), Ok(key));
+    }
+
+    #[test]
+    fn texts_that_no_key_has_are_refused() {
+        for (text, why) in [
+            ("", InvalidKey::Parts),
+            ("a:b:c", InvalidKey::Parts),
+            ("a:b:c:d:e", InvalidKey::Parts),
+            ("a:b:c:%", InvalidKey::Escape),
+            ("a:b:c:%41", InvalidKey::Escape),
+            ("a:b:c:%3a", InvalidKey::Escape),
+            ("a:b%2:5c:d", InvalidKey::Escape),
+        ] {
+            assert_eq!(SessionKey::parse(text), Err(why), "{text}");
+        }
+    }
+
+    #[test]
+    fn it_is_a_string_in_json() {
+        let key = SessionKey::new("d", "a:b", "\"c\"", "m");
+        let json = serde_json::to_string(&key).unwrap();
+        assert_eq!(json, r#""d:a%3Ab:\"c\":m""#);
+        assert_eq!(serde_json::from_str::<SessionKey>(&json).unwrap(), key);
+        assert!(serde_json::from_str::<SessionKey>(r#""a:b""#).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn parts_survive_the_text(
+            parts in prop::array::uniform4("[ab:%235Aé]{0,6}"),
+            others in prop::array::uniform4("[:%23A5]{0,2}"),
+        ) {
+            let key = |[a, b, c, d]: &[String; 4]| SessionKey::new(a, b, c, d);
+            let (one, two) = (key(&parts), key(&others));
+            prop_assert_eq!(one == two, parts == others);
+            prop_assert_eq!(&SessionKey::parse(one.as_str()).unwrap(), &one);
+            let read = [one.agent(), one.channel(), one.account(), one.peer()];
+            prop_assert_eq!(read.map(Cow::into_owned), parts);
+        }
+
+        #[test]
+        fn a_text_that_is_accepted_is_the_text_of_its_parts(text in "[a:%23A5]{0,12}") {
+            if let Ok(key) = SessionKey::parse(&text) {
+                let again = SessionKey::new(
+                    &key.agent(), &key.channel(), &key.account(), &key.peer(),
+                );
+                prop_assert_eq!(again.as_str(), text);
+            }
+        }
+    }
+}

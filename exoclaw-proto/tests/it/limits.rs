@@ -1,0 +1,107 @@
+//! What a server does with clients that send too much, or read too little.
+
+use std::time::Duration;
+
+use exoclaw_proto::net::ServerOptions;
+use exoclaw_proto::server::ServerConfig;
+use rpc_core::Limits;
+use rpc_core::net::{DriverConfig, LinkConfig};
+use rpc_core::rate::RateLimit;
+
+use crate::stage::{Running, chat, start};
+use crate::wire::{Frame, frame, header, text};
+
+const PING: &str = r#"{"id":"p","method":"ping"}"#;
+
+async fn with_limits(limits: Limits) -> Running {
+    let config = ServerConfig::default().with_limits(limits);
+    start(ServerOptions::default().with_connection(config)).await
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_large_closes_with_1009() {
+    let server = with_limits(Limits::default().with_max_message_bytes(1024)).await;
+    // Refused by its head alone, and with everything that follows.
+    for bytes in [
+        header(1, 1 << 40),
+        text(&"x".repeat(1025)),
+        text(&"x".repeat(4 * 1024 * 1024)),
+    ] {
+        let mut wire = server.client().await;
+        wire.send(&bytes).await;
+        assert!(matches!(wire.next().await, Frame::Close(1009, _)));
+    }
+    let mut wire = server.client().await;
+    wire.say(&" ".repeat(1024)).await;
+    assert!(wire.text().await.contains("parse error"));
+}
+
+#[tokio::test]
+async fn a_text_that_is_not_utf8_closes_with_1007() {
+    let server = with_limits(Limits::default()).await;
+    let mut wire = server.client().await;
+    wire.send(&frame(1, b"{\"id\":\"\xff\"}")).await;
+    assert!(matches!(wire.next().await, Frame::Close(1007, _)));
+}
+
+#[tokio::test]
+async fn a_frame_without_a_mask_closes_with_1002() {
+    let server = with_limits(Limits::default()).await;
+    let mut wire = server.client().await;
+    wire.send(&[0x81, 2, b'{', b'}']).await;
+    assert!(matches!(wire.next().await, Frame::Close(1002, _)));
+}
+
+#[tokio::test]
+async fn a_client_above_the_rate_limit_is_closed_with_1008() {
+    let rate = RateLimit::new(3, Duration::from_secs(60));
+    let server = with_limits(Limits::default().with_max_message_rate(Some(rate))).await;
+    let mut wire = server.client().await;
+    wire.send(&text(PING).repeat(4)).await;
+    for _ in 0..3 {
+        assert!(wire.text().await.contains("pong"));
+    }
+    assert!(matches!(wire.next().await, Frame::Close(1008, _)));
+}
+
+#[tokio::test]
+async fn requests_above_the_limit_wait_and_none_is_lost() {
+    let config = ServerConfig::default().with_max_requests(2);
+    let server = start(ServerOptions::default().with_connection(config)).await;
+    let mut wire = server.client().await;
+    let mut piped = text(&chat("1", "wait"));
+    piped.extend(text(&chat("2", "wait")));
+    piped.extend(text(PING));
+    wire.send(&piped).await;
+    assert!(wire.text().await.contains(r#""data":"...""#));
+    assert!(wire.text().await.contains(r#""data":"...""#));
+    assert!(wire.is_silent().await);
+    server.gate.notify_one();
+    let mut rest = Vec::new();
+    for _ in 0..3 {
+        rest.push(wire.text().await);
+    }
+    assert!(rest.iter().any(|text| text.contains("pong")), "{rest:?}");
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_cut_and_others_do_not_feel_it() {
+    let driver = DriverConfig::default()
+        .with_write_timeout(Duration::from_millis(200))
+        .with_close_timeout(Duration::from_millis(100));
+    let mut options = ServerOptions::default();
+    let link: LinkConfig = options.link.clone().with_driver(driver);
+    options = options.with_link(link);
+    let mut server = start(options).await;
+    let mut slow = server.client().await;
+    let mut other = server.client().await;
+    slow.say(&chat("1", "flood")).await;
+    other.say(&chat("2", "hello")).await;
+    assert!(other.text().await.contains("hello"));
+    assert!(other.text().await.contains("done"));
+    assert_eq!(server.ended().await, "hello");
+    assert_eq!(server.ended().await, "flood");
+    assert_eq!(server.ended().await, "disconnected");
+    other.say(PING).await;
+    assert!(other.text().await.contains("pong"));
+}

@@ -1,0 +1,17 @@
+//! Tests of the public API.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(unreachable_pub, reason = "helpers of a test binary")]
+
+mod allocations;
+mod client;
+mod conformance;
+mod frames_props;
+mod gateway;
+mod net_client;
+mod transcripts;
+mod limits;
+mod serve;
+mod server;
+mod server_allocations;
+mod stage;
+mod wire;

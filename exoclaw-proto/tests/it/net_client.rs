@@ -1,0 +1,411 @@
+//! The client over a line in memory and over a real WebSocket.
+
+use std::time::Duration;
+
+use exoclaw_proto::ErrorKind;
+use exoclaw_proto::client::{ChatEvent, ClientConfig, ClientEvent};
+use exoclaw_proto::frame::{ChatSend, Usage};
+use exoclaw_proto::net::{self, Client, Events, connect_with, link_config};
+use futures_util::{SinkExt, StreamExt};
+use rpc_core::net::mem::{self, MemListener, MemTransport};
+use rpc_core::net::ws::{WsConfig, WsStream};
+use rpc_core::net::{LinkConfig, LinkEvent, LinkState, Message, Transport};
+use rpc_core::{CallError, CloseFrame, CloseReason, Delivery, Outgoing, Refused};
+use serde_json::{Value, json};
+
+/// The gateway's end of one connection.
+struct Gateway<T>(T);
+
+impl<T: Transport> Gateway<T> {
+    async fn say(&mut self, frame: Value) {
+        let text = frame.to_string();
+        let _ = self.0.send(Outgoing::Text(text.into())).await;
+    }
+
+    async fn hello(&mut self) {
+        self.say(json!({"ok": true, "version": "0.1.0"})).await;
+    }
+
+    async fn hear(&mut self) -> Option<Value> {
+        loop {
+            match self.0.next().await? {
+                Ok(Message::Text(text)) => return serde_json::from_str(text.as_str()).ok(),
+                Ok(_) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Answers whatever comes until the client goes.
+    async fn serve(mut self) {
+        while let Some(frame) = self.hear().await {
+            let id = &frame["id"];
+            match frame["method"].as_str() {
+                Some("ping") => self.say(json!({"id": id, "result": "pong"})).await,
+                Some("status") => {
+                    let status = json!({"plugins": 2, "sessions": 5, "version": "0.1.0"});
+                    self.say(json!({"id": id, "result": status})).await;
+                }
+                Some("plugin.list") => {
+                    let plugins = json!([{"name": "echo"}, {"name": "telegram"}]);
+                    self.say(json!({"id": id, "result": plugins})).await;
+                }
+                Some("chat.send") => self.chat(&frame).await,
+                Some(other) => {
+                    let error = format!("unknown method: {other}");
+                    self.say(json!({"id": id, "error": error})).await;
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Says back what it was told, word by word.
+    async fn chat(&mut self, frame: &Value) {
+        let id = &frame["id"];
+        let content = frame["params"]["content"].as_str().unwrap_or_default();
+        for word in content.split_inclusive(' ') {
+            self.say(json!({"id": id, "event": "text", "data": word}))
+                .await;
+        }
+        for _ in 0..2 {
+            let usage = json!({"input_tokens": 3, "output_tokens": 1});
+            self.say(json!({"id": id, "event": "usage", "data": usage}))
+                .await;
+        }
+        self.say(json!({"id": id, "event": "done"})).await;
+    }
+}
+
+async fn accept(listener: &mut MemListener) -> Gateway<MemTransport> {
+    let mut gateway = Gateway(listener.accept().await.expect("a connection"));
+    gateway.hello().await;
+    gateway
+}
+
+fn open(config: ClientConfig, link: LinkConfig) -> (Client, Events, MemListener) {
+    let (dialer, listener) = mem::listen(64);
+    let (client, events, connection) = connect_with(dialer, config, link);
+    tokio::spawn(connection.run());
+    (client, events, listener)
+}
+
+/// A client whose gateway answers everything.
+async fn served() -> Client {
+    let (client, _, mut listener) = open(ClientConfig::new(), link_config());
+    tokio::spawn(accept(&mut listener).await.serve());
+    client.ready().await.unwrap();
+    client
+}
+
+/// A client and the gateway's end, for chats that are played.
+async fn played() -> (Client, Gateway<MemTransport>) {
+    let (client, _, mut listener) = open(ClientConfig::new(), link_config());
+    let gateway = accept(&mut listener).await;
+    client.ready().await.unwrap();
+    (client, gateway)
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_give_typed_answers() {
+    let client = served().await;
+    client.ping().await.unwrap();
+    let status = client.status().await.unwrap();
+    assert_eq!((status.plugins, status.sessions), (2, 5));
+    let plugins = client.plugins().await.unwrap();
+    let names: Vec<_> = plugins.iter().map(|plugin| &*plugin.name).collect();
+    assert_eq!(names, ["echo", "telegram"]);
+    let error = client.session_list().await.unwrap_err();
+    assert!(matches!(error, CallError::Remote(error) if error.kind() == ErrorKind::UnknownMethod));
+    let answer = client.call("ping", &json!({"any": 1})).await.unwrap();
+    assert_eq!(answer.data().get(), r#""pong""#);
+    // An answer of the wrong shape is an error of the gateway.
+    let error = client.call("nope", &json!(null)).await.unwrap_err();
+    assert_eq!(error.delivery(), Delivery::Delivered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chat_is_a_stream_that_ends_after_its_outcome() {
+    let client = served().await;
+    let mut chat = client.chat("hello there").await;
+    let mut texts = Vec::new();
+    let mut usages = 0;
+    while let Some(event) = chat.next().await {
+        assert!(chat.outcome().is_none());
+        match event.unwrap() {
+            ChatEvent::Text(text) => texts.push(text.to_string()),
+            ChatEvent::Usage(_) => usages += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((texts, usages), (vec!["hello ".into(), "there".into()], 2));
+    assert_eq!(chat.summary().unwrap().usage, Usage::new(6, 2));
+    assert!(chat.id().is_some());
+    assert!(chat.next().await.is_none());
+    assert_eq!(client.chat("a b").await.text().await.unwrap(), "a b");
+    // As a stream for combinators, too.
+    let events: Vec<_> = StreamExt::collect(client.chat("x").await).await;
+    assert_eq!(events.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_chats_run_side_by_side() {
+    let client = served().await;
+    let chats = (0..50).map(|n| {
+        let client = client.clone();
+        async move {
+            let chat = ChatSend::new("websocket", format!("user-{n}"), format!("number {n}"));
+            client.chat_send(chat).await.text().await.unwrap()
+        }
+    });
+    let texts = futures_util::future::join_all(chats).await;
+    for (n, text) in texts.iter().enumerate() {
+        assert_eq!(*text, format!("number {n}"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_in_the_stream_is_its_last_item() {
+    let (client, mut gateway) = played().await;
+    let mut chat = client.chat("hi").await;
+    let id = gateway.hear().await.unwrap()["id"].clone();
+    gateway
+        .say(json!({"id": id, "event": "text", "data": "so far"}))
+        .await;
+    gateway
+        .say(json!({"id": id, "event": "error", "data": "provider error: x"}))
+        .await;
+    gateway.say(json!({"id": id, "event": "done"})).await;
+    assert!(matches!(
+        chat.next().await,
+        Some(Ok(ChatEvent::Text(text))) if text == "so far"
+    ));
+    let Some(Err(CallError::Remote(error))) = chat.next().await else {
+        panic!("no error")
+    };
+    assert_eq!(error.kind(), ErrorKind::Provider);
+    assert!(chat.next().await.is_none());
+    assert!(matches!(chat.outcome(), Some(Err(_))) && chat.summary().is_none());
+    assert!(chat.text().await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_chat_is_forgotten_and_the_connection_goes_on() {
+    let (client, mut gateway) = played().await;
+    let chat = client.chat("hi").await;
+    let id = gateway.hear().await.unwrap()["id"].clone();
+    drop(chat);
+    for _ in 0..1000 {
+        gateway
+            .say(json!({"id": id, "event": "text", "data": "late"}))
+            .await;
+    }
+    gateway.say(json!({"id": id, "event": "done"})).await;
+    tokio::spawn(gateway.serve());
+    client.ping().await.unwrap();
+    let (in_flight, stray) = client
+        .link()
+        .command(|conn, _| (conn.in_flight(), conn.stray_frames()))
+        .await
+        .unwrap();
+    assert_eq!((in_flight, stray), (0, 1001));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_answer_waits_until_it_is_read() {
+    let client = served().await;
+    let words = "word ".repeat(5_000);
+    let mut waiting = client.chat(&*words).await;
+    client.ping().await.unwrap();
+    assert_eq!(waiting.text().await.unwrap(), words);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chat_that_is_not_read_does_not_stop_the_others_for_ever() {
+    let limits = rpc_core::net::QueueConfig::default()
+        .with_max_items(2)
+        .with_policy(rpc_core::net::LagPolicy::Block {
+            deadline: Duration::from_secs(5),
+        });
+    let (client, _, mut listener) = open(ClientConfig::new(), link_config().with_streams(limits));
+    tokio::spawn(accept(&mut listener).await.serve());
+    client.ready().await.unwrap();
+    let mut lazy = client.chat("one two three four five").await;
+    client.ping().await.unwrap();
+    let mut last = None;
+    while let Some(event) = lazy.next().await {
+        last = Some(event);
+    }
+    assert!(matches!(
+        last,
+        Some(Err(CallError::Closed {
+            reason: CloseReason::SlowConsumer,
+            ..
+        }))
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_drops_events_ends_the_chat_instead() {
+    let limits = rpc_core::net::QueueConfig::default()
+        .with_max_items(2)
+        .with_policy(rpc_core::net::LagPolicy::DropOldest);
+    let (client, _, mut listener) = open(ClientConfig::new(), link_config().with_streams(limits));
+    tokio::spawn(accept(&mut listener).await.serve());
+    client.ready().await.unwrap();
+    let mut lazy = client.chat("one two three four five").await;
+    client.ping().await.unwrap();
+    let error = lazy.text().await.unwrap_err();
+    let reason = CloseReason::SlowConsumer;
+    let delivery = Delivery::Delivered;
+    assert_eq!(error, CallError::Closed { reason, delivery });
+}
+
+#[tokio::test(start_paused = true)]
+async fn text_that_never_ends_is_cut_off() {
+    let limits = rpc_core::Limits::default().with_max_event_bytes(8);
+    let config = ClientConfig::new().with_limits(limits);
+    let (client, _, mut listener) = open(config, link_config());
+    tokio::spawn(accept(&mut listener).await.serve());
+    client.ready().await.unwrap();
+    assert_eq!(
+        client.chat("12345 78").await.text().await.unwrap(),
+        "12345 78"
+    );
+    let error = client.chat("12345 789").await.text().await.unwrap_err();
+    assert!(matches!(
+        error,
+        CallError::Closed {
+            reason: CloseReason::TooLarge { max: 8 },
+            ..
+        }
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_the_hello_and_without_a_line_a_chat_says_so() {
+    let (client, _, mut listener) = open(ClientConfig::new(), link_config());
+    let mut gateway = Gateway(listener.accept().await.unwrap());
+    let mut chat = client.chat("too early").await;
+    let refused = chat.next().await;
+    assert!(
+        matches!(
+            refused,
+            Some(Err(CallError::Refused(
+                Refused::NotReady | Refused::NotConnected
+            )))
+        ),
+        "{refused:?}"
+    );
+    assert!(chat.next().await.is_none() && chat.id().is_none());
+    gateway.hello().await;
+    client.ready().await.unwrap();
+    client.close();
+    client.closed().await;
+    let error = client.chat("too late").await.text().await.unwrap_err();
+    assert_eq!(error.delivery(), Delivery::NotSent);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_line_ends_chats_and_comes_back() {
+    let (client, mut events, mut listener) = open(ClientConfig::new(), link_config());
+    let mut gateway = accept(&mut listener).await;
+    assert_eq!(client.ready().await.unwrap(), 1);
+    let mut chat = client.chat("hi").await;
+    let id = gateway.hear().await.unwrap()["id"].clone();
+    gateway
+        .say(json!({"id": id, "event": "text", "data": "so"}))
+        .await;
+    assert!(matches!(chat.next().await, Some(Ok(ChatEvent::Text(_)))));
+    gateway.0.cutter().cut();
+    let Some(Err(CallError::Closed { reason, delivery })) = chat.next().await else {
+        panic!("no end")
+    };
+    assert_eq!((reason, delivery), (CloseReason::Lost, Delivery::Delivered));
+    tokio::spawn(accept(&mut listener).await.serve());
+    while client.state() != (LinkState::Ready { generation: 2 }) {
+        events.next().await.unwrap();
+    }
+    assert_eq!(client.chat("again").await.text().await.unwrap(), "again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_token_ends_the_link_for_good() {
+    for close in [None, Some(CloseFrame::new(4001, ""))] {
+        let config = ClientConfig::new().with_token("wrong");
+        let (client, _, mut listener) = open(config, link_config());
+        let mut gateway = Gateway(listener.accept().await.unwrap());
+        assert_eq!(gateway.hear().await.unwrap(), json!({"token": "wrong"}));
+        match close {
+            Some(frame) => gateway.0.send(Outgoing::Close(frame)).await.unwrap(),
+            None => {
+                gateway
+                    .say(json!({"error": "auth_failed", "code": 4001}))
+                    .await;
+            }
+        }
+        let reason = client.ready().await.unwrap_err();
+        assert!(matches!(reason, CloseReason::Authentication { .. }));
+        assert!(matches!(client.state(), LinkState::GaveUp { .. }));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_lets_the_chat_finish() {
+    let (client, mut gateway) = played().await;
+    let mut chat = client.chat("hi").await;
+    let id = gateway.hear().await.unwrap()["id"].clone();
+    let draining = tokio::spawn({
+        let client = client.clone();
+        async move { client.drain(Duration::from_secs(10)).await }
+    });
+    tokio::task::yield_now().await;
+    gateway
+        .say(json!({"id": id, "event": "text", "data": "whole"}))
+        .await;
+    gateway.say(json!({"id": id, "event": "done"})).await;
+    tokio::spawn(gateway.serve());
+    assert_eq!(chat.text().await.unwrap(), "whole");
+    let report = draining.await.unwrap();
+    assert_eq!((report.finished, report.aborted), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn complaints_about_nothing_known_are_events() {
+    let (client, mut events, mut listener) = open(ClientConfig::new(), link_config());
+    let mut gateway = accept(&mut listener).await;
+    client.ready().await.unwrap();
+    gateway
+        .say(json!({"id": "0", "error": "parse error: expected ident"}))
+        .await;
+    let error = loop {
+        if let LinkEvent::Event(ClientEvent::GatewayError(error)) = events.next().await.unwrap() {
+            break error;
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::Parse);
+}
+
+#[tokio::test]
+async fn a_chat_over_a_real_websocket() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (tcp, _) = listener.accept().await.unwrap();
+        let stream = WsStream::accept(tcp, &WsConfig::default()).await.unwrap();
+        let mut gateway = Gateway(stream);
+        assert_eq!(gateway.hear().await.unwrap(), json!({"token": "t"}));
+        gateway.hello().await;
+        gateway.serve().await;
+    });
+    let config = ClientConfig::new().with_token("t");
+    let (client, _, connection) = net::connect(&format!("http://{address}"), config).unwrap();
+    tokio::spawn(connection.run());
+    client.ready().await.unwrap();
+    assert_eq!(
+        client.chat("over the wire").await.text().await.unwrap(),
+        "over the wire"
+    );
+    client.close();
+    assert_eq!(client.closed().await, CloseReason::Local);
+}

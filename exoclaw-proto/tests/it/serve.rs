@@ -1,0 +1,401 @@
+//! The server over real sockets: tokens, streams, faults of the backend, leaving and ending.
+
+use std::time::Duration;
+
+use exoclaw_proto::auth::{Auth, AuthError};
+use exoclaw_proto::net::{BindError, MemoryBackend, Server, ServerOptions, http_config};
+use exoclaw_proto::server::ServerConfig;
+use http::{Response, StatusCode};
+use tokio::io::AsyncWriteExt;
+
+use crate::stage::{Running, chat, start};
+use crate::wire::{DEADLINE, Frame, Wire, ask, frame, text, upgrade_request};
+
+const REFUSAL: &str = r#"{"error":"auth_failed","code":4001}"#;
+const PING: &str = r#"{"id":"p","method":"ping"}"#;
+const PONG: &str = r#"{"id":"p","result":"pong"}"#;
+
+fn close_4001() -> Frame {
+    Frame::Close(4001, "auth_failed".to_owned())
+}
+
+fn piece(id: &str, data: &str) -> String {
+    format!(r#"{{"id":"{id}","event":"text","data":"{data}"}}"#)
+}
+
+fn done(id: &str) -> String {
+    format!(r#"{{"id":"{id}","event":"done"}}"#)
+}
+
+fn connection(config: ServerConfig) -> ServerOptions {
+    ServerOptions::default().with_connection(config)
+}
+
+fn with_token() -> ServerOptions {
+    let auth = Auth::token("s3cret").unwrap();
+    connection(ServerConfig::new(auth).with_auth_timeout(Some(DEADLINE)))
+}
+
+async fn open() -> Running {
+    start(ServerOptions::default()).await
+}
+
+#[tokio::test]
+async fn a_refusal_is_never_lost_behind_what_the_client_has_piped() {
+    let server = start(with_token()).await;
+    let mut piped = text(r#"{"token":"wrong"}"#);
+    for _ in 0..16 {
+        piped.extend(text(&"x".repeat(64 * 1024)));
+    }
+    for (behind, half_closed) in [
+        (vec![], false),
+        (vec![], true),
+        // A Close of the client, and bytes that are no frame.
+        (frame(8, &1000_u16.to_be_bytes()), true),
+        (vec![0xff; 100], false),
+    ] {
+        let mut wire = Wire::open(server.address).await;
+        let mut bytes = piped.clone();
+        bytes.extend(behind);
+        wire.send(&bytes).await;
+        if half_closed {
+            wire.tcp.shutdown().await.unwrap();
+        }
+        assert_eq!(wire.next().await, Frame::Text(REFUSAL.to_owned()));
+        assert_eq!(wire.next().await, close_4001());
+        wire.send(&frame(8, &4001_u16.to_be_bytes())).await;
+        assert_eq!(wire.next().await, Frame::End);
+    }
+}
+
+#[tokio::test]
+async fn a_close_right_behind_a_wrong_token_takes_no_refusal_away() {
+    let server = start(with_token()).await;
+    let mut wire = Wire::open(server.address).await;
+    let mut bytes = text(r#"{"token":"wrong"}"#);
+    bytes.extend(frame(8, &1000_u16.to_be_bytes()));
+    wire.send(&bytes).await;
+    assert_eq!(wire.next().await, Frame::Text(REFUSAL.to_owned()));
+    assert_eq!(wire.next().await, close_4001());
+}
+
+#[tokio::test]
+async fn requests_piped_behind_a_good_token_are_answered_and_pings_may_come_before() {
+    let server = start(with_token()).await;
+    let mut wire = Wire::open(server.address).await;
+    let mut bytes = frame(9, b"early");
+    bytes.extend(text(r#"{"token":"s3cret"}"#));
+    bytes.extend(text(PING));
+    wire.send(&bytes).await;
+    assert_eq!(wire.next().await, Frame::Pong(b"early".to_vec()));
+    assert_eq!(wire.text().await, r#"{"ok":true,"version":"0.1.0"}"#);
+    assert_eq!(wire.text().await, PONG);
+}
+
+#[tokio::test]
+async fn a_client_without_a_token_is_refused_at_the_deadline() {
+    let server = start(with_token()).await;
+    let mut wire = Wire::open(server.address).await;
+    assert_eq!(wire.text().await, REFUSAL);
+    assert_eq!(wire.next().await, close_4001());
+}
+
+#[tokio::test]
+async fn other_machines_are_not_served_without_a_token() {
+    let bind = Server::bind("0.0.0.0:0", MemoryBackend::new(), ServerOptions::default());
+    assert!(matches!(
+        bind.await,
+        Err(BindError::Auth(AuthError::TokenRequired))
+    ));
+    let bind = Server::bind("0.0.0.0:0", MemoryBackend::new(), with_token());
+    assert!(bind.await.is_ok());
+}
+
+#[tokio::test]
+async fn the_memory_backend_repeats_words_and_counts_sessions() {
+    let backend = MemoryBackend::new().with_plugin("echo").with_plugin("b");
+    let server = Server::bind("localhost:0", backend, ServerOptions::default())
+        .await
+        .unwrap();
+    assert_eq!(server.url(), format!("ws://{}/ws", server.local_addr()));
+    let backend = server.backend();
+    let mut wire = Wire::open({
+        let address = server.local_addr();
+        tokio::spawn(server.run());
+        address
+    })
+    .await;
+    wire.text().await;
+    wire.say(&chat("1", "hello world")).await;
+    assert_eq!(wire.text().await, piece("1", "hello "));
+    assert_eq!(wire.text().await, piece("1", "world"));
+    let usage = r#"{"id":"1","event":"usage","data":{"input_tokens":2,"output_tokens":2}}"#;
+    assert_eq!(wire.text().await, usage);
+    assert_eq!(wire.text().await, done("1"));
+    assert_eq!(backend.sessions(), 1);
+    wire.say(r#"{"id":"2","method":"status"}"#).await;
+    let status = r#"{"id":"2","result":{"version":"0.1.0","plugins":2,"sessions":1}}"#;
+    assert_eq!(wire.text().await, status);
+    wire.say(r#"{"id":"3","method":"plugin.list"}"#).await;
+    let list = r#"{"id":"3","result":[{"name":"echo"},{"name":"b"}]}"#;
+    assert_eq!(wire.text().await, list);
+}
+
+#[tokio::test]
+async fn pings_are_answered_while_a_reply_streams() {
+    let server = open().await;
+    let mut wire = server.client().await;
+    wire.say(&chat("1", "wait")).await;
+    assert_eq!(wire.text().await, piece("1", "..."));
+    wire.send(&frame(9, b"there?")).await;
+    assert_eq!(wire.next().await, Frame::Pong(b"there?".to_vec()));
+    wire.say(PING).await;
+    assert_eq!(wire.text().await, PONG);
+    wire.say(r#"{"id":"s","method":"status"}"#).await;
+    assert!(wire.text().await.starts_with(r#"{"id":"s","result""#));
+    server.gate.notify_one();
+    assert_eq!(wire.text().await, piece("1", "done"));
+    assert_eq!(wire.text().await, done("1"));
+}
+
+#[tokio::test]
+async fn in_order_a_ping_waits_for_the_chat_before_it() {
+    let config = ServerConfig::default().with_in_order(true);
+    let server = start(connection(config)).await;
+    let mut wire = server.client().await;
+    wire.say(&chat("1", "wait")).await;
+    wire.say(PING).await;
+    wire.say(&chat("2", "second")).await;
+    assert_eq!(wire.text().await, piece("1", "..."));
+    assert!(wire.is_silent().await);
+    server.gate.notify_one();
+    for expected in [
+        piece("1", "done"),
+        done("1"),
+        PONG.to_owned(),
+        piece("2", "second"),
+        done("2"),
+    ] {
+        assert_eq!(wire.text().await, expected);
+    }
+}
+
+#[tokio::test]
+async fn chats_run_side_by_side_and_are_told_apart_by_their_id() {
+    let server = open().await;
+    let mut wire = server.client().await;
+    wire.say(&chat("1", "wait")).await;
+    wire.say(&chat("2", "quick")).await;
+    assert_eq!(wire.text().await, piece("1", "..."));
+    assert_eq!(wire.text().await, piece("2", "quick"));
+    assert_eq!(wire.text().await, done("2"));
+    server.gate.notify_one();
+    assert_eq!(wire.text().await, piece("1", "done"));
+}
+
+#[tokio::test]
+async fn thousands_of_chunks_arrive_in_order() {
+    let server = open().await;
+    let mut wire = server.client().await;
+    wire.say(&chat("1", "many")).await;
+    for n in 0..10_000 {
+        assert_eq!(wire.text().await, piece("1", &n.to_string()));
+    }
+    assert!(wire.text().await.contains("usage"));
+    assert_eq!(wire.text().await, done("1"));
+}
+
+#[tokio::test]
+async fn a_text_that_is_too_long_for_one_message_is_sent_in_several() {
+    let limits = rpc_core::Limits::default().with_max_message_bytes(64 * 1024);
+    let server = start(connection(ServerConfig::default().with_limits(limits))).await;
+    let mut wire = server.client().await;
+    wire.say(&chat("1", "long")).await;
+    let mut whole = 0;
+    loop {
+        let frame: serde_json::Value = serde_json::from_str(&wire.text().await).unwrap();
+        match frame["data"].as_str() {
+            Some(text) => whole += text.chars().filter(|c| *c == 'é').count(),
+            None => break assert_eq!(frame["event"], "done"),
+        }
+    }
+    assert_eq!(whole, 1024 * 1024);
+}
+
+#[tokio::test]
+async fn a_chat_fails_as_its_backend_says_and_a_panic_is_an_internal_error() {
+    let server = open().await;
+    let mut wire = server.client().await;
+    let response = |error: &str| format!(r#"{{"id":"1","error":"{error}"}}"#);
+    let event = |error: &str| format!(r#"{{"id":"1","event":"error","data":"{error}"}}"#);
+    for (content, frames) in [
+        ("refuse", vec![response("no")]),
+        ("refuse late", vec![piece("1", "x"), event("no"), done("1")]),
+        ("fail", vec![event("provider error: no"), done("1")]),
+        ("panic", vec![response("internal error")]),
+        (
+            "panic late",
+            vec![piece("1", "x"), event("internal error"), done("1")],
+        ),
+        ("gone", vec![response("internal error")]),
+    ] {
+        wire.say(&chat("1", content)).await;
+        for expected in frames {
+            assert_eq!(wire.text().await, expected, "{content}");
+        }
+    }
+    wire.say(r#"{"id":"1","method":"plugin.list"}"#).await;
+    assert_eq!(wire.text().await, response("internal error"));
+    wire.say(PING).await;
+    assert_eq!(wire.text().await, PONG);
+}
+
+#[tokio::test]
+async fn a_reply_that_outlives_its_chat_sends_nothing_more() {
+    let mut server = open().await;
+    let mut wire = server.client().await;
+    wire.say(&chat("1", "keep")).await;
+    assert_eq!(wire.text().await, done("1"));
+    assert_eq!(server.ended().await, "keep");
+    assert_eq!(server.ended().await, "ended");
+    wire.say(PING).await;
+    assert_eq!(wire.text().await, PONG);
+}
+
+#[tokio::test]
+async fn extensions_are_served_where_they_are_switched_on() {
+    let config = ServerConfig::default().with_extensions(true);
+    let server = start(connection(config)).await;
+    let mut wire = Wire::open(server.address).await;
+    assert!(
+        wire.text()
+            .await
+            .contains(r#""extensions":["chat.history""#)
+    );
+    wire.say(r#"{"id":"1","method":"session.list"}"#).await;
+    let answer = r#"{"id":"1","result":{"method":"session.list","path":"/ws"}}"#;
+    assert_eq!(wire.text().await, answer);
+}
+
+#[tokio::test]
+async fn a_close_is_echoed_with_its_code() {
+    let mut server = open().await;
+    let mut wire = server.client().await;
+    wire.say(&chat("1", "hang")).await;
+    assert_eq!(wire.text().await, piece("1", "..."));
+    let mut close = 4321_u16.to_be_bytes().to_vec();
+    close.extend(b"bye");
+    wire.send(&frame(8, &close)).await;
+    assert_eq!(wire.next().await, Frame::Close(4321, "bye".to_owned()));
+    assert_eq!(wire.next().await, Frame::End);
+    assert_eq!(server.ended().await, "hang");
+    assert_eq!(server.ended().await, "disconnected");
+}
+
+#[tokio::test]
+async fn a_client_that_vanishes_in_mid_stream_ends_the_run() {
+    let mut server = open().await;
+    let mut wire = server.client().await;
+    wire.say(&chat("1", "hang")).await;
+    assert_eq!(wire.text().await, piece("1", "..."));
+    drop(wire);
+    assert_eq!(server.ended().await, "hang");
+    assert_eq!(server.ended().await, "disconnected");
+}
+
+#[tokio::test]
+async fn a_backend_may_close_the_connection() {
+    let server = open().await;
+    let mut wire = server.client().await;
+    wire.say(&chat("1", "close")).await;
+    loop {
+        match wire.next().await {
+            Frame::Text(text) => assert_eq!(text, done("1")),
+            other => break assert_eq!(other, Frame::Close(4000, "told to".to_owned())),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_drain_lets_chats_finish_and_says_why_it_closes() {
+    let mut server = open().await;
+    let (mut busy, mut idle) = (server.client().await, server.client().await);
+    busy.say(&chat("1", "wait")).await;
+    assert_eq!(busy.text().await, piece("1", "..."));
+    let handle = server.handle.clone();
+    let drain = tokio::spawn(async move { handle.drain(Duration::from_secs(5)).await });
+    let goodbye = Frame::Close(1001, "server shutdown".to_owned());
+    assert_eq!(idle.next().await, goodbye);
+    idle.send(&frame(8, &1001_u16.to_be_bytes())).await;
+    server.gate.notify_one();
+    assert_eq!(busy.text().await, piece("1", "done"));
+    assert_eq!(busy.text().await, done("1"));
+    assert_eq!(busy.next().await, goodbye);
+    busy.send(&frame(8, &1001_u16.to_be_bytes())).await;
+    let report = drain.await.unwrap();
+    assert_eq!((report.finished, report.aborted), (2, 0));
+    assert_eq!(server.ended().await, "disconnected");
+}
+
+#[tokio::test]
+async fn a_drain_cuts_chats_off_at_its_deadline() {
+    let options = ServerOptions::default().with_shutdown_timeout(Duration::from_millis(50));
+    let mut server = start(options).await;
+    let mut wire = server.client().await;
+    wire.say(&chat("1", "hang")).await;
+    assert_eq!(wire.text().await, piece("1", "..."));
+    let handle = server.handle.clone();
+    let drain = tokio::spawn(async move { handle.drain(Duration::from_secs(5)).await });
+    assert_eq!(
+        wire.next().await,
+        Frame::Close(1001, "server shutdown".to_owned())
+    );
+    assert_eq!(server.ended().await, "hang");
+    wire.send(&frame(8, &1001_u16.to_be_bytes())).await;
+    assert_eq!(drain.await.unwrap().finished, 1);
+}
+
+#[tokio::test]
+async fn only_the_path_of_the_specification_upgrades() {
+    let http = http_config().with_http(|request, _| async move {
+        let mut response = Response::new(request.uri().path().to_owned().into());
+        *response.status_mut() = StatusCode::ACCEPTED;
+        response
+    });
+    let server = start(ServerOptions::default().with_http(http)).await;
+    let get = |path: &str| format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    let answer = ask(server.address, &get("/health")).await;
+    assert!(answer.starts_with("202") && answer.ends_with("/health"));
+    let answer = ask(server.address, &upgrade_request("/ws/", "")).await;
+    assert!(answer.starts_with("202") && answer.ends_with("/ws/"));
+    let request = upgrade_request("/ws", "").replace("sec-websocket-key", "x-key");
+    assert!(ask(server.address, &request).await.starts_with("400"));
+    let plain = open().await;
+    assert!(
+        ask(plain.address, &upgrade_request("/", ""))
+            .await
+            .starts_with("404")
+    );
+}
+
+#[tokio::test]
+async fn a_page_of_another_site_and_a_foreign_host_are_kept_out() {
+    let server = open().await;
+    let origin = |origin: &str| upgrade_request("/ws", &format!("origin: {origin}\r\n"));
+    for foreign in ["https://evil.example", "null"] {
+        let answer = ask(server.address, &origin(foreign)).await;
+        assert!(answer.starts_with("403"), "{foreign}: {answer}");
+    }
+    let rebound = upgrade_request("/ws", "").replace("localhost", "evil.example");
+    assert!(ask(server.address, &rebound).await.starts_with("403"));
+    let mut wire = tokio::net::TcpStream::connect(server.address)
+        .await
+        .unwrap();
+    let ours = origin("http://localhost:8080");
+    wire.write_all(ours.as_bytes()).await.unwrap();
+    let mut head = [0; 12];
+    tokio::io::AsyncReadExt::read_exact(&mut wire, &mut head)
+        .await
+        .unwrap();
+    assert_eq!(&head, b"HTTP/1.1 101");
+}

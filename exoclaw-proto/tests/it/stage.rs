@@ -1,0 +1,165 @@
+//! A backend that does what the content of a chat says, and a server around it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use exoclaw_proto::RpcError;
+use exoclaw_proto::frame::{ChatSend, OwnedCall, Plugin, Status, Usage};
+use exoclaw_proto::net::{
+    Backend, ChatError, ChatReply, Context, Server, ServerHandle, ServerOptions, answer,
+};
+use rpc_core::decode::SharedStr;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::sync::{Notify, mpsc};
+
+use crate::wire::Wire;
+
+pub(crate) struct Stage {
+    /// Lets chats that `wait` go on.
+    pub(crate) gate: Arc<Notify>,
+    /// Names of chats whose future was dropped or has ended, and `disconnected`.
+    told: mpsc::UnboundedSender<String>,
+}
+
+/// Says what ended, even if it was dropped.
+struct Guard(mpsc::UnboundedSender<String>, String);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.0.send(std::mem::take(&mut self.1));
+    }
+}
+
+#[async_trait]
+impl Backend for Stage {
+    async fn status(&self, _: &Arc<Context>) -> Status {
+        Status::new("0.1.0", 1, 2)
+    }
+
+    async fn plugins(&self, _: &Arc<Context>) -> Vec<Plugin> {
+        panic!("no list")
+    }
+
+    async fn chat(
+        &self,
+        cx: &Arc<Context>,
+        chat: ChatSend<SharedStr>,
+        reply: ChatReply,
+    ) -> Result<(), ChatError> {
+        let _guard = Guard(self.told.clone(), chat.content.to_string());
+        match &*chat.content {
+            "hang" => {
+                reply.text("...").await?;
+                std::future::pending::<()>().await;
+            }
+            "wait" => {
+                reply.text("...").await?;
+                self.gate.notified().await;
+                reply.text("done").await?;
+            }
+            "flood" => loop {
+                reply.text(&"x".repeat(64 * 1024)).await?;
+            },
+            "many" => {
+                for n in 0..10_000 {
+                    reply.text(&n.to_string()).await?;
+                }
+                reply.usage(Usage::new(1, 2)).await?;
+            }
+            "long" => reply.text(&"é".repeat(1024 * 1024)).await?,
+            "refuse" => return Err(ChatError::Refused(RpcError::new("no"))),
+            "refuse late" => {
+                reply.text("x").await?;
+                return Err(ChatError::Refused(RpcError::new("no")));
+            }
+            "fail" => return Err(ChatError::Failed(RpcError::provider("no"))),
+            "panic" => panic!("asked to"),
+            "panic late" => {
+                reply.text("x").await?;
+                panic!("asked to");
+            }
+            "gone" => return Err(ChatError::Gone(exoclaw_proto::net::Gone)),
+            "close" => cx.close(rpc_core::CloseFrame::new(4000, "told to")),
+            "keep" => {
+                // A clone that is used after the end.
+                let told = self.told.clone();
+                tokio::spawn(async move {
+                    while reply.text("x").await.is_ok() {
+                        tokio::task::yield_now().await;
+                    }
+                    let _ = told.send("ended".to_owned());
+                });
+            }
+            other => reply.text(other).await?,
+        }
+        Ok(())
+    }
+
+    async fn extension(
+        &self,
+        cx: &Arc<Context>,
+        call: OwnedCall,
+    ) -> Result<Box<RawValue>, RpcError> {
+        answer(&json!({"method": call.name(), "path": cx.parts().uri.path()}))
+    }
+
+    async fn disconnected(&self, _: &Arc<Context>) {
+        let _ = self.told.send("disconnected".to_owned());
+    }
+}
+
+impl Stage {
+    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<String>) {
+        let (told, hear) = mpsc::unbounded_channel();
+        let stage = Self {
+            gate: Arc::default(),
+            told,
+        };
+        (stage, hear)
+    }
+}
+
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) handle: ServerHandle,
+    pub(crate) gate: Arc<Notify>,
+    pub(crate) hear: mpsc::UnboundedReceiver<String>,
+}
+
+pub(crate) async fn start(options: ServerOptions) -> Running {
+    let (stage, hear) = Stage::new();
+    let gate = Arc::clone(&stage.gate);
+    let server = Server::bind("127.0.0.1:0", stage, options).await.unwrap();
+    let (address, handle) = (server.local_addr(), server.handle());
+    tokio::spawn(server.run());
+    Running {
+        address,
+        handle,
+        gate,
+        hear,
+    }
+}
+
+impl Running {
+    /// A client that was let in without a token.
+    pub(crate) async fn client(&self) -> Wire {
+        let mut wire = Wire::open(self.address).await;
+        assert_eq!(wire.text().await, r#"{"ok":true,"version":"0.1.0"}"#);
+        wire
+    }
+
+    /// What has ended next.
+    pub(crate) async fn ended(&mut self) -> String {
+        tokio::time::timeout(crate::wire::DEADLINE * 10, self.hear.recv())
+            .await
+            .expect("something ends in time")
+            .unwrap()
+    }
+}
+
+pub(crate) fn chat(id: &str, content: &str) -> String {
+    let params = json!({"channel": "c", "account": "a", "content": content});
+    json!({"id": id, "method": "chat.send", "params": params}).to_string()
+}
