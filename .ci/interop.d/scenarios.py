@@ -438,6 +438,15 @@ async def answers_that_break_off_are_errors(_, running, provider):
         replied(await talk.chat("hi", peer="whole"))
 
 
+async def connections_to_the_provider_are_kept(_, running, provider):
+    before = provider.connections
+    async with running.talk() as talk:
+        for number in range(10):
+            replied(await talk.chat("hi", peer=f"k{number}"))
+    opened = provider.connections - before
+    expect(opened <= 1, f"{opened} connections for ten questions")
+
+
 async def a_provider_that_is_not_there(kind):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -575,6 +584,7 @@ FOR_EACH_PROVIDER = [
     tools_are_used,
     a_wrong_call_is_an_error_for_the_model,
     tools_for_ever_are_stopped,
+    connections_to_the_provider_are_kept,
 ]
 
 
@@ -974,8 +984,8 @@ async def main():
     checks = Checks()
     # These only wait; the others run meanwhile.
     for kind in PROVIDERS:
-        name = f"{kind}: {title(a_silent_provider_is_given_up)}"
-        checks.beside(name, a_silent_provider_is_given_up(kind), 90)
+        for check in (a_silent_provider_is_given_up, a_provider_that_is_not_there):
+            checks.beside(f"{kind}: {title(check)}", check(kind), 90)
     async with Provider() as provider:
         tables = {"agent": agent(), "plugins": echo()}
         async with gateway(provider, config=tables) as running:
@@ -994,7 +1004,7 @@ async def main():
             async with gateway(provider, config=tables) as running:
                 for check in FOR_EACH_PROVIDER:
                     await checks.run(f"{kind}: {title(check)}", check(kind, running, provider))
-        for check in (a_provider_that_is_not_there, without_a_key_nothing_is_asked, the_key_of_the_file_goes_first):
+        for check in (without_a_key_nothing_is_asked, the_key_of_the_file_goes_first):
             await checks.run(f"{kind}: {title(check)}", check(kind))
     for check in ALONE:
         await checks.run(title(check), check())
