@@ -1,7 +1,13 @@
-//! The parts of the AI gateway: its configuration, memory, tools and page.
+//! The parts of the AI gateway: its configuration, memory, tools, page, and the engine.
 
+pub mod backend;
 pub mod config;
+pub mod engine;
 pub mod memory;
 pub mod page;
+#[cfg(feature = "wasm")]
+pub mod plugin;
+pub mod setup;
 pub mod store;
+pub mod tool;
 pub mod usage;

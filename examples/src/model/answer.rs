@@ -40,11 +40,10 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Adds text, unless it is empty.
+    /// Adds text. An empty one is passed on too: some providers begin with it, and it is a sign
+    /// of life.
     pub fn text(&mut self, text: String) {
-        if !text.is_empty() {
-            self.ready.push_back(Delta::Text(text));
-        }
+        self.ready.push_back(Delta::Text(text));
     }
 
     /// Adds a piece of a call.

@@ -48,7 +48,7 @@ pub enum ModelError {
     Status {
         /// The HTTP status.
         status: u16,
-        /// The provider's words.
+        /// The beginning of what the provider says about it, as it was sent.
         message: String,
     },
     /// The provider reported an error in place of an answer, or in the middle of one.
@@ -101,14 +101,9 @@ struct StatusLine(u16);
 
 impl fmt::Display for StatusLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let status = http::StatusCode::from_u16(self.0).ok();
-        let name = match self.0 {
-            529 => Some("Overloaded"),
-            _ => status.and_then(|status| status.canonical_reason()),
-        };
-        match name {
-            Some(name) => write!(f, "{} {name}", self.0),
-            None => write!(f, "{}", self.0),
+        match http::StatusCode::from_u16(self.0) {
+            Ok(status) => status.fmt(f),
+            Err(_) => self.0.fmt(f),
         }
     }
 }
@@ -160,7 +155,12 @@ pub fn error_message(body: &str) -> String {
         value.get("detail"),
     ];
     let words = known.into_iter().flatten().find_map(Value::as_str);
-    match excerpt(words.unwrap_or(body)) {
+    quote(words.unwrap_or(body))
+}
+
+/// The beginning of what a provider says, if it says anything.
+pub(super) fn quote(words: &str) -> String {
+    match excerpt(words) {
         words if words.is_empty() => "no reason given".to_owned(),
         words => words,
     }
@@ -222,14 +222,14 @@ mod tests {
                     status: 529,
                     message: message.clone(),
                 },
-                "529 Overloaded: no",
+                "529 <unknown status code>: no",
             ),
             (
                 ModelError::Status {
                     status: 599,
                     message,
                 },
-                "599: no",
+                "599 <unknown status code>: no",
             ),
             (
                 ModelError::TimedOut {

@@ -1,10 +1,63 @@
-//! The JSON of tool definitions, member by member, so that its order never depends on how
-//! `serde_json` keeps maps.
+//! The JSON of tool definitions. It is written member by member, so that its order never depends
+//! on how `serde_json` keeps maps.
 
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 
 use super::{Param, ParamType, ToolDefinition};
+use crate::error::BotError;
+
+impl ToolDefinition {
+    /// A tool whose parameters are described by a JSON Schema, as tools from elsewhere are. Each
+    /// property is passed on as it is, in the order of the map; so are the schema's further
+    /// members. `null` stands for no parameters.
+    ///
+    /// # Errors
+    /// [`BotError::ValidationError`] if the schema is not one of an object.
+    pub fn from_schema(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        schema: Value,
+    ) -> Result<Self, BotError> {
+        let wrong = |why: &str| BotError::ValidationError {
+            what: "parameters".into(),
+            why: why.to_owned(),
+        };
+        let mut tool = Self::new(name, description);
+        let mut members = match schema {
+            Value::Object(members) => members,
+            Value::Null => return Ok(tool),
+            _ => return Err(wrong("the schema is no object")),
+        };
+        match members.remove("type") {
+            None => {}
+            Some(Value::String(kind)) if kind == "object" => {}
+            Some(_) => return Err(wrong("the schema's type is not \"object\"")),
+        }
+        let required = match members.remove("required") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Array(names)) => names,
+            Some(_) => return Err(wrong("the schema's \"required\" is no list")),
+        };
+        let properties = match members.remove("properties") {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(properties)) => properties,
+            Some(_) => return Err(wrong("the schema's \"properties\" is no object")),
+        };
+        tool.params = properties
+            .into_iter()
+            .map(|(name, schema)| {
+                let needed = required.iter().any(|other| other.as_str() == Some(&name));
+                let mut param = Param::new(name, ParamType::default());
+                param.schema = Some((schema, needed));
+                param
+            })
+            .collect();
+        tool.extra = members;
+        Ok(tool)
+    }
+}
 
 impl Serialize for ParamType {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

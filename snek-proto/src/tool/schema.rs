@@ -2,9 +2,9 @@
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{Param, ParamType, ToolDefinition};
+use super::ToolDefinition;
 use crate::error::BotError;
 
 impl ToolDefinition {
@@ -23,36 +23,17 @@ impl ToolDefinition {
             settings.inline_subschemas = true;
         });
         let schema = settings.into_generator().into_root_schema_for::<T>();
-        let mut tool = Self::new(name, description);
         let Value::Object(mut members) = schema.to_value() else {
             return Err(not_an_object::<T>());
         };
-        match members.remove("type").as_ref().and_then(Value::as_str) {
+        match members.get("type").and_then(Value::as_str) {
             Some("object") => {}
-            Some("null") => return Ok(tool),
+            Some("null") => return Ok(Self::new(name, description)),
             _ => return Err(not_an_object::<T>()),
         }
-        let required = match members.remove("required") {
-            Some(Value::Array(names)) => names,
-            _ => Vec::new(),
-        };
-        let properties = match members.remove("properties") {
-            Some(Value::Object(properties)) => properties,
-            _ => Map::new(),
-        };
-        tool.params = properties
-            .into_iter()
-            .map(|(name, schema)| {
-                let needed = required.iter().any(|other| other.as_str() == Some(&name));
-                let mut param = Param::new(name, ParamType::default());
-                param.schema = Some((schema, needed));
-                param
-            })
-            .collect();
         members.remove("title");
         members.remove("description");
-        tool.extra = members;
-        Ok(tool)
+        Self::from_schema(name, description, Value::Object(members))
     }
 }
 

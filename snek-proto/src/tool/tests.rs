@@ -43,3 +43,34 @@ fn lists_say_what_they_hold_only_when_told_to() {
     );
     assert_eq!(property(&tool(text), "b"), json!({"type": "string"}));
 }
+
+#[test]
+fn a_schema_from_elsewhere_is_passed_on() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"q": {"type": "string", "enum": ["a", "b"]}, "n": {"type": "number"}},
+        "required": ["q"],
+        "additionalProperties": false,
+    });
+    let tool = ToolDefinition::from_schema("t", "", schema.clone()).unwrap();
+    assert_eq!(tool.to_value()["function"]["parameters"], schema);
+    assert!(tool.params()[1].is_required() && !tool.params()[0].is_required());
+    for empty in [json!(null), json!({}), json!({"type": "object"})] {
+        let tool = ToolDefinition::from_schema("t", "", empty).unwrap();
+        assert_eq!(tool, ToolDefinition::new("t", ""));
+    }
+}
+
+#[test]
+fn a_schema_of_no_object_is_refused() {
+    for schema in [
+        json!([]),
+        json!({"type": "string"}),
+        json!({"type": ["object", "null"]}),
+        json!({"properties": []}),
+        json!({"required": "q"}),
+    ] {
+        let error = ToolDefinition::from_schema("t", "", schema).unwrap_err();
+        assert_eq!(error.name(), "ValidationError");
+    }
+}

@@ -1,12 +1,16 @@
 //! [`Problem`]: what is wrong in a file, and where; [`Notes`] gathers them.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::screen::printable;
+
 /// Most problems that are told of one file. A file with more is not a configuration.
 const MAX_PROBLEMS: usize = 50;
-/// Longest piece of the file that a message repeats, in characters.
+/// Longest message, and longest piece of the file that it repeats, in characters.
+const MAX_MESSAGE: usize = 400;
 const MAX_QUOTE: usize = 60;
 
 /// Something wrong in a file. Prints as `file:line:column: message`.
@@ -74,13 +78,13 @@ impl Notes {
         let place = |mut found: Vec<(usize, String)>| {
             found.sort_by_key(|(at, _)| *at);
             found.truncate(MAX_PROBLEMS);
-            let problem = |(at, message)| {
+            let problem = |(at, message): (usize, String)| {
                 let (line, column) = lines.position(at);
                 Problem {
                     file: file.to_owned(),
                     line,
                     column,
-                    message,
+                    message: shortened(&message, MAX_MESSAGE).into_owned(),
                 }
             };
             found.into_iter().map(problem).collect()
@@ -112,20 +116,14 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// A piece of the file for a message: between backquotes, short, without control characters.
+/// A piece of the file for a message: between backquotes, short, and harmless on a screen.
 pub(super) fn quoted(text: &str) -> String {
-    let mut out = String::from("`");
-    let mut chars = text.chars();
-    for c in chars.by_ref().take(MAX_QUOTE) {
-        if c.is_control() {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
+    format!("`{}`", printable(&shortened(text, MAX_QUOTE)))
+}
+
+fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()).into(),
+        None => text.into(),
     }
-    if chars.next().is_some() {
-        out.push_str("...");
-    }
-    out.push('`');
-    out
 }

@@ -12,6 +12,10 @@ pub use extract::extract;
 pub use fact::{Fact, MAX_KNOWN, learn, select};
 pub use soul::{MAX_SOUL, Soul, SoulText};
 
+/// Most bytes of turns that a model is told. A longer past would not fit into its window, and since
+/// a message that fails is not remembered, every later one would fail as well.
+const MAX_PAST: usize = 256 * 1024;
+
 /// A question and the whole answer to it: the text of all rounds, without calls of tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -49,7 +53,7 @@ pub struct Context<'a> {
     pub soul: Option<&'a str>,
     /// Everything that is known of the user, oldest first.
     pub facts: &'a [Fact],
-    /// The turns to be told, oldest first.
+    /// The turns to be told, oldest first. Of a long past only the newest are.
     pub turns: &'a [Turn],
 }
 
@@ -101,12 +105,24 @@ impl<'a> Context<'a> {
             }
             messages.push(ChatMessage::system(text));
         }
-        for turn in self.turns {
+        for turn in self.recent() {
             messages.push(ChatMessage::user(turn.user.as_str()));
             messages.push(ChatMessage::assistant(turn.assistant.clone()));
         }
         messages.push(ChatMessage::user(message));
         messages
+    }
+
+    /// The newest turns that fit together.
+    fn recent(&self) -> &'a [Turn] {
+        let mut room = MAX_PAST;
+        let fits = self.turns.iter().rev().take_while(|turn| {
+            let left = room.checked_sub(turn.user.len() + turn.assistant.len());
+            room = left.unwrap_or(0);
+            left.is_some()
+        });
+        let from = self.turns.len() - fits.count();
+        self.turns.get(from..).unwrap_or_default()
     }
 }
 
@@ -155,6 +171,17 @@ mod tests {
         let messages = Context::default().with_facts(&facts).messages("hi");
         let told = messages.first().unwrap().content.text().into_owned();
         assert_eq!(told.lines().count(), 1 + MAX_KNOWN);
+    }
+
+    #[test]
+    fn a_past_that_is_too_long_is_told_from_its_end() {
+        let turn = |length| Turn::new("q", "x".repeat(length), 1).unwrap();
+        let count = |turns: &[Turn]| Context::default().with_turns(turns).recent().len();
+        assert_eq!(count(&[turn(1), turn(MAX_PAST / 2), turn(MAX_PAST / 2)]), 1);
+        assert_eq!(count(&[turn(MAX_PAST), turn(1)]), 1);
+        assert_eq!(count(&[turn(1), turn(MAX_PAST)]), 0);
+        assert_eq!(count(&[turn(1), turn(MAX_PAST - 2)]), 1);
+        assert_eq!(count(&[turn(1), turn(2)]), 2);
     }
 
     #[test]

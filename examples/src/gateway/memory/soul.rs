@@ -18,9 +18,12 @@ pub struct SoulText {
     pub warning: Option<String>,
 }
 
-/// The file of a soul.
+/// The file of a soul. Clones share what was read.
+#[derive(Clone, Debug)]
+pub struct Soul(Arc<Inner>);
+
 #[derive(Debug)]
-pub struct Soul {
+struct Inner {
     path: PathBuf,
     last: Mutex<Last>,
 }
@@ -34,16 +37,26 @@ struct Last {
 impl Soul {
     /// The soul of this file, which is not read yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self {
+        Self(Arc::new(Inner {
             path: path.into(),
             last: Mutex::default(),
-        }
+        }))
     }
 
     /// The file.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.0.path
+    }
+
+    /// [Reads](Self::read) the file without blocking an async worker.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the text up. A warning that it would have told is lost.
+    pub async fn load(&self) -> SoulText {
+        let soul = self.clone();
+        let read = tokio::task::spawn_blocking(move || soul.read());
+        read.await.unwrap_or_default()
     }
 
     /// Reads the file, which is small, so that every message sees its last version. When it cannot
@@ -51,8 +64,8 @@ impl Soul {
     /// that is allowed.
     #[must_use]
     pub fn read(&self) -> SoulText {
-        let outcome = content(&self.path);
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let outcome = content(&self.0.path);
+        let mut last = self.0.last.lock().unwrap_or_else(PoisonError::into_inner);
         let trouble = match outcome {
             Ok((text, whole)) => {
                 if last.text.as_deref() != Some(text.as_str()) {
@@ -66,7 +79,7 @@ impl Soul {
         last.trouble = trouble;
         SoulText {
             text: last.text.clone(),
-            warning: warning.map(|trouble| format!("{} {trouble}", self.path.display())),
+            warning: warning.map(|trouble| format!("{} {trouble}", self.0.path.display())),
         }
     }
 }
@@ -109,6 +122,21 @@ mod tests {
         assert_eq!(soul.read().text.as_deref(), Some("kind"));
         fs::write(&path, "grim").unwrap();
         assert_eq!(soul.read().text.as_deref(), Some("grim"));
+    }
+
+    #[tokio::test]
+    async fn clones_share_what_was_read() {
+        let folder = Folder::new();
+        let path = folder.path().join("soul.md");
+        fs::write(&path, "kind").unwrap();
+        let soul = Soul::new(&path);
+        let twin = soul.clone();
+        assert_eq!(soul.load().await.text.as_deref(), Some("kind"));
+        fs::remove_file(&path).unwrap();
+        let gone = twin.load().await;
+        assert_eq!(gone.text.as_deref(), Some("kind"));
+        assert!(gone.warning.is_some());
+        assert_eq!(soul.load().await.warning, None);
     }
 
     #[test]

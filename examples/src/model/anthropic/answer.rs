@@ -120,7 +120,11 @@ impl Events {
         out: &mut Pieces,
     ) -> Result<(), ModelError> {
         match block.kind.as_deref().unwrap_or_default() {
-            "text" => out.text(block.text.unwrap_or_default().into_owned()),
+            "text" => {
+                if let Some(text) = block.text.filter(|text| !text.is_empty()) {
+                    out.text(text.into_owned());
+                }
+            }
             "tool_use" => {
                 if self.calls.len() >= MAX_CALLS {
                     return Err(ModelError::bad("too many calls at once"));

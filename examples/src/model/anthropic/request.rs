@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use snek_proto::chat::{Block, ChatMessage, Content, Role, ToolCall};
@@ -203,7 +203,16 @@ struct Body<'a> {
 #[derive(Serialize)]
 struct Message<'a> {
     role: &'static str,
+    #[serde(serialize_with = "plain_or_parts")]
     content: Vec<Part<'a>>,
+}
+
+/// Nothing but a text is written as a string, which says the same in less.
+fn plain_or_parts<S: Serializer>(parts: &[Part<'_>], serializer: S) -> Result<S::Ok, S::Error> {
+    match parts {
+        [Part::Text { text }] => serializer.serialize_str(text),
+        parts => parts.serialize(serializer),
+    }
 }
 
 #[derive(Serialize)]

@@ -15,7 +15,8 @@ use tokio::time::Instant;
 use super::client::{chain, is_loopback};
 use super::{HttpClient, Patience};
 use crate::model::answer::{AnswerDecoder, Dialect};
-use crate::model::{Delta, Deltas, ModelError, Wait, error_message};
+use crate::model::error::quote;
+use crate::model::{Delta, Deltas, ModelError, Wait};
 
 /// The most that is read of an answer that reports an error.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
@@ -127,7 +128,7 @@ impl Asker {
         let status = status.as_u16();
         let wait = retry_after(response.headers());
         let body = self.error_body(response).await;
-        let message = redact(&self.private, &error_message(&body));
+        let message = redact(&self.private, &quote(&body));
         // A used-up budget is reported as "too many requests", but no wait helps.
         let passes =
             matches!(status, 503 | 529) || status == 429 && !body.contains("insufficient_quota");

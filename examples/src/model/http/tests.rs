@@ -109,6 +109,9 @@ async fn without_repeats_a_refusal_is_final() {
     let provider = Provider::start(behaviour).await;
     let patience = patience().with_retry(BackoffPolicy::off());
     let error = failure(&provider.url, patience).await;
-    assert_eq!(error.to_string(), "529 Overloaded: busy");
+    assert_eq!(
+        error.to_string(),
+        "529 <unknown status code>: {\"error\":\"busy\"}"
+    );
     assert_eq!(provider.requests().len(), 1);
 }

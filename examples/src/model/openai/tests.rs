@@ -95,7 +95,7 @@ async fn three_failures_are_enough() {
         10,
     );
     let (_, outcome, requests) = told(&[BROKEN; 9]).await;
-    let message = "*** broke us".to_owned();
+    let message = "{\"error\":{\"message\":\"*** broke us\"}}".to_owned();
     let error = ModelError::Status {
         status: 503,
         message,
@@ -121,7 +121,7 @@ async fn a_refusal_that_stays_is_not_asked_again() {
                 "{\"error\":\"bad key\"}",
                 9,
             )],
-            (401, "bad key"),
+            (401, "{\"error\":\"bad key\"}"),
         ),
         (
             &[Does::Answers(
@@ -129,7 +129,10 @@ async fn a_refusal_that_stays_is_not_asked_again() {
                 "{\"error\":{\"message\":\"pay\",\"code\":\"insufficient_quota\"}}",
                 99,
             )],
-            (429, "pay"),
+            (
+                429,
+                "{\"error\":{\"message\":\"pay\",\"code\":\"insufficient_quota\"}}",
+            ),
         ),
         (
             &[Does::Answers(

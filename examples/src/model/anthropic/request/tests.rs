@@ -26,7 +26,7 @@ fn a_question_is_what_the_interface_wants() {
     let got = body(&[ChatMessage::user("hi")], &[], &[]);
     let expected = json!({
         "model": "m", "max_tokens": 99, "stream": true,
-        "messages": [{"role": "user", "content": [text("hi")]}],
+        "messages": [{"role": "user", "content": "hi"}],
     });
     assert_eq!(got, expected);
 }
@@ -44,10 +44,7 @@ fn instructions_stand_apart_in_their_order() {
         &[],
     );
     assert_eq!(got["system"], "be kind\n\nKnown facts:\n- none");
-    assert_eq!(
-        got["messages"],
-        json!([{"role": "user", "content": [text("hi")]}])
-    );
+    assert_eq!(got["messages"], json!([{"role": "user", "content": "hi"}]));
 }
 
 #[test]
@@ -70,7 +67,7 @@ fn calls_keep_the_text_before_them_and_results_share_a_message() {
     let failed = ["b".to_owned(), "c".to_owned()];
     let got = body(&conversation, &[ToolDefinition::new("time", "")], &failed);
     let expected = json!([
-        {"role": "user", "content": [text("late?")]},
+        {"role": "user", "content": "late?"},
         {"role": "assistant", "content": [
             text("let me see"),
             {"type": "tool_use", "id": "a", "name": "time", "input": {"zone": "UTC", "a": 1.5}},
@@ -103,14 +100,14 @@ fn sides_take_turns_and_the_user_begins() {
         ChatMessage::user(" "),
     ]);
     let expected = json!([
-        {"role": "user", "content": [text(NOTHING)]},
-        {"role": "assistant", "content": [text("welcome")]},
+        {"role": "user", "content": NOTHING},
+        {"role": "assistant", "content": "welcome"},
         {"role": "user", "content": [text("a"), text("b"), text("c")]},
         {"role": "assistant", "content": [text("d"), text("e")]},
-        {"role": "user", "content": [text(NOTHING)]},
+        {"role": "user", "content": NOTHING},
     ]);
     assert_eq!(got, expected);
-    let nothing = json!([{"role": "user", "content": [text(NOTHING)]}]);
+    let nothing = json!([{"role": "user", "content": NOTHING}]);
     assert_eq!(messages(&[]), nothing);
 }
 

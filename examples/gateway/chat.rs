@@ -1,0 +1,81 @@
+//! `gateway chat`: says something to a gateway and prints the reply as it comes.
+
+use std::io::Write as _;
+
+use examples::cli::{Failure, complain};
+use examples::screen::printable;
+use exoclaw_proto::client::{ChatEvent, ClientConfig};
+use exoclaw_proto::net::connect;
+use rpc_core::Secret;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What to say.
+    text: String,
+    /// The gateway.
+    #[arg(long, value_name = "URL", default_value = "ws://127.0.0.1:7200")]
+    url: String,
+    /// The gateway's token. Better given in the environment: others can see command lines.
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "EXOCLAW_TOKEN",
+        hide_env_values = true
+    )]
+    token: Option<String>,
+    /// Whom to be: the conversation is remembered under channel, account and peer.
+    #[arg(long, value_name = "NAME", default_value = "cli")]
+    channel: String,
+    /// The account within the channel.
+    #[arg(long, value_name = "NAME", default_value = "user")]
+    account: String,
+    /// The peer.
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    peer: String,
+}
+
+pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
+    let mut config = ClientConfig::new()
+        .with_channel(args.channel)
+        .with_account(args.account)
+        .with_peer(args.peer);
+    config.token = args.token.map(Secret::from);
+    let (client, _, connection) = connect(&args.url, config).map_err(Failure::usage)?;
+    let connection = tokio::spawn(connection.run());
+    client
+        .ready()
+        .await
+        .map_err(|reason| Failure::new(format_args!("no connection to {}: {reason}", args.url)))?;
+
+    let mut chat = client.chat(&args.text).await;
+    let mut out = std::io::stdout();
+    while let Some(event) = chat.next().await {
+        match event.map_err(Failure::new)? {
+            ChatEvent::Text(text) => {
+                // A reader that went away is no reason to panic.
+                let _ = write!(out, "{}", lines(&text)).and_then(|()| out.flush());
+            }
+            ChatEvent::ToolUse(tool) => complain(format_args!(
+                "[{} {}]",
+                printable(&tool.name),
+                printable(tool.input.get())
+            )),
+            ChatEvent::ToolResult(result) => complain(format_args!(
+                "[{}{}]",
+                if result.is_error { "failed: " } else { "" },
+                printable(&result.content)
+            )),
+            _ => {}
+        }
+    }
+    let _ = writeln!(out);
+    client.close();
+    connection.await.map_err(Failure::new)?;
+    Ok(())
+}
+
+/// A text with its line breaks, and without what controls a terminal.
+fn lines(text: &str) -> String {
+    let lines: Vec<_> = text.split('\n').map(printable).collect();
+    lines.join("\n")
+}

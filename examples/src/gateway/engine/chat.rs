@@ -1,0 +1,277 @@
+//! One chat: context, budget, model, tools, and what is remembered of it.
+
+use std::sync::Arc;
+
+use exoclaw_proto::binding::Route;
+use exoclaw_proto::budget::estimate;
+use exoclaw_proto::frame::{ChatSend, StreamEvent, ToolResult, ToolUse};
+use exoclaw_proto::net::{ChatError, Gone};
+use exoclaw_proto::session::SessionKey;
+use exoclaw_proto::{RpcError, Usage};
+use futures_util::StreamExt;
+use rpc_core::decode::SharedStr;
+use serde_json::value::RawValue;
+use snek_proto::chat::{ChatMessage, ToolCall};
+
+use super::charge::Charge;
+use super::{Engine, Reply, internal};
+use crate::gateway::memory::{Context, Turn, extract};
+use crate::gateway::store::Commit;
+use crate::gateway::usage::Ending;
+use crate::model::{Assembler, ChatModel, ChatRequest, Delta, ModelError};
+
+/// What is said when a model calls tools without end.
+const TOO_MANY_ROUNDS: &str = "tool-use loop exceeded max iterations";
+
+/// Why a conversation with the model broke off.
+enum Broken {
+    Gone,
+    Model(ModelError),
+    TooManyRounds,
+}
+
+impl From<Gone> for Broken {
+    fn from(_: Gone) -> Self {
+        Self::Gone
+    }
+}
+
+impl From<ModelError> for Broken {
+    fn from(error: ModelError) -> Self {
+        Self::Model(error)
+    }
+}
+
+impl Engine {
+    /// Answers a chat. On `Ok` the reply is complete but for its `done`.
+    ///
+    /// The session's turn is held from reading its past to writing it down, so of two messages the
+    /// second one always knows of the first.
+    ///
+    /// # Errors
+    /// [`ChatError`], what the client has to be told.
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops the model and the tools and gives the turn to the next message.
+    /// What was used until then is counted; nothing of the turn is remembered.
+    pub async fn chat<S: AsRef<str>>(
+        &self,
+        chat: &ChatSend<S>,
+        reply: &mut dyn Reply,
+    ) -> Result<(), ChatError> {
+        let content = chat.content.as_ref();
+        let route = Route::new(chat.channel.as_ref(), chat.account.as_ref(), chat.peer())
+            .with_guild(chat.guild.as_ref().map(AsRef::as_ref))
+            .with_team(chat.team.as_ref().map(AsRef::as_ref));
+        let key = self.session(&route).map_err(ChatError::Refused)?;
+        let busy = |error| ChatError::Refused(RpcError::new(format!("session busy: {error}")));
+        let _turn = self.turns.enter(&key).await.map_err(busy)?;
+
+        let messages = self.context(&key, content).await?;
+        let bytes = messages.iter().map(size).sum::<usize>();
+        let instructions = self.agent.system_prompt.as_deref().map_or(0, str::len);
+        let let_in = Charge::begin(self, &key, estimate(bytes.saturating_sub(instructions)));
+        let refusal = match (&self.model, let_in) {
+            (_, Err(error)) => RpcError::new(error.to_string()),
+            (Err(problem), _) => RpcError::provider(problem),
+            (Ok(model), Ok(charge)) => {
+                return self
+                    .run(&key, content, model, messages, charge, reply)
+                    .await;
+            }
+        };
+        // A session counts from its first message on, also if that is refused.
+        let seen = Commit::new(key.as_str(), key.agent(), self.now());
+        if let Err(error) = self.store.commit(seen).await {
+            tracing::error!(%error, "a session was not written down");
+        }
+        Err(ChatError::Refused(refusal))
+    }
+
+    /// What the model is told before it answers.
+    async fn context(
+        &self,
+        key: &SessionKey,
+        content: &str,
+    ) -> Result<Vec<ChatMessage>, ChatError> {
+        let window = self.memory.episodic_window;
+        let recalled = self.store.recall(key.as_str(), &key.agent(), window).await;
+        let recalled = recalled.map_err(|error| internal(&error))?;
+        let soul = self.soul().await;
+        let facts = if self.memory.semantic_enabled {
+            &*recalled.facts
+        } else {
+            &[]
+        };
+        let context = Context::default()
+            .with_instructions(self.agent.system_prompt.as_deref())
+            .with_soul(soul.as_deref())
+            .with_facts(facts)
+            .with_turns(&recalled.turns);
+        Ok(context.messages(content))
+    }
+
+    async fn soul(&self) -> Option<Arc<str>> {
+        let soul = self.soul.as_ref()?.read();
+        if let Some(warning) = soul.warning {
+            tracing::warn!("{warning}");
+        }
+        soul.text
+    }
+
+    async fn run(
+        &self,
+        key: &SessionKey,
+        content: &str,
+        model: &Arc<dyn ChatModel>,
+        messages: Vec<ChatMessage>,
+        mut charge: Charge<'_>,
+        reply: &mut dyn Reply,
+    ) -> Result<(), ChatError> {
+        let mut said = String::new();
+        let talk = Talk {
+            engine: self,
+            model,
+            charge: &mut charge,
+            reply,
+            said: &mut said,
+            failed: Vec::new(),
+        };
+        let outcome = talk.hold(messages).await;
+        let ending = match &outcome {
+            Ok(()) => Ending::Done,
+            Err(Broken::Gone) => Ending::Cancelled,
+            Err(Broken::Model(_)) => Ending::ProviderError,
+            Err(Broken::TooManyRounds) => Ending::TooManyRounds,
+        };
+        let now = self.now();
+        // What came before a failure is remembered; of a client that has left, nothing.
+        let turn = match ending {
+            Ending::Cancelled => None,
+            _ => Turn::new(content, said, now),
+        };
+        let facts = match &turn {
+            Some(_) if self.memory.semantic_enabled => extract(content, now),
+            _ => Vec::new(),
+        };
+        tracing::debug!(session = %key, ending = ending.as_str(), "a chat has ended");
+        if let Err(error) = charge.close(turn, facts, ending).await {
+            tracing::error!(%error, session = %key, "a turn was not written down");
+        }
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(Broken::Gone) => Err(Gone.into()),
+            Err(Broken::Model(error)) => {
+                Err(ChatError::Failed(RpcError::provider(&error.to_string())))
+            }
+            Err(Broken::TooManyRounds) => Err(ChatError::Failed(RpcError::new(TOO_MANY_ROUNDS))),
+        }
+    }
+}
+
+/// The bytes that a message's estimate stands on.
+fn size(message: &ChatMessage) -> usize {
+    let calls = message.tool_calls.iter();
+    let calls: usize = calls
+        .map(|call| call.name.len() + call.arguments.len())
+        .sum();
+    message.content.text().len() + calls
+}
+
+/// A conversation with a model, from the question to the last round of tools.
+struct Talk<'t, 'e> {
+    engine: &'e Engine,
+    model: &'t Arc<dyn ChatModel>,
+    charge: &'t mut Charge<'e>,
+    reply: &'t mut dyn Reply,
+    said: &'t mut String,
+    /// The calls whose tool failed.
+    failed: Vec<String>,
+}
+
+impl Talk<'_, '_> {
+    async fn hold(mut self, mut messages: Vec<ChatMessage>) -> Result<(), Broken> {
+        for _ in 0..self.engine.agent.max_tool_rounds.max(1) {
+            let answer = self.ask(&messages).await?;
+            if answer.tool_calls.is_empty() {
+                return Ok(());
+            }
+            let calls = answer.tool_calls.clone();
+            messages.push(answer);
+            for call in calls {
+                let message = self.use_tool(&call).await?;
+                messages.push(message);
+            }
+        }
+        Err(Broken::TooManyRounds)
+    }
+
+    /// Asks the model once and passes on what it says.
+    async fn ask(&mut self, messages: &[ChatMessage]) -> Result<ChatMessage, Broken> {
+        let request = ChatRequest::new(messages.iter().collect())
+            .with_tools(self.engine.tools.definitions())
+            .with_failed(&self.failed);
+        self.charge.call_started(messages.iter().map(size).sum());
+        let mut deltas = self.model.stream(request).await?;
+        let mut answer = Assembler::default();
+        while let Some(delta) = deltas.next().await {
+            let delta = delta?;
+            answer.push(&delta)?;
+            match delta {
+                Delta::Text(text) => {
+                    self.charge.streamed(text.len());
+                    self.said.push_str(&text);
+                    self.reply.text(&text).await?;
+                }
+                Delta::ToolCall(piece) => self.charge.streamed(piece.arguments.len()),
+                Delta::Usage(usage) => {
+                    self.charge
+                        .call_cost(Usage::new(usage.prompt, usage.completion));
+                }
+                Delta::Finish(_) => {}
+            }
+        }
+        let usage = answer.usage().unwrap_or_default();
+        let mut message = answer.into_message();
+        name_calls(&mut message.tool_calls);
+        for call in &message.tool_calls {
+            let input = input(call);
+            let tool = ToolUse::new(call.id.as_str(), call.name.as_str(), &*input);
+            self.reply.event(StreamEvent::ToolUse(tool)).await?;
+        }
+        let usage = Usage::new(usage.prompt, usage.completion);
+        self.reply.event(StreamEvent::Usage(usage)).await?;
+        Ok(message)
+    }
+
+    /// Runs a tool. Its failure is for the model to read.
+    async fn use_tool(&mut self, call: &ToolCall) -> Result<ChatMessage, Broken> {
+        let input = input(call);
+        let output = self.engine.tools.call(&call.name, input.get()).await;
+        let content = SharedStr::from(output.content.as_str());
+        let result = ToolResult::new(call.id.as_str(), content, output.is_error);
+        self.reply.event(StreamEvent::ToolResult(result)).await?;
+        if output.is_error {
+            self.failed.push(call.id.clone());
+        }
+        Ok(ChatMessage::tool(&*call.id, output.content))
+    }
+}
+
+/// What a tool gets: the arguments if they are JSON, else an empty object.
+fn input(call: &ToolCall) -> Box<RawValue> {
+    let given = RawValue::from_string(call.arguments.trim().to_owned());
+    // An empty object is JSON.
+    given.unwrap_or_else(|_| RawValue::from_string("{}".to_owned()).unwrap_or_default())
+}
+
+/// Gives a name to calls that have none, or one that another call has: results are told apart by it.
+fn name_calls(calls: &mut [ToolCall]) {
+    let mut names = std::collections::HashSet::new();
+    for (at, call) in calls.iter_mut().enumerate() {
+        if call.id.is_empty() || !names.insert(call.id.clone()) {
+            call.id = format!("call_{}", at + 1);
+            names.insert(call.id.clone());
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The methods that the specification names for the future: those that only read, and the one that
+//! forgets a session's turns.
+
+use exoclaw_proto::RpcError;
+use exoclaw_proto::binding::Route;
+use exoclaw_proto::budget::Budgets;
+use exoclaw_proto::frame::{
+    BudgetStatus, BudgetUse, Call, Cleared, Fact, OwnedCall, Session, SessionRef, Turn,
+};
+use exoclaw_proto::session::SessionKey;
+use rpc_core::decode::SharedStr;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::Engine;
+use crate::gateway::memory::select;
+
+/// Most items of a list, and how many it has unless the client asks for a number.
+const MAX_ITEMS: usize = 1000;
+const ITEMS: usize = 50;
+
+impl Engine {
+    /// Answers an extension.
+    ///
+    /// # Errors
+    /// [`RpcError`]: no such method, no such session's agent, or the store cannot be read.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves a `session.clear` done or not done, never half.
+    pub async fn extension(&self, call: &OwnedCall) -> Result<Box<RawValue>, RpcError> {
+        match call {
+            Call::ChatHistory { session, limit } => {
+                let key = self.named(session)?;
+                let (max, agent) = (bound(*limit), key.agent());
+                let recalled = self.store.recall(key.as_str(), &agent, max).await;
+                let turns = recalled.map_err(unreadable)?.turns.into_iter();
+                let turns = turns.map(|turn| Turn::new(turn.user, turn.assistant, turn.at));
+                answer(&turns.collect::<Vec<_>>())
+            }
+            Call::SessionList => {
+                let sessions = self.store.sessions(MAX_ITEMS).await.map_err(unreadable)?;
+                let sessions = sessions.into_iter();
+                let sessions = sessions.map(|it| Session::new(it.session, it.turns, it.active));
+                answer(&sessions.collect::<Vec<_>>())
+            }
+            Call::SessionClear(session) => {
+                let key = self.named(session)?;
+                // Not while a turn runs, which would be written down afterwards.
+                let busy = |error| RpcError::new(format!("session busy: {error}"));
+                let _turn = self.turns.enter(&key).await.map_err(busy)?;
+                let agent = key.agent();
+                let before = self.store.recall(key.as_str(), &agent, usize::MAX).await;
+                let turns = before.map_err(unreadable)?.turns.len();
+                self.store.forget(key.as_str()).await.map_err(unreadable)?;
+                answer(&Cleared::new(turns as u64))
+            }
+            Call::BudgetStatus(session) => {
+                let key = session.as_ref().map(|it| self.named(it)).transpose()?;
+                answer(&self.budget_status(key.as_ref()))
+            }
+            Call::MemorySearch {
+                session,
+                query,
+                limit,
+            } => {
+                let key = self.named(session)?;
+                let agent = key.agent();
+                let recalled = self.store.recall(key.as_str(), &agent, 0).await;
+                let facts = recalled.map_err(unreadable)?.facts;
+                let found = select(&facts, query, bound(*limit)).into_iter();
+                let found = found.map(|fact| Fact::new(fact.sentence(), fact.at));
+                answer(&found.collect::<Vec<_>>())
+            }
+            other => Err(RpcError::unknown_method(other.name())),
+        }
+    }
+
+    fn named(&self, session: &SessionRef<SharedStr>) -> Result<SessionKey, RpcError> {
+        let route = Route::new(&session.channel, &session.account, session.peer())
+            .with_guild(session.guild.as_deref())
+            .with_team(session.team.as_deref());
+        self.session(&route)
+    }
+
+    fn budget_status(&self, session: Option<&SessionKey>) -> BudgetStatus {
+        let now = self.now();
+        let mut ledger = self.ledger();
+        ledger.advance(now);
+        let Budgets {
+            session: in_session,
+            daily,
+            monthly,
+            ..
+        } = ledger.budgets();
+        let session = session.map(|key| BudgetUse::new(ledger.session_used(key), in_session));
+        BudgetStatus::new(
+            session,
+            BudgetUse::new(ledger.daily_used(), daily),
+            BudgetUse::new(ledger.monthly_used(), monthly),
+        )
+    }
+}
+
+fn bound(limit: Option<u64>) -> usize {
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+    limit.unwrap_or(ITEMS).min(MAX_ITEMS)
+}
+
+fn answer(value: &impl Serialize) -> Result<Box<RawValue>, RpcError> {
+    serde_json::value::to_raw_value(value).map_err(unreadable)
+}
+
+/// The client is told no more than this; the log says what has failed.
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "it is a function for `map_err`"
+)]
+fn unreadable<E: std::fmt::Display>(error: E) -> RpcError {
+    tracing::error!(%error, "an extension has failed");
+    RpcError::new("internal error")
+}

@@ -1,0 +1,205 @@
+//! [`Engine`]: what a chat goes through, from the route to the last token.
+
+mod charge;
+mod chat;
+mod extension;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use exoclaw_proto::RpcError;
+use exoclaw_proto::binding::{Route, Router};
+use exoclaw_proto::budget::{Budgets, Ledger};
+use exoclaw_proto::frame::{OwnedEvent, Plugin, Status};
+use exoclaw_proto::net::{ChatError, Gone, SessionTurns};
+use exoclaw_proto::session::SessionKey;
+
+use super::config::{AgentConfig, MemoryConfig};
+use super::memory::Soul;
+use super::store::{Keeper, StoreError};
+use super::tool::Tools;
+use super::usage::Price;
+use crate::model::ChatModel;
+
+/// Where the steps of a reply go.
+#[async_trait]
+pub trait Reply: Send {
+    /// More of the model's text.
+    ///
+    /// # Errors
+    /// [`Gone`] if nobody listens any more.
+    ///
+    /// # Cancel safety
+    /// Dropping the future may lose the piece.
+    async fn text(&mut self, text: &str) -> Result<(), Gone>;
+
+    /// Any other step but `done` and `error`, which the caller sends.
+    ///
+    /// # Errors
+    /// [`Gone`] if nobody listens any more.
+    ///
+    /// # Cancel safety
+    /// Dropping the future may lose the step.
+    async fn event(&mut self, event: OwnedEvent) -> Result<(), Gone>;
+}
+
+/// What an [`Engine`] is made of.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct EngineParts {
+    /// `[agent]`.
+    pub agent: AgentConfig,
+    /// `[memory]`.
+    pub memory: MemoryConfig,
+    /// Leads chats to agents.
+    pub router: Router,
+    /// The limits in tokens.
+    pub budgets: Budgets,
+    /// The model; or why there is none, which every chat is then told.
+    pub model: Result<Arc<dyn ChatModel>, String>,
+    /// The names that `plugin.list` answers.
+    pub plugins: Vec<String>,
+    /// What the model may call.
+    pub tools: Tools,
+    /// Sessions and usage.
+    pub store: Keeper,
+    /// The time, in seconds since 1970.
+    pub clock: fn() -> u64,
+}
+
+impl EngineParts {
+    /// An engine with a model, everything else by default. Nothing is limited.
+    #[must_use]
+    pub fn new(agent: AgentConfig, model: Arc<dyn ChatModel>, tools: Tools, store: Keeper) -> Self {
+        Self {
+            router: Router::all_to(&*agent.id),
+            plugins: tools.names().map(str::to_owned).collect(),
+            agent,
+            memory: MemoryConfig::default(),
+            budgets: Budgets::default(),
+            model: Ok(model),
+            tools,
+            store,
+            clock: unix_seconds,
+        }
+    }
+}
+
+/// The system's time, in seconds since 1970.
+#[must_use]
+pub fn unix_seconds() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+/// Answers chats: one at a time for each session, any number side by side.
+#[derive(Debug)]
+pub struct Engine {
+    agent: AgentConfig,
+    memory: MemoryConfig,
+    price: Option<Price>,
+    soul: Option<Soul>,
+    router: Router,
+    model: Result<Arc<dyn ChatModel>, String>,
+    plugins: Vec<String>,
+    tools: Tools,
+    turns: SessionTurns,
+    ledger: Mutex<Ledger>,
+    store: Arc<Keeper>,
+    clock: fn() -> u64,
+}
+
+impl Engine {
+    /// An engine that goes on where the store's last one has ended.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be read.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves nothing behind.
+    pub async fn start(parts: EngineParts) -> Result<Self, StoreError> {
+        let EngineParts {
+            agent,
+            memory,
+            router,
+            budgets,
+            model,
+            plugins,
+            tools,
+            store,
+            clock,
+        } = parts;
+        let totals = store.totals().await?;
+        let ledger = Ledger::restore(budgets, charge::snapshot(&totals, clock()));
+        Ok(Self {
+            price: Price::of(&agent.provider, agent.price),
+            soul: agent.soul_path.clone().map(Soul::new),
+            agent,
+            memory,
+            router,
+            model,
+            plugins,
+            tools,
+            turns: SessionTurns::default(),
+            ledger: Mutex::new(ledger),
+            store: Arc::new(store),
+            clock,
+        })
+    }
+
+    /// What `status` answers.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn status(&self) -> Status {
+        let sessions = self.store.session_count().await.unwrap_or_else(|error| {
+            tracing::error!(%error, "the sessions cannot be counted");
+            0
+        });
+        let plugins = self.plugins.len() as u64;
+        Status::new(env!("CARGO_PKG_VERSION"), plugins, sessions)
+    }
+
+    /// What `plugin.list` answers, in the order of the configuration.
+    #[must_use]
+    pub fn plugins(&self) -> Vec<Plugin> {
+        self.plugins.iter().cloned().map(Plugin::new).collect()
+    }
+
+    /// Writes what has still to be written. Nothing is remembered after it.
+    ///
+    /// # Cancel safety
+    /// The writing goes on if the future is dropped.
+    pub async fn close(&self) {
+        self.store.close().await;
+    }
+
+    /// The session that a chat from here belongs to.
+    fn session(&self, route: &Route<'_>) -> Result<SessionKey, RpcError> {
+        match self.router.resolve(route) {
+            Ok(agent) => Ok(SessionKey::new(
+                agent,
+                route.channel,
+                route.account,
+                route.peer,
+            )),
+            Err(error) => Err(RpcError::new(error.to_string())),
+        }
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> u64 {
+        (self.clock)()
+    }
+}
+
+/// The client is told no more than this; the log says what has failed.
+fn internal(error: &impl fmt::Display) -> ChatError {
+    tracing::error!(%error, "a chat has failed");
+    ChatError::Failed(RpcError::new("internal error"))
+}

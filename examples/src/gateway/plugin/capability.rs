@@ -1,0 +1,161 @@
+//! What a plugin may do: `http:HOST` in the configuration.
+
+use crate::gateway::tool::PluginError;
+
+/// Hosts that a plugin may ask over HTTP.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Hosts {
+    exact: Vec<String>,
+    /// With the dot at the front.
+    below: Vec<String>,
+}
+
+impl Hosts {
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.exact.is_empty() && self.below.is_empty()
+    }
+
+    /// Whether this host, as an address names it, is one of them.
+    pub(super) fn allow(&self, host: &str) -> bool {
+        let is_it = |allowed: &String| allowed.eq_ignore_ascii_case(host);
+        let is_below = |suffix: &String| {
+            let start = host.len().checked_sub(suffix.len());
+            start.is_some_and(|start| {
+                let end = host.get(start..);
+                start > 0 && end.is_some_and(|end| end.eq_ignore_ascii_case(suffix))
+            })
+        };
+        self.exact.iter().any(is_it) || self.below.iter().any(is_below)
+    }
+}
+
+/// The capabilities of one plugin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Granted {
+    pub(super) hosts: Hosts,
+    /// Those that change nothing here.
+    pub(super) without_effect: Vec<String>,
+}
+
+/// Reads them: `http:HOST` with a name or an address, `http:*.HOST` for all names below one;
+/// `store:` and `host_function:` are known, but there is nothing behind them.
+///
+/// # Errors
+/// [`PluginError::Capability`] for the first that is none of these.
+pub(super) fn parse(texts: &[String]) -> Result<Granted, PluginError> {
+    let mut granted = Granted::default();
+    for text in texts {
+        let bad = |why| PluginError::Capability {
+            capability: text.clone(),
+            why,
+        };
+        match text.split_once(':') {
+            Some(("http", host)) => {
+                let (list, name, kept) = match host.strip_prefix('*') {
+                    Some(rest) => {
+                        let name = rest.strip_prefix('.').unwrap_or_default();
+                        (&mut granted.hosts.below, name, rest)
+                    }
+                    None => (&mut granted.hosts.exact, host, host),
+                };
+                if !is_host(name) {
+                    return Err(bad("a host is needed, without scheme, port and path"));
+                }
+                list.push(kept.to_owned());
+            }
+            Some(("store" | "host_function", what)) if !what.is_empty() => {
+                granted.without_effect.push(text.clone());
+            }
+            _ => {
+                return Err(bad(
+                    "known are http:HOST, store:NAME and host_function:NAME",
+                ));
+            }
+        }
+    }
+    Ok(granted)
+}
+
+/// Whether a text is a host as it stands in an address: a name, an IPv4 address, or an IPv6 address
+/// in brackets.
+fn is_host(text: &str) -> bool {
+    if let Some(address) = text.strip_prefix('[') {
+        let address = address.strip_suffix(']');
+        return address.is_some_and(|a| a.parse::<std::net::Ipv6Addr>().is_ok());
+    }
+    let is_label = |label: &str| {
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        !label.is_empty() && label.chars().all(fits)
+    };
+    text.split('.').all(is_label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn granted(texts: &[&str]) -> Result<Granted, PluginError> {
+        let texts: Vec<_> = texts.iter().map(ToString::to_string).collect();
+        parse(&texts)
+    }
+
+    #[test]
+    fn hosts_are_matched_whole() {
+        let hosts = granted(&["http:api.example.com", "http:*.example.org", "http:[::1]"])
+            .unwrap()
+            .hosts;
+        for host in [
+            "api.example.com",
+            "API.Example.COM",
+            "a.b.example.org",
+            "[::1]",
+        ] {
+            assert!(hosts.allow(host), "{host}");
+        }
+        for host in [
+            "example.com",
+            "x.api.example.com",
+            "api.example.com.evil.net",
+            "example.org",
+            ".example.org",
+            "badexample.org",
+            "ü.example.com",
+            "",
+        ] {
+            assert!(!hosts.allow(host), "{host}");
+        }
+        assert!(granted(&[]).unwrap().hosts.is_empty());
+    }
+
+    #[test]
+    fn capabilities_without_effect_are_told_apart_from_bad_ones() {
+        let granted_ = granted(&["store:notes", "http:localhost", "host_function:log"]).unwrap();
+        assert_eq!(
+            granted_.without_effect,
+            ["store:notes", "host_function:log"]
+        );
+        assert!(granted_.hosts.allow("localhost"));
+        for bad in [
+            "",
+            "http",
+            "http:",
+            "http:*",
+            "http:*.",
+            "http:*x.com",
+            "http:https://example.com",
+            "http:example.com/path",
+            "http:example.com:80",
+            "http:a..b",
+            "http:[::1",
+            "store:",
+            "net:example.com",
+            "HTTP:example.com",
+        ] {
+            let error = granted(&["http:ok", bad]).unwrap_err();
+            assert!(
+                matches!(error, PluginError::Capability { capability, .. } if capability == bad)
+            );
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! [`WasmPlugin`]: a tool in WebAssembly, run by Extism.
+//!
+//! A call gets an instance of its own, so that nothing is left from one call to the next, and runs
+//! on a thread of the plugin's own, so that a plugin that hangs stalls nobody but those who call
+//! it: they wait for one of its few places, at most until the deadline, and then fail as `busy`.
+//!
+//! # What a plugin gets
+//! Memory, the clock, random numbers, and HTTP to the hosts in its capabilities. WASI is there,
+//! because the toolchains of most languages need it, but without files, environment, arguments,
+//! input and output.
+//!
+//! # When the deadline passes
+//! Running code is stopped, and so is a request over HTTP. Two things are not stopped at once: code
+//! that runs before the function that was called, such as the initialization of a language runtime,
+//! ends when its allowance of instructions is used up (a few times the deadline); and a sleep
+//! through WASI ends when it ends. The caller has the answer `timeout` long before; only the place
+//! stays taken.
+
+mod capability;
+mod describe;
+mod http;
+mod lane;
+mod stop;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use snek_proto::tool::ToolDefinition;
+
+use self::describe::Description;
+use self::http::Http;
+use self::lane::{CallError, Lanes, Module};
+use super::tool::{PluginEntry, PluginError, Tool, ToolKind, ToolOutput};
+
+/// The function that says what a plugin is.
+const DESCRIBE: &str = "describe";
+/// The function of a tool.
+const CALL: &str = "handle_tool_call";
+/// The functions of a channel adapter.
+const INCOMING: &str = "parse_incoming";
+const OUTGOING: &str = "format_outgoing";
+/// Largest file that is taken for a module.
+const MAX_MODULE: u64 = 64 << 20;
+
+/// A plugin that is loaded.
+pub struct WasmPlugin {
+    name: String,
+    description: Description,
+    without_effect: Vec<String>,
+    lanes: Lanes,
+}
+
+impl fmt::Debug for WasmPlugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WasmPlugin")
+            .field("name", &self.name)
+            .field("description", &self.description)
+            .finish_non_exhaustive()
+    }
+}
+
+impl WasmPlugin {
+    /// Loads a module and asks it what it is. One without `describe` is judged by what it exports,
+    /// and is not offered to the model.
+    ///
+    /// Needs a Tokio runtime, which its HTTP requests go on using.
+    ///
+    /// # Errors
+    /// [`PluginError`]. Retrying helps if the file changes.
+    ///
+    /// # Cancel safety
+    /// Dropping the future unloads the plugin.
+    pub async fn load(entry: &PluginEntry) -> Result<Self, PluginError> {
+        let granted = capability::parse(&entry.capabilities)?;
+        let code = read(&entry.path).await?;
+        let http = Http::new(granted.hosts)?;
+        let lanes = Lanes::new(Module {
+            code,
+            http: Arc::new(http),
+            limits: entry.limits,
+        });
+        let exports = lanes.inspect().await.map_err(PluginError::Invalid)?;
+        let is_there = |name: &str| exports.contains(&name);
+        if !is_there(CALL) && !is_there(INCOMING) {
+            return Err(PluginError::NoExports);
+        }
+        let description = if is_there(DESCRIBE) {
+            let answer = lanes.call(DESCRIBE, b"{}").await;
+            let text = answer.map_err(|error| PluginError::Describe(error.to_string()))?;
+            Description::parse(&text, &entry.name).map_err(PluginError::Describe)?
+        } else if is_there(CALL) {
+            Description::default()
+        } else {
+            Description::adapter()
+        };
+        let needed: &[&str] = match description.kind {
+            ToolKind::Tool => &[CALL],
+            ToolKind::ChannelAdapter => &[INCOMING, OUTGOING],
+        };
+        if let Some(missing) = needed.iter().find(|name| !is_there(name)) {
+            let why = format!("what it says it is needs the export {missing}");
+            return Err(PluginError::Describe(why));
+        }
+        Ok(Self {
+            name: entry.name.clone(),
+            description,
+            without_effect: granted.without_effect,
+            lanes,
+        })
+    }
+
+    /// The capabilities that are understood and change nothing.
+    #[must_use]
+    pub fn without_effect(&self) -> &[String] {
+        &self.without_effect
+    }
+}
+
+#[async_trait]
+impl Tool for WasmPlugin {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kind(&self) -> ToolKind {
+        self.description.kind
+    }
+
+    fn definition(&self) -> Option<&ToolDefinition> {
+        self.description.definition.as_ref()
+    }
+
+    async fn call(&self, input: &str) -> ToolOutput {
+        match self.lanes.call(CALL, input.as_bytes()).await {
+            Ok(output) => describe::output(output),
+            Err(error) => ToolOutput::failed(&error.to_string()),
+        }
+    }
+
+    async fn run(&self, function: &str, input: &[u8]) -> Result<Vec<u8>, String> {
+        let exports = [DESCRIBE, CALL, INCOMING, OUTGOING];
+        let Some(function) = exports.into_iter().find(|known| *known == function) else {
+            return Err(format!("there is no function {function}"));
+        };
+        let answer = self.lanes.call(function, input).await;
+        answer.map_err(|error: CallError| error.to_string())
+    }
+}
+
+/// A module's file. A relative path is relative to the working directory.
+async fn read(path: &str) -> Result<Vec<u8>, PluginError> {
+    let owned = path.to_owned();
+    let reading = tokio::task::spawn_blocking(move || {
+        let path = Path::new(&owned);
+        let size = std::fs::metadata(path)?.len();
+        if size > MAX_MODULE {
+            let why = format!("larger than {MAX_MODULE} bytes");
+            return Err(std::io::Error::other(why));
+        }
+        std::fs::read(path)
+    });
+    let unreadable = |why: String| PluginError::Unreadable {
+        path: path.to_owned(),
+        why,
+    };
+    match reading.await {
+        Ok(Ok(code)) => Ok(code),
+        Ok(Err(error)) => Err(unreadable(error.to_string())),
+        Err(error) => Err(unreadable(error.to_string())),
+    }
+}

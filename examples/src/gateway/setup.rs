@@ -1,0 +1,270 @@
+//! [`Gateway`]: from a configuration to a gateway that listens.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use exoclaw_proto::auth::{Auth, AuthError};
+use exoclaw_proto::binding::{Binding, BindingError, Router};
+use exoclaw_proto::budget::Budgets;
+use exoclaw_proto::limits::WS_PATH;
+use exoclaw_proto::net::{BindError, Server, ServerHandle, ServerOptions, http_config};
+use exoclaw_proto::server::ServerConfig;
+use rpc_core::Secret;
+use rpc_core::net::server::{ServerConfig as HttpConfig, ServerLimits};
+
+use super::backend::GatewayBackend;
+use super::config::{Config, DataDir, GatewayConfig, PluginConfig, PluginSource};
+use super::engine::{Engine, EngineParts, unix_seconds};
+use super::page;
+use super::store::{EmbeddedStore, Keeper, StoreError, StoreLimits};
+use super::tool::{self, PluginEntry, PluginLimits};
+use crate::model::http::HttpClient;
+use crate::model::provider::{self, Provider, ProviderConfig};
+
+/// What is not in the file.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// The port, in place of the file's.
+    pub port: Option<u16>,
+    /// The address, in place of the file's.
+    pub bind: Option<String>,
+    /// The token that clients must show. The file has no place for it.
+    pub token: Option<Secret>,
+    /// The folder of the configuration, which may hold `credentials/<provider>.key`.
+    pub folder: Option<PathBuf>,
+}
+
+/// Why a gateway cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// The token is no good, or one is wanted.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    /// A binding names nothing.
+    #[error(transparent)]
+    Binding(#[from] BindingError),
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The system has no thread left for the store.
+    #[error("no thread for the store: {0}")]
+    Thread(std::io::Error),
+    /// An entry of `allowed_origins` or `allowed_hosts` is no such thing.
+    #[error("[gateway] {0}")]
+    Guard(String),
+    /// The model cannot be set up. A missing key is no reason not to start.
+    #[error("[agent] {0}")]
+    Model(String),
+    /// It is not possible to listen there.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+}
+
+/// A gateway that listens, and serves once [`run`](Self::run) is polled.
+#[derive(Debug)]
+pub struct Gateway {
+    server: Server<GatewayBackend>,
+    engine: Arc<Engine>,
+    warnings: Vec<String>,
+}
+
+impl Gateway {
+    /// Opens the store, loads the plugins, and listens. `env` reads the environment: keys and
+    /// addresses of the providers.
+    ///
+    /// # Errors
+    /// [`SetupError`]. Nothing listens then.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the store again.
+    pub async fn start(
+        config: Config,
+        overrides: Overrides,
+        env: &(dyn Fn(&str) -> Option<String> + Sync),
+    ) -> Result<Self, SetupError> {
+        let mut warnings = Vec::new();
+        let port = overrides.port.unwrap_or(config.gateway.port);
+        let host = overrides.bind.as_ref().unwrap_or(&config.gateway.bind);
+        let host = host.clone();
+        let auth = match overrides.token {
+            Some(token) => Auth::token(token)?,
+            None => Auth::open(),
+        };
+        // Before anything is opened or loaded.
+        exoclaw_proto::auth::check_bind(&host, &auth)?;
+        let options = ServerOptions::default()
+            .with_connection(ServerConfig::new(auth).with_extensions(config.gateway.extensions))
+            .with_http(http(&config.gateway)?);
+
+        let provider: Provider = config
+            .agent
+            .provider
+            .parse()
+            .map_err(|error| SetupError::Model(format!("{error}")))?;
+        let model = ProviderConfig::new(provider, config.agent.model.as_str())
+            .with_key(config.agent.api_key.clone())
+            .with_folder(overrides.folder)
+            .with_max_tokens(config.agent.max_tokens);
+        let model = match provider::build(&model, &|name| env(name), &HttpClient::default()) {
+            Ok(model) => Ok(model),
+            Err(error @ crate::model::ModelError::NoKey { .. }) => {
+                warnings.push(format!("every chat will fail: {error}"));
+                Err(error.to_string())
+            }
+            Err(error) => return Err(SetupError::Model(error.to_string())),
+        };
+
+        let (tools, problems) = tool::load(config.plugins.iter().map(entry)).await;
+        warnings.extend(problems.iter().map(ToString::to_string));
+        let (offered, unknown) = tools.only(&config.agent.tools);
+        for name in unknown {
+            warnings.push(format!(
+                "[agent] tools names {name:?}, and no plugin has it"
+            ));
+        }
+
+        let store = match &config.gateway.data {
+            DataDir::Memory => EmbeddedStore::in_memory(StoreLimits::default())?,
+            DataDir::Folder(folder) => EmbeddedStore::open(folder, StoreLimits::default())?,
+        };
+        let store = Keeper::start(Arc::new(store)).map_err(SetupError::Thread)?;
+        let engine = Engine::start(EngineParts {
+            router: router(&config)?,
+            budgets: Budgets::default()
+                .with_session(config.budgets.session)
+                .with_daily(config.budgets.daily)
+                .with_monthly(config.budgets.monthly),
+            agent: config.agent,
+            memory: config.memory,
+            model,
+            plugins: tools.names().map(str::to_owned).collect(),
+            tools: offered,
+            store,
+            clock: unix_seconds,
+        })
+        .await?;
+        let engine = Arc::new(engine);
+        let backend = GatewayBackend::new(Arc::clone(&engine));
+        let server = Server::bind((&*host, port), backend, options).await?;
+        Ok(Self {
+            server,
+            engine,
+            warnings,
+        })
+    }
+
+    /// What the operator should know.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The address of the WebSocket, like `ws://127.0.0.1:7200/ws`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.server.url()
+    }
+
+    /// The address of the page, like `http://127.0.0.1:7200/`.
+    #[must_use]
+    pub fn page(&self) -> String {
+        let url = self.server.url();
+        let rest = url.trim_start_matches("ws").trim_end_matches(WS_PATH);
+        format!("http{rest}/")
+    }
+
+    /// Ends the gateway from elsewhere.
+    #[must_use]
+    pub fn handle(&self) -> ServerHandle {
+        self.server.handle()
+    }
+
+    /// Serves until the [handle](Self::handle) drains it, and writes what has still to be written.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts all connections.
+    pub async fn run(self) {
+        self.server.run().await;
+        self.engine.close().await;
+    }
+}
+
+fn http(config: &GatewayConfig) -> Result<HttpConfig, SetupError> {
+    let http = http_config();
+    let mut guards = http.guards.clone();
+    let bad = |error: &dyn std::fmt::Display| SetupError::Guard(error.to_string());
+    for origin in &config.allowed_origins {
+        guards = guards
+            .with_allowed_origin(origin)
+            .map_err(|error| bad(&error))?;
+    }
+    for host in &config.allowed_hosts {
+        guards = guards
+            .with_allowed_host(host)
+            .map_err(|error| bad(&error))?;
+    }
+    let limits = ServerLimits::default().with_max_connections(config.max_connections);
+    Ok(http
+        .with_guards(guards)
+        .with_limits(limits)
+        .with_http(
+            |request, _| async move { page::respond(request.method(), request.uri().path()) },
+        ))
+}
+
+fn router(config: &Config) -> Result<Router, BindingError> {
+    let bindings = config.bindings.iter().map(|given| {
+        let mut binding = Binding::new(&*given.agent_id);
+        binding.channel.clone_from(&given.channel);
+        binding.account_id.clone_from(&given.account_id);
+        binding.peer_id.clone_from(&given.peer_id);
+        binding.guild_id.clone_from(&given.guild_id);
+        binding.team_id.clone_from(&given.team_id);
+        binding
+    });
+    let everything_else = config.agent.catch_all.then(|| config.agent.id.clone());
+    Router::new(bindings.collect(), everything_else)
+}
+
+fn entry(plugin: &PluginConfig) -> PluginEntry {
+    let path = match &plugin.source {
+        PluginSource::Builtin(name) => format!("builtin:{name}"),
+        PluginSource::File(path) => path.display().to_string(),
+    };
+    let mut limits = PluginLimits::default();
+    if let Some(timeout) = plugin.timeout {
+        limits = limits.with_deadline(timeout);
+    }
+    if let Some(megabytes) = plugin.memory_mb {
+        limits = limits.with_memory(u64::from(megabytes) << 20);
+    }
+    PluginEntry::new(&*plugin.name, path)
+        .with_capabilities(plugin.capabilities.clone())
+        .with_limits(limits)
+}
+
+/// What a configuration means, in a few lines for people.
+#[must_use]
+pub fn describe(config: &Config) -> String {
+    let gateway = &config.gateway;
+    let data = match &gateway.data {
+        DataDir::Memory => "in memory only".to_owned(),
+        DataDir::Folder(folder) => folder.display().to_string(),
+    };
+    let limit = |limit: Option<u64>| limit.map_or("none".to_owned(), |limit| limit.to_string());
+    format!(
+        "listens on {}:{}\nremembers: {data}\nagent {:?}: {} {}\n{} plugins, {} bindings\n\
+         token budgets: session {}, day {}, month {}",
+        gateway.bind,
+        gateway.port,
+        config.agent.id,
+        config.agent.provider,
+        config.agent.model,
+        config.plugins.len(),
+        config.bindings.len(),
+        limit(config.budgets.session),
+        limit(config.budgets.daily),
+        limit(config.budgets.monthly),
+    )
+}

@@ -1,0 +1,244 @@
+//! [`load`]: the plugins that a configuration names.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Tool, Tools, builtin};
+
+/// What the path of a built-in tool starts with.
+const BUILTIN: &str = "builtin:";
+
+/// How much one call of a plugin may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PluginLimits {
+    /// How long a call may take, waiting for its turn included. Default 30 s.
+    pub deadline: Duration,
+    /// Most bytes of memory, counted in whole pages of 64 KiB. What a plugin starts with may come
+    /// on top once. Default 64 MiB.
+    pub memory: u64,
+    /// Most bytes of an output. Default 1 MiB.
+    pub output: usize,
+    /// Most calls that run at once; at least one does. Further ones wait until their deadline.
+    /// Default 8.
+    pub concurrency: usize,
+}
+
+impl Default for PluginLimits {
+    fn default() -> Self {
+        Self {
+            deadline: Duration::from_secs(30),
+            memory: 64 << 20,
+            output: 1 << 20,
+            concurrency: 8,
+        }
+    }
+}
+
+impl PluginLimits {
+    /// Sets [`deadline`](Self::deadline).
+    #[must_use]
+    pub const fn with_deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Sets [`memory`](Self::memory).
+    #[must_use]
+    pub const fn with_memory(mut self, bytes: u64) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// Sets [`output`](Self::output).
+    #[must_use]
+    pub const fn with_output(mut self, bytes: usize) -> Self {
+        self.output = bytes;
+        self
+    }
+
+    /// Sets [`concurrency`](Self::concurrency).
+    #[must_use]
+    pub const fn with_concurrency(mut self, calls: usize) -> Self {
+        self.concurrency = calls;
+        self
+    }
+}
+
+/// A plugin as the configuration names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PluginEntry {
+    /// The name.
+    pub name: String,
+    /// `builtin:` and the name of a built-in tool, or the path of a module: binary WebAssembly or
+    /// its text form. A relative path is relative to the working directory.
+    pub path: String,
+    /// What it may do: `http:HOST`. Default nothing.
+    pub capabilities: Vec<String>,
+    /// How much a call may take. Without effect on a built-in tool.
+    pub limits: PluginLimits,
+}
+
+impl PluginEntry {
+    /// A plugin without capabilities.
+    pub fn new(name: impl Into<String>, path: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            path: path.into(),
+            capabilities: Vec::new(),
+            limits: PluginLimits::default(),
+        }
+    }
+
+    /// Sets [`capabilities`](Self::capabilities).
+    #[must_use]
+    pub fn with_capabilities(mut self, capabilities: Vec<String>) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
+    /// Sets [`limits`](Self::limits).
+    #[must_use]
+    pub const fn with_limits(mut self, limits: PluginLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+/// Why a plugin cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PluginError {
+    /// It is a WebAssembly module, and this program runs none.
+    #[error("cannot run WebAssembly: built without feature `wasm`")]
+    NoWasm,
+    /// There is no such built-in tool.
+    #[error("there is no built-in tool {0:?}, only echo and clock")]
+    UnknownBuiltin(String),
+    /// The file cannot be read.
+    #[error("cannot read {path}: {why}")]
+    Unreadable {
+        /// Which file.
+        path: String,
+        /// What the system says.
+        why: String,
+    },
+    /// The file is no WebAssembly module, or one that asks for what the gateway does not have.
+    #[error("not a module that can run here: {0}")]
+    Invalid(String),
+    /// A capability is not understood.
+    #[error("bad capability {capability:?}: {why}")]
+    Capability {
+        /// The text in the configuration.
+        capability: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// It has nothing that the gateway would call.
+    #[error("the module exports neither handle_tool_call nor parse_incoming")]
+    NoExports,
+    /// It does not describe itself as it should.
+    #[error("describe failed: {0}")]
+    Describe(String),
+    /// Its tool has a name that model services refuse.
+    #[error("bad tool name {0:?}: it takes 1 to 64 of a-z, A-Z, 0-9, _ and -")]
+    ToolName(String),
+    /// Another plugin has its name.
+    #[error("there is a plugin of this name already")]
+    DuplicatePlugin,
+    /// Another plugin has a tool of the same name, so that the model could not tell them apart.
+    #[error("its tool {tool:?} has the same name as the tool of plugin {owner:?}")]
+    DuplicateTool {
+        /// The name.
+        tool: String,
+        /// The plugin that has it.
+        owner: String,
+    },
+}
+
+/// What there is to say of a plugin at the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// It is left out.
+    Skipped(PluginError),
+    /// It is there, but this capability changes nothing.
+    NoEffect(String),
+}
+
+/// Something about a plugin that the operator should know. The gateway starts all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoadWarning {
+    /// The plugin's name.
+    pub plugin: String,
+    /// What it is.
+    pub problem: Problem,
+}
+
+impl fmt::Display for LoadWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.problem {
+            Problem::Skipped(error) => write!(f, "plugin {:?} is skipped: {error}", self.plugin),
+            Problem::NoEffect(capability) => write!(
+                f,
+                "plugin {:?}: the capability {capability:?} has no effect",
+                self.plugin
+            ),
+        }
+    }
+}
+
+/// Loads plugins in order. A bad one is left out with a warning.
+///
+/// Compiling a large module takes a while; it is done on a thread of its own. Needs a Tokio
+/// runtime, on which plugins may make HTTP requests as long as they live.
+///
+/// # Cancel safety
+/// Dropping the future unloads what was loaded.
+pub async fn load(entries: impl IntoIterator<Item = PluginEntry>) -> (Tools, Vec<LoadWarning>) {
+    let mut tools = Tools::new();
+    let mut warnings = Vec::new();
+    for entry in entries {
+        let plugin = entry.name.clone();
+        let mut warn = |problem| {
+            warnings.push(LoadWarning {
+                plugin: plugin.clone(),
+                problem,
+            });
+        };
+        let loaded = match entry.path.strip_prefix(BUILTIN) {
+            Some(which) => builtin(which, &entry.name),
+            None => module(&entry, &mut warn).await,
+        };
+        if let Err(error) = loaded.and_then(|tool| tools.add(tool)) {
+            warn(Problem::Skipped(error));
+        }
+    }
+    (tools, warnings)
+}
+
+#[cfg(feature = "wasm")]
+async fn module(
+    entry: &PluginEntry,
+    warn: &mut impl FnMut(Problem),
+) -> Result<Arc<dyn Tool>, PluginError> {
+    use crate::gateway::plugin::WasmPlugin;
+
+    let plugin = WasmPlugin::load(entry).await?;
+    for capability in plugin.without_effect() {
+        warn(Problem::NoEffect(capability.clone()));
+    }
+    Ok(Arc::new(plugin))
+}
+
+#[cfg(not(feature = "wasm"))]
+#[allow(clippy::unused_async, reason = "the same shape as with the feature")]
+async fn module(
+    _: &PluginEntry,
+    _: &mut impl FnMut(Problem),
+) -> Result<Arc<dyn Tool>, PluginError> {
+    Err(PluginError::NoWasm)
+}

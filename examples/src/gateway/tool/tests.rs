@@ -1,0 +1,215 @@
+//! Tests of the tools that need no WebAssembly.
+
+use super::*;
+
+/// A tool that does what its name in the configuration says.
+struct Stub {
+    name: &'static str,
+    kind: ToolKind,
+    definition: Option<ToolDefinition>,
+}
+
+#[async_trait]
+impl Tool for Stub {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn kind(&self) -> ToolKind {
+        self.kind
+    }
+
+    fn definition(&self) -> Option<&ToolDefinition> {
+        self.definition.as_ref()
+    }
+
+    async fn call(&self, input: &str) -> ToolOutput {
+        match self.name {
+            "panic" => panic!("on purpose"),
+            "fail" => ToolOutput::failed(input),
+            _ => ToolOutput::new(format!("{}: {input}", self.name)),
+        }
+    }
+}
+
+fn tool(name: &'static str, offered: Option<&str>) -> Arc<dyn Tool> {
+    Arc::new(Stub {
+        name,
+        kind: ToolKind::Tool,
+        definition: offered.map(|offered| ToolDefinition::new(offered, "")),
+    })
+}
+
+fn adapter(name: &'static str) -> Arc<dyn Tool> {
+    Arc::new(Stub {
+        name,
+        kind: ToolKind::ChannelAdapter,
+        definition: None,
+    })
+}
+
+fn tools(all: impl IntoIterator<Item = Arc<dyn Tool>>) -> Tools {
+    let mut tools = Tools::new();
+    for tool in all {
+        tools.add(tool).unwrap();
+    }
+    tools
+}
+
+fn offered(tools: &Tools) -> Vec<&str> {
+    let definitions = tools.definitions().iter();
+    definitions.map(ToolDefinition::name).collect()
+}
+
+#[tokio::test]
+async fn tools_keep_their_order_and_are_called_by_the_name_that_the_model_knows() {
+    let tools = tools([
+        tool("zeta", Some("find")),
+        adapter("chat"),
+        tool("alpha", Some("alpha")),
+        tool("quiet", None),
+    ]);
+    assert_eq!(
+        tools.names().collect::<Vec<_>>(),
+        ["zeta", "chat", "alpha", "quiet"]
+    );
+    assert_eq!((tools.len(), tools.is_empty()), (4, false));
+    assert_eq!(offered(&tools), ["find", "alpha"]);
+    assert_eq!(
+        tools.call("find", "{}").await,
+        ToolOutput::new("zeta: {}"),
+        "the definition's name"
+    );
+    assert_eq!(
+        tools.call("quiet", "{}").await,
+        ToolOutput::new("quiet: {}")
+    );
+    for name in ["zeta", "chat", "", "Find"] {
+        let output = tools.call(name, "{}").await;
+        assert_eq!(output, ToolOutput::error(format!("unknown tool: {name}")));
+    }
+    assert!(tools.adapter("chat").is_some() && tools.adapter("zeta").is_none());
+    let answer = tools
+        .adapter("chat")
+        .unwrap()
+        .run("parse_incoming", b"")
+        .await;
+    assert!(answer.is_err());
+}
+
+#[test]
+fn names_that_clash_are_refused_and_nothing_is_added() {
+    let mut tools = tools([tool("one", Some("find")), adapter("chat")]);
+    assert_eq!(
+        tools.add(tool("two", Some("find"))),
+        Err(PluginError::DuplicateTool {
+            tool: "find".to_owned(),
+            owner: "one".to_owned()
+        })
+    );
+    assert_eq!(
+        tools.add(tool("one", Some("other"))),
+        Err(PluginError::DuplicatePlugin)
+    );
+    // An adapter takes no name from the tools.
+    assert_eq!(
+        tools.add(tool("chat", Some("talk"))),
+        Err(PluginError::DuplicatePlugin)
+    );
+    assert_eq!(tools.add(tool("three", Some("chat"))), Ok(()));
+    for name in ["", "with blank", "dot.ted", "ünlaut", &"x".repeat(65)] {
+        assert_eq!(
+            tools.add(tool("bad", Some(name))),
+            Err(PluginError::ToolName(name.to_owned()))
+        );
+    }
+    assert_eq!(
+        tools.names().collect::<Vec<_>>(),
+        ["one", "chat", "three"],
+        "no half of a refused one is left"
+    );
+    assert_eq!(offered(&tools), ["find", "chat"]);
+}
+
+#[tokio::test]
+async fn an_allow_list_leaves_out_the_others() {
+    let all = tools([
+        tool("a", Some("first")),
+        tool("b", Some("second")),
+        adapter("c"),
+    ]);
+    let (few, unknown) = all.only(&["second".to_owned(), "nope".to_owned()]);
+    assert_eq!(offered(&few), ["second"]);
+    assert_eq!(unknown, ["nope"]);
+    let output = few.call("first", "{}").await;
+    assert_eq!(output.content, "unknown tool: first");
+    assert_eq!(few.call("second", "1").await.content, "b: 1");
+    let (few, unknown) = all.only(&["a".to_owned()]);
+    assert_eq!((offered(&few), unknown), (vec!["first"], Vec::new()));
+    let (same, unknown) = all.only(&[]);
+    assert_eq!((same.len(), unknown.len()), (3, 0));
+}
+
+#[tokio::test]
+async fn failures_and_panics_are_outputs() {
+    let tools = tools([tool("panic", None), tool("fail", None)]);
+    let output = tools.call("panic", "{}").await;
+    assert_eq!(output, ToolOutput::error("tool execution failed: panic"));
+    let reason = format!("bad\u{1b} thing {}\nsecond line", "x".repeat(400));
+    let output = tools.call("fail", &reason).await;
+    assert!(output.is_error);
+    let start = "tool execution failed: bad thing x";
+    assert!(output.content.starts_with(start), "{}", output.content);
+    assert_eq!(output.content.len(), FAILED.len() + MAX_REASON);
+}
+
+#[tokio::test]
+async fn builtin_tools_work_without_plugins() {
+    let (tools, warnings) = load([
+        PluginEntry::new("say", "builtin:echo"),
+        PluginEntry::new("now", "builtin:clock"),
+    ])
+    .await;
+    assert_eq!(warnings, []);
+    assert_eq!(offered(&tools), ["say", "now"]);
+    assert_eq!(
+        tools.call("say", r#"{"message":"hi"}"#).await,
+        ToolOutput::new("hi")
+    );
+    assert_eq!(
+        tools.call("say", r#"{"x":1}"#).await,
+        ToolOutput::new(r#"{"x":1}"#)
+    );
+    assert!(tools.call("say", "[]").await.is_error);
+    let now = tools.call("now", "{}").await;
+    assert!(now.content.ends_with("UTC"), "{}", now.content);
+}
+
+#[tokio::test]
+async fn a_bad_plugin_is_left_out_and_the_others_load() {
+    let (tools, warnings) = load([
+        PluginEntry::new("x", "builtin:fly"),
+        PluginEntry::new("y", "/no/such/file.wasm"),
+        PluginEntry::new("say", "builtin:echo"),
+        PluginEntry::new("say", "builtin:clock"),
+    ])
+    .await;
+    assert_eq!(tools.names().collect::<Vec<_>>(), ["say"]);
+    let texts: Vec<_> = warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        texts[0],
+        r#"plugin "x" is skipped: there is no built-in tool "fly", only echo and clock"#
+    );
+    let missing = if cfg!(feature = "wasm") {
+        "cannot read /no/such/file.wasm: "
+    } else {
+        "cannot run WebAssembly: built without feature `wasm`"
+    };
+    let start = format!(r#"plugin "y" is skipped: {missing}"#);
+    assert!(texts[1].starts_with(&start), "{}", texts[1]);
+    assert_eq!(
+        texts[2],
+        r#"plugin "say" is skipped: there is a plugin of this name already"#
+    );
+    assert_eq!(texts.len(), 3);
+}

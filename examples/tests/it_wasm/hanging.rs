@@ -1,0 +1,106 @@
+//! Plugins that do not come to an end, and those beside them.
+
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hung_calls_stall_nobody_else() {
+    let tools = load([entry("hang").with_limits(impatient()), entry("echo")]).await;
+    let tools = Arc::new(tools);
+    let mut hung = JoinSet::new();
+    for _ in 0..2 {
+        let tools = tools.clone();
+        hung.spawn(async move { tools.call("hang", "{}").await });
+    }
+    let mut calls = JoinSet::new();
+    for number in 0..100 {
+        let tools = tools.clone();
+        calls.spawn(async move {
+            let input = format!(r#"{{"message":"{number}"}}"#);
+            (tools.call("repeat", &input).await, input)
+        });
+    }
+    while let Some(done) = calls.join_next().await {
+        let (output, input) = done.unwrap();
+        assert_eq!(output, ToolOutput::new(input));
+    }
+    while let Some(output) = hung.join_next().await {
+        assert_eq!(output.unwrap(), failed("timeout"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stopping_one_call_does_not_stop_another_of_the_same_plugin() {
+    // It never ends by itself, so that only a call's own deadline ends it.
+    let limits = PluginLimits::default().with_deadline(Duration::from_secs(600));
+    let tools = Arc::new(load([entry("hang").with_limits(limits)]).await);
+    let mut kept = tokio::spawn({
+        let tools = tools.clone();
+        async move { tools.call("hang", "{}").await }
+    });
+    for _ in 0..3 {
+        let mut gone = Box::pin(tools.call("hang", "{}"));
+        // Long enough to be running; if not, nothing is lost.
+        let waited = tokio::time::timeout(Duration::from_millis(200), &mut gone).await;
+        assert!(waited.is_err());
+        drop(gone);
+    }
+    let waited = tokio::time::timeout(Duration::from_millis(200), &mut kept).await;
+    assert!(waited.is_err(), "it is still running: {waited:?}");
+    kept.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_plugin_is_busy_and_free_again_afterwards() {
+    let limits = impatient().with_concurrency(1);
+    let tools = Arc::new(load([entry("hang").with_limits(limits)]).await);
+    // More at once than may wait, so that some are told at once.
+    let mut calls = JoinSet::new();
+    for _ in 0..70 {
+        let tools = tools.clone();
+        calls.spawn(async move { tools.call("hang", "{}").await });
+    }
+    let outputs = calls.join_all().await;
+    let busy = outputs.iter().filter(|output| **output == failed("busy"));
+    let timeout = outputs
+        .iter()
+        .filter(|output| **output == failed("timeout"));
+    let (busy, timeout) = (busy.count(), timeout.count());
+    assert_eq!(busy + timeout, 70);
+    assert!(busy >= 68 && timeout >= 1, "{busy} busy, {timeout} timeout");
+    loop {
+        // The place is free once the engine has noticed.
+        if tools.call("hang", "{}").await == failed("timeout") {
+            break;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_whose_caller_went_away_frees_its_place() {
+    let limits = PluginLimits::default()
+        .with_deadline(Duration::from_secs(600))
+        .with_concurrency(1);
+    let tools = load([entry("hang").with_limits(limits)]).await;
+    for _ in 0..3 {
+        // The next one starts only when this one has ended.
+        let call = tools.call("hang", "{}");
+        let waited = tokio::time::timeout(Duration::from_millis(50), call).await;
+        assert!(waited.is_err());
+    }
+    // A function that ends is what tells: it waits for its place, and gets it.
+    let hang = tools.call("hang", "{}");
+    tokio::pin!(hang);
+    let waited = tokio::time::timeout(Duration::from_millis(50), &mut hang).await;
+    assert!(waited.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_module_that_never_starts_is_left_out() {
+    let limits = PluginLimits::default().with_deadline(Duration::from_millis(50));
+    let texts = warnings(entry("start").with_limits(limits)).await;
+    assert_eq!(texts, [" is skipped: describe failed: timeout"]);
+}

@@ -1,0 +1,35 @@
+;; A tool that looks for files, environment and arguments.
+(module
+  (import "extism:host/env" "alloc" (func $alloc (param i64) (result i64)))
+  (import "extism:host/env" "store_u8" (func $store_u8 (param i64 i32)))
+  (import "extism:host/env" "output_set" (func $output_set (param i64 i64)))
+  (import "wasi_snapshot_preview1" "fd_prestat_get" (func $prestat (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "environ_sizes_get" (func $environ (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "args_sizes_get" (func $arguments (param i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "{\22name\22:\22files\22,\22description\22:\22For tests.\22,\22input_schema\22:{\22type\22:\22object\22}}")
+  (data (i32.const 512) "nothing")
+  ;; Answers with the bytes that lie there.
+  (func $say (param $from i32) (param $length i32)
+    (local $to i64)
+    (local $at i32)
+    (local.set $to (call $alloc (i64.extend_i32_u (local.get $length))))
+    (loop $next
+      (call $store_u8
+        (i64.add (local.get $to) (i64.extend_i32_u (local.get $at)))
+        (i32.load8_u (i32.add (local.get $from) (local.get $at))))
+      (local.set $at (i32.add (local.get $at) (i32.const 1)))
+      (br_if $next (i32.lt_u (local.get $at) (local.get $length))))
+    (call $output_set (local.get $to) (i64.extend_i32_u (local.get $length))))
+  (func (export "describe") (result i32)
+    (call $say (i32.const 0) (i32.const 76))
+    (i32.const 0))
+  (func (export "handle_tool_call") (result i32)
+    ;; 3 is the first folder that a program is given; 8 says that there is none.
+    (if (i32.ne (call $prestat (i32.const 3) (i32.const 600)) (i32.const 8)) (then (unreachable)))
+    (drop (call $environ (i32.const 600) (i32.const 604)))
+    (drop (call $arguments (i32.const 608) (i32.const 612)))
+    (if (i32.load (i32.const 600)) (then (unreachable)))
+    (if (i32.load (i32.const 608)) (then (unreachable)))
+    (call $say (i32.const 512) (i32.const 7))
+    (i32.const 0)))
