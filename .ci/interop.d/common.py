@@ -6,6 +6,7 @@ import os
 import sys
 
 DEADLINE = 30
+LONGEST_LINE = 16 * 1024 * 1024
 
 
 class Failed(Exception):
@@ -91,7 +92,8 @@ async def program(path, *args, **env):
     ours = ("ANTHROPIC_", "EXOCLAW_", "OPENAI_", "RUST_LOG", "SNEK_")
     env = {k: v for k, v in os.environ.items() if not k.startswith(ours)} | env
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(path, *args, env=env, stdout=pipe, stderr=pipe)
+    how = {"env": env, "stdout": pipe, "stderr": pipe, "limit": LONGEST_LINE}
+    process = await asyncio.create_subprocess_exec(path, *args, **how)
     running = Program(process)
     try:
         yield running

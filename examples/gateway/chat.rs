@@ -5,8 +5,9 @@ use std::io::Write as _;
 use examples::cli::{Failure, complain};
 use examples::screen::printable;
 use exoclaw_proto::client::{ChatEvent, ClientConfig};
-use exoclaw_proto::net::connect;
+use exoclaw_proto::net::{connect_with, dialer, link_config};
 use rpc_core::Secret;
+use rpc_core::reconnect::ReconnectPolicy;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -40,7 +41,10 @@ pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
         .with_account(args.account)
         .with_peer(args.peer);
     config.token = args.token.map(Secret::from);
-    let (client, _, connection) = connect(&args.url, config).map_err(Failure::usage)?;
+    let dialer = dialer(&args.url, &config).map_err(Failure::usage)?;
+    // Who waits at a terminal wants to know at once that nobody is there.
+    let link = link_config().with_reconnect(ReconnectPolicy::off());
+    let (client, _, connection) = connect_with(dialer, config, link);
     let connection = tokio::spawn(connection.run());
     client
         .ready()
