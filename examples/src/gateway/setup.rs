@@ -57,8 +57,16 @@ pub enum SetupError {
     #[error("[agent] {0}")]
     Model(String),
     /// It is not possible to listen there.
-    #[error(transparent)]
-    Bind(#[from] BindError),
+    #[error("cannot listen on {host}, port {port}: {error}")]
+    Bind {
+        /// The address.
+        host: String,
+        /// The port.
+        port: u16,
+        /// Why not.
+        #[source]
+        error: BindError,
+    },
 }
 
 /// A gateway that listens, and serves once [`run`](Self::run) is polled.
@@ -146,7 +154,9 @@ impl Gateway {
         .await?;
         let engine = Arc::new(engine);
         let backend = GatewayBackend::new(Arc::clone(&engine));
-        let server = Server::bind((&*host, port), backend, options).await?;
+        let server = Server::bind((&*host, port), backend, options)
+            .await
+            .map_err(|error| SetupError::Bind { host, port, error })?;
         Ok(Self {
             server,
             engine,
