@@ -11,6 +11,8 @@ The last text of the user chooses what happens:
     !texttool NAME JSON     the same, with "let me look" before the call
     !tools NAME..           calls several tools at once, then "after tool"
     !toolloop [NAME]        calls a tool for ever
+    !twins NAME             calls a tool twice under one id
+    !big NAME SIZE          calls a tool with this many bytes
     !context                the conversation it was given, as JSON
     !system                 the instructions it was given
     !crlf, !utf8            "Hello", " world" with other line ends; text cut inside of characters
@@ -21,6 +23,7 @@ The last text of the user chooses what happens:
     !cut                    "half", then the connection is reset
     !midstream              "half", then an error as an event
     !garbage, !huge         no events at all, an endless line
+    !json                   a whole answer in place of events
     !silent                 never answers; `!stall` says "half" before
 
 It counts eleven tokens read, and one written for each piece and each call. Every request is checked;
@@ -312,6 +315,11 @@ def calls(request):
     if command in ("!tool", "!texttool"):
         name, _, arguments = rest.partition(" ")
         return [("call_1", name, arguments or "{}")]
+    if command == "!twins":
+        return [("twin", rest, '{"message": "one"}'), ("twin", rest, '{"message": "two"}')]
+    if command == "!big":
+        name, _, size = rest.partition(" ")
+        return [("call_1", name, json.dumps({"message": "x" * int(size)}))]
     if command == "!tools":
         names = enumerate(rest.split(), 1)
         return [(f"call_{n}", name, json.dumps({"message": f"n{n}"})) for n, name in names]
@@ -460,6 +468,15 @@ class Provider:
         if command == "!redirect":
             await self.refuse(writer, 307, "elsewhere", f"location: {self.url}/elsewhere\r\n")
             return "refused"
+        if command == "!json":
+            message = {"role": "assistant", "content": [{"type": "text", "text": "at once"}]}
+            if request.kind == "openai":
+                message = {"choices": [{"message": message | {"content": "at once"}, "finish_reason": "stop"}]}
+            body = json.dumps(message).encode()
+            head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+            writer.write(head.encode() + body)
+            await writer.drain()
+            return "whole"
         newline = "\r\n" if command == "!crlf" else "\n"
         dialect = dialects[request.kind](newline)
 

@@ -209,7 +209,13 @@ fn http(config: &GatewayConfig) -> Result<HttpConfig, SetupError> {
             .with_allowed_origin(origin)
             .map_err(|error| bad(&error))?;
     }
-    for host in &config.allowed_hosts {
+    // A list replaces what is served unasked, which the file's is meant to add to.
+    let unasked: &[&str] = match config.allowed_hosts.as_slice() {
+        [] => &[],
+        _ => &["localhost", "127.0.0.1", "[::1]"],
+    };
+    let listed = config.allowed_hosts.iter().map(String::as_str);
+    for host in unasked.iter().copied().chain(listed) {
         guards = guards
             .with_allowed_host(host)
             .map_err(|error| bad(&error))?;
