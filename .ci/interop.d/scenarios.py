@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 from common import Checks, Failed, expect
 from exoclaw import (
-    TOKEN, USAGE, Raw, agent, close_code, config_text, echo, gateway, run,
+    HELLO, TOKEN, USAGE, Raw, Talk, agent, close_code, config_text, echo, gateway, run,
 )
 from provider import KEY, UTF8, Provider
 from wat import plugins
@@ -442,6 +442,21 @@ async def answers_that_break_off_are_errors(_, running, provider):
         replied(await talk.chat("hi", peer="whole"))
 
 
+async def odd_answers_are_understood(_, running, provider):
+    async with running.talk() as talk:
+        chat = await talk.chat("!json", peer="j")
+        expect(chat.text == "at once" and not chat.error, chat.frames)
+        # Results are told apart by the ids of their calls, whatever the model says.
+        chat = await talk.chat("!twins echo", peer="j2")
+        uses = [(use["id"], use["input"]["message"]) for use in chat.data("tool_use")]
+        results = [(result["tool_use_id"], result["content"]) for result in chat.data("tool_result")]
+        expect(uses == results and [said for _, said in uses] == ["one", "two"], f"{uses} {results}")
+        expect(len({id for id, _ in uses}) == 2, uses)
+        chat = await talk.chat("!big echo 1000000", peer="j3")
+        expect(chat.data("tool_result")[0]["content"] == "x" * 1_000_000, "another content")
+        failed(await talk.chat("!big echo 50000000", peer="j4"), "provider error: ")
+
+
 async def connections_to_the_provider_are_kept(_, running, provider):
     before = provider.connections
     async with running.talk() as talk:
@@ -584,6 +599,7 @@ FOR_EACH_PROVIDER = [
     tools_are_used,
     a_wrong_call_is_an_error_for_the_model,
     tools_for_ever_are_stopped,
+    odd_answers_are_understood,
     connections_to_the_provider_are_kept,
 ]
 
@@ -672,6 +688,31 @@ async def who_does_not_read_hurts_nobody(running, _):
                 replied(await talk.chat("hi", peer=f"hears{number}"))
 
 
+async def requests_may_come_in_bulk(running, _):
+    async with running.talk() as talk:
+        pings = [await talk.begin("ping") for _ in range(1000)]
+        chats = [await talk.start("hi", peer=f"bulk{number}") for number in range(200)]
+        for ping in pings:
+            expect((await ping.next())["result"] == "pong", "no pong")
+        for chat in chats:
+            replied(await chat.end())
+
+
+async def the_queue_of_a_session_is_bounded(running, provider):
+    before = len(provider.requests)
+    async with running.talk() as talk:
+        chats = [await talk.start("hi", peer="busy") for _ in range(300)]
+        answered = 0
+        for chat in chats:
+            await chat.end()
+            if chat.error:
+                refused(chat.frames[0], "session busy: ")
+            else:
+                answered += bool(replied(chat))
+        expect(0 < answered == len(provider.requests) - before, f"{answered} answers")
+        replied(await talk.chat("hi", peer="busy"))
+
+
 async def sessions_do_not_mix(running, provider):
     async with running.talk() as talk:
         # Joined with colons, these two would be one.
@@ -703,6 +744,8 @@ SESSIONS = [
     who_leaves_stops_the_answer,
     who_waits_and_leaves_frees_the_place,
     who_does_not_read_hurts_nobody,
+    requests_may_come_in_bulk,
+    the_queue_of_a_session_is_bounded,
     sessions_do_not_mix,
 ]
 
@@ -827,6 +870,24 @@ async def a_restart_forgets_nothing():
                     expect(code == (-9 if end == signal.SIGKILL else 0), f"exit code {code}")
 
 
+async def a_kill_in_mid_reply_loses_nothing_else():
+    tables = {"agent": agent(), "budgets": {"daily": 10_000}}
+    with tempfile.TemporaryDirectory() as folder:
+        async with Provider() as provider:
+            async with gateway(provider, folder=folder, config=tables) as running:
+                async with running.talk() as talk:
+                    replied(await talk.chat("hi"))
+                    chat = await talk.start("!long 20")
+                    await chat.event("text")
+                    running.program.process.kill()
+                    await running.program.end()
+            async with gateway(provider, folder=folder, config=tables) as running:
+                async with running.talk() as talk:
+                    expect(await used(talk, "daily", 10_000) >= 13, "the first chat is not counted")
+                    turns = [text for _, text in await history(talk)]
+                    expect(turns == ["hi", "Hello world", "!context"], turns)
+
+
 async def one_folder_has_one_gateway():
     tables = config_text({"agent": {"provider": "scripted"}})
     with tempfile.TemporaryDirectory() as folder:
@@ -862,6 +923,76 @@ async def an_end_does_not_wait_for_ever():
         request = await provider.request("!long 60")
         await asyncio.wait_for(request.ended.wait(), 5)
         expect(request.end == "hung up", request)
+
+
+async def a_second_signal_ends_at_once():
+    async with Provider() as provider, gateway(provider) as running:
+        async with running.talk() as talk:
+            chat = await talk.start("!long 60")
+            await chat.event("text")
+            running.program.process.send_signal(signal.SIGINT)
+            await running.program.line_with("once more ends at once")
+            # Who is there may go on until then; nobody else comes in.
+            try:
+                async with await Raw.open(running) as raw:
+                    expect(raw.status != 101, "somebody has come in")
+            except (ConnectionError, asyncio.IncompleteReadError):
+                pass
+            running.program.process.send_signal(signal.SIGINT)
+            expect(await asyncio.wait_for(running.program.end(), 5) == 1, "another exit code")
+
+
+async def extensions_are_served_on_demand():
+    here = {"channel": "c", "account": "a"}
+    tables = {"gateway": {"extensions": True}, "agent": agent(), "budgets": {"daily": 1000}}
+    async with Provider() as provider, gateway(provider, config=tables) as running:
+        async with connect(running.url, proxy=None) as socket:
+            hello = json.loads(await socket.recv())
+            names = {"chat.history", "session.list", "session.clear", "budget.status", "memory.search"}
+            expect(set(hello.pop("extensions")) == names and hello == HELLO, hello)
+            talk = Talk(socket)
+            replied(await talk.chat("my name is Bo", **here))
+            (turn,) = await talk.result("chat.history", here)
+            expect((turn["user"], turn["assistant"]) == ("my name is Bo", "Hello world"), turn)
+            (session,) = await talk.result("session.list")
+            expect(session["turns"] == 1, session)
+            status = await talk.result("budget.status", here)
+            expect(status["daily"] == {"used": 13, "limit": 1000}, status)
+            (fact,) = await talk.result("memory.search", here | {"query": "name"})
+            expect("Bo" in fact["text"], fact)
+            expect(await talk.result("memory.search", {"channel": "c", "account": "b", "query": "name"}) == [],
+                   "the fact of another")
+            await talk.result("session.clear", here)
+            expect(await talk.result("chat.history", here) == [], "not forgotten")
+            refused(await talk.call("chat.history", {}), "invalid chat.history params: ")
+            refused(await talk.call("plugin.load", {"name": "x", "path": "y"}), "unknown method: plugin.load")
+            talk.reader.cancel()
+
+
+async def names_and_pages_can_be_allowed():
+    own = {"allowed_hosts": ["my.example"], "allowed_origins": ["https://ok.example"]}
+    async with gateway(config={"gateway": own}) as running:
+        for headers, status in (
+            ({"host": "my.example"}, 101), ({"host": "localhost"}, 101), ({}, 101),
+            ({"host": "other.example"}, 403), ({"origin": "https://ok.example"}, 101),
+            ({"origin": "http://ok.example"}, 403), ({"origin": "https://ok.example:444"}, 403),
+            ({"origin": "http://localhost:1"}, 101),
+        ):
+            async with await Raw.open(running, **headers) as raw:
+                expect(raw.status == status, f"{headers}: {raw.status}")
+
+
+async def connections_are_bounded():
+    async with gateway(config={"gateway": {"max_connections": 3}}) as running:
+        taken = [await Raw.open(running) for _ in range(3)]
+        async with await Raw.open(running) as raw:
+            expect(raw.status == 503, raw.status)
+        for raw in taken:
+            await raw.hello()
+            await raw.send(8, close_code(1000))
+            expect(await raw.closed() == 1000, "another code")
+        async with await Raw.open(running) as raw:
+            expect(raw.status == 101, raw.status)
 
 
 async def without_a_configuration_it_answers_by_rules():
@@ -930,7 +1061,7 @@ async def other_mistakes_are_told():
         taken.listen()
         port = str(taken.getsockname()[1])
         code, text = await run("--port", port)
-        expect(code == 1 and port in text, f"{code} {text}")
+        expect(code == 1 and port in text and "in use" in text, f"{code} {text}")
 
 
 async def unknown_keys_are_warned_of():
@@ -947,7 +1078,12 @@ ALONE = [
     budgets_are_kept,
     who_leaves_has_paid,
     a_restart_forgets_nothing,
+    a_kill_in_mid_reply_loses_nothing_else,
     one_folder_has_one_gateway,
+    a_second_signal_ends_at_once,
+    extensions_are_served_on_demand,
+    names_and_pages_can_be_allowed,
+    connections_are_bounded,
     an_end_does_not_wait_for_ever,
     without_a_configuration_it_answers_by_rules,
     a_public_address_needs_a_token,

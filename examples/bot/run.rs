@@ -8,7 +8,7 @@ use examples::assistant::{Assistant, is_apology};
 use examples::cli::{self, Failure, complain};
 use examples::model::scripted;
 use examples::pictures::Pictures;
-use examples::screen::{Colour, Screen, printable};
+use examples::screen::{Colour, Screen, printable, snek};
 use examples::talk;
 use rpc_core::Delivery;
 use rpc_core::keepalive::KeepAlive;
@@ -176,7 +176,11 @@ fn config(args: &Args) -> Result<BotConfig, Failure> {
     if args.frames {
         let stderr = std::io::stderr();
         let colour = cli::wants_colour(&stderr);
-        link = link.with_observer(Screen::new(stderr, colour).observer(username, Colour::Cyan));
+        link = link.with_observer(Screen::new(stderr, colour).observer(
+            username,
+            Colour::Cyan,
+            snek::Frames::default(),
+        ));
     }
     Ok(BotConfig::new(username, "")
         .with_client(client)

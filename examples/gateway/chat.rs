@@ -6,8 +6,8 @@ use examples::cli::{Failure, complain};
 use examples::screen::printable;
 use exoclaw_proto::client::{ChatEvent, ClientConfig};
 use exoclaw_proto::net::{connect_with, dialer, link_config};
-use rpc_core::Secret;
 use rpc_core::reconnect::ReconnectPolicy;
+use rpc_core::{CallError, CloseReason, Secret};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -40,24 +40,46 @@ pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
         .with_channel(args.channel)
         .with_account(args.account)
         .with_peer(args.peer);
-    config.token = args.token.map(Secret::from);
+    config.token = args
+        .token
+        .filter(|token| !token.is_empty())
+        .map(Secret::from);
     let dialer = dialer(&args.url, &config).map_err(Failure::usage)?;
-    // Who waits at a terminal wants to know at once that nobody is there.
+    // A gateway that is not there is told at once, not waited for.
     let link = link_config().with_reconnect(ReconnectPolicy::off());
     let (client, _, connection) = connect_with(dialer, config, link);
     let connection = tokio::spawn(connection.run());
-    client
-        .ready()
-        .await
-        .map_err(|reason| Failure::new(format_args!("no connection to {}: {reason}", args.url)))?;
+    client.ready().await.map_err(|reason| {
+        let hint = match reason {
+            CloseReason::Authentication { .. } => " (the token comes from EXOCLAW_TOKEN)",
+            _ => "",
+        };
+        Failure::new(format_args!(
+            "no connection to {}: {reason}{hint}",
+            args.url
+        ))
+    })?;
 
     let mut chat = client.chat(&args.text).await;
     let mut out = std::io::stdout();
+    let (mut ended_line, mut failed) = (true, None);
     while let Some(event) = chat.next().await {
-        match event.map_err(Failure::new)? {
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => {
+                failed = Some(match error {
+                    // The gateway's own words.
+                    CallError::Remote(error) => error.to_string(),
+                    other => other.to_string(),
+                });
+                break;
+            }
+        };
+        match event {
             ChatEvent::Text(text) => {
                 // A reader that went away is no reason to panic.
                 let _ = write!(out, "{}", lines(&text)).and_then(|()| out.flush());
+                ended_line = text.ends_with('\n');
             }
             ChatEvent::ToolUse(tool) => complain(format_args!(
                 "[{} {}]",
@@ -72,10 +94,12 @@ pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
             _ => {}
         }
     }
-    let _ = writeln!(out);
+    if !ended_line {
+        let _ = writeln!(out);
+    }
     client.close();
     connection.await.map_err(Failure::new)?;
-    Ok(())
+    failed.map_or(Ok(()), |words| Err(Failure::new(words)))
 }
 
 /// A text with its line breaks, and without what controls a terminal.

@@ -18,12 +18,18 @@ Examples ('gateway' stands for 'cargo run -p examples --bin gateway --'):
     gateway
   Talk to it from another terminal:
     gateway chat 'hello there'
-  A real model (add '--features llm' before '--bin'), with the configuration in a file:
+  A real model (add '--features llm' before '--bin'), set in a file like
+  examples/gateway/gateway.toml, which shows every key:
     ANTHROPIC_API_KEY=.. gateway --config gateway.toml
-  For a network, behind a proxy that adds TLS:
+  Tools in WebAssembly: add '--features wasm' before '--bin'.
+  For a network, behind a proxy that adds TLS (its name goes into allowed_hosts):
     EXOCLAW_TOKEN=.. gateway --bind 0.0.0.0
   Look whether a configuration is right:
     gateway check --config gateway.toml
+
+The environment: EXOCLAW_CONFIG, EXOCLAW_TOKEN; ANTHROPIC_API_KEY and OPENAI_API_KEY, or a file
+credentials/anthropic.key or credentials/openai.key beside the configuration;
+EXOCLAW_ANTHROPIC_ENDPOINT and EXOCLAW_OPENAI_ENDPOINT for servers with the same interface.
 
 Exit codes: 0 ended as asked, 1 failed, 2 called in a wrong way.";
 
@@ -31,7 +37,8 @@ Exit codes: 0 ended as asked, 1 failed, 2 called in a wrong way.";
 /// and a page to talk to it.
 ///
 /// Everything is set in one TOML file: --config, else the environment variable EXOCLAW_CONFIG, else
-/// ~/.exoclaw/config.toml. Without a file it runs with a scripted model. Ctrl-C lets replies finish.
+/// ~/.exoclaw/config.toml. Without a file it runs with a scripted model, open to this machine only, and
+/// keeps what it remembers in ~/.exoclaw. Ctrl-C lets replies finish; a second one ends at once.
 #[derive(Debug, Parser)]
 #[command(
     name = "gateway",
@@ -52,9 +59,10 @@ enum Command {
     /// Runs the gateway; the same as no command.
     #[command(alias = "gateway")]
     Serve(serve::Args),
-    /// Checks a configuration and says what it means.
+    /// Checks a configuration and says what it means. Opens nothing, starts nothing.
     Check(serve::CheckArgs),
-    /// Says something to a gateway and prints the reply as it comes.
+    /// Says something to a gateway and prints the reply as it comes: text to standard output, tools
+    /// to standard error.
     Chat(chat::Args),
 }
 

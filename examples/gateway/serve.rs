@@ -1,15 +1,20 @@
 //! `gateway serve` and `gateway check`.
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
 use examples::cli::{self, Failure, complain};
 use examples::gateway::config::{Config, Loaded, PATH_VARIABLE};
-use examples::gateway::setup::{Gateway, Overrides, describe};
+use examples::gateway::setup::{DRAIN, Gateway, Overrides, SetupError, describe};
+use exoclaw_proto::net::BindError;
+use futures_util::FutureExt as _;
 use rpc_core::Secret;
 
-/// How long replies may go on when the gateway ends.
-const DRAIN: Duration = Duration::from_secs(30);
+/// Files that are open beside the connections.
+const OTHER_FILES: u64 = 64;
+/// Connections have a little longer than their replies, so that they can say goodbye.
+const GOODBYE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -18,11 +23,11 @@ pub(crate) struct Args {
     /// The port to listen on; 0 takes a free one. Overrides the file.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// The address to listen on. Overrides the file. Other addresses than loopback want a token.
+    /// The address to listen on. Overrides the file. Other addresses than loopback want a token
     #[arg(long, value_name = "HOST")]
     bind: Option<String>,
     /// The token that clients must show. Better given in the environment: others can see command
-    /// lines.
+    /// lines
     #[arg(
         long,
         value_name = "TOKEN",
@@ -72,31 +77,69 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Every connection is an open file: takes as many as the system gives.
+fn raise_file_limit(connections: usize) {
+    match rlimit::increase_nofile_limit(u64::MAX) {
+        Ok(files) => {
+            tracing::info!(files, "files that may be open");
+            let connections = u64::try_from(connections).unwrap_or(u64::MAX);
+            if files < connections.saturating_add(OTHER_FILES) {
+                tracing::warn!(
+                    files,
+                    connections,
+                    "the system allows fewer open files than connections; see ulimit -n"
+                );
+            }
+        }
+        Err(error) => tracing::warn!(%error, "the limit of open files stays as it is"),
+    }
+}
+
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     cli::log(args.verbose);
     let loaded = args.file.load()?;
+    raise_file_limit(loaded.config.gateway.max_connections);
     let overrides = Overrides {
         port: args.port,
         bind: args.bind,
         token: args.token.map(Secret::from),
         folder: args.file.folder(),
     };
+    let bound = &loaded.config.gateway;
+    let host = overrides.bind.as_ref().unwrap_or(&bound.bind);
+    let address = format!("{host}:{}", overrides.port.unwrap_or(bound.port));
     let gateway = Gateway::start(loaded.config, overrides, &variable)
         .await
-        .map_err(Failure::new)?;
+        .map_err(|error| match error {
+            SetupError::Bind(BindError::Io(error)) => {
+                Failure::new(format_args!("cannot listen on {address}: {error}"))
+            }
+            error => Failure::new(error),
+        })?;
     for warning in gateway.warnings() {
         complain(format_args!("warning: {warning}"));
     }
     let handle = gateway.handle();
+    let mut first = pin!(cli::end_signal());
+    let mut second = pin!(cli::end_signal());
+    // Polled once before anything is said, a signal listens; one that comes earlier is not lost.
+    let early = first.as_mut().now_or_never();
     let (page, url) = (gateway.page(), gateway.url());
     cli::say(format_args!("listening on {page} (WebSocket: {url})"));
     let running = tokio::spawn(gateway.run());
 
-    cli::end_signal().await;
+    if early.is_none() {
+        first.await;
+    }
+    let cut = || Failure::new("ended before everything was finished");
+    // Only now: it would have heard the first signal too.
+    if second.as_mut().now_or_never().is_some() {
+        return Err(cut());
+    }
     complain("finishing the replies that are under way; once more ends at once");
     let report = tokio::select! {
-        report = handle.drain(DRAIN) => report,
-        () = cli::end_signal() => return Err(Failure::new("ended before everything was finished")),
+        report = handle.drain(DRAIN + GOODBYE) => report,
+        () = second => return Err(cut()),
     };
     running.await.map_err(Failure::new)?;
     let (finished, aborted) = (report.finished, report.aborted);

@@ -93,9 +93,9 @@ pub fn log(verbose: u8) {
     use tracing_subscriber::EnvFilter;
     let default = match verbose {
         0 => "warn",
-        1 => "info,snek_proto=debug,rpc_core=debug",
+        1 => "info,examples=debug,exoclaw_proto=debug,snek_proto=debug,rpc_core=debug",
         // The WebSocket library logs whole requests, secrets included, so it stays at `info`.
-        _ => "info,snek_proto=trace,rpc_core=trace",
+        _ => "info,examples=trace,exoclaw_proto=trace,snek_proto=trace,rpc_core=trace",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     let _ = tracing_subscriber::fmt()

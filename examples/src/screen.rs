@@ -1,17 +1,16 @@
 //! [`Screen`]: a conversation as it happens, one line per frame.
 
+pub mod exoclaw;
+pub mod snek;
+
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use rpc_core::Limits;
 use rpc_core::net::{Direction, Frame, FrameKind, Observer};
-use snek_proto::frame::Event;
-use snek_proto::{ClientFrame, ServerFrame};
 
 /// The longest description of a frame, in characters.
 const WIDTH: usize = 84;
@@ -44,6 +43,13 @@ impl Colour {
             Self::Green => "32",
         }
     }
+}
+
+/// Puts the frames of one protocol into words. One value sees the frames of one connection and of
+/// those that come after it, so it can remember what was asked.
+pub trait Describe: Send + 'static {
+    /// A frame in words, secrets already replaced; `None` to show it as it is.
+    fn describe(&mut self, direction: Direction, text: &str) -> Option<String>;
 }
 
 /// Where the lines go. Shared by all who write.
@@ -98,13 +104,19 @@ impl Screen {
         self.write(format_args!("{time} {who} * {text}\n"));
     }
 
-    /// An observer for the connection of `who`, who is a client.
+    /// An observer for the connection of `who`, who is a client. `describe` knows the protocol:
+    /// [`snek::Frames`], [`exoclaw::Frames`].
     #[must_use]
-    pub fn observer(self: &Arc<Self>, who: &str, colour: Colour) -> Arc<dyn Observer> {
+    pub fn observer(
+        self: &Arc<Self>,
+        who: &str,
+        colour: Colour,
+        describe: impl Describe,
+    ) -> Arc<dyn Observer> {
         Arc::new(Wire {
             screen: Arc::clone(self),
             who: self.paint(colour, &format!("{who:>6}")),
-            methods: Mutex::default(),
+            describe: Mutex::new(describe),
         })
     }
 
@@ -136,19 +148,18 @@ impl fmt::Debug for Screen {
 }
 
 /// Shows the frames of one client.
-struct Wire {
+struct Wire<D> {
     screen: Arc<Screen>,
     who: String,
-    /// The methods of calls that wait for their answer, which does not name it.
-    methods: Mutex<HashMap<String, String>>,
+    describe: Mutex<D>,
 }
 
-impl Observer for Wire {
+impl<D: Describe> Observer for Wire<D> {
     fn frame(&self, frame: &Frame<'_>) {
         self.screen.frames.fetch_add(1, Ordering::Relaxed);
         // The text comes with its secrets replaced.
         let what = match (frame.kind(), frame.text()) {
-            (FrameKind::Text, Some(text)) => self.describe(frame.direction(), &text),
+            (FrameKind::Text, Some(text)) => self.words(frame.direction(), &text),
             (kind, _) => format!("({kind:?}, {} bytes)", frame.len()).to_lowercase(),
         };
         let arrow = match frame.direction() {
@@ -163,67 +174,12 @@ impl Observer for Wire {
     }
 }
 
-impl Wire {
-    fn describe(&self, direction: Direction, text: &str) -> String {
-        let limits = Limits::default();
-        let described = match direction {
-            Direction::Out => ClientFrame::decode(text, &limits)
-                .ok()
-                .map(|frame| self.request(&frame)),
-            Direction::In => ServerFrame::decode(text, &limits)
-                .ok()
-                .and_then(|frame| self.answer(&frame).or_else(|| event(&frame))),
-        };
+impl<D: Describe> Wire<D> {
+    fn words(&self, direction: Direction, text: &str) -> String {
+        let mut describe = self.describe.lock().unwrap_or_else(PoisonError::into_inner);
+        let described = describe.describe(direction, text);
         described.unwrap_or_else(|| text.to_owned())
     }
-
-    fn request(&self, frame: &ClientFrame<'_>) -> String {
-        let mut methods = self.methods.lock().unwrap_or_else(PoisonError::into_inner);
-        if frame.method() == "login" {
-            // A new connection: nothing that was asked before will be answered.
-            methods.clear();
-        }
-        if let Some(id) = frame.call_id() {
-            methods.insert(id.get().to_owned(), frame.method().to_owned());
-        }
-        let args = frame.args();
-        let args = args
-            .strip_prefix('[')
-            .and_then(|args| args.strip_suffix(']'));
-        format!("{}({})", frame.method(), args.unwrap_or(".."))
-    }
-
-    fn answer(&self, frame: &ServerFrame<'_>) -> Option<String> {
-        let reply = frame.as_reply()?;
-        let mut methods = self.methods.lock().unwrap_or_else(PoisonError::into_inner);
-        let method = methods.remove(reply.call_id().get())?;
-        Some(match reply.result() {
-            Ok(data) => format!("  {method}: {}", data.map_or("null", |data| data.get())),
-            Err(error) => format!("  {method} failed: {error}"),
-        })
-    }
-}
-
-fn event(frame: &ServerFrame<'_>) -> Option<String> {
-    Some(match frame.as_event()?.ok()? {
-        Event::Message(message) => {
-            let mark = if message.is_final { "" } else { " (so far)" };
-            format!(
-                "#{} {}{mark}: {}",
-                message.channel_uid, message.user_nick, message.message
-            )
-        }
-        Event::SetTyping(typing) => {
-            let who = typing.user_nick.or(typing.username).unwrap_or_default();
-            format!(
-                "#{} {who} is typing",
-                typing.channel_uid.unwrap_or_default()
-            )
-        }
-        Event::Join(join) => format!("joined #{}", join.channel_uid),
-        Event::Leave(leave) => format!("left #{}", leave.channel_uid),
-        other => format!("event {}", other.name()),
-    })
 }
 
 /// A text from elsewhere as it may be shown: what controls a terminal is written as an escape.
@@ -256,32 +212,22 @@ fn shorten(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    fn wire() -> Wire {
-        Wire {
-            screen: Screen::new(std::io::sink(), false),
-            who: "ann".to_owned(),
-            methods: Mutex::default(),
+    struct Silent;
+
+    impl Describe for Silent {
+        fn describe(&mut self, _: Direction, _: &str) -> Option<String> {
+            None
         }
     }
 
     #[test]
-    fn an_answer_is_shown_with_the_method_that_it_belongs_to() {
-        let wire = wire();
-        let call = r#"{"method":"get_user","args":[null],"kwargs":{},"callId":"7"}"#;
-        assert_eq!(wire.describe(Direction::Out, call), "get_user(null)");
-        let answer = r#"{"callId":"7","success":false,"data":{"error":"no"}}"#;
-        assert_eq!(
-            wire.describe(Direction::In, answer),
-            "  get_user failed: no"
-        );
-        assert_eq!(wire.describe(Direction::In, answer), answer);
-    }
-
-    #[test]
-    fn a_message_reads_like_a_line_of_chat() {
-        let text = r#"{"event":"message","message":"hi","username":"bo","user_nick":"Bo","channel_uid":"c","is_final":false}"#;
-        assert_eq!(wire().describe(Direction::In, text), "#c Bo (so far): hi");
-        assert_eq!(wire().describe(Direction::In, "nonsense"), "nonsense");
+    fn what_has_no_words_is_shown_as_it_is() {
+        let wire = Wire {
+            screen: Screen::new(std::io::sink(), false),
+            who: "ann".to_owned(),
+            describe: Mutex::new(Silent),
+        };
+        assert_eq!(wire.words(Direction::In, "nonsense"), "nonsense");
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub enum AuthError {
     TokenRequired,
 }
 
-/// Whether a gateway asks for a token, and for which.
+/// Whether a gateway asks for a token, and for which. Exoclaw specification, *Authentication*.
 ///
 /// ```
 /// use exoclaw_proto::auth::Auth;

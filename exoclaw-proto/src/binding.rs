@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Sends chats with these properties to an agent. Names at least one of the five.
+/// Sends chats with these properties to an agent. Names at least one of the five. Exoclaw
+/// specification, `chat.send`, step 1.
 ///
 /// ```
 /// use exoclaw_proto::binding::Binding;

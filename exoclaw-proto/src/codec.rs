@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 
 use bytes::{BufMut, BytesMut};
+use rpc_core::decode::DecodeErrorKind;
 use rpc_core::{CallId, Limits, Refused, Text};
 use serde::Serialize;
+use serde::de::IgnoredAny;
 
 use crate::frame::{StreamEvent, StreamFrame, Token};
 
@@ -108,15 +110,17 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     if !text.contains("token") && !text.contains('\\') {
         return Cow::Borrowed(text);
     }
+    if serde_json::from_str::<IgnoredAny>(text).is_err() {
+        return Cow::Owned(format!("(no frame, {} bytes)", text.len()));
+    }
     let limits = Limits::default().with_max_message_bytes(usize::MAX);
-    let is_object = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-    match rpc_core::decode::find_member(text, "token") {
-        _ if !is_object => Cow::Owned(format!("(no frame, {} bytes)", text.len())),
-        None => Cow::Borrowed(text),
-        Some(_) => match Token::decode(text, &limits) {
-            Ok(_) => Cow::Borrowed(r#"{"token":"***"}"#),
-            Err(_) => Cow::Owned(format!("(a frame with a token, {} bytes)", text.len())),
-        },
+    match Token::decode(text, &limits).map_err(|error| error.kind()) {
+        Ok(_) => Cow::Borrowed(r#"{"token":"***"}"#),
+        // Absent or null, and nowhere else in the object.
+        Err(DecodeErrorKind::MissingMember(_) | DecodeErrorKind::NotAnObject) => {
+            Cow::Borrowed(text)
+        }
+        Err(_) => Cow::Owned(format!("(a frame with a token, {} bytes)", text.len())),
     }
 }
 
@@ -132,6 +136,8 @@ mod tests {
             r#"{"token":"hunter2""#,
             r#"{"token":["hunter2"]}"#,
             r#"{"token":"a","token":"hunter2"}"#,
+            r#"{"token":null,"token":"hunter2"}"#,
+            r#"[{"token":"hunter2""#,
             r#"{"id":"1","method":"ping","token":"hunter2"}"#,
         ] {
             assert!(!redact(text).contains("hunter2"), "{text}");

@@ -19,7 +19,8 @@ pub const PROVIDER_ERROR: &str = "provider error: ";
 /// Starts the error of a chat that no binding leads to an agent.
 pub const NO_AGENT: &str = "no agent configured for ";
 
-/// A gateway's words about a request or a chat that failed.
+/// A gateway's words about a request or a chat that failed. Exoclaw specification, *Error Response*
+/// and *Error Handling*.
 ///
 /// The protocol has no error codes: [`kind`](Self::kind) reads the known beginnings. Repeating the
 /// request unchanged is safe to try for [`ErrorKind::Provider`] only, and may cost tokens.

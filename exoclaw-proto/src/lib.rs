@@ -1,5 +1,6 @@
 //! The Exoclaw AI gateway protocol.
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![doc = include_str!("../README.md")]
 
 pub mod auth;
 pub mod binding;
@@ -8,6 +9,9 @@ pub mod client;
 pub mod codec;
 pub mod error;
 pub mod frame;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod id;
 pub mod limits;
 #[cfg(feature = "tokio")]

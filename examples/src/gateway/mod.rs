@@ -3,6 +3,8 @@
 pub mod backend;
 pub mod config;
 pub mod engine;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod memory;
 pub mod page;
 #[cfg(feature = "wasm")]

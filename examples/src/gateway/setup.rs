@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use exoclaw_proto::auth::{Auth, AuthError};
 use exoclaw_proto::binding::{Binding, BindingError, Router};
@@ -20,6 +21,11 @@ use super::store::{EmbeddedStore, Keeper, StoreError, StoreLimits};
 use super::tool::{self, PluginEntry, PluginLimits};
 use crate::model::http::HttpClient;
 use crate::model::provider::{self, Provider, ProviderConfig};
+
+/// How long replies may go on when the gateway ends.
+pub const DRAIN: Duration = Duration::from_secs(30);
+/// Under which names a gateway is always reached.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// What is not in the file.
 #[derive(Clone, Debug, Default)]
@@ -103,7 +109,8 @@ impl Gateway {
         exoclaw_proto::auth::check_bind(&host, &auth)?;
         let options = ServerOptions::default()
             .with_connection(ServerConfig::new(auth).with_extensions(config.gateway.extensions))
-            .with_http(http(&config.gateway)?);
+            .with_http(http(&config.gateway)?)
+            .with_shutdown_timeout(DRAIN);
 
         let provider: Provider = config
             .agent
@@ -201,27 +208,24 @@ impl Gateway {
 }
 
 fn http(config: &GatewayConfig) -> Result<HttpConfig, SetupError> {
-    let http = http_config();
-    let mut guards = http.guards.clone();
+    let defaults = http_config();
+    let mut guards = defaults.guards.clone();
     let bad = |error: &dyn std::fmt::Display| SetupError::Guard(error.to_string());
     for origin in &config.allowed_origins {
         guards = guards
             .with_allowed_origin(origin)
             .map_err(|error| bad(&error))?;
     }
-    // A list replaces what is served unasked, which the file's is meant to add to.
-    let unasked: &[&str] = match config.allowed_hosts.as_slice() {
-        [] => &[],
-        _ => &["localhost", "127.0.0.1", "[::1]"],
-    };
-    let listed = config.allowed_hosts.iter().map(String::as_str);
-    for host in unasked.iter().copied().chain(listed) {
+    // The first name replaces the default, which has these.
+    let loopback = LOOPBACK.iter().copied();
+    let loopback = loopback.filter(|_| !config.allowed_hosts.is_empty());
+    for host in loopback.chain(config.allowed_hosts.iter().map(String::as_str)) {
         guards = guards
             .with_allowed_host(host)
             .map_err(|error| bad(&error))?;
     }
     let limits = ServerLimits::default().with_max_connections(config.max_connections);
-    Ok(http
+    Ok(defaults
         .with_guards(guards)
         .with_limits(limits)
         .with_http(

@@ -9,7 +9,20 @@ use crate::tree::{list, read, root, stem};
 type Body = fn(&[u8]);
 
 /// Every fuzz target and the body that it calls.
-const TARGETS: [(&str, Body); 8] = [
+const TARGETS: [(&str, Body); 15] = [
+    ("exoclaw_client_conn", exoclaw_proto::fuzzing::client_conn),
+    (
+        "exoclaw_client_frames",
+        exoclaw_proto::fuzzing::client_frames,
+    ),
+    ("exoclaw_pair", exoclaw_proto::fuzzing::pair),
+    ("exoclaw_server_conn", exoclaw_proto::fuzzing::server_conn),
+    (
+        "exoclaw_server_frames",
+        exoclaw_proto::fuzzing::server_frames,
+    ),
+    ("exoclaw_session_key", exoclaw_proto::fuzzing::session_key),
+    ("gateway_config", examples::gateway::fuzzing::config),
     ("snek_client_conn", snek_proto::fuzzing::client_conn),
     ("snek_client_frames", snek_proto::fuzzing::client_frames),
     ("snek_image_urls", snek_proto::fuzzing::image_urls),
@@ -49,6 +62,41 @@ fn replay(target: &str) {
         "these seeds fail:\n{}",
         failed.join("\n")
     );
+}
+
+#[test]
+fn the_seeds_of_the_exoclaw_client_machine_pass() {
+    replay("exoclaw_client_conn");
+}
+
+#[test]
+fn the_seeds_of_the_exoclaw_client_frames_pass() {
+    replay("exoclaw_client_frames");
+}
+
+#[test]
+fn the_seeds_of_both_exoclaw_machines_pass() {
+    replay("exoclaw_pair");
+}
+
+#[test]
+fn the_seeds_of_the_exoclaw_server_machine_pass() {
+    replay("exoclaw_server_conn");
+}
+
+#[test]
+fn the_seeds_of_the_exoclaw_server_frames_pass() {
+    replay("exoclaw_server_frames");
+}
+
+#[test]
+fn the_seeds_of_the_exoclaw_session_keys_pass() {
+    replay("exoclaw_session_key");
+}
+
+#[test]
+fn the_seeds_of_the_configuration_pass() {
+    replay("gateway_config");
 }
 
 #[test]
@@ -114,7 +162,9 @@ fn targets_seeds_and_the_manifest_name_the_same_things() {
         assert!(!seeds(name).is_empty(), "{name} has no seeds");
         assert!(readme.contains(&format!("`{name}`")), "{name} in README");
         let target = read(&fuzz.join("fuzz_targets").join(format!("{name}.rs")));
-        let body = name.strip_prefix("snek_").unwrap_or(name);
+        let owners = ["exoclaw_", "gateway_", "snek_"];
+        let body = owners.iter().find_map(|owner| name.strip_prefix(owner));
+        let body = body.unwrap_or(name);
         assert!(
             target.contains(&format!("fuzzing::{body}(input)")),
             "fuzz_targets/{name}.rs calls its body and nothing else"

@@ -8,7 +8,12 @@
 
 mod bot_cli;
 mod fuzz_seeds;
+mod gateway;
+mod gateway_cli;
 mod programs;
 mod tour;
 mod tree;
 mod uniform;
+#[allow(dead_code, reason = "the other tests that use it need all of it")]
+#[path = "../../../exoclaw-proto/tests/it/wire.rs"]
+mod wire;

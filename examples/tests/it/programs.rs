@@ -14,7 +14,8 @@ pub(crate) fn program(path: &str) -> Command {
     let mut command = Command::new(path);
     for (name, _) in std::env::vars_os() {
         let lossy = name.to_string_lossy();
-        if lossy.starts_with("SNEK_") || lossy.starts_with("OPENAI_") {
+        let known = ["SNEK_", "EXOCLAW_", "OPENAI_", "ANTHROPIC_"];
+        if known.iter().any(|start| lossy.starts_with(start)) {
             command.env_remove(name);
         }
     }
@@ -53,12 +54,26 @@ impl Running {
         }
     }
 
+    /// Asks it to end, as Ctrl-C does.
+    #[cfg(unix)]
+    pub(crate) fn interrupt(&self) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-INT", &pid]).status().unwrap();
+        assert!(sent.success());
+    }
+
     /// Reads on to the end and returns the exit code.
-    pub(crate) fn end(mut self) -> Option<i32> {
+    pub(crate) fn end(self) -> Option<i32> {
+        self.end_with_lines().0
+    }
+
+    /// Reads on to the end and returns the exit code and the lines that were not read before.
+    pub(crate) fn end_with_lines(mut self) -> (Option<i32>, Vec<String>) {
+        let mut lines = Vec::new();
         while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
-            drop(line);
+            lines.push(line);
         }
-        self.child.wait().unwrap().code()
+        (self.child.wait().unwrap().code(), lines)
     }
 }
 

@@ -14,11 +14,18 @@ struct Finished {
 }
 
 /// A crate joins this list when it is finished; from then on it has to stay uniform.
-const FINISHED: &[Finished] = &[Finished {
-    folder: "snek-proto",
-    own_features: &["schema", "fetch"],
-    without: &[],
-}];
+const FINISHED: &[Finished] = &[
+    Finished {
+        folder: "snek-proto",
+        own_features: &["schema", "fetch"],
+        without: &[],
+    },
+    Finished {
+        folder: "exoclaw-proto",
+        own_features: &[],
+        without: &[],
+    },
+];
 
 /// In this order, in every protocol crate and in the core.
 const FEATURES: [&str; 6] = ["default", "tokio", "ws", "tls", "server", "testing"];
@@ -221,6 +228,53 @@ fn protocol_crates_have_the_same_names_at_the_same_paths() {
             if !exports(&lib, module) {
                 problems.push(format!("{}: no module {module}", krate.folder));
             }
+        }
+    }
+    assert_none(&problems);
+}
+
+/// The rows of tables whose last column names tests: the crate's own, or the core's.
+fn promises(readme: &str) -> Vec<&str> {
+    let mut promising = false;
+    let mut rows = Vec::new();
+    for line in readme.lines() {
+        if !line.starts_with('|') {
+            promising = false;
+        } else if line.ends_with("| Shown by |") {
+            promising = true;
+        } else if promising && !line.starts_with("|---") {
+            rows.push(line);
+        }
+    }
+    rows
+}
+
+#[test]
+fn every_promise_names_tests_that_exist() {
+    let mut problems = Vec::new();
+    for krate in FINISHED {
+        let folder = krate.folder;
+        let mut sources = String::new();
+        for place in [folder, "rpc-core"] {
+            for part in ["src", "tests"] {
+                for file in rust_files(&root().join(place).join(part)) {
+                    sources.push_str(&read(&file));
+                }
+            }
+        }
+        let readme = read(&root().join(folder).join("README.md"));
+        let rows = promises(&readme);
+        assert!(rows.len() > 25, "{folder}: {} promises", rows.len());
+        for row in rows {
+            let tests = row.rsplit('|').nth(1).unwrap_or_default();
+            let names: Vec<_> = tests.split('`').skip(1).step_by(2).collect();
+            if names.is_empty() {
+                problems.push(format!("{folder}: no test: {row}"));
+            }
+            let missing = names
+                .iter()
+                .filter(|name| !sources.contains(&format!("fn {name}(")));
+            problems.extend(missing.map(|name| format!("{folder}: no test {name}")));
         }
     }
     assert_none(&problems);

@@ -1,5 +1,11 @@
 //! Plugins in WebAssembly, loaded and called as the gateway does it. The modules are the texts in
 //! `tests/plugins`.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
 
 mod calls;
 mod hanging;

@@ -1,10 +1,12 @@
-;; A tool that never ends.
+;; A tool that never ends if it is asked for more than `{}`.
 (module
   (import "extism:host/env" "alloc" (func $alloc (param i64) (result i64)))
   (import "extism:host/env" "store_u8" (func $store_u8 (param i64 i32)))
   (import "extism:host/env" "output_set" (func $output_set (param i64 i64)))
+  (import "extism:host/env" "input_length" (func $input_length (result i64)))
   (memory (export "memory") 1)
   (data (i32.const 0) "{\22name\22:\22hang\22,\22description\22:\22For tests.\22,\22input_schema\22:{\22type\22:\22object\22}}")
+  (data (i32.const 512) "done")
   ;; Answers with the bytes that lie there.
   (func $say (param $from i32) (param $length i32)
     (local $to i64)
@@ -21,5 +23,7 @@
     (call $say (i32.const 0) (i32.const 75))
     (i32.const 0))
   (func (export "handle_tool_call") (result i32)
-    (loop $for_ever (br $for_ever))
-    (unreachable)))
+    (if (i64.gt_u (call $input_length) (i64.const 2))
+      (then (loop $for_ever (br $for_ever))))
+    (call $say (i32.const 512) (i32.const 4))
+    (i32.const 0)))

@@ -95,7 +95,8 @@ pub struct SessionUse<'a> {
     pub last_used: u64,
 }
 
-/// The tokens of all sessions, held against [`Budgets`].
+/// The tokens of all sessions, held against [`Budgets`]. Exoclaw specification, `chat.send`, steps 5
+/// and 9.
 ///
 /// A run is let in if what was used, what is reserved for other runs, and its own estimate together
 /// are within every budget; reaching a budget exactly is fine. What it then really uses is recorded

@@ -37,6 +37,8 @@ pub use ledger::{Ledger, Reservation, SessionUse};
 pub use meter::Meter;
 pub use snapshot::{SessionTokens, Snapshot};
 
+use crate::error::BUDGET_EXCEEDED;
+
 /// How many tokens may be used; `None` is any number. The default is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -130,9 +132,7 @@ impl Exceeded {
     /// `token budget exceeded (session:default:websocket:acc:main: 39/40)`; both are read.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let inner = text
-            .strip_prefix("token budget exceeded (")?
-            .strip_suffix(')')?;
+        let inner = text.strip_prefix(BUDGET_EXCEEDED)?.strip_suffix(')')?;
         // The name of a session may hold anything, so the numbers are looked for from the end.
         let (scope, numbers) = inner.rsplit_once(": ")?;
         let scope = match scope {

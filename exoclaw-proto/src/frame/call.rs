@@ -78,7 +78,7 @@ pub type BorrowedCall<'a> = Call<Cow<'a, str>, RawJson<'a>>;
 /// A [`Call`] whose texts share one copy of the frame.
 pub type OwnedCall = Call<SharedStr, SharedJson>;
 
-/// The parameters of `chat.send`.
+/// The parameters of `chat.send`. Exoclaw specification, *Methods*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ChatSend<S = String> {

@@ -66,7 +66,7 @@ impl Serialize for ClientFrame<'_> {
     }
 }
 
-/// The frame that logs a client in: `{"token"}`.
+/// The frame that logs a client in: `{"token"}`. Exoclaw specification, *Authentication*.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token<'a> {
     token: Cow<'a, str>,
@@ -138,7 +138,7 @@ impl Serialize for Token<'_> {
     }
 }
 
-/// A request: `{"id", "method", "params"}`.
+/// A request: `{"id", "method", "params"}`. Exoclaw specification, *Request Format*.
 #[derive(Clone)]
 pub struct Request<'a> {
     id: WireId<'a>,
@@ -329,6 +329,11 @@ mod tests {
         let text = r#"{"id":"1","method":"ping","params":null,"token":"t"}"#;
         assert_eq!(written(text), r#"{"id":"1","method":"ping","params":{}}"#);
         assert_eq!(written(r#"{"x":1,"token":"t"}"#), r#"{"token":"t"}"#);
+        let request = |text| Request::decode(text, &limits()).unwrap();
+        assert_eq!(
+            request(r#"{"id":"1","method":"ping"}"#),
+            request(r#"{"id":1,"method":"ping","params":{}}"#)
+        );
     }
 
     #[test]

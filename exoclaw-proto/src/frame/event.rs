@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// One step of a streamed answer. `S` is a text and `J` a raw JSON value: borrowed from the frame
-/// ([`BorrowedEvent`]) or owned ([`OwnedEvent`]).
+/// ([`BorrowedEvent`]) or owned ([`OwnedEvent`]). Exoclaw specification, *Streaming Response*.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StreamEvent<S, J> {

@@ -1,6 +1,6 @@
 //! [`Method`]: the names of the methods.
 
-/// A method that the specification names.
+/// A method that the specification names, under *Methods* or *Future Methods*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Method {

@@ -13,7 +13,8 @@ use super::event::{BorrowedEvent, StreamEvent};
 use crate::error::readable;
 use crate::limits::{AUTH_FAILED, AUTH_FAILED_CODE};
 
-/// One frame of the server. Ids are texts; a number is read as its digits.
+/// One frame of the server. Ids are texts; a number is read as its digits. Exoclaw specification,
+/// *Response Format*.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ServerFrame<'a> {
@@ -237,7 +238,8 @@ impl<I: Serialize, S: AsRef<str>, J: Serialize> Serialize for StreamFrame<'_, I,
     }
 }
 
-/// The first frame of a server that lets the client in: `{"ok":true,"version":"0.1.0"}`.
+/// The first frame of a server that lets the client in: `{"ok":true,"version":"0.1.0"}`. Exoclaw
+/// specification, *Connection Lifecycle*.
 #[derive(Clone)]
 pub struct Hello<'a> {
     version: Option<Cow<'a, str>>,

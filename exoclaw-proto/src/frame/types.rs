@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The result of `status`.
+/// The result of `status`. Exoclaw specification, *Methods*.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Status {
@@ -25,7 +25,7 @@ impl Status {
     }
 }
 
-/// A plugin, in the result of `plugin.list`.
+/// A plugin, in the result of `plugin.list`. Exoclaw specification, *Methods*.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Plugin {

@@ -1,12 +1,12 @@
 //! Connecting over WebSockets: [`connect`], [`dialer`], and what they refuse.
 
 use std::borrow::Cow;
-use std::net::IpAddr;
 
 use rpc_core::net::DialError;
 use rpc_core::net::ws::{WsConfig, WsDialer};
 
 use super::{Client, Connection, Events, connect_with, link_config};
+use crate::auth::is_loopback;
 use crate::client::ClientConfig;
 use crate::limits::WS_PATH;
 
@@ -104,13 +104,6 @@ fn check_encryption(url: &str) -> Result<(), ConnectError> {
     Err(ConnectError::InsecureToken {
         host: host.to_owned(),
     })
-}
-
-fn is_loopback(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost")
-        || host
-            .parse::<IpAddr>()
-            .is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 
-/// The name of a conversation: `{agent}:{channel}:{account}:{peer}`.
+/// The name of a conversation: `{agent}:{channel}:{account}:{peer}`. Exoclaw specification,
+/// `chat.send`, step 2.
 ///
 /// In the text `%` and `:` within a part are written `%25` and `%3A`, so that different parts never
 /// give the same key; parts without them appear as they are. Cheap to clone, compare and hash: a

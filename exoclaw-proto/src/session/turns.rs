@@ -79,7 +79,8 @@ struct Line<T> {
     waiting: usize,
 }
 
-/// A table that lets one turn run at a time for each key, in the order of arrival.
+/// A table that lets one turn run at a time for each key, in the order of arrival. Exoclaw
+/// specification, `chat.send`, step 3.
 ///
 /// `K` names what turns must not overlap in, such as a [`SessionKey`](super::SessionKey); `T` is a
 /// ticket that the caller makes up for each turn, such as a connection's number and a request's.

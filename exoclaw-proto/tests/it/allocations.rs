@@ -4,21 +4,30 @@ use std::time::Instant;
 
 use allocation_counter::measure;
 use bytes::BytesMut;
+use exoclaw_proto::binding::{Binding, Route, Router};
 use exoclaw_proto::codec::{NoParams, encode_event, encode_request};
 use exoclaw_proto::frame::{BorrowedEvent, ChatSend, ClientFrame, Request, ServerFrame};
+use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use exoclaw_proto::{CallId, StreamEvent};
+use rpc_core::keepalive::KeepAlive;
 use rpc_core::{Incoming, Limits, Machine, Outgoing};
 
 use crate::gateway::ready;
+use crate::stage::chat;
 
 const ROUNDS: u64 = 1_000;
+const PING: &str = r#"{"id":"p","method":"ping"}"#;
 const TEXT: &str = r#"{"data":"Hello world","event":"text","id":"c1"}"#;
+
+fn allocated(work: impl FnOnce()) -> u64 {
+    measure(work).count_total
+}
 
 /// Allocations of [`ROUNDS`] rounds, after as many to warm up.
 #[expect(clippy::print_stdout, reason = "the figures are there to be read")]
 fn cost(what: &str, mut round: impl FnMut()) -> u64 {
     (0..ROUNDS).for_each(|_| round());
-    let count = measure(|| (0..ROUNDS).for_each(|_| round())).count_total;
+    let count = allocated(|| (0..ROUNDS).for_each(|_| round()));
     println!("{what}: {count} allocations in {ROUNDS} rounds");
     count
 }
@@ -72,8 +81,8 @@ fn encoding_into_a_buffer_with_room_costs_no_allocation() {
 fn a_text_event_costs_the_client_one_allocation_and_a_discarded_frame_none() {
     let now = Instant::now();
     let mut client = ready(7, now).client;
-    let chat = ChatSend::<&str>::new("websocket", "user", "hi");
-    let id = client.chat_send(&chat, now).unwrap();
+    let said = ChatSend::<&str>::new("websocket", "user", "hi");
+    let id = client.chat_send(&said, now).unwrap();
     let text = TEXT.replace("c1", &id.to_string());
     let event = cost("text through the client", || {
         client.handle_message(Incoming::Text(&text), now);
@@ -117,4 +126,66 @@ fn an_answered_request_costs_a_client_one_allocation_besides_its_frame() {
     });
     // Now and then the outbox needs a fresh buffer for many frames.
     assert!(call <= ROUNDS + ROUNDS / 5, "{call}");
+}
+
+/// A server that has let its client in.
+fn server() -> (ServerConn, Instant) {
+    let now = Instant::now();
+    let config = ServerConfig::default()
+        .with_limits(Limits::default().with_max_message_rate(None))
+        .with_keep_alive(KeepAlive::off());
+    let mut conn = ServerConn::new(config, now);
+    while conn.poll_transmit().is_some() || conn.poll_event().is_some() {}
+    (conn, now)
+}
+
+#[test]
+fn a_thousand_chunks_cost_a_buffer_now_and_then() {
+    let (mut conn, now) = server();
+    conn.handle_message(Incoming::Text(&chat("1", "x")), now);
+    let Some(ServerEvent::Request { id, .. }) = conn.poll_event() else {
+        panic!("no request");
+    };
+    let chunk = "x".repeat(60);
+    let count = allocated(|| {
+        for _ in 0..1_000 {
+            conn.text(id, &chunk).unwrap();
+            assert!(conn.poll_transmit().is_some());
+        }
+    });
+    // 100 bytes each, cut from buffers of 4 KiB.
+    assert!(count <= 60, "{count}");
+}
+
+#[test]
+fn a_ping_is_answered_without_a_copy_and_a_request_costs_one() {
+    let (mut conn, now) = server();
+    let chat = chat("1", "x");
+    let mut one = |text: &str| {
+        conn.handle_message(Incoming::Text(text), now);
+        let event = conn.poll_event();
+        if let Some(ServerEvent::Request { id, .. }) = event {
+            conn.done(id).unwrap();
+        }
+        assert!(conn.poll_transmit().is_some());
+    };
+    for text in [PING, &chat].repeat(10) {
+        one(text);
+    }
+    let pings = allocated(|| (0..100).for_each(|_| one(PING)));
+    assert!(pings <= 5, "{pings}");
+    let chats = allocated(|| (0..100).for_each(|_| one(&chat)));
+    assert!(chats <= 105, "{chats}");
+}
+
+#[test]
+fn finding_the_agent_of_a_chat_costs_no_allocation() {
+    let bindings = (0..100).map(|n| Binding::new("a").with_peer_id(n.to_string()));
+    let bindings = bindings.chain([Binding::new("b").with_channel("c").with_team_id("t")]);
+    let router = Router::new(bindings.collect(), Some("d".to_owned())).unwrap();
+    let found = cost("agent of a chat", || {
+        assert_eq!(router.resolve(&Route::new("c", "x", "77")), Ok("a"));
+        assert_eq!(router.resolve(&Route::new("c", "x", "main")), Ok("d"));
+    });
+    assert_eq!(found, 0);
 }

@@ -11,7 +11,7 @@ mod limits;
 mod net_client;
 mod serve;
 mod server;
-mod server_allocations;
 mod stage;
 mod transcripts;
+mod vectors;
 mod wire;

@@ -39,3 +39,48 @@ impl<'de> Visitor<'de> for Finder<'_, 'de> {
         Ok(self.found)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found<'a>(object: &'a str, name: &str) -> Option<&'a str> {
+        find_member(object, name).map(RawValue::get)
+    }
+
+    #[test]
+    fn a_member_is_found_as_it_was_sent() {
+        let object = r#" {"a":{"id":1},"id": "x\ny" ,"b":[[]]}"#;
+        assert_eq!(found(object, "id"), Some(r#""x\ny""#));
+        assert_eq!(found(object, "b"), Some("[[]]"));
+    }
+
+    #[test]
+    fn an_escaped_name_is_the_name() {
+        assert_eq!(found(r#"{"\u0069d":7}"#, "id"), Some("7"));
+    }
+
+    #[test]
+    fn of_several_the_first_is_found_and_null_is_none() {
+        assert_eq!(found(r#"{"id":1,"id":2}"#, "id"), Some("1"));
+        assert_eq!(found(r#"{"id":null}"#, "id"), None);
+        assert_eq!(found(r#"{"ID":1}"#, "id"), None);
+    }
+
+    #[test]
+    fn what_is_no_object_has_no_member() {
+        for text in ["", "[]", r#"["id",1]"#, r#""id""#, r#"{"id":1"#, "{]"] {
+            assert_eq!(found(text, "id"), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn depth_does_not_matter() {
+        let object = format!(
+            r#"{{"deep":{}{},"id":1}}"#,
+            "[".repeat(100_000),
+            "]".repeat(100_000)
+        );
+        assert_eq!(found(&object, "id"), Some("1"));
+    }
+}

@@ -14,7 +14,6 @@ mod net_server;
 mod order;
 mod pair;
 mod played;
-mod readme;
 mod scripted;
 mod stream;
 mod typing;

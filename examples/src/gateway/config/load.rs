@@ -89,8 +89,10 @@ impl Config {
     }
 
     /// Reads the file that the command line names, or else [`PATH_VARIABLE`], or else
-    /// `~/.exoclaw/config.toml`. Only the last may be missing: then everything has its default, and
-    /// data is kept in `~/.exoclaw`. `variable` reads the environment. Blocks on the file system.
+    /// `~/.exoclaw/config.toml`. Only the first has to be there. Without the others everything has
+    /// its default, and data is kept in the folder where the file would be; of one that the
+    /// environment names, a warning says that it is missing. `variable` reads the environment.
+    /// Blocks on the file system.
     ///
     /// # Errors
     /// [`ConfigError`] if the file cannot be read, or is wrong.
@@ -102,8 +104,9 @@ impl Config {
         let home = variable("HOME").or_else(|| variable("USERPROFILE"));
         let home = home.map(PathBuf::from);
         let named = named.map(Path::to_owned);
-        let named = named.or_else(|| variable(PATH_VARIABLE).map(PathBuf::from));
         let must_exist = named.is_some();
+        let named = named.or_else(|| variable(PATH_VARIABLE).map(PathBuf::from));
+        let expected = named.is_some();
         let usual = || Some(home.as_ref()?.join(FOLDER).join(NAME));
         let Some(file) = named.or_else(usual) else {
             return Ok(Loaded {
@@ -121,13 +124,29 @@ impl Config {
                 Ok(loaded)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => {
-                Self::parse("", &origin)
+                let mut loaded = Self::parse("", &origin)?;
+                loaded
+                    .warnings
+                    .extend(expected.then(|| missing(&origin.file)));
+                Ok(loaded)
             }
             Err(error) => Err(ConfigError::Unreadable {
                 path: origin.file,
                 reason: error.to_string(),
             }),
         }
+    }
+}
+
+/// A warning that the environment names a file that is not there.
+fn missing(path: &Path) -> Problem {
+    Problem {
+        file: path.to_owned(),
+        line: 1,
+        column: 1,
+        message: format!(
+            "{PATH_VARIABLE} names this file, which does not exist; everything has its default"
+        ),
     }
 }
 

@@ -1,14 +1,15 @@
 //! [`Charge`]: the tokens of one run, counted however it ends.
 
-use std::sync::Arc;
-
 use exoclaw_proto::Usage;
-use exoclaw_proto::budget::{BudgetError, Date, Meter, Reservation, SessionTokens, Snapshot};
+use exoclaw_proto::budget::{
+    BudgetError, Date, Ledger, Meter, Reservation, SessionTokens, Snapshot,
+};
+use exoclaw_proto::net::TurnGuard;
 use exoclaw_proto::session::SessionKey;
 
 use super::Engine;
 use crate::gateway::memory::{Fact, Turn};
-use crate::gateway::store::{Commit, StoreError, Totals};
+use crate::gateway::store::{Commit, Totals};
 use crate::gateway::usage::{Ending, UsageEntry};
 
 const SECONDS_PER_DAY: u64 = 86_400;
@@ -38,16 +39,68 @@ pub(super) fn snapshot(totals: &Totals, now: u64) -> Snapshot {
     snapshot
 }
 
+/// Lets a run in, if the budgets have room for it.
+///
+/// When as many sessions are counted as there may be, those that were silent longest are forgotten,
+/// as the store forgets them: else a stranger with many names could lock out everybody new.
+fn reserve(
+    ledger: &mut Ledger,
+    key: &SessionKey,
+    estimate: u64,
+    now: u64,
+) -> Result<Reservation, BudgetError> {
+    match ledger.reserve(key, estimate, now) {
+        Err(BudgetError::TooManySessions { max }) => {
+            forget_oldest(ledger, max / 10 + 1);
+            ledger.reserve(key, estimate, now)
+        }
+        outcome => outcome,
+    }
+}
+
+fn forget_oldest(ledger: &mut Ledger, count: usize) {
+    let idle = ledger.sessions().filter(|it| it.open == 0);
+    let mut idle: Vec<_> = idle.map(|it| (it.last_used, it.session.clone())).collect();
+    if count < idle.len() {
+        idle.select_nth_unstable(count);
+        idle.truncate(count);
+    }
+    for (_, key) in idle {
+        ledger.forget(&key);
+    }
+}
+
+/// One call of the model.
+#[derive(Debug)]
+struct Call {
+    meter: Meter,
+    prompt_bytes: usize,
+    reported: Option<Usage>,
+    /// Whether the provider's last report covers everything.
+    exact: bool,
+}
+
+impl Call {
+    /// What it cost: what was reported, and a guess at the rest.
+    fn usage(self) -> Usage {
+        let guess = (self.prompt_bytes as u64).div_ceil(4);
+        let input = self.reported.map_or(guess, |usage| usage.input_tokens);
+        let tokens = self.meter.settle();
+        Usage::new(input.min(tokens), tokens.saturating_sub(input))
+    }
+}
+
 /// A run that was let in. If it is dropped before [`close`](Self::close), because its client has
 /// gone, what it has used by then is counted and written down all the same.
 pub(super) struct Charge<'e> {
     engine: &'e Engine,
     key: SessionKey,
     reservation: Option<Reservation>,
-    meter: Meter,
-    /// What the model said of the calls that have ended, and of the one that goes on.
-    reported: Usage,
-    latest: Usage,
+    /// The call that goes on.
+    call: Option<Call>,
+    /// What the others have cost.
+    used: Usage,
+    estimated: bool,
 }
 
 impl<'e> Charge<'e> {
@@ -58,68 +111,101 @@ impl<'e> Charge<'e> {
         estimate: u64,
     ) -> Result<Self, BudgetError> {
         let now = engine.now();
-        let reservation = engine.ledger().reserve(key, estimate, now)?;
+        let reservation = reserve(&mut engine.ledger(), key, estimate, now)?;
         Ok(Self {
             engine,
             key: key.clone(),
             reservation: Some(reservation),
-            meter: Meter::new(),
-            reported: Usage::default(),
-            latest: Usage::default(),
+            call: None,
+            used: Usage::default(),
+            estimated: false,
         })
     }
 
     /// The model is asked.
     pub(super) fn call_started(&mut self, prompt_bytes: usize) {
-        self.meter.call_started(prompt_bytes);
-        self.reported.add(std::mem::take(&mut self.latest));
+        self.call_ended();
+        let mut meter = Meter::new();
+        meter.call_started(prompt_bytes);
+        self.call = Some(Call {
+            meter,
+            prompt_bytes,
+            reported: None,
+            exact: false,
+        });
+    }
+
+    /// The model was not reached, or has refused: that costs nothing.
+    pub(super) fn call_refused(&mut self) {
+        self.call = None;
     }
 
     /// The model has said more.
     pub(super) fn streamed(&mut self, bytes: usize) {
-        self.meter.streamed(bytes);
+        if let Some(call) = &mut self.call {
+            call.meter.streamed(bytes);
+            call.exact = false;
+        }
     }
 
     /// The provider has said what this call has cost so far.
-    pub(super) fn call_cost(&mut self, usage: Usage) {
-        self.meter.reported(usage.input_tokens, usage.output_tokens);
-        self.latest = usage;
+    pub(super) fn reported(&mut self, usage: Usage) {
+        if let Some(call) = &mut self.call {
+            call.meter.reported(usage.input_tokens, usage.output_tokens);
+            call.reported = Some(usage);
+            call.exact = true;
+        }
     }
 
-    /// Ends the run and writes down what it leaves behind, in one piece.
+    /// The answer is over. Returns what the call counts for.
+    pub(super) fn call_ended(&mut self) -> Usage {
+        let Some(call) = self.call.take() else {
+            return Usage::default();
+        };
+        self.estimated |= !call.exact;
+        let usage = call.usage();
+        self.used.add(usage);
+        usage
+    }
+
+    /// Ends the run and writes down what it leaves behind, in one piece. The session's turn ends
+    /// when that is done, also if the future is dropped: the next message has to find it.
     pub(super) async fn close(
         mut self,
         turn: Option<Turn>,
         facts: Vec<Fact>,
         ending: Ending,
-    ) -> Result<(), StoreError> {
-        let Some(commit) = self.settle(ending) else {
-            return Ok(());
-        };
-        let commit = commit.with_turn(turn).with_facts(facts);
-        self.engine.store.commit(commit).await
+        guard: TurnGuard,
+    ) {
+        if let Some(commit) = self.settle(ending) {
+            let commit = commit.with_turn(turn).with_facts(facts);
+            let _ = self.engine.write(commit, Some(guard)).await;
+        }
     }
 
     /// Takes the tokens out of the budgets. `None` if that was done before.
     fn settle(&mut self, ending: Ending) -> Option<Commit> {
         let mut reservation = self.reservation.take()?;
-        let tokens = std::mem::replace(&mut self.meter, Meter::new()).settle();
+        self.call_ended();
         {
             let mut ledger = self.engine.ledger();
-            ledger.record(&mut reservation, tokens);
+            ledger.record(&mut reservation, self.used.total());
             ledger.settle(reservation);
         }
-        self.reported.add(std::mem::take(&mut self.latest));
         let (engine, at) = (self.engine, self.engine.now());
-        let input = self.reported.input_tokens.min(tokens);
+        let Usage {
+            input_tokens,
+            output_tokens,
+            ..
+        } = self.used;
         let entry = UsageEntry::new(at, self.key.as_str(), self.key.agent())
             .with_model(&*engine.agent.provider, &*engine.agent.model)
-            .with_tokens(input, tokens - input, engine.price)
+            .with_tokens(input_tokens, output_tokens, engine.price)
             .with_ending(ending);
-        let entry = if tokens == self.reported.total() {
-            entry
-        } else {
+        let entry = if self.estimated {
             entry.estimated()
+        } else {
+            entry
         };
         let commit = Commit::new(self.key.as_str(), self.key.agent(), at);
         Some(commit.with_usage(entry))
@@ -128,18 +214,13 @@ impl<'e> Charge<'e> {
 
 impl Drop for Charge<'_> {
     fn drop(&mut self) {
-        let Some(commit) = self.settle(Ending::Cancelled) else {
-            return;
+        let ending = if std::thread::panicking() {
+            Ending::Aborted
+        } else {
+            Ending::Cancelled
         };
-        let store = Arc::clone(&self.engine.store);
-        let written = async move {
-            if let Err(error) = store.commit(commit).await {
-                tracing::error!(%error, "the usage of a chat was not written down");
-            }
-        };
-        // Without a runtime the process is at its end.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(written);
+        if let Some(commit) = self.settle(ending) {
+            self.engine.write(commit, None);
         }
     }
 }

@@ -1,10 +1,11 @@
 //! One chat: context, budget, model, tools, and what is remembered of it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use exoclaw_proto::binding::Route;
 use exoclaw_proto::budget::estimate;
-use exoclaw_proto::frame::{ChatSend, StreamEvent, ToolResult, ToolUse};
+use exoclaw_proto::frame::{ChatSend, Method, StreamEvent, ToolResult, ToolUse};
 use exoclaw_proto::net::{ChatError, Gone};
 use exoclaw_proto::session::SessionKey;
 use exoclaw_proto::{RpcError, Usage};
@@ -12,11 +13,13 @@ use futures_util::StreamExt;
 use rpc_core::decode::SharedStr;
 use serde_json::value::RawValue;
 use snek_proto::chat::{ChatMessage, ToolCall};
+use tokio::task::JoinSet;
 
 use super::charge::Charge;
-use super::{Engine, Reply, internal};
-use crate::gateway::memory::{Context, Turn, extract};
+use super::{Engine, Reply, busy, internal};
+use crate::gateway::memory::{Context, Fact, Turn, extract};
 use crate::gateway::store::Commit;
+use crate::gateway::tool::ToolOutput;
 use crate::gateway::usage::Ending;
 use crate::model::{Assembler, ChatModel, ChatRequest, Delta, ModelError};
 
@@ -53,7 +56,8 @@ impl Engine {
     ///
     /// # Cancel safety
     /// Dropping the future stops the model and the tools and gives the turn to the next message.
-    /// What was used until then is counted; nothing of the turn is remembered.
+    /// What was used until then is counted; nothing of the turn is remembered, unless the reply was
+    /// complete and is being written down: then that goes on.
     pub async fn chat<S: AsRef<str>>(
         &self,
         chat: &ChatSend<S>,
@@ -63,29 +67,61 @@ impl Engine {
         let route = Route::new(chat.channel.as_ref(), chat.account.as_ref(), chat.peer())
             .with_guild(chat.guild.as_ref().map(AsRef::as_ref))
             .with_team(chat.team.as_ref().map(AsRef::as_ref));
-        let key = self.session(&route).map_err(ChatError::Refused)?;
-        let busy = |error| ChatError::Refused(RpcError::new(format!("session busy: {error}")));
-        let _turn = self.turns.enter(&key).await.map_err(busy)?;
+        let key = self.session(&route, Method::ChatSend);
+        let key = key.map_err(ChatError::Refused)?;
+        let turn = self.turns.enter(&key).await;
+        let turn = turn.map_err(|error| ChatError::Refused(busy(error)))?;
 
+        let model = match &self.model {
+            Ok(model) => model,
+            Err(problem) => return Err(self.refuse(&key, RpcError::provider(problem)).await),
+        };
         let messages = self.context(&key, content).await?;
         let bytes = messages.iter().map(size).sum::<usize>();
-        let instructions = self.agent.system_prompt.as_deref().map_or(0, str::len);
-        let let_in = Charge::begin(self, &key, estimate(bytes.saturating_sub(instructions)));
-        let refusal = match (&self.model, let_in) {
-            (_, Err(error)) => RpcError::new(error.to_string()),
-            (Err(problem), _) => RpcError::provider(problem),
-            (Ok(model), Ok(charge)) => {
-                return self
-                    .run(&key, content, model, messages, charge, reply)
+        let estimate = estimate(bytes.saturating_sub(self.instructions()));
+        match Charge::begin(self, &key, estimate) {
+            Ok(charge) => {
+                let run = self.run(&key, content, model, messages, charge, reply);
+                let ended = run.await;
+                let charge = ended.charge;
+                charge
+                    .close(ended.turn, ended.facts, ended.ending, turn)
                     .await;
+                ended.outcome
             }
-        };
-        // A session counts from its first message on, also if that is refused.
-        let seen = Commit::new(key.as_str(), key.agent(), self.now());
-        if let Err(error) = self.store.commit(seen).await {
-            tracing::error!(%error, "a session was not written down");
+            Err(error) => Err(self.refuse(&key, RpcError::new(error.to_string())).await),
         }
-        Err(ChatError::Refused(refusal))
+    }
+
+    /// Runs a tool on a task of its own, which ends if the future is dropped: a tool that computes
+    /// for long holds up its own chat and no other one of the connection.
+    async fn use_tool(&self, call: &ToolCall) -> ToolOutput {
+        let (tools, name) = (Arc::clone(&self.tools), call.name.clone());
+        let input = input(call);
+        let mut task = JoinSet::new();
+        task.spawn(async move { tools.call(&name, input.get()).await });
+        match task.join_next().await {
+            Some(Ok(output)) => output,
+            // The runtime ends.
+            _ => ToolOutput::failed("aborted"),
+        }
+    }
+
+    /// Refuses a chat. Its session counts all the same, from its first message on.
+    async fn refuse(&self, key: &SessionKey, why: RpcError) -> ChatError {
+        let seen = Commit::new(key.as_str(), key.agent(), self.now());
+        let _ = self.write(seen, None).await;
+        ChatError::Refused(why)
+    }
+
+    /// The bytes of the instructions, which no estimate counts.
+    fn instructions(&self) -> usize {
+        let text = self.agent.system_prompt.as_deref().unwrap_or_default();
+        if text.trim().is_empty() {
+            0
+        } else {
+            text.len()
+        }
     }
 
     /// What the model is told before it answers.
@@ -112,22 +148,22 @@ impl Engine {
     }
 
     async fn soul(&self) -> Option<Arc<str>> {
-        let soul = self.soul.as_ref()?.read();
+        let soul = self.soul.as_ref()?.load().await;
         if let Some(warning) = soul.warning {
             tracing::warn!("{warning}");
         }
         soul.text
     }
 
-    async fn run(
-        &self,
+    async fn run<'e>(
+        &'e self,
         key: &SessionKey,
         content: &str,
         model: &Arc<dyn ChatModel>,
         messages: Vec<ChatMessage>,
-        mut charge: Charge<'_>,
+        mut charge: Charge<'e>,
         reply: &mut dyn Reply,
-    ) -> Result<(), ChatError> {
+    ) -> Ended<'e> {
         let mut said = String::new();
         let talk = Talk {
             engine: self,
@@ -135,14 +171,21 @@ impl Engine {
             charge: &mut charge,
             reply,
             said: &mut said,
+            names: HashSet::new(),
             failed: Vec::new(),
         };
         let outcome = talk.hold(messages).await;
-        let ending = match &outcome {
-            Ok(()) => Ending::Done,
-            Err(Broken::Gone) => Ending::Cancelled,
-            Err(Broken::Model(_)) => Ending::ProviderError,
-            Err(Broken::TooManyRounds) => Ending::TooManyRounds,
+        let (ending, outcome) = match outcome {
+            Ok(()) => (Ending::Done, Ok(())),
+            Err(Broken::Gone) => (Ending::Cancelled, Err(Gone.into())),
+            Err(Broken::Model(error)) => {
+                let error = RpcError::provider(&error.to_string());
+                (Ending::ProviderError, Err(ChatError::Failed(error)))
+            }
+            Err(Broken::TooManyRounds) => {
+                let error = RpcError::new(TOO_MANY_ROUNDS);
+                (Ending::TooManyRounds, Err(ChatError::Failed(error)))
+            }
         };
         let now = self.now();
         // What came before a failure is remembered; of a client that has left, nothing.
@@ -155,18 +198,23 @@ impl Engine {
             _ => Vec::new(),
         };
         tracing::debug!(session = %key, ending = ending.as_str(), "a chat has ended");
-        if let Err(error) = charge.close(turn, facts, ending).await {
-            tracing::error!(%error, session = %key, "a turn was not written down");
-        }
-        match outcome {
-            Ok(()) => Ok(()),
-            Err(Broken::Gone) => Err(Gone.into()),
-            Err(Broken::Model(error)) => {
-                Err(ChatError::Failed(RpcError::provider(&error.to_string())))
-            }
-            Err(Broken::TooManyRounds) => Err(ChatError::Failed(RpcError::new(TOO_MANY_ROUNDS))),
+        Ended {
+            charge,
+            turn,
+            facts,
+            ending,
+            outcome,
         }
     }
+}
+
+/// A run that has ended and is not written down.
+struct Ended<'e> {
+    charge: Charge<'e>,
+    turn: Option<Turn>,
+    facts: Vec<Fact>,
+    ending: Ending,
+    outcome: Result<(), ChatError>,
 }
 
 /// The bytes that a message's estimate stands on.
@@ -185,6 +233,8 @@ struct Talk<'t, 'e> {
     charge: &'t mut Charge<'e>,
     reply: &'t mut dyn Reply,
     said: &'t mut String,
+    /// The ids of all calls so far: results are told apart by them.
+    names: HashSet<String>,
     /// The calls whose tool failed.
     failed: Vec<String>,
 }
@@ -212,7 +262,16 @@ impl Talk<'_, '_> {
             .with_tools(self.engine.tools.definitions())
             .with_failed(&self.failed);
         self.charge.call_started(messages.iter().map(size).sum());
-        let mut deltas = self.model.stream(request).await?;
+        let mut deltas = match self.model.stream(request).await {
+            Ok(deltas) => deltas,
+            Err(error) => {
+                // Who took too long may have worked, and charges for it.
+                if !matches!(error, ModelError::TimedOut { .. }) {
+                    self.charge.call_refused();
+                }
+                return Err(error.into());
+            }
+        };
         let mut answer = Assembler::default();
         while let Some(delta) = deltas.next().await {
             let delta = delta?;
@@ -225,29 +284,38 @@ impl Talk<'_, '_> {
                 }
                 Delta::ToolCall(piece) => self.charge.streamed(piece.arguments.len()),
                 Delta::Usage(usage) => {
-                    self.charge
-                        .call_cost(Usage::new(usage.prompt, usage.completion));
+                    let usage = Usage::new(usage.prompt, usage.completion);
+                    self.charge.reported(usage);
                 }
                 Delta::Finish(_) => {}
             }
         }
-        let usage = answer.usage().unwrap_or_default();
+        let usage = self.charge.call_ended();
         let mut message = answer.into_message();
-        name_calls(&mut message.tool_calls);
+        self.name_calls(&mut message.tool_calls);
         for call in &message.tool_calls {
             let input = input(call);
             let tool = ToolUse::new(call.id.as_str(), call.name.as_str(), &*input);
             self.reply.event(StreamEvent::ToolUse(tool)).await?;
         }
-        let usage = Usage::new(usage.prompt, usage.completion);
         self.reply.event(StreamEvent::Usage(usage)).await?;
         Ok(message)
     }
 
+    /// Gives a name to calls that have none, or one that another call of this chat has.
+    fn name_calls(&mut self, calls: &mut [ToolCall]) {
+        for call in calls {
+            let mut number = self.names.len();
+            while call.id.is_empty() || !self.names.insert(call.id.clone()) {
+                number += 1;
+                call.id = format!("call_{number}");
+            }
+        }
+    }
+
     /// Runs a tool. Its failure is for the model to read.
     async fn use_tool(&mut self, call: &ToolCall) -> Result<ChatMessage, Broken> {
-        let input = input(call);
-        let output = self.engine.tools.call(&call.name, input.get()).await;
+        let output = self.engine.use_tool(call).await;
         let content = SharedStr::from(output.content.as_str());
         let result = ToolResult::new(call.id.as_str(), content, output.is_error);
         self.reply.event(StreamEvent::ToolResult(result)).await?;
@@ -263,15 +331,4 @@ fn input(call: &ToolCall) -> Box<RawValue> {
     let given = RawValue::from_string(call.arguments.trim().to_owned());
     // An empty object is JSON.
     given.unwrap_or_else(|_| RawValue::from_string("{}".to_owned()).unwrap_or_default())
-}
-
-/// Gives a name to calls that have none, or one that another call has: results are told apart by it.
-fn name_calls(calls: &mut [ToolCall]) {
-    let mut names = std::collections::HashSet::new();
-    for (at, call) in calls.iter_mut().enumerate() {
-        if call.id.is_empty() || !names.insert(call.id.clone()) {
-            call.id = format!("call_{}", at + 1);
-            names.insert(call.id.clone());
-        }
-    }
 }

@@ -5,14 +5,14 @@ use exoclaw_proto::RpcError;
 use exoclaw_proto::binding::Route;
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::frame::{
-    BudgetStatus, BudgetUse, Call, Cleared, Fact, OwnedCall, Session, SessionRef, Turn,
+    BudgetStatus, BudgetUse, Call, Cleared, Fact, Method, OwnedCall, Session, SessionRef, Turn,
 };
 use exoclaw_proto::session::SessionKey;
 use rpc_core::decode::SharedStr;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::Engine;
+use super::{Engine, busy};
 use crate::gateway::memory::select;
 
 /// Most items of a list, and how many it has unless the client asks for a number.
@@ -28,9 +28,11 @@ impl Engine {
     /// # Cancel safety
     /// Dropping the future leaves a `session.clear` done or not done, never half.
     pub async fn extension(&self, call: &OwnedCall) -> Result<Box<RawValue>, RpcError> {
+        let method = call.method();
+        let method = method.ok_or_else(|| RpcError::unknown_method(call.name()))?;
         match call {
             Call::ChatHistory { session, limit } => {
-                let key = self.named(session)?;
+                let key = self.named(session, method)?;
                 let (max, agent) = (bound(*limit), key.agent());
                 let recalled = self.store.recall(key.as_str(), &agent, max).await;
                 let turns = recalled.map_err(unreadable)?.turns.into_iter();
@@ -44,9 +46,8 @@ impl Engine {
                 answer(&sessions.collect::<Vec<_>>())
             }
             Call::SessionClear(session) => {
-                let key = self.named(session)?;
+                let key = self.named(session, method)?;
                 // Not while a turn runs, which would be written down afterwards.
-                let busy = |error| RpcError::new(format!("session busy: {error}"));
                 let _turn = self.turns.enter(&key).await.map_err(busy)?;
                 let agent = key.agent();
                 let before = self.store.recall(key.as_str(), &agent, usize::MAX).await;
@@ -55,7 +56,10 @@ impl Engine {
                 answer(&Cleared::new(turns as u64))
             }
             Call::BudgetStatus(session) => {
-                let key = session.as_ref().map(|it| self.named(it)).transpose()?;
+                let key = session
+                    .as_ref()
+                    .map(|it| self.named(it, method))
+                    .transpose()?;
                 answer(&self.budget_status(key.as_ref()))
             }
             Call::MemorySearch {
@@ -63,7 +67,7 @@ impl Engine {
                 query,
                 limit,
             } => {
-                let key = self.named(session)?;
+                let key = self.named(session, method)?;
                 let agent = key.agent();
                 let recalled = self.store.recall(key.as_str(), &agent, 0).await;
                 let facts = recalled.map_err(unreadable)?.facts;
@@ -75,11 +79,15 @@ impl Engine {
         }
     }
 
-    fn named(&self, session: &SessionRef<SharedStr>) -> Result<SessionKey, RpcError> {
+    fn named(
+        &self,
+        session: &SessionRef<SharedStr>,
+        method: Method,
+    ) -> Result<SessionKey, RpcError> {
         let route = Route::new(&session.channel, &session.account, session.peer())
             .with_guild(session.guild.as_deref())
             .with_team(session.team.as_deref());
-        self.session(&route)
+        self.session(&route, method)
     }
 
     fn budget_status(&self, session: Option<&SessionKey>) -> BudgetStatus {

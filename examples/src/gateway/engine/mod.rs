@@ -3,6 +3,9 @@
 mod charge;
 mod chat;
 mod extension;
+#[cfg(test)]
+mod tests;
+mod writing;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,16 +15,22 @@ use async_trait::async_trait;
 use exoclaw_proto::RpcError;
 use exoclaw_proto::binding::{Route, Router};
 use exoclaw_proto::budget::{Budgets, Ledger};
-use exoclaw_proto::frame::{OwnedEvent, Plugin, Status};
-use exoclaw_proto::net::{ChatError, Gone, SessionTurns};
-use exoclaw_proto::session::SessionKey;
+use exoclaw_proto::frame::{Method, OwnedEvent, Plugin, Status};
+use exoclaw_proto::net::{ChatError, Gone, SessionTurns, TurnGuard};
+use exoclaw_proto::session::{SessionKey, TurnError};
+use tokio::sync::oneshot;
 
 use super::config::{AgentConfig, MemoryConfig};
 use super::memory::Soul;
-use super::store::{Keeper, StoreError};
+use super::store::{Commit, Keeper, StoreError};
 use super::tool::Tools;
 use super::usage::Price;
 use crate::model::ChatModel;
+use writing::Writing;
+
+/// Longest channel, account, peer, guild and team, in bytes: they are kept, and clients make them
+/// up.
+pub const MAX_NAME: usize = 512;
 
 /// Where the steps of a reply go.
 #[async_trait]
@@ -104,10 +113,11 @@ pub struct Engine {
     router: Router,
     model: Result<Arc<dyn ChatModel>, String>,
     plugins: Vec<String>,
-    tools: Tools,
+    tools: Arc<Tools>,
     turns: SessionTurns,
     ledger: Mutex<Ledger>,
     store: Arc<Keeper>,
+    writing: Writing,
     clock: fn() -> u64,
 }
 
@@ -141,10 +151,11 @@ impl Engine {
             router,
             model,
             plugins,
-            tools,
+            tools: Arc::new(tools),
             turns: SessionTurns::default(),
             ledger: Mutex::new(ledger),
             store: Arc::new(store),
+            writing: Writing::default(),
             clock,
         })
     }
@@ -173,11 +184,36 @@ impl Engine {
     /// # Cancel safety
     /// The writing goes on if the future is dropped.
     pub async fn close(&self) {
+        self.writing.finished().await;
         self.store.close().await;
     }
 
+    /// Writes something down, whatever becomes of the caller, and then ends the turn.
+    fn write(&self, commit: Commit, turn: Option<TurnGuard>) -> oneshot::Receiver<()> {
+        let store = Arc::clone(&self.store);
+        self.writing.start(async move {
+            if let Err(error) = store.commit(commit).await {
+                tracing::error!(%error, "a chat was not written down");
+            }
+            drop(turn);
+        })
+    }
+
     /// The session that a chat from here belongs to.
-    fn session(&self, route: &Route<'_>) -> Result<SessionKey, RpcError> {
+    fn session(&self, route: &Route<'_>, method: Method) -> Result<SessionKey, RpcError> {
+        let given = [
+            ("channel", Some(route.channel)),
+            ("account", Some(route.account)),
+            ("peer", Some(route.peer)),
+            ("guild", route.guild),
+            ("team", route.team),
+        ];
+        for (name, value) in given {
+            if value.is_some_and(|value| value.len() > MAX_NAME) {
+                let why = format!("{name} is longer than {MAX_NAME} bytes");
+                return Err(RpcError::invalid_params(method, &why));
+            }
+        }
         match self.router.resolve(route) {
             Ok(agent) => Ok(SessionKey::new(
                 agent,
@@ -196,6 +232,15 @@ impl Engine {
     fn now(&self) -> u64 {
         (self.clock)()
     }
+}
+
+/// Too many messages wait for a session.
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "it is a function for `map_err`"
+)]
+fn busy(error: TurnError) -> RpcError {
+    RpcError::new(format!("session busy: {error}"))
 }
 
 /// The client is told no more than this; the log says what has failed.

@@ -28,9 +28,11 @@ const FUEL_PER_MS: u64 = 4_000_000;
 /// How long compiling may take at the start.
 const COMPILE_DEADLINE: Duration = Duration::from_secs(120);
 /// Calls that may wait for a place. Further ones fail at once.
-const MAX_WAITING: usize = 64;
+const MAX_WAITING: usize = 1024;
 /// Size of a page of memory.
 const PAGE: u64 = 64 * 1024;
+/// What 32 bits can address.
+const MAX_MEMORY: usize = 1 << 32;
 /// Most elements of a table, of which there are functions in general.
 const MAX_TABLE: usize = 100_000;
 
@@ -48,13 +50,14 @@ impl Module {
         let pages = pages.clamp(1, 1 << 16);
         let bytes = usize::try_from(u64::from(pages) * PAGE).unwrap_or(usize::MAX);
         let mut pool = PoolingAllocationConfig::new();
-        // The module, and the one of Extism under it.
+        // The module, twice while it is linked, and the one of Extism under it. The memory is
+        // limited by Extism, which says so; this is only above it.
         pool.total_core_instances(4)
             .total_memories(4)
             .total_tables(8)
             .total_gc_heaps(2)
             .max_memories_per_module(1)
-            .max_memory_size(bytes)
+            .max_memory_size(bytes.saturating_mul(2).min(MAX_MEMORY))
             .max_tables_per_module(4)
             .table_elements(MAX_TABLE);
         let mut config = Config::new();
@@ -252,17 +255,20 @@ impl Shared {
         let mut was_idle = false;
         while let Some(job) = self.next(was_idle) {
             let run = AssertUnwindSafe(|| self.serve(&mut compiled, &current, &job));
-            let done = catch_unwind(run).unwrap_or_else(|panic| {
-                // Whatever is half done in the engine.
-                Err(CallError::Failed(format!("panic: {}", message(&*panic))))
-            });
+            let done = catch_unwind(run);
             current.set(None);
-            let interrupted = matches!(done, Err(CallError::TimedOut));
-            let panicked = matches!(&done, Err(CallError::Failed(why)) if why.starts_with("panic"));
-            // The order to stop may still be on its way, and would hit the next call.
-            if (job.control.finish() && !interrupted) || panicked {
+            let is_stopped = job.control.finish();
+            // The order to stop may still be on its way, and would hit the next call. After a
+            // panic, nobody knows what state the engine is in.
+            let is_clean = match &done {
+                Ok(Err(CallError::TimedOut)) => true,
+                Ok(_) => !is_stopped,
+                Err(_) => false,
+            };
+            if !is_clean {
                 compiled = None;
             }
+            let done = done.unwrap_or_else(|panic| Err(CallError::Failed(message(&*panic))));
             // Ready first, so that the next call does not need another thread.
             lock(&self.queue).idle += 1;
             was_idle = true;
@@ -339,14 +345,16 @@ fn reason(error: &extism::Error) -> String {
     let cause = error.root_cause().to_string();
     match cause.as_str() {
         "oom" => "out of memory".to_owned(),
-        "plugin ran out of fuel" => "timeout".to_owned(),
+        "plugin ran out of fuel" | "wasm trap: all fuel consumed by WebAssembly" => {
+            "timeout".to_owned()
+        }
         _ => short(&cause),
     }
 }
 
-/// The text of a panic.
+/// What is said of a panic.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    short(text.unwrap_or_default())
+    format!("panic: {}", short(text.unwrap_or_default()))
 }

@@ -1,7 +1,5 @@
 //! [`Alice`]: a user who follows a script and complains if the answers do not come.
 
-use std::time::Duration;
-
 use examples::cli::Failure;
 use rpc_core::net::LinkEvent;
 use snek_proto::client::ClientEvent;
@@ -9,10 +7,8 @@ use snek_proto::net::{Client, Events};
 use snek_proto::{Final, Message};
 use tokio::sync::watch;
 
-use crate::helper::Progress;
-
-/// Nothing in the tour takes longer.
-const PATIENCE: Duration = Duration::from_secs(15);
+use super::helper::Progress;
+use crate::patience::in_time;
 
 pub(crate) struct Alice {
     pub(crate) client: Client,
@@ -82,11 +78,4 @@ pub(crate) async fn reached(
         .await?
         .map_err(|_| Failure::new("the helper has ended too early"))?;
     Ok(())
-}
-
-/// Gives up with a message that says what did not happen.
-pub(crate) async fn in_time<F: Future>(what: &str, work: F) -> Result<F::Output, Failure> {
-    tokio::time::timeout(PATIENCE, work)
-        .await
-        .map_err(|_| Failure::new(format_args!("expected {what} within {PATIENCE:?}")))
 }

@@ -1,0 +1,156 @@
+//! Budgets, and what is counted.
+
+use exoclaw_proto::budget::Budgets;
+use exoclaw_proto::session::SessionKey;
+
+use super::stage::*;
+use crate::gateway::engine::EngineParts;
+use crate::gateway::engine::charge;
+use crate::gateway::store::{Store as _, Totals};
+use crate::gateway::usage::{Ending, Price};
+
+fn limits(budgets: Budgets) -> impl FnOnce(&mut EngineParts) {
+    move |parts| parts.budgets = budgets
+}
+
+#[tokio::test]
+async fn a_chat_over_budget_is_refused_before_the_model_is_asked_and_its_session_counts() {
+    let open = Budgets::default();
+    for (budgets, expected) in [
+        (open.with_session(Some(1)), "session: 0/1"),
+        (open.with_daily(Some(1)), "daily: 0/1"),
+        (open.with_monthly(Some(1)), "monthly: 0/1"),
+    ] {
+        let stage = Stage::with([], limits(budgets)).await;
+        let why = stage.refused(&from("ann", "hello")).await;
+        assert_eq!(why, format!("token budget exceeded ({expected})"));
+        assert!(stage.model.asked().is_empty());
+        assert_eq!(stage.sessions(), ["default:ws:ann:main"]);
+        assert_eq!(stage.log().await, []);
+    }
+}
+
+#[tokio::test]
+async fn what_was_used_counts_and_instructions_are_in_no_estimate() {
+    let budgets = Budgets::default().with_daily(Some(17));
+    let stage = Stage::with([answer("ok")], |parts| {
+        parts.budgets = budgets;
+        parts.agent.system_prompt = Some("x".repeat(1000));
+    })
+    .await;
+    stage.chat(&from("ann", "hello")).await.1.unwrap();
+    assert_eq!(stage.used(), 15);
+    let why = stage.refused(&from("bob", "hello, hello")).await;
+    assert_eq!(why, "token budget exceeded (daily: 15/17)");
+}
+
+#[tokio::test]
+async fn two_runs_at_once_do_not_both_take_the_last_room() {
+    let gated = Script::Answer(vec![Step::Gate, say("x"), bill(1, 1), stop()]);
+    let mut stage = Stage::with(
+        [gated, answer("y")],
+        limits(Budgets::default().with_daily(Some(10))),
+    )
+    .await;
+    // 24 bytes are estimated at 7 tokens.
+    let long = "x".repeat(24);
+    let (a, b) = (from("ann", &long), from("bob", &long));
+    let mut heard = Heard::default();
+    let mut first = std::pin::pin!(stage.engine.chat(&a, &mut heard));
+    tokio::select! {
+        _ = &mut first => panic!("it waits"),
+        point = stage.heard.recv() => assert_eq!(point, Some("gate")),
+    }
+    let why = match stage.engine.chat(&b, &mut Heard::default()).await {
+        Err(exoclaw_proto::net::ChatError::Refused(error)) => error.message().to_owned(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(why, "token budget exceeded (daily: 0/10)");
+    stage.model.open_gate();
+    assert_eq!(first.await, Ok(()));
+    // What the first one did not need is free again.
+    assert_eq!(stage.chat(&b).await.1, Ok(()));
+}
+
+#[tokio::test]
+async fn usage_is_told_for_each_call_and_summed_in_the_log() {
+    let first = vec![
+        bill(3, 0),
+        call(0, "a", "echo", r#"{"message":"hi"}"#),
+        bill(20, 2),
+        stop(),
+    ];
+    let scripts = [Script::Answer(first), answer("done")];
+    let stage = Stage::with(scripts, |parts| {
+        parts.agent.provider = "openai".to_owned();
+        parts.agent.model = "m".to_owned();
+        parts.agent.price = Some(Price::new(1e6, 1e6));
+    })
+    .await;
+    let (steps, _) = stage.chat(&from("ann", "hello")).await;
+    let bills: Vec<_> = steps.iter().filter(|it| it.starts_with("usage")).collect();
+    assert_eq!(bills, ["usage 20 2", "usage 10 5"]);
+    let log = stage.log().await;
+    assert_eq!(log.len(), 1);
+    let entry = &log[0];
+    assert_eq!((entry.input_tokens, entry.output_tokens), (30, 7));
+    assert_eq!((entry.cost, entry.estimated), (Some(37.0), false));
+    assert_eq!((entry.ending, entry.at), (Ending::Done, NOON));
+    let named = [
+        &*entry.session,
+        &*entry.agent,
+        &*entry.provider,
+        &*entry.model,
+    ];
+    assert_eq!(named, ["default:ws:ann:main", "default", "openai", "m"]);
+    assert_eq!(stage.store.totals().unwrap().days, [(NOON / 86_400, 37)]);
+}
+
+#[tokio::test]
+async fn what_a_provider_does_not_tell_is_estimated_for_the_client_too() {
+    let silent = Script::Answer(vec![say("12345678"), stop()]);
+    let stage = Stage::new([silent]).await;
+    let (steps, _) = stage.chat(&from("ann", "hello world!")).await;
+    assert_eq!(steps, ["text 12345678", "usage 3 2"]);
+    assert_eq!(stage.used(), 5);
+    let log = stage.log().await;
+    assert!(log[0].estimated);
+    assert_eq!((log[0].input_tokens, log[0].output_tokens), (3, 2));
+}
+
+#[tokio::test]
+async fn strangers_with_many_names_do_not_lock_new_sessions_out() {
+    let budgets = Budgets::default().with_session(Some(1000));
+    let scripts = (0..30).map(|_| answer("ok"));
+    let mut stage = Stage::with(scripts, limits(budgets)).await;
+    let ledger = std::mem::replace(
+        stage.engine.ledger.get_mut().unwrap(),
+        exoclaw_proto::budget::Ledger::new(budgets),
+    );
+    *stage.engine.ledger.get_mut().unwrap() = ledger.with_max_sessions(10);
+    for number in 0..30 {
+        let account = number.to_string();
+        assert_eq!(stage.chat(&from(&account, "hi")).await.1, Ok(()));
+    }
+    assert!(stage.engine.ledger().sessions().len() <= 10);
+    assert_eq!(stage.used(), 30 * 15);
+}
+
+#[test]
+fn a_ledger_goes_on_with_the_sums_of_this_day_and_this_month() {
+    let today = NOON / 86_400;
+    let totals = Totals {
+        sessions: vec![
+            ("default:ws:ann:main".to_owned(), 9),
+            ("no key".to_owned(), 8),
+        ],
+        days: vec![(today - 40, 1), (today - 1, 20), (today, 300)],
+    };
+    let snapshot = charge::snapshot(&totals, NOON);
+    assert_eq!((snapshot.day, snapshot.daily_used), (today, 300));
+    // The day is the 15th of its month.
+    assert_eq!(snapshot.monthly_used, 320);
+    let key = SessionKey::new("default", "ws", "ann", "main");
+    let sessions = snapshot.sessions.iter().map(|it| (&it.session, it.used));
+    assert_eq!(sessions.collect::<Vec<_>>(), [(&key, 9)]);
+}

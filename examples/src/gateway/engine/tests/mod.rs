@@ -1,0 +1,10 @@
+//! What a chat goes through, without sockets: a model that follows a script, and a store in memory.
+
+mod budget;
+mod dropped;
+mod extension;
+mod failing;
+mod memory;
+mod routing;
+mod stage;
+mod tools;

@@ -1,0 +1,150 @@
+//! Agents, session keys, and turns.
+
+use std::sync::Arc;
+
+use exoclaw_proto::binding::{Binding, Router};
+use exoclaw_proto::net::ChatError;
+use futures_util::poll;
+
+use super::stage::*;
+use crate::gateway::engine::MAX_NAME;
+
+#[tokio::test]
+async fn a_chat_belongs_to_the_session_of_its_agent_channel_account_and_peer() {
+    let stage = Stage::new((0..3).map(|_| answer("hi"))).await;
+    for chat in [
+        from("ann", "a"),
+        from("ann", "b").with_peer("b:c"),
+        from("ann", "c").with_guild("g").with_team("t"),
+    ] {
+        assert_eq!(stage.chat(&chat).await.1, Ok(()));
+    }
+    let expected = ["default:ws:ann:b%3Ac", "default:ws:ann:main"];
+    assert_eq!(stage.sessions(), expected);
+    let status = stage.engine.status().await;
+    assert_eq!((status.sessions, status.plugins), (2, 5));
+    let plugins = stage.engine.plugins().into_iter().map(|it| it.name);
+    let expected = ["echo", "fail", "panic", "hang", "block"];
+    assert_eq!(plugins.collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
+async fn bindings_choose_the_agent_and_other_chats_go_to_the_default() {
+    let bindings = vec![Binding::new("vip").with_guild_id("g")];
+    let router = Router::new(bindings, Some("else".to_owned())).unwrap();
+    let scripts = (0..2).map(|_| answer("hi"));
+    let stage = Stage::with(scripts, |parts| parts.router = router).await;
+    stage.chat(&from("ann", "a")).await.1.unwrap();
+    let bound = from("ann", "a").with_guild("g");
+    stage.chat(&bound).await.1.unwrap();
+    assert_eq!(stage.sessions(), ["else:ws:ann:main", "vip:ws:ann:main"]);
+}
+
+#[tokio::test]
+async fn a_chat_that_no_agent_wants_is_refused_and_no_session_begins() {
+    let router = Router::new(vec![Binding::new("a").with_channel("x")], None).unwrap();
+    let stage = Stage::with([], |parts| parts.router = router).await;
+    let why = stage.refused(&from("ann", "hi")).await;
+    assert_eq!(why, "no agent configured for ws:ann:main");
+    assert_eq!(stage.sessions(), [""; 0]);
+}
+
+#[tokio::test]
+async fn names_without_measure_are_refused_before_anything_is_kept() {
+    let stage = Stage::new([answer("hi")]).await;
+    let long = "é".repeat(MAX_NAME / 2 + 1);
+    for (name, chat) in [
+        ("account", from(&long, "x")),
+        ("peer", from("a", "x").with_peer(&*long)),
+        ("guild", from("a", "x").with_guild(&*long)),
+        ("team", from("a", "x").with_team(&*long)),
+    ] {
+        let expected = format!("invalid chat.send params: {name} is longer than 512 bytes");
+        assert_eq!(stage.refused(&chat).await, expected);
+    }
+    assert_eq!(stage.sessions(), [""; 0]);
+    let longest = from(&"x".repeat(MAX_NAME), "x");
+    assert_eq!(stage.chat(&longest).await.1, Ok(()));
+}
+
+#[tokio::test]
+async fn the_second_of_two_messages_at_once_knows_of_the_first() {
+    let first = Script::Answer(vec![say("on"), Step::Gate, say("e"), stop()]);
+    let mut stage = Stage::new([first, answer("two")]).await;
+    let mut heard = (Heard::default(), Heard::default());
+    let (a, b) = (from("ann", "first"), from("ann", "second"));
+    let engine = &stage.engine;
+    let mut one = std::pin::pin!(engine.chat(&a, &mut heard.0));
+    let mut two = std::pin::pin!(engine.chat(&b, &mut heard.1));
+    assert!(poll!(&mut one).is_pending());
+    assert!(poll!(&mut two).is_pending());
+    tokio::select! {
+        _ = &mut one => panic!("it waits"),
+        _ = &mut two => panic!("it is not its turn"),
+        point = stage.heard.recv() => assert_eq!(point, Some("gate")),
+    }
+    stage.model.open_gate();
+    let (one, two) = tokio::join!(one, two);
+    assert_eq!((one, two), (Ok(()), Ok(())));
+    let asked = stage.model.asked();
+    assert_eq!(asked[0].messages, ["user: first"]);
+    let expected = ["user: first", "assistant: one", "user: second"];
+    assert_eq!(asked[1].messages, expected);
+}
+
+#[tokio::test]
+async fn different_sessions_run_side_by_side() {
+    let gated = || Script::Answer(vec![Step::Gate, say("x"), stop()]);
+    let stage = Stage::new([gated(), gated()]).await;
+    let (engine, model) = (Arc::new(stage.engine), stage.model);
+    let mut heard = stage.heard;
+    let chats = ["ann", "bob"].map(|account| {
+        let engine = Arc::clone(&engine);
+        let chat = from(account, "hi");
+        tokio::spawn(async move { engine.chat(&chat, &mut Heard::default()).await })
+    });
+    for _ in 0..2 {
+        assert_eq!(heard.recv().await, Some("gate"));
+    }
+    assert_eq!(model.asked().len(), 2);
+    model.open_gate();
+    model.open_gate();
+    for chat in chats {
+        assert_eq!(chat.await.unwrap(), Ok(()));
+    }
+}
+
+#[tokio::test]
+async fn more_messages_than_can_wait_are_refused_and_the_others_answered() {
+    let gated = Script::Answer(vec![Step::Gate, say("x"), stop()]);
+    let scripts = std::iter::once(gated).chain((0..64).map(|_| answer("y")));
+    let stage = Stage::new(scripts).await;
+    let engine = Arc::new(stage.engine);
+    let mut heard = stage.heard;
+    let chat = |_| {
+        let engine = Arc::clone(&engine);
+        let chat = from("ann", "hi");
+        tokio::spawn(async move { engine.chat(&chat, &mut Heard::default()).await })
+    };
+    let first = chat(0);
+    assert_eq!(heard.recv().await, Some("gate"));
+    let others: Vec<_> = (0..65).map(chat).collect();
+    let mut refused = 0;
+    // Those that wait do so behind the gate.
+    while engine.turns.waiting() < 64 {
+        tokio::task::yield_now().await;
+    }
+    stage.model.open_gate();
+    for chat in std::iter::once(first).chain(others) {
+        match chat.await.unwrap() {
+            Ok(()) => {}
+            Err(ChatError::Refused(error)) => {
+                let expected = "session busy: 64 turns are waiting already";
+                assert_eq!(error.message(), expected);
+                refused += 1;
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert_eq!(refused, 1);
+}

@@ -1,0 +1,423 @@
+//! The scripted model, the tools, the store and the listener of these tests.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Barrier, Condvar, Mutex};
+
+use async_trait::async_trait;
+use exoclaw_proto::frame::{ChatSend, OwnedEvent};
+use exoclaw_proto::net::{ChatError, Gone};
+use futures_util::StreamExt as _;
+use snek_proto::chat::Role;
+use snek_proto::tool::ToolDefinition;
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::gateway::config::AgentConfig;
+use crate::gateway::engine::{Engine, EngineParts, Reply};
+use crate::gateway::store::{
+    Commit, EmbeddedStore, Keeper, Recalled, SessionInfo, Store, StoreError, StoreLimits, Totals,
+};
+use crate::gateway::tool::{Echo, Tool, ToolOutput, Tools};
+use crate::gateway::usage::UsageEntry;
+use crate::model::{CallPiece, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Usage};
+
+/// Noon of some day, in UTC.
+pub(super) const NOON: u64 = 1_800_014_400;
+
+/// One step of an answer.
+pub(super) enum Step {
+    Give(Delta),
+    Break(ModelError),
+    /// Tells that it was reached, and waits to be let through.
+    Gate,
+    Panic,
+}
+
+/// What the model does when it is asked.
+pub(super) enum Script {
+    Answer(Vec<Step>),
+    Refuse(ModelError),
+    Hang,
+}
+
+pub(super) fn say(text: &str) -> Step {
+    Step::Give(Delta::Text(text.to_owned()))
+}
+
+pub(super) fn bill(prompt: u64, completion: u64) -> Step {
+    Step::Give(Delta::Usage(Usage { prompt, completion }))
+}
+
+pub(super) fn call(index: usize, id: &str, name: &str, arguments: &str) -> Step {
+    Step::Give(Delta::ToolCall(CallPiece {
+        index: Some(index),
+        id: Some(id.to_owned()),
+        name: Some(name.to_owned()),
+        arguments: arguments.to_owned(),
+    }))
+}
+
+pub(super) fn stop() -> Step {
+    Step::Give(Delta::Finish(Finish::Stop))
+}
+
+/// A whole answer for 10 and 5 tokens.
+pub(super) fn answer(text: &str) -> Script {
+    Script::Answer(vec![say(text), bill(10, 5), stop()])
+}
+
+pub(super) fn unreachable() -> ModelError {
+    ModelError::Unreachable {
+        message: "connection refused".to_owned(),
+    }
+}
+
+/// What a model was asked, as `role: text`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asked {
+    pub(super) messages: Vec<String>,
+    pub(super) failed: Vec<String>,
+    pub(super) tools: Vec<String>,
+}
+
+pub(super) struct Model {
+    scripts: Mutex<VecDeque<Script>>,
+    asked: Mutex<Vec<Asked>>,
+    gate: Arc<Semaphore>,
+    told: mpsc::UnboundedSender<&'static str>,
+}
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Model").finish_non_exhaustive()
+    }
+}
+
+impl Model {
+    pub(super) fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    pub(super) fn open_gate(&self) {
+        self.gate.add_permits(1);
+    }
+}
+
+/// Tells that it was dropped.
+struct Told(mpsc::UnboundedSender<&'static str>, &'static str);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        let _ = self.0.send(self.1);
+    }
+}
+
+#[async_trait]
+impl ChatModel for Model {
+    async fn stream(&self, request: ChatRequest<'_>) -> Result<Deltas, ModelError> {
+        let messages = request.messages.iter().map(|message| {
+            let role = match message.role {
+                Role::System => "system",
+                Role::User => "user",
+                Role::Assistant => "assistant",
+                Role::Tool => "tool",
+                _ => "other",
+            };
+            format!("{role}: {}", message.content.text())
+        });
+        self.asked.lock().unwrap().push(Asked {
+            messages: messages.collect(),
+            failed: request.failed.to_vec(),
+            tools: request
+                .tools
+                .iter()
+                .map(|it| it.name().to_owned())
+                .collect(),
+        });
+        let script = self.scripts.lock().unwrap().pop_front();
+        let steps = match script.expect("a script for every call") {
+            Script::Answer(steps) => steps,
+            Script::Refuse(error) => return Err(error),
+            Script::Hang => {
+                let _ = self.told.send("asked");
+                std::future::pending().await
+            }
+        };
+        let (gate, told) = (Arc::clone(&self.gate), self.told.clone());
+        let guard = Arc::new(Told(self.told.clone(), "model stopped"));
+        let steps = futures_util::stream::iter(steps).then(move |step| {
+            let (gate, told, guard) = (Arc::clone(&gate), told.clone(), Arc::clone(&guard));
+            async move {
+                let _guard = guard;
+                match step {
+                    Step::Give(delta) => Some(Ok(delta)),
+                    Step::Break(error) => Some(Err(error)),
+                    Step::Gate => {
+                        let _ = told.send("gate");
+                        gate.acquire().await.unwrap().forget();
+                        None
+                    }
+                    Step::Panic => panic!("the model panics"),
+                }
+            }
+        });
+        Ok(steps.filter_map(std::future::ready).boxed())
+    }
+}
+
+/// A tool that does what its name says.
+struct Odd {
+    definition: ToolDefinition,
+    told: mpsc::UnboundedSender<&'static str>,
+    barrier: Arc<Barrier>,
+}
+
+#[async_trait]
+impl Tool for Odd {
+    fn name(&self) -> &str {
+        self.definition.name()
+    }
+
+    fn definition(&self) -> Option<&ToolDefinition> {
+        Some(&self.definition)
+    }
+
+    async fn call(&self, input: &str) -> ToolOutput {
+        match self.name() {
+            "fail" => ToolOutput::failed("no luck"),
+            "panic" => panic!("the tool panics"),
+            "hang" => {
+                let _told = Told(self.told.clone(), "tool stopped");
+                let _ = self.told.send("tool runs");
+                std::future::pending().await
+            }
+            "block" => {
+                let _ = self.told.send("tool runs");
+                self.barrier.wait();
+                ToolOutput::new("at last")
+            }
+            _ => ToolOutput::new(input),
+        }
+    }
+}
+
+/// A store whose writing can be held up.
+#[derive(Debug)]
+pub(super) struct Shelf {
+    inner: EmbeddedStore,
+    held: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Shelf {
+    pub(super) fn hold(&self, held: bool) {
+        *self.held.lock().unwrap() = held;
+        self.changed.notify_all();
+    }
+}
+
+impl Store for Shelf {
+    fn commit(&self, commits: &[Commit]) -> Result<(), StoreError> {
+        let mut held = self.held.lock().unwrap();
+        while *held {
+            held = self.changed.wait(held).unwrap();
+        }
+        drop(held);
+        self.inner.commit(commits)
+    }
+
+    fn recall(&self, session: &str, agent: &str, turns: usize) -> Result<Recalled, StoreError> {
+        self.inner.recall(session, agent, turns)
+    }
+
+    fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
+        self.inner.sessions(max)
+    }
+
+    fn session_count(&self) -> Result<u64, StoreError> {
+        self.inner.session_count()
+    }
+
+    fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
+        self.inner.usage(max)
+    }
+
+    fn totals(&self) -> Result<Totals, StoreError> {
+        self.inner.totals()
+    }
+
+    fn forget(&self, session: &str) -> Result<bool, StoreError> {
+        self.inner.forget(session)
+    }
+}
+
+/// An engine and what it stands on.
+pub(super) struct Stage {
+    pub(super) engine: Engine,
+    pub(super) model: Arc<Model>,
+    pub(super) store: Arc<Shelf>,
+    /// The tool `block` waits here.
+    pub(super) barrier: Arc<Barrier>,
+    pub(super) heard: mpsc::UnboundedReceiver<&'static str>,
+}
+
+impl Stage {
+    pub(super) async fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
+        Self::with(scripts, |_| ()).await
+    }
+
+    pub(super) async fn with(
+        scripts: impl IntoIterator<Item = Script>,
+        change: impl FnOnce(&mut EngineParts),
+    ) -> Self {
+        let inner = EmbeddedStore::in_memory(StoreLimits::default()).unwrap();
+        let store = Shelf {
+            inner,
+            held: Mutex::new(false),
+            changed: Condvar::new(),
+        };
+        Self::over(Arc::new(store), scripts, change).await
+    }
+
+    /// An engine over a store that may have been used before.
+    pub(super) async fn over(
+        store: Arc<Shelf>,
+        scripts: impl IntoIterator<Item = Script>,
+        change: impl FnOnce(&mut EngineParts),
+    ) -> Self {
+        let (told, heard) = mpsc::unbounded_channel();
+        let model = Arc::new(Model {
+            scripts: Mutex::new(scripts.into_iter().collect()),
+            asked: Mutex::default(),
+            gate: Arc::new(Semaphore::new(0)),
+            told: told.clone(),
+        });
+        let barrier = Arc::new(Barrier::new(2));
+        let mut tools = Tools::new();
+        tools.add(Arc::new(Echo::new("echo"))).unwrap();
+        for name in ["fail", "panic", "hang", "block"] {
+            let definition = ToolDefinition::new(name, "Odd.");
+            let odd = Odd {
+                definition,
+                told: told.clone(),
+                barrier: Arc::clone(&barrier),
+            };
+            tools.add(Arc::new(odd)).unwrap();
+        }
+        let keeper = Keeper::start(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+        let asked = Arc::clone(&model) as Arc<dyn ChatModel>;
+        let mut parts = EngineParts::new(AgentConfig::default(), asked, tools, keeper);
+        parts.clock = || NOON;
+        change(&mut parts);
+        Self {
+            engine: Engine::start(parts).await.unwrap(),
+            model,
+            store,
+            barrier,
+            heard,
+        }
+    }
+
+    /// What a chat comes to: its steps, and its outcome.
+    pub(super) async fn chat(&self, chat: &ChatSend) -> (Vec<String>, Result<(), ChatError>) {
+        let mut heard = Heard::default();
+        let outcome = self.engine.chat(chat, &mut heard).await;
+        (heard.steps, outcome)
+    }
+
+    /// The error of a chat that was refused before anything was streamed.
+    pub(super) async fn refused(&self, chat: &ChatSend) -> String {
+        match self.chat(chat).await {
+            (steps, Err(ChatError::Refused(error))) if steps.is_empty() => {
+                error.message().to_owned()
+            }
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    /// Waits until a model or a tool has come to this point.
+    pub(super) async fn reached(&mut self, point: &str) {
+        assert_eq!(self.heard.recv().await, Some(point));
+    }
+
+    /// Lets a chat go until a point is reached, and then its client leave.
+    pub(super) async fn leave_at(&mut self, chat: &ChatSend, point: &str) -> Vec<String> {
+        let mut heard = Heard::default();
+        tokio::select! {
+            outcome = self.engine.chat(chat, &mut heard) => panic!("it ended: {outcome:?}"),
+            reached = self.heard.recv() => assert_eq!(reached, Some(point)),
+        }
+        heard.steps
+    }
+
+    /// Ends the engine. The log of usage, oldest first.
+    pub(super) async fn log(&self) -> Vec<UsageEntry> {
+        self.engine.close().await;
+        let mut log = self.store.usage(100).unwrap();
+        log.reverse();
+        log
+    }
+
+    /// The sessions that are known.
+    pub(super) fn sessions(&self) -> Vec<String> {
+        let sessions = self.store.sessions(100).unwrap().into_iter();
+        let mut sessions: Vec<_> = sessions.map(|it| it.session).collect();
+        sessions.sort_unstable();
+        sessions
+    }
+
+    /// The tokens that count against the budget of the day.
+    pub(super) fn used(&self) -> u64 {
+        self.engine.ledger().daily_used()
+    }
+}
+
+/// Writes down the steps of a reply, and leaves after some if told to.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    pub(super) steps: Vec<String>,
+    pub(super) leaves_after: Option<usize>,
+}
+
+impl Heard {
+    fn hear(&mut self, step: String) -> Result<(), Gone> {
+        if self.leaves_after == Some(self.steps.len()) {
+            return Err(Gone);
+        }
+        self.steps.push(step);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Reply for Heard {
+    async fn text(&mut self, text: &str) -> Result<(), Gone> {
+        self.hear(format!("text {text}"))
+    }
+
+    async fn event(&mut self, event: OwnedEvent) -> Result<(), Gone> {
+        self.hear(match event {
+            OwnedEvent::ToolUse(it) => {
+                format!("tool_use {} {} {}", it.id, it.name, it.input.get())
+            }
+            OwnedEvent::Usage(it) => format!("usage {} {}", it.input_tokens, it.output_tokens),
+            OwnedEvent::ToolResult(it) => {
+                let how = if it.is_error { "failed" } else { "ok" };
+                format!("tool_result {} {how} {}", it.tool_use_id, it.content)
+            }
+            other => panic!("the engine has no business with {other:?}"),
+        })
+    }
+}
+
+/// A chat of this account.
+pub(super) fn from(account: &str, content: &str) -> ChatSend {
+    ChatSend::new("ws", account, content)
+}
+
+/// The error of a chat that failed on its way.
+pub(super) fn failure(outcome: Result<(), ChatError>) -> String {
+    match outcome {
+        Err(ChatError::Failed(error)) => error.message().to_owned(),
+        other => panic!("it did not fail: {other:?}"),
+    }
+}

@@ -1,0 +1,160 @@
+//! The tool loop.
+
+use super::stage::*;
+use crate::gateway::store::Store as _;
+use crate::gateway::usage::Ending;
+
+#[tokio::test]
+async fn a_tool_turn_is_told_in_order_and_its_results_reach_the_model() {
+    let first = Script::Answer(vec![
+        say("let "),
+        call(0, "a", "echo", r#"{"message":"one"}"#),
+        say("me"),
+        call(1, "b", "echo", r#"{"message":"two"}"#),
+        bill(8, 2),
+        stop(),
+    ]);
+    let stage = Stage::new([first, answer(" see")]).await;
+    let (steps, outcome) = stage.chat(&from("ann", "hi")).await;
+    assert_eq!(outcome, Ok(()));
+    let expected = [
+        "text let ",
+        "text me",
+        r#"tool_use a echo {"message":"one"}"#,
+        r#"tool_use b echo {"message":"two"}"#,
+        "usage 8 2",
+        "tool_result a ok one",
+        "tool_result b ok two",
+        "text  see",
+        "usage 10 5",
+    ];
+    assert_eq!(steps, expected);
+    let asked = stage.model.asked();
+    assert_eq!(asked[0].tools, ["echo", "fail", "panic", "hang", "block"]);
+    let expected = ["user: hi", "assistant: let me", "tool: one", "tool: two"];
+    assert_eq!(asked[1].messages, expected);
+    assert!(asked[1].failed.is_empty());
+    let known =
+        crate::gateway::store::Store::recall(&*stage.store, "default:ws:ann:main", "default", 9);
+    assert_eq!(known.unwrap().turns[0].assistant, "let me see");
+}
+
+#[tokio::test]
+async fn a_tool_that_fails_panics_or_is_none_is_told_and_the_loop_goes_on() {
+    let first = Script::Answer(vec![
+        call(0, "a", "fail", "{}"),
+        call(1, "b", "panic", "{}"),
+        call(2, "c", "nope", "{}"),
+        call(3, "d", "echo", "{}"),
+        stop(),
+    ]);
+    let stage = Stage::new([first, answer("so it is")]).await;
+    let (steps, outcome) = stage.chat(&from("ann", "hi")).await;
+    assert_eq!(outcome, Ok(()));
+    let results: Vec<_> = steps.iter().filter(|it| it.contains("_result")).collect();
+    let expected = [
+        "tool_result a failed tool execution failed: no luck",
+        "tool_result b failed tool execution failed: panic",
+        "tool_result c failed unknown tool: nope",
+        "tool_result d ok {}",
+    ];
+    assert_eq!(results, expected);
+    let asked = stage.model.asked();
+    assert_eq!(asked[1].failed, ["a", "b", "c"]);
+    assert_eq!(asked[1].messages[4], "tool: unknown tool: nope");
+}
+
+#[tokio::test]
+async fn calls_are_told_apart_also_if_the_model_does_not() {
+    let first = Script::Answer(vec![
+        call(0, "call_2", "echo", "{}"),
+        call(1, "", "echo", "{}"),
+        call(2, "x", "echo", "{}"),
+        call(3, "x", "fail", "{}"),
+        stop(),
+    ]);
+    // The same id in a later round is another call.
+    let second = Script::Answer(vec![call(0, "x", "echo", "{}"), stop()]);
+    let stage = Stage::new([first, second, answer("ok")]).await;
+    let (steps, _) = stage.chat(&from("ann", "hi")).await;
+    let ids = |kind: &str| -> Vec<String> {
+        let of_kind = steps.iter().filter_map(|it| it.strip_prefix(kind));
+        of_kind
+            .map(|it| it.split(' ').nth(1).unwrap().to_owned())
+            .collect()
+    };
+    let used = ids("tool_use");
+    assert_eq!(used, ids("tool_result"));
+    let mut different = used.clone();
+    different.sort_unstable();
+    different.dedup();
+    assert_eq!(different.len(), 5, "{used:?}");
+    assert!(used.iter().all(|id| !id.is_empty()));
+    assert_eq!((&*used[0], &*used[2]), ("call_2", "x"));
+    assert_eq!(stage.model.asked()[2].failed, [used[3].clone()]);
+}
+
+#[tokio::test]
+async fn arguments_that_are_no_json_become_an_empty_object() {
+    let first = Script::Answer(vec![
+        call(0, "a", "echo", "{\"mess"),
+        call(1, "b", "echo", ""),
+        call(2, "c", "echo", " {\"k\": 1} "),
+        stop(),
+    ]);
+    let stage = Stage::new([first, answer("ok")]).await;
+    let (steps, _) = stage.chat(&from("ann", "hi")).await;
+    let expected = [
+        "tool_use a echo {}",
+        "tool_use b echo {}",
+        "tool_use c echo {\"k\": 1}",
+    ];
+    assert_eq!(steps[..3], expected);
+    assert_eq!(steps[4..6], ["tool_result a ok {}", "tool_result b ok {}"]);
+}
+
+#[tokio::test]
+async fn a_model_that_calls_tools_without_end_is_stopped_and_what_it_said_remembered() {
+    let round = || {
+        Script::Answer(vec![
+            say("x"),
+            call(0, "a", "echo", "{}"),
+            bill(1, 1),
+            stop(),
+        ])
+    };
+    let scripts = (0..3).map(|_| round());
+    let stage = Stage::with(scripts, |parts| parts.agent.max_tool_rounds = 3).await;
+    let (steps, outcome) = stage.chat(&from("ann", "hi")).await;
+    let why = failure(outcome);
+    assert_eq!(why, "tool-use loop exceeded max iterations");
+    assert!(steps.last().unwrap().starts_with("tool_result"));
+    assert_eq!(stage.model.asked().len(), 3);
+    assert_eq!(stage.used(), 6);
+    assert_eq!(stage.log().await[0].ending, Ending::TooManyRounds);
+    assert_eq!(stage.store.sessions(1).unwrap()[0].turns, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_that_blocks_holds_up_no_other_chat_of_the_task() {
+    let first = Script::Answer(vec![call(0, "a", "block", "{}"), stop()]);
+    let mut stage = Stage::new([first, answer("quick"), answer("end")]).await;
+    let (a, b) = (from("ann", "hi"), from("bob", "hi"));
+    let mut heard = Heard::default();
+    // Both on one task, as the chats of one connection are.
+    let mut slow = std::pin::pin!(stage.engine.chat(&a, &mut heard));
+    tokio::select! {
+        () = async {
+            while stage.heard.recv().await != Some("tool runs") {}
+        } => {}
+        _ = &mut slow => panic!("the tool was not seen to run"),
+    }
+    let mut quick = Heard::default();
+    tokio::select! {
+        biased;
+        _ = &mut slow => panic!("the tool still blocks"),
+        outcome = stage.engine.chat(&b, &mut quick) => assert_eq!(outcome, Ok(())),
+    }
+    stage.barrier.wait();
+    assert_eq!(slow.await, Ok(()));
+}

@@ -1,0 +1,108 @@
+//! [`Frames`]: Snek's frames in words.
+
+use std::collections::HashMap;
+
+use rpc_core::Limits;
+use rpc_core::net::Direction;
+use snek_proto::frame::Event;
+use snek_proto::{ClientFrame, ServerFrame};
+
+use super::Describe;
+
+/// Reads a client's frames. An answer is shown with the method that it belongs to.
+#[derive(Debug, Default)]
+pub struct Frames {
+    /// The methods of calls that wait for their answer, which does not name it.
+    methods: HashMap<String, String>,
+}
+
+impl Describe for Frames {
+    fn describe(&mut self, direction: Direction, text: &str) -> Option<String> {
+        let limits = Limits::default();
+        match direction {
+            Direction::Out => {
+                let frame = ClientFrame::decode(text, &limits).ok()?;
+                Some(self.request(&frame))
+            }
+            Direction::In => {
+                let frame = ServerFrame::decode(text, &limits).ok()?;
+                self.answer(&frame).or_else(|| event(&frame))
+            }
+        }
+    }
+}
+
+impl Frames {
+    fn request(&mut self, frame: &ClientFrame<'_>) -> String {
+        if frame.method() == "login" {
+            // A new connection: nothing that was asked before will be answered.
+            self.methods.clear();
+        }
+        if let Some(id) = frame.call_id() {
+            self.methods
+                .insert(id.get().to_owned(), frame.method().to_owned());
+        }
+        let args = frame.args();
+        let args = args
+            .strip_prefix('[')
+            .and_then(|args| args.strip_suffix(']'));
+        format!("{}({})", frame.method(), args.unwrap_or(".."))
+    }
+
+    fn answer(&mut self, frame: &ServerFrame<'_>) -> Option<String> {
+        let reply = frame.as_reply()?;
+        let method = self.methods.remove(reply.call_id().get())?;
+        Some(match reply.result() {
+            Ok(data) => format!("  {method}: {}", data.map_or("null", |data| data.get())),
+            Err(error) => format!("  {method} failed: {error}"),
+        })
+    }
+}
+
+fn event(frame: &ServerFrame<'_>) -> Option<String> {
+    Some(match frame.as_event()?.ok()? {
+        Event::Message(message) => {
+            let mark = if message.is_final { "" } else { " (so far)" };
+            format!(
+                "#{} {}{mark}: {}",
+                message.channel_uid, message.user_nick, message.message
+            )
+        }
+        Event::SetTyping(typing) => {
+            let who = typing.user_nick.or(typing.username).unwrap_or_default();
+            format!(
+                "#{} {who} is typing",
+                typing.channel_uid.unwrap_or_default()
+            )
+        }
+        Event::Join(join) => format!("joined #{}", join.channel_uid),
+        Event::Leave(leave) => format!("left #{}", leave.channel_uid),
+        other => format!("event {}", other.name()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_shown_with_the_method_that_it_belongs_to() {
+        let mut frames = Frames::default();
+        let call = r#"{"method":"get_user","args":[null],"kwargs":{},"callId":"7"}"#;
+        let shown = frames.describe(Direction::Out, call);
+        assert_eq!(shown.as_deref(), Some("get_user(null)"));
+        let answer = r#"{"callId":"7","success":false,"data":{"error":"no"}}"#;
+        let shown = frames.describe(Direction::In, answer);
+        assert_eq!(shown.as_deref(), Some("  get_user failed: no"));
+        assert_eq!(frames.describe(Direction::In, answer), None);
+    }
+
+    #[test]
+    fn a_message_reads_like_a_line_of_chat() {
+        let text = r#"{"event":"message","message":"hi","username":"bo","user_nick":"Bo","channel_uid":"c","is_final":false}"#;
+        let mut frames = Frames::default();
+        let shown = frames.describe(Direction::In, text);
+        assert_eq!(shown.as_deref(), Some("#c Bo (so far): hi"));
+        assert_eq!(frames.describe(Direction::In, "nonsense"), None);
+    }
+}

@@ -1,0 +1,397 @@
+//! The gateway's command line: help, mistakes, chats, its end, and what it remembers.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use examples::gateway::config::{Config, DataDir, Origin};
+
+use crate::programs::{PATIENCE, Running, outcome, program};
+use crate::tree::{read, root};
+
+/// A folder that is removed with the value.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("gateway-cli-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// The gateway's program, at home in this folder.
+    fn gateway(&self, args: &[&str]) -> Command {
+        let mut command = program(env!("CARGO_BIN_EXE_gateway"));
+        command.args(args).env("HOME", &self.0);
+        command
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// A gateway on a free port, and its WebSocket.
+    fn start(&self, args: &[&str]) -> (Running, String) {
+        let mut command = self.gateway(&["--port", "0"]);
+        command.args(args);
+        start(command)
+    }
+
+    /// Says something: exit code, answer, the rest.
+    fn chat(&self, url: &str, args: &[&str]) -> (Option<i32>, String, String) {
+        let mut command = self.gateway(&["chat", "--url", url]);
+        command.args(args);
+        outcome(command)
+    }
+
+    /// Says something that is answered well.
+    fn hears(&self, url: &str, args: &[&str]) -> String {
+        let (code, out, err) = self.chat(url, args);
+        assert_eq!(code, Some(0), "{args:?}: {err}");
+        out
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn start(command: Command) -> (Running, String) {
+    let running = Running::start(command);
+    let line = running.line_with("listening on http://127.0.0.1:");
+    let (_, url) = line.split_once("WebSocket: ").unwrap();
+    (running, url.trim_end_matches(')').to_owned())
+}
+
+fn assert_holds(text: &str, expected: &[&str]) {
+    for expected in expected {
+        assert!(text.contains(expected), "no {expected:?} in\n{text}");
+    }
+}
+
+/// The whole answer to a plain request.
+fn get(url: &str, path: &str) -> String {
+    let host = url.trim_start_matches("ws://").split('/').next().unwrap();
+    let mut socket = TcpStream::connect(host).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(
+        socket,
+        "GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn help_shows_examples_and_exit_codes() {
+    let folder = Folder::new();
+    let (code, out, _) = outcome(folder.gateway(&["--help"]));
+    assert_eq!(code, Some(0));
+    assert_holds(
+        &out,
+        &[
+            "Examples (",
+            "gateway chat 'hello there'",
+            "gateway check --config",
+            "gateway.toml",
+            "--features llm",
+            "--features wasm",
+            "EXOCLAW_TOKEN",
+            "ANTHROPIC_API_KEY",
+            "Exit codes",
+        ],
+    );
+    let (code, out, _) = outcome(folder.gateway(&["chat", "--help"]));
+    assert_eq!(code, Some(0));
+    assert_holds(&out, &["<TEXT>", "--url", "--token", "--account"]);
+}
+
+#[test]
+fn a_gateway_without_a_file_serves_its_page_and_chats() {
+    let folder = Folder::new();
+    let (_gateway, url) = folder.start(&[]);
+    let health = get(&url, "/health");
+    assert!(health.starts_with("HTTP/1.1 200"), "{health}");
+    assert!(health.ends_with("\r\n\r\nok"), "{health}");
+    assert_holds(&get(&url, "/"), &["HTTP/1.1 200", "<html", "app.js"]);
+    let answer = folder.chat(&url, &["count to 4"]);
+    let expected = "I count: 1 2 3 4 - done\n".to_owned();
+    assert_eq!(answer, (Some(0), expected, String::new()));
+    // The address of the page will do as well.
+    let page = url.replace("ws://", "http://").replace("/ws", "/");
+    assert_eq!(folder.hears(&page, &["count to 1"]), "I count: 1 - done\n");
+}
+
+#[test]
+fn a_chat_shows_tools_apart_from_the_text_and_cannot_control_the_terminal() {
+    let folder = Folder::new();
+    let file = root().join("examples/gateway/gateway.toml");
+    let file = folder.file("gateway.toml", &read(&file));
+    let (_gateway, url) = folder.start(&["--config", &file]);
+    let (code, out, err) = folder.chat(&url, &["echo hi \u{1b}[2Jthere"]);
+    assert_eq!((code, out.as_str()), (Some(0), "hi \\u{1b}[2Jthere\n"));
+    assert_holds(&err, &["[echo {", "[hi "]);
+    assert!(!err.contains('\u{1b}'), "{err}");
+}
+
+#[test]
+fn a_chat_that_fails_says_why_and_keeps_what_was_said() {
+    let folder = Folder::new();
+    let file = folder.file(
+        "config.toml",
+        "[gateway]\ndata_dir = \":memory:\"\n[budgets]\nsession = 100\n",
+    );
+    let (_gateway, url) = folder.start(&["--config", &file]);
+    let (code, out, err) = folder.chat(&url, &["!break"]);
+    assert_eq!((code, out.as_str()), (Some(1), "so far so good\n"));
+    assert_holds(&err, &["error: provider error: "]);
+    let (code, out, err) = folder.chat(&url, &[&"long ".repeat(100)]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert_holds(&err, &["error: token budget exceeded (session: ", "/100)"]);
+    let (code, _, err) = folder.chat("ftp://h", &["hi"]);
+    assert_eq!(code, Some(2), "{err}");
+    let (code, _, err) = folder.chat("ws://127.0.0.1:1", &["hi"]);
+    assert_eq!(code, Some(1), "{err}");
+    assert_holds(&err, &["no connection to ws://127.0.0.1:1"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_token_is_asked_for_and_never_repeated() {
+    let folder = Folder::new();
+    let mut command = folder.gateway(&["--port", "0"]);
+    command.env("EXOCLAW_TOKEN", "hunter2").args(["-v", "-v"]);
+    let (gateway, url) = start(command);
+    let mut right = folder.gateway(&["chat", "--url", &url, "count to 1"]);
+    right.env("EXOCLAW_TOKEN", "hunter2");
+    let (code, out, err) = outcome(right);
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "I count: 1 - done\n"),
+        "{err}"
+    );
+    let mut wrong = folder.gateway(&["chat", "--url", &url, "count to 1"]);
+    wrong.env("EXOCLAW_TOKEN", "hunter3");
+    let (code, out, err) = outcome(wrong);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert_holds(&err, &["authentication failed", "EXOCLAW_TOKEN"]);
+    assert!(!err.contains("hunter"), "{err}");
+    let mut elsewhere = folder.gateway(&["chat", "--url", "ws://192.0.2.1", "hi"]);
+    elsewhere.env("EXOCLAW_TOKEN", "hunter2");
+    let (code, _, err) = outcome(elsewhere);
+    assert_eq!(code, Some(2), "{err}");
+    assert_holds(&err, &["192.0.2.1 without encryption"]);
+    gateway.interrupt();
+    let (code, log) = gateway.end_with_lines();
+    assert_eq!(code, Some(0));
+    assert!(log.len() > 3, "{log:#?}");
+    assert!(!log.iter().any(|line| line.contains("hunter")), "{log:#?}");
+}
+
+#[test]
+fn a_wrong_call_or_file_is_refused_with_the_reason() {
+    let folder = Folder::new();
+    let toml = folder.file("bad.toml", "[agent]\nid = \"a\"\nmodel = nope\n");
+    let provider = folder.file("provider.toml", "[agent]\n  provider = \"abacus\"\n");
+    let missing = folder.0.join("missing.toml");
+    let missing = missing.to_str().unwrap();
+    for (args, token, code, expected) in [
+        (
+            &["--bind", "0.0.0.0", "--port", "0"][..],
+            None,
+            1,
+            &["token required", "127.0.0.1"][..],
+        ),
+        (&["--port", "0"], Some(""), 1, &["token is empty"]),
+        (
+            &["--bind", "0.0.0.0", "--port", "0"],
+            Some(""),
+            1,
+            &["token is empty"],
+        ),
+        (&["check", "--config", &toml], None, 1, &["bad.toml:3:9: "]),
+        (&["--config", &toml], None, 1, &["bad.toml:3:9: "]),
+        (
+            &["--config", &provider, "--port", "0"],
+            None,
+            1,
+            &[
+                "provider.toml:2:14: ",
+                "`abacus`",
+                "scripted, anthropic, openai",
+            ],
+        ),
+        (&["--config", missing], None, 1, &["missing.toml"]),
+        (&["--port", "70000"], None, 2, &["--port"]),
+        (&["--fast"], None, 2, &["--fast"]),
+        (&["chat"], None, 2, &["<TEXT>"]),
+    ] {
+        let mut command = folder.gateway(args);
+        if let Some(token) = token {
+            command.env("EXOCLAW_TOKEN", token);
+        }
+        let (found, out, err) = outcome(command);
+        assert_eq!((found, out.as_str()), (Some(code), ""), "{args:?}: {err}");
+        assert_holds(&err, expected);
+    }
+}
+
+#[test]
+fn a_configuration_is_checked_and_explained() {
+    let folder = Folder::new();
+    let file = folder.file(
+        "config.toml",
+        "[gateway]\nprot = 1\n[agent]\nid = \"personal\"\n[budgets]\ndaily = 5\n",
+    );
+    let (code, out, err) = outcome(folder.gateway(&["check", "--config", &file]));
+    assert_eq!(code, Some(0), "{err}");
+    assert_holds(&out, &["127.0.0.1:7200", "\"personal\"", "day 5"]);
+    assert_holds(&err, &["warning: ", "config.toml:2:1: ", "port"]);
+    let mut by_variable = folder.gateway(&["check"]);
+    by_variable.env("EXOCLAW_CONFIG", &file);
+    assert_eq!(outcome(by_variable).1, out);
+}
+
+#[test]
+fn a_second_gateway_cannot_use_the_data_of_the_first() {
+    let folder = Folder::new();
+    let file = folder.file("config.toml", "");
+    let (_first, _) = folder.start(&["--config", &file]);
+    let (code, out, err) = outcome(folder.gateway(&["--port", "0", "--config", &file]));
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert_holds(&err, &["in use by another gateway"]);
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let (folder, other) = (Folder::new(), Folder::new());
+    let (_first, url) = folder.start(&[]);
+    let port = url.trim_end_matches("/ws").rsplit(':').next().unwrap();
+    let (code, out, err) = outcome(other.gateway(&["--port", port]));
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert_holds(&err, &[&format!("cannot listen on 127.0.0.1:{port}: ")]);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_end_lets_a_reply_finish_and_what_was_said_is_there_after_it() {
+    let folder = Folder::new();
+    let file = folder.file("config.toml", "[budgets]\nsession = 300\n");
+    let (gateway, url) = folder.start(&["--config", &file]);
+    let name = folder.hears(&url, &["My name is Ann. Count to 1!"]);
+    assert_eq!(name, "I count: 1 - done\n");
+    let long = "story ".repeat(120);
+    folder.hears(&url, &["--peer", "long", &long]);
+
+    let rest = in_the_middle(&url, "!slow 6 80", || {
+        gateway.interrupt();
+        gateway.line_with("finishing the replies");
+    });
+    assert_eq!(rest.as_deref(), Some("2 3 4 5 6"));
+    gateway.line_with("0 cut");
+    assert_eq!(gateway.end(), Some(0));
+
+    let (_gateway, url) = folder.start(&["--config", &file]);
+    let known = folder.hears(&url, &["What do you know of me?"]);
+    assert_eq!(known, "I know: the user's name is Ann\n");
+    let (code, _, err) = folder.chat(&url, &["--peer", "long", &long]);
+    assert_eq!(code, Some(1));
+    assert_holds(&err, &["token budget exceeded (session: ", "/300)"]);
+    // Another account is another user.
+    let known = folder.hears(&url, &["--account", "eve", "What do you know of me?"]);
+    assert!(!known.contains("Ann"), "{known}");
+}
+
+/// Says something, does something when the answer has begun, and returns the rest of the answer.
+#[cfg(unix)]
+fn in_the_middle(url: &str, text: &str, meanwhile: impl FnOnce()) -> Option<String> {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let config = exoclaw_proto::client::ClientConfig::new();
+        let (client, _, connection) = exoclaw_proto::net::connect(url, config).unwrap();
+        tokio::spawn(connection.run());
+        client.ready().await.unwrap();
+        let mut chat = client.chat(text).await;
+        chat.next().await.unwrap().unwrap();
+        meanwhile();
+        chat.text().await.ok()
+    })
+}
+
+#[cfg(unix)]
+#[test]
+fn a_second_signal_ends_at_once() {
+    let folder = Folder::new();
+    let (gateway, url) = folder.start(&[]);
+    let rest = in_the_middle(&url, "!slow 10000 50", || {
+        gateway.interrupt();
+        gateway.line_with("once more ends at once");
+        gateway.interrupt();
+    });
+    assert_eq!(rest, None);
+    assert_eq!(gateway.end(), Some(1));
+}
+
+#[test]
+fn the_sample_configuration_is_read_without_a_warning() {
+    let path = root().join("examples/gateway/gateway.toml");
+    let text = read(&path);
+    let parse = |text: &str| {
+        let origin = Origin::new("/etc/gate/config.toml").with_home(Some("/home/ann".into()));
+        let loaded = Config::parse(text, &origin).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(loaded.warnings, []);
+        loaded.config
+    };
+    // As it is, nothing but two tools differs from the defaults.
+    let mut config = parse(&text);
+    assert_eq!(config.plugins.len(), 2);
+    config.plugins.clear();
+    assert_eq!(config, parse(""));
+
+    // With every line switched on the keys are still right, and defaults are what they say.
+    let switched_on = |line: &str| match line.strip_prefix('#') {
+        Some(rest) if rest.starts_with(|c: char| c.is_ascii_lowercase() || c == '[') => {
+            format!("{rest}\n")
+        }
+        _ => format!("{line}\n"),
+    };
+    let all: String = text.lines().map(switched_on).collect();
+    let mut config = parse(&all);
+    assert_eq!((config.plugins.len(), config.bindings.len()), (3, 1));
+    assert_eq!(
+        config.gateway.data,
+        DataDir::Folder(Path::new("/etc/gate/.").into())
+    );
+    let defaults = parse("");
+    config.gateway.data = defaults.gateway.data.clone();
+    assert_eq!(config.gateway, defaults.gateway);
+    assert_eq!(config.memory, defaults.memory);
+    let agent = &mut config.agent;
+    assert!(agent.api_key.take().is_some() && agent.soul_path.take().is_some());
+    assert!(agent.system_prompt.take().is_some() && agent.price.take().is_some());
+    assert_eq!(config.agent, defaults.agent);
+    assert!(config.budgets.session.is_some() && config.budgets.monthly.is_some());
+}
+
+#[test]
+fn the_configuration_in_the_readme_is_read_without_a_warning() {
+    let readme = read(&root().join("README.md"));
+    let (_, rest) = readme.split_once("config.toml <<'END'\n").unwrap();
+    let (text, _) = rest.split_once("\nEND\n").unwrap();
+    let loaded = Config::parse(text, &Origin::new("/etc/gate/config.toml")).unwrap();
+    assert_eq!(loaded.warnings, []);
+    assert_eq!(loaded.config.agent.provider, "anthropic");
+    assert_eq!(loaded.config.budgets.daily, Some(1_000_000));
+}

@@ -1,0 +1,164 @@
+//! Bodies of the fuzz targets: any bytes go in, and the rules of frames and machines must hold.
+#![allow(clippy::panic, reason = "a broken rule has to stop the fuzzer")]
+
+mod client;
+mod frames;
+mod pair;
+mod server;
+
+use std::time::{Duration, Instant};
+
+use rpc_core::{Disconnect, Incoming, Limits, Machine};
+
+pub use client::client_conn;
+pub use frames::{client_frames, server_frames, session_key};
+pub use pair::pair;
+pub use server::server_conn;
+
+/// The token of the machines that want one.
+const TOKEN: &str = "s3cret-token";
+
+/// Bytes as a list of operations.
+struct Script<'a>(&'a [u8]);
+
+impl<'a> Script<'a> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    /// The next byte; 0 at the end.
+    fn next(&mut self) -> u8 {
+        self.byte().unwrap_or_default()
+    }
+
+    fn text(&mut self) -> &'a str {
+        let len = usize::from(self.next()).min(self.0.len());
+        let (text, rest) = self.0.split_at(len);
+        self.0 = rest;
+        std::str::from_utf8(text).unwrap_or_default()
+    }
+
+    fn pick<'l, T>(&mut self, list: &'l [T]) -> Option<&'l T> {
+        let at = usize::from(self.next());
+        list.get(at.checked_rem(list.len())?)
+    }
+
+    fn seconds(&mut self) -> Duration {
+        Duration::from_secs(u64::from(self.next()))
+    }
+}
+
+/// What limits are at most passed by: frames and events of one operation.
+const SLACK: usize = 8;
+/// Small enough for short scripts to reach.
+const FEW: usize = 4;
+
+fn small() -> Limits {
+    Limits::default()
+        .with_max_message_bytes(2048)
+        .with_max_pending(FEW)
+        .with_max_outbox_frames(FEW)
+        .with_max_events(FEW)
+}
+
+/// The deadlines of this span fire, and each must move on.
+fn fire<M: Machine>(machine: &mut M, now: &mut Instant, wait: Duration) {
+    let until = *now + wait;
+    for _ in 0..1_000 {
+        let Some(at) = machine.poll_timeout().filter(|at| *at <= until) else {
+            *now = until;
+            return;
+        };
+        *now = at.max(*now);
+        machine.handle_timeout(*now);
+        if let Some(next) = machine.poll_timeout() {
+            assert!(next > at, "a handled deadline must move later");
+        }
+    }
+    panic!("deadlines make no progress");
+}
+
+/// After the end nothing comes out, whatever goes in.
+fn inert<M: Machine>(machine: &mut M, now: Instant) {
+    assert!(machine.is_closed(), "a disconnect must close");
+    for text in [
+        r#"{"ok":true,"version":"0.1.0"}"#,
+        r#"{"token":"s3cret-token"}"#,
+        r#"{"id":"1","method":"ping"}"#,
+        r#"{"id":"0","error":"x"}"#,
+        "[",
+    ] {
+        machine.handle_message(Incoming::Text(text), now);
+    }
+    machine.handle_message(Incoming::Binary(b"x"), now);
+    machine.handle_timeout(now + Duration::from_secs(3600));
+    machine.handle_disconnect(Disconnect::Eof, now);
+    assert!(
+        machine.poll_timeout().is_none(),
+        "closed: no deadline may remain"
+    );
+    assert!(
+        machine.poll_transmit().is_none(),
+        "closed: no frame may come out"
+    );
+    assert!(
+        machine.poll_event().is_none(),
+        "closed: no event may come out"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+
+        #[test]
+        fn machines_keep_their_rules(data in prop::collection::vec(any::<u8>(), 0..400)) {
+            client_conn(&data);
+            server_conn(&data);
+        }
+
+        #[test]
+        fn machines_keep_their_rules_after_the_opening(
+            settings in any::<u8>(),
+            data in prop::collection::vec(0..=35_u8, 0..200),
+        ) {
+            client_conn(&[&[settings, 2], &data[..]].concat());
+            server_conn(&[&[settings, 1], &data[..]].concat());
+        }
+
+        #[test]
+        fn machines_keep_their_rules_with_each_other(
+            data in prop::collection::vec(0..=40_u8, 0..120),
+        ) {
+            pair(&data);
+        }
+
+        #[test]
+        fn keys_of_sessions_keep_their_rules(data in prop::collection::vec(
+            prop::sample::select(b"\x00\x01\x02\x03:%23A5a".to_vec()), 0..40,
+        )) {
+            session_key(&data);
+        }
+
+        #[test]
+        fn requests_keep_their_rules(
+            text in r#"\{("(id|method|params|token|jsonrpc)":("x"|"ping"|"chat\.send"|7|1e3|null|\[\]|\{"channel":"c","account":"a","content":"\\n"\}|"\\u00e9"),?){0,4}\}"#,
+        ) {
+            client_frames(text.as_bytes());
+        }
+
+        #[test]
+        fn answers_keep_their_rules(
+            text in r#"\{("(id|event|data|result|error|ok|code)":("x"|"text"|"usage"|7|null|true|4001|\[\]|\{"message":"m"\}|\{"input_tokens":1,"output_tokens":2\}|"\\u00e9"),?){0,4}\}"#,
+        ) {
+            server_frames(text.as_bytes());
+        }
+    }
+}

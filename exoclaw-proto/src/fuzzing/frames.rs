@@ -1,0 +1,211 @@
+//! Bodies of the fuzz targets of frames and session keys.
+
+use std::borrow::Cow;
+
+use bytes::BytesMut;
+use rpc_core::decode::{FrameCopy, first_byte};
+use rpc_core::{CallId, Limits, Text};
+use serde_json::Value;
+
+use super::Script;
+use crate::budget::Exceeded;
+use crate::codec;
+use crate::error::{ErrorKind, RpcError};
+use crate::frame::{ClientFrame, Request, ServerFrame, StreamEvent, Token};
+use crate::session::SessionKey;
+
+/// Decoding, encoding and decoding again gives the same frame, and a token is never logged.
+pub fn client_frames(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let limits = Limits::default();
+    redacted(text, &limits);
+    let decoded = ClientFrame::decode(text, &limits);
+    let id = Request::id_of(text, &limits);
+    let request = Request::decode(text, &limits);
+    match &decoded {
+        Ok(ClientFrame::Request(frame)) => {
+            assert!(request.as_ref() == Ok(frame), "two decoders differ");
+            if first_byte(text) == Some(b'{') {
+                assert!(id.as_ref() == Some(frame.id()), "two ways to the id differ");
+            }
+            called(frame, text, &limits);
+        }
+        Ok(ClientFrame::Token(token)) => {
+            assert!(request.is_err() && id.is_none(), "a token and a request");
+            assert!(
+                Token::decode(text, &limits).as_ref() == Ok(token),
+                "two decoders differ"
+            );
+        }
+        Err(_) => assert!(request.is_err(), "two decoders differ"),
+    }
+    let Ok(frame) = decoded else {
+        return;
+    };
+    let again = written(&frame);
+    match ClientFrame::decode(again.as_str(), &limits) {
+        Ok(decoded) => assert!(decoded == frame, "the round trip changed the frame"),
+        Err(error) => panic!("an encoded frame must decode: {error}"),
+    }
+    assert!(frame.clone().into_owned() == frame, "a copy differs");
+}
+
+/// Decoding, encoding and decoding again gives the same frame.
+pub fn server_frames(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let limits = Limits::default();
+    redacted(text, &limits);
+    let Ok(frame) = ServerFrame::decode(text, &limits) else {
+        return;
+    };
+    let again = written(&frame);
+    match ServerFrame::decode(again.as_str(), &limits) {
+        Ok(decoded) => assert!(decoded == frame, "the round trip changed the frame"),
+        Err(error) => panic!("an encoded frame must decode: {error}"),
+    }
+    assert!(frame.clone().into_owned() == frame, "a copy differs");
+    match &frame {
+        ServerFrame::Hello(hello) => drop(hello.extensions()),
+        ServerFrame::Stream { event, .. } => {
+            let copy = event.to_shared(&FrameCopy::of(text));
+            let id = "x";
+            let (mut one, mut two) = (BytesMut::new(), BytesMut::new());
+            let written = codec::encode_event(&mut one, &id, event);
+            assert!(
+                written.is_ok() && codec::encode_event(&mut two, &id, &copy).is_ok(),
+                "a step must encode"
+            );
+            assert_eq!(one, two, "a shared copy differs");
+            if let StreamEvent::Error(words) = event {
+                classified(words);
+            }
+        }
+        ServerFrame::Error { error, .. } => classified(error),
+        _ => {}
+    }
+}
+
+/// A key is its parts and its text, and nothing else has them.
+pub fn session_key(data: &[u8]) {
+    let mut script = Script(data);
+    let one = [(); 4].map(|()| script.text());
+    let two = [(); 4].map(|()| script.text());
+    let key =
+        |[agent, channel, account, peer]: [&str; 4]| SessionKey::new(agent, channel, account, peer);
+    let (first, second) = (key(one), key(two));
+    assert_eq!(first == second, one == two, "keys are equal if parts are");
+    assert_eq!(
+        first.as_str() == second.as_str(),
+        one == two,
+        "texts are equal if parts are"
+    );
+    for (key, parts) in [(&first, one), (&second, two)] {
+        assert_eq!(read(key), parts, "parts survive");
+        assert_eq!(key.to_string().parse().as_ref(), Ok(key), "texts parse");
+        let json = serde_json::to_string(key).unwrap_or_default();
+        let again = serde_json::from_str::<SessionKey>(&json);
+        assert!(again.is_ok_and(|again| again == *key), "JSON parses");
+    }
+    // The whole input as the text of a key.
+    let text = std::str::from_utf8(data).unwrap_or_default();
+    if let Ok(parsed) = SessionKey::parse(text) {
+        let [agent, channel, account, peer] = read(&parsed);
+        let made = SessionKey::new(&agent, &channel, &account, &peer);
+        assert_eq!(made.as_str(), text, "a key has one text");
+    }
+}
+
+fn read(key: &SessionKey) -> [Cow<'_, str>; 4] {
+    [key.agent(), key.channel(), key.account(), key.peer()]
+}
+
+fn written(frame: &impl serde::Serialize) -> Text {
+    match codec::encode(frame) {
+        Ok(text) => text,
+        Err(error) => panic!("a decoded frame must encode: {error}"),
+    }
+}
+
+/// What a request asks for survives being sent again.
+fn called(request: &Request<'_>, text: &str, limits: &Limits) {
+    let call = match request.call(limits) {
+        Ok(call) => call,
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::InvalidParams, "the call's error");
+            return;
+        }
+    };
+    assert_eq!(call.name(), request.method(), "the call's name");
+    let params = written(&call);
+    let shared = call.to_shared(&FrameCopy::of(text));
+    assert_eq!(written(&shared), params, "a shared copy differs");
+    let mut buffer = BytesMut::new();
+    let id = CallId::from_raw(7);
+    if codec::encode_request(&mut buffer, id, call.name(), &call).is_err() {
+        panic!("a call must encode");
+    }
+    let roomy = Limits::default().with_max_message_bytes(usize::MAX);
+    let sent = String::from_utf8_lossy(&buffer);
+    let Ok(again) = Request::decode(&sent, &roomy) else {
+        panic!("an encoded call must decode");
+    };
+    let Ok(again) = again.call(&roomy) else {
+        panic!("an encoded call must be one");
+    };
+    assert_eq!(written(&again), params, "the round trip changed the call");
+}
+
+/// Words are told apart, and those of a budget give its numbers back.
+fn classified(words: &str) {
+    let error = RpcError::new(words);
+    let kind = error.kind();
+    if let Some(exceeded) = Exceeded::parse(words) {
+        assert_eq!(kind, ErrorKind::BudgetExceeded, "the kind of a budget");
+        let again = Exceeded::parse(&exceeded.to_string());
+        assert_eq!(again, Some(exceeded), "a budget's words parse");
+    }
+}
+
+/// No log shows a token, wherever in the object it stands and however often.
+fn redacted(text: &str, limits: &Limits) {
+    const HIDDEN: &str = r#"{"token":"***"}"#;
+    let shown = codec::redact(text);
+    if Token::decode(text, limits).is_ok() {
+        assert_eq!(shown, HIDDEN, "a token is shown");
+    }
+    if shown == HIDDEN {
+        return;
+    }
+    let mut tokens = Tokens(Vec::new());
+    let mut parser = serde_json::Deserializer::from_str(text);
+    let read = serde::Deserializer::deserialize_map(&mut parser, &mut tokens);
+    if read.is_ok() && parser.end().is_ok() && tokens.0.iter().any(|it| !it.is_null()) {
+        assert_ne!(shown, text, "a frame with a token is shown");
+    }
+}
+
+/// Every member `token` of an object, where a map would keep the last.
+struct Tokens(Vec<Value>);
+
+impl<'de> serde::de::Visitor<'de> for &mut Tokens {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<String>()? {
+            if name == "token" {
+                self.0.push(map.next_value()?);
+            } else {
+                map.next_value::<serde::de::IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+}

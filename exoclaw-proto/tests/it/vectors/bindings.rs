@@ -1,0 +1,33 @@
+//! Vectors of bindings: which agent a chat goes to.
+
+use exoclaw_proto::binding::{Binding, Route, Router};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{run, variant};
+
+#[test]
+fn chats_go_to_the_agents_that_the_vectors_say() {
+    run("bindings", |vector| {
+        let name = vector.name();
+        let bindings = Vec::<Binding>::deserialize(vector.get("bindings")).unwrap();
+        let default = vector.try_str("default").map(str::to_owned);
+        let router = Router::new(bindings, default);
+        if let Some(error) = vector.try_str("refused") {
+            assert_eq!(variant(&router.unwrap_err()), error, "{name}");
+            return;
+        }
+        let router = router.unwrap();
+        let route: Vec<_> = vector.list("route").iter().map(Value::as_str).collect();
+        let [channel, account, peer, guild, team] = route[..] else {
+            panic!("{name}: a route has five parts")
+        };
+        let route = Route::new(channel.unwrap(), account.unwrap(), peer.unwrap())
+            .with_guild(guild)
+            .with_team(team);
+        match router.resolve(&route) {
+            Ok(agent) => assert_eq!(Some(agent), vector.try_str("agent"), "{name}"),
+            Err(error) => assert_eq!(error.to_string(), vector.str("error"), "{name}"),
+        }
+    });
+}

@@ -1,0 +1,66 @@
+//! Vectors of the frames that a client receives, of ids, and of what is logged.
+
+use exoclaw_proto::frame::ServerFrame;
+use exoclaw_proto::{WireId, codec};
+use rpc_core::Limits;
+use rpc_core::decode::DecodeErrorKind;
+use serde_json::value::RawValue;
+
+use super::run;
+
+#[test]
+fn frames_of_a_server_are_read_as_the_vectors_say() {
+    run("answers_received", |vector| {
+        let (name, text) = (vector.name(), vector.str("text"));
+        let decoded = ServerFrame::decode(text, &Limits::default());
+        if let Some(written) = vector.try_str("written") {
+            let frame = decoded.unwrap();
+            assert_eq!(codec::encode(&frame).unwrap().as_str(), written, "{name}");
+            assert_eq!(frame.clone().into_owned(), frame, "{name}");
+            let again = ServerFrame::decode(written, &Limits::default()).unwrap();
+            assert_eq!(again, frame, "{name}");
+        } else {
+            let error = decoded.unwrap_err();
+            assert_eq!(fault(error.kind()), vector.str("error"), "{name}");
+        }
+    });
+}
+
+fn fault(kind: DecodeErrorKind) -> String {
+    match kind {
+        DecodeErrorKind::Syntax => "syntax".to_owned(),
+        DecodeErrorKind::NotAnObject => "no object".to_owned(),
+        DecodeErrorKind::DuplicateMember(member) => format!("{member} twice"),
+        DecodeErrorKind::MissingMember(member) => format!("{member} missing"),
+        DecodeErrorKind::WrongType { member, .. } => format!("{member} of a wrong type"),
+        DecodeErrorKind::BadValue { member, .. } => format!("{member} with a bad value"),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn ids_are_read_as_the_vectors_say() {
+    run("ids", |vector| {
+        let raw: &RawValue = serde_json::from_str(vector.str("json")).unwrap();
+        let id = WireId::new(raw).ok();
+        let text = id.as_ref().map(|id| id.text().into_owned());
+        assert_eq!(text.as_deref(), vector.try_str("text"), "{}", vector.name());
+        if let Some(id) = id {
+            let written = serde_json::to_string(&id).unwrap();
+            let text = serde_json::to_string(vector.str("text")).unwrap();
+            assert_eq!(written, text, "{}", vector.name());
+        }
+    });
+}
+
+#[test]
+fn frames_are_logged_as_the_vectors_say() {
+    run("logged", |vector| {
+        let (name, text) = (vector.name(), vector.str("text"));
+        let shown = codec::redact(text);
+        match vector.try_str("shown") {
+            Some(expected) => assert_eq!(shown, expected, "{name}"),
+            None => assert!(!shown.contains("hunter2"), "{name}: {shown}"),
+        }
+    });
+}

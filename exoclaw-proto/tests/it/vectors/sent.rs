@@ -1,0 +1,102 @@
+//! Vectors of the frames that a client and a server send.
+
+use std::time::Instant;
+
+use bytes::BytesMut;
+use exoclaw_proto::client::{ClientConfig, ClientConn};
+use exoclaw_proto::codec::{encode_error, encode_event, encode_result};
+use exoclaw_proto::frame::{ChatSend, SessionRef, StreamEvent, ToolResult, ToolUse, Usage};
+use rpc_core::decode::RawJson;
+use rpc_core::{CallId, Incoming, Machine, Outgoing, Refused};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::run;
+
+#[test]
+fn requests_leave_as_the_vectors_say() {
+    run("requests_sent", |vector| {
+        let now = Instant::now();
+        let mut conn = ClientConn::new(ClientConfig::new(), 0xabcd, now);
+        conn.handle_message(Incoming::Text(r#"{"ok":true}"#), now);
+        let id = command(&mut conn, vector.list("call"), now).unwrap();
+        let Some(Outgoing::Text(text)) = conn.poll_transmit() else {
+            panic!("{}: nothing leaves", vector.name())
+        };
+        let expected = vector.str("text").replace("<id>", &id.to_string());
+        assert_eq!(text.as_str(), expected, "{}", vector.name());
+        assert!(conn.poll_transmit().is_none(), "{}", vector.name());
+    });
+}
+
+fn command(conn: &mut ClientConn, call: &[Value], now: Instant) -> Result<CallId, Refused> {
+    let text = |at: usize| call.get(at).and_then(Value::as_str);
+    let need = |at: usize| text(at).unwrap();
+    let limit = |at: usize| call.get(at).and_then(Value::as_u64);
+    let session = |at: usize| {
+        let mut session: SessionRef<&str> = SessionRef::new(need(at), need(at + 1));
+        (session.peer, session.guild, session.team) = (text(at + 2), text(at + 3), text(at + 4));
+        session
+    };
+    match need(0) {
+        "ping" => conn.ping(now),
+        "status" => conn.status(now),
+        "plugin.list" => conn.plugin_list(now),
+        "chat.send" => {
+            let mut chat: ChatSend<&str> = ChatSend::new(need(1), need(2), need(3));
+            (chat.peer, chat.guild, chat.team) = (text(4), text(5), text(6));
+            conn.chat_send(&chat, now)
+        }
+        "chat.history" => conn.chat_history(&session(2), limit(1), now),
+        "session.list" => conn.session_list(now),
+        "session.clear" => conn.session_clear(&session(1), now),
+        "plugin.load" => conn.plugin_load(need(1), need(2), now),
+        "plugin.unload" => conn.plugin_unload(need(1), now),
+        "budget.status" if call.len() == 1 => conn.budget_status::<&str>(None, now),
+        "budget.status" => conn.budget_status(Some(&session(1)), now),
+        "memory.search" => conn.memory_search(&session(3), need(1), limit(2), now),
+        other => conn.call(other, &call[1], now),
+    }
+}
+
+#[test]
+fn answers_leave_as_the_vectors_say() {
+    run("answers_sent", |vector| {
+        let answer = vector.list("answer");
+        let id = vector.get("id").as_str().unwrap_or("1");
+        let mut buffer = BytesMut::new();
+        let text = |at: usize| answer[at].as_str().unwrap();
+        match text(0) {
+            "result" => encode_result(&mut buffer, &id, &answer[1]),
+            "error" => encode_error(&mut buffer, &id, text(1)),
+            _ => {
+                let raw = serde_json::value::to_raw_value(answer.get(3).unwrap_or(&json!({})));
+                step(&mut buffer, id, answer, &raw.unwrap())
+            }
+        }
+        .unwrap();
+        let written = std::str::from_utf8(&buffer).unwrap();
+        assert_eq!(written, vector.str("text"), "{}", vector.name());
+    });
+}
+
+fn step(buffer: &mut BytesMut, id: &str, answer: &[Value], raw: &RawValue) -> Result<(), Refused> {
+    let text = |at: usize| answer[at].as_str().unwrap();
+    let number = |at: usize| answer[at].as_u64().unwrap();
+    let event: StreamEvent<&str, RawJson<'_>> = match text(0) {
+        "text" => StreamEvent::Text(text(1)),
+        "tool_use" => StreamEvent::ToolUse(ToolUse::new(text(1), text(2), raw)),
+        "tool_result" => {
+            let is_error = answer[3] == json!(true);
+            StreamEvent::ToolResult(ToolResult::new(text(1), text(2), is_error))
+        }
+        "usage" => StreamEvent::Usage(Usage::new(number(1), number(2))),
+        "done" => StreamEvent::Done,
+        "failed" => StreamEvent::Error(text(1)),
+        other => StreamEvent::Unknown {
+            event: other,
+            data: None,
+        },
+    };
+    encode_event(buffer, &id, &event)
+}
