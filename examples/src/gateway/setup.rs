@@ -63,16 +63,8 @@ pub enum SetupError {
     #[error("[agent] {0}")]
     Model(String),
     /// It is not possible to listen there.
-    #[error("cannot listen on {host}, port {port}: {error}")]
-    Bind {
-        /// The address.
-        host: String,
-        /// The port.
-        port: u16,
-        /// Why not.
-        #[source]
-        error: BindError,
-    },
+    #[error(transparent)]
+    Bind(#[from] BindError),
 }
 
 /// A gateway that listens, and serves once [`run`](Self::run) is polled.
@@ -161,9 +153,7 @@ impl Gateway {
         .await?;
         let engine = Arc::new(engine);
         let backend = GatewayBackend::new(Arc::clone(&engine));
-        let server = Server::bind((&*host, port), backend, options)
-            .await
-            .map_err(|error| SetupError::Bind { host, port, error })?;
+        let server = Server::bind((&*host, port), backend, options).await?;
         Ok(Self {
             server,
             engine,
