@@ -18,6 +18,11 @@ def expect(condition, what):
         raise Failed(what)
 
 
+def title(check):
+    """What a function is called in the list of checks."""
+    return check.__name__.replace("_", " ")
+
+
 class Checks:
     """Runs checks one after the other, prints a line for each, remembers failures."""
 

@@ -19,6 +19,7 @@ GATEWAY = sys.argv[1] if len(sys.argv) > 1 else None
 TOKEN = "correct-horse"
 HELLO = {"ok": True, "version": "0.1.0"}
 USAGE = {"input_tokens": 11, "output_tokens": 2}
+PROVIDERS = ("anthropic", "openai")
 
 
 def toml(value):
@@ -301,3 +302,50 @@ def echo():
     return [{"name": "echo", "path": "builtin:echo"}]
 
 
+# --- what chats come to --------------------------------------------------------------------
+
+
+def events(chat):
+    """The names of a chat's events. OpenAI begins each answer with an empty piece of text."""
+    return [frame.get("event") for frame in chat.frames if frame.get("data") != ""]
+
+
+def replied(chat, text="Hello world", **usage):
+    """A whole answer: text, one usage, done, and nothing else."""
+    expect(chat.text == text, f"{chat.text!r} instead of {text!r} in {chat.frames}")
+    names = events(chat)
+    expect(names == ["text"] * (len(names) - 2) + ["usage", "done"], names)
+    expect(chat.data("usage") == [USAGE | usage], chat.data("usage"))
+    return chat
+
+
+def failed(chat, start, text=""):
+    """A chat that ends in an error of the stream, and `done`."""
+    expect(chat.text == text, f"{chat.text!r} instead of {text!r}")
+    (error,) = chat.data("error")
+    expect(error.startswith(start), f"{error!r} does not start with {start!r}")
+    expect(events(chat)[-2:] == ["error", "done"], events(chat))
+    for secret in (KEY, "127.0.0.1", "localhost", "http:"):
+        expect(secret not in error, f"{error!r} tells too much")
+    return error
+
+
+def refused(frame, start):
+    """An answer that is an error and nothing else."""
+    expect(set(frame) == {"id", "error"}, frame)
+    expect(isinstance(frame["error"], str) and frame["error"].startswith(start), frame)
+
+
+async def used(talk, scope, limit, **params):
+    """What is used of a budget, asked by a chat that cannot be paid for."""
+    frame = (await talk.chat("x" * (5 * limit), **params)).frames[0]
+    refused(frame, f"token budget exceeded ({scope}: ")
+    have, _, of = frame["error"].rstrip(")").rpartition(" ")[2].partition("/")
+    expect(int(of) == limit, frame)
+    return int(have)
+
+
+async def history(talk, **params):
+    """The conversation as the model is told it, as (role, text)."""
+    chat = await talk.chat("!context", **params)
+    return [(message["role"], message["content"]) for message in json.loads(chat.text)]

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 
-from common import Checks, expect, program
+from common import Checks, expect, program, title
 from exoclaw import HELLO, TOKEN
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed
@@ -304,7 +304,7 @@ CHECKS = [
 async def main():
     checks = Checks()
     for check in CHECKS:
-        await checks.run(check.__name__.replace("_", " "), check())
+        await checks.run(title(check), check())
     checks.finish()
 
 

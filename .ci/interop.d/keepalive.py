@@ -6,7 +6,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import Checks, expect
+from common import Checks, expect, title
 from exoclaw import Raw, agent, echo, gateway
 from provider import Provider
 from wat import plugins
@@ -96,10 +96,6 @@ async def many_connections_are_served():
             status = await talks[0].result("status")
             expect(status["sessions"] == STREAMING, status)
             print(f"      {STREAMING} replies of 2 s took {took:.1f} s beside {IDLE} idle connections", flush=True)
-
-
-def title(check):
-    return check.__name__.replace("_", " ")
 
 
 async def main():
