@@ -134,6 +134,19 @@ mod tests {
         }
 
         #[test]
+        fn machines_keep_their_rules_when_nobody_takes_what_they_send(
+            settings in any::<u8>(),
+            data in prop::collection::vec(
+                prop_oneof![1 => 0..18_u8, 2 => 64..82_u8, 4 => 128..146_u8, 2 => Just(138)],
+                0..100,
+            ),
+        ) {
+            // A chat is open: its stream can fill the line.
+            client_conn(&[&[settings & !1, 2, 9, 0], &data[..]].concat());
+            server_conn(&[&[settings & !1, 3, 2, 16], &data[..]].concat());
+        }
+
+        #[test]
         fn machines_keep_their_rules_with_each_other(
             data in prop::collection::vec(0..=40_u8, 0..120),
         ) {

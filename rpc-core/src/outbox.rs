@@ -10,6 +10,8 @@ use crate::message::{CloseFrame, Outgoing, Text};
 
 /// How much a fresh encoding buffer reserves.
 const CHUNK: usize = 4 * 1024;
+/// How much the first one does: many connections are greeted and then say nothing for long.
+const FIRST_CHUNK: usize = 512;
 /// With less room than this left, a frame begins in a fresh buffer. A larger frame grows it.
 const LEAST_ROOM: usize = 256;
 
@@ -62,7 +64,9 @@ impl Outbox {
         self.check_open()?;
         // To reserve every time would give each frame that waits a buffer of its own.
         if self.buffer.capacity() < LEAST_ROOM {
-            self.buffer.reserve(CHUNK);
+            let is_first = self.taken == 0 && self.frames.is_empty();
+            self.buffer
+                .reserve(if is_first { FIRST_CHUNK } else { CHUNK });
         }
         encode(&mut self.buffer).inspect_err(|_| self.buffer.clear())?;
         let size = self.buffer.len();

@@ -9,7 +9,9 @@ use rpc_core::{Disconnect, Incoming, Limits, Machine, Outgoing, Refused};
 use super::{FEW, SLACK, Script, TOKEN, fire, inert, small};
 use crate::auth::Auth;
 use crate::error::RpcError;
-use crate::frame::{Call, Method, Request, ServerFrame, StreamEvent, ToolResult, ToolUse, Usage};
+use crate::frame::{
+    Call, Method, Request, ServerFrame, StreamEvent, Token, ToolResult, ToolUse, Usage,
+};
 use crate::id::{UNREADABLE_ID, WireId};
 use crate::limits::AUTH_FAILED_CODE;
 use crate::server::{RequestId, ServerConfig, ServerConn, ServerEvent, ServerState};
@@ -47,6 +49,8 @@ struct Seen {
     /// The latest of them that was answered.
     latest: usize,
     frames: usize,
+    /// No token is asked for, or the first message was the right one.
+    may_enter: bool,
     refused: bool,
     authenticated: bool,
     closed: bool,
@@ -60,12 +64,13 @@ pub fn server_conn(data: &[u8]) {
     let mut script = Script(data);
     let mut now = Instant::now();
     let settings = script.next();
+    let with_token = settings & 1 == 1;
     let mut seen = Seen {
+        may_enter: !with_token,
         in_order: settings & 2 == 2,
         extensions: settings & 4 == 4,
         ..Seen::default()
     };
-    let with_token = settings & 1 == 1;
     let mut conn = ServerConn::new(configured(settings), now);
     assert_eq!(
         conn.state() == ServerState::AwaitToken,
@@ -125,11 +130,11 @@ fn operate(
         0 => {
             let text = script.text();
             if !has_own_id(text) {
-                hear(conn, text, at);
+                seen.hear(conn, text, at);
             }
         }
-        1 => drop(hear(conn, r#"{"token":"s3cret-token"}"#, at)),
-        2 => drop(hear(conn, r#"{"token":"s3cret-toke"}"#, at)),
+        1 => drop(seen.hear(conn, r#"{"token":"s3cret-token"}"#, at)),
+        2 => drop(seen.hear(conn, r#"{"token":"s3cret-toke"}"#, at)),
         3..=5 => {
             let method = script.pick(&Method::ALL).map_or("nope", |it| it.name());
             seen.request(
@@ -220,21 +225,25 @@ fn has_own_id(text: &str) -> bool {
     }
 }
 
-/// A line is read only while the machine wants input.
-fn hear(conn: &mut ServerConn, text: &str, now: Instant) -> bool {
-    let wants = conn.wants_input();
-    if wants {
-        conn.handle_message(Incoming::Text(text), now);
-    }
-    wants
-}
-
 impl Seen {
+    /// A line is read only while the machine wants input.
+    fn hear(&mut self, conn: &mut ServerConn, text: &str, now: Instant) -> bool {
+        let wants = conn.wants_input();
+        if wants {
+            if conn.state() == ServerState::AwaitToken {
+                let token = Token::decode(text, &Limits::default());
+                self.may_enter = token.is_ok_and(|token| token.expose() == TOKEN);
+            }
+            conn.handle_message(Incoming::Text(text), now);
+        }
+        wants
+    }
+
     /// A request with an id of its own.
     fn request(&mut self, conn: &mut ServerConn, method: &str, params: &str, now: Instant) {
         let number = self.asked.len();
         let text = format!(r#"{{"id":"q{number}","method":"{method}","params":{params}}}"#);
-        if hear(conn, &text, now) {
+        if self.hear(conn, &text, now) {
             self.asked.push(Answered::No);
         }
     }
@@ -302,7 +311,10 @@ impl Seen {
             Err(error) => panic!("a server must send frames only: {error}"),
         };
         match &frame {
-            ServerFrame::Hello(_) => assert_eq!(self.frames, 0, "the hello comes first"),
+            ServerFrame::Hello(_) => {
+                assert_eq!(self.frames, 0, "the hello comes first");
+                assert!(self.may_enter, "a hello without the token");
+            }
             ServerFrame::AuthFailed { .. } => {
                 assert_eq!(self.frames, 0, "a refusal comes first");
                 self.refused = true;

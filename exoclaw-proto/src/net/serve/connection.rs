@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{self, BoxFuture};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use rpc_core::CloseFrame;
@@ -46,9 +46,14 @@ impl Drop for Leave {
     }
 }
 
-pub(super) async fn serve<B: Backend>(shared: Arc<Shared<B>>, accepted: Accepted) {
+/// Not an `async fn`, and nothing around the two futures: each layer would hold a second copy of
+/// them, and there is one for every idle connection.
+pub(super) fn serve<B: Backend>(
+    shared: Arc<Shared<B>>,
+    accepted: Accepted,
+) -> impl Future<Output = ()> {
     let outlet = Arc::new(Outlet::new(&shared.connection.limits));
-    let _leave = Leave(Arc::clone(&outlet));
+    let leave = Leave(Arc::clone(&outlet));
     let side = ServerSide::new(shared.connection.clone()).with_outlet(Arc::clone(&outlet));
     let (link, mut events, connection) = link::over(side, accepted.socket, shared.link.clone());
     let cx = Arc::new(Context {
@@ -59,7 +64,8 @@ pub(super) async fn serve<B: Backend>(shared: Arc<Shared<B>>, accepted: Accepted
         outlet,
         cancellation: accepted.cancellation,
     });
-    let work = async {
+    let work = async move {
+        let _leave = leave;
         let mut requests = Requests::new();
         let mut cancellation = cx.cancellation();
         let mut cancelled = pin!(cancellation.cancelled());
@@ -83,7 +89,7 @@ pub(super) async fn serve<B: Backend>(shared: Arc<Shared<B>>, accepted: Accepted
         drop(requests);
         guarded("disconnected", shared.backend.disconnected(&cx)).await;
     };
-    tokio::join!(connection.run(), work);
+    future::join(connection.run(), work).map(drop)
 }
 
 async fn drain(cx: Arc<Context>, timeout: Duration) {

@@ -89,9 +89,10 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
     ///
     /// # Panics
     /// Outside a tokio runtime with its timer enabled.
-    pub async fn run(self) -> CloseReason {
+    pub fn run(self) -> impl Future<Output = CloseReason> {
+        // Not an `async fn`, which would hold all of `self` a second time.
         let span = tracing::debug_span!("link", protocol = std::any::type_name::<P>());
-        self.work().instrument(span).await
+        self.work().instrument(span)
     }
 
     async fn work(mut self) -> CloseReason {

@@ -15,7 +15,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use super::config::UpgradeDecision;
 use super::run::Shared;
-use super::upgrade::{accept_key, is_upgrade, offers};
+use super::upgrade::{accept_key, detach, is_upgrade, offers};
 
 /// What the handler gets to know about the request that was upgraded.
 #[derive(Debug)]
@@ -159,6 +159,7 @@ fn upgrade(
     if let Some(Ok(name)) = subprotocol.as_deref().map(HeaderValue::from_str) {
         headers.insert(header::SEC_WEBSOCKET_PROTOCOL, name);
     }
+    detach(&mut parts);
     *agreed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Agreed { parts, subprotocol });
     response
 }

@@ -2,7 +2,7 @@
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
-use http::{Method, StatusCode, Version};
+use http::{Method, StatusCode, Uri, Version};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 /// Whether a request asks for a WebSocket at all.
@@ -41,6 +41,20 @@ pub(super) fn accept_key(parts: &Parts) -> Result<HeaderValue, (StatusCode, &'st
         .ok_or_else(|| bad("the Sec-WebSocket-Key is missing or not valid"))?;
     HeaderValue::from_str(&derive_accept_key(key.as_bytes()))
         .map_err(|_| bad("the Sec-WebSocket-Key is not valid"))
+}
+
+/// Gives a request's head memory of its own. As it comes, every part of it keeps the buffer alive
+/// into which it was read: 8 KiB for as long as the connection lasts.
+pub(super) fn detach(parts: &mut Parts) {
+    for value in parts.headers.values_mut() {
+        if let Ok(mut own) = HeaderValue::from_bytes(value.as_bytes()) {
+            own.set_sensitive(value.is_sensitive());
+            *value = own;
+        }
+    }
+    if let Ok(own) = Uri::try_from(parts.uri.to_string()) {
+        parts.uri = own;
+    }
 }
 
 /// Whether the client offers this subprotocol.
@@ -97,6 +111,24 @@ mod tests {
         let parts = parts(|_| {});
         assert!(is_upgrade(&parts));
         assert_eq!(accept_key(&parts).unwrap(), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    }
+
+    #[test]
+    fn a_detached_head_is_the_same_and_keeps_no_buffer() {
+        let buffer = bytes::Bytes::from(b"/ws?a=bsecret".to_vec());
+        let mut secret = HeaderValue::from_maybe_shared(buffer.slice(7..)).unwrap();
+        secret.set_sensitive(true);
+        let mut parts = parts(|request| {
+            *request.uri_mut() = Uri::from_maybe_shared(buffer.slice(..7)).unwrap();
+            request.headers_mut().append("x-key", secret);
+        });
+        let headers = parts.headers.clone();
+        detach(&mut parts);
+        assert_eq!(parts.headers, headers);
+        drop(headers);
+        assert!(parts.headers["x-key"].is_sensitive());
+        assert_eq!(parts.uri, "/ws?a=b");
+        assert!(buffer.is_unique());
     }
 
     #[test]

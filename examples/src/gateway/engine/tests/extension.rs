@@ -71,7 +71,7 @@ async fn sessions_are_listed() {
         .iter()
         .map(|it| &it["key"])
         .collect();
-    keys.sort_unstable_by_key(|key| key.to_string());
+    keys.sort_unstable_by_key(ToString::to_string);
     assert_eq!(keys, ["default:ws:ann:main", "default:ws:bob:main"]);
     assert_eq!(list[0]["turns"], 1);
 }
