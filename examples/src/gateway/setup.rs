@@ -99,9 +99,10 @@ impl Gateway {
         };
         // Before anything is opened or loaded.
         exoclaw_proto::auth::check_bind(&host, &auth)?;
+        let with_token = !auth.is_open();
         let options = ServerOptions::default()
             .with_connection(ServerConfig::new(auth).with_extensions(config.gateway.extensions))
-            .with_http(http(&config.gateway)?)
+            .with_http(http(&config.gateway, with_token)?)
             .with_shutdown_timeout(DRAIN);
 
         let provider: Provider = config
@@ -197,9 +198,13 @@ impl Gateway {
     }
 }
 
-fn http(config: &GatewayConfig) -> Result<HttpConfig, SetupError> {
+/// The gateway's own page works under any name if a token keeps others out, or if the names are
+/// listed.
+fn http(config: &GatewayConfig, with_token: bool) -> Result<HttpConfig, SetupError> {
     let defaults = http_config();
     let mut guards = defaults.guards.clone();
+    let own_page = with_token || !config.allowed_hosts.is_empty();
+    guards = guards.with_same_origin(own_page);
     let bad = |error: &dyn std::fmt::Display| SetupError::Guard(error.to_string());
     for origin in &config.allowed_origins {
         guards = guards
