@@ -1,4 +1,4 @@
-"""What both programs need: running checks, running the bot."""
+"""What all programs of checks need: running checks, running the program under test."""
 
 import asyncio
 import contextlib
@@ -6,6 +6,7 @@ import os
 import sys
 
 DEADLINE = 30
+LONGEST_LINE = 16 * 1024 * 1024
 
 
 class Failed(Exception):
@@ -17,22 +18,37 @@ def expect(condition, what):
         raise Failed(what)
 
 
+def title(check):
+    """What a function is called in the list of checks."""
+    return check.__name__.replace("_", " ")
+
+
 class Checks:
     """Runs checks one after the other, prints a line for each, remembers failures."""
 
     def __init__(self):
         self.failed = 0
         self.count = 0
+        self.tasks = []
 
-    async def run(self, name, check):
+    async def run(self, name, check, deadline=DEADLINE):
         self.count += 1
         try:
-            await asyncio.wait_for(check, DEADLINE)
+            await asyncio.wait_for(check, deadline)
         except Exception as error:
             self.failed += 1
             print(f"FAIL  {name}: {type(error).__name__} {error}", flush=True)
         else:
             print(f"ok    {name}", flush=True)
+
+    def beside(self, name, check, deadline=DEADLINE):
+        """Begins a check that mostly waits. `others` waits for it."""
+        task = asyncio.create_task(self.run(name, check, deadline))
+        self.tasks.append(task)
+        return task
+
+    async def others(self):
+        await asyncio.gather(*self.tasks)
 
     def finish(self):
         print(f"{self.count} checks, {self.failed} failed", flush=True)
@@ -78,9 +94,11 @@ class Program:
 
 @contextlib.asynccontextmanager
 async def program(path, *args, **env):
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("SNEK_", "OPENAI_", "RUST_LOG"))} | env
+    ours = ("ANTHROPIC_", "EXOCLAW_", "OPENAI_", "RUST_LOG", "SNEK_")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(ours)} | env
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(path, *args, env=env, stdout=pipe, stderr=pipe)
+    how = {"env": env, "stdout": pipe, "stderr": pipe, "limit": LONGEST_LINE}
+    process = await asyncio.create_subprocess_exec(path, *args, **how)
     running = Program(process)
     try:
         yield running

@@ -93,9 +93,10 @@ impl Gateway {
     ) -> Result<Self, SetupError> {
         let port = overrides.port.unwrap_or(config.gateway.port);
         let (host, auth) = access(&config, &overrides)?;
+        let with_token = !auth.is_open();
         let options = ServerOptions::default()
             .with_connection(ServerConfig::new(auth).with_extensions(config.gateway.extensions))
-            .with_http(http(&config.gateway)?)
+            .with_http(http(&config.gateway, with_token)?)
             .with_shutdown_timeout(DRAIN);
 
         let Prepared {
@@ -251,7 +252,7 @@ pub async fn check(
     overrides: &Overrides,
     env: &(dyn Fn(&str) -> Option<String> + Sync),
 ) -> Result<Vec<String>, SetupError> {
-    http(&config.gateway)?;
+    http(&config.gateway, overrides.token.is_some())?;
     let mut prepared = prepare(config, overrides.folder.clone(), env).await?;
     match access(config, overrides) {
         Err(AuthError::TokenRequired) => {
@@ -264,9 +265,13 @@ pub async fn check(
     Ok(prepared.warnings)
 }
 
-fn http(config: &GatewayConfig) -> Result<HttpConfig, SetupError> {
+/// The gateway's own page works under any name if a token keeps others out, or if the names are
+/// listed.
+fn http(config: &GatewayConfig, with_token: bool) -> Result<HttpConfig, SetupError> {
     let defaults = http_config();
     let mut guards = defaults.guards.clone();
+    let own_page = with_token || !config.allowed_hosts.is_empty();
+    guards = guards.with_same_origin(own_page);
     let bad = |error: &dyn std::fmt::Display| SetupError::Guard(error.to_string());
     for origin in &config.allowed_origins {
         guards = guards

@@ -54,7 +54,7 @@ pub struct GatewayConfig {
     /// `allowed_hosts`: host names under which the gateway is reached, besides loopback names.
     pub allowed_hosts: Vec<String>,
     /// `max_connections`: how many are open at most; the next one is turned away. Default
-    /// 20,000, or fewer if the system allows fewer open files.
+    /// 16,384, or fewer if the system allows fewer open files.
     pub max_connections: usize,
     /// `data_dir`: where conversations and usage are kept. Default: the folder of the file, or
     /// `~/.exoclaw` if there is no file.
@@ -70,7 +70,7 @@ impl Default for GatewayConfig {
             bind: "127.0.0.1".to_owned(),
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
-            max_connections: 20_000,
+            max_connections: 16_384,
             data: DataDir::Memory,
             extensions: false,
         }

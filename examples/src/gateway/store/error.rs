@@ -12,7 +12,8 @@ pub enum StoreError {
         /// The file.
         file: String,
     },
-    /// The file is not what this gateway writes. Trying again fails again.
+    /// The file is not what this gateway writes. Trying again fails again. Some kinds of damage the
+    /// engine does not notice in time; they may end the process instead.
     #[error("{file} is damaged or no store of a gateway ({detail}); move it away to start anew")]
     Damaged {
         /// The file.

@@ -23,6 +23,8 @@ pub struct Guards {
     pub origins: OriginPolicy,
     /// Names under which this server is served.
     pub hosts: HostPolicy,
+    /// Whether pages from the very host that the request names are served too. Default no.
+    pub same_origin: bool,
 }
 
 /// Which peers are served.
@@ -125,6 +127,15 @@ impl Guards {
         self
     }
 
+    /// Serves pages that come from the very host that the request names, over `http` or `https`.
+    /// Only for servers that check a token, or whose [hosts](HostPolicy) are listed: a page can give
+    /// its own host any address.
+    #[must_use]
+    pub const fn with_same_origin(mut self, same_origin: bool) -> Self {
+        self.same_origin = same_origin;
+        self
+    }
+
     /// Serves web pages of this origin, for example `https://app.example.com` or
     /// `http://localhost:5173`. The port has to be the same, where a scheme's default port may be
     /// left out.
@@ -202,6 +213,9 @@ impl Guards {
             Only::Bad => return Err(forbidden("the Origin header is not valid")),
             Only::One(origin) => origin,
         };
+        if self.same_origin && is_same(origin, parts) {
+            return Ok(());
+        }
         match &self.origins {
             OriginPolicy::List(list) => match Origin::parse(origin) {
                 Some(origin) if list.contains(&origin) => Ok(()),
@@ -339,6 +353,16 @@ fn only<'a>(parts: &'a Parts, name: &HeaderName) -> Only<'a> {
     }
 }
 
+/// Whether a page comes from the host that its request names.
+fn is_same(origin: &str, parts: &Parts) -> bool {
+    let (Some(origin), Only::One(host)) = (Origin::parse(origin), only(parts, &header::HOST))
+    else {
+        return false;
+    };
+    let mut schemes = ["http", "https"].into_iter();
+    schemes.any(|scheme| Origin::parse(&format!("{scheme}://{host}")).as_ref() == Some(&origin))
+}
+
 fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
@@ -392,6 +416,31 @@ mod tests {
                 "{origin}"
             );
         }
+    }
+
+    #[test]
+    fn a_page_of_the_host_that_is_asked_passes_where_that_is_allowed() {
+        let guards = Guards::default().with_same_origin(true);
+        for (origin, host, expected) in [
+            ("http://192.168.1.5:7200", "192.168.1.5:7200", 200),
+            ("https://chat.example", "CHAT.example.", 200),
+            ("http://chat.example", "chat.example:80", 200),
+            ("http://192.168.1.5:7201", "192.168.1.5:7200", 403),
+            ("https://evil.example", "chat.example", 403),
+            ("null", "null", 403),
+            ("ws://chat.example", "chat.example", 403),
+            ("http://", "", 403),
+        ] {
+            let parts = parts(&[("origin", origin), ("host", host)]);
+            assert_eq!(
+                status(guards.check_origin(&parts)),
+                expected,
+                "{origin} {host}"
+            );
+            assert_eq!(status(Guards::default().check_origin(&parts)), 403);
+        }
+        let two = parts(&[("origin", "http://a"), ("host", "a"), ("host", "b")]);
+        assert_eq!(status(guards.check_origin(&two)), 403);
     }
 
     #[test]
