@@ -6,6 +6,7 @@
 
 mod chat;
 mod serve;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -22,10 +23,12 @@ Examples ('gateway' stands for 'cargo run -p examples --bin gateway --'):
   examples/gateway/gateway.toml, which shows every key:
     ANTHROPIC_API_KEY=.. gateway --config gateway.toml
   Tools in WebAssembly: add '--features wasm' before '--bin'.
-  For a network, behind a proxy that adds TLS (its name goes into allowed_hosts):
+  For a network, behind a proxy that adds TLS; if the proxy is on this machine, leave --bind out
+  and list its name under allowed_hosts:
     EXOCLAW_TOKEN=.. gateway --bind 0.0.0.0
-  Look whether a configuration is right:
+  Look whether a configuration is right, and what was used so far:
     gateway check --config gateway.toml
+    gateway usage --config gateway.toml
 
 The environment: EXOCLAW_CONFIG, EXOCLAW_TOKEN; ANTHROPIC_API_KEY and OPENAI_API_KEY, or a file
 credentials/anthropic.key or credentials/openai.key beside the configuration;
@@ -62,6 +65,9 @@ enum Command {
     /// Checks a configuration with its plugins and keys, and says what it means. Listens nowhere and
     /// asks nobody.
     Check(serve::CheckArgs),
+    /// Prints what each reply has used, one line of JSON for each, the last at the end. The gateway
+    /// that uses the same data must not run.
+    Usage(usage::Args),
     /// Says something to a gateway and prints the reply as it comes: text to standard output, tools
     /// to standard error.
     Chat(chat::Args),
@@ -73,6 +79,7 @@ async fn main() -> ExitCode {
     cli::finish(match cli.command {
         Some(Command::Serve(args)) => serve::serve(args).await,
         Some(Command::Check(args)) => serve::check(&args).await,
+        Some(Command::Usage(args)) => usage::usage(&args),
         Some(Command::Chat(args)) => chat::chat(args).await,
         None => serve::serve(cli.serve).await,
     })

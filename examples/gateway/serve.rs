@@ -63,7 +63,7 @@ impl CheckArgs {
         }
     }
 
-    fn load(&self) -> Result<Loaded, Failure> {
+    pub(crate) fn load(&self) -> Result<Loaded, Failure> {
         let loaded = Config::load(self.config.as_deref(), variable).map_err(Failure::new)?;
         for warning in &loaded.warnings {
             complain(format_args!("warning: {warning}"));

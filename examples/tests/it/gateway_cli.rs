@@ -347,6 +347,27 @@ fn the_end_lets_a_reply_finish_and_what_was_said_is_there_after_it() {
     assert!(!known.contains("Ann"), "{known}");
 }
 
+#[cfg(unix)]
+#[test]
+fn what_replies_have_used_is_printed_after_the_end() {
+    let folder = Folder::new();
+    let file = folder.file("config.toml", "");
+    let usage = |last: &str| outcome(folder.gateway(&["usage", "--config", &file, "--last", last]));
+    assert_eq!(usage("9"), (Some(0), String::new(), String::new()));
+    let (gateway, url) = folder.start(&["--config", &file]);
+    folder.hears(&url, &["SECRET plans"]);
+    folder.hears(&url, &["--account", "eve", "count to 1"]);
+    assert_holds(&usage("9").2, &["in use by another gateway"]);
+    gateway.interrupt();
+    assert_eq!(gateway.end(), Some(0));
+    let (code, all, _) = usage("9");
+    assert_eq!((code, all.lines().count()), (Some(0), 2));
+    assert!(!all.contains("SECRET"), "{all}");
+    let (_, last, _) = usage("1");
+    assert_holds(&last, &["default:cli:eve:main", "\"output_tokens\":"]);
+    assert!(all.ends_with(&last));
+}
+
 /// Says something, does something when the answer has begun, and returns the rest of the answer.
 #[cfg(unix)]
 fn in_the_middle(url: &str, text: &str, meanwhile: impl FnOnce()) -> Option<String> {

@@ -14,6 +14,7 @@ use std::time::Duration;
 use rpc_core::secret::Secret;
 
 use super::usage::Price;
+use crate::model::provider::Provider;
 
 pub use load::{Loaded, Origin, PATH_VARIABLE};
 pub use problem::{ConfigError, Problem};
@@ -21,7 +22,11 @@ pub use problem::{ConfigError, Problem};
 /// The port of the gateway unless the file says otherwise.
 pub const PORT: u16 = 7200;
 /// The names that `agent.provider` takes.
-pub const PROVIDERS: [&str; 3] = ["scripted", "anthropic", "openai"];
+pub const PROVIDERS: [&str; 3] = [
+    Provider::Scripted.as_str(),
+    Provider::Anthropic.as_str(),
+    Provider::OpenAi.as_str(),
+];
 
 /// Everything that the file can say. What it leaves out has the default of the field.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -26,6 +26,9 @@ use crate::model::{Assembler, ChatModel, ChatRequest, Delta, ModelError};
 /// What is said when a model calls tools without end.
 const TOO_MANY_ROUNDS: &str = "tool-use loop exceeded max iterations";
 
+/// Most bytes that all tools of one reply may give: they are kept, and sent with every round.
+const MAX_RESULTS: usize = 8 * 1024 * 1024;
+
 /// Why a conversation with the model broke off.
 enum Broken {
     Gone,
@@ -172,6 +175,7 @@ impl Engine {
             reply,
             said: &mut said,
             named: 0,
+            room: MAX_RESULTS,
             failed: Vec::new(),
         };
         let outcome = talk.hold(messages).await;
@@ -235,6 +239,8 @@ struct Talk<'t, 'e> {
     said: &'t mut String,
     /// How many calls got their id here.
     named: usize,
+    /// Bytes that tools may still give.
+    room: usize,
     /// Where in the conversation the results of failed tools are.
     failed: Vec<usize>,
 }
@@ -323,7 +329,11 @@ impl Talk<'_, '_> {
 
     /// Runs a tool. Its failure is for the model to read.
     async fn use_tool(&mut self, call: &ToolCall) -> Result<ToolOutput, Broken> {
-        let output = self.engine.use_tool(call).await;
+        let mut output = self.engine.use_tool(call).await;
+        match self.room.checked_sub(output.content.len()) {
+            Some(room) => self.room = room,
+            None => output = ToolOutput::failed("too much output for one reply"),
+        }
         let content = SharedStr::from(output.content.as_str());
         let result = ToolResult::new(call.id.as_str(), content, output.is_error);
         self.reply.event(StreamEvent::ToolResult(result)).await?;

@@ -99,6 +99,23 @@ async fn the_calls_of_an_answer_are_told_apart_and_ids_may_come_back_in_the_next
 }
 
 #[tokio::test]
+async fn what_the_tools_of_a_reply_give_is_bounded() {
+    let arguments = format!(r#"{{"message":"{}"}}"#, "x".repeat(1_000_000));
+    let round = || Script::Answer(vec![call(0, "a", "echo", &arguments), stop()]);
+    let rounds = (0..9).map(|_| round());
+    let stage = Stage::new(rounds.chain([answer("ok")])).await;
+    let (steps, outcome) = stage.chat(&from("ann", "hi")).await;
+    assert_eq!(outcome, Ok(()));
+    let results: Vec<_> = steps.iter().filter(|it| it.contains("_result")).collect();
+    let (last, before) = results.split_last().unwrap();
+    let expected = "tool_result a failed tool execution failed: too much output for one reply";
+    assert_eq!(*last, expected);
+    assert_eq!(before.len(), 8);
+    assert!(before.iter().all(|it| it.len() > 1_000_000));
+    assert_eq!(stage.model.asked()[9].failed, [18]);
+}
+
+#[tokio::test]
 async fn arguments_that_are_no_json_become_an_empty_object() {
     let first = Script::Answer(vec![
         call(0, "a", "echo", "{\"mess"),
