@@ -68,6 +68,11 @@ impl Backend for Stage {
                 }
                 reply.usage(Usage::new(1, 2)).await?;
             }
+            "fifty" => {
+                for n in 0..50 {
+                    reply.text(&n.to_string()).await?;
+                }
+            }
             "long" => reply.text(&"é".repeat(1024 * 1024)).await?,
             "refuse" => return Err(ChatError::Refused(RpcError::new("no"))),
             "refuse late" => {

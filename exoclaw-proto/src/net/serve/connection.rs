@@ -133,6 +133,8 @@ async fn chat_with<B: Backend>(
 
 async fn respond<B: Backend>(backend: Arc<B>, cx: Arc<Context>, id: RequestId, call: OwnedCall) {
     let run = async {
+        // Answers may be large: none is made before there is room for it.
+        cx.outlet.room().await;
         match call {
             Call::Status => answer(&backend.status(&cx).await),
             Call::PluginList => answer(&backend.plugins(&cx).await),

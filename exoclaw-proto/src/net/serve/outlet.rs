@@ -5,8 +5,9 @@
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use rpc_core::{Limits, Refused};
+use rpc_core::{CloseFrame, Limits, Refused};
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
@@ -294,10 +295,16 @@ fn tell(conn: &mut ServerConn, id: RequestId, step: &Step, text: &str) -> Result
         return told;
     };
     let error = RpcError::new("the answer is too large");
-    match conn.fail(id, &error) {
+    let told = match conn.fail(id, &error) {
         Err(Refused::Invalid { .. }) => conn.error(id, error.message()),
         other => other,
+    };
+    if let Err(Refused::TooLarge { .. }) = told {
+        // The limits leave no room for any answer: better no connection than a request for ever.
+        let frame = CloseFrame::new(CloseFrame::TOO_BIG, "no answer fits");
+        conn.close_with(frame, Instant::now());
     }
+    told
 }
 
 #[cfg(test)]
