@@ -317,6 +317,28 @@ async fn a_backend_may_close_the_connection() {
 }
 
 #[tokio::test]
+async fn what_was_said_before_a_close_arrives_before_it() {
+    let server = open().await;
+    let mut wire = server.client().await;
+    wire.say(&chat("1", "say and close")).await;
+    assert_eq!(wire.text().await, piece("1", "bye"));
+    assert_eq!(wire.text().await, done("1"));
+    assert_eq!(wire.next().await, Frame::Close(4000, "told to".to_owned()));
+}
+
+#[tokio::test]
+async fn a_step_that_fits_no_message_ends_the_chat_on_both_sides() {
+    let mut server = open().await;
+    let mut wire = server.client().await;
+    wire.say(&chat("1", "too large")).await;
+    let answer = r#"{"id":"1","error":"the answer is too large"}"#;
+    assert_eq!(wire.text().await, answer);
+    assert_eq!(server.ended().await, "too large");
+    wire.say(PING).await;
+    assert_eq!(wire.text().await, PONG);
+}
+
+#[tokio::test]
 async fn a_drain_lets_chats_finish_and_says_why_it_closes() {
     let mut server = open().await;
     let (mut busy, mut idle) = (server.client().await, server.client().await);
