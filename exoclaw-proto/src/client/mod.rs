@@ -74,8 +74,9 @@ type End = Result<Answer, CallError<RpcError>>;
 ///
 /// A refused token ends it with [`CloseReason::Authentication`], which is never worth a new
 /// connection: a refusal in the gateway's words, the close code 4001, a gateway that closes in order
-/// before it said hello, and silence where no token was sent. A line that is cut before the hello
-/// is [`CloseReason::Lost`].
+/// before it said hello, and silence where no token was sent; the last two only if it has not let
+/// the client in [before](Self::again). A line that is cut before the hello is
+/// [`CloseReason::Lost`].
 ///
 /// ```
 /// use std::time::Instant;
@@ -100,6 +101,8 @@ pub struct ClientConn {
     timers: Timers<Timer>,
     /// Beats from the hello on: known gateways take a ping before the token for a bad token.
     heart: Option<Heart>,
+    /// An earlier connection was let in with the same configuration.
+    let_in_before: bool,
     /// A token was sent that the gateway may not have wanted: it then calls it a bad request.
     token_echo: bool,
     closed: Option<CloseReason>,
@@ -123,6 +126,7 @@ impl ClientConn {
             event_bytes: 0,
             timers: Timers::new(),
             heart: None,
+            let_in_before: false,
             token_echo: config.token.is_some(),
             closed: None,
             told: false,
@@ -136,6 +140,16 @@ impl ClientConn {
         };
         conn.timers.set(Timer::Hello, later(now, wait));
         conn.send_token();
+        conn
+    }
+
+    /// As [`new`](Self::new), after an earlier connection with the same configuration was let in. The
+    /// gateway has no wish for another token then, so only its word or the code 4001 are a refusal:
+    /// silence, or a Close before the hello, is a fault that may pass.
+    #[must_use]
+    pub fn again(config: ClientConfig, seed: u64, now: Instant) -> Self {
+        let mut conn = Self::new(config, seed, now);
+        conn.let_in_before = true;
         conn
     }
 
@@ -347,7 +361,7 @@ impl ClientConn {
     /// What the end of the line means. Known gateways refuse a token with a Close without a code,
     /// and their words may get lost.
     fn meaning(&self, why: Disconnect) -> CloseReason {
-        let waiting = self.state == ClientState::AwaitHello;
+        let waiting = self.state == ClientState::AwaitHello && !self.let_in_before;
         let words = match &why {
             Disconnect::PeerClosed(None) if waiting => "",
             Disconnect::PeerClosed(Some(frame))
@@ -369,14 +383,20 @@ impl ClientConn {
     }
 
     fn no_hello(&mut self) {
-        let reason = if self.config.token.is_some() {
-            let after = self.config.hello_timeout;
-            CloseReason::HandshakeTimeout { after }
-        } else {
-            let after = self.config.tokenless_hello_timeout;
-            let message =
-                format!("the gateway said no hello within {after:?} and probably wants a token");
-            CloseReason::Authentication { message }
+        let reason = match &self.config.token {
+            Some(_) => CloseReason::HandshakeTimeout {
+                after: self.config.hello_timeout,
+            },
+            None if self.let_in_before => CloseReason::HandshakeTimeout {
+                after: self.config.tokenless_hello_timeout,
+            },
+            None => {
+                let after = self.config.tokenless_hello_timeout;
+                let message = format!(
+                    "the gateway said no hello within {after:?} and probably wants a token"
+                );
+                CloseReason::Authentication { message }
+            }
         };
         self.shut(reason, CloseFrame::NORMAL);
     }
