@@ -15,7 +15,7 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rpc_core::decode::{DecodeError, DecodeErrorKind, find_member, raw_str};
 use rpc_core::keepalive::{Heart, Pulse};
@@ -34,6 +34,9 @@ use pending::{Kind, Pending};
 
 pub use config::{ClientConfig, reconnect_policy};
 pub use event::{Answer, ChatEvent, ChatSummary, ClientEvent};
+
+/// How long is read after a long pause before requests time out again.
+const CATCH_UP: Duration = Duration::from_secs(1);
 
 /// What the connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -99,6 +102,10 @@ pub struct ClientConn {
     events: VecDeque<ClientEvent>,
     event_bytes: usize,
     timers: Timers<Timer>,
+    /// Since when nothing is read, because events are not taken.
+    paused_at: Option<Instant>,
+    /// Until then no request times out, because what has come meanwhile is still being read.
+    catching_up: Option<Instant>,
     /// Beats from the hello on: known gateways take a ping before the token for a bad token.
     heart: Option<Heart>,
     /// An earlier connection was let in with the same configuration.
@@ -125,6 +132,8 @@ impl ClientConn {
             events: VecDeque::new(),
             event_bytes: 0,
             timers: Timers::new(),
+            paused_at: None,
+            catching_up: None,
             heart: None,
             let_in_before: false,
             token_echo: config.token.is_some(),
@@ -183,6 +192,7 @@ impl ClientConn {
         // What is awaited may have come and not been read, so no request ends meanwhile.
         let reads = self.wants_input();
         let call = self.calls.poll_timeout().filter(|_| reads);
+        let call = call.max(call.and(self.catching_up));
         [
             timer.map(|(at, kind)| (at, kind.name())),
             beat.map(|(at, kind)| (at, kind.name())),
@@ -328,6 +338,22 @@ impl ClientConn {
         self.events.push_back(event);
     }
 
+    /// Notes when reading stops and goes on.
+    fn note_pause(&mut self, now: Instant) {
+        if !self.wants_input() {
+            self.paused_at.get_or_insert(now);
+        } else if let Some(since) = self.paused_at.take() {
+            let pause = now.saturating_duration_since(since);
+            self.catching_up = Some(later(now, pause.min(CATCH_UP)));
+        }
+    }
+
+    /// Whether what has come has been read, so that what is missing is late.
+    fn is_up_to_date(&mut self, now: Instant) -> bool {
+        self.note_pause(now);
+        self.paused_at.is_none() && self.catching_up.is_none_or(|until| until <= now)
+    }
+
     fn refused(&mut self, words: &str) {
         let message = words.to_owned();
         self.shut(CloseReason::Authentication { message }, CloseFrame::NORMAL);
@@ -439,6 +465,7 @@ impl Machine for ClientConn {
         if let Some(heart) = &mut self.heart {
             heart.heard();
         }
+        self.note_pause(now);
         match message {
             Incoming::Text(text) => self.on_text(text, now),
             Incoming::Binary(_) => {
@@ -447,6 +474,7 @@ impl Machine for ClientConn {
             }
             _ => {}
         }
+        self.note_pause(now);
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
@@ -466,7 +494,7 @@ impl Machine for ClientConn {
         if self.timers.pop_expired(now).is_some() {
             return self.no_hello();
         }
-        while self.wants_input()
+        while self.is_up_to_date(now)
             && let Some((id, pending)) = self.calls.pop_expired(now)
         {
             let delivery = self.delivery(&pending);
