@@ -349,6 +349,9 @@ async fn a_drain_lets_chats_finish_and_says_why_it_closes() {
     let goodbye = Frame::Close(1001, "server shutdown".to_owned());
     assert_eq!(idle.next().await, goodbye);
     idle.send(&frame(8, &1001_u16.to_be_bytes())).await;
+    busy.say(&chat("2", "too late")).await;
+    let refused = r#"{"id":"2","error":"server shutdown"}"#;
+    assert_eq!(busy.text().await, refused);
     server.gate.notify_one();
     assert_eq!(busy.text().await, piece("1", "done"));
     assert_eq!(busy.text().await, done("1"));

@@ -24,6 +24,9 @@ use crate::error::RpcError;
 use crate::frame::{Call, ChatSend, OwnedCall};
 use crate::server::{RequestId, ServerConfig, ServerEvent};
 
+/// What a client is told when the server drains.
+const SHUTDOWN: &str = "server shutdown";
+
 /// What all connections of a server share.
 pub(super) struct Shared<B> {
     pub(super) backend: Arc<B>,
@@ -69,6 +72,11 @@ pub(super) async fn serve<B: Backend>(shared: Arc<Shared<B>>, accepted: Accepted
             tokio::select! {
                 event = events.next() => match event {
                     None => break,
+                    Some(LinkEvent::Event(ServerEvent::Request { id, .. })) if ending => {
+                        // Begun now, it would be cut off soon.
+                        let error = RpcError::new(SHUTDOWN);
+                        cx.tell(cx.outlet.add_end(id, Step::Refuse(error)));
+                    }
                     Some(LinkEvent::Event(event)) => start(&shared, &cx, event, &requests),
                     Some(_) => {}
                 },
@@ -87,7 +95,7 @@ pub(super) async fn serve<B: Backend>(shared: Arc<Shared<B>>, accepted: Accepted
 }
 
 async fn drain(cx: Arc<Context>, timeout: Duration) {
-    let frame = CloseFrame::new(CloseFrame::GOING_AWAY, "server shutdown");
+    let frame = CloseFrame::new(CloseFrame::GOING_AWAY, SHUTDOWN);
     cx.link.drain_with(timeout, frame).await;
 }
 
