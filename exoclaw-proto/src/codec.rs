@@ -1,12 +1,12 @@
 //! Encoding into a buffer or a shared text; decoding stands on the frames.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use bytes::{BufMut, BytesMut};
-use rpc_core::decode::DecodeErrorKind;
-use rpc_core::{CallId, Limits, Refused, Text};
-use serde::Serialize;
-use serde::de::IgnoredAny;
+use rpc_core::{CallId, Limits, Refused, Text, decode};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::frame::{StreamEvent, StreamFrame, Token};
 
@@ -102,25 +102,77 @@ pub fn encode_event<S: AsRef<str>, J: Serialize>(
     encode_into(&StreamFrame { id, event }, buffer)
 }
 
-/// A frame as it may be logged: a token is left out, and so is a text that mentions one and cannot
-/// be read.
+/// A frame as it may be logged: without what a member `token` holds, however deep it stands, and not
+/// at all if it cannot be read, because then it may be a token in the wrong place.
 #[must_use]
 pub fn redact(text: &str) -> Cow<'_, str> {
+    let is_frame = matches!(decode::first_byte(text), Some(b'{' | b'['));
     // A frame that holds a token has the word in it, as it is or with escapes.
-    if !text.contains("token") && !text.contains('\\') {
+    if is_frame && !text.contains("token") && !text.contains('\\') {
         return Cow::Borrowed(text);
     }
-    if serde_json::from_str::<IgnoredAny>(text).is_err() {
-        return Cow::Owned(format!("(no frame, {} bytes)", text.len()));
-    }
     let limits = Limits::default().with_max_message_bytes(usize::MAX);
-    match Token::decode(text, &limits).map_err(|error| error.kind()) {
-        Ok(_) => Cow::Borrowed(r#"{"token":"***"}"#),
-        // Absent or null, and nowhere else in the object.
-        Err(DecodeErrorKind::MissingMember(_) | DecodeErrorKind::NotAnObject) => {
-            Cow::Borrowed(text)
+    if Token::decode(text, &limits).is_ok() {
+        return Cow::Borrowed(r#"{"token":"***"}"#);
+    }
+    match serde_json::from_str(text) {
+        Ok(NamesToken(false)) if is_frame => Cow::Borrowed(text),
+        _ => Cow::Owned(format!("(not shown, {} bytes)", text.len())),
+    }
+}
+
+/// Whether an object in a JSON value has a member `token`.
+struct NamesToken(bool);
+
+impl<'de> Deserialize<'de> for NamesToken {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Self(false))
+    }
+}
+
+impl<'de> Visitor<'de> for NamesToken {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Self, A::Error> {
+        while let Some(Self(found)) = items.next_element()? {
+            self.0 |= found;
         }
-        Err(_) => Cow::Owned(format!("(a frame with a token, {} bytes)", text.len())),
+        Ok(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Self, A::Error> {
+        while let Some((name, Self(found))) = members.next_entry::<Cow<'_, str>, _>()? {
+            self.0 |= found || name == "token";
+        }
+        Ok(self)
     }
 }
 
@@ -138,6 +190,10 @@ mod tests {
             r#"{"token":"a","token":"hunter2"}"#,
             r#"{"token":null,"token":"hunter2"}"#,
             r#"[{"token":"hunter2""#,
+            r#"[{"token":"hunter2"}]"#,
+            r#"{"id":"1","method":"x","params":{"a":[{"t\u006fken":"hunter2"}]}}"#,
+            r#""hunter2""#,
+            "hunter2",
             r#"{"id":"1","method":"ping","token":"hunter2"}"#,
         ] {
             assert!(!redact(text).contains("hunter2"), "{text}");
@@ -150,6 +206,7 @@ mod tests {
             r#"{"id":"1","method":"ping"}"#,
             r#"{"id":"1","event":"usage","data":{"input_tokens":1,"output_tokens":2}}"#,
             r#"{"id":"1","event":"text","data":"a \"token\" \n"}"#,
+            r#"["\n",null,true,-1,1,1.5,123456789012345678901234567890,"token"]"#,
         ] {
             assert!(matches!(redact(text), Cow::Borrowed(same) if same == text));
         }

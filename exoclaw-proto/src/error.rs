@@ -19,6 +19,9 @@ pub const PROVIDER_ERROR: &str = "provider error: ";
 /// Starts the error of a chat that no binding leads to an agent.
 pub const NO_AGENT: &str = "no agent configured for ";
 
+/// So many characters of an unknown method's name are told: the name comes from a stranger.
+const NAME_SHOWN: usize = 128;
+
 /// A gateway's words about a request or a chat that failed. Exoclaw specification, *Error Response*
 /// and *Error Handling*.
 ///
@@ -67,10 +70,10 @@ impl RpcError {
         Self::new(format!("{PARSE_ERROR}{why}"))
     }
 
-    /// A method that the gateway does not have.
+    /// A method that the gateway does not have. Of a long name the beginning is told.
     #[must_use]
     pub fn unknown_method(method: &str) -> Self {
-        Self::new(format!("{UNKNOWN_METHOD}{method}"))
+        Self::new(format!("{UNKNOWN_METHOD}{method:.NAME_SHOWN$}"))
     }
 
     /// Parameters that are wrong, and why.

@@ -6,6 +6,8 @@ use std::fmt;
 use rpc_core::decode::{DecodeError, raw_str};
 use serde_json::value::RawValue;
 
+use crate::limits::MAX_ID_BYTES;
+
 /// The id of a request that this client made: 16 lower-case hex digits on the wire, so never `"0"`.
 pub type CallId = rpc_core::CallId;
 
@@ -25,8 +27,11 @@ impl<'a> WireId<'a> {
     ///
     /// # Errors
     /// [`DecodeError`] for any other value, for a string that no text can hold (a lone surrogate),
-    /// and for a number that is out of range.
+    /// for a number that is out of range, and for more than [`MAX_ID_BYTES`].
     pub fn new(raw: &'a RawValue) -> Result<Self, DecodeError> {
+        if raw.get().len() > MAX_ID_BYTES {
+            return Err(DecodeError::bad_value("id", "short enough"));
+        }
         let id = Self {
             raw: Cow::Borrowed(raw),
         };
@@ -149,6 +154,14 @@ mod tests {
         for json in ["null", "true", "[]", "{}", r#""\ud800""#, "1e999"] {
             assert!(WireId::new(&raw(json)).is_err(), "{json}");
         }
+    }
+
+    #[test]
+    fn a_long_id_is_none() {
+        let text = |len| raw(&format!("\"{}\"", "x".repeat(len - 2)));
+        assert!(WireId::new(&text(MAX_ID_BYTES)).is_ok());
+        assert!(WireId::new(&text(MAX_ID_BYTES + 1)).is_err());
+        assert!(WireId::new(&raw(&"1".repeat(MAX_ID_BYTES + 1))).is_err());
     }
 
     #[test]

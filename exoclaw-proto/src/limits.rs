@@ -50,7 +50,9 @@ pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 // Numbers
 
 /// Requests of one connection that are worked on at a time. Enforced by servers; configurable.
-pub const MAX_REQUESTS: usize = 100;
+pub const MAX_REQUESTS: usize = 1_024;
+/// Bytes of a request's id, as JSON: every frame of its answer carries it. Enforced by servers.
+pub const MAX_ID_BYTES: usize = 1_024;
 /// Rounds of tools in one chat. For applications; not used here.
 pub const MAX_TOOL_ROUNDS: usize = 10;
 /// Turns of a session that a model is told. For applications; not used here.

@@ -137,13 +137,24 @@ impl ChatEvent {
             StreamEvent::Text(chunk) => Self::Text(SharedStr::from(&**chunk)),
             StreamEvent::Usage(usage) => Self::Usage(*usage),
             StreamEvent::Done | StreamEvent::Error(_) => return None,
-            other => match other.to_shared(&FrameCopy::of(text)) {
-                StreamEvent::ToolUse(tool) => Self::ToolUse(tool),
-                StreamEvent::ToolResult(result) => Self::ToolResult(result),
-                StreamEvent::Unknown { event, data } => Self::Unknown { event, data },
-                _ => return None,
-            },
+            other => {
+                let shared = Self::cut(other, &FrameCopy::of(text))?;
+                // Pieces keep the whole frame: too much where they are a small part of it.
+                if text.len() > 2 * shared.weight() {
+                    return Self::cut(other, &FrameCopy::of(""));
+                }
+                shared
+            }
         })
+    }
+
+    fn cut(event: &BorrowedEvent<'_>, copy: &FrameCopy<'_>) -> Option<Self> {
+        match event.to_shared(copy) {
+            StreamEvent::ToolUse(tool) => Some(Self::ToolUse(tool)),
+            StreamEvent::ToolResult(result) => Some(Self::ToolResult(result)),
+            StreamEvent::Unknown { event, data } => Some(Self::Unknown { event, data }),
+            _ => None,
+        }
     }
 
     /// About how many bytes of the frame the event keeps.

@@ -15,7 +15,7 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rpc_core::decode::{DecodeError, DecodeErrorKind, find_member, raw_str};
 use rpc_core::keepalive::{Heart, Pulse};
@@ -34,6 +34,9 @@ use pending::{Kind, Pending};
 
 pub use config::{ClientConfig, reconnect_policy};
 pub use event::{Answer, ChatEvent, ChatSummary, ClientEvent};
+
+/// How long is read after a long pause before requests time out again.
+const CATCH_UP: Duration = Duration::from_secs(1);
 
 /// What the connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,8 +77,9 @@ type End = Result<Answer, CallError<RpcError>>;
 ///
 /// A refused token ends it with [`CloseReason::Authentication`], which is never worth a new
 /// connection: a refusal in the gateway's words, the close code 4001, a gateway that closes in order
-/// before it said hello, and silence where no token was sent. A line that is cut before the hello
-/// is [`CloseReason::Lost`].
+/// before it said hello, and silence where no token was sent; the last two only if it has not let
+/// the client in [before](Self::again). A line that is cut before the hello is
+/// [`CloseReason::Lost`].
 ///
 /// ```
 /// use std::time::Instant;
@@ -98,8 +102,14 @@ pub struct ClientConn {
     events: VecDeque<ClientEvent>,
     event_bytes: usize,
     timers: Timers<Timer>,
+    /// Since when nothing is read, because events are not taken.
+    paused_at: Option<Instant>,
+    /// Until then no request times out, because what has come meanwhile is still being read.
+    catching_up: Option<Instant>,
     /// Beats from the hello on: known gateways take a ping before the token for a bad token.
     heart: Option<Heart>,
+    /// An earlier connection was let in with the same configuration.
+    let_in_before: bool,
     /// A token was sent that the gateway may not have wanted: it then calls it a bad request.
     token_echo: bool,
     closed: Option<CloseReason>,
@@ -122,7 +132,10 @@ impl ClientConn {
             events: VecDeque::new(),
             event_bytes: 0,
             timers: Timers::new(),
+            paused_at: None,
+            catching_up: None,
             heart: None,
+            let_in_before: false,
             token_echo: config.token.is_some(),
             closed: None,
             told: false,
@@ -136,6 +149,16 @@ impl ClientConn {
         };
         conn.timers.set(Timer::Hello, later(now, wait));
         conn.send_token();
+        conn
+    }
+
+    /// As [`new`](Self::new), after an earlier connection with the same configuration was let in. The
+    /// gateway has no wish for another token then, so only its word or the code 4001 are a refusal:
+    /// silence, or a Close before the hello, is a fault that may pass.
+    #[must_use]
+    pub fn again(config: ClientConfig, seed: u64, now: Instant) -> Self {
+        let mut conn = Self::new(config, seed, now);
+        conn.let_in_before = true;
         conn
     }
 
@@ -169,6 +192,7 @@ impl ClientConn {
         // What is awaited may have come and not been read, so no request ends meanwhile.
         let reads = self.wants_input();
         let call = self.calls.poll_timeout().filter(|_| reads);
+        let call = call.max(call.and(self.catching_up));
         [
             timer.map(|(at, kind)| (at, kind.name())),
             beat.map(|(at, kind)| (at, kind.name())),
@@ -314,6 +338,22 @@ impl ClientConn {
         self.events.push_back(event);
     }
 
+    /// Notes when reading stops and goes on.
+    fn note_pause(&mut self, now: Instant) {
+        if !self.wants_input() {
+            self.paused_at.get_or_insert(now);
+        } else if let Some(since) = self.paused_at.take() {
+            let pause = now.saturating_duration_since(since);
+            self.catching_up = Some(later(now, pause.min(CATCH_UP)));
+        }
+    }
+
+    /// Whether what has come has been read, so that what is missing is late.
+    fn is_up_to_date(&mut self, now: Instant) -> bool {
+        self.note_pause(now);
+        self.paused_at.is_none() && self.catching_up.is_none_or(|until| until <= now)
+    }
+
     fn refused(&mut self, words: &str) {
         let message = words.to_owned();
         self.shut(CloseReason::Authentication { message }, CloseFrame::NORMAL);
@@ -347,7 +387,7 @@ impl ClientConn {
     /// What the end of the line means. Known gateways refuse a token with a Close without a code,
     /// and their words may get lost.
     fn meaning(&self, why: Disconnect) -> CloseReason {
-        let waiting = self.state == ClientState::AwaitHello;
+        let waiting = self.state == ClientState::AwaitHello && !self.let_in_before;
         let words = match &why {
             Disconnect::PeerClosed(None) if waiting => "",
             Disconnect::PeerClosed(Some(frame))
@@ -369,14 +409,20 @@ impl ClientConn {
     }
 
     fn no_hello(&mut self) {
-        let reason = if self.config.token.is_some() {
-            let after = self.config.hello_timeout;
-            CloseReason::HandshakeTimeout { after }
-        } else {
-            let after = self.config.tokenless_hello_timeout;
-            let message =
-                format!("the gateway said no hello within {after:?} and probably wants a token");
-            CloseReason::Authentication { message }
+        let reason = match &self.config.token {
+            Some(_) => CloseReason::HandshakeTimeout {
+                after: self.config.hello_timeout,
+            },
+            None if self.let_in_before => CloseReason::HandshakeTimeout {
+                after: self.config.tokenless_hello_timeout,
+            },
+            None => {
+                let after = self.config.tokenless_hello_timeout;
+                let message = format!(
+                    "the gateway said no hello within {after:?} and probably wants a token"
+                );
+                CloseReason::Authentication { message }
+            }
         };
         self.shut(reason, CloseFrame::NORMAL);
     }
@@ -419,6 +465,7 @@ impl Machine for ClientConn {
         if let Some(heart) = &mut self.heart {
             heart.heard();
         }
+        self.note_pause(now);
         match message {
             Incoming::Text(text) => self.on_text(text, now),
             Incoming::Binary(_) => {
@@ -427,6 +474,7 @@ impl Machine for ClientConn {
             }
             _ => {}
         }
+        self.note_pause(now);
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
@@ -446,7 +494,7 @@ impl Machine for ClientConn {
         if self.timers.pop_expired(now).is_some() {
             return self.no_hello();
         }
-        while self.wants_input()
+        while self.is_up_to_date(now)
             && let Some((id, pending)) = self.calls.pop_expired(now)
         {
             let delivery = self.delivery(&pending);

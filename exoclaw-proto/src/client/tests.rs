@@ -2,15 +2,14 @@
 
 mod chats;
 
-use std::time::Duration;
-
 use rpc_core::{Limits, Refused};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::frame::{Call, ChatSend, Method, SessionRef, Usage};
 use crate::limits::{
-    CHAT_IDLE_TIMEOUT, HELLO_TIMEOUT, PING_INTERVAL, PONG_TIMEOUT, TOKENLESS_HELLO_TIMEOUT,
+    CALL_TIMEOUT, CHAT_IDLE_TIMEOUT, HELLO_TIMEOUT, PING_INTERVAL, PONG_TIMEOUT,
+    TOKENLESS_HELLO_TIMEOUT,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -437,6 +436,30 @@ fn answers_to_nobody_and_a_second_hello_are_dropped() {
 }
 
 #[test]
+fn what_has_come_while_nothing_was_read_is_read_before_anything_times_out() {
+    let limits = Limits::default().with_max_events(2);
+    let mut played = Played::ready_with(ClientConfig::new().with_limits(limits));
+    let chat = played.chat();
+    let [ping, lost] = [(); 2].map(|()| played.conn.ping(played.now).unwrap());
+    played.step(chat, "text", &json!("x"));
+    played.step(chat, "text", &json!("x"));
+    played.wait(CALL_TIMEOUT);
+    assert_eq!(played.events(), [text(chat, "x"), text(chat, "x")]);
+    // The line is read in portions, with a look at the time between them.
+    played.wait(Duration::ZERO);
+    assert_eq!(played.events(), []);
+    played.take(&format!(r#"{{"id":"{ping}","result":"pong"}}"#));
+    assert!(matches!(
+        played.events()[..],
+        [ClientEvent::Reply { id, result: Ok(_) }] if id == ping
+    ));
+    played.wait(SECOND);
+    let delivery = Delivery::Unknown;
+    let result = Err(CallError::TimedOut { delivery });
+    assert_eq!(played.events(), [ClientEvent::Reply { id: lost, result }]);
+}
+
+#[test]
 fn no_chat_times_out_while_nothing_is_read() {
     let limits = Limits::default().with_max_events(1);
     let mut played = Played::ready_with(ClientConfig::new().with_limits(limits));
@@ -447,7 +470,7 @@ fn no_chat_times_out_while_nothing_is_read() {
     // The step that was there all the time is read first.
     played.step(id, "text", &json!("y"));
     assert_eq!(played.events(), [text(id, "y")]);
-    played.wait(Duration::ZERO);
+    played.wait(SECOND * 2);
     assert!(matches!(
         played.events()[..],
         [ClientEvent::ChatEnded { id, result: Err(_) }] if id == other

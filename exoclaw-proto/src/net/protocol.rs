@@ -14,13 +14,15 @@ use crate::error::RpcError;
 #[derive(Clone, Debug)]
 pub struct ClientSide {
     config: ClientConfig,
+    let_in: bool,
 }
 
 impl ClientSide {
     /// Connections with this configuration.
     #[must_use]
     pub const fn new(config: ClientConfig) -> Self {
-        Self { config }
+        let let_in = false;
+        Self { config, let_in }
     }
 }
 
@@ -43,7 +45,12 @@ impl Protocol for ClientSide {
     type Event = ClientEvent;
 
     fn open(&mut self, now: Instant, entropy: u64) -> ClientConn {
-        ClientConn::new(self.config.clone(), entropy, now)
+        let open = if self.let_in {
+            ClientConn::again
+        } else {
+            ClientConn::new
+        };
+        open(self.config.clone(), entropy, now)
     }
 
     fn sort(&mut self, event: ClientEvent) -> Sorted<Self> {
@@ -52,7 +59,10 @@ impl Protocol for ClientSide {
             ClientEvent::ChatEnded { id, result } => Sorted::Reply(id, result.map(CallValue::Chat)),
             ClientEvent::Reply { id, result } => Sorted::Reply(id, result.map(CallValue::Answer)),
             ClientEvent::Closed(reason) => Sorted::Closed(reason),
-            ready @ ClientEvent::Ready(_) => Sorted::Ready(Some(ready)),
+            ready @ ClientEvent::Ready(_) => {
+                self.let_in = true;
+                Sorted::Ready(Some(ready))
+            }
             other => Sorted::Event(other),
         }
     }

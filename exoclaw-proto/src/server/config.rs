@@ -21,7 +21,8 @@ pub struct ServerConfig {
     /// Whether [extensions](crate::frame::Method::is_extension) reach the application. The hello
     /// frame names them then. Default `false`: they are answered with `unknown method`.
     pub extensions: bool,
-    /// Requests that have not ended yet; at this number nothing more is read. Default 100.
+    /// Requests that have not ended yet; at this number nothing more is read, WebSocket pings and a
+    /// Close included, so keep it above what an honest client has open. Default 1,024.
     pub max_requests: usize,
     /// Whether a request waits until the one before has ended, as with the known gateway; its
     /// answers then come in the order of the requests. Default `false`: side by side.

@@ -367,7 +367,8 @@ impl Machine for ServerConn {
             let after = self.config.auth_timeout.unwrap_or_default();
             return self.refuse(CloseReason::HandshakeTimeout { after });
         }
-        let deaf = !self.wants_input();
+        // A client that still has much to read cannot have seen the ping behind it.
+        let deaf = !self.wants_input() || !self.has_much_room();
         while let Some(pulse) = self.heart.pop_due(now, deaf) {
             match pulse {
                 Pulse::Ping => self.outbox.ping(),

@@ -488,3 +488,35 @@ fn a_closed_connection_refuses_commands() {
     assert!(!played.conn.forget(id));
     assert_eq!(played.events(), refused(CloseReason::Local));
 }
+
+#[test]
+fn an_id_that_is_too_long_is_a_bad_request() {
+    let mut played = Played::ready(ServerConfig::default());
+    for id in [format!("\"{}\"", "x".repeat(2_000)), "7".repeat(2_000)] {
+        let answer = played.answer(&format!(r#"{{"id":{id},"method":"status"}}"#));
+        assert!(answer[0].starts_with(r#"{"id":"0","error":"parse error: "#));
+        assert_eq!(played.conn.in_flight(), 0);
+    }
+}
+
+#[test]
+fn a_method_with_a_long_name_is_named_in_part() {
+    let mut played = Played::ready(ServerConfig::default());
+    let name = "é".repeat(Limits::default().max_message_bytes / 2 - 50);
+    let answer = played.answer(&format!(r#"{{"id":"1","method":"{name}"}}"#));
+    assert!(answer[0].starts_with(r#"{"id":"1","error":"unknown method: éé"#));
+    assert!(answer[0].len() < 1_000 && !played.conn.is_closed());
+}
+
+#[test]
+fn a_client_that_still_has_much_to_read_is_not_given_up() {
+    let mut played = Played::ready(ServerConfig::default());
+    let id = played.ask(&chat_text("1"));
+    while played.conn.text(id, "x") == Ok(()) {}
+    played.wait(PING_INTERVAL);
+    played.wait(PONG_TIMEOUT);
+    assert!(!played.conn.is_closed());
+    assert_eq!(played.sent().last().unwrap(), "ping");
+    played.wait(PONG_TIMEOUT);
+    assert!(played.conn.is_closed());
+}

@@ -189,3 +189,17 @@ fn finding_the_agent_of_a_chat_costs_no_allocation() {
     });
     assert_eq!(found, 0);
 }
+
+#[test]
+fn a_small_step_keeps_nothing_of_the_large_frame_around_it() {
+    let now = Instant::now();
+    let mut client = ready(7, now).client;
+    let said = ChatSend::<&str>::new("websocket", "user", "hi");
+    let id = client.chat_send(&said, now).unwrap();
+    let junk = "x".repeat(1024 * 1024);
+    let data = r#"{"tool_use_id":"t","content":"c"}"#;
+    let text = format!(r#"{{"id":"{id}","event":"tool_result","data":{data},"junk":"{junk}"}}"#);
+    let kept = measure(|| client.handle_message(Incoming::Text(&text), now));
+    assert!(client.poll_event().is_some());
+    assert!(kept.bytes_current < 64 * 1024, "{}", kept.bytes_current);
+}

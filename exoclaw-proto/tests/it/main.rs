@@ -5,6 +5,7 @@
 mod allocations;
 mod client;
 mod conformance;
+mod crowd;
 mod frames_props;
 mod gateway;
 mod limits;

@@ -330,6 +330,28 @@ async fn a_lost_line_ends_chats_and_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_gateway_that_has_let_the_client_in_before_and_is_in_trouble_is_tried_again() {
+    for token in [None, Some("t")] {
+        let mut config = ClientConfig::new();
+        config.token = token.map(Into::into);
+        let (client, mut events, mut listener) = open(config, link_config());
+        let first = accept(&mut listener).await;
+        client.ready().await.unwrap();
+        first.0.cutter().cut();
+        let silent = listener.accept().await.unwrap();
+        let mut closes = Gateway(listener.accept().await.unwrap());
+        let close = CloseFrame::new(CloseFrame::NORMAL, "");
+        closes.0.send(Outgoing::Close(close)).await.unwrap();
+        tokio::spawn(accept(&mut listener).await.serve());
+        while client.state() != (LinkState::Ready { generation: 2 }) {
+            assert!(events.next().await.is_some());
+        }
+        assert_eq!(client.ping().await, Ok(()));
+        drop(silent);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refused_token_ends_the_link_for_good() {
     for close in [None, Some(CloseFrame::new(4001, ""))] {
         let config = ClientConfig::new().with_token("wrong");

@@ -317,6 +317,28 @@ async fn a_backend_may_close_the_connection() {
 }
 
 #[tokio::test]
+async fn what_was_said_before_a_close_arrives_before_it() {
+    let server = open().await;
+    let mut wire = server.client().await;
+    wire.say(&chat("1", "say and close")).await;
+    assert_eq!(wire.text().await, piece("1", "bye"));
+    assert_eq!(wire.text().await, done("1"));
+    assert_eq!(wire.next().await, Frame::Close(4000, "told to".to_owned()));
+}
+
+#[tokio::test]
+async fn a_step_that_fits_no_message_ends_the_chat_on_both_sides() {
+    let mut server = open().await;
+    let mut wire = server.client().await;
+    wire.say(&chat("1", "too large")).await;
+    let answer = r#"{"id":"1","error":"the answer is too large"}"#;
+    assert_eq!(wire.text().await, answer);
+    assert_eq!(server.ended().await, "too large");
+    wire.say(PING).await;
+    assert_eq!(wire.text().await, PONG);
+}
+
+#[tokio::test]
 async fn a_drain_lets_chats_finish_and_says_why_it_closes() {
     let mut server = open().await;
     let (mut busy, mut idle) = (server.client().await, server.client().await);
@@ -327,6 +349,9 @@ async fn a_drain_lets_chats_finish_and_says_why_it_closes() {
     let goodbye = Frame::Close(1001, "server shutdown".to_owned());
     assert_eq!(idle.next().await, goodbye);
     idle.send(&frame(8, &1001_u16.to_be_bytes())).await;
+    busy.say(&chat("2", "too late")).await;
+    let refused = r#"{"id":"2","error":"server shutdown"}"#;
+    assert_eq!(busy.text().await, refused);
     server.gate.notify_one();
     assert_eq!(busy.text().await, piece("1", "done"));
     assert_eq!(busy.text().await, done("1"));

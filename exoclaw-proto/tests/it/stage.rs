@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use exoclaw_proto::RpcError;
-use exoclaw_proto::frame::{ChatSend, OwnedCall, Plugin, Status, Usage};
+use exoclaw_proto::frame::{ChatSend, OwnedCall, OwnedEvent, Plugin, Status, Usage};
 use exoclaw_proto::net::{
     Backend, ChatError, ChatReply, Context, Server, ServerHandle, ServerOptions, answer,
 };
@@ -68,6 +68,11 @@ impl Backend for Stage {
                 }
                 reply.usage(Usage::new(1, 2)).await?;
             }
+            "fifty" => {
+                for n in 0..50 {
+                    reply.text(&n.to_string()).await?;
+                }
+            }
             "long" => reply.text(&"é".repeat(1024 * 1024)).await?,
             "refuse" => return Err(ChatError::Refused(RpcError::new("no"))),
             "refuse late" => {
@@ -82,6 +87,19 @@ impl Backend for Stage {
             }
             "gone" => return Err(ChatError::Gone(exoclaw_proto::net::Gone)),
             "close" => cx.close(rpc_core::CloseFrame::new(4000, "told to")),
+            "say and close" => {
+                reply.text("bye").await?;
+                cx.close(rpc_core::CloseFrame::new(4000, "told to"));
+            }
+            "too large" => {
+                let large = OwnedEvent::Text("x".repeat(8 * 1024 * 1024).into());
+                reply.event(&large).await?;
+                // Whoever goes on is told in the end.
+                while reply.text("more").await.is_ok() {
+                    tokio::task::yield_now().await;
+                }
+                return Err(ChatError::Refused(RpcError::new("not told")));
+            }
             "keep" => {
                 // A clone that is used after the end.
                 let told = self.told.clone();

@@ -1,7 +1,6 @@
 //! Tests of requests and chats in flight.
 
 use super::*;
-use crate::limits::CALL_TIMEOUT;
 
 #[test]
 fn a_chat_is_its_steps_and_their_sum() {

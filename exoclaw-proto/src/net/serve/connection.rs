@@ -24,6 +24,9 @@ use crate::error::RpcError;
 use crate::frame::{Call, ChatSend, OwnedCall};
 use crate::server::{RequestId, ServerConfig, ServerEvent};
 
+/// What a client is told when the server drains.
+const SHUTDOWN: &str = "server shutdown";
+
 /// What all connections of a server share.
 pub(super) struct Shared<B> {
     pub(super) backend: Arc<B>,
@@ -75,6 +78,11 @@ pub(super) fn serve<B: Backend>(
             tokio::select! {
                 event = events.next() => match event {
                     None => break,
+                    Some(LinkEvent::Event(ServerEvent::Request { id, .. })) if ending => {
+                        // Begun now, it would be cut off soon.
+                        let error = RpcError::new(SHUTDOWN);
+                        cx.tell(cx.outlet.add_end(id, Step::Refuse(error)));
+                    }
                     Some(LinkEvent::Event(event)) => start(&shared, &cx, event, &requests),
                     Some(_) => {}
                 },
@@ -93,7 +101,7 @@ pub(super) fn serve<B: Backend>(
 }
 
 async fn drain(cx: Arc<Context>, timeout: Duration) {
-    let frame = CloseFrame::new(CloseFrame::GOING_AWAY, "server shutdown");
+    let frame = CloseFrame::new(CloseFrame::GOING_AWAY, SHUTDOWN);
     cx.link.drain_with(timeout, frame).await;
 }
 
@@ -139,6 +147,8 @@ async fn chat_with<B: Backend>(
 
 async fn respond<B: Backend>(backend: Arc<B>, cx: Arc<Context>, id: RequestId, call: OwnedCall) {
     let run = async {
+        // Answers may be large: none is made before there is room for it.
+        cx.outlet.room().await;
         match call {
             Call::Status => answer(&backend.status(&cx).await),
             Call::PluginList => answer(&backend.plugins(&cx).await),

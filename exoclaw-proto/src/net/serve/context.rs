@@ -46,9 +46,19 @@ impl Context {
         self.cancellation.clone()
     }
 
-    /// Closes the connection with this frame, behind what has been sent.
+    /// Closes the connection with this frame, behind what has been written, as far as there is room
+    /// for it. What is still open ends.
     pub fn close(&self, frame: CloseFrame) {
-        self.link.close_with(frame);
+        let outlet = Arc::clone(&self.outlet);
+        let last = frame.clone();
+        // An order to the link would overtake what the outlet holds.
+        let told = self.link.try_command(move |conn, now| {
+            outlet.move_into(conn);
+            conn.close_with(last, now);
+        });
+        if told == Err(Refused::QueueFull) {
+            self.link.close_with(frame);
+        }
     }
 
     /// Drops the line without a closing handshake, as a pulled cable does.

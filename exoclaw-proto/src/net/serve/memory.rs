@@ -14,6 +14,8 @@ use crate::limits::HELLO_VERSION;
 
 /// Sessions that are counted, at most.
 const MAX_SESSIONS: usize = 10_000;
+/// Sessions with longer names are not counted.
+const MAX_KEY: usize = 1_024;
 
 /// Repeats every chat word by word, lists the plugins that it was given, and counts sessions. It
 /// keeps nothing else.
@@ -72,7 +74,8 @@ impl Backend for MemoryBackend {
         let key = [&*chat.channel, &*chat.account, chat.peer()].map(str::to_owned);
         {
             let mut sessions = self.lock();
-            if sessions.len() < MAX_SESSIONS {
+            let bytes: usize = key.iter().map(String::len).sum();
+            if sessions.len() < MAX_SESSIONS && bytes <= MAX_KEY {
                 sessions.insert(key);
             }
         }

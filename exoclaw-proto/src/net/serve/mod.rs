@@ -123,7 +123,7 @@ impl<B: Backend> Server<B> {
     }
 
     /// Serves until the [handle](Self::handle) drains it: then every connection may finish its
-    /// requests and is closed with 1001.
+    /// requests, new ones are refused, and it is closed with 1001.
     ///
     /// # Cancel safety
     /// Dropping the future cuts all connections.

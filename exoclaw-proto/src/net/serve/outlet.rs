@@ -3,10 +3,11 @@
 //! All requests of a connection write into one queue, without a task or a channel of their own, and
 //! one wake-up of the connection's task moves everything that has gathered.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use rpc_core::{Limits, Refused};
+use rpc_core::{CloseFrame, Limits, Refused};
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
@@ -49,7 +50,7 @@ pub(super) enum Added {
 pub(super) enum NotAdded {
     /// Try again when there is [room](Outlet::room).
     Full,
-    /// The client has left.
+    /// The client has left, or the chat was [ended](State::ended).
     Gone,
 }
 
@@ -70,6 +71,8 @@ struct State {
     text_at: usize,
     /// What the other steps hold.
     bytes: usize,
+    /// Chats that a step too large for a message has ended, until their own end comes.
+    ended: HashSet<RequestId>,
     /// The task knows, or the machine will tell when it has room.
     told: bool,
     gone: bool,
@@ -96,12 +99,16 @@ impl State {
 
     /// Takes off the first step, which the machine has taken.
     fn pop(&mut self) {
-        let Some((_, step)) = self.steps.pop_front() else {
+        let Some((id, step)) = self.steps.pop_front() else {
             return;
         };
         self.bytes -= weight(&step);
-        if let Step::Text(len) = step {
-            self.text_at += len;
+        match step {
+            Step::Text(len) => self.text_at += len,
+            Step::Event(_) => {}
+            Step::Reply(_) | Step::Refuse(_) | Step::Error(_) | Step::Done => {
+                self.ended.remove(&id);
+            }
         }
     }
 
@@ -155,7 +162,7 @@ impl Outlet {
     /// Adds a first piece of a text, and says how long it is.
     pub(super) fn add_text(&self, id: RequestId, text: &str) -> Result<(usize, Added), NotAdded> {
         let piece = beginning(text, self.piece);
-        let mut state = self.open()?;
+        let mut state = self.open(id)?;
         state.text.push_str(piece);
         Ok((piece.len(), state.push(id, Step::Text(piece.len()))))
     }
@@ -165,7 +172,7 @@ impl Outlet {
         id: RequestId,
         event: OwnedEvent,
     ) -> Result<Added, (NotAdded, OwnedEvent)> {
-        match self.open() {
+        match self.open(id) {
             Ok(mut state) => Ok(state.push(id, Step::Event(event))),
             Err(not_added) => Err((not_added, event)),
         }
@@ -180,10 +187,10 @@ impl Outlet {
         state.push(id, end)
     }
 
-    /// The queue, if it takes something.
-    fn open(&self) -> Result<MutexGuard<'_, State>, NotAdded> {
+    /// The queue, if it takes something of this chat.
+    fn open(&self, id: RequestId) -> Result<MutexGuard<'_, State>, NotAdded> {
         let state = self.lock();
-        if state.gone {
+        if state.gone || state.ended.contains(&id) {
             Err(NotAdded::Gone)
         } else if state.is_full() {
             Err(NotAdded::Full)
@@ -239,8 +246,17 @@ impl Outlet {
         let was_full = state.is_full();
         let mut blocked = false;
         while let Some((id, step)) = state.steps.front() {
+            let id = *id;
             let text = state.text.get(state.text_at..).unwrap_or_default();
-            blocked = tell(conn, *id, step, text) == Err(Refused::QueueFull);
+            let mut told = tell(conn, id, step, text);
+            if let Err(Refused::TooLarge { .. } | Refused::Encode { .. }) = told {
+                told = too_large(conn, id);
+                if told.is_ok() {
+                    // An end takes it out again.
+                    state.ended.insert(id);
+                }
+            }
+            blocked = told == Err(Refused::QueueFull);
             if blocked {
                 break;
             }
@@ -279,25 +295,32 @@ async fn wait(changed: &Notify, ready: impl Fn() -> bool) {
 }
 
 fn tell(conn: &mut ServerConn, id: RequestId, step: &Step, text: &str) -> Result<(), Refused> {
-    let told = match step {
+    match step {
         Step::Text(len) => conn.text(id, text.get(..*len).unwrap_or_default()),
         Step::Event(event) => conn.event(id, event),
         Step::Reply(value) => conn.reply(id, value),
-        Step::Refuse(error) => match conn.fail(id, error) {
-            Err(Refused::Invalid { .. }) => conn.error(id, error.message()),
-            other => other,
-        },
+        Step::Refuse(error) => refuse(conn, id, error),
         Step::Error(error) => conn.error(id, error.message()),
         Step::Done => conn.done(id),
-    };
-    let Err(Refused::TooLarge { .. } | Refused::Encode { .. }) = told else {
-        return told;
-    };
-    let error = RpcError::new("the answer is too large");
-    match conn.fail(id, &error) {
+    }
+}
+
+fn refuse(conn: &mut ServerConn, id: RequestId, error: &RpcError) -> Result<(), Refused> {
+    match conn.fail(id, error) {
         Err(Refused::Invalid { .. }) => conn.error(id, error.message()),
         other => other,
     }
+}
+
+/// Ends a request of which something does not fit a message.
+fn too_large(conn: &mut ServerConn, id: RequestId) -> Result<(), Refused> {
+    let told = refuse(conn, id, &RpcError::new("the answer is too large"));
+    if let Err(Refused::TooLarge { .. }) = told {
+        // The limits leave no room for any answer: better no connection than a request for ever.
+        let frame = CloseFrame::new(CloseFrame::TOO_BIG, "no answer fits");
+        conn.close_with(frame, Instant::now());
+    }
+    told
 }
 
 #[cfg(test)]

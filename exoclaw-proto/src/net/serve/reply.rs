@@ -95,7 +95,7 @@ impl ChatReply {
     }
 
     /// Sends any step. A [terminal](StreamEvent::is_terminal) one ends the chat. A step that does
-    /// not fit a message ends the chat with an error.
+    /// not fit a message ends the chat with an error, and what is written afterwards is refused.
     ///
     /// # Errors
     /// [`Gone`]

@@ -163,3 +163,22 @@ fn an_answer_that_does_not_fit_becomes_an_error() {
     ];
     assert_eq!(data(&mut conn), expected);
 }
+
+#[test]
+fn a_request_that_no_answer_fits_does_not_stay_open() {
+    let now = Instant::now();
+    let limits = Limits::default().with_max_message_bytes(80);
+    let config = ServerConfig::default().with_limits(limits.clone());
+    let mut conn = ServerConn::new(config, now);
+    let text = format!(r#"{{"id":"{}","method":"status"}}"#, "x".repeat(50));
+    conn.handle_message(Incoming::Text(&text), now);
+    let mut events = std::iter::from_fn(|| conn.poll_event());
+    let Some(ServerEvent::Request { id, .. }) = events.nth(1) else {
+        panic!("no request");
+    };
+    let outlet = Outlet::new(&limits);
+    let answer = RawValue::from_string("1234567890123456".to_owned()).unwrap();
+    outlet.add_end(id, Step::Reply(answer));
+    outlet.move_into(&mut conn);
+    assert!(conn.is_closed() && conn.in_flight() == 0);
+}

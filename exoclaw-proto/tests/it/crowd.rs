@@ -1,0 +1,122 @@
+//! Many requests on one connection, and clients that read slowly.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use exoclaw_proto::RpcError;
+use exoclaw_proto::frame::{ChatSend, OwnedCall, Plugin, Status};
+use exoclaw_proto::net::{Backend, ChatError, ChatReply, Context, Server, ServerOptions};
+use exoclaw_proto::server::ServerConfig;
+use rpc_core::decode::SharedStr;
+use serde_json::value::RawValue;
+
+use crate::stage::{chat, start};
+use crate::wire::{Frame, Wire, frame, text};
+
+const STREAMS: usize = 1_000;
+
+#[tokio::test]
+async fn a_thousand_streams_share_a_connection_that_still_answers() {
+    let server = start(ServerOptions::default()).await;
+    let mut wire = server.client().await;
+    for n in 0..STREAMS {
+        wire.say(&chat(&n.to_string(), "wait")).await;
+    }
+    for _ in 0..STREAMS {
+        assert!(wire.text().await.contains("..."));
+    }
+    wire.send(&frame(9, b"there?")).await;
+    assert_eq!(wire.next().await, Frame::Pong(b"there?".to_vec()));
+    wire.say(r#"{"id":"p","method":"ping"}"#).await;
+    assert_eq!(wire.text().await, r#"{"id":"p","result":"pong"}"#);
+    server.gate.notify_waiters();
+    let mut ended = 0;
+    while ended < STREAMS {
+        ended += usize::from(wire.text().await.contains(r#""event":"done""#));
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_streams_to_a_slow_reader_arrive_whole_and_in_order() {
+    let server = start(ServerOptions::default()).await;
+    let mut wire = server.client().await;
+    for n in 0..STREAMS {
+        wire.say(&chat(&n.to_string(), "fifty")).await;
+    }
+    let mut next: HashMap<String, u64> = HashMap::new();
+    let mut ended = 0;
+    while ended < STREAMS {
+        let frame: serde_json::Value = serde_json::from_str(&wire.text().await).unwrap();
+        let stream = next.entry(frame["id"].as_str().unwrap().to_owned());
+        let count = stream.or_default();
+        if frame["event"] == "done" {
+            assert_eq!(*count, 50);
+            ended += 1;
+        } else {
+            assert_eq!(frame["data"], count.to_string());
+        }
+        *count += 1;
+    }
+    wire.say(r#"{"id":"p","method":"ping"}"#).await;
+    assert_eq!(wire.text().await, r#"{"id":"p","result":"pong"}"#);
+}
+
+/// Answers every extension with the same large value.
+struct Large {
+    value: Box<RawValue>,
+    made: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl Backend for Large {
+    async fn status(&self, _: &Arc<Context>) -> Status {
+        Status::default()
+    }
+
+    async fn plugins(&self, _: &Arc<Context>) -> Vec<Plugin> {
+        Vec::new()
+    }
+
+    async fn chat(
+        &self,
+        _: &Arc<Context>,
+        _: ChatSend<SharedStr>,
+        _: ChatReply,
+    ) -> Result<(), ChatError> {
+        Ok(())
+    }
+
+    async fn extension(&self, _: &Arc<Context>, _: OwnedCall) -> Result<Box<RawValue>, RpcError> {
+        self.made.fetch_add(1, Ordering::Relaxed);
+        Ok(self.value.clone())
+    }
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_are_not_made() {
+    const ASKED: usize = 400;
+    let value = RawValue::from_string(format!("\"{}\"", "x".repeat(256 * 1024))).unwrap();
+    let made = Arc::new(AtomicUsize::new(0));
+    let backend = Large {
+        value,
+        made: Arc::clone(&made),
+    };
+    let config = ServerConfig::default().with_extensions(true);
+    let options = ServerOptions::default().with_connection(config);
+    let server = Server::bind("127.0.0.1:0", backend, options).await.unwrap();
+    let address = server.local_addr();
+    tokio::spawn(server.run());
+    let mut wire = Wire::open(address).await;
+    wire.text().await;
+    let ask = text(r#"{"id":"1","method":"session.list"}"#);
+    wire.send(&ask.repeat(ASKED)).await;
+    wire.text().await;
+    // What the sockets and the outbox take, and one more.
+    assert!(made.load(Ordering::Relaxed) < ASKED / 2);
+    for _ in 1..ASKED {
+        wire.text().await;
+    }
+    assert_eq!(made.load(Ordering::Relaxed), ASKED);
+}
