@@ -32,7 +32,8 @@ Examples ('gateway' stands for 'cargo run -p examples --bin gateway --'):
 
 The environment: EXOCLAW_CONFIG, EXOCLAW_TOKEN; ANTHROPIC_API_KEY and OPENAI_API_KEY, or a file
 credentials/anthropic.key or credentials/openai.key beside the configuration;
-EXOCLAW_ANTHROPIC_ENDPOINT and EXOCLAW_OPENAI_ENDPOINT for servers with the same interface.
+EXOCLAW_ANTHROPIC_ENDPOINT and EXOCLAW_OPENAI_ENDPOINT for servers with the same interface; one
+that wants no key takes any.
 
 Exit codes: 0 ended as asked, 1 failed, 2 called in a wrong way.";
 
