@@ -21,6 +21,9 @@ use crate::model::{Delta, Deltas, ModelError, Wait};
 /// The most that is read of an answer that reports an error.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
 
+/// How long the bytes behind a complete answer may take.
+const LAST_BYTES: Duration = Duration::from_millis(50);
+
 /// One address with the headers that it wants.
 pub(in crate::model) struct Asker {
     client: Client,
@@ -203,13 +206,25 @@ impl<D: Dialect> Reading<D> {
                 let failure = failure.with_words(|text| redact(&self.private, text));
                 return Some(Err(failure));
             }
-            if self.over || self.decoder.is_done() {
+            if self.over {
+                return None;
+            }
+            if self.decoder.is_done() {
+                self.over = true;
+                self.read_to_the_end().await;
                 return None;
             }
             if let Err(error) = self.read().await {
                 self.failure = Some(error);
             }
         }
+    }
+
+    /// Takes the bytes behind a complete answer, so that the connection can be used again.
+    async fn read_to_the_end(&mut self) {
+        let rest = async { while let Ok(Some(_)) = self.response.chunk().await {} };
+        // A provider that keeps the line open all the same only costs a new connection.
+        let _ = tokio::time::timeout(LAST_BYTES, rest).await;
     }
 
     async fn read(&mut self) -> Result<(), ModelError> {
