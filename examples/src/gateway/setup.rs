@@ -229,6 +229,11 @@ async fn prepare(
             "[agent] tools names {name:?}, and no plugin has it"
         ));
     }
+    for name in all.names().filter(|name| all.adapter(name).is_some()) {
+        warnings.push(format!(
+            "plugin {name:?} is a channel adapter: it is listed, but no webhook leads to it"
+        ));
+    }
     let plugins = all.names().map(str::to_owned).collect();
     Ok(Prepared {
         model,

@@ -154,8 +154,12 @@ async fn read(path: &str) -> Result<Vec<u8>, PluginError> {
     let owned = path.to_owned();
     let reading = tokio::task::spawn_blocking(move || {
         let path = Path::new(&owned);
-        let size = std::fs::metadata(path)?.len();
-        if size > MAX_MODULE {
+        let metadata = std::fs::metadata(path)?;
+        // Neither a pipe, which would be waited for, nor a device without end.
+        if !metadata.is_file() {
+            return Err(std::io::Error::other("it is not a file"));
+        }
+        if metadata.len() > MAX_MODULE {
             let why = format!("larger than {MAX_MODULE} bytes");
             return Err(std::io::Error::other(why));
         }
