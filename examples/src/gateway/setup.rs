@@ -229,7 +229,7 @@ async fn prepare(
             "[agent] tools names {name:?}, and no plugin has it"
         ));
     }
-    for name in all.names().filter(|name| all.adapter(name).is_some()) {
+    for name in all.adapters() {
         warnings.push(format!(
             "plugin {name:?} is a channel adapter: it is listed, but no webhook leads to it"
         ));

@@ -31,7 +31,7 @@ use snek_proto::tool::ToolDefinition;
 
 use self::describe::Description;
 use self::http::Http;
-use self::lane::{CallError, Lanes, Module};
+use self::lane::{Lanes, Module};
 use super::tool::{PluginEntry, PluginError, Tool, ToolKind, ToolOutput};
 
 /// The function that says what a plugin is.
@@ -137,15 +137,6 @@ impl Tool for WasmPlugin {
             Ok(output) => describe::output(output),
             Err(error) => ToolOutput::failed(&error.to_string()),
         }
-    }
-
-    async fn run(&self, function: &str, input: &[u8]) -> Result<Vec<u8>, String> {
-        let exports = [DESCRIBE, CALL, INCOMING, OUTGOING];
-        let Some(function) = exports.into_iter().find(|known| *known == function) else {
-            return Err(format!("there is no function {function}"));
-        };
-        let answer = self.lanes.call(function, input).await;
-        answer.map_err(|error: CallError| error.to_string())
     }
 }
 

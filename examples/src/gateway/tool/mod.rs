@@ -98,19 +98,6 @@ pub trait Tool: Send + Sync {
     /// # Cancel safety
     /// Dropping the future ends the call; what the tool has done until then stays done.
     async fn call(&self, input: &str) -> ToolOutput;
-
-    /// Runs another of its functions, bytes in and bytes out: how a channel adapter is asked.
-    /// Default: there is none.
-    ///
-    /// # Errors
-    /// The text that says why it failed, for the log. Whether the function ran is unknown.
-    ///
-    /// # Cancel safety
-    /// As [`call`](Self::call).
-    async fn run(&self, function: &str, input: &[u8]) -> Result<Vec<u8>, String> {
-        let _ = input;
-        Err(format!("there is no function {function}"))
-    }
 }
 
 /// The tools and channel adapters of a gateway, in the order of its configuration. Cheap to clone.
@@ -210,11 +197,13 @@ impl Tools {
         (chosen, unknown)
     }
 
-    /// The channel adapter of this name.
-    #[must_use]
-    pub fn adapter(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        let mut all = self.all.iter();
-        all.find(|tool| tool.kind() == ToolKind::ChannelAdapter && tool.name() == name)
+    /// The names of the channel adapters.
+    pub fn adapters(&self) -> impl Iterator<Item = &str> {
+        let adapters = self
+            .all
+            .iter()
+            .filter(|tool| tool.kind() == ToolKind::ChannelAdapter);
+        adapters.map(|tool| tool.name())
     }
 
     /// Runs a tool by the name that the model uses. A name that is none, and a panic, are outputs
