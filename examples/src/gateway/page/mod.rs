@@ -90,8 +90,8 @@ impl<'a> Resource<'a> {
 
 /// The answer to a request. `path` is the path alone, without a query.
 ///
-/// - `GET` and `HEAD` of `/health`: `ok`. Of `/ws` without an upgrade: 426. Of anything else: the
-///   page or one of its files.
+/// - `GET` and `HEAD` of `/health`: `ok`. Of `/ws` without an upgrade: 400, as the known gateway
+///   has it. Of anything else: the page or one of its files.
 /// - `POST /webhook/{channel}`: 404, as there is no channel adapter.
 /// - Any other method: 405, with an empty body.
 ///
@@ -107,9 +107,7 @@ pub fn respond(method: &Method, path: &str) -> Response<Bytes> {
         (Resource::Health, true) => text(StatusCode::OK, "ok"),
         (Resource::WebSocket, true) => {
             let why = "This address speaks WebSocket. The chat page is at /.";
-            let mut response = text(StatusCode::UPGRADE_REQUIRED, why);
-            set(response.headers_mut(), header::UPGRADE, "websocket");
-            response
+            text(StatusCode::BAD_REQUEST, why)
         }
         (Resource::Webhook(channel), false) if method == Method::POST => text(
             StatusCode::NOT_FOUND,

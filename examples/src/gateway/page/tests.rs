@@ -73,8 +73,7 @@ fn any_other_path_gets_the_page() {
 #[test]
 fn an_upgrade_path_without_an_upgrade_says_what_it_speaks() {
     let response = respond(&Method::GET, WS_PATH);
-    assert_eq!(response.status(), StatusCode::UPGRADE_REQUIRED);
-    assert_eq!(header(&response, "upgrade"), "websocket");
+    assert_eq!(response.status(), StatusCode::BAD_REQUEST);
     assert_eq!(header(&response, "content-type"), TEXT);
 }
 
