@@ -3,6 +3,7 @@
 mod callgrind;
 mod decode;
 mod encode;
+mod net;
 mod pending;
 mod process;
 mod report;
@@ -12,7 +13,7 @@ mod work;
 use report::Report;
 
 const USAGE: &str = "\
-bench table [--quick] [--goals 1,4,9]   measures everything and prints the table
+bench table [--quick] [--goals 1,4]   measures everything and prints the table
 bench list                              the names of what is counted in instructions
 bench one WORK WAY ROUNDS               does one of them, for a profiler; WAY is ours or a peer's name
 bench pending WAY IN_FLIGHT             nanoseconds and bytes per pending call";
@@ -38,6 +39,7 @@ fn main() {
             let (time, bytes) = pending::figures(way, in_flight.parse().expect("a number"));
             println!("{time} {bytes}");
         }
+        ["net", ref rest @ ..] => net::run(rest),
         _ => {
             eprintln!("{USAGE}");
             std::process::exit(2);
@@ -53,6 +55,7 @@ fn table(options: &[&str]) {
         .and_then(|at| options.get(at + 1))
         .map(|goals| goals.split(',').collect());
     let wanted = |goal: &str| goals.as_ref().is_none_or(|goals| goals.contains(&goal));
+    encode::assert_same();
     let mut report = Report::default();
     for work in work::all() {
         if wanted(work.goal) {
@@ -62,6 +65,15 @@ fn table(options: &[&str]) {
     }
     if wanted("9") {
         pending::table(&mut report, quick);
+    }
+    if wanted("5") || wanted("6") {
+        net::calls(&mut report, quick);
+    }
+    if wanted("7") {
+        net::streams(&mut report, quick);
+    }
+    if wanted("8") {
+        net::idle(&mut report, quick);
     }
     report.print();
 }

@@ -8,8 +8,6 @@ pub(crate) struct Work {
     /// The goal's number.
     pub(crate) goal: &'static str,
     pub(crate) name: &'static str,
-    /// How long the text is that we read or write.
-    pub(crate) bytes: usize,
     /// How often the work is done in one measurement.
     pub(crate) rounds: u64,
     pub(crate) ours: Run,
@@ -27,13 +25,13 @@ pub(crate) struct Peer {
 }
 
 impl Work {
+    /// `bytes` is about how long the text is that is read or written.
     pub(crate) fn new(goal: &'static str, name: &'static str, bytes: usize, ours: Run) -> Self {
         // Small frames often, large ones seldom: about the same work for each measurement.
         let rounds = (400_000 / (bytes as u64).max(200)).clamp(4, 2_000);
         Self {
             goal,
             name,
-            bytes,
             rounds,
             ours,
             peers: Vec::new(),

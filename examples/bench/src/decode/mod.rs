@@ -10,7 +10,6 @@ mod scan;
 mod sonic;
 mod value;
 
-use crate::text;
 use crate::work::Work;
 
 /// Goal 1: at least so many times the instructions.
@@ -24,12 +23,11 @@ const SCAN: Option<f64> = Some(1.0 / 1.02);
 
 /// The goal asks for small frames; large ones are compared.
 fn hot(works: &mut Vec<Work>) {
-    let small = text::exoclaw_text(&text::words(45)).len();
     works.push(
         Work::new(
             "1",
             "decode Exoclaw text event, 100 B",
-            small,
+            100,
             ours::text_small,
         )
         .beside("serde derive", derive::text_small, DERIVE)
@@ -39,9 +37,8 @@ fn hot(works: &mut Vec<Work>) {
         .beside("sonic-rs", sonic::text_small, None)
         .allocating(0.0),
     );
-    let large = text::exoclaw_text(&text::words(970)).len();
     works.push(
-        Work::new("1", "decode Exoclaw text event, 1 KB", large, ours::text_1k)
+        Work::new("1", "decode Exoclaw text event, 1 KB", 1_000, ours::text_1k)
             .beside("serde derive", derive::text_1k, None)
             .beside("serde_json::Value", value::text_1k, None)
             .beside("jsonrpsee", jsonrpsee::text_1k, None)
@@ -49,12 +46,11 @@ fn hot(works: &mut Vec<Work>) {
             .beside("sonic-rs", sonic::text_1k, SONIC)
             .allocating(0.0),
     );
-    let small = text::snek_message("Hello world").len();
     works.push(
         Work::new(
             "1",
             "decode Snek message event, 120 B",
-            small,
+            100,
             ours::message_small,
         )
         .beside("serde derive", derive::message_small, DERIVE)
@@ -64,12 +60,11 @@ fn hot(works: &mut Vec<Work>) {
         .beside("sonic-rs", sonic::message_small, None)
         .allocating(0.0),
     );
-    let large = text::snek_message(&text::words(890)).len();
     works.push(
         Work::new(
             "1",
             "decode Snek message event, 1 KB",
-            large,
+            1_000,
             ours::message_1k,
         )
         .beside("serde derive", derive::message_1k, None)
@@ -83,67 +78,49 @@ fn hot(works: &mut Vec<Work>) {
 
 fn others(works: &mut Vec<Work>) {
     works.push(
-        Work::new(
-            "2",
-            "decode Exoclaw usage event",
-            text::USAGE.len(),
-            ours::usage,
-        )
-        .beside("serde derive", derive::usage, None)
-        .beside("sonic-rs", sonic::usage, SONIC)
-        .allocating(0.0),
+        Work::new("2", "decode Exoclaw usage event", 100, ours::usage)
+            .beside("serde derive", derive::usage, None)
+            .beside("sonic-rs", sonic::usage, SONIC)
+            .allocating(0.0),
     );
     works.push(
-        Work::new(
-            "2",
-            "decode Exoclaw chat.send",
-            text::CHAT_SEND.len(),
-            ours::chat_send,
-        )
-        .beside("serde derive", derive::chat_send, None)
-        .beside("sonic-rs", sonic::chat_send, SONIC)
-        .allocating(0.0),
+        Work::new("2", "decode Exoclaw chat.send", 100, ours::chat_send)
+            .beside("serde derive", derive::chat_send, None)
+            .beside("sonic-rs", sonic::chat_send, SONIC)
+            .allocating(0.0),
     );
     works.push(
-        Work::new(
-            "2",
-            "decode Snek send_message",
-            text::SEND_MESSAGE.len(),
-            ours::send_message,
-        )
-        .beside("serde derive", derive::send_message, None)
-        .beside("sonic-rs", sonic::send_message, SONIC)
-        .allocating(0.0),
+        Work::new("2", "decode Snek send_message", 100, ours::send_message)
+            .beside("serde derive", derive::send_message, None)
+            .beside("sonic-rs", sonic::send_message, SONIC)
+            .allocating(0.0),
     );
-    let bytes = text::exoclaw_text(&text::code(970)).len();
     works.push(
         Work::new(
             "2",
             "decode Exoclaw text event with escapes, 1 KB",
-            bytes,
+            1_000,
             ours::text_code,
         )
         .beside("serde derive", derive::text_code, None)
         .beside("sonic-rs", sonic::text_code, SONIC),
     );
-    let bytes = text::exoclaw_text(&text::words(200_000)).len();
     works.push(
         Work::new(
             "2",
             "decode Exoclaw text event, 200 KB",
-            bytes,
+            200_000,
             ours::text_200k,
         )
         .beside("serde derive", derive::text_200k, None)
         .beside("sonic-rs", sonic::text_200k, SONIC)
         .allocating(0.0),
     );
-    let bytes = text::snek_reply(&text::channels()).len();
     works.push(
         Work::new(
             "2",
             "decode Snek channels into owned structs, 200 KB",
-            bytes,
+            200_000,
             ours::channels,
         )
         .beside("serde derive", derive::channels, None)
@@ -153,33 +130,35 @@ fn others(works: &mut Vec<Work>) {
 }
 
 fn passed_through(works: &mut Vec<Work>) {
-    let bytes = text::exoclaw_result(&text::sessions()).len();
     works.push(
         Work::new(
             "3",
             "Exoclaw result left raw, 200 KB",
-            bytes,
+            200_000,
             ours::result_raw,
         )
         .beside("serde_json scan", scan::result, SCAN)
         .allocating(20.0),
     );
-    let bytes = text::exoclaw_tool_use(&text::sessions()).len();
     works.push(
         Work::new(
             "3",
             "Exoclaw tool input left raw, 200 KB",
-            bytes,
+            200_000,
             ours::tool_raw,
         )
         .beside("serde_json scan", scan::tool, SCAN)
         .allocating(20.0),
     );
-    let bytes = text::snek_reply(&text::channels()).len();
     works.push(
-        Work::new("3", "Snek answer left raw, 200 KB", bytes, ours::reply_raw)
-            .beside("serde_json scan", scan::reply, SCAN)
-            .allocating(20.0),
+        Work::new(
+            "3",
+            "Snek answer left raw, 200 KB",
+            200_000,
+            ours::reply_raw,
+        )
+        .beside("serde_json scan", scan::reply, SCAN)
+        .allocating(20.0),
     );
 }
 

@@ -1,0 +1,220 @@
+//! Goals 5 to 8: calls, streams and idle connections over TCP on this machine, each end a process.
+
+mod child;
+pub(crate) mod hold;
+pub(crate) mod listen;
+pub(crate) mod load;
+mod raw;
+pub(crate) mod serve;
+
+use child::Child;
+
+use crate::report::Report;
+
+/// Runs one end, as a child process of the table.
+pub(crate) fn run(words: &[&str]) {
+    let number = |text: &str| -> usize { text.parse().expect("a number") };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        match words {
+            ["serve", kind] => serve::serve(kind).await,
+            ["hold", kind, address, count] => hold::hold(kind, address, number(count)).await,
+            ["load", kind, address, in_flight, calls] => {
+                load::load(kind, address, number(in_flight), number(calls)).await;
+            }
+            ["listen", kind, address, connections, frames] => {
+                listen::listen(kind, address, number(connections), number(frames)).await;
+            }
+            other => panic!("unknown: {other:?}"),
+        }
+    });
+}
+
+/// Tells the parent that a phase has ended, and waits until it asks for the next.
+pub(crate) async fn phase(done: &str) {
+    println!("{done}");
+    tokio::task::spawn_blocking(wait).await.unwrap();
+}
+
+/// Waits for a line of the parent; ends the process if there is no parent any more.
+fn wait() {
+    let mut line = String::new();
+    if std::io::stdin().read_line(&mut line).unwrap_or(0) == 0 {
+        std::process::exit(0);
+    }
+}
+
+/// Goals 5 and 6.
+pub(crate) fn calls(report: &mut Report, quick: bool) {
+    const SEQUENTIAL: [(&str, Option<f64>); 3] = [
+        ("echo, no RPC", Some(1.0 / 1.1)),
+        ("echo, send each", None),
+        ("jsonrpsee", Some(1.5)),
+    ];
+    const SIXTEEN: [(&str, Option<f64>); 3] = [
+        ("echo, no RPC", None),
+        ("echo, send each", None),
+        ("jsonrpsee", Some(4.0)),
+    ];
+    const THOUSAND: [(&str, Option<f64>); 3] = [
+        ("echo, no RPC", None),
+        ("echo, send each", None),
+        ("jsonrpsee", Some(10.0)),
+    ];
+    let scale = if quick { 10 } else { 1 };
+    for (goal, in_flight, count, peers) in [
+        ("5", 1, 20_000, SEQUENTIAL),
+        ("6", 16, 50_000, SIXTEEN),
+        ("6", 1_000, 200_000, THOUSAND),
+    ] {
+        let measure = |kind| best(|| call_cost(kind, in_flight, count / scale));
+        let ours = measure("exoclaw");
+        let what = format!("ping, {in_flight} in flight, CPU of both ends per call (orientation)");
+        for (peer, at_least) in peers {
+            let theirs = measure(peer);
+            let ratio = theirs.cpu / ours.cpu;
+            let text = |cost: CallCost| match in_flight {
+                1 => format!("{:.2} µs, p50 {:.0} µs", cost.cpu / 1e3, cost.median / 1e3),
+                _ => format!("{:.2} µs", cost.cpu / 1e3),
+            };
+            report.row(
+                goal,
+                &what,
+                text(ours),
+                (peer, text(theirs)),
+                (ratio, at_least),
+            );
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct CallCost {
+    /// Nanoseconds of CPU time of both ends per call.
+    cpu: f64,
+    /// Median of the time until the answer, in nanoseconds.
+    median: f64,
+}
+
+/// The cheapest of three: other work of the machine only adds.
+fn best(mut measure: impl FnMut() -> CallCost) -> CallCost {
+    let mut best = measure();
+    for _ in 0..2 {
+        let next = measure();
+        if next.cpu < best.cpu {
+            best = next;
+        }
+    }
+    best
+}
+
+fn call_cost(kind: &str, in_flight: usize, calls: usize) -> CallCost {
+    eprintln!("{kind}: {in_flight} in flight");
+    let (server, address) = Child::server(kind);
+    let mut client = Child::start(&[
+        "load",
+        kind,
+        &address,
+        &in_flight.to_string(),
+        &calls.to_string(),
+    ]);
+    client.line();
+    let before = server.cpu() + client.cpu();
+    client.go();
+    let median = client.line().parse().unwrap();
+    let cpu = (server.cpu() + client.cpu() - before) as f64 / calls as f64;
+    CallCost { cpu, median }
+}
+
+/// Goal 7.
+pub(crate) fn streams(report: &mut Report, quick: bool) {
+    const PEERS: [&str; 3] = ["jsonrpsee", "echo, send each", "echo, no RPC"];
+    let frames = if quick { 20_000 } else { 200_000 };
+    for (connections, needed) in [(1, 20.0), (100, 20.0), (1_000, 12.0)] {
+        let each = (frames / connections).max(20);
+        let measure = |kind: &str| {
+            let costs = (0..3).map(|_| stream_cost(kind, connections, each));
+            costs.fold(f64::INFINITY, f64::min)
+        };
+        let ours = measure("exoclaw");
+        let what = format!(
+            "chat of {each} frames of 100 B on {connections} connections, server CPU per frame (orientation)"
+        );
+        for peer in PEERS {
+            let theirs = measure(peer);
+            let at_least = (peer == "jsonrpsee").then_some(needed);
+            let text = |cost: f64| format!("{cost:.0} ns");
+            report.row(
+                "7",
+                &what,
+                text(ours),
+                (peer, text(theirs)),
+                (theirs / ours, at_least),
+            );
+        }
+    }
+}
+
+fn stream_cost(kind: &str, connections: usize, frames: usize) -> f64 {
+    eprintln!("{kind}: streams on {connections} connections");
+    let (server, address) = Child::server(kind);
+    let mut client = Child::start(&[
+        "listen",
+        kind,
+        &address,
+        &connections.to_string(),
+        &frames.to_string(),
+    ]);
+    client.line();
+    let before = server.cpu();
+    client.go();
+    client.line();
+    (server.cpu() - before) as f64 / (connections * frames) as f64
+}
+
+/// Goal 8.
+pub(crate) fn idle(report: &mut Report, quick: bool) {
+    const PEERS: [&str; 3] = [
+        "tungstenite, 4 KiB buffers",
+        "tungstenite, default buffers",
+        "jsonrpsee",
+    ];
+    let connections = if quick { 1_000 } else { 5_000 };
+    let peers = PEERS.map(|peer| (peer, idle_memory(peer, connections)));
+    for kind in ["exoclaw", "snek"] {
+        let ours = idle_memory(kind, connections);
+        let what = format!("memory of an idle connection, {connections} of them, {kind}");
+        let text = |bytes: f64| format!("{:.1} KiB", bytes / 1024.0);
+        for (peer, theirs) in peers {
+            report.row(
+                "8",
+                &what,
+                text(ours),
+                (peer, text(theirs)),
+                (theirs / ours, None),
+            );
+        }
+        report.bound(
+            "8",
+            &what,
+            text(ours),
+            "≤ 9 KiB".to_owned(),
+            ours <= 9.0 * 1024.0,
+        );
+    }
+}
+
+fn idle_memory(kind: &str, connections: usize) -> f64 {
+    eprintln!("{kind}: {connections} idle connections");
+    let (server, address) = Child::server(kind);
+    // What the first few cost only once is left out.
+    let mut first = Child::start(&["hold", kind, &address, "10"]);
+    first.line();
+    let before = server.resident();
+    let mut client = Child::start(&["hold", kind, &address, &connections.to_string()]);
+    client.line();
+    (server.resident() - before) as f64 / connections as f64
+}
