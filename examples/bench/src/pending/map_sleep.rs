@@ -1,6 +1,6 @@
 //! What clients usually have: a map from the id's text, and a sleep of tokio for each call.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::future::Future;
 use std::hint::black_box;
 use std::pin::Pin;
@@ -8,11 +8,12 @@ use std::task::{Context, Waker};
 
 use tokio::time::{Duration, Instant, Sleep, sleep_until};
 
-use super::Table;
+use super::{Choice, Table};
 
 struct MapSleep {
     calls: HashMap<String, (u64, Pin<Box<Sleep>>)>,
-    order: VecDeque<u64>,
+    choice: Choice,
+    open: Vec<u64>,
     next: u64,
     deadline: Instant,
 }
@@ -30,7 +31,8 @@ pub(super) fn within<T>(work: impl FnOnce() -> T) -> T {
 pub(super) fn table(in_flight: usize) -> impl Table {
     let mut table = MapSleep {
         calls: HashMap::new(),
-        order: VecDeque::with_capacity(in_flight + 1),
+        choice: Choice::new(),
+        open: Vec::with_capacity(in_flight + 1),
         next: 0,
         deadline: Instant::now() + Duration::from_secs(30),
     };
@@ -52,7 +54,7 @@ impl MapSleep {
                 .is_pending()
         );
         let id = format!("{:016x}", self.next);
-        self.order.push_back(self.next);
+        self.open.push(self.next);
         self.next += 1;
         self.calls.insert(id, (7, sleep));
     }
@@ -61,8 +63,8 @@ impl MapSleep {
 impl Table for MapSleep {
     fn round(&mut self) {
         self.start();
-        let oldest = self.order.pop_front().unwrap();
-        let text = format!("{oldest:016x}");
+        let answered = self.choice.take(&mut self.open);
+        let text = format!("{answered:016x}");
         let (tag, _sleep) = self.calls.remove(black_box(text.as_str())).unwrap();
         assert!(tag == 7);
     }

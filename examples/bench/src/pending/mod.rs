@@ -1,5 +1,5 @@
-//! Goal 9: calls in flight. A round forms an id as text, registers a call with a deadline, and
-//! completes the oldest one by its text.
+//! Goal 9: calls in flight. A round registers a call with a deadline and completes another one by
+//! its id's text; which one is as good as random, as answers come in any order.
 
 mod map_sleep;
 mod ours;
@@ -10,8 +10,25 @@ use crate::work::Work;
 
 /// A table with some calls in flight.
 pub(crate) trait Table {
-    /// Starts a call, completes the oldest.
+    /// Starts a call, completes one.
     fn round(&mut self);
+}
+
+/// Chooses which call is answered next.
+struct Choice(u64);
+
+impl Choice {
+    const fn new() -> Self {
+        Self(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// Takes one of them out.
+    fn take<T>(&mut self, of: &mut Vec<T>) -> T {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        of.swap_remove((self.0 % of.len() as u64) as usize)
+    }
 }
 
 /// How many calls may be in flight in the largest measurement.

@@ -1,17 +1,17 @@
 //! `rpc_core::PendingCalls`.
 
-use std::collections::VecDeque;
 use std::fmt::Write;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use rpc_core::{CallId, Match, PendingCalls};
 
-use super::{MOST, Table};
+use super::{Choice, MOST, Table};
 
 struct Ours {
     calls: PendingCalls<u64>,
-    order: VecDeque<CallId>,
+    choice: Choice,
+    open: Vec<CallId>,
     text: String,
     deadline: Instant,
 }
@@ -20,7 +20,8 @@ pub(super) fn table(in_flight: usize) -> impl Table {
     let now = Instant::now();
     let mut table = Ours {
         calls: PendingCalls::new(0x9e37_79b9_7f4a_7c15, MOST + 1, now),
-        order: VecDeque::with_capacity(in_flight + 1),
+        choice: Choice::new(),
+        open: Vec::with_capacity(in_flight + 1),
         text: String::with_capacity(32),
         deadline: now + Duration::from_secs(30),
     };
@@ -35,16 +36,16 @@ impl Ours {
         // As time goes on, so do deadlines.
         self.deadline += Duration::from_micros(10);
         let id = self.calls.insert(7, Some(self.deadline)).unwrap();
-        self.order.push_back(id);
+        self.open.push(id);
     }
 }
 
 impl Table for Ours {
     fn round(&mut self) {
         self.start();
-        let oldest = self.order.pop_front().unwrap();
+        let answered = self.choice.take(&mut self.open);
         self.text.clear();
-        write!(self.text, "{oldest}").unwrap();
+        write!(self.text, "{answered}").unwrap();
         let found = self.calls.complete_text(black_box(&self.text));
         assert!(found == Match::Live(7));
     }
