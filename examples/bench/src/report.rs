@@ -178,7 +178,7 @@ fn cost(cost: Cost) -> String {
     )
 }
 
-/// The peers' versions, from the lock file, and the compiler's.
+/// The peers' versions, from the lock file, and what the program was built for.
 fn versions() -> String {
     const PEERS: [&str; 6] = [
         "serde_json",
@@ -196,7 +196,12 @@ fn versions() -> String {
             .and_then(|(_, rest)| rest.split_once('"'));
         format!("{peer} {}", version.map_or("?", |(version, _)| version))
     });
-    format!("Peers: {}.", found.join(", "))
+    let processor = if cfg!(target_feature = "avx2") {
+        "processors with AVX2"
+    } else {
+        "any processor of its architecture"
+    };
+    format!("Peers: {}. Built for {processor}.", found.join(", "))
 }
 
 #[cfg(test)]
