@@ -1,6 +1,7 @@
 //! What clients usually have: a map from the id's text, and a sleep of tokio for each call.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::future::Future;
 use std::hint::black_box;
 use std::pin::Pin;
@@ -16,6 +17,7 @@ struct MapSleep {
     open: Vec<u64>,
     next: u64,
     deadline: Instant,
+    text: String,
 }
 
 /// Runs something where sleeps can be made.
@@ -35,6 +37,7 @@ pub(super) fn table(in_flight: usize) -> impl Table {
         open: Vec::with_capacity(in_flight + 1),
         next: 0,
         deadline: Instant::now() + Duration::from_secs(30),
+        text: String::with_capacity(32),
     };
     for _ in 0..in_flight {
         table.start();
@@ -64,8 +67,9 @@ impl Table for MapSleep {
     fn round(&mut self) {
         self.start();
         let answered = self.choice.take(&mut self.open);
-        let text = format!("{answered:016x}");
-        let (tag, _sleep) = self.calls.remove(black_box(text.as_str())).unwrap();
+        self.text.clear();
+        write!(self.text, "{answered:016x}").unwrap();
+        let (tag, _sleep) = self.calls.remove(black_box(self.text.as_str())).unwrap();
         assert!(tag == 7);
     }
 }

@@ -1,5 +1,6 @@
 //! Goal 9: calls in flight. A round registers a call with a deadline and completes another one by
-//! its id's text; which one is as good as random, as answers come in any order.
+//! its id's text; which one is as good as random, as answers come in any order. Both ids are written
+//! as text once.
 
 mod map_sleep;
 mod ours;

@@ -37,6 +37,16 @@ impl Ours {
         self.deadline += Duration::from_micros(10);
         let id = self.calls.insert(7, Some(self.deadline)).unwrap();
         self.open.push(id);
+        self.write(id);
+    }
+}
+
+impl Ours {
+    /// The id as text, as a frame has it.
+    fn write(&mut self, id: CallId) {
+        self.text.clear();
+        write!(self.text, "{id}").unwrap();
+        black_box(&self.text);
     }
 }
 
@@ -44,8 +54,7 @@ impl Table for Ours {
     fn round(&mut self) {
         self.start();
         let answered = self.choice.take(&mut self.open);
-        self.text.clear();
-        write!(self.text, "{answered}").unwrap();
+        self.write(answered);
         let found = self.calls.complete_text(black_box(&self.text));
         assert!(found == Match::Live(7));
     }
