@@ -4,14 +4,13 @@ use std::fmt::Write;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use rpc_core::{CallId, Match, PendingCalls};
+use rpc_core::{Match, PendingCalls};
 
-use super::{Choice, MOST, Table};
+use super::{Answers, IdText, MOST, Table};
 
 struct Ours {
     calls: PendingCalls<u64>,
-    choice: Choice,
-    open: Vec<CallId>,
+    answers: Answers,
     text: String,
     deadline: Instant,
 }
@@ -20,8 +19,7 @@ pub(super) fn table(in_flight: usize) -> impl Table {
     let now = Instant::now();
     let mut table = Ours {
         calls: PendingCalls::new(0x9e37_79b9_7f4a_7c15, MOST + 1, now),
-        choice: Choice::new(),
-        open: Vec::with_capacity(in_flight + 1),
+        answers: Answers::new(in_flight),
         text: String::with_capacity(32),
         deadline: now + Duration::from_secs(30),
     };
@@ -36,26 +34,18 @@ impl Ours {
         // As time goes on, so do deadlines.
         self.deadline += Duration::from_micros(10);
         let id = self.calls.insert(7, Some(self.deadline)).unwrap();
-        self.open.push(id);
-        self.write(id);
-    }
-}
-
-impl Ours {
-    /// The id as text, as a frame has it.
-    fn write(&mut self, id: CallId) {
         self.text.clear();
         write!(self.text, "{id}").unwrap();
-        black_box(&self.text);
+        self.answers.add(&self.text);
     }
 }
 
 impl Table for Ours {
     fn round(&mut self) {
         self.start();
-        let answered = self.choice.take(&mut self.open);
-        self.write(answered);
-        let found = self.calls.complete_text(black_box(&self.text));
+        let answered: IdText = self.answers.take();
+        let text = std::str::from_utf8(&answered).unwrap();
+        let found = self.calls.complete_text(black_box(text));
         assert!(found == Match::Live(7));
     }
 }
