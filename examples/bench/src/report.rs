@@ -8,6 +8,8 @@ use crate::work::Work;
 pub(crate) enum Verdict {
     Met,
     Gap,
+    /// Repeated, it was met sometimes.
+    Unclear,
     /// The goal asks for nothing here.
     Compared,
 }
@@ -23,10 +25,22 @@ impl Verdict {
         }
     }
 
+    /// Of the ratios of several repetitions: only if they agree.
+    fn of_all(ratios: &[f64], at_least: Option<f64>) -> Self {
+        let mut verdicts = ratios.iter().map(|ratio| Self::of(*ratio, at_least));
+        let first = verdicts.next().unwrap_or(Self::Unclear);
+        if verdicts.all(|verdict| verdict == first) {
+            first
+        } else {
+            Self::Unclear
+        }
+    }
+
     fn text(self) -> &'static str {
         match self {
             Self::Met => "met",
             Self::Gap => "**gap**",
+            Self::Unclear => "unclear",
             Self::Compared => "",
         }
     }
@@ -69,6 +83,25 @@ impl Report {
             ],
             verdict: Verdict::of(ratio, at_least),
         });
+    }
+
+    /// Adds a row of something that was measured several times, ours and theirs in turn.
+    pub(crate) fn repeated(
+        &mut self,
+        goal: &str,
+        what: &str,
+        ours: String,
+        (peer, theirs): (&str, String),
+        (mut ratios, at_least): (Vec<f64>, Option<f64>),
+    ) {
+        ratios.sort_by(f64::total_cmp);
+        let verdict = Verdict::of_all(&ratios, at_least);
+        let middle = ratios[ratios.len() / 2];
+        self.row(goal, what, ours, (peer, theirs), (middle, at_least));
+        if let (Some(row), [first, .., last]) = (self.rows.last_mut(), &ratios[..]) {
+            row.cells[4] = format!("{middle:.2} ({first:.2} to {last:.2})");
+            row.verdict = verdict;
+        }
     }
 
     /// Adds a row with a bound of its own, beside no peer. `within` is whether it is kept.
@@ -167,7 +200,8 @@ impl Report {
                 .filter(|row| row.verdict == verdict)
                 .count()
         };
-        println!("\n{} met, {} gaps", of(Verdict::Met), of(Verdict::Gap));
+        let (met, gaps, unclear) = (of(Verdict::Met), of(Verdict::Gap), of(Verdict::Unclear));
+        println!("\n{met} met, {gaps} gaps, {unclear} unclear");
     }
 }
 
@@ -213,5 +247,7 @@ mod tests {
         assert_eq!(Verdict::of(1.6, Some(1.6)), Verdict::Met);
         assert_eq!(Verdict::of(1.5, Some(1.6)), Verdict::Gap);
         assert_eq!(Verdict::of(0.1, None), Verdict::Compared);
+        assert_eq!(Verdict::of_all(&[1.5, 1.7], Some(1.6)), Verdict::Unclear);
+        assert_eq!(Verdict::of_all(&[1.6, 1.7], Some(1.6)), Verdict::Met);
     }
 }

@@ -70,22 +70,29 @@ pub(crate) fn calls(report: &mut Report, quick: bool) {
         ("6", 16, 50_000, SIXTEEN),
         ("6", 1_000, 200_000, THOUSAND),
     ] {
-        let measure = |kind| best(|| call_cost(kind, in_flight, count / scale));
-        let ours = measure("exoclaw");
         let what = format!("ping, {in_flight} in flight, CPU of both ends per call (orientation)");
-        for (peer, at_least) in peers {
-            let theirs = measure(peer);
-            let ratio = theirs.cpu / ours.cpu;
-            let text = |cost: CallCost| match in_flight {
-                1 => format!("{:.2} µs, p50 {:.0} µs", cost.cpu / 1e3, cost.median / 1e3),
-                _ => format!("{:.2} µs", cost.cpu / 1e3),
-            };
-            report.row(
+        let (ours, theirs) = in_turn("exoclaw", peers.map(|(peer, _)| peer), |kind| {
+            call_cost(kind, in_flight, count / scale)
+        });
+        let text = |costs: &[CallCost]| {
+            let cpu = least(costs.iter().map(|cost| cost.cpu)) / 1e3;
+            let median = least(costs.iter().map(|cost| cost.median)) / 1e3;
+            match in_flight {
+                1 => format!("{cpu:.2} µs, p50 {median:.0} µs"),
+                _ => format!("{cpu:.2} µs"),
+            }
+        };
+        for ((peer, at_least), theirs) in peers.into_iter().zip(&theirs) {
+            let ratios = ours
+                .iter()
+                .zip(theirs)
+                .map(|(ours, theirs)| theirs.cpu / ours.cpu);
+            report.repeated(
                 goal,
                 &what,
-                text(ours),
+                text(&ours),
                 (peer, text(theirs)),
-                (ratio, at_least),
+                (ratios.collect(), at_least),
             );
         }
     }
@@ -96,7 +103,6 @@ pub(crate) fn calls(report: &mut Report, quick: bool) {
     report.missing("6", "ping, 1,000 in flight, beside aiohttp");
 }
 
-#[derive(Clone, Copy)]
 struct CallCost {
     /// Nanoseconds of CPU time of both ends per call.
     cpu: f64,
@@ -104,16 +110,28 @@ struct CallCost {
     median: f64,
 }
 
-/// The cheapest of three: other work of the machine only adds.
-fn best(mut measure: impl FnMut() -> CallCost) -> CallCost {
-    let mut best = measure();
-    for _ in 0..2 {
-        let next = measure();
-        if next.cpu < best.cpu {
-            best = next;
+/// How often everything is measured.
+const TIMES: usize = 5;
+
+/// Measures ours and each of the peers in turn, several times: what else the machine does then
+/// disturbs all of them alike.
+fn in_turn<T, const N: usize>(
+    ours: &str,
+    peers: [&str; N],
+    measure: impl Fn(&str) -> T,
+) -> (Vec<T>, [Vec<T>; N]) {
+    let mut all = (Vec::new(), [const { Vec::new() }; N]);
+    for _ in 0..TIMES {
+        all.0.push(measure(ours));
+        for (peer, costs) in peers.iter().zip(&mut all.1) {
+            costs.push(measure(peer));
         }
     }
-    best
+    all
+}
+
+fn least(costs: impl Iterator<Item = f64>) -> f64 {
+    costs.fold(f64::INFINITY, f64::min)
 }
 
 fn call_cost(kind: &str, in_flight: usize, calls: usize) -> CallCost {
@@ -140,24 +158,22 @@ pub(crate) fn streams(report: &mut Report, quick: bool) {
     let frames = if quick { 100_000 } else { 400_000 };
     for (connections, needed) in [(1, 20.0), (100, 20.0), (1_000, 12.0)] {
         let each = (frames / connections).max(20);
-        let measure = |kind: &str| {
-            let costs = (0..3).map(|_| stream_cost(kind, connections, each));
-            costs.fold(f64::INFINITY, f64::min)
-        };
-        let ours = measure("exoclaw");
         let what = format!(
             "chat of {each} frames of 100 B on {connections} connections, server CPU per frame (orientation)"
         );
-        for peer in PEERS {
-            let theirs = measure(peer);
+        let (ours, theirs) = in_turn("exoclaw", PEERS, |kind| {
+            stream_cost(kind, connections, each)
+        });
+        let text = |costs: &[f64]| format!("{:.0} ns", least(costs.iter().copied()));
+        for (peer, theirs) in PEERS.into_iter().zip(&theirs) {
             let at_least = (peer == "jsonrpsee").then_some(needed);
-            let text = |cost: f64| format!("{cost:.0} ns");
-            report.row(
+            let ratios = ours.iter().zip(theirs).map(|(ours, theirs)| theirs / ours);
+            report.repeated(
                 "7",
                 &what,
-                text(ours),
+                text(&ours),
                 (peer, text(theirs)),
-                (theirs / ours, at_least),
+                (ratios.collect(), at_least),
             );
         }
     }
