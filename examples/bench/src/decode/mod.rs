@@ -1,0 +1,171 @@
+//! Goals 1, 2 and 3: reading frames.
+
+#[expect(dead_code, reason = "reading them is all that is measured")]
+pub(crate) mod derive;
+mod jsonrpsee;
+mod ours;
+mod rmcp;
+mod scan;
+#[expect(dead_code, reason = "reading them is all that is measured")]
+mod sonic;
+mod value;
+
+use crate::work::Work;
+
+/// Goal 1: at least so many times the instructions.
+const DERIVE: Option<f64> = Some(1.6);
+const JSONRPSEE: Option<f64> = Some(3.0);
+const RMCP: Option<f64> = Some(9.0);
+/// Goal 2: at most 1.2 times sonic-rs.
+const SONIC: Option<f64> = Some(1.0 / 1.2);
+/// Goal 3: at most 1.02 times the scan.
+const SCAN: Option<f64> = Some(1.0 / 1.02);
+
+/// The goal asks for small frames; large ones are compared.
+fn hot(works: &mut Vec<Work>) {
+    works.push(
+        Work::new(
+            "1",
+            "decode Exoclaw text event, 100 B",
+            100,
+            ours::text_small,
+        )
+        .beside("serde derive", derive::text_small, DERIVE)
+        .beside("serde_json::Value", value::text_small, None)
+        .beside("jsonrpsee", jsonrpsee::text_small, JSONRPSEE)
+        .beside("rmcp", rmcp::text_small, RMCP)
+        .beside("sonic-rs", sonic::text_small, None)
+        .allocating(0.0),
+    );
+    works.push(
+        Work::new("1", "decode Exoclaw text event, 1 KB", 1_000, ours::text_1k)
+            .beside("serde derive", derive::text_1k, None)
+            .beside("serde_json::Value", value::text_1k, None)
+            .beside("jsonrpsee", jsonrpsee::text_1k, None)
+            .beside("rmcp", rmcp::text_1k, None)
+            .beside("sonic-rs", sonic::text_1k, SONIC)
+            .allocating(0.0),
+    );
+    works.push(
+        Work::new(
+            "1",
+            "decode Snek message event, 120 B",
+            100,
+            ours::message_small,
+        )
+        .beside("serde derive", derive::message_small, DERIVE)
+        .beside("serde_json::Value", value::message_small, None)
+        .beside("jsonrpsee", jsonrpsee::message_small, JSONRPSEE)
+        .beside("rmcp", rmcp::message_small, RMCP)
+        .beside("sonic-rs", sonic::message_small, None)
+        .allocating(0.0),
+    );
+    works.push(
+        Work::new(
+            "1",
+            "decode Snek message event, 1 KB",
+            1_000,
+            ours::message_1k,
+        )
+        .beside("serde derive", derive::message_1k, None)
+        .beside("serde_json::Value", value::message_1k, None)
+        .beside("jsonrpsee", jsonrpsee::message_1k, None)
+        .beside("rmcp", rmcp::message_1k, None)
+        .beside("sonic-rs", sonic::message_1k, SONIC)
+        .allocating(0.0),
+    );
+}
+
+fn others(works: &mut Vec<Work>) {
+    works.push(
+        Work::new("2", "decode Exoclaw usage event", 100, ours::usage)
+            .beside("serde derive", derive::usage, None)
+            .beside("sonic-rs", sonic::usage, SONIC)
+            .allocating(0.0),
+    );
+    works.push(
+        Work::new("2", "decode Exoclaw chat.send", 100, ours::chat_send)
+            .beside("serde derive", derive::chat_send, None)
+            .beside("sonic-rs", sonic::chat_send, SONIC)
+            .allocating(0.0),
+    );
+    works.push(
+        Work::new("2", "decode Snek send_message", 100, ours::send_message)
+            .beside("serde derive", derive::send_message, None)
+            .beside("sonic-rs", sonic::send_message, SONIC)
+            .allocating(0.0),
+    );
+    works.push(
+        Work::new(
+            "2",
+            "decode Exoclaw text event with escapes, 1 KB",
+            1_000,
+            ours::text_code,
+        )
+        .beside("serde derive", derive::text_code, None)
+        .beside("sonic-rs", sonic::text_code, SONIC),
+    );
+    works.push(
+        Work::new(
+            "2",
+            "decode Exoclaw text event, 200 KB",
+            200_000,
+            ours::text_200k,
+        )
+        .beside("serde derive", derive::text_200k, None)
+        .beside("sonic-rs", sonic::text_200k, SONIC)
+        .allocating(0.0),
+    );
+    works.push(
+        Work::new(
+            "2",
+            "decode Snek channels into owned structs, 200 KB",
+            200_000,
+            ours::channels,
+        )
+        .beside("serde derive", derive::channels, None)
+        .beside("serde_json::Value", value::channels, None)
+        .beside("sonic-rs", sonic::channels, SONIC),
+    );
+}
+
+fn passed_through(works: &mut Vec<Work>) {
+    works.push(
+        Work::new(
+            "3",
+            "Exoclaw result left raw, 200 KB",
+            200_000,
+            ours::result_raw,
+        )
+        .beside("serde_json scan", scan::result, SCAN)
+        .allocating(20.0),
+    );
+    works.push(
+        Work::new(
+            "3",
+            "Exoclaw tool input left raw, 200 KB",
+            200_000,
+            ours::tool_raw,
+        )
+        .beside("serde_json scan", scan::tool, SCAN)
+        .allocating(20.0),
+    );
+    works.push(
+        Work::new(
+            "3",
+            "Snek answer left raw, 200 KB",
+            200_000,
+            ours::reply_raw,
+        )
+        .beside("serde_json scan", scan::reply, SCAN)
+        .allocating(20.0),
+    );
+}
+
+pub(crate) fn works() -> Vec<Work> {
+    let mut works = Vec::new();
+    hot(&mut works);
+    others(&mut works);
+    passed_through(&mut works);
+    works
+}

@@ -1,0 +1,80 @@
+//! Goal 4: writing frames into a buffer that is used again.
+
+mod ours;
+mod sonic;
+mod to_writer;
+
+use crate::text;
+use crate::work::Work;
+
+/// Never worse than `to_writer`.
+const WRITER: Option<f64> = Some(1.0);
+
+pub(crate) fn works() -> Vec<Work> {
+    vec![
+        Work::new(
+            "4",
+            "encode Exoclaw text event, 100 B",
+            100,
+            ours::text_small,
+        )
+        .beside("to_writer", to_writer::text_small, WRITER)
+        .beside("sonic-rs", sonic::text_small, None)
+        .allocating(0.0),
+        Work::new("4", "encode Exoclaw text event, 1 KB", 1_000, ours::text_1k)
+            .beside("to_writer", to_writer::text_1k, WRITER)
+            .beside("sonic-rs", sonic::text_1k, None)
+            .allocating(0.0),
+        Work::new(
+            "4",
+            "encode Exoclaw text event with escapes, 1 KB",
+            1_000,
+            ours::text_code,
+        )
+        .beside("to_writer", to_writer::text_code, WRITER)
+        .beside("sonic-rs", sonic::text_code, None)
+        .allocating(0.0),
+        Work::new(
+            "4",
+            "encode Exoclaw text event, 200 KB",
+            200_000,
+            ours::text_200k,
+        )
+        .beside("to_writer", to_writer::text_200k, WRITER)
+        .beside("sonic-rs", sonic::text_200k, None)
+        .allocating(0.0),
+        Work::new(
+            "4",
+            "encode Exoclaw tool use, raw input of 200 KB",
+            200_000,
+            ours::tool,
+        )
+        .beside("to_writer", to_writer::tool, WRITER)
+        .allocating(0.0),
+        Work::new(
+            "4",
+            "encode Snek send_message, 100 B",
+            100,
+            ours::send_message,
+        )
+        .beside("to_writer", to_writer::send_message, WRITER)
+        .beside("sonic-rs", sonic::send_message, None)
+        .allocating(0.0),
+    ]
+}
+
+/// All write the same bytes.
+pub(crate) fn assert_same() {
+    for content in [
+        text::words(45),
+        text::code(970),
+        "é\u{1}\u{7f}\\/".to_owned(),
+    ] {
+        let ours = ours::written(&content);
+        assert_eq!(ours, to_writer::written(&content));
+        assert_eq!(ours, sonic::written(&content));
+        assert_eq!(ours, text::exoclaw_text(&content).into_bytes());
+    }
+    assert_eq!(ours::sent(), text::SEND_MESSAGE.as_bytes());
+    assert_eq!(to_writer::sent(), text::SEND_MESSAGE.as_bytes());
+}

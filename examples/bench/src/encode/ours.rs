@@ -1,0 +1,81 @@
+//! Our codecs, into a `BytesMut`.
+
+use std::borrow::Cow;
+use std::hint::black_box;
+
+use bytes::BytesMut;
+use exoclaw_proto::codec::encode_event;
+use exoclaw_proto::frame::{BorrowedEvent, StreamEvent, ToolUse};
+use serde_json::value::RawValue;
+use snek_proto::codec::{NoKwargs, encode_request};
+use snek_proto::{CallId, Final};
+
+use super::to_writer::ID;
+use crate::text;
+
+pub(crate) fn written(content: &str) -> Vec<u8> {
+    let mut buffer = BytesMut::new();
+    let event: BorrowedEvent<'_> = StreamEvent::Text(Cow::Borrowed(content));
+    encode_event(&mut buffer, &ID, &event).unwrap();
+    buffer.to_vec()
+}
+
+fn text(n: u64, content: &str) {
+    let mut buffer = BytesMut::with_capacity(2 * content.len() + 256);
+    for _ in 0..n {
+        buffer.clear();
+        let event: BorrowedEvent<'_> = StreamEvent::Text(Cow::Borrowed(black_box(content)));
+        encode_event(&mut buffer, &black_box(ID), &event).unwrap();
+        black_box(&buffer[..]);
+    }
+}
+
+pub(crate) fn text_small(n: u64) {
+    text(n, &text::words(45));
+}
+
+pub(crate) fn text_1k(n: u64) {
+    text(n, &text::words(970));
+}
+
+pub(crate) fn text_code(n: u64) {
+    text(n, &text::code(970));
+}
+
+pub(crate) fn text_200k(n: u64) {
+    text(n, &text::words(200_000));
+}
+
+pub(crate) fn tool(n: u64) {
+    let input = text::sessions();
+    let raw: &RawValue = serde_json::from_str(&input).unwrap();
+    let mut buffer = BytesMut::with_capacity(input.len() + 256);
+    for _ in 0..n {
+        buffer.clear();
+        let tool: ToolUse<Cow<'_, str>, &RawValue> =
+            ToolUse::new("call_1", "search", black_box(raw));
+        encode_event(&mut buffer, &black_box(ID), &StreamEvent::ToolUse(tool)).unwrap();
+        black_box(&buffer[..]);
+    }
+}
+
+fn send(buffer: &mut BytesMut) {
+    let id = CallId::from_raw(0x0f1e_2d3c_4b5a_6978);
+    let args = black_box(("ch1", "Hello, how are you?", Final::Yes));
+    encode_request(buffer, "send_message", &args, &NoKwargs {}, id).unwrap();
+}
+
+pub(crate) fn sent() -> Vec<u8> {
+    let mut buffer = BytesMut::new();
+    send(&mut buffer);
+    buffer.to_vec()
+}
+
+pub(crate) fn send_message(n: u64) {
+    let mut buffer = BytesMut::with_capacity(4096);
+    for _ in 0..n {
+        buffer.clear();
+        send(&mut buffer);
+        black_box(&buffer[..]);
+    }
+}
