@@ -18,7 +18,8 @@ from wat import plugins
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-RECORDINGS = Path(__file__).with_name("recordings")
+# The crate replays the same ones.
+RECORDINGS = Path(__file__).parents[2] / "exoclaw-proto/tests/transcripts"
 # The plugins of the recorded gateway. Two of them took messages by HTTP, which no recording shows.
 PLUGINS = ["failing", "echo", "spin", "mute", "hookproxy", "hook", "trap"]
 

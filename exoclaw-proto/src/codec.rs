@@ -4,37 +4,17 @@ use std::borrow::Cow;
 use std::fmt;
 
 use bytes::{BufMut, BytesMut};
-use rpc_core::{CallId, Limits, Refused, Text, decode};
+use rpc_core::{CallId, Limits, Refused, decode};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::frame::{StreamEvent, StreamFrame, Token};
 
+pub use rpc_core::encode::{encode, encode_into};
+
 /// No parameters: `{}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NoParams {}
-
-/// Appends a frame to a buffer.
-///
-/// # Errors
-/// [`Refused::Encode`] if the value is not JSON. The buffer may then hold a part of it.
-pub fn encode_into(frame: &impl Serialize, buffer: &mut BytesMut) -> Result<(), Refused> {
-    serde_json::to_writer(buffer.writer(), frame).map_err(|error| Refused::Encode {
-        message: error.to_string(),
-    })
-}
-
-/// Encodes a frame once, for any number of receivers.
-///
-/// # Errors
-/// [`Refused::Encode`] if the value is not JSON.
-pub fn encode(frame: &impl Serialize) -> Result<Text, Refused> {
-    serde_json::to_string(frame)
-        .map(Text::from)
-        .map_err(|error| Refused::Encode {
-            message: error.to_string(),
-        })
-}
 
 /// Appends a request: `{"id", "method", "params"}`. The parameters may be any JSON value.
 ///

@@ -6,9 +6,10 @@ mod frames;
 mod pair;
 mod server;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use rpc_core::{Disconnect, Incoming, Limits, Machine};
+use rpc_core::fuzzing::assert_inert;
+use rpc_core::{Limits, Machine};
 
 pub use client::client_conn;
 pub use frames::{client_frames, server_frames, session_key};
@@ -17,38 +18,6 @@ pub use server::server_conn;
 
 /// The token of the machines that want one.
 const TOKEN: &str = "s3cret-token";
-
-/// Bytes as a list of operations.
-struct Script<'a>(&'a [u8]);
-
-impl<'a> Script<'a> {
-    fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*first)
-    }
-
-    /// The next byte; 0 at the end.
-    fn next(&mut self) -> u8 {
-        self.byte().unwrap_or_default()
-    }
-
-    fn text(&mut self) -> &'a str {
-        let len = usize::from(self.next()).min(self.0.len());
-        let (text, rest) = self.0.split_at(len);
-        self.0 = rest;
-        std::str::from_utf8(text).unwrap_or_default()
-    }
-
-    fn pick<'l, T>(&mut self, list: &'l [T]) -> Option<&'l T> {
-        let at = usize::from(self.next());
-        list.get(at.checked_rem(list.len())?)
-    }
-
-    fn seconds(&mut self) -> Duration {
-        Duration::from_secs(u64::from(self.next()))
-    }
-}
 
 /// What limits are at most passed by: frames and events of one operation.
 const SLACK: usize = 8;
@@ -63,50 +32,16 @@ fn small() -> Limits {
         .with_max_events(FEW)
 }
 
-/// The deadlines of this span fire, and each must move on.
-fn fire<M: Machine>(machine: &mut M, now: &mut Instant, wait: Duration) {
-    let until = *now + wait;
-    for _ in 0..1_000 {
-        let Some(at) = machine.poll_timeout().filter(|at| *at <= until) else {
-            *now = until;
-            return;
-        };
-        *now = at.max(*now);
-        machine.handle_timeout(*now);
-        if let Some(next) = machine.poll_timeout() {
-            assert!(next > at, "a handled deadline must move later");
-        }
-    }
-    panic!("deadlines make no progress");
-}
-
 /// After the end nothing comes out, whatever goes in.
 fn inert<M: Machine>(machine: &mut M, now: Instant) {
-    assert!(machine.is_closed(), "a disconnect must close");
-    for text in [
+    let texts = [
         r#"{"ok":true,"version":"0.1.0"}"#,
         r#"{"token":"s3cret-token"}"#,
         r#"{"id":"1","method":"ping"}"#,
         r#"{"id":"0","error":"x"}"#,
         "[",
-    ] {
-        machine.handle_message(Incoming::Text(text), now);
-    }
-    machine.handle_message(Incoming::Binary(b"x"), now);
-    machine.handle_timeout(now + Duration::from_secs(3600));
-    machine.handle_disconnect(Disconnect::Eof, now);
-    assert!(
-        machine.poll_timeout().is_none(),
-        "closed: no deadline may remain"
-    );
-    assert!(
-        machine.poll_transmit().is_none(),
-        "closed: no frame may come out"
-    );
-    assert!(
-        machine.poll_event().is_none(),
-        "closed: no event may come out"
-    );
+    ];
+    assert_inert(machine, now, &texts);
 }
 
 #[cfg(test)]

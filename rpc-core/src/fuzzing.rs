@@ -10,7 +10,11 @@
     clippy::expect_used
 )]
 
+mod script;
+
 use bytes::BytesMut;
+
+pub use script::{Script, assert_inert, fire};
 
 use crate::limits::Limits;
 use crate::sse::{Decoder, Event, SseError, encode};

@@ -6,6 +6,7 @@ pub mod backoff;
 pub mod breaker;
 pub mod decode;
 pub mod dispatch;
+pub mod encode;
 pub mod error;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]

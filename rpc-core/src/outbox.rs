@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 
+use crate::encode::encode_into;
 use crate::error::Refused;
 use crate::limits::Limits;
 use crate::message::{CloseFrame, Outgoing, Text};
@@ -87,11 +88,7 @@ impl Outbox {
     /// # Errors
     /// As for [`encode`](Self::encode); [`Refused::Encode`] if the value is not JSON.
     pub fn json(&mut self, value: &impl serde::Serialize) -> Result<FrameNumber, Refused> {
-        self.encode(|buffer| {
-            serde_json::to_writer(buffer.writer(), value).map_err(|error| Refused::Encode {
-                message: error.to_string(),
-            })
-        })
+        self.encode(|buffer| encode_into(value, buffer))
     }
 
     /// Queues a text that is encoded already, sharing its bytes.
@@ -200,6 +197,8 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
+    use bytes::BufMut as _;
+
     use super::*;
 
     fn texts(outbox: &mut Outbox) -> Vec<String> {

@@ -4,12 +4,13 @@ use std::borrow::Cow;
 
 use bytes::{BufMut, BytesMut};
 use rpc_core::decode::DecodeErrorKind;
-use rpc_core::{CallId, Limits, Refused, Text};
+use rpc_core::{CallId, Limits, Refused};
 use serde::Serialize;
 
 use crate::frame::{ClientFrame, Method};
 
 pub use crate::frame::{Failure, Success};
+pub use rpc_core::encode::{encode, encode_into};
 
 /// A request of the client, for encoding, with the members in the specification's order.
 #[derive(Clone, Copy, Serialize)]
@@ -41,28 +42,6 @@ pub type NoArgs = [(); 0];
 /// No named arguments: `{}`.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct NoKwargs {}
-
-/// Appends a frame to a buffer.
-///
-/// # Errors
-/// [`Refused::Encode`] if the value is not JSON. The buffer may then hold a part of it.
-pub fn encode_into(frame: &impl Serialize, buffer: &mut BytesMut) -> Result<(), Refused> {
-    serde_json::to_writer(buffer.writer(), frame).map_err(|error| Refused::Encode {
-        message: error.to_string(),
-    })
-}
-
-/// Encodes a frame once, for any number of receivers.
-///
-/// # Errors
-/// [`Refused::Encode`] if the value is not JSON.
-pub fn encode(frame: &impl Serialize) -> Result<Text, Refused> {
-    serde_json::to_string(frame)
-        .map(Text::from)
-        .map_err(|error| Refused::Encode {
-            message: error.to_string(),
-        })
-}
 
 /// Appends a request. Nothing but the id tells the answer, so `args` and `kwargs` may be any
 /// values of the right JSON type.

@@ -6,6 +6,7 @@ mod pure;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use rpc_core::fuzzing::{Script, assert_inert, fire};
 use rpc_core::{CallId, Disconnect, Incoming, Limits, Machine, Outgoing, Text};
 
 use crate::client::{ClientConfig, ClientConn, ClientEvent};
@@ -56,29 +57,6 @@ pub fn server_frames(data: &[u8]) {
     }
 }
 
-/// Bytes as a list of operations.
-struct Script<'a>(&'a [u8]);
-
-impl<'a> Script<'a> {
-    fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*first)
-    }
-
-    fn text(&mut self) -> &'a str {
-        let len = usize::from(self.byte().unwrap_or_default()).min(self.0.len());
-        let (text, rest) = self.0.split_at(len);
-        self.0 = rest;
-        std::str::from_utf8(text).unwrap_or_default()
-    }
-
-    fn pick<'l, T>(&mut self, list: &'l [T]) -> Option<&'l T> {
-        let at = usize::from(self.byte().unwrap_or_default());
-        list.get(at.checked_rem(list.len())?)
-    }
-}
-
 fn small() -> Limits {
     Limits::default()
         .with_max_message_bytes(4096)
@@ -87,49 +65,18 @@ fn small() -> Limits {
         .with_max_events(4)
 }
 
-/// The deadline that is due may fire, and must move on.
-fn fire<M: Machine>(machine: &mut M, now: &mut Instant, wait: Duration) {
-    let until = *now + wait;
-    for _ in 0..1_000 {
-        let Some(at) = machine.poll_timeout().filter(|at| *at <= until) else {
-            *now = until;
-            return;
-        };
-        *now = at.max(*now);
-        machine.handle_timeout(*now);
-        if let Some(next) = machine.poll_timeout() {
-            assert!(next > at, "a handled deadline must move later");
-        }
-    }
-    panic!("deadlines make no progress");
-}
-
 /// After the end nothing comes out, whatever goes in.
 fn inert<M: Machine>(machine: &mut M, now: Instant) {
-    assert!(machine.is_closed(), "a disconnect must close");
-    assert!(
-        machine.poll_timeout().is_none(),
-        "closed: no deadline may remain"
-    );
-    machine.handle_message(
-        Incoming::Text(r#"{"event":"x","method":"ping","callId":1}"#),
+    assert_inert(
+        machine,
         now,
-    );
-    machine.handle_timeout(now + Duration::from_secs(3600));
-    machine.handle_disconnect(Disconnect::Eof, now);
-    assert!(
-        machine.poll_transmit().is_none(),
-        "closed: no frame may come out"
-    );
-    assert!(
-        machine.poll_event().is_none(),
-        "closed: no event may come out"
+        &[r#"{"event":"x","method":"ping","callId":1}"#],
     );
 }
 
 /// Runs a client through operations. Every call must end exactly once.
 pub fn client_conn(data: &[u8]) {
-    let mut script = Script(data);
+    let mut script = Script::new(data);
     let mut now = Instant::now();
     let config = ClientConfig::new("mybot", "mypassword").with_limits(small());
     let mut conn = ClientConn::new(config, 0x5eed, now);
@@ -225,7 +172,7 @@ fn drain_client(conn: &mut ClientConn, open: &mut HashSet<CallId>, ids: &mut Vec
 
 /// Runs a server's connection through operations. Every open request can be answered once.
 pub fn server_conn(data: &[u8]) {
-    let mut script = Script(data);
+    let mut script = Script::new(data);
     let mut now = Instant::now();
     let config = ServerConfig::default()
         .with_limits(small())

@@ -73,7 +73,9 @@ impl Date {
         self.day
     }
 
-    pub(super) const fn same_month(self, other: Self) -> bool {
+    /// Whether both days are in one month of one year.
+    #[must_use]
+    pub const fn same_month(self, other: Self) -> bool {
         self.year == other.year && self.month == other.month
     }
 }

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use rpc_core::fuzzing::{Script, fire};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::{CallError, CallId, Disconnect, Incoming, Limits, Machine, Outgoing, Refused};
 
-use super::{FEW, SLACK, Script, TOKEN, fire, inert, small};
+use super::{FEW, SLACK, TOKEN, inert, small};
 use crate::client::{ChatEvent, ChatSummary, ClientConfig, ClientConn, ClientEvent, ClientState};
 use crate::frame::{Call, ChatSend, ClientFrame, SessionRef};
 
@@ -61,9 +62,9 @@ struct Seen {
 /// Runs a client through operations: every request and every chat ends exactly once, and nothing
 /// comes before the hello or after an end.
 pub fn client_conn(data: &[u8]) {
-    let mut script = Script(data);
+    let mut script = Script::new(data);
     let mut now = Instant::now();
-    let config = configured(script.next());
+    let config = configured(script.byte_or_zero());
     let mut seen = Seen {
         with_token: config.token.is_some(),
         ..Seen::default()
@@ -184,7 +185,7 @@ fn operate(
         }
         13 => conn.handle_timeout(at),
         14 => {
-            let wait = script.next();
+            let wait = script.byte_or_zero();
             let wait = (wait != 0).then(|| Duration::from_secs(u64::from(wait)));
             if let Some(asked) = seen.pick(script) {
                 let changed = conn.set_timeout(asked.id, wait, at);
@@ -197,7 +198,7 @@ fn operate(
         15 => conn.handle_message(Incoming::Pong(b""), at),
         16 if conn.wants_input() => conn.handle_message(Incoming::Binary(b"x"), at),
         16 => {}
-        _ => match script.next() {
+        _ => match script.byte_or_zero() {
             0 => conn.close(at),
             1 => conn.handle_disconnect(Disconnect::Eof, at),
             2 => conn.handle_disconnect(Disconnect::PeerClosed(None), at),
@@ -229,7 +230,7 @@ impl Seen {
     }
 
     fn pick(&mut self, script: &mut Script<'_>) -> Option<&mut Asked> {
-        let at = usize::from(script.next());
+        let at = usize::from(script.byte_or_zero());
         let at = at.checked_rem(self.asked.len())?;
         self.asked.get_mut(at)
     }

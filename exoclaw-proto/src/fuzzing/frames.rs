@@ -7,12 +7,12 @@ use rpc_core::decode::{FrameCopy, first_byte};
 use rpc_core::{CallId, Limits, Text};
 use serde_json::Value;
 
-use super::Script;
 use crate::budget::Exceeded;
 use crate::codec;
 use crate::error::{ErrorKind, RpcError};
 use crate::frame::{ClientFrame, Request, ServerFrame, StreamEvent, Token};
 use crate::session::SessionKey;
+use rpc_core::fuzzing::Script;
 
 /// Decoding, encoding and decoding again gives the same frame, and a token is never logged.
 pub fn client_frames(data: &[u8]) {
@@ -91,7 +91,7 @@ pub fn server_frames(data: &[u8]) {
 
 /// A key is its parts and its text, and nothing else has them.
 pub fn session_key(data: &[u8]) {
-    let mut script = Script(data);
+    let mut script = Script::new(data);
     let one = [(); 4].map(|()| script.text());
     let two = [(); 4].map(|()| script.text());
     let key =

@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use rpc_core::decode::SharedJson;
+use rpc_core::fuzzing::Script;
 use rpc_core::testing::{Pair, Side};
 use rpc_core::{CallError, CallId, CloseFrame, Machine};
 
-use super::{Script, TOKEN};
+use super::TOKEN;
 use crate::auth::Auth;
 use crate::client::{ChatEvent, ClientConfig, ClientConn, ClientEvent};
 use crate::error::{ErrorKind, RpcError};
@@ -43,8 +44,8 @@ struct Line {
 /// Lets a client and a server talk. Every request ends once; without losses the client hears what
 /// the server said, in order and whole; with losses it hears nothing else.
 pub fn pair(data: &[u8]) {
-    let mut script = Script(data);
-    let settings = script.next();
+    let mut script = Script::new(data);
+    let settings = script.byte_or_zero();
     let now = Instant::now();
     let (mut client, mut auth) = (ClientConfig::new(), Auth::open());
     if settings & 1 == 1 {
@@ -119,7 +120,7 @@ impl Line {
             6 | 7 => self.answer(script, true),
             8 => self.answer(script, false),
             9 => {
-                let at = usize::from(script.next()).checked_rem(self.asked.len());
+                let at = usize::from(script.byte_or_zero()).checked_rem(self.asked.len());
                 if let Some(asked) = at.and_then(|at| self.asked.get_mut(at))
                     && let Some(id) = asked.id
                 {
@@ -130,13 +131,13 @@ impl Line {
                 }
             }
             10 => {
-                let wait = u64::from(script.next());
+                let wait = u64::from(script.byte_or_zero());
                 self.pair.advance(Duration::from_millis(wait * wait * 4));
             }
             11 => {
                 self.lossy = true;
                 let side = [Side::Client, Side::Server];
-                let lost = usize::from(script.next() % 3) + 1;
+                let lost = usize::from(script.byte_or_zero() % 3) + 1;
                 if let Some(side) = script.pick(&side) {
                     self.pair.drop_next(*side, lost);
                 }
@@ -144,11 +145,11 @@ impl Line {
             12 => {
                 let side = [Side::Client, Side::Server];
                 if let Some(side) = script.pick(&side) {
-                    let hold = script.next() % 2 == 1;
+                    let hold = script.byte_or_zero() % 2 == 1;
                     self.pair.hold_events(*side, hold);
                 }
             }
-            _ => match script.next() {
+            _ => match script.byte_or_zero() {
                 0 => {
                     self.lossy = true;
                     self.pair.cut();
@@ -164,7 +165,7 @@ impl Line {
                 }
                 3 => self.pair.inject(Side::Server, "{"),
                 _ => {
-                    let at = Duration::from_millis(u64::from(script.next()));
+                    let at = Duration::from_millis(u64::from(script.byte_or_zero()));
                     self.pair.set_latency(at);
                 }
             },
@@ -191,7 +192,7 @@ impl Line {
         let Some((at, id)) = self.open(script) else {
             return;
         };
-        let chunk = script.next();
+        let chunk = script.byte_or_zero();
         let result = if chunk == 0 {
             self.pair.server.usage(id, Usage::new(1, 2))
         } else {

@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use rpc_core::decode::SharedJson;
+use rpc_core::fuzzing::{Script, fire};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::{Disconnect, Incoming, Limits, Machine, Outgoing, Refused};
 
-use super::{FEW, SLACK, Script, TOKEN, fire, inert, small};
+use super::{FEW, SLACK, TOKEN, inert, small};
 use crate::auth::Auth;
 use crate::error::RpcError;
 use crate::frame::{
@@ -61,9 +62,9 @@ struct Seen {
 /// Runs a server's connection through operations: nobody gets in without the token, every request
 /// is answered at most once and nothing follows the end of its stream.
 pub fn server_conn(data: &[u8]) {
-    let mut script = Script(data);
+    let mut script = Script::new(data);
     let mut now = Instant::now();
-    let settings = script.next();
+    let settings = script.byte_or_zero();
     let with_token = settings & 1 == 1;
     let mut seen = Seen {
         may_enter: !with_token,
@@ -170,7 +171,7 @@ fn operate(
         12 => {
             if let Some(at) = seen.pick(script) {
                 let id = seen.open[at].id;
-                let result = match script.next() % 2 {
+                let result = match script.byte_or_zero() % 2 {
                     0 => conn.done(id),
                     _ => conn.error(id, "provider error: x"),
                 };
@@ -190,7 +191,7 @@ fn operate(
         }
         15 => conn.handle_timeout(at),
         16 => conn.handle_message(Incoming::Pong(b""), at),
-        _ => match script.next() {
+        _ => match script.byte_or_zero() {
             0 => conn.close(at),
             1 => conn.handle_disconnect(Disconnect::Eof, at),
             2 if conn.wants_input() => conn.handle_message(Incoming::Binary(b"{}"), at),
@@ -200,7 +201,7 @@ fn operate(
 }
 
 fn step(script: &mut Script<'_>, conn: &mut ServerConn, id: RequestId) -> Result<(), Refused> {
-    match script.next() % 6 {
+    match script.byte_or_zero() % 6 {
         0 | 1 => conn.text(id, script.text()),
         2 => conn.usage(id, Usage::new(150, 42)),
         3 => conn.tool_use(id, &ToolUse::new("c", "echo", SharedJson::default())),
@@ -249,7 +250,7 @@ impl Seen {
     }
 
     fn pick(&self, script: &mut Script<'_>) -> Option<usize> {
-        usize::from(script.next()).checked_rem(self.open.len())
+        usize::from(script.byte_or_zero()).checked_rem(self.open.len())
     }
 
     fn stepped(&mut self, at: usize, result: &Result<(), Refused>) {

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use regex::Regex;
 use rpc_core::breaker::{BreakerConfig, CircuitBreaker};
+use rpc_core::fuzzing::Script;
 use serde_json::{Value, json};
 
-use super::Script;
 use crate::chat::{ChatMessage, Content, Role, ToolCall};
 use crate::error::BotError;
 use crate::image::{Image, ImageFormat, detect_mime, extract_urls};
@@ -97,7 +97,7 @@ const ARGUMENTS: [&str; 8] = [
 /// Whatever a model answers and tools give, a loop ends within its limits, and every call has
 /// exactly one answer.
 pub fn toolloop(data: &[u8]) {
-    let mut script = Script(data);
+    let mut script = Script::new(data);
     let mut now = Instant::now();
     let limits = BreakerConfig::default()
         .with_failure_threshold(3)

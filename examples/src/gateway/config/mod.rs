@@ -11,6 +11,7 @@ mod tests;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use exoclaw_proto::limits::{DEFAULT_PORT, EPISODIC_WINDOW};
 use rpc_core::secret::Secret;
 
 use super::usage::Price;
@@ -19,8 +20,6 @@ use crate::model::provider::Provider;
 pub use load::{Loaded, Origin, PATH_VARIABLE};
 pub use problem::{ConfigError, Problem};
 
-/// The port of the gateway unless the file says otherwise.
-pub const PORT: u16 = 7200;
 /// The names that `agent.provider` takes.
 pub const PROVIDERS: [&str; 3] = [
     Provider::Scripted.as_str(),
@@ -50,7 +49,8 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GatewayConfig {
-    /// `port`: where to listen; 0 takes a free one. Default [`PORT`].
+    /// `port`: where to listen; 0 takes a free one. Default
+    /// [`DEFAULT_PORT`].
     pub port: u16,
     /// `bind`: the address to listen at. Default `127.0.0.1`.
     pub bind: String,
@@ -71,7 +71,7 @@ pub struct GatewayConfig {
 impl Default for GatewayConfig {
     fn default() -> Self {
         Self {
-            port: PORT,
+            port: DEFAULT_PORT,
             bind: "127.0.0.1".to_owned(),
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
@@ -209,7 +209,7 @@ pub struct MemoryConfig {
 impl Default for MemoryConfig {
     fn default() -> Self {
         Self {
-            episodic_window: 5,
+            episodic_window: EPISODIC_WINDOW,
             semantic_enabled: true,
         }
     }

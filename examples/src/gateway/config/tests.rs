@@ -436,7 +436,7 @@ fn the_file_is_named_by_argument_then_variable_then_home() {
     // Nothing is there: only a file of the command line has to be.
     let config = load(None, None).unwrap().config;
     assert_eq!(config.gateway.data, DataDir::Folder(path(".exoclaw")));
-    assert_eq!(config.gateway.port, PORT);
+    assert_eq!(config.gateway.port, DEFAULT_PORT);
     for missing in [
         load(Some(&path("a")), None),
         load(Some(&path("a")), Some(&path("b"))),
@@ -447,7 +447,7 @@ fn the_file_is_named_by_argument_then_variable_then_home() {
     }
     assert!(load(None, None).unwrap().warnings.is_empty());
     let warned = load(None, Some(&path("a"))).unwrap();
-    assert_eq!(warned.config.gateway.port, PORT);
+    assert_eq!(warned.config.gateway.port, DEFAULT_PORT);
     assert_eq!(warned.config.gateway.data, DataDir::Folder(path("")));
     let [warning] = &warned.warnings[..] else {
         panic!("{:?}", warned.warnings);

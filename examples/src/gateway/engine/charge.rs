@@ -18,16 +18,13 @@ const SECONDS_PER_DAY: u64 = 86_400;
 pub(super) fn snapshot(totals: &Totals, now: u64) -> Snapshot {
     let mut snapshot = Snapshot::default();
     let today = now / SECONDS_PER_DAY;
-    let month = |day| {
-        let date = Date::from_day(day);
-        (date.year(), date.month())
-    };
+    let this_month = |day| Date::from_day(day).same_month(Date::from_day(today));
     snapshot.day = today;
     for (day, tokens) in &totals.days {
         if *day == today {
             snapshot.daily_used = snapshot.daily_used.saturating_add(*tokens);
         }
-        if month(*day) == month(today) {
+        if this_month(*day) {
             snapshot.monthly_used = snapshot.monthly_used.saturating_add(*tokens);
         }
     }

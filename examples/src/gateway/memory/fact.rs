@@ -4,8 +4,6 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-/// Most facts that a model is told at once.
-pub const MAX_KNOWN: usize = 10;
 /// Shortest word by which a message asks for a fact, in characters.
 const MIN_WORD: usize = 3;
 

@@ -5,11 +5,12 @@ mod extract;
 mod fact;
 mod soul;
 
+use exoclaw_proto::limits::MAX_FACTS;
 use serde::{Deserialize, Serialize};
 use snek_proto::chat::ChatMessage;
 
 pub use extract::extract;
-pub use fact::{Fact, MAX_KNOWN, learn, select};
+pub use fact::{Fact, learn, select};
 pub use soul::{MAX_SOUL, Soul, SoulText};
 
 /// Most bytes of turns that a model is told. A longer past would not fit into its window, and since
@@ -90,7 +91,7 @@ impl<'a> Context<'a> {
     /// turns, and the new message. What is blank is left out.
     #[must_use]
     pub fn messages(&self, message: &str) -> Vec<ChatMessage> {
-        let known = select(self.facts, message, MAX_KNOWN);
+        let known = select(self.facts, message, MAX_FACTS);
         let mut messages = Vec::with_capacity(4 + 2 * self.turns.len());
         for text in [self.instructions, self.soul].into_iter().flatten() {
             if !text.trim().is_empty() {
@@ -170,7 +171,7 @@ mod tests {
         assert_eq!(facts.len(), 30);
         let messages = Context::default().with_facts(&facts).messages("hi");
         let told = messages.first().unwrap().content.text().into_owned();
-        assert_eq!(told.lines().count(), 1 + MAX_KNOWN);
+        assert_eq!(told.lines().count(), 1 + MAX_FACTS);
     }
 
     #[test]

@@ -1,14 +1,12 @@
 //! [`respond`]: what the gateway answers over plain HTTP: its chat page, its health, nothing else.
 
 use bytes::Bytes;
+use exoclaw_proto::limits::{HEALTH_PATH, WS_PATH};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Response, StatusCode};
 
 #[cfg(test)]
 mod tests;
-
-/// Where the gateway speaks WebSocket.
-pub const WS_PATH: &str = "/ws";
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -69,7 +67,7 @@ impl<'a> Resource<'a> {
             "/app.js" => Self::Asset(SCRIPT),
             "/app.css" => Self::Asset(STYLE),
             "/icon.svg" => Self::Asset(ICON),
-            "/health" => Self::Health,
+            HEALTH_PATH => Self::Health,
             WS_PATH => Self::WebSocket,
             _ => match path.strip_prefix("/webhook/") {
                 Some(channel) if !channel.is_empty() && !channel.contains('/') => {

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use exoclaw_proto::limits::TOOL_TIMEOUT;
+
 use super::{Tool, Tools, builtin};
 
 /// What the path of a built-in tool starts with.
@@ -28,7 +30,7 @@ pub struct PluginLimits {
 impl Default for PluginLimits {
     fn default() -> Self {
         Self {
-            deadline: Duration::from_secs(30),
+            deadline: TOOL_TIMEOUT,
             memory: 64 << 20,
             output: 1 << 20,
             concurrency: 8,
