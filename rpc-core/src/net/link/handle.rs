@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
 use super::call::{CallStream, Completer, Reaper, Waiting, cell, remember};
+use super::standing::Standing;
 use super::waiters::Waiters;
-use super::{LinkState, Outcome, Protocol};
+use super::{LinkConfig, LinkState, Outcome, Protocol};
 use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::message::CloseFrame;
-use crate::net::queue::{self, QueueConfig};
+use crate::net::queue;
 
 /// What a command works on, while there is a connection.
 pub(super) struct Serving<'a, P: Protocol> {
@@ -103,8 +104,8 @@ pub struct Link<P: Protocol> {
 pub(super) struct Shared<P: Protocol> {
     pub(super) reaper: Arc<Reaper<P::Call>>,
     pub(super) orders: Orders,
-    pub(super) state: watch::Receiver<LinkState>,
-    pub(super) streams: QueueConfig,
+    pub(super) standing: Standing,
+    pub(super) config: Arc<LinkConfig>,
     /// Whether a lost line is followed by another.
     pub(super) dials_again: bool,
 }
@@ -151,7 +152,7 @@ impl<P: Protocol> Link<P> {
         F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
     {
         let (completer, waiting) = self.cell();
-        let (producer, consumer) = queue::queue(self.shared.streams.clone());
+        let (producer, consumer) = queue::queue(self.shared.config.streams.clone());
         let stream = CallStream::new(consumer, waiting);
         self.submit(completer, Some(producer), start).await;
         stream
@@ -211,13 +212,13 @@ impl<P: Protocol> Link<P> {
     /// Where the link stands now.
     #[must_use]
     pub fn state(&self) -> LinkState {
-        self.shared.state.borrow().clone()
+        self.shared.standing.get()
     }
 
     /// The state as it changes.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<LinkState> {
-        self.shared.state.clone()
+        self.shared.standing.watch()
     }
 
     /// Waits until calls can be made and returns the generation.
@@ -228,12 +229,11 @@ impl<P: Protocol> Link<P> {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn ready(&self) -> Result<u64, CloseReason> {
-        self.wait(|state| match state {
+        let found = self.shared.standing.wait(|state| match state {
             LinkState::Ready { generation } => Some(Ok(*generation)),
             other => other.ended().cloned().map(Err),
-        })
-        .await
-        .unwrap_or(Err(CloseReason::TaskGone))
+        });
+        found.await.unwrap_or(Err(CloseReason::TaskGone))
     }
 
     /// Waits until the link has ended for good.
@@ -241,22 +241,8 @@ impl<P: Protocol> Link<P> {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn closed(&self) -> CloseReason {
-        self.wait(|state| state.ended().cloned())
-            .await
-            .unwrap_or(CloseReason::TaskGone)
-    }
-
-    async fn wait<R>(&self, mut find: impl FnMut(&LinkState) -> Option<R>) -> Option<R> {
-        let mut states = self.shared.state.clone();
-        let mut found = None;
-        let changed = states
-            .wait_for(|state| {
-                found = find(state);
-                found.is_some()
-            })
-            .await
-            .is_ok();
-        if changed { found } else { None }
+        let ended = self.shared.standing.wait(|state| state.ended().cloned());
+        ended.await.unwrap_or(CloseReason::TaskGone)
     }
 
     /// Closes with 1000 behind what is queued; calls in flight fail with
@@ -378,7 +364,7 @@ impl<P: Protocol> Link<P> {
 impl<P: Protocol> fmt::Debug for Link<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
-            .field("state", &*self.shared.state.borrow())
+            .field("state", &self.shared.standing.get())
             .finish_non_exhaustive()
     }
 }

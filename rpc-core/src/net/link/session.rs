@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::handle::{DrainReport, Serving};
 use super::task::Front;
@@ -53,11 +53,12 @@ struct Held<P: Protocol> {
 
 /// One connection while it is up.
 pub(super) struct Session<'a, P: Protocol, T> {
-    driver: Driver<P::Machine, T>,
+    driver: Box<Driver<P::Machine, T>>,
     protocol: &'a mut P,
     front: &'a mut Front<P>,
     waiters: Waiters<P>,
-    held: Option<Held<P>>,
+    /// In a box, because an event may be large and hardly one ever waits.
+    held: Option<Box<Held<P>>>,
     reason: Option<CloseReason>,
     stop: Stop,
     ready: bool,
@@ -65,12 +66,13 @@ pub(super) struct Session<'a, P: Protocol, T> {
     touched: bool,
     /// Events were not taken for too long: those that still come have nowhere to go.
     overrun: bool,
-    timer: Pin<Box<tokio::time::Sleep>>,
+    /// For the deadlines of `stop` and `held`; made when one of them wants it first.
+    timer: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
 impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
     pub(super) fn new(
-        driver: Driver<P::Machine, T>,
+        driver: Box<Driver<P::Machine, T>>,
         protocol: &'a mut P,
         front: &'a mut Front<P>,
     ) -> Self {
@@ -85,7 +87,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             ready: false,
             touched: false,
             overrun: false,
-            timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            timer: None,
         }
     }
 
@@ -244,7 +246,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
     fn deliver(&mut self, cx: &mut Context<'_>, now: Instant, generation: u64, is_gone: bool) {
         loop {
             let held = match self.held.take() {
-                Some(held) => held,
+                Some(held) => *held,
                 None => match self.driver.machine_mut().poll_event() {
                     Some(event) => Held {
                         sorted: self.protocol.sort(event),
@@ -262,7 +264,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             };
             if room.is_pending() && (self.overrun || !is_gone) {
                 if !self.overrun && self.deadline_of(&held).is_some_and(|at| now < at) {
-                    self.held = Some(held);
+                    self.held = Some(Box::new(held));
                     return;
                 }
                 self.overflow(&held.sorted, now);
@@ -354,8 +356,12 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         let Some(next) = drain.into_iter().chain(held).min() else {
             return;
         };
-        self.timer.as_mut().reset(next.max(now).into());
-        if self.timer.as_mut().poll(cx).is_ready() {
+        let at = next.max(now).into();
+        let timer = self
+            .timer
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        timer.as_mut().reset(at);
+        if timer.as_mut().poll(cx).is_ready() {
             cx.waker().wake_by_ref();
         }
     }
