@@ -277,7 +277,7 @@ impl<T> Producer<T> {
         {
             return Poll::Ready(());
         }
-        state.producer = Some(cx.waker().clone());
+        remember(&mut state.producer, cx);
         Poll::Pending
     }
 
@@ -340,7 +340,7 @@ impl<T> Consumer<T> {
             Some(item) => Poll::Ready(Some(item)),
             None if state.ended => Poll::Ready(None),
             None => {
-                state.consumer = Some(cx.waker().clone());
+                remember(&mut state.consumer, cx);
                 Poll::Pending
             }
         }
@@ -379,6 +379,14 @@ impl<T> fmt::Debug for Consumer<T> {
             .field("lost", &state.lost_ever)
             .field("ended", &state.ended)
             .finish()
+    }
+}
+
+/// Keeps the task's waker; one that wakes the same task already stays as it is.
+pub(super) fn remember(slot: &mut Option<Waker>, cx: &Context<'_>) {
+    match slot {
+        Some(waker) => waker.clone_from(cx.waker()),
+        None => *slot = Some(cx.waker().clone()),
     }
 }
 

@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use super::super::queue::{Consumer, Producer, Queued};
 use super::handle::Shared;
-use super::inbox::remember;
 use super::{Outcome, Protocol};
 use crate::error::{CallError, CloseReason, Delivery, Refused};
+use crate::net::queue::remember;
 
 /// What starts a call: a closure in its place, to be taken once.
 pub(super) trait Start<P: Protocol>: Send {

@@ -108,7 +108,10 @@ impl<P: Protocol> Link<P> {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: the command may or may not run.
-    pub async fn command<R, F>(&self, command: F) -> Result<R, Refused>
+    pub fn command<R, F>(
+        &self,
+        command: F,
+    ) -> impl Future<Output = Result<R, Refused>> + Send + use<'_, P, R, F>
     where
         F: FnOnce(&mut P::Machine, Instant) -> R + Send + 'static,
         R: Send + 'static,
@@ -118,9 +121,11 @@ impl<P: Protocol> Link<P> {
             // A caller that went away does not want the result.
             let _ = sender.send(serving.map(|serving| command(serving.machine, serving.now)));
         });
-        match self.shared.inbox.leave(Command::Work(work)).await {
-            Ok(()) => receiver.await.unwrap_or(Err(Refused::Closed)),
-            Err(_) => Err(Refused::Closed),
+        async {
+            match self.shared.inbox.leave(Command::Work(work)).await {
+                Ok(()) => receiver.await.unwrap_or(Err(Refused::Closed)),
+                Err(_) => Err(Refused::Closed),
+            }
         }
     }
 

@@ -16,6 +16,7 @@ use super::call::Completer;
 use super::handle::DrainReport;
 use crate::error::Refused;
 use crate::message::CloseFrame;
+use crate::net::queue::remember;
 
 /// Room for more commands than these is given back when none waits.
 const KEPT: usize = 64;
@@ -235,13 +236,5 @@ fn wake<P: Protocol>(mut state: MutexGuard<'_, State<P>>) {
 pub(super) fn tidy<T>(commands: &mut VecDeque<T>) {
     if commands.is_empty() && commands.capacity() > KEPT {
         *commands = VecDeque::new();
-    }
-}
-
-/// Keeps the task's waker; one that wakes the same task already stays as it is.
-pub(super) fn remember(slot: &mut Option<Waker>, cx: &Context<'_>) {
-    match slot {
-        Some(waker) => waker.clone_from(cx.waker()),
-        None => *slot = Some(cx.waker().clone()),
     }
 }

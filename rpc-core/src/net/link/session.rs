@@ -52,6 +52,15 @@ struct Held<P: Protocol> {
     since: Instant,
 }
 
+/// What holds while events are handed out.
+#[derive(Clone, Copy)]
+struct Turn {
+    now: Instant,
+    generation: u64,
+    /// The line is gone.
+    is_gone: bool,
+}
+
 /// One connection while it is up.
 pub(super) struct Session<'a, P: Protocol, T> {
     driver: Driver<P::Machine, T>,
@@ -128,7 +137,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         }
         self.drain_step(now);
         loop {
-            let io = self.driver.poll_io(cx);
+            let io = self.driver.poll_io_at(cx, now);
             if matches!(self.stop, Stop::Redialling) && io.is_pending() {
                 // The Close is on its way. Who orders another line does not trust this one to
                 // answer it.
@@ -136,7 +145,15 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                 self.touched = true;
             }
             let choked = !self.driver.machine().wants_input();
-            self.deliver(cx, now, generation, io.is_ready());
+            let is_gone = io.is_ready();
+            self.deliver(
+                cx,
+                Turn {
+                    now,
+                    generation,
+                    is_gone,
+                },
+            );
             if io.is_ready() {
                 return Poll::Ready(match &self.stop {
                     Stop::Closing(reason) => reason.clone(),
@@ -260,37 +277,48 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         true
     }
 
-    /// Hands out the machine's events in order, until one has to wait for room. Once the line is
-    /// gone none waits: few are left, and the ends of all calls are among them.
-    fn deliver(&mut self, cx: &mut Context<'_>, now: Instant, generation: u64, is_gone: bool) {
-        loop {
-            let held = match self.held.take() {
-                Some(held) => held,
-                None => match self.driver.machine_mut().poll_event() {
-                    Some(event) => Held {
-                        sorted: self.protocol.sort(event),
-                        since: now,
-                    },
-                    None => return,
-                },
-            };
-            let room = match &held.sorted {
-                Sorted::Event(_) => self.front.events.poll_room(cx),
-                Sorted::Item(call, _) => self.waiters.poll_room(*call, cx),
-                Sorted::Ready(_) | Sorted::Reply(..) | Sorted::Closed(_) | Sorted::Ignore => {
-                    Poll::Ready(())
-                }
-            };
-            if room.is_pending() && (self.overrun || !is_gone) {
-                if !self.overrun && self.deadline_of(&held).is_some_and(|at| now < at) {
-                    self.held = Some(held);
-                    return;
-                }
-                self.overflow(&held.sorted, now);
-                continue;
-            }
-            self.hand_out(held.sorted, now, generation);
+    /// Hands out the machine's events in order, until one has to wait for room.
+    fn deliver(&mut self, cx: &mut Context<'_>, turn: Turn) {
+        if let Some(Held { sorted, since }) = self.held.take()
+            && !self.offer(cx, sorted, since, turn)
+        {
+            return;
         }
+        while let Some(event) = self.driver.machine_mut().poll_event() {
+            let sorted = self.protocol.sort(event);
+            if !self.offer(cx, sorted, turn.now, turn) {
+                return;
+            }
+        }
+    }
+
+    /// Hands an event out; false if it has to wait for room. Once the line is gone none waits: few
+    /// are left, and the ends of all calls are among them.
+    fn offer(
+        &mut self,
+        cx: &mut Context<'_>,
+        sorted: Sorted<P>,
+        since: Instant,
+        turn: Turn,
+    ) -> bool {
+        let room = match &sorted {
+            Sorted::Event(_) => self.front.events.poll_room(cx),
+            Sorted::Item(call, _) => self.waiters.poll_room(*call, cx),
+            Sorted::Ready(_) | Sorted::Reply(..) | Sorted::Closed(_) | Sorted::Ignore => {
+                Poll::Ready(())
+            }
+        };
+        if room.is_ready() || (turn.is_gone && !self.overrun) {
+            self.hand_out(sorted, turn);
+            return true;
+        }
+        let held = Held { sorted, since };
+        if !self.overrun && self.deadline_of(&held).is_some_and(|at| turn.now < at) {
+            self.held = Some(held);
+            return false;
+        }
+        self.overflow(&held.sorted, turn.now);
+        true
     }
 
     fn deadline_of(&self, held: &Held<P>) -> Option<Instant> {
@@ -301,7 +329,10 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         wait.map(|wait| later(held.since, wait))
     }
 
-    fn hand_out(&mut self, sorted: Sorted<P>, now: Instant, generation: u64) {
+    fn hand_out(&mut self, sorted: Sorted<P>, turn: Turn) {
+        let Turn {
+            now, generation, ..
+        } = turn;
         match sorted {
             Sorted::Ready(event) => {
                 self.ready = true;
