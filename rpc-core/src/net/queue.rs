@@ -278,7 +278,7 @@ impl<T> Producer<T> {
         {
             return Poll::Ready(());
         }
-        state.producer = Some(cx.waker().clone());
+        remember(&mut state.producer, cx);
         Poll::Pending
     }
 
@@ -341,7 +341,7 @@ impl<T> Consumer<T> {
             Some(item) => Poll::Ready(Some(item)),
             None if state.ended => Poll::Ready(None),
             None => {
-                state.consumer = Some(cx.waker().clone());
+                remember(&mut state.consumer, cx);
                 Poll::Pending
             }
         }
@@ -380,6 +380,14 @@ impl<T> fmt::Debug for Consumer<T> {
             .field("lost", &state.lost_ever)
             .field("ended", &state.ended)
             .finish()
+    }
+}
+
+/// Keeps the task's waker; one that wakes the same task already stays as it is.
+pub(super) fn remember(slot: &mut Option<Waker>, cx: &Context<'_>) {
+    match slot {
+        Some(waker) => waker.clone_from(cx.waker()),
+        None => *slot = Some(cx.waker().clone()),
     }
 }
 

@@ -21,6 +21,7 @@
 mod call;
 mod events;
 mod handle;
+mod inbox;
 mod session;
 mod standing;
 mod task;

@@ -1,5 +1,6 @@
 //! [`Connection`]: the task that owns the driver, the waiters and the reconnects.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -7,10 +8,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc};
 use tracing::Instrument;
 
-use super::handle::{Command, Link, Orders, Shared};
+use super::handle::{Link, Shared};
+use super::inbox::{Command, Inbox, tidy};
 use super::session::{After, Session};
 use super::standing::Standing;
 use super::{Events, LinkConfig, LinkEvent, LinkState, Parts, Protocol};
@@ -27,18 +28,16 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
     config: Arc<LinkConfig>,
     reconnect: ReconnectPolicy,
 ) -> Parts<P, D> {
-    let (commands, receiver) = mpsc::channel(config.max_commands.clamp(1, Semaphore::MAX_PERMITS));
     let (producer, events) = queue::queue(config.events.clone());
     let dials_again = !reconnect.is_off();
     let shared = Arc::new(Shared {
-        reaper: Arc::default(),
-        orders: Orders::default(),
+        inbox: Inbox::new(config.max_commands),
         standing: Standing::new(LinkState::Connecting { attempt: 0 }),
         config,
         dials_again,
     });
     let front = Front {
-        commands: receiver,
+        commands: VecDeque::new(),
         events: producer,
         shared: Arc::clone(&shared),
     };
@@ -50,7 +49,7 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
         generation: 0,
         attempt: 0,
     };
-    (Link::new(commands, shared), Events::new(events), connection)
+    (Link::new(shared), Events::new(events), connection)
 }
 
 /// The connection itself and all its successors. Spawn [`run`](Self::run).
@@ -68,7 +67,8 @@ pub struct Connection<P: Protocol, D: Dialer> {
 
 /// What faces the application.
 pub(super) struct Front<P: Protocol> {
-    pub(super) commands: mpsc::Receiver<Command<P>>,
+    /// Taken out of the inbox and not yet carried out.
+    pub(super) commands: VecDeque<Command<P>>,
     pub(super) events: Producer<LinkEvent<P::Event>>,
     pub(super) shared: Arc<Shared<P>>,
 }
@@ -219,10 +219,9 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
         let reason = state.ended().cloned().unwrap_or(CloseReason::TaskGone);
         // First, so that whoever finds the queue closed finds the reason too.
         self.front.set_state(state);
-        self.front.commands.close();
         // What was on its way here was never sent.
-        while let Ok(command) = self.front.commands.try_recv() {
-            command(Err(Refused::Closed));
+        for command in self.front.close() {
+            command.refuse(Refused::Closed);
         }
         reason
     }
@@ -236,10 +235,7 @@ impl<P: Protocol> Drop for Front<P> {
             self.set_state(LinkState::Closed { reason });
         }
         self.shared.standing.finish();
-        // The channel's own clean-up stops at the first command that is only half in the queue,
-        // and what lies behind it would wait for ever.
-        self.commands.close();
-        while self.commands.try_recv().is_ok() {}
+        drop(self.close());
     }
 }
 
@@ -250,26 +246,36 @@ impl<P: Protocol> Front<P> {
         self.shared.standing.set(state);
     }
 
+    /// Takes no more commands; those that were not carried out.
+    fn close(&mut self) -> impl Iterator<Item = Command<P>> + use<P> {
+        let mut left = std::mem::take(&mut self.commands);
+        left.append(&mut self.shared.inbox.close());
+        left.into_iter()
+    }
+
     /// Waits for `work` without a connection: commands are refused, orders are heard.
     async fn offline<F: Future>(&mut self, work: F) -> Offline<F::Output> {
         let mut work = pin!(work);
         poll_fn(|cx| {
-            let order = self.shared.orders.poll_take(cx);
-            if order.drain.is_some() {
+            let found = self.shared.inbox.poll_take(cx, &mut self.commands);
+            let orders = found.orders.unwrap_or_default();
+            if orders.drain.is_some() {
                 return Poll::Ready(Offline::Stop(CloseReason::Drained));
             }
-            if order.close.is_some() {
+            if orders.close.is_some() {
                 return Poll::Ready(Offline::Stop(CloseReason::Local));
             }
-            if order.redial.is_some() {
+            if orders.redial.is_some() {
                 return Poll::Ready(Offline::Redial);
             }
-            loop {
-                match self.commands.poll_recv(cx) {
-                    Poll::Ready(Some(command)) => command(Err(Refused::NotConnected)),
-                    Poll::Ready(None) => return Poll::Ready(Offline::Stop(CloseReason::Local)),
-                    Poll::Pending => break,
-                }
+            let refused = self.commands.len();
+            for command in self.commands.drain(..) {
+                command.refuse(Refused::NotConnected);
+            }
+            tidy(&mut self.commands);
+            self.shared.inbox.make_room(refused);
+            if found.orphaned {
+                return Poll::Ready(Offline::Stop(CloseReason::Local));
             }
             work.as_mut().poll(cx).map(Offline::Done)
         })
