@@ -6,7 +6,7 @@ use rpc_core::net::{LinkConfig, mem};
 
 use crate::toy::net::{HostSide, connected};
 
-const LINES: i64 = 100;
+const LINES: usize = 100;
 
 #[test]
 fn the_future_of_a_link_is_small() {
@@ -30,7 +30,7 @@ fn held_by_each(max_commands: usize, max_events: usize) -> i64 {
     };
     // What the first one costs only once is left out.
     let first = runtime.block_on(connected(config(), config()));
-    let mut lines = Vec::with_capacity(LINES as usize);
+    let mut lines = Vec::with_capacity(LINES);
     let info = measure(|| {
         runtime.block_on(async {
             for _ in 0..LINES {
@@ -41,7 +41,7 @@ fn held_by_each(max_commands: usize, max_events: usize) -> i64 {
         });
     });
     drop((first, lines));
-    info.bytes_current / LINES
+    info.bytes_current / LINES as i64
 }
 
 #[test]
