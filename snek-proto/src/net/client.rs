@@ -114,7 +114,7 @@ impl Client {
         let answer = self
             .start(move |conn, now| conn.get_user(username.as_deref(), now))
             .await?;
-        answer.parse().map_err(|error| unexpected(&error))
+        User::parse(answer.data().get(), &Limits::default()).map_err(|error| unexpected(&error))
     }
 
     /// The channels that the user sees. Safe to repeat.
@@ -126,8 +126,7 @@ impl Client {
     /// Cancel-safe.
     pub async fn get_channels(&self) -> Result<Vec<Channel>, CallError<RpcError>> {
         let answer = self.start(ClientConn::get_channels).await?;
-        answer
-            .parse_list(&Limits::default())
+        Channel::parse_list(answer.data().get(), &Limits::default())
             .map_err(|error| unexpected(&error))
     }
 
