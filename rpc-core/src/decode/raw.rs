@@ -6,6 +6,8 @@ use std::ops::Deref;
 
 use serde_json::value::RawValue;
 
+use crate::json::serialize_verbatim;
+
 /// A JSON value as it was sent, borrowed from the frame or owned. Two are equal if their texts are.
 #[derive(Clone)]
 pub struct RawJson<'a>(Cow<'a, RawValue>);
@@ -55,6 +57,6 @@ impl fmt::Debug for RawJson<'_> {
 
 impl serde::Serialize for RawJson<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        serialize_verbatim(self.get(), serializer)
     }
 }
