@@ -252,8 +252,6 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
-    use bytes::BufMut as _;
-
     use super::*;
 
     fn texts(outbox: &mut Outbox) -> Vec<String> {
@@ -292,7 +290,7 @@ mod tests {
     fn a_failed_encoding_leaves_nothing_behind() {
         let mut outbox = Outbox::new(&Limits::default());
         let refused = outbox.encode(|buffer| {
-            buffer.put_slice(b"half");
+            buffer.push_str("half");
             Err(Refused::UnknownId)
         });
         assert_eq!(refused, Err(Refused::UnknownId));

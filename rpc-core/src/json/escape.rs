@@ -1,27 +1,27 @@
-//! Strings: clean runs are found many bytes at a time and copied whole.
+//! Strings: what has no escapes is found many bytes at a time and copied in long runs.
 
-/// Clean bytes of a long text are tested this many at a time; the compiler makes vector
-/// instructions of it.
+/// Bytes are tested this many at a time, by a few vector instructions that the compiler finds.
 const CHUNK: usize = 32;
-/// Long runs are copied in pieces of this size, while what was tested is still in the cache.
-const RUN: usize = 1024;
-/// Longer names are looked at as any other text; the test of shorter ones vanishes at compile time.
-const SHORT: usize = 24;
+/// No name of a member in a specification is longer.
+const LONGEST_NAME: usize = 24;
 
 /// Appends `text` as a JSON string.
 pub(super) fn write_string(out: &mut String, text: &str) {
-    out.reserve(text.len() + 2);
+    let clean = clean_run(text.as_bytes());
     out.push('"');
-    write_contents(out, text);
+    if clean == text.len() {
+        out.push_str(text);
+    } else {
+        write_escaped(out, text, clean);
+    }
     out.push('"');
 }
 
-/// Appends the name of a member and its colon. Names in the source are short and hold nothing to
-/// escape, which the compiler sees where it knows the name.
-#[inline]
+/// Appends the name of a member and its colon.
+// Where the name is known, the compiler does the test and leaves two copies of known length.
+#[inline(always)]
 pub(super) fn write_name(out: &mut String, name: &'static str) {
-    let bytes = name.as_bytes();
-    if bytes.len() <= SHORT && !bytes.iter().any(|&byte| is_escaped(byte)) {
+    if name.len() <= LONGEST_NAME && !name.bytes().any(is_escaped) {
         out.push('"');
         out.push_str(name);
         out.push_str("\":");
@@ -32,93 +32,115 @@ pub(super) fn write_name(out: &mut String, name: &'static str) {
 }
 
 /// Appends what stands between the quotation marks.
-pub(super) fn write_contents(out: &mut String, mut text: &str) {
-    loop {
-        // The run ends before a byte that is a character of its own, or at the end of a character.
-        let clean = clean_run(text);
-        let Some((run, rest)) = text.split_at_checked(clean) else {
-            return;
-        };
+pub(super) fn write_contents(out: &mut String, text: &str) {
+    write_escaped(out, text, clean_run(text.as_bytes()));
+}
+
+/// Appends a text whose first `clean` bytes need no escapes.
+#[inline(never)]
+fn write_escaped(out: &mut String, mut text: &str, mut clean: usize) {
+    out.reserve(text.len());
+    // What is escaped is a character of its own, so a run ends between characters.
+    while let Some((run, rest)) = text.split_at_checked(clean) {
         out.push_str(run);
-        let Some(&byte) = rest.as_bytes().first() else {
+        let mut rest = rest.chars();
+        let Some(escaped) = rest.next() else {
             return;
         };
-        text = rest;
-        if is_escaped(byte) {
-            write_escape(out, byte);
-            text = rest.get(1..).unwrap_or_default();
-        }
+        write_escape(out, escaped);
+        text = rest.as_str();
+        // After a short run another short one is likely.
+        clean = if clean < CHUNK {
+            clean_words(text.as_bytes())
+        } else {
+            clean_run(text.as_bytes())
+        };
     }
 }
 
-/// How many bytes from the start can be copied: up to the first that is escaped, but no more than
-/// about [`RUN`].
+/// How many bytes stand before the first that is escaped.
+#[inline(never)]
+fn clean_run(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    while let Some((chunk, after)) = rest.split_first_chunk::<CHUNK>() {
+        if has_escaped(chunk) {
+            break;
+        }
+        rest = after;
+    }
+    bytes.len() - rest.len() + clean_words(rest)
+}
+
+/// The same for short runs.
 #[inline]
-fn clean_run(text: &str) -> usize {
-    let mut end = text.len();
-    if end > RUN {
-        end = RUN;
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-    }
-    let bytes = text.as_bytes().get(..end).unwrap_or_default();
-    let (chunks, _) = bytes.as_chunks::<CHUNK>();
-    let mut at = CHUNK * chunks.iter().take_while(|chunk| !has_escaped(chunk)).count();
-    let (words, rest) = bytes.get(at..).unwrap_or_default().as_chunks::<8>();
+fn clean_words(bytes: &[u8]) -> usize {
+    let (words, rest) = bytes.as_chunks();
+    let mut clean = 0;
     for word in words {
-        let hits = escaped_in(u64::from_le_bytes(*word));
-        if hits != 0 {
-            return at + hits.trailing_zeros() as usize / 8;
+        let escaped = escaped_in(word);
+        if escaped != 0 {
+            return clean + escaped.trailing_zeros() as usize / 8;
         }
-        at += 8;
+        clean += 8;
     }
-    at + rest.iter().take_while(|&&byte| !is_escaped(byte)).count()
+    // The rest makes up a word with some bytes before it.
+    if let Some(last) = bytes.last_chunk() && escaped_in(last) == 0 {
+        return bytes.len();
+    }
+    for &byte in rest {
+        if is_escaped(byte) {
+            break;
+        }
+        clean += 1;
+    }
+    clean
 }
 
-/// Whether JSON has an escape for this byte and asks for it.
+/// Whether JSON asks for an escape.
 #[inline]
 const fn is_escaped(byte: u8) -> bool {
     byte < b' ' || byte == b'"' || byte == b'\\'
 }
 
-/// Without a branch per byte, so that it takes a few vector instructions.
+/// Has no branch inside, so that it becomes vector instructions.
 #[inline]
 fn has_escaped(chunk: &[u8; CHUNK]) -> bool {
-    chunk.iter().fold(false, |found, &byte| found | is_escaped(byte))
+    let words = chunk.as_chunks().0.iter();
+    words.fold(0, |found, word| found | escaped_in(word)) != 0
 }
 
 /// Marks the bytes of a word that are escaped in their highest bits. The lowest mark is always
-/// right; a borrow may set one above it.
+/// right; a borrow may set the one above it.
 #[inline]
-const fn escaped_in(word: u64) -> u64 {
+const fn escaped_in(word: &[u8; 8]) -> u64 {
     const fn all(byte: u8) -> u64 {
-        u64::from_le_bytes([byte; 8])
+        u64::from_ne_bytes([byte; 8])
     }
+    let word = u64::from_le_bytes(*word);
     // Flipping one bit brings the quotation mark right behind the control characters.
-    let controls_and_quotes = (word ^ all(2)).wrapping_sub(all(b' ' + 1));
-    let backslashes = (word ^ all(b'\\')).wrapping_sub(all(1));
-    (controls_and_quotes | backslashes) & !word & all(0x80)
+    let control_or_quote = (word ^ all(2)).wrapping_sub(all(b' ' + 1));
+    let backslash = (word ^ all(b'\\')).wrapping_sub(all(1));
+    (control_or_quote | backslash) & !word & all(0x80)
 }
 
 #[inline]
-fn write_escape(out: &mut String, byte: u8) {
-    out.push_str(match byte {
-        b'"' => "\\\"",
-        b'\\' => "\\\\",
-        b'\n' => "\\n",
-        b'\r' => "\\r",
-        b'\t' => "\\t",
-        0x08 => "\\b",
-        0x0c => "\\f",
-        _ => return write_control(out, byte),
+fn write_escape(out: &mut String, escaped: char) {
+    out.push_str(match escaped {
+        '"' => "\\\"",
+        '\\' => "\\\\",
+        '\n' => "\\n",
+        '\r' => "\\r",
+        '\t' => "\\t",
+        '\x08' => "\\b",
+        '\x0c' => "\\f",
+        _ => return write_control(out, escaped),
     });
 }
 
 #[cold]
-fn write_control(out: &mut String, byte: u8) {
+fn write_control(out: &mut String, escaped: char) {
     out.push_str("\\u00");
-    for nibble in [byte >> 4, byte & 0xf] {
-        out.push(char::from_digit(nibble.into(), 16).unwrap_or_default());
+    for nibble in [u32::from(escaped) >> 4, u32::from(escaped) & 0xf] {
+        out.push(char::from_digit(nibble, 16).unwrap_or_default());
     }
 }

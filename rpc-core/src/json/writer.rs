@@ -404,7 +404,8 @@ impl<'o> Members<'o> {
         self.first = false;
     }
 
-    #[inline]
+    // Where the name is known, so that its test is done by the compiler.
+    #[inline(always)]
     fn field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result {
         self.next();
         write_name(self.out, name);
@@ -468,7 +469,7 @@ impl ser::SerializeStruct for Fields<'_> {
     type Ok = ();
     type Error = Error;
 
-    #[inline]
+    #[inline(always)]
     fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result {
         match self {
             Self::Members(members) => members.field(name, value),
