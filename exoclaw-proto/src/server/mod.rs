@@ -13,7 +13,6 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Instant;
 
-use bytes::BytesMut;
 use rpc_core::decode::{DecodeError, DecodeErrorKind, FrameCopy};
 use rpc_core::keepalive::{Heart, Pulse};
 use rpc_core::rate::Bucket;
@@ -264,11 +263,11 @@ impl ServerConn {
     }
 
     /// Queues an answer of the machine's own.
-    fn answer(&mut self, encode: impl FnOnce(&mut BytesMut) -> Result<(), Refused>) {
+    fn answer(&mut self, encode: impl FnOnce(&mut String) -> Result<(), Refused>) {
         if self.is_busy() {
-            let mut buffer = BytesMut::new();
-            let encoded = encode(&mut buffer).ok();
-            if let Some(text) = encoded.and_then(|()| Text::new(buffer.freeze()).ok()) {
+            let mut buffer = String::new();
+            if encode(&mut buffer).is_ok() {
+                let text = Text::from(buffer);
                 self.request_bytes += text.len();
                 self.waiting.push_back(Waiting::Answer(text));
             }

@@ -12,7 +12,6 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Instant;
 
-use bytes::BytesMut;
 use rpc_core::decode::{
     DecodeError, DecodeErrorKind, FrameCopy, RawJson, SharedJson, SharedStr, find_member,
 };
@@ -270,7 +269,7 @@ impl ServerConn {
     fn answer(
         &mut self,
         id: RequestId,
-        encode: impl FnOnce(&mut BytesMut, &str) -> Result<(), Refused>,
+        encode: impl FnOnce(&mut String, &str) -> Result<(), Refused>,
     ) -> Result<(), Refused> {
         if let Some(call_id) = self.open(id)?.call_id.clone() {
             self.outbox.encode(|buffer| encode(buffer, call_id.get()))?;
