@@ -19,7 +19,7 @@ use std::time::Instant;
 use rpc_core::decode::{DecodeError, DecodeErrorKind};
 use rpc_core::keepalive::{Beat, Heart, Pulse};
 use rpc_core::outbox::FrameNumber;
-use rpc_core::timers::{TimerKind, Timers, later};
+use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
     CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Match,
     Outbox, Outgoing, PendingCalls,
@@ -187,10 +187,7 @@ impl ClientConn {
         if self.closed.is_some() {
             return None;
         }
-        [timer, heart, call]
-            .into_iter()
-            .flatten()
-            .min_by_key(|(at, _)| *at)
+        sooner(sooner(timer, heart), call)
     }
 
     /// Sends the next call of the handshake.
