@@ -270,7 +270,7 @@ impl ClientConn {
                     self.shut(CloseReason::Authentication { message }, CloseFrame::NORMAL);
                 }
             },
-            ClientState::AwaitUser => match self.read::<User>(reply, "get_user") {
+            ClientState::AwaitUser => match self.read_user(reply) {
                 Ok(user) => {
                     self.user = Some(user);
                     self.state = ClientState::AwaitChannels;
@@ -286,19 +286,15 @@ impl ClientConn {
         }
     }
 
-    fn read<'r, T: serde::Deserialize<'r>>(
-        &self,
-        reply: &Reply<'r>,
-        method: &str,
-    ) -> Result<T, CloseReason> {
-        let data = value(reply, method)?;
-        rpc_core::decode::parse(data, &self.config.limits)
-            .map_err(|error| violation(&format!("{method}: {error}")))
+    fn read_user(&self, reply: &Reply<'_>) -> Result<User, CloseReason> {
+        let data = value(reply, "get_user")?;
+        User::parse(data, &self.config.limits)
+            .map_err(|error| violation(&format!("get_user: {error}")))
     }
 
     fn read_channels(&self, reply: &Reply<'_>) -> Result<Vec<Channel>, CloseReason> {
         let data = value(reply, "get_channels")?;
-        rpc_core::decode::parse_list(data, &self.config.limits)
+        Channel::parse_list(data, &self.config.limits)
             .map_err(|error| violation(&format!("get_channels: {error}")))
     }
 

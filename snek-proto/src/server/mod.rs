@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use bytes::BytesMut;
 use rpc_core::decode::{
-    DecodeError, DecodeErrorKind, FrameCopy, SharedJson, SharedStr, find_member, raw_str,
+    DecodeError, DecodeErrorKind, FrameCopy, RawJson, SharedJson, SharedStr, find_member,
 };
 use rpc_core::keepalive::{Heart, Pulse};
 use rpc_core::rate::Bucket;
@@ -24,7 +24,6 @@ use rpc_core::{
     Refused, Secret, Text,
 };
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::codec::{encode_failure, encode_success};
 use crate::frame::{Call, ClientFrame, OwnedCall, User};
@@ -391,8 +390,8 @@ fn misshapen<'a>(text: &'a str, error: &DecodeError) -> Option<Option<WireId<'a>
         return None;
     };
     // Decoding has stopped at the arguments, so the rest is not checked yet.
-    serde_json::from_str::<&RawValue>(text).ok()?;
-    raw_str(find_member(text, "method")?)?;
+    RawJson::new(text).ok()?;
+    find_member(text, "method")?.as_str()?;
     find_member(text, "callId")
         .map(WireId::new)
         .transpose()
