@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use rpc_core::backlog::Backlog;
 use rpc_core::decode::{DecodeError, DecodeErrorKind, RawJson, find_member};
 use rpc_core::keepalive::{Heart, Pulse};
-use rpc_core::timers::{TimerKind, Timers, later};
+use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
     CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Match,
     Outbox, Outgoing, PendingCalls,
@@ -194,14 +194,9 @@ impl ClientConn {
         let reads = self.wants_input();
         let call = self.calls.poll_timeout().filter(|_| reads);
         let call = call.max(call.and(self.catching_up));
-        [
-            timer.map(|(at, kind)| (at, kind.name())),
-            beat.map(|(at, kind)| (at, kind.name())),
-            call.map(|at| (at, "call")),
-        ]
-        .into_iter()
-        .flatten()
-        .min_by_key(|(at, _)| *at)
+        let timer = timer.map(|(at, kind)| (at, kind.name()));
+        let beat = beat.map(|(at, kind)| (at, kind.name()));
+        sooner(sooner(timer, beat), call.map(|at| (at, "call")))
     }
 
     fn send_token(&mut self) {

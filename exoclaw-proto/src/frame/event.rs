@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use rpc_core::decode::{
-    DecodeError, DecodeErrorKind, Field, FrameCopy, Members, RawJson, Reader, SharedJson, SharedStr, Slot,
+    DecodeError, DecodeErrorKind, Field, FrameCopy, Members, RawJson, Reader, SharedJson,
+    SharedStr, Slot,
 };
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -284,7 +285,10 @@ impl<'a> BorrowedEvent<'a> {
                 let read = Data::read(Some(&event), &mut Reader::back_to(&raw, whole));
                 match read.map_err(|error| error.under("data"))? {
                     Some(Data::Read(event)) => Ok(event),
-                    _ => Ok(Self::Unknown { event, data: Some(raw) }),
+                    _ => Ok(Self::Unknown {
+                        event,
+                        data: Some(raw),
+                    }),
                 }
             }
             (_, None) => Ok(Self::Unknown { event, data: None }),

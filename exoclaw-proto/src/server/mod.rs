@@ -18,7 +18,7 @@ use rpc_core::backlog::Backlog;
 use rpc_core::decode::{DecodeError, DecodeErrorKind, FrameCopy};
 use rpc_core::keepalive::{Heart, Pulse};
 use rpc_core::rate::Bucket;
-use rpc_core::timers::{TimerKind, Timers, later};
+use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
     CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, PendingCalls,
     Refused, Text,
@@ -131,7 +131,7 @@ impl ServerConn {
         let timer = timer.map(|(at, kind)| (at, kind.name()));
         let heart = self.heart.poll_timeout();
         let heart = heart.map(|(at, kind)| (at, kind.name()));
-        timer.into_iter().chain(heart).min_by_key(|(at, _)| *at)
+        sooner(timer, heart)
     }
 
     /// Lets the client in.

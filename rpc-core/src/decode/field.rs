@@ -160,11 +160,7 @@ impl<'r, 'de> Field<'r, 'de> {
     ///
     /// # Errors
     /// If it is not JSON, or the member came before.
-    pub fn raw(
-        self,
-        name: &'static str,
-        slot: &mut Slot<RawJson<'de>>,
-    ) -> Result<(), DecodeError> {
+    pub fn raw(self, name: &'static str, slot: &mut Slot<RawJson<'de>>) -> Result<(), DecodeError> {
         self.read(name, slot, Reader::raw)
     }
 
@@ -208,11 +204,7 @@ impl<'r, 'de> Field<'r, 'de> {
     ///
     /// # Errors
     /// If it is none of these, or the member came before.
-    pub fn id(
-        self,
-        name: &'static str,
-        slot: &mut Slot<Cow<'de, str>>,
-    ) -> Result<(), DecodeError> {
+    pub fn id(self, name: &'static str, slot: &mut Slot<Cow<'de, str>>) -> Result<(), DecodeError> {
         self.read(name, slot, Reader::id)
     }
 
@@ -220,11 +212,7 @@ impl<'r, 'de> Field<'r, 'de> {
     ///
     /// # Errors
     /// If it is none of these, or the member came before.
-    pub fn bool(
-        self,
-        name: &'static str,
-        slot: &mut Slot<bool>,
-    ) -> Result<(), DecodeError> {
+    pub fn bool(self, name: &'static str, slot: &mut Slot<bool>) -> Result<(), DecodeError> {
         self.read(name, slot, Reader::bool)
     }
 
@@ -232,11 +220,7 @@ impl<'r, 'de> Field<'r, 'de> {
     ///
     /// # Errors
     /// If it is neither, or the member came before.
-    pub fn u64(
-        self,
-        name: &'static str,
-        slot: &mut Slot<u64>,
-    ) -> Result<(), DecodeError> {
+    pub fn u64(self, name: &'static str, slot: &mut Slot<u64>) -> Result<(), DecodeError> {
         self.read(name, slot, Reader::u64)
     }
 

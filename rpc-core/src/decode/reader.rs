@@ -360,7 +360,9 @@ impl<'de> Reader<'de> {
                 Some(b'\\') => {
                     self.at += 1;
                     match self.byte() {
-                        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
+                        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                            self.at += 1
+                        }
                         Some(b'u') => self.hex_digits()?,
                         _ => return Err(self.syntax()),
                     }

@@ -97,7 +97,11 @@ mod tests {
                 for byte in 0..=u8::MAX {
                     let mut bytes = vec![b'~'; len];
                     bytes[at] = byte;
-                    assert_eq!(plain_end(&bytes, 0), one_by_one(&bytes, 0), "{byte} at {at}");
+                    assert_eq!(
+                        plain_end(&bytes, 0),
+                        one_by_one(&bytes, 0),
+                        "{byte} at {at}"
+                    );
                 }
             }
         }

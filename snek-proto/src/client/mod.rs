@@ -21,7 +21,7 @@ use rpc_core::backlog::Backlog;
 use rpc_core::decode::{DecodeError, DecodeErrorKind};
 use rpc_core::keepalive::{Beat, Heart, Pulse};
 use rpc_core::outbox::FrameNumber;
-use rpc_core::timers::{TimerKind, Timers, later};
+use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
     CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Match,
     Outbox, Outgoing, PendingCalls,
@@ -190,10 +190,7 @@ impl ClientConn {
         if self.closed.is_some() {
             return None;
         }
-        [timer, heart, call]
-            .into_iter()
-            .flatten()
-            .min_by_key(|(at, _)| *at)
+        sooner(sooner(timer, heart), call)
     }
 
     /// Sends the next call of the handshake.

@@ -18,7 +18,7 @@ use rpc_core::decode::{
 };
 use rpc_core::keepalive::{Heart, Pulse};
 use rpc_core::rate::Bucket;
-use rpc_core::timers::{TimerKind, Timers, later};
+use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
     CallId, CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, PendingCalls,
     Refused, Secret, Text,
@@ -247,7 +247,7 @@ impl ServerConn {
             .heart
             .poll_timeout()
             .map(|(at, kind)| (at, kind.name()));
-        timer.into_iter().chain(heart).min_by_key(|(at, _)| *at)
+        sooner(timer, heart)
     }
 
     fn open(&self, id: RequestId) -> Result<&Open, Refused> {
