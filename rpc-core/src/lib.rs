@@ -13,6 +13,7 @@ pub mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod id;
+mod json;
 pub mod keepalive;
 pub mod limits;
 pub mod machine;

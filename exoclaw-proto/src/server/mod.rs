@@ -14,12 +14,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::BytesMut;
 use rpc_core::backlog::Backlog;
 use rpc_core::decode::{DecodeError, DecodeErrorKind, FrameCopy};
 use rpc_core::keepalive::{Heart, Pulse};
 use rpc_core::rate::Bucket;
-use rpc_core::timers::{TimerKind, Timers, later};
+use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
     CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, PendingCalls,
     Refused, Text,
@@ -132,7 +131,7 @@ impl ServerConn {
         let timer = timer.map(|(at, kind)| (at, kind.name()));
         let heart = self.heart.poll_timeout();
         let heart = heart.map(|(at, kind)| (at, kind.name()));
-        timer.into_iter().chain(heart).min_by_key(|(at, _)| *at)
+        sooner(timer, heart)
     }
 
     /// Lets the client in.
@@ -267,11 +266,11 @@ impl ServerConn {
     }
 
     /// Queues an answer of the machine's own.
-    fn answer(&mut self, encode: impl FnOnce(&mut BytesMut) -> Result<(), Refused>) {
+    fn answer(&mut self, encode: impl FnOnce(&mut String) -> Result<(), Refused>) {
         if self.is_busy() {
-            let mut buffer = BytesMut::new();
-            let encoded = encode(&mut buffer).ok();
-            if let Some(text) = encoded.and_then(|()| Text::new(buffer.freeze()).ok()) {
+            let mut buffer = String::new();
+            if encode(&mut buffer).is_ok() {
+                let text = Text::from(buffer);
                 self.request_bytes += text.len();
                 self.waiting.push_back(Waiting::Answer(text));
             }

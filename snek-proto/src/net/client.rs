@@ -116,7 +116,7 @@ impl Client {
             .link
             .call(move |conn, now| conn.get_user(username.as_deref(), now))
             .await?;
-        answer.parse().map_err(|error| unexpected(&error))
+        User::parse(answer.data().get(), &Limits::default()).map_err(|error| unexpected(&error))
     }
 
     /// The channels that the user sees. Safe to repeat.
@@ -128,8 +128,7 @@ impl Client {
     /// Cancel-safe.
     pub async fn get_channels(&self) -> Result<Vec<Channel>, CallError<RpcError>> {
         let answer = self.link.call(ClientConn::get_channels).await?;
-        answer
-            .parse_list(&Limits::default())
+        Channel::parse_list(answer.data().get(), &Limits::default())
             .map_err(|error| unexpected(&error))
     }
 

@@ -12,20 +12,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::BytesMut;
 use rpc_core::backlog::Backlog;
 use rpc_core::decode::{
-    DecodeError, DecodeErrorKind, FrameCopy, SharedJson, SharedStr, find_member, raw_str,
+    DecodeError, DecodeErrorKind, FrameCopy, RawJson, SharedJson, SharedStr, find_member,
 };
 use rpc_core::keepalive::{Heart, Pulse};
 use rpc_core::rate::Bucket;
-use rpc_core::timers::{TimerKind, Timers, later};
+use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
     CallId, CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, PendingCalls,
     Refused, Secret, Text,
 };
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::codec::{encode_failure, encode_success};
 use crate::frame::{Call, ClientFrame, OwnedCall, User};
@@ -249,7 +247,7 @@ impl ServerConn {
             .heart
             .poll_timeout()
             .map(|(at, kind)| (at, kind.name()));
-        timer.into_iter().chain(heart).min_by_key(|(at, _)| *at)
+        sooner(timer, heart)
     }
 
     fn open(&self, id: RequestId) -> Result<&Open, Refused> {
@@ -273,7 +271,7 @@ impl ServerConn {
     fn answer(
         &mut self,
         id: RequestId,
-        encode: impl FnOnce(&mut BytesMut, &str) -> Result<(), Refused>,
+        encode: impl FnOnce(&mut String, &str) -> Result<(), Refused>,
     ) -> Result<(), Refused> {
         if let Some(call_id) = self.open(id)?.call_id.clone() {
             self.outbox.encode(|buffer| encode(buffer, call_id.get()))?;
@@ -393,8 +391,8 @@ fn misshapen<'a>(text: &'a str, error: &DecodeError) -> Option<Option<WireId<'a>
         return None;
     };
     // Decoding has stopped at the arguments, so the rest is not checked yet.
-    serde_json::from_str::<&RawValue>(text).ok()?;
-    raw_str(find_member(text, "method")?)?;
+    RawJson::new(text).ok()?;
+    find_member(text, "method")?.as_str()?;
     find_member(text, "callId")
         .map(WireId::new)
         .transpose()

@@ -255,7 +255,7 @@ impl Outlet {
                     state.ended.insert(id);
                 }
             }
-            blocked = told == Err(Refused::QueueFull);
+            blocked = matches!(told, Err(Refused::QueueFull));
             if blocked {
                 break;
             }
@@ -296,7 +296,7 @@ async fn wait(changed: &Notify, ready: impl Fn() -> bool) {
 fn tell(conn: &mut ServerConn, id: RequestId, step: &Step, text: &str) -> Result<(), Refused> {
     match step {
         Step::Text(len) => conn.text(id, text.get(..*len).unwrap_or_default()),
-        Step::Event(event) => conn.event(id, event),
+        Step::Event(event) => conn.event(id, &**event),
         Step::Reply(value) => conn.reply(id, value),
         Step::Refuse(error) => refuse(conn, id, error),
         Step::Error(error) => conn.error(id, error.message()),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -78,7 +79,9 @@ impl<P: Protocol> Link<P> {
         // Not an `async fn`: its future, and each one around it, would carry the closure along.
         let (completer, waiting) = prepare(Arc::clone(&self.shared), None, start);
         async move {
-            self.submit(completer).await;
+            if let Some(wait) = self.submit(completer) {
+                wait.await;
+            }
             waiting.await
         }
     }
@@ -95,7 +98,9 @@ impl<P: Protocol> Link<P> {
         let (completer, waiting) = prepare(Arc::clone(&self.shared), Some(producer), start);
         let stream = CallStream::new(consumer, waiting);
         async move {
-            self.submit(completer).await;
+            if let Some(wait) = self.submit(completer) {
+                wait.await;
+            }
             stream
         }
     }
@@ -144,7 +149,8 @@ impl<P: Protocol> Link<P> {
                 command(serving.machine, serving.now);
             }
         });
-        self.shared.inbox.try_leave(Command::Work(work))
+        let left = self.shared.inbox.try_leave(Command::Work(work));
+        left.map_err(|(_, why)| why)
     }
 
     /// Where the link stands now.
@@ -242,10 +248,27 @@ impl<P: Protocol> Link<P> {
         self.shared.inbox.report().unwrap_or_default()
     }
 
-    async fn submit(&self, completer: Completer<P>) {
-        let left = self.shared.inbox.leave(Command::Call(completer)).await;
-        if let Err(Command::Call(completer)) = left {
-            completer.complete(self.never_sent());
+    /// Leaves a call for the task. If there is no room yet, it returns what waits for it: boxed,
+    /// because hardly any call needs it, and it would make the futures of all of them larger.
+    fn submit(
+        &self,
+        call: Completer<P>,
+    ) -> Option<Pin<Box<impl Future<Output = ()> + Send + use<'_, P>>>> {
+        let end = |command| {
+            if let Command::Call(call) = command {
+                call.complete(self.never_sent());
+            }
+        };
+        match self.shared.inbox.try_leave(Command::Call(call)) {
+            Ok(()) => None,
+            Err((command, Refused::QueueFull)) => Some(Box::pin(async move {
+                let left = self.shared.inbox.leave(command).await;
+                left.unwrap_or_else(end);
+            })),
+            Err((command, _)) => {
+                end(command);
+                None
+            }
         }
     }
 

@@ -106,30 +106,27 @@ impl<P: Protocol> Inbox<P> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves a command, once there is room. It comes back if nobody takes it any more.
-    pub(super) async fn leave(&self, command: Command<P>) -> Result<(), Command<P>> {
-        let permit = match self.room.try_acquire() {
-            Err(TryAcquireError::NoPermits) => self.room.acquire().await.ok(),
-            permit => permit.ok(),
-        };
-        match permit {
-            Some(permit) => {
-                permit.forget();
-                self.push(command)
-            }
-            None => Err(command),
-        }
-    }
-
-    /// Leaves a command if there is room now.
-    pub(super) fn try_leave(&self, command: Command<P>) -> Result<(), Refused> {
+    /// Leaves a command if there is room now; else it comes back, with the reason.
+    pub(super) fn try_leave(&self, command: Command<P>) -> Result<(), (Command<P>, Refused)> {
         match self.room.try_acquire() {
             Ok(permit) => {
                 permit.forget();
-                self.push(command).map_err(|_| Refused::Closed)
+                self.push(command)
+                    .map_err(|command| (command, Refused::Closed))
             }
-            Err(TryAcquireError::NoPermits) => Err(Refused::QueueFull),
-            Err(TryAcquireError::Closed) => Err(Refused::Closed),
+            Err(TryAcquireError::NoPermits) => Err((command, Refused::QueueFull)),
+            Err(TryAcquireError::Closed) => Err((command, Refused::Closed)),
+        }
+    }
+
+    /// Leaves a command once there is room. It comes back if nobody takes it any more.
+    pub(super) async fn leave(&self, command: Command<P>) -> Result<(), Command<P>> {
+        match self.room.acquire().await {
+            Ok(permit) => {
+                permit.forget();
+                self.push(command)
+            }
+            Err(_) => Err(command),
         }
     }
 
