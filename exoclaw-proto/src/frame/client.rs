@@ -4,9 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use rpc_core::Limits;
-use rpc_core::decode::{
-    self, DecodeError, Field, LooseStr, Members, RawJson, Slot, find_member,
-};
+use rpc_core::decode::{self, DecodeError, Field, LooseStr, Members, RawJson, Slot, find_member};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -272,8 +270,7 @@ impl PartialEq for Request<'_> {
         // No parameters are written as `{}`.
         self.id == other.id
             && self.method == other.method
-            && self.params().map_or("{}", RawJson::get)
-                == other.params().map_or("{}", RawJson::get)
+            && self.params().map_or("{}", RawJson::get) == other.params().map_or("{}", RawJson::get)
     }
 }
 

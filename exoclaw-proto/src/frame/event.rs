@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use rpc_core::decode::{
-    DecodeError, DecodeErrorKind, Field, FrameCopy, Members, RawJson, Reader, SharedJson, SharedStr, Slot,
+    DecodeError, DecodeErrorKind, Field, FrameCopy, Members, RawJson, Reader, SharedJson,
+    SharedStr, Slot,
 };
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -153,6 +154,7 @@ pub(super) enum Data<'a> {
 
 impl<'a> Data<'a> {
     /// Reads the data of `event`, or keeps it if the event is not known, or not yet.
+    #[inline]
     pub(super) fn read(
         event: Option<&str>,
         data: &mut Reader<'a>,
@@ -263,6 +265,7 @@ impl UsageMembers {
 
 impl<'a> BorrowedEvent<'a> {
     /// Puts an event together. `whole` is the frame's text.
+    #[inline]
     pub(super) fn new(
         event: Cow<'a, str>,
         data: Option<Data<'a>>,
@@ -284,7 +287,10 @@ impl<'a> BorrowedEvent<'a> {
                 let read = Data::read(Some(&event), &mut Reader::back_to(&raw, whole));
                 match read.map_err(|error| error.under("data"))? {
                     Some(Data::Read(event)) => Ok(event),
-                    _ => Ok(Self::Unknown { event, data: Some(raw) }),
+                    _ => Ok(Self::Unknown {
+                        event,
+                        data: Some(raw),
+                    }),
                 }
             }
             (_, None) => Ok(Self::Unknown { event, data: None }),

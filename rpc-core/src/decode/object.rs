@@ -42,7 +42,11 @@ mod tests {
 
     #[test]
     fn only_an_object_is_read() {
-        let read = |json| serde_json::from_str::<Object<Point>>(json).map(|Object(it)| it).ok();
+        let read = |json| {
+            serde_json::from_str::<Object<Point>>(json)
+                .map(|Object(it)| it)
+                .ok()
+        };
         assert_eq!(read(r#"{"x":1}"#), Some(Point { x: 1 }));
         assert_eq!(read("[1]"), None);
         assert_eq!(read("null"), None);
