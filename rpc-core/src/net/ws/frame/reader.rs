@@ -24,7 +24,7 @@ pub(crate) struct FrameReader {
     role: Role,
     max_message: usize,
     /// What has come; up to `start` it is read. Without memory once all of it is.
-    buffer: Vec<u8>,
+    pub(super) buffer: Vec<u8>,
     start: usize,
     /// Bytes that the first frame in the buffer still lacks, as far as its header is known.
     missing: usize,

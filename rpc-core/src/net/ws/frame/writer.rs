@@ -19,7 +19,7 @@ pub(crate) struct FrameWriter {
     /// What a buffer holds that has to grow.
     gather: usize,
     /// Frames to write; up to `written` they are. Without memory once all of them are.
-    buffer: Vec<u8>,
+    pub(super) buffer: Vec<u8>,
     written: usize,
     /// A large payload that follows the buffer.
     tail: Bytes,
