@@ -11,6 +11,8 @@
 )]
 
 mod script;
+#[cfg(feature = "ws")]
+pub mod ws;
 
 use bytes::BytesMut;
 
