@@ -17,3 +17,4 @@ mod toy_machines;
 mod toy_sockets;
 mod toy_wild;
 mod ws;
+mod ws_ends;

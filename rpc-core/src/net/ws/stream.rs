@@ -26,6 +26,9 @@ const MAX_UNSENT_PONGS: u32 = 32;
 /// connection on which nothing comes holds no memory for it.
 const MAX_READ: usize = 16 * 1024;
 
+/// However large `write_buffer` is, a burst gets no more memory than this from the start.
+const LARGEST_GATHER: usize = 1024 * 1024;
+
 /// Which side of a WebSocket this is. There is no third, so the enum is exhaustive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -273,26 +276,34 @@ where
         }
     }
 
-    /// Whether a message may be sent, with the opcode and payload of its frame.
-    fn check(&self, opcode: Opcode, payload: Bytes) -> Result<(Opcode, Bytes), TransportError> {
+    /// Whether a message of so many bytes may be sent now.
+    fn check(&self, opcode: Opcode, len: usize) -> Result<(), TransportError> {
         // One message more than a sink that reports itself ready would take.
         let most = self.write_buffer.saturating_add(self.max_outgoing);
         if self.close_sent || self.phase != Phase::Open {
             Err(TransportError::Closed)
-        } else if opcode == Opcode::Ping && payload.len() > MAX_CONTROL {
+        } else if opcode == Opcode::Ping && len > MAX_CONTROL {
             Err(refused("the payload of a ping is longer than 125 bytes"))
-        } else if opcode != Opcode::Ping && payload.len() > self.max_outgoing {
+        } else if opcode != Opcode::Ping && len > self.max_outgoing {
             Err(refused("the message is larger than `max_outgoing`"))
         } else if self.writer.len() > most {
             Err(refused("a frame was sent before the sink was ready"))
         } else {
-            Ok((opcode, payload))
+            Ok(())
         }
     }
-}
 
-/// No gathering buffer is made larger than this from the start.
-const LARGEST_GATHER: usize = 16 * 1024 * 1024;
+    fn start_close(&mut self, frame: CloseFrame) -> Result<(), TransportError> {
+        if self.close_sent {
+            return Ok(());
+        }
+        if self.phase != Phase::Open {
+            return Err(TransportError::Closed);
+        }
+        self.close_sent = true;
+        Ok(self.writer.push_close(Some(frame))?)
+    }
+}
 
 impl<S> Stream for WsStream<S>
 where
@@ -356,18 +367,12 @@ where
     fn start_send(self: Pin<&mut Self>, item: Outgoing) -> Result<(), TransportError> {
         let this = self.get_mut();
         let (opcode, payload) = match item {
-            Outgoing::Text(text) => this.check(Opcode::Text, text.into_bytes())?,
-            Outgoing::Binary(bytes) => this.check(Opcode::Binary, bytes)?,
-            Outgoing::Ping(payload) => this.check(Opcode::Ping, payload)?,
-            Outgoing::Close(_) if this.close_sent => return Ok(()),
-            Outgoing::Close(frame) => {
-                if this.phase != Phase::Open {
-                    return Err(TransportError::Closed);
-                }
-                this.close_sent = true;
-                return Ok(this.writer.push_close(Some(frame))?);
-            }
+            Outgoing::Text(text) => (Opcode::Text, text.into_bytes()),
+            Outgoing::Binary(bytes) => (Opcode::Binary, bytes),
+            Outgoing::Ping(payload) => (Opcode::Ping, payload),
+            Outgoing::Close(frame) => return this.start_close(frame),
         };
+        this.check(opcode, payload.len())?;
         Ok(this.writer.push(opcode, payload)?)
     }
 
@@ -383,10 +388,8 @@ where
         if this.shut_down {
             return Poll::Ready(Ok(()));
         }
-        if !this.close_sent && this.phase == Phase::Open {
-            this.close_sent = true;
-            let close = CloseFrame::new(CloseFrame::NORMAL, "");
-            this.writer.push_close(Some(close))?;
+        if this.phase == Phase::Open {
+            this.start_close(CloseFrame::new(CloseFrame::NORMAL, ""))?;
         }
         ready!(Pin::new(&mut *this).poll_flush(cx))?;
         let shut = ready!(Pin::new(&mut this.socket).poll_shutdown(cx));

@@ -6,7 +6,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// Longest head in bytes.
-const MAX_HEAD: usize = 64 * 1024;
+const MAX_HEAD: usize = 32 * 1024;
 /// Most headers in it.
 pub(super) const MAX_HEADERS: usize = 100;
 /// Bytes read at once.
