@@ -30,8 +30,8 @@ pub struct WsConfig {
     /// what was read and not handed out yet is kept. Large messages are read in larger pieces.
     pub read_buffer: usize,
     /// Bytes gathered before they are written without a flush; also how much may be stuck before
-    /// the sink reports that it is not ready. Default 4 KiB. Held only while something is stuck or
-    /// not flushed.
+    /// the sink reports that it is not ready. Default 16 KiB. Held only while something waits to be
+    /// written.
     pub write_buffer: usize,
     /// One deadline for name resolution, TCP, TLS and the upgrade together. Default 10 s.
     pub connect_timeout: Duration,
@@ -45,7 +45,7 @@ impl Default for WsConfig {
             max_message: 4 * 1024 * 1024,
             max_outgoing: 16 * 1024 * 1024,
             read_buffer: 16 * 1024,
-            write_buffer: 4 * 1024,
+            write_buffer: 16 * 1024,
             connect_timeout: Duration::from_secs(10),
             headers: HeaderMap::new(),
             subprotocols: Vec::new(),
