@@ -3,6 +3,9 @@
 mod callgrind;
 mod decode;
 mod encode;
+mod gate;
+mod goals;
+mod machine;
 mod net;
 mod pending;
 mod process;
@@ -14,6 +17,7 @@ use report::Report;
 
 const USAGE: &str = "\
 bench table [--quick] [--goals 1,4]   measures everything and prints the table
+bench gate                              counts what has a goal; fails if one is lost
 bench list                              the names of what is counted in instructions
 bench one WORK WAY ROUNDS               does one of them, for a profiler; WAY is ours or a peer's name
 bench pending WAY IN_FLIGHT             nanoseconds and bytes per pending call";
@@ -23,6 +27,12 @@ fn main() {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
         ["table", ref rest @ ..] => table(rest),
+        ["gate"] => {
+            encode::assert_same();
+            if !gate::gate() {
+                std::process::exit(1);
+            }
+        }
         ["list"] => {
             for work in work::all() {
                 let peers: Vec<_> = work.peers.iter().map(|peer| peer.name).collect();
@@ -57,12 +67,9 @@ fn table(options: &[&str]) {
     let wanted = |goal: &str| goals.as_ref().is_none_or(|goals| goals.contains(&goal));
     encode::assert_same();
     let mut report = Report::default();
-    for work in work::all() {
-        if wanted(work.goal) {
-            eprintln!("{}", work.name);
-            report.counted(&work);
-        }
-    }
+    let mut works = work::all();
+    works.retain(|work| wanted(work.goal));
+    report.counted(&works);
     if wanted("9") {
         pending::table(&mut report, quick);
     }
@@ -75,5 +82,6 @@ fn table(options: &[&str]) {
     if wanted("8") {
         net::idle(&mut report, quick);
     }
-    report.print();
+    println!("{}\n\n{}", machine::describe(), machine::versions());
+    println!("{}", report.text());
 }

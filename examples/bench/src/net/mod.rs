@@ -96,11 +96,6 @@ pub(crate) fn calls(report: &mut Report, quick: bool) {
             );
         }
     }
-    report.missing(
-        "5",
-        "ping, 1 in flight, beside an echo over TCP alone (stretch)",
-    );
-    report.missing("6", "ping, 1,000 in flight, beside aiohttp");
 }
 
 struct CallCost {
@@ -177,7 +172,6 @@ pub(crate) fn streams(report: &mut Report, quick: bool) {
             );
         }
     }
-    report.missing("7", "chat on 5,000 connections");
 }
 
 fn stream_cost(kind: &str, connections: usize, frames: usize) -> f64 {
@@ -227,7 +221,6 @@ pub(crate) fn idle(report: &mut Report, quick: bool) {
             ours <= 9.0 * 1024.0,
         );
     }
-    report.missing("8", "memory of a connection while it streams");
 }
 
 /// What one of them costs a server, in bytes.
