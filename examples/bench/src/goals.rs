@@ -89,6 +89,12 @@ pub(crate) const PENDING_BYTES: f64 = 128.0;
 /// "Many" calls in flight.
 pub(crate) const MANY: usize = 1_000_000;
 
+/// By how much the time that one takes may grow when there are ten times as many. It would be 10 if
+/// the whole grew with the square; what a cache does not hold any more costs up to this.
+pub(crate) const TIME_PER_TENFOLD: f64 = 1.5;
+/// The same of memory, where tables grow by doubling.
+pub(crate) const MEMORY_PER_TENFOLD: f64 = 1.2;
+
 /// The goal for a row, if it has one.
 pub(crate) fn find(work: &str, peer: &str) -> Option<Goal> {
     let same = |goal: &&Goal| goal.work == work && goal.peer == peer;

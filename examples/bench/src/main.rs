@@ -11,6 +11,7 @@ mod pending;
 mod process;
 mod report;
 mod text;
+mod time;
 mod work;
 
 use report::Report;
@@ -74,14 +75,31 @@ fn table(options: &[&str]) {
         pending::table(&mut report, quick);
     }
     if wanted("5") || wanted("6") {
-        net::calls(&mut report, quick);
+        net::calls::table(&mut report, wanted, quick);
     }
     if wanted("7") {
-        net::streams(&mut report, quick);
+        net::streams::table(&mut report, quick);
     }
     if wanted("8") {
-        net::idle(&mut report, quick);
+        net::memory::table(&mut report, quick);
     }
-    println!("{}\n\n{}", machine::describe(), machine::versions());
+    if wanted("growth") {
+        pending::growth(&mut report, quick);
+        net::growth::table(&mut report, quick);
+    }
+    if wanted("time") {
+        let mut works = work::all();
+        works.retain(|work| work.goal != "9");
+        time::table(&mut report, &works);
+    }
+    if wanted("workers") {
+        net::workers::table(&mut report, quick);
+    }
+    println!(
+        "{}\n\n{} {}.",
+        machine::describe(),
+        machine::versions(),
+        net::versions()
+    );
     println!("{}", report.text());
 }

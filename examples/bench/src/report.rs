@@ -141,6 +141,13 @@ impl Report {
         self.add(section, cells, verdict);
     }
 
+    /// Adds a figure of ours that nothing is asked of.
+    pub(crate) fn figure(&mut self, section: &str, what: &str, ours: String) {
+        let none = String::new;
+        let cells = [what.to_owned(), ours, none(), none(), none(), none()];
+        self.add(section, cells, Verdict::Compared);
+    }
+
     /// Adds a row that could not be measured, and why.
     pub(crate) fn missing(&mut self, section: &str, what: &str, peer: &str, why: &str) {
         let none = String::new;

@@ -7,6 +7,7 @@ mod ours;
 use std::time::Instant;
 
 use crate::goals;
+use crate::net::growth;
 use crate::work::Work;
 
 /// A table with some calls in flight.
@@ -164,6 +165,26 @@ pub(crate) fn table(report: &mut crate::report::Report, quick: bool) {
             );
         }
     }
+}
+
+/// Adds the rows of growth, tenfold by tenfold.
+pub(crate) fn growth(report: &mut crate::report::Report, quick: bool) {
+    let most = if quick { 100_000 } else { goals::MANY };
+    let levels = (0..).map(|tens| 10_usize.pow(tens));
+    let levels: Vec<usize> = levels.take_while(|level| *level <= most).collect();
+    let mut times = Vec::new();
+    let mut memory = Vec::new();
+    for level in levels {
+        let (time, bytes) = in_child("ours", level);
+        times.push((level, time));
+        if level >= 10_000 {
+            memory.push((level, bytes));
+        }
+    }
+    let what = "time of a call in the table alone, in flight";
+    growth::rows(report, what, &times, "ns", goals::TIME_PER_TENFOLD);
+    let what = "memory of a call in the table alone, in flight";
+    growth::rows(report, what, &memory, "B", goals::MEMORY_PER_TENFOLD);
 }
 
 /// [`figures`], in a process of its own.
