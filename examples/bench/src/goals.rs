@@ -89,9 +89,9 @@ pub(crate) const PENDING_BYTES: f64 = 128.0;
 /// "Many" calls in flight.
 pub(crate) const MANY: usize = 1_000_000;
 
-/// By how much the time that one takes may grow when there are ten times as many. It would be 10 if
-/// the whole grew with the square; what a cache does not hold any more costs up to this.
-pub(crate) const TIME_PER_TENFOLD: f64 = 1.5;
+/// By how much the time that one takes may grow for each ten times as many: 7.5 times for a million,
+/// which is what memory costs that no cache holds. It would be 10 if the whole grew with the square.
+pub(crate) const TIME_PER_TENFOLD: f64 = 1.4;
 /// The same of memory, where tables grow by doubling.
 pub(crate) const MEMORY_PER_TENFOLD: f64 = 1.2;
 

@@ -31,8 +31,8 @@ pub(crate) fn describe() -> String {
     )
 }
 
-/// The peers' versions, from the lock file, and what the program was built for.
-pub(crate) fn versions() -> String {
+/// The peers' versions, from the lock file.
+pub(crate) fn crates() -> String {
     let lock = include_str!("../Cargo.lock");
     let found = CRATES.map(|peer| {
         let start = format!("name = \"{peer}\"\nversion = \"");
@@ -41,12 +41,16 @@ pub(crate) fn versions() -> String {
             .and_then(|(_, rest)| rest.split_once('"'));
         format!("{peer} {}", version.map_or("?", |(version, _)| version))
     });
-    let processor = if cfg!(target_feature = "avx2") {
-        "processors with AVX2"
+    found.join(", ")
+}
+
+/// What the program was built for.
+pub(crate) fn built_for() -> &'static str {
+    if cfg!(target_feature = "avx2") {
+        "`cargo build --release`, for processors with AVX2"
     } else {
-        "any processor of its architecture"
-    };
-    format!("Peers: {}. Built for {processor}.", found.join(", "))
+        "`cargo build --release`, for any processor of its architecture"
+    }
 }
 
 /// The first line that a program prints.

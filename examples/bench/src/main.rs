@@ -10,14 +10,17 @@ mod net;
 mod pending;
 mod process;
 mod report;
+mod table;
 mod text;
 mod time;
 mod work;
 
-use report::Report;
-
 const USAGE: &str = "\
-bench table [--quick] [--goals 1,4]   measures everything and prints the table
+bench table [OPTIONS]                   measures everything and prints the table
+    --goals 1,4,growth                  some sections only: 1 to 9, growth, time, workers
+    --quick                             fewer calls and connections
+    --this-build                        not the codec once more, built for AVX2 with LTO
+    --write                             writes RESULTS.md beside the sources too
 bench gate                              counts what has a goal; fails if one is lost
 bench list                              the names of what is counted in instructions
 bench one WORK WAY ROUNDS               does one of them, for a profiler; WAY is ours or a peer's name
@@ -27,7 +30,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
-        ["table", ref rest @ ..] => table(rest),
+        ["table", ref rest @ ..] => table::table(rest),
         ["gate"] => {
             encode::assert_same();
             if !gate::gate() {
@@ -56,50 +59,4 @@ fn main() {
             std::process::exit(2);
         }
     }
-}
-
-fn table(options: &[&str]) {
-    let quick = options.contains(&"--quick");
-    let goals: Option<Vec<&str>> = options
-        .iter()
-        .position(|option| *option == "--goals")
-        .and_then(|at| options.get(at + 1))
-        .map(|goals| goals.split(',').collect());
-    let wanted = |goal: &str| goals.as_ref().is_none_or(|goals| goals.contains(&goal));
-    encode::assert_same();
-    let mut report = Report::default();
-    let mut works = work::all();
-    works.retain(|work| wanted(work.goal));
-    report.counted(&works);
-    if wanted("9") {
-        pending::table(&mut report, quick);
-    }
-    if wanted("5") || wanted("6") {
-        net::calls::table(&mut report, wanted, quick);
-    }
-    if wanted("7") {
-        net::streams::table(&mut report, quick);
-    }
-    if wanted("8") {
-        net::memory::table(&mut report, quick);
-    }
-    if wanted("growth") {
-        pending::growth(&mut report, quick);
-        net::growth::table(&mut report, quick);
-    }
-    if wanted("time") {
-        let mut works = work::all();
-        works.retain(|work| work.goal != "9");
-        time::table(&mut report, &works);
-    }
-    if wanted("workers") {
-        net::workers::table(&mut report, quick);
-    }
-    println!(
-        "{}\n\n{} {}.",
-        machine::describe(),
-        machine::versions(),
-        net::versions()
-    );
-    println!("{}", report.text());
 }

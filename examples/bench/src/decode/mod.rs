@@ -104,6 +104,8 @@ fn others(works: &mut Vec<Work>) {
             ours::text_200k,
         )
         .beside("serde derive", derive::text_200k)
+        .beside("jsonrpsee", jsonrpsee::text_200k)
+        .beside("rmcp", rmcp::text_200k)
         .beside("sonic-rs", sonic::text_200k)
         .allocating(0.0),
     );
@@ -116,6 +118,8 @@ fn others(works: &mut Vec<Work>) {
         )
         .beside("serde derive", derive::channels)
         .beside("serde_json::Value", value::channels)
+        .beside("jsonrpsee", jsonrpsee::channels)
+        .beside("rmcp", rmcp::channels)
         .beside("sonic-rs", sonic::channels),
     );
 }

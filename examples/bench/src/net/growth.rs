@@ -11,6 +11,8 @@ use crate::report::Report;
 
 /// How often a time is measured; the least counts.
 const TIMES: usize = 3;
+/// How long each stream is.
+const FRAMES: usize = 400;
 
 pub(crate) fn table(report: &mut Report, quick: bool) {
     calls(report, quick);
@@ -39,9 +41,9 @@ fn calls(report: &mut Report, quick: bool) {
             memory.push((level, (peak - one) / level as f64));
         }
     }
-    let what = "CPU of both ends per call, in flight";
+    let what = "CPU of both ends per call, calls in flight";
     rows(report, what, &times, "ns", TIME_PER_TENFOLD);
-    let what = "most memory of both ends per call, in flight";
+    let what = "most memory of both ends per call, calls in flight";
     rows(report, what, &memory, "B", MEMORY_PER_TENFOLD);
 }
 
@@ -59,8 +61,7 @@ fn connections(report: &mut Report, quick: bool) {
             report.missing("growth", &format!("{level} connections"), "", &why);
             break;
         }
-        let frames = (400_000 / level).max(40);
-        let costs = (0..TIMES).map(|_| stream_cost(OURS, level, frames));
+        let costs = (0..TIMES).map(|_| stream_cost(OURS, level, FRAMES));
         let costs: Vec<Stream> = costs.collect();
         times.push((level, least(costs.iter().map(|cost| cost.cpu))));
         streaming.push((level, least(costs.iter().map(|cost| cost.memory))));
@@ -75,7 +76,7 @@ fn connections(report: &mut Report, quick: bool) {
 }
 
 /// A row for each level: what one costs, and by how much more than at the level before, as a factor
-/// per tenfold.
+/// per tenfold. Then one from the cheapest level to the last, which is judged.
 pub(crate) fn rows(
     report: &mut Report,
     what: &str,
@@ -83,17 +84,49 @@ pub(crate) fn rows(
     unit: &str,
     most_per_tenfold: f64,
 ) {
-    for (at, &(level, cost)) in levels.iter().enumerate() {
-        let what = format!("{what}: {level}");
-        let found = format!("{cost:.0} {unit}");
-        let Some(&(lower, lower_cost)) = at.checked_sub(1).and_then(|at| levels.get(at)) else {
-            report.figure("growth", &what, found);
-            continue;
-        };
-        let tenfolds = (level as f64 / lower as f64).log10();
-        let factor = (cost / lower_cost).powf(1.0 / tenfolds);
-        let found = format!("{found}, {factor:.2} times per tenfold");
-        let bound = format!("≤ {most_per_tenfold} per tenfold");
-        report.bound("growth", &what, found, bound, factor <= most_per_tenfold);
+    let mut before = None;
+    let mut cheapest: Option<(usize, f64)> = None;
+    for &(level, cost) in levels {
+        let mut found = format!("{cost:.0} {unit}");
+        if let Some(before) = before {
+            found += &format!(
+                ", {:.2} times per tenfold",
+                per_tenfold(before, (level, cost))
+            );
+        }
+        report.figure("growth", &format!("{what}: {level}"), found);
+        before = Some((level, cost));
+        if cheapest.is_none_or(|(_, least)| cost < least) {
+            cheapest = before;
+        }
+    }
+    let (Some(cheapest), Some(last)) = (cheapest, before) else {
+        return;
+    };
+    let factor = if cheapest.0 == last.0 {
+        1.0
+    } else {
+        per_tenfold(cheapest, last)
+    };
+    let what = format!("{what}: from {} to {}", cheapest.0, last.0);
+    let bound = format!("≤ {most_per_tenfold} per tenfold");
+    let found = format!("{factor:.2} times per tenfold");
+    report.bound("growth", &what, found, bound, factor <= most_per_tenfold);
+}
+
+/// By how much one costs more where there are more, for each ten times as many.
+fn per_tenfold(less: (usize, f64), more: (usize, f64)) -> f64 {
+    let tenfolds = (more.0 as f64 / less.0 as f64).log10();
+    (more.1 / less.1).powf(1.0 / tenfolds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_that_grows_with_the_number_is_ten_per_tenfold() {
+        assert!((per_tenfold((10, 1.0), (1_000, 100.0)) - 10.0).abs() < 1e-9);
+        assert!((per_tenfold((10, 2.0), (1_000, 2.0)) - 1.0).abs() < 1e-9);
     }
 }

@@ -9,7 +9,8 @@ const KIB: f64 = 1024.0;
 
 pub(crate) fn table(report: &mut Report, quick: bool) {
     idle(report, if quick { 1_000 } else { 5_000 });
-    streaming(report, 1_000);
+    streaming(report, 1_000, 400);
+    streaming(report, 100, 4_000);
 }
 
 fn idle(report: &mut Report, connections: usize) {
@@ -32,13 +33,13 @@ fn idle(report: &mut Report, connections: usize) {
 }
 
 /// At its most, while every connection has a stream that is sent as fast as it is read.
-fn streaming(report: &mut Report, connections: usize) {
+fn streaming(report: &mut Report, connections: usize, frames: usize) {
     const PEERS: [&str; 3] = ["echo, no RPC", "fastwebsockets", "jsonrpsee"];
-    const FRAMES: usize = 400;
-    let memory = |kind: &str| stream_cost(kind, connections, FRAMES).memory;
+    let memory = |kind: &str| stream_cost(kind, connections, frames).memory;
     let ours = memory(OURS);
     let peers = PEERS.map(|peer| (peer, memory(peer)));
-    let what = format!("most memory of a connection that streams, {connections} of them");
+    let what =
+        format!("most memory of a connection that streams {frames} frames, {connections} of them");
     rows(report, &what, ours, &peers, 16.0);
 }
 

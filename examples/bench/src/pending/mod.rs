@@ -181,9 +181,9 @@ pub(crate) fn growth(report: &mut crate::report::Report, quick: bool) {
             memory.push((level, bytes));
         }
     }
-    let what = "time of a call in the table alone, in flight";
+    let what = "time of a call in the table alone, calls in flight";
     growth::rows(report, what, &times, "ns", goals::TIME_PER_TENFOLD);
-    let what = "memory of a call in the table alone, in flight";
+    let what = "memory of a call in the table alone, calls in flight";
     growth::rows(report, what, &memory, "B", goals::MEMORY_PER_TENFOLD);
 }
 
