@@ -30,8 +30,8 @@ const SHUTDOWN: &str = "server shutdown";
 /// What all connections of a server share.
 pub(super) struct Shared<B> {
     pub(super) backend: Arc<B>,
-    pub(super) connection: ServerConfig,
-    pub(super) link: LinkConfig,
+    pub(super) connection: Arc<ServerConfig>,
+    pub(super) link: Arc<LinkConfig>,
     pub(super) shutdown_timeout: Duration,
     pub(super) next: AtomicU64,
 }
@@ -57,8 +57,9 @@ pub(super) fn serve<B: Backend>(
 ) -> impl Future<Output = ()> {
     let outlet = Arc::new(Outlet::new(&shared.connection.limits));
     let leave = Leave(Arc::clone(&outlet));
-    let side = ServerSide::new(shared.connection.clone()).with_outlet(Arc::clone(&outlet));
-    let (link, mut events, connection) = link::over(side, accepted.socket, shared.link.clone());
+    let side = ServerSide::new(Arc::clone(&shared.connection)).with_outlet(Arc::clone(&outlet));
+    let (link, mut events, connection) =
+        link::over(side, accepted.socket, Arc::clone(&shared.link));
     let cx = Arc::new(Context {
         id: shared.next.fetch_add(1, Ordering::Relaxed),
         address: accepted.peer,

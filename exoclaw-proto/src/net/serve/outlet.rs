@@ -27,7 +27,7 @@ const KEPT: usize = 16 * 1024;
 pub(super) enum Step {
     /// So many bytes of text, which stand in the queue's buffer.
     Text(usize),
-    Event(OwnedEvent),
+    Event(Box<OwnedEvent>),
     Reply(Box<RawValue>),
     /// An error response; after the first event, the event `error` and `done`.
     Refuse(RpcError),
@@ -133,7 +133,7 @@ impl State {
 /// About how many bytes a step holds beside the text buffer.
 fn weight(step: &Step) -> usize {
     match step {
-        Step::Event(event) => match event {
+        Step::Event(event) => match &**event {
             OwnedEvent::Text(text) | OwnedEvent::Error(text) => text.len(),
             OwnedEvent::ToolUse(tool) => tool.input.get().len() + tool.name.len(),
             OwnedEvent::ToolResult(result) => result.content.len(),
@@ -173,7 +173,7 @@ impl Outlet {
         event: OwnedEvent,
     ) -> Result<Added, (NotAdded, OwnedEvent)> {
         match self.open(id) {
-            Ok(mut state) => Ok(state.push(id, Step::Event(event))),
+            Ok(mut state) => Ok(state.push(id, Step::Event(Box::new(event)))),
             Err(not_added) => Err((not_added, event)),
         }
     }
@@ -256,7 +256,7 @@ impl Outlet {
                     state.ended.insert(id);
                 }
             }
-            blocked = told == Err(Refused::QueueFull);
+            blocked = matches!(told, Err(Refused::QueueFull));
             if blocked {
                 break;
             }
@@ -297,7 +297,7 @@ async fn wait(changed: &Notify, ready: impl Fn() -> bool) {
 fn tell(conn: &mut ServerConn, id: RequestId, step: &Step, text: &str) -> Result<(), Refused> {
     match step {
         Step::Text(len) => conn.text(id, text.get(..*len).unwrap_or_default()),
-        Step::Event(event) => conn.event(id, event),
+        Step::Event(event) => conn.event(id, &**event),
         Step::Reply(value) => conn.reply(id, value),
         Step::Refuse(error) => refuse(conn, id, error),
         Step::Error(error) => conn.error(id, error.message()),
