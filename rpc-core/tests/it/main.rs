@@ -18,3 +18,4 @@ mod toy_machines;
 mod toy_sockets;
 mod toy_wild;
 mod ws;
+mod ws_ends;
