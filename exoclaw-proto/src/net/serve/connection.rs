@@ -82,7 +82,7 @@ pub(super) fn serve<B: Backend>(
                     Some(LinkEvent::Event(ServerEvent::Request { id, .. })) if ending => {
                         // Begun now, it would be cut off soon.
                         let error = RpcError::new(SHUTDOWN);
-                        cx.tell(cx.outlet.add_end(id, Step::Refuse(error)));
+                        cx.tell(cx.outlet.add_end(id, Step::Refuse(Box::new(error))));
                     }
                     Some(LinkEvent::Event(event)) => start(&shared, &cx, event, &requests),
                     Some(_) => {}
@@ -151,10 +151,10 @@ async fn chat_with<B: Backend>(
     let run = async { backend.chat(&cx, chat, reply.clone()).await };
     let end = match guarded("chat", run).await {
         Some(Ok(())) => Step::Done,
-        Some(Err(ChatError::Refused(error))) => Step::Refuse(error),
-        Some(Err(ChatError::Failed(error))) => Step::Error(error),
+        Some(Err(ChatError::Refused(error))) => Step::Refuse(Box::new(error)),
+        Some(Err(ChatError::Failed(error))) => Step::Error(Box::new(error)),
         // If it is still there after all, it must not wait for ever.
-        Some(Err(ChatError::Gone(_))) | None => Step::Refuse(internal_error()),
+        Some(Err(ChatError::Gone(_))) | None => Step::Refuse(Box::new(internal_error())),
     };
     reply.end(end);
 }
@@ -172,7 +172,7 @@ async fn respond<B: Backend>(backend: Arc<B>, cx: Arc<Context>, id: RequestId, c
     let outcome = guarded("request", run).await;
     let end = match outcome.unwrap_or_else(|| Err(internal_error())) {
         Ok(value) => Step::Reply(value),
-        Err(error) => Step::Refuse(error),
+        Err(error) => Step::Refuse(Box::new(error)),
     };
     cx.tell(cx.outlet.add_end(id, end));
 }

@@ -16,10 +16,11 @@ use crate::error::RpcError;
 use crate::frame::OwnedEvent;
 use crate::server::{RequestId, ServerConn};
 
-/// Steps of chats that wait, at most.
-const MAX_STEPS: usize = 1_024;
+/// Steps of chats that wait, at most: about as much as leaves in one write. Thousands of chats may
+/// say something before the first of them gets its turn to send, and more would not send it sooner.
+const MAX_STEPS: usize = 128;
 /// Bytes of them, at most; a single larger step passes.
-const MAX_BYTES: usize = 256 * 1024;
+const MAX_BYTES: usize = 16 * 1024;
 /// A text buffer that is larger is given back when it is empty.
 const KEPT: usize = 512;
 
@@ -32,9 +33,9 @@ pub(super) enum Step {
     Event(Box<OwnedEvent>),
     Reply(Box<RawValue>),
     /// An error response; after the first event, the event `error` and `done`.
-    Refuse(RpcError),
+    Refuse(Box<RpcError>),
     /// The event `error`, and `done`.
-    Error(RpcError),
+    Error(Box<RpcError>),
     Done,
 }
 

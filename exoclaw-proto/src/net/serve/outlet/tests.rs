@@ -68,7 +68,7 @@ fn what_the_machine_has_no_room_for_waits_in_order_until_it_has() {
         assert!(outlet.add_text(id, &n.to_string()).is_ok());
         expected.push(format!("{number}{n}"));
     }
-    outlet.add_end(a, Step::Error(RpcError::new("no")));
+    outlet.add_end(a, Step::Error(Box::new(RpcError::new("no"))));
     expected.extend(["0no".to_owned(), "0done".to_owned()]);
     let mut said = Vec::new();
     outlet.move_into(&mut conn);
