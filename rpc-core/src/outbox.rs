@@ -10,21 +10,26 @@ use crate::error::Refused;
 use crate::limits::Limits;
 use crate::message::{CloseFrame, Outgoing, Text};
 
-/// A chunk of so many bytes takes no more frames. A larger frame has one of its own length.
+/// A chunk of so many bytes takes no more frames.
 const CHUNK: usize = 4 * 1024;
-/// How much a chunk reserves at least.
-const LEAST_CHUNK: usize = 256;
+/// A lone frame of at most so many bytes is copied, and its buffer used again.
+const SMALL: usize = 256;
+/// So many places in the queue are kept when it is empty.
+const KEPT_FRAMES: usize = 4;
 
 /// The frames a machine wants to send.
 ///
-/// Frames that wait together are written into one text and cut from it when they leave, without a
-/// copy. A frame is either queued whole or refused with nothing changed, so a machine can check for
-/// room first and change its state afterwards. Once all have left, the outbox holds no memory: most
-/// connections say nothing most of the time.
+/// Frames that wait together are written into one text, and cut from it without a copy when they
+/// leave. A frame is either queued whole or refused with nothing changed, so a machine can check for
+/// room first and change its state afterwards.
+///
+/// Most connections say nothing most of the time, so an outbox holds little when it is empty, and
+/// nothing from the first ping on before which nothing was said.
 #[derive(Debug)]
 pub struct Outbox {
     frames: VecDeque<Waiting>,
-    /// What is written of the frames in `frames`, whole chunks first.
+    /// The text of the written ones: what is being cut, whole chunks, and what is being written.
+    leaving: Bytes,
     chunks: VecDeque<Bytes>,
     open: String,
     /// How long the last chunk was, and so probably the next one is.
@@ -56,6 +61,7 @@ impl Outbox {
     pub fn new(limits: &Limits) -> Self {
         Self {
             frames: VecDeque::new(),
+            leaving: Bytes::new(),
             chunks: VecDeque::new(),
             open: String::new(),
             last_chunk: 0,
@@ -80,10 +86,11 @@ impl Outbox {
     ) -> Result<FrameNumber, Refused> {
         self.check_open()?;
         if self.open.len() >= CHUNK {
-            self.finish_chunk();
+            let chunk = self.finish_chunk();
+            self.chunks.push_back(chunk);
         }
         if self.open.capacity() == 0 {
-            self.open.reserve(self.last_chunk.clamp(LEAST_CHUNK, CHUNK));
+            self.open = String::with_capacity(self.last_chunk.clamp(SMALL, CHUNK));
         }
         let start = self.open.len();
         let written = encode(&mut self.open).and_then(|()| {
@@ -94,6 +101,10 @@ impl Outbox {
             Ok(size) => Ok(self.push(Waiting::Written(size), size)),
             Err(refused) => {
                 self.open.truncate(start);
+                self.open.shrink_to(CHUNK);
+                if self.frames.is_empty() {
+                    self.release();
+                }
                 Err(refused)
             }
         }
@@ -141,7 +152,10 @@ impl Outbox {
         self.queued_bytes -= frame.len();
         self.taken += 1;
         if self.frames.is_empty() {
-            self.release();
+            let is_quiet = matches!(frame, Outgoing::Ping(_));
+            if is_quiet || self.frames.capacity() > KEPT_FRAMES {
+                self.release();
+            }
         }
         Some(frame)
     }
@@ -223,28 +237,31 @@ impl Outbox {
 
     /// Cuts the next frame from the oldest chunk.
     fn cut(&mut self, size: usize) -> Text {
-        if self.chunks.is_empty() {
-            self.finish_chunk();
+        if self.leaving.is_empty() {
+            if self.frames.is_empty() && self.open.capacity() <= SMALL {
+                let text = Text::from(self.open.as_str());
+                self.open.clear();
+                return text;
+            }
+            self.leaving = match self.chunks.pop_front() {
+                Some(chunk) => chunk,
+                None => self.finish_chunk(),
+            };
         }
-        let Some(chunk) = self.chunks.front_mut() else {
-            return Text::default();
-        };
-        let text = Text::from_checked(chunk.split_to(size.min(chunk.len())));
-        if chunk.is_empty() {
-            self.chunks.pop_front();
-        }
-        text
+        let size = size.min(self.leaving.len());
+        Text::from_checked(self.leaving.split_to(size))
     }
 
-    fn finish_chunk(&mut self) {
-        let chunk = mem::take(&mut self.open);
-        self.last_chunk = chunk.len();
-        self.chunks.push_back(Bytes::from(chunk));
+    fn finish_chunk(&mut self) -> Bytes {
+        self.last_chunk = self.open.len();
+        Bytes::from(mem::take(&mut self.open))
     }
 
-    /// Gives all memory back. What was cut from a chunk keeps it until it is gone too.
+    /// Drops what waits and gives all memory back. What was cut from a chunk keeps it until it is
+    /// gone too.
     fn release(&mut self) {
         self.frames = VecDeque::new();
+        self.leaving = Bytes::new();
         self.chunks = VecDeque::new();
         self.open = String::new();
     }
