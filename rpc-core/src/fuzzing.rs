@@ -10,10 +10,12 @@
     clippy::expect_used
 )]
 
+mod json_writer;
 mod script;
 
 use bytes::BytesMut;
 
+pub use json_writer::json_writer;
 pub use script::{Script, assert_inert, fire};
 
 use crate::limits::Limits;
