@@ -2,6 +2,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
 
+pub mod backlog;
 pub mod backoff;
 pub mod breaker;
 pub mod decode;

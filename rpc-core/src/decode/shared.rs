@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::error::offset_in;
-use super::{DecodeError, parse};
+use super::{DecodeError, RawJson, parse};
 use crate::json::serialize_verbatim;
 use crate::limits::Limits;
 
@@ -176,6 +176,12 @@ impl From<&RawValue> for SharedJson {
     }
 }
 
+impl From<&RawJson<'_>> for SharedJson {
+    fn from(raw: &RawJson<'_>) -> Self {
+        Self(raw.get().into())
+    }
+}
+
 /// Prints the length only: payloads carry private text.
 impl fmt::Debug for SharedJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -221,7 +227,7 @@ impl<'a> FrameCopy<'a> {
 
     /// The piece that a raw value is.
     #[must_use]
-    pub fn json(&self, part: &RawValue) -> SharedJson {
+    pub fn json(&self, part: &RawJson<'_>) -> SharedJson {
         SharedJson(self.str(part.get()))
     }
 
