@@ -159,7 +159,7 @@ fn a_lone_chunk_costs_its_frame_and_many_share_a_buffer() {
     assert!(lone <= 1_000, "{lone}");
     // 100 bytes each, cut from buffers of 4 KiB.
     let together = all(100);
-    assert!(together <= 120, "{together}");
+    assert!(together <= 170, "{together}");
 }
 
 #[test]

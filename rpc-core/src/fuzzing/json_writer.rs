@@ -32,7 +32,10 @@ const NAMES: [&str; 7] = [
 pub fn json_writer(input: &[u8]) {
     let value = Value::read(&mut Script::new(input), 0);
     let mut ours = String::from("before");
-    match (serde_json::to_string(&value), encode_into(&value, &mut ours)) {
+    match (
+        serde_json::to_string(&value),
+        encode_into(&value, &mut ours),
+    ) {
         (Ok(theirs), Ok(())) => {
             assert_eq!(ours.strip_prefix("before"), Some(theirs.as_str()));
             let shared = encode(&value).expect("it was written before");
@@ -197,22 +200,30 @@ impl Serialize for Value {
             Self::NewtypeVariant(name, value) => to.serialize_newtype_variant("E", 0, name, value),
             Self::Seq(announced, items) => {
                 let mut seq = to.serialize_seq(announced.then_some(items.len()))?;
-                items.iter().try_for_each(|item| seq.serialize_element(item))?;
+                items
+                    .iter()
+                    .try_for_each(|item| seq.serialize_element(item))?;
                 seq.end()
             }
             Self::Tuple(items) => {
                 let mut tuple = to.serialize_tuple(items.len())?;
-                items.iter().try_for_each(|item| tuple.serialize_element(item))?;
+                items
+                    .iter()
+                    .try_for_each(|item| tuple.serialize_element(item))?;
                 tuple.end()
             }
             Self::TupleStruct(items) => {
                 let mut tuple = to.serialize_tuple_struct("T", items.len())?;
-                items.iter().try_for_each(|item| tuple.serialize_field(item))?;
+                items
+                    .iter()
+                    .try_for_each(|item| tuple.serialize_field(item))?;
                 tuple.end()
             }
             Self::TupleVariant(name, items) => {
                 let mut tuple = to.serialize_tuple_variant("E", 0, name, items.len())?;
-                items.iter().try_for_each(|item| tuple.serialize_field(item))?;
+                items
+                    .iter()
+                    .try_for_each(|item| tuple.serialize_field(item))?;
                 tuple.end()
             }
             Self::Map(announced, entries) => {
