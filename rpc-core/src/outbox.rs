@@ -114,7 +114,10 @@ impl Outbox {
     ///
     /// # Errors
     /// As for [`encode`](Self::encode); [`Refused::Encode`] if the value is not JSON.
-    pub fn json(&mut self, value: &impl serde::Serialize) -> Result<FrameNumber, Refused> {
+    pub fn json(
+        &mut self,
+        value: &(impl serde::Serialize + ?Sized),
+    ) -> Result<FrameNumber, Refused> {
         self.encode(|buffer| encode_into(value, buffer))
     }
 
@@ -313,6 +316,48 @@ mod tests {
         assert_eq!(refused, Err(Refused::UnknownId));
         outbox.json(&1).unwrap();
         assert_eq!(texts(&mut outbox), ["1"]);
+    }
+
+    #[test]
+    fn frames_of_all_kinds_and_sizes_keep_their_order() {
+        let mut outbox = Outbox::new(&Limits::default());
+        let long = "x".repeat(2 * CHUNK);
+        let mut expected = Vec::new();
+        for round in 0..40_usize {
+            let text = &long[..round * round * 3];
+            outbox.json(text).unwrap();
+            outbox.text(Text::from("shared")).unwrap();
+            expected.extend([format!("\"{text}\""), "shared".to_owned()]);
+            if round % 7 == 0 {
+                assert!(outbox.json(&f64::NAN).is_ok());
+                expected.push("null".to_owned());
+                for left in expected.drain(..2) {
+                    assert_eq!(outbox.pop(), Some(Outgoing::Text(Text::from(left))));
+                }
+            }
+        }
+        assert_eq!(texts(&mut outbox), expected);
+        assert_eq!(outbox.queued_bytes(), 0);
+    }
+
+    #[test]
+    fn an_empty_outbox_keeps_little_and_a_quiet_one_nothing() {
+        let limits = Limits::default().with_max_message_bytes(1_000_000);
+        let mut outbox = Outbox::new(&limits);
+        let refused = outbox.json(&"x".repeat(2_000_000));
+        assert!(matches!(refused, Err(Refused::TooLarge { .. })));
+        assert_eq!(outbox.open.capacity(), 0);
+        for _ in 0..100 {
+            outbox.json(&"x".repeat(1_000)).unwrap();
+        }
+        assert_eq!(texts(&mut outbox).len(), 100);
+        outbox.json(&"lone").unwrap();
+        assert_eq!(texts(&mut outbox).len(), 1);
+        assert!(outbox.frames.capacity() <= KEPT_FRAMES);
+        assert!(outbox.open.capacity() <= CHUNK);
+        outbox.ping();
+        assert!(outbox.pop().is_some());
+        assert_eq!((outbox.frames.capacity(), outbox.open.capacity()), (0, 0));
     }
 
     #[test]
