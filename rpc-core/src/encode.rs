@@ -6,6 +6,9 @@ use crate::error::Refused;
 use crate::json::Writer;
 use crate::message::Text;
 
+/// Most frames are shorter.
+const USUAL: usize = 128;
+
 /// Appends a frame to a buffer, as compact JSON: byte for byte what `serde_json` writes.
 ///
 /// # Errors
@@ -23,7 +26,7 @@ pub fn encode_into(frame: &(impl Serialize + ?Sized), buffer: &mut String) -> Re
 /// # Errors
 /// [`Refused::Encode`] if the value is not JSON.
 pub fn encode(frame: &(impl Serialize + ?Sized)) -> Result<Text, Refused> {
-    let mut text = String::new();
+    let mut text = String::with_capacity(USUAL);
     encode_into(frame, &mut text)?;
     Ok(Text::from(text))
 }

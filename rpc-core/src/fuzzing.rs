@@ -11,6 +11,7 @@
 )]
 
 mod json_reader;
+mod json_writer;
 mod script;
 #[cfg(feature = "ws")]
 pub mod ws;
@@ -18,6 +19,7 @@ pub mod ws;
 use bytes::BytesMut;
 
 pub use json_reader::json_reader;
+pub use json_writer::json_writer;
 pub use script::{Script, assert_inert, fire};
 
 use crate::limits::Limits;

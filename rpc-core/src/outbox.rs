@@ -10,21 +10,26 @@ use crate::error::Refused;
 use crate::limits::Limits;
 use crate::message::{CloseFrame, Outgoing, Text};
 
-/// A chunk of so many bytes takes no more frames. A larger frame has one of its own length.
+/// A chunk of so many bytes takes no more frames.
 const CHUNK: usize = 4 * 1024;
-/// How much a chunk reserves at least.
-const LEAST_CHUNK: usize = 256;
+/// A lone frame of at most so many bytes is copied, and its buffer used again.
+const SMALL: usize = 256;
+/// So many places in the queue are kept when it is empty.
+const KEPT_FRAMES: usize = 4;
 
 /// The frames a machine wants to send.
 ///
-/// Frames that wait together are written into one text and cut from it when they leave, without a
-/// copy. A frame is either queued whole or refused with nothing changed, so a machine can check for
-/// room first and change its state afterwards. Once all have left, the outbox holds no memory: most
-/// connections say nothing most of the time.
+/// Frames that wait together are written into one text, and cut from it without a copy when they
+/// leave. A frame is either queued whole or refused with nothing changed, so a machine can check for
+/// room first and change its state afterwards.
+///
+/// Most connections say nothing most of the time, so an outbox holds little when it is empty, and
+/// nothing from the first ping on before which nothing was said.
 #[derive(Debug)]
 pub struct Outbox {
     frames: VecDeque<Waiting>,
-    /// What is written of the frames in `frames`, whole chunks first.
+    /// The text of the written ones: what is being cut, whole chunks, and what is being written.
+    leaving: Bytes,
     chunks: VecDeque<Bytes>,
     open: String,
     /// How long the last chunk was, and so probably the next one is.
@@ -56,6 +61,7 @@ impl Outbox {
     pub fn new(limits: &Limits) -> Self {
         Self {
             frames: VecDeque::new(),
+            leaving: Bytes::new(),
             chunks: VecDeque::new(),
             open: String::new(),
             last_chunk: 0,
@@ -80,10 +86,11 @@ impl Outbox {
     ) -> Result<FrameNumber, Refused> {
         self.check_open()?;
         if self.open.len() >= CHUNK {
-            self.finish_chunk();
+            let chunk = self.finish_chunk();
+            self.chunks.push_back(chunk);
         }
         if self.open.capacity() == 0 {
-            self.open.reserve(self.last_chunk.clamp(LEAST_CHUNK, CHUNK));
+            self.open = String::with_capacity(self.last_chunk.clamp(SMALL, CHUNK));
         }
         let start = self.open.len();
         let written = encode(&mut self.open).and_then(|()| {
@@ -94,6 +101,10 @@ impl Outbox {
             Ok(size) => Ok(self.push(Waiting::Written(size), size)),
             Err(refused) => {
                 self.open.truncate(start);
+                self.open.shrink_to(CHUNK);
+                if self.frames.is_empty() {
+                    self.release();
+                }
                 Err(refused)
             }
         }
@@ -103,7 +114,10 @@ impl Outbox {
     ///
     /// # Errors
     /// As for [`encode`](Self::encode); [`Refused::Encode`] if the value is not JSON.
-    pub fn json(&mut self, value: &impl serde::Serialize) -> Result<FrameNumber, Refused> {
+    pub fn json(
+        &mut self,
+        value: &(impl serde::Serialize + ?Sized),
+    ) -> Result<FrameNumber, Refused> {
         self.encode(|buffer| encode_into(value, buffer))
     }
 
@@ -141,7 +155,10 @@ impl Outbox {
         self.queued_bytes -= frame.len();
         self.taken += 1;
         if self.frames.is_empty() {
-            self.release();
+            let is_quiet = matches!(frame, Outgoing::Ping(_));
+            if is_quiet || self.frames.capacity() > KEPT_FRAMES {
+                self.release();
+            }
         }
         Some(frame)
     }
@@ -223,28 +240,31 @@ impl Outbox {
 
     /// Cuts the next frame from the oldest chunk.
     fn cut(&mut self, size: usize) -> Text {
-        if self.chunks.is_empty() {
-            self.finish_chunk();
+        if self.leaving.is_empty() {
+            if self.frames.is_empty() && self.open.capacity() <= SMALL {
+                let text = Text::from(self.open.as_str());
+                self.open.clear();
+                return text;
+            }
+            self.leaving = match self.chunks.pop_front() {
+                Some(chunk) => chunk,
+                None => self.finish_chunk(),
+            };
         }
-        let Some(chunk) = self.chunks.front_mut() else {
-            return Text::default();
-        };
-        let text = Text::from_checked(chunk.split_to(size.min(chunk.len())));
-        if chunk.is_empty() {
-            self.chunks.pop_front();
-        }
-        text
+        let size = size.min(self.leaving.len());
+        Text::from_checked(self.leaving.split_to(size))
     }
 
-    fn finish_chunk(&mut self) {
-        let chunk = mem::take(&mut self.open);
-        self.last_chunk = chunk.len();
-        self.chunks.push_back(Bytes::from(chunk));
+    fn finish_chunk(&mut self) -> Bytes {
+        self.last_chunk = self.open.len();
+        Bytes::from(mem::take(&mut self.open))
     }
 
-    /// Gives all memory back. What was cut from a chunk keeps it until it is gone too.
+    /// Drops what waits and gives all memory back. What was cut from a chunk keeps it until it is
+    /// gone too.
     fn release(&mut self) {
         self.frames = VecDeque::new();
+        self.leaving = Bytes::new();
         self.chunks = VecDeque::new();
         self.open = String::new();
     }
@@ -296,6 +316,48 @@ mod tests {
         assert_eq!(refused, Err(Refused::UnknownId));
         outbox.json(&1).unwrap();
         assert_eq!(texts(&mut outbox), ["1"]);
+    }
+
+    #[test]
+    fn frames_of_all_kinds_and_sizes_keep_their_order() {
+        let mut outbox = Outbox::new(&Limits::default());
+        let long = "x".repeat(2 * CHUNK);
+        let mut expected = Vec::new();
+        for round in 0..40_usize {
+            let text = &long[..round * round * 3];
+            outbox.json(text).unwrap();
+            outbox.text(Text::from("shared")).unwrap();
+            expected.extend([format!("\"{text}\""), "shared".to_owned()]);
+            if round % 7 == 0 {
+                assert!(outbox.json(&f64::NAN).is_ok());
+                expected.push("null".to_owned());
+                for left in expected.drain(..2) {
+                    assert_eq!(outbox.pop(), Some(Outgoing::Text(Text::from(left))));
+                }
+            }
+        }
+        assert_eq!(texts(&mut outbox), expected);
+        assert_eq!(outbox.queued_bytes(), 0);
+    }
+
+    #[test]
+    fn an_empty_outbox_keeps_little_and_a_quiet_one_nothing() {
+        let limits = Limits::default().with_max_message_bytes(1_000_000);
+        let mut outbox = Outbox::new(&limits);
+        let refused = outbox.json(&"x".repeat(2_000_000));
+        assert!(matches!(refused, Err(Refused::TooLarge { .. })));
+        assert_eq!(outbox.open.capacity(), 0);
+        for _ in 0..100 {
+            outbox.json(&"x".repeat(1_000)).unwrap();
+        }
+        assert_eq!(texts(&mut outbox).len(), 100);
+        outbox.json(&"lone").unwrap();
+        assert_eq!(texts(&mut outbox).len(), 1);
+        assert!(outbox.frames.capacity() <= KEPT_FRAMES);
+        assert!(outbox.open.capacity() <= CHUNK);
+        outbox.ping();
+        assert!(outbox.pop().is_some());
+        assert_eq!((outbox.frames.capacity(), outbox.open.capacity()), (0, 0));
     }
 
     #[test]

@@ -142,13 +142,13 @@ fn called(request: &Request<'_>, text: &str, limits: &Limits) {
     let params = written(&call);
     let shared = call.to_shared(&FrameCopy::of(text));
     assert_eq!(written(&shared), params, "a shared copy differs");
-    let mut buffer = String::new();
+    let mut sent = String::new();
     let id = CallId::from_raw(7);
-    if codec::encode_request(&mut buffer, id, call.name(), &call).is_err() {
+    if codec::encode_request(&mut sent, id, call.name(), &call).is_err() {
         panic!("a call must encode");
     }
     let roomy = Limits::default().with_max_message_bytes(usize::MAX);
-    let Ok(again) = Request::decode(&buffer, &roomy) else {
+    let Ok(again) = Request::decode(&sent, &roomy) else {
         panic!("an encoded call must decode");
     };
     let Ok(again) = again.call(&roomy) else {

@@ -232,14 +232,14 @@ impl<'a> FrameCopy<'a> {
     }
 
     /// As [`json`](Self::json), from the value's text. For a text that was decoded; any other text
-    /// fails when it is parsed or written.
+    /// fails when it is parsed, and is written as it is.
     #[must_use]
     pub fn json_text(&self, part: &str) -> SharedJson {
         SharedJson(self.str(part))
     }
 
-    /// The whole text as JSON. For a text that was decoded; any other text fails when it is parsed
-    /// or written.
+    /// The whole text as JSON. For a text that was decoded; any other text fails when it is parsed,
+    /// and is written as it is.
     #[must_use]
     pub fn whole_json(&self) -> SharedJson {
         SharedJson(self.whole())

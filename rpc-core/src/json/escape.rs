@@ -2,15 +2,24 @@
 
 /// Bytes are tested this many at a time, by a few vector instructions that the compiler finds.
 const CHUNK: usize = 32;
-/// No name of a member in a specification is longer.
-const LONGEST_NAME: usize = 24;
+
+/// What is likely to follow in the same frame.
+const ROOM: usize = 64;
+
+/// Appends `text` as it is. A buffer that is too small for a long text must not double for the few
+/// bytes after it.
+#[inline]
+pub(super) fn write_plain(out: &mut String, text: &str) {
+    out.reserve(text.len() + ROOM);
+    out.push_str(text);
+}
 
 /// Appends `text` as a JSON string.
 pub(super) fn write_string(out: &mut String, text: &str) {
     let clean = clean_run(text.as_bytes());
     out.push('"');
     if clean == text.len() {
-        out.push_str(text);
+        write_plain(out, text);
     } else {
         write_escaped(out, text, clean);
     }
@@ -18,16 +27,19 @@ pub(super) fn write_string(out: &mut String, text: &str) {
 }
 
 /// Appends the name of a member and its colon.
-// Where the name is known, the compiler does the test and leaves two copies of known length.
+// Where the name is known, the compiler does the test, and copies whole words.
 #[inline(always)]
 pub(super) fn write_name(out: &mut String, name: &'static str) {
-    if name.len() <= LONGEST_NAME && !name.bytes().any(is_escaped) {
+    let has_escaped = name
+        .bytes()
+        .fold(false, |found, byte| found | is_escaped(byte));
+    if has_escaped {
+        write_string(out, name);
+        out.push(':');
+    } else {
         out.push('"');
         out.push_str(name);
         out.push_str("\":");
-    } else {
-        write_string(out, name);
-        out.push(':');
     }
 }
 
@@ -39,7 +51,7 @@ pub(super) fn write_contents(out: &mut String, text: &str) {
 /// Appends a text whose first `clean` bytes need no escapes.
 #[inline(never)]
 fn write_escaped(out: &mut String, mut text: &str, mut clean: usize) {
-    out.reserve(text.len());
+    out.reserve(text.len() + ROOM);
     // What is escaped is a character of its own, so a run ends between characters.
     while let Some((run, rest)) = text.split_at_checked(clean) {
         out.push_str(run);

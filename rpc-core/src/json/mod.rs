@@ -2,6 +2,8 @@
 
 mod escape;
 mod key;
+#[cfg(test)]
+mod tests;
 mod verbatim;
 mod writer;
 

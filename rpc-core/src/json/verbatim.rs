@@ -2,6 +2,7 @@
 
 use serde::ser::{Impossible, Serialize, SerializeStruct, Serializer};
 
+use super::escape::write_plain;
 use super::writer::{Error, Result};
 
 /// The name of `serde_json`'s raw value, and of its only field, whose text is written verbatim.
@@ -57,7 +58,7 @@ impl Serializer for VerbatimWriter<'_> {
 
     #[inline]
     fn serialize_str(self, json: &str) -> Result {
-        self.out.push_str(json);
+        write_plain(self.out, json);
         Ok(())
     }
 

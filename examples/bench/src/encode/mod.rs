@@ -57,6 +57,14 @@ pub(crate) fn works() -> Vec<Work> {
         .beside("to_writer", to_writer::send_message)
         .beside("sonic-rs", sonic::send_message)
         .allocating(0.0),
+        Work::new("4", "encode Snek message event, 120 B", 120, ours::message)
+            .beside("to_writer", to_writer::message, WRITER)
+            .beside("sonic-rs", sonic::message, None)
+            .allocating(0.0),
+        Work::new("4", "encode Exoclaw usage event", 100, ours::usage)
+            .beside("to_writer", to_writer::usage, WRITER)
+            .beside("sonic-rs", sonic::usage, None)
+            .allocating(0.0),
     ]
 }
 
@@ -72,6 +80,11 @@ pub(crate) fn assert_same() {
         assert_eq!(ours, sonic::written(&content));
         assert_eq!(ours, text::exoclaw_text(&content).into_bytes());
     }
+    assert_eq!(ours::measured(), text::USAGE.as_bytes());
+    assert_eq!(
+        ours::pushed("a \"b\""),
+        text::snek_message("a \"b\"").into_bytes()
+    );
     assert_eq!(ours::sent(), text::SEND_MESSAGE.as_bytes());
     assert_eq!(to_writer::sent(), text::SEND_MESSAGE.as_bytes());
 }

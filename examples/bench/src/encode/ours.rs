@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::hint::black_box;
 
 use exoclaw_proto::codec::encode_event;
-use exoclaw_proto::frame::{BorrowedEvent, StreamEvent, ToolUse};
+use exoclaw_proto::frame::{BorrowedEvent, StreamEvent, ToolUse, Usage};
 use serde_json::value::RawValue;
-use snek_proto::codec::{NoKwargs, encode_request};
+use snek_proto::codec::{NoKwargs, encode_into, encode_request};
+use snek_proto::frame::MessageEvent;
 use snek_proto::{CallId, Final};
 
 use super::to_writer::ID;
@@ -75,6 +76,53 @@ pub(crate) fn send_message(n: u64) {
     for _ in 0..n {
         buffer.clear();
         send(&mut buffer);
+        black_box(&buffer[..]);
+    }
+}
+
+fn measure(buffer: &mut String) {
+    let usage: BorrowedEvent<'_> = StreamEvent::Usage(black_box(Usage::new(150, 42)));
+    encode_event(buffer, &black_box(ID), &usage).unwrap();
+}
+
+pub(crate) fn measured() -> Vec<u8> {
+    let mut buffer = String::new();
+    measure(&mut buffer);
+    buffer.into_bytes()
+}
+
+pub(crate) fn usage(n: u64) {
+    let mut buffer = String::with_capacity(4096);
+    for _ in 0..n {
+        buffer.clear();
+        measure(&mut buffer);
+        black_box(&buffer[..]);
+    }
+}
+
+fn push(buffer: &mut String, content: &str) {
+    let event = black_box(MessageEvent {
+        message: Cow::Borrowed(content),
+        username: Cow::Borrowed("ann"),
+        user_nick: Cow::Borrowed("Ann"),
+        channel_uid: Cow::Borrowed("ch1"),
+        is_final: false,
+    });
+    encode_into(&event, buffer).unwrap();
+}
+
+pub(crate) fn pushed(content: &str) -> Vec<u8> {
+    let mut buffer = String::new();
+    push(&mut buffer, content);
+    buffer.into_bytes()
+}
+
+pub(crate) fn message(n: u64) {
+    let content = text::words(20);
+    let mut buffer = String::with_capacity(4096);
+    for _ in 0..n {
+        buffer.clear();
+        push(&mut buffer, &content);
         black_box(&buffer[..]);
     }
 }

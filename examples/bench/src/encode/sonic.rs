@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use serde::Serialize;
 
-use super::to_writer::{frame, request};
+use super::to_writer::{frame, request, said, used};
 use crate::text;
 
 fn write(buffer: &mut Vec<u8>, value: &impl Serialize) {
@@ -47,6 +47,23 @@ pub(crate) fn send_message(n: u64) {
     let mut buffer = Vec::with_capacity(4096);
     for _ in 0..n {
         write(&mut buffer, &request());
+        black_box(&buffer[..]);
+    }
+}
+
+pub(crate) fn usage(n: u64) {
+    let mut buffer = Vec::with_capacity(4096);
+    for _ in 0..n {
+        write(&mut buffer, &used());
+        black_box(&buffer[..]);
+    }
+}
+
+pub(crate) fn message(n: u64) {
+    let content = text::words(20);
+    let mut buffer = Vec::with_capacity(4096);
+    for _ in 0..n {
+        write(&mut buffer, &said(&content));
         black_box(&buffer[..]);
     }
 }

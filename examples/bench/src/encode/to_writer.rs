@@ -35,6 +35,44 @@ pub(super) struct Request<'a> {
 #[derive(Serialize)]
 struct Empty {}
 
+#[derive(Serialize)]
+pub(super) struct Usage {
+    input_tokens: u64,
+    output_tokens: u64,
+}
+
+#[derive(Serialize)]
+pub(super) struct Message<'a> {
+    event: &'a str,
+    message: &'a str,
+    username: &'a str,
+    user_nick: &'a str,
+    channel_uid: &'a str,
+    is_final: bool,
+}
+
+pub(super) fn used() -> Frame<'static, Usage> {
+    Frame {
+        id: black_box(ID),
+        event: black_box("usage"),
+        data: black_box(Usage {
+            input_tokens: 150,
+            output_tokens: 42,
+        }),
+    }
+}
+
+pub(super) fn said(content: &str) -> Message<'_> {
+    black_box(Message {
+        event: "message",
+        message: content,
+        username: "ann",
+        user_nick: "Ann",
+        channel_uid: "ch1",
+        is_final: false,
+    })
+}
+
 pub(super) fn frame(content: &str) -> Frame<'_, &str> {
     Frame {
         id: black_box(ID),
@@ -117,6 +155,23 @@ pub(crate) fn send_message(n: u64) {
     let mut buffer = Vec::with_capacity(4096);
     for _ in 0..n {
         write(&mut buffer, &request());
+        black_box(&buffer[..]);
+    }
+}
+
+pub(crate) fn usage(n: u64) {
+    let mut buffer = Vec::with_capacity(4096);
+    for _ in 0..n {
+        write(&mut buffer, &used());
+        black_box(&buffer[..]);
+    }
+}
+
+pub(crate) fn message(n: u64) {
+    let content = text::words(20);
+    let mut buffer = Vec::with_capacity(4096);
+    for _ in 0..n {
+        write(&mut buffer, &said(&content));
         black_box(&buffer[..]);
     }
 }
