@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::{self, BoxFuture};
@@ -75,7 +76,14 @@ pub(super) fn serve<B: Backend>(
         let mut left = pin!(cx.outlet.left());
         let mut ending = false;
         loop {
+            // What is written in this turn leaves in it, because the connection is polled behind it.
+            let turn = future::poll_fn(|_| {
+                cx.outlet.begin_turn();
+                Poll::<()>::Pending
+            });
             tokio::select! {
+                biased;
+                () = turn => {}
                 event = events.next() => match event {
                     None => break,
                     Some(LinkEvent::Event(ServerEvent::Request { id, .. })) if ending => {
@@ -97,7 +105,7 @@ pub(super) fn serve<B: Backend>(
         drop(requests);
         guarded("disconnected", shared.backend.disconnected(&cx)).await;
     };
-    future::join(connection.run(), work).map(drop)
+    future::join(work, connection.run()).map(drop)
 }
 
 async fn drain(cx: Arc<Context>, timeout: Duration) {
