@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use bytes::BytesMut;
 use rpc_core::decode::SharedJson;
 use rpc_core::{CloseFrame, CloseReason, Machine, Refused};
 use serde::Serialize;
@@ -207,7 +206,7 @@ impl ServerConn {
     fn queue(
         &mut self,
         id: RequestId,
-        encode: impl FnOnce(&mut BytesMut, &Echo) -> Result<(), Refused>,
+        encode: impl FnOnce(&mut String, &Echo) -> Result<(), Refused>,
     ) -> Result<(), Refused> {
         let open = self.requests.get(id.0).ok_or(Refused::UnknownId)?;
         let queued = self.outbox.encode(|buffer| encode(buffer, &open.id));

@@ -1,61 +1,83 @@
 //! Skipping a value of any depth without recursion.
 
-use super::DecodeError;
-use super::reader::Reader;
+use super::scan::{Misfit, number_end, past_space, string_end, word_end};
 
-impl Reader<'_> {
-    /// Skips a value, checking that it is JSON.
-    pub(super) fn skip_value(&mut self) -> Result<(), DecodeError> {
-        match self.token() {
-            Some(b'{' | b'[') => self.skip_container(),
-            _ => self.skip_scalar(),
-        }
+/// The index after a value, which is checked to be JSON, from its first byte.
+pub(super) fn value_end(bytes: &[u8], at: usize) -> Result<usize, Misfit> {
+    match bytes.get(at) {
+        Some(b'{' | b'[') => container_end(bytes, at),
+        _ => scalar_end(bytes, at),
     }
+}
 
-    fn skip_container(&mut self) -> Result<(), DecodeError> {
-        let mut open = Nesting::default();
+/// The same for a value that is no object and no array.
+#[inline(always)]
+fn scalar_end(bytes: &[u8], at: usize) -> Result<usize, Misfit> {
+    match bytes.get(at) {
+        Some(b'"') => string_end(bytes, at + 1).map(|end| end + 1),
+        Some(b'-' | b'0'..=b'9') => number_end(bytes, at),
+        Some(b't') => word_end(bytes, at, "true"),
+        Some(b'f') => word_end(bytes, at, "false"),
+        Some(b'n') => word_end(bytes, at, "null"),
+        _ => Err(Misfit(at)),
+    }
+}
+
+fn container_end(bytes: &[u8], mut at: usize) -> Result<usize, Misfit> {
+    let mut open = Nesting::default();
+    loop {
+        if open.in_object() {
+            at = name_end(bytes, at)?;
+        }
+        // Whether a container is empty is left to what follows a value.
+        match bytes.get(at) {
+            Some(b'{') => {
+                open.push(true);
+                at = past_space(bytes, at + 1);
+                if bytes.get(at) != Some(&b'}') {
+                    continue;
+                }
+            }
+            Some(b'[') => {
+                open.push(false);
+                at = past_space(bytes, at + 1);
+                if bytes.get(at) != Some(&b']') {
+                    continue;
+                }
+            }
+            _ => at = past_space(bytes, scalar_end(bytes, at)?),
+        }
+        // What follows a value: the end of containers, then a comma.
         loop {
-            // A value begins here. An empty container is left to what follows a value.
-            match self.token() {
-                Some(b'{') => {
-                    self.at += 1;
-                    open.push(true);
-                    if self.token() != Some(b'}') {
-                        self.skip_name()?;
-                        continue;
-                    }
+            match (bytes.get(at), open.in_object()) {
+                (Some(b','), _) => {
+                    at = past_space(bytes, at + 1);
+                    break;
                 }
-                Some(b'[') => {
-                    self.at += 1;
-                    open.push(false);
-                    if self.token() != Some(b']') {
-                        continue;
+                (Some(b'}'), true) | (Some(b']'), false) => {
+                    open.pop();
+                    if open.depth == 0 {
+                        return Ok(at + 1);
                     }
+                    at = past_space(bytes, at + 1);
                 }
-                _ => self.skip_scalar()?,
-            }
-            // What follows a value: the end of containers, then another value.
-            loop {
-                match (self.token(), open.in_object()) {
-                    (Some(b','), in_object) => {
-                        self.at += 1;
-                        if in_object {
-                            self.skip_name()?;
-                        }
-                        break;
-                    }
-                    (Some(b'}'), true) | (Some(b']'), false) => {
-                        self.at += 1;
-                        open.pop();
-                        if open.depth == 0 {
-                            return Ok(());
-                        }
-                    }
-                    _ => return Err(self.syntax()),
-                }
+                _ => return Err(Misfit(at)),
             }
         }
     }
+}
+
+/// The index of a member's value, from its name.
+#[inline(always)]
+fn name_end(bytes: &[u8], at: usize) -> Result<usize, Misfit> {
+    if bytes.get(at) != Some(&b'"') {
+        return Err(Misfit(at));
+    }
+    let colon = past_space(bytes, string_end(bytes, at + 1)? + 1);
+    if bytes.get(colon) != Some(&b':') {
+        return Err(Misfit(colon));
+    }
+    Ok(past_space(bytes, colon + 1))
 }
 
 /// The containers that are open, a bit for each: 1 is an object.

@@ -1,6 +1,5 @@
 //! A bounded queue from a connection's task to its consumer, with a policy for when it is full.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -9,6 +8,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_core::Stream;
+
+use crate::backlog::Backlog;
 
 /// What happens when a consumer does not take items as fast as they come.
 ///
@@ -104,7 +105,7 @@ struct Item<T> {
 
 #[derive(Debug)]
 struct State<T> {
-    items: VecDeque<Item<T>>,
+    items: Backlog<Item<T>>,
     /// How many of the items count against the bound.
     counted: usize,
     bytes: usize,
@@ -186,7 +187,7 @@ pub struct Consumer<T> {
 
 pub(crate) fn queue<T>(config: QueueConfig) -> (Producer<T>, Consumer<T>) {
     let state = State {
-        items: VecDeque::new(),
+        items: Backlog::new(),
         counted: 0,
         bytes: 0,
         unreported: 0,

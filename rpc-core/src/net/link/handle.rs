@@ -10,10 +10,11 @@ use tokio::sync::watch;
 
 use super::call::{CallStream, Completer, prepare};
 use super::inbox::{Command, Inbox, Work};
-use super::{LinkState, Outcome, Protocol};
+use super::standing::Standing;
+use super::{LinkConfig, LinkState, Outcome, Protocol};
 use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::message::CloseFrame;
-use crate::net::queue::{self, QueueConfig};
+use crate::net::queue;
 
 /// What a [`drain`](Link::drain) did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,8 +35,8 @@ pub struct Link<P: Protocol> {
 /// What handles, callers and the task share.
 pub(super) struct Shared<P: Protocol> {
     pub(super) inbox: Inbox<P>,
-    pub(super) state: watch::Receiver<LinkState>,
-    pub(super) streams: QueueConfig,
+    pub(super) standing: Standing,
+    pub(super) config: Arc<LinkConfig>,
     /// Whether a lost line is followed by another.
     pub(super) dials_again: bool,
 }
@@ -93,7 +94,7 @@ impl<P: Protocol> Link<P> {
     where
         F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
     {
-        let (producer, consumer) = queue::queue(self.shared.streams.clone());
+        let (producer, consumer) = queue::queue(self.shared.config.streams.clone());
         let (completer, waiting) = prepare(Arc::clone(&self.shared), Some(producer), start);
         let stream = CallStream::new(consumer, waiting);
         async move {
@@ -161,13 +162,13 @@ impl<P: Protocol> Link<P> {
     /// Where the link stands now.
     #[must_use]
     pub fn state(&self) -> LinkState {
-        self.shared.state.borrow().clone()
+        self.shared.standing.get()
     }
 
     /// The state as it changes.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<LinkState> {
-        self.shared.state.clone()
+        self.shared.standing.watch()
     }
 
     /// Waits until calls can be made and returns the generation.
@@ -178,12 +179,11 @@ impl<P: Protocol> Link<P> {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn ready(&self) -> Result<u64, CloseReason> {
-        self.wait(|state| match state {
+        let found = self.shared.standing.wait(|state| match state {
             LinkState::Ready { generation } => Some(Ok(*generation)),
             other => other.ended().cloned().map(Err),
-        })
-        .await
-        .unwrap_or(Err(CloseReason::TaskGone))
+        });
+        found.await.unwrap_or(Err(CloseReason::TaskGone))
     }
 
     /// Waits until the link has ended for good.
@@ -191,22 +191,8 @@ impl<P: Protocol> Link<P> {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn closed(&self) -> CloseReason {
-        self.wait(|state| state.ended().cloned())
-            .await
-            .unwrap_or(CloseReason::TaskGone)
-    }
-
-    async fn wait<R>(&self, mut find: impl FnMut(&LinkState) -> Option<R>) -> Option<R> {
-        let mut states = self.shared.state.clone();
-        let mut found = None;
-        let changed = states
-            .wait_for(|state| {
-                found = find(state);
-                found.is_some()
-            })
-            .await
-            .is_ok();
-        if changed { found } else { None }
+        let ended = self.shared.standing.wait(|state| state.ended().cloned());
+        ended.await.unwrap_or(CloseReason::TaskGone)
     }
 
     /// Closes with 1000 behind what is queued; calls in flight fail with
@@ -305,7 +291,7 @@ impl<P: Protocol> Link<P> {
 impl<P: Protocol> fmt::Debug for Link<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
-            .field("state", &*self.shared.state.borrow())
+            .field("state", &self.shared.standing.get())
             .finish_non_exhaustive()
     }
 }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::handle::DrainReport;
 use super::inbox::{Command, Orders, Serving, tidy};
@@ -63,11 +63,12 @@ struct Turn {
 
 /// One connection while it is up.
 pub(super) struct Session<'a, P: Protocol, T> {
-    driver: Driver<P::Machine, T>,
+    driver: Box<Driver<P::Machine, T>>,
     protocol: &'a mut P,
     front: &'a mut Front<P>,
     waiters: Waiters<P>,
-    held: Option<Held<P>>,
+    /// In a box, because an event may be large and hardly one ever waits.
+    held: Option<Box<Held<P>>>,
     reason: Option<CloseReason>,
     stop: Stop,
     ready: bool,
@@ -75,12 +76,13 @@ pub(super) struct Session<'a, P: Protocol, T> {
     touched: bool,
     /// Events were not taken for too long: those that still come have nowhere to go.
     overrun: bool,
-    timer: Pin<Box<tokio::time::Sleep>>,
+    /// For the deadlines of `stop` and `held`; made when one of them wants it first.
+    timer: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
 impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
     pub(super) fn new(
-        driver: Driver<P::Machine, T>,
+        driver: Box<Driver<P::Machine, T>>,
         protocol: &'a mut P,
         front: &'a mut Front<P>,
     ) -> Self {
@@ -95,7 +97,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             ready: false,
             touched: false,
             overrun: false,
-            timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            timer: None,
         }
     }
 
@@ -282,10 +284,11 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
 
     /// Hands out the machine's events in order, until one has to wait for room.
     fn deliver(&mut self, cx: &mut Context<'_>, turn: Turn) {
-        if let Some(Held { sorted, since }) = self.held.take()
-            && !self.offer(cx, sorted, since, turn)
-        {
-            return;
+        if let Some(held) = self.held.take() {
+            let Held { sorted, since } = *held;
+            if !self.offer(cx, sorted, since, turn) {
+                return;
+            }
         }
         while let Some(event) = self.driver.machine_mut().poll_event() {
             let sorted = self.protocol.sort(event);
@@ -317,7 +320,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         }
         let held = Held { sorted, since };
         if !self.overrun && self.deadline_of(&held).is_some_and(|at| turn.now < at) {
-            self.held = Some(held);
+            self.held = Some(Box::new(held));
             return false;
         }
         self.overflow(&held.sorted, turn.now);
@@ -409,8 +412,12 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         let Some(next) = drain.into_iter().chain(held).min() else {
             return;
         };
-        self.timer.as_mut().reset(next.max(now).into());
-        if self.timer.as_mut().poll(cx).is_ready() {
+        let at = next.max(now).into();
+        let timer = self
+            .timer
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        timer.as_mut().reset(at);
+        if timer.as_mut().poll(cx).is_ready() {
             cx.waker().wake_by_ref();
         }
     }
