@@ -6,6 +6,7 @@ use rpc_core::net::link::{open, over};
 use rpc_core::net::{DriverConfig, LagPolicy, LinkConfig, LinkState, QueueConfig, Queued, mem};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
+use crate::toy::guest::GuestEvent;
 use crate::toy::net::{End, GuestSide, HostSide, connected, echo};
 
 const LONG: Duration = Duration::from_secs(99);
