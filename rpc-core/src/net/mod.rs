@@ -7,6 +7,7 @@ pub mod link;
 pub mod mem;
 mod observe;
 mod queue;
+mod running;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod server;
@@ -24,4 +25,5 @@ pub use driver::{Driver, DriverConfig};
 pub use link::{Connection, Events, Link, LinkConfig, LinkEvent, LinkState, Protocol, Sorted};
 pub use observe::{Direction, Frame, FrameKind, Observer, Redact};
 pub use queue::{Consumer, LagPolicy, QueueConfig, Queued};
+pub use running::Running;
 pub use transport::{Message, Transport, TransportError};

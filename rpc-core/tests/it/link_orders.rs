@@ -6,6 +6,7 @@ use rpc_core::net::link::{open, over};
 use rpc_core::net::{DriverConfig, LagPolicy, LinkConfig, LinkState, QueueConfig, Queued, mem};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
+use crate::toy::guest::GuestEvent;
 use crate::toy::net::{End, GuestSide, HostSide, connected, echo};
 
 const LONG: Duration = Duration::from_secs(99);
@@ -232,4 +233,27 @@ async fn a_link_that_does_not_dial_ignores_a_reconnect_on_order() {
     host.link.reconnect(generation);
     let answer = soon(host.link.call(|m, now| m.ask("hi", now))).await;
     assert_eq!(answer, Ok("hi".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_left_with_the_protocol_leaves_after_a_nudge() {
+    let (left, right) = mem::duplex(8);
+    let side = HostSide::default();
+    let mail = std::sync::Arc::clone(&side.mail);
+    let mut guest = End::spawn(over(GuestSide::new("ann"), left, config()));
+    let host = End::spawn(over(side, right, config()));
+    soon(host.link.ready()).await.unwrap();
+    mail.lock().unwrap().push("by hand".to_owned());
+    host.link.nudge();
+    assert_eq!(
+        soon(guest.event()).await,
+        Some(GuestEvent::Told("by hand".to_owned()))
+    );
+    // It is looked for in every turn, whatever the turn is for.
+    mail.lock().unwrap().push("on the way".to_owned());
+    host.link.command(|_, _| ()).await.unwrap();
+    assert_eq!(
+        soon(guest.event()).await,
+        Some(GuestEvent::Told("on the way".to_owned()))
+    );
 }

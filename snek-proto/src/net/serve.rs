@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::future::{self, BoxFuture};
-use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::FutureExt;
+use futures_util::future;
 use rpc_core::decode::SharedStr;
 use rpc_core::net::server::{Accepted, DrainReport, ShutdownHandle};
-use rpc_core::net::{Cancellation, LagPolicy, Link, LinkConfig, LinkEvent, QueueConfig, link};
+use rpc_core::net::{
+    Cancellation, LagPolicy, Link, LinkConfig, LinkEvent, QueueConfig, Running, link,
+};
 use rpc_core::{CloseFrame, Limits, Refused, Secret, Text};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -384,10 +385,6 @@ impl<B> fmt::Debug for Server<B> {
     }
 }
 
-/// The calls of one connection. Not tasks of their own: a runtime starts tasks in any order, and
-/// then the last part of a message could overtake the others.
-type Calls = FuturesUnordered<BoxFuture<'static, ()>>;
-
 /// One connection from its upgrade to its end. Not an `async fn`, and nothing around the two
 /// futures: each layer would hold a second copy of them, and there is one for every idle connection.
 fn serve<B: Backend>(shared: Arc<Shared<B>>, accepted: Accepted) -> impl Future<Output = ()> {
@@ -403,7 +400,9 @@ fn serve<B: Backend>(shared: Arc<Shared<B>>, accepted: Accepted) -> impl Future<
         cancellation: accepted.cancellation,
     });
     let work = async move {
-        let mut calls = Calls::new();
+        // Not tasks of their own: a runtime starts tasks in any order, and then the last part of a
+        // message could overtake the others.
+        let mut calls = Running::new();
         let mut cancellation = peer.cancellation();
         let mut ending = false;
         loop {
@@ -411,14 +410,14 @@ fn serve<B: Backend>(shared: Arc<Shared<B>>, accepted: Accepted) -> impl Future<
                 event = events.next() => match event {
                     None => break,
                     Some(LinkEvent::Event(event)) => {
-                        start(&shared, &peer, event, &calls);
+                        start(&shared, &peer, event, &mut calls);
                     }
                     Some(_) => {}
                 },
-                Some(()) = calls.next() => {}
+                () = calls.next() => {}
                 () = cancellation.cancelled(), if !ending => {
                     ending = true;
-                    calls.push(Box::pin(drain(Arc::clone(&peer), shared.shutdown_timeout)));
+                    calls.push(drain(Arc::clone(&peer), shared.shutdown_timeout));
                 }
             }
         }
@@ -433,7 +432,12 @@ async fn drain(peer: Arc<Peer>, timeout: Duration) {
     peer.link.drain_with(timeout, frame).await;
 }
 
-fn start<B: Backend>(shared: &Arc<Shared<B>>, peer: &Arc<Peer>, event: ServerEvent, calls: &Calls) {
+fn start<B: Backend>(
+    shared: &Arc<Shared<B>>,
+    peer: &Arc<Peer>,
+    event: ServerEvent,
+    calls: &mut Running,
+) {
     let (shared, peer) = (Arc::clone(shared), Arc::clone(peer));
     match event {
         ServerEvent::Login {
@@ -441,15 +445,15 @@ fn start<B: Backend>(shared: &Arc<Shared<B>>, peer: &Arc<Peer>, event: ServerEve
             username,
             password,
         } => {
-            calls.push(Box::pin(async move {
+            calls.push(async move {
                 login(&shared, &peer, id, &username, &password).await;
-            }));
+            });
         }
         ServerEvent::Request { id, call } => {
-            calls.push(Box::pin(async move {
+            calls.push(async move {
                 let outcome = guarded(shared.backend.call(&peer, &call)).await;
                 respond(&peer, id, outcome).await;
-            }));
+            });
         }
         ServerEvent::Warning(error) => {
             tracing::debug!(peer = ?peer.id, %error, "a frame was ignored");

@@ -8,13 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::future::{self, BoxFuture};
-use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::FutureExt;
+use futures_util::future;
 use rpc_core::CloseFrame;
 use rpc_core::decode::SharedStr;
 use rpc_core::net::server::Accepted;
-use rpc_core::net::{LinkConfig, LinkEvent, link};
+use rpc_core::net::{LinkConfig, LinkEvent, Running, link};
 
 use super::backend::{Backend, ChatError, answer};
 use super::context::Context;
@@ -37,10 +36,6 @@ pub(super) struct Shared<B> {
     pub(super) next: AtomicU64,
 }
 
-/// The requests of one connection. Not tasks of their own: they are started in order, they need no
-/// channel to the connection's task, and they go when it goes.
-type Requests = FuturesUnordered<BoxFuture<'static, ()>>;
-
 /// Tells whoever still writes that the connection is gone, however its task ends.
 struct Leave(Arc<Outlet>);
 
@@ -58,6 +53,7 @@ pub(super) fn serve<B: Backend>(
 ) -> impl Future<Output = ()> {
     let outlet = Arc::new(Outlet::new(&shared.connection.limits));
     let leave = Leave(Arc::clone(&outlet));
+    let seen = Arc::clone(&outlet);
     let side = ServerSide::new(Arc::clone(&shared.connection)).with_outlet(Arc::clone(&outlet));
     let (link, mut events, connection) =
         link::over(side, accepted.socket, Arc::clone(&shared.link));
@@ -71,12 +67,21 @@ pub(super) fn serve<B: Backend>(
     });
     let work = async move {
         let _leave = leave;
-        let mut requests = Requests::new();
+        // Not tasks of their own: they are started in order, they need no channel to the
+        // connection's task, and they go when it goes.
+        let mut requests = Running::new();
         let mut cancellation = cx.cancellation();
         let mut cancelled = pin!(cancellation.cancelled());
         let mut ending = false;
         loop {
+            // What is written in this turn leaves in it, because the connection is polled behind it.
+            let turn = poll_fn(|_| {
+                cx.outlet.begin_turn();
+                Poll::<()>::Pending
+            });
             tokio::select! {
+                biased;
+                () = turn => {}
                 event = events.next() => match event {
                     None => break,
                     Some(LinkEvent::Event(ServerEvent::Request { id, .. })) if ending => {
@@ -84,25 +89,34 @@ pub(super) fn serve<B: Backend>(
                         let error = RpcError::new(SHUTDOWN);
                         cx.tell(cx.outlet.add_end(id, Step::Refuse(Box::new(error))));
                     }
-                    Some(LinkEvent::Event(event)) => start(&shared, &cx, event, &requests),
+                    Some(LinkEvent::Event(event)) => start(&shared, &cx, event, &mut requests),
                     Some(_) => {}
                 },
-                Some(()) = requests.next() => {}
+                () = requests.next() => {}
                 () = gone(&cx.outlet) => break,
                 () = &mut cancelled, if !ending => {
                     ending = true;
-                    requests.push(Box::pin(drain(Arc::clone(&cx), shared.shutdown_timeout)));
+                    requests.push(drain(Arc::clone(&cx), shared.shutdown_timeout));
                 }
             }
         }
         drop(requests);
         guarded("disconnected", shared.backend.disconnected(&cx)).await;
     };
-    future::join(connection.run(), work).map(drop)
+    // The connection is polled behind the work, so the end that it meets is news for the work.
+    let end = poll_fn(move |turn| {
+        if seen.is_gone() {
+            turn.waker().wake_by_ref();
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    });
+    future::join3(work, connection.run(), end).map(drop)
 }
 
-/// Waits until the client has left. Only for the connection's own task: what says so is a part of
-/// it, and the task looks here next, without being woken for it.
+/// Waits until the client has left. Only for the connection's own task, which looks for the end
+/// after each of its turns and takes another one when it comes.
 async fn gone(outlet: &Outlet) {
     poll_fn(|_| {
         if outlet.is_gone() {
@@ -123,15 +137,15 @@ fn start<B: Backend>(
     shared: &Arc<Shared<B>>,
     cx: &Arc<Context>,
     event: ServerEvent,
-    requests: &Requests,
+    requests: &mut Running,
 ) {
     match event {
         ServerEvent::Request { id, call } => {
             let (backend, cx) = (Arc::clone(&shared.backend), Arc::clone(cx));
-            requests.push(match call {
-                Call::ChatSend(chat) => Box::pin(chat_with(backend, cx, id, chat)),
-                call => Box::pin(respond(backend, cx, id, call)),
-            });
+            match call {
+                Call::ChatSend(chat) => requests.push(chat_with(backend, cx, id, chat)),
+                call => requests.push(respond(backend, cx, id, call)),
+            }
         }
         ServerEvent::Writable => cx.tell(cx.outlet.resume()),
         ServerEvent::Warning(error) => {

@@ -68,13 +68,8 @@ impl Context {
 
     /// Lets the connection's task take what waits, if it has to be told.
     pub(super) fn tell(&self, added: Added) {
-        if added == Added::Waits {
-            return;
-        }
-        let outlet = Arc::clone(&self.outlet);
-        let told = self.link.try_command(move |conn, _| outlet.move_into(conn));
-        if told == Err(Refused::QueueFull) {
-            self.close(CloseFrame::new(CloseFrame::TRY_AGAIN, "busy"));
+        if added == Added::First {
+            self.link.nudge();
         }
     }
 }

@@ -76,8 +76,10 @@ struct State {
     bytes: usize,
     /// Chats that a step too large for a message has ended, until their own end comes.
     ended: HashSet<RequestId>,
-    /// The task knows, or the machine will tell when it has room.
+    /// The task will look without being told, or the machine will tell when it has room.
     told: bool,
+    /// The machine has refused the first step for want of room.
+    stuck: bool,
     gone: bool,
 }
 
@@ -229,9 +231,16 @@ impl Outlet {
         self.left.notify_waiters();
     }
 
+    /// The connection's task begins a turn, in which it will look: whoever adds something until then
+    /// need not tell it.
+    pub(super) fn begin_turn(&self) {
+        self.lock().told = true;
+    }
+
     /// The machine has room again: whether the task has to be told.
     pub(super) fn resume(&self) -> Added {
         let mut state = self.lock();
+        state.stuck = false;
         state.told = !state.steps.is_empty();
         if state.told {
             Added::First
@@ -240,9 +249,20 @@ impl Outlet {
         }
     }
 
+    /// As [`move_into`](Self::move_into), unless the machine has said before that it has no room.
+    pub(super) fn gather_into(&self, conn: &mut ServerConn) {
+        let state = self.lock();
+        if !state.stuck {
+            self.tell_all(state, conn);
+        }
+    }
+
     /// Tells the machine everything that waits, as far as it has room.
     pub(super) fn move_into(&self, conn: &mut ServerConn) {
-        let mut state = self.lock();
+        self.tell_all(self.lock(), conn);
+    }
+
+    fn tell_all(&self, mut state: MutexGuard<'_, State>, conn: &mut ServerConn) {
         let was_full = state.is_full();
         let mut blocked = false;
         while let Some((id, step)) = state.steps.front() {
@@ -262,6 +282,7 @@ impl Outlet {
             }
             state.pop();
         }
+        state.stuck = blocked;
         state.told = blocked;
         state.tidy();
         let has_room = was_full && !state.is_full();

@@ -31,7 +31,7 @@ impl ServerSide {
         }
     }
 
-    /// Tells the outlet when the connection has ended.
+    /// Takes what the outlet holds, and tells it when the connection has ended.
     pub(super) fn with_outlet(mut self, outlet: Arc<Outlet>) -> Self {
         self.outlet = Some(outlet);
         self
@@ -78,6 +78,12 @@ impl Protocol for ServerSide {
 
     fn cancel(_: &mut ServerConn, call: Infallible, _: Instant) {
         match call {}
+    }
+
+    fn gather(&mut self, machine: &mut ServerConn, _: Instant) {
+        if let Some(outlet) = &self.outlet {
+            outlet.gather_into(machine);
+        }
     }
 
     fn in_flight(machine: &ServerConn) -> usize {

@@ -153,6 +153,12 @@ impl<P: Protocol> Link<P> {
         left.map_err(|(_, why)| why)
     }
 
+    /// Lets the connection's task [gather](Protocol::gather) what was left for it. It needs no room
+    /// and is cheap to repeat. Without a connection nothing happens.
+    pub fn nudge(&self) {
+        self.shared.inbox.nudge();
+    }
+
     /// Where the link stands now.
     #[must_use]
     pub fn state(&self) -> LinkState {

@@ -146,6 +146,11 @@ impl<P: Protocol> Inbox<P> {
         wake(state);
     }
 
+    /// Wakes the task.
+    pub(super) fn nudge(&self) {
+        wake(self.lock());
+    }
+
     /// The caller of this call went away.
     pub(super) fn abandon(&self, call: P::Call) {
         let mut state = self.lock();

@@ -79,6 +79,11 @@ pub trait Protocol: Send + Sized + 'static {
     /// The caller of this call went away: forget it, and cancel it at the peer if possible.
     fn cancel(machine: &mut Self::Machine, call: Self::Call, now: Instant);
 
+    /// Brings the machine what the application has left for it in places of the protocol's own, such
+    /// as a queue with a bound of its own. Called in every turn of the connection's task before it
+    /// writes, unless the connection is closing; [`Link::nudge`] asks for a turn.
+    fn gather(&mut self, _machine: &mut Self::Machine, _now: Instant) {}
+
     /// Calls that a drain waits for: ours in flight, or the peer's unanswered.
     fn in_flight(machine: &Self::Machine) -> usize;
 

@@ -132,6 +132,9 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             }
         }
         let more = self.run_commands(now);
+        if matches!(self.stop, Stop::No | Stop::Draining { .. }) {
+            self.protocol.gather(self.driver.machine_mut(), now);
+        }
         if found.orphaned && !more {
             // The last handle is gone.
             let frame = CloseFrame::new(CloseFrame::NORMAL, "");

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rpc_core::net::{Protocol, Sorted};
@@ -69,6 +70,8 @@ impl Protocol for GuestSide {
 pub struct HostSide {
     pub limits: Limits,
     pub handshake: Duration,
+    /// What is to be told, left here by whoever likes.
+    pub mail: Arc<Mutex<Vec<String>>>,
 }
 
 impl Default for HostSide {
@@ -76,6 +79,7 @@ impl Default for HostSide {
         Self {
             limits: Limits::default(),
             handshake: HANDSHAKE,
+            mail: Arc::default(),
         }
     }
 }
@@ -107,6 +111,12 @@ impl Protocol for HostSide {
 
     fn cancel(machine: &mut Host, call: CallId, _: Instant) {
         machine.cancel(call);
+    }
+
+    fn gather(&mut self, machine: &mut Host, _: Instant) {
+        for text in self.mail.lock().unwrap().drain(..) {
+            machine.tell(&text).unwrap();
+        }
     }
 
     fn in_flight(machine: &Host) -> usize {

@@ -58,6 +58,36 @@ fn the_task_is_told_once_for_everything_that_gathers() {
 }
 
 #[test]
+fn what_is_added_in_a_turn_of_the_task_is_found_in_it() {
+    let limits = Limits::default();
+    let (mut conn, [a, b]) = chats(&limits);
+    let outlet = Outlet::new(&limits);
+    outlet.begin_turn();
+    assert_eq!(outlet.add_text(a, "1"), Ok((1, Added::Waits)));
+    outlet.gather_into(&mut conn);
+    assert_eq!(outlet.add_text(b, "2"), Ok((1, Added::First)));
+    outlet.gather_into(&mut conn);
+    assert_eq!(data(&mut conn), ["01", "12"]);
+}
+
+#[test]
+fn a_machine_without_room_is_left_alone_until_it_has_some() {
+    let limits = Limits::default().with_max_outbox_frames(4);
+    let (mut conn, [a, _]) = chats(&limits);
+    let outlet = Outlet::new(&limits);
+    for text in ["1", "2"] {
+        assert!(outlet.add_text(a, text).is_ok());
+    }
+    outlet.gather_into(&mut conn);
+    assert_eq!(data(&mut conn), ["01"]);
+    outlet.gather_into(&mut conn);
+    assert_eq!(data(&mut conn), [""; 0]);
+    assert_eq!(outlet.resume(), Added::First);
+    outlet.gather_into(&mut conn);
+    assert_eq!(data(&mut conn), ["02"]);
+}
+
+#[test]
 fn what_the_machine_has_no_room_for_waits_in_order_until_it_has() {
     let limits = Limits::default().with_max_outbox_frames(16);
     let (mut conn, [a, b]) = chats(&limits);
