@@ -8,6 +8,8 @@ use serde_json::value::RawValue;
 
 use super::*;
 
+mod grammar;
+
 #[derive(Debug, Default)]
 struct Frame<'a> {
     id: Slot<Cow<'a, str>>,
