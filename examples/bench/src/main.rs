@@ -9,6 +9,7 @@ mod process;
 mod report;
 mod text;
 mod work;
+mod ws;
 
 use report::Report;
 

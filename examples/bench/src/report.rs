@@ -214,13 +214,14 @@ fn cost(cost: Cost) -> String {
 
 /// The peers' versions, from the lock file, and what the program was built for.
 fn versions() -> String {
-    const PEERS: [&str; 6] = [
+    const PEERS: [&str; 7] = [
         "serde_json",
         "sonic-rs",
         "jsonrpsee",
         "rmcp",
         "tokio",
         "tokio-tungstenite",
+        "fastwebsockets",
     ];
     let lock = include_str!("../Cargo.lock");
     let found = PEERS.map(|peer| {

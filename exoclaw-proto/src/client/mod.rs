@@ -13,13 +13,14 @@ mod pending;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rpc_core::backlog::Backlog;
 use rpc_core::decode::{DecodeError, DecodeErrorKind, RawJson, find_member};
 use rpc_core::keepalive::{Heart, Pulse};
-use rpc_core::timers::{TimerKind, Timers, later};
+use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
     CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Match,
     Outbox, Outgoing, PendingCalls,
@@ -94,11 +95,11 @@ type End = Result<Answer, CallError<RpcError>>;
 /// assert_eq!(conn.state(), ClientState::Ready);
 /// ```
 pub struct ClientConn {
-    config: ClientConfig,
+    config: Arc<ClientConfig>,
     state: ClientState,
     calls: PendingCalls<Pending>,
     outbox: Outbox,
-    events: VecDeque<ClientEvent>,
+    events: Backlog<ClientEvent>,
     event_bytes: usize,
     timers: Timers<Timer>,
     /// Since when nothing is read, because events are not taken.
@@ -123,12 +124,13 @@ impl ClientConn {
     /// A connection that was just opened. `seed` makes the request ids of this connection; it
     /// should be random.
     #[must_use]
-    pub fn new(config: ClientConfig, seed: u64, now: Instant) -> Self {
+    pub fn new(config: impl Into<Arc<ClientConfig>>, seed: u64, now: Instant) -> Self {
+        let config = config.into();
         let mut conn = Self {
             state: ClientState::AwaitHello,
             calls: PendingCalls::new(seed, config.limits.max_pending, now),
             outbox: Outbox::new(&config.limits),
-            events: VecDeque::new(),
+            events: Backlog::new(),
             event_bytes: 0,
             timers: Timers::new(),
             paused_at: None,
@@ -155,7 +157,7 @@ impl ClientConn {
     /// gateway has no wish for another token then, so only its word or the code 4001 are a refusal:
     /// silence, or a Close before the hello, is a fault that may pass.
     #[must_use]
-    pub fn again(config: ClientConfig, seed: u64, now: Instant) -> Self {
+    pub fn again(config: impl Into<Arc<ClientConfig>>, seed: u64, now: Instant) -> Self {
         let mut conn = Self::new(config, seed, now);
         conn.let_in_before = true;
         conn
@@ -192,14 +194,9 @@ impl ClientConn {
         let reads = self.wants_input();
         let call = self.calls.poll_timeout().filter(|_| reads);
         let call = call.max(call.and(self.catching_up));
-        [
-            timer.map(|(at, kind)| (at, kind.name())),
-            beat.map(|(at, kind)| (at, kind.name())),
-            call.map(|at| (at, "call")),
-        ]
-        .into_iter()
-        .flatten()
-        .min_by_key(|(at, _)| *at)
+        let timer = timer.map(|(at, kind)| (at, kind.name()));
+        let beat = beat.map(|(at, kind)| (at, kind.name()));
+        sooner(sooner(timer, beat), call.map(|at| (at, "call")))
     }
 
     fn send_token(&mut self) {

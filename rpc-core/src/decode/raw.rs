@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::unescape::unescape;
 use super::{DecodeError, Reader, parse};
+use crate::json::serialize_verbatim;
 use crate::limits::Limits;
 
 /// A JSON value as it was sent, borrowed from the frame or owned. Two are equal if their texts are.
@@ -182,10 +183,7 @@ impl fmt::Debug for RawJson<'_> {
 
 impl serde::Serialize for RawJson<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match serde_json::from_str::<&RawValue>(self.get()) {
-            Ok(raw) => raw.serialize(serializer),
-            Err(error) => Err(serde::ser::Error::custom(error)),
-        }
+        serialize_verbatim(self.get(), serializer)
     }
 }
 

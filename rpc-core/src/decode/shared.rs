@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use super::error::offset_in;
 use super::{DecodeError, RawJson, parse};
+use crate::json::serialize_verbatim;
 use crate::limits::Limits;
 
 /// An owned, immutable text that is cheap to clone. Several of them may be pieces of one
@@ -190,11 +191,7 @@ impl fmt::Debug for SharedJson {
 
 impl serde::Serialize for SharedJson {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // The text came from a `RawValue`; checking it again is the price of no unsafe code.
-        match serde_json::from_str::<&RawValue>(self.get()) {
-            Ok(raw) => raw.serialize(serializer),
-            Err(error) => Err(serde::ser::Error::custom(error)),
-        }
+        serialize_verbatim(self.get(), serializer)
     }
 }
 

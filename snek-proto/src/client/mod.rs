@@ -14,12 +14,14 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 
+use rpc_core::backlog::Backlog;
 use rpc_core::decode::{DecodeError, DecodeErrorKind};
 use rpc_core::keepalive::{Beat, Heart, Pulse};
 use rpc_core::outbox::FrameNumber;
-use rpc_core::timers::{TimerKind, Timers, later};
+use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
     CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Match,
     Outbox, Outgoing, PendingCalls,
@@ -94,11 +96,11 @@ impl TimerKind for Timer {
 /// assert!(login.is_some());
 /// ```
 pub struct ClientConn {
-    config: ClientConfig,
+    config: Arc<ClientConfig>,
     state: ClientState,
     calls: PendingCalls<Pending>,
     outbox: Outbox,
-    events: VecDeque<ClientEvent>,
+    events: Backlog<ClientEvent>,
     event_bytes: usize,
     /// Events from before the handshake was done.
     early: VecDeque<ClientEvent>,
@@ -119,12 +121,13 @@ impl ClientConn {
     /// A connection that was just opened. It sends the login at once. `seed` makes the call ids of
     /// this connection; it should be random.
     #[must_use]
-    pub fn new(config: ClientConfig, seed: u64, now: Instant) -> Self {
+    pub fn new(config: impl Into<Arc<ClientConfig>>, seed: u64, now: Instant) -> Self {
+        let config = config.into();
         let mut conn = Self {
             state: ClientState::AwaitLogin,
             calls: PendingCalls::new(seed, config.limits.max_pending, now),
             outbox: Outbox::new(&config.limits),
-            events: VecDeque::new(),
+            events: Backlog::new(),
             event_bytes: 0,
             early: VecDeque::new(),
             early_dropped: 0,
@@ -187,10 +190,7 @@ impl ClientConn {
         if self.closed.is_some() {
             return None;
         }
-        [timer, heart, call]
-            .into_iter()
-            .flatten()
-            .min_by_key(|(at, _)| *at)
+        sooner(sooner(timer, heart), call)
     }
 
     /// Sends the next call of the handshake.

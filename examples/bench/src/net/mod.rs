@@ -4,7 +4,7 @@ mod child;
 pub(crate) mod hold;
 pub(crate) mod listen;
 pub(crate) mod load;
-mod raw;
+pub(crate) mod raw;
 pub(crate) mod serve;
 
 use child::Child;
