@@ -70,7 +70,7 @@ impl<'de> Reader<'de> {
     /// If it is not JSON.
     pub fn loose_str(&mut self) -> Result<Option<LooseStr<'de>>, DecodeError> {
         match self.token() {
-            Some(b'"') => self.string().map(|text| Some(LooseStr::Str(text))),
+            Some(b'"') => Ok(self.str()?.map(LooseStr::Str)),
             Some(b't' | b'f') => self.bool().map(|value| value.map(LooseStr::Bool)),
             Some(b'n') => self.literal("null").map(|()| None),
             _ => self.skip_value().map(|()| Some(LooseStr::Other)),
@@ -280,6 +280,7 @@ impl<'de> Reader<'de> {
     }
 
     /// The first byte of the value; it tells of what type it is. `None` at the end of the text.
+    #[inline]
     pub fn first_byte(&mut self) -> Option<u8> {
         self.token()
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use rpc_core::Limits;
-use rpc_core::decode::{self, DecodeError, Field, LooseStr, Members, RawJson, Slot};
+use rpc_core::decode::{self, DecodeError, Field, Members, RawJson, Slot};
 use serde::Serialize;
 use serde::ser::SerializeMap;
 use serde_json::value::RawValue;
@@ -38,58 +38,53 @@ pub(super) struct Fields<'a> {
     pub(super) channel_uid: Slot<Cow<'a, str>>,
     pub(super) is_final: Slot<bool>,
     /// The first member of a message event that does not fit. An answer may have such members.
-    pub(super) wrong: Option<&'static str>,
-    /// One of the others does not fit.
-    odd: bool,
+    pub(super) wrong: FirstMisfit,
+    /// The first of the other members that does not fit.
+    odd: FirstMisfit,
 }
 
 impl<'a> Members<'a> for Fields<'a> {
     fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        let mut misfit = None;
-        let read = match name {
+        match name {
             "callId" => field.read("callId", &mut self.call_id, |value| {
-                let id = value.raw()?.map(WireId::new);
-                self.odd |= matches!(id, Some(Err(_)));
-                Ok(id.and_then(Result::ok))
+                let id = value.raw()?.map(WireId::new).transpose();
+                // An odd id belongs to no call.
+                Ok(id.unwrap_or_else(|_| misfit(&mut self.odd, "callId")))
             }),
             "data" => field.raw("data", &mut self.data),
             "error" => field.raw("error", &mut self.error),
-            "success" => {
-                let read = flag(field, "success", &mut self.success, &mut misfit);
-                self.odd |= misfit.take().is_some();
-                read
-            }
-            "event" => {
-                let read = text(field, "event", &mut self.event, &mut misfit);
-                self.odd |= misfit.take().is_some();
-                read
-            }
-            "message" => text(field, "message", &mut self.message, &mut misfit),
-            "username" => text(field, "username", &mut self.username, &mut misfit),
-            "user_nick" => text(field, "user_nick", &mut self.user_nick, &mut misfit),
-            "channel_uid" => text(field, "channel_uid", &mut self.channel_uid, &mut misfit),
-            "is_final" => flag(field, "is_final", &mut self.is_final, &mut misfit),
+            "success" => flag(field, "success", &mut self.success, &mut self.odd),
+            "event" => text(field, "event", &mut self.event, &mut self.odd),
+            "message" => text(field, "message", &mut self.message, &mut self.wrong),
+            "username" => text(field, "username", &mut self.username, &mut self.wrong),
+            "user_nick" => text(field, "user_nick", &mut self.user_nick, &mut self.wrong),
+            "channel_uid" => text(field, "channel_uid", &mut self.channel_uid, &mut self.wrong),
+            "is_final" => flag(field, "is_final", &mut self.is_final, &mut self.wrong),
             _ => field.skip(),
-        };
-        self.wrong = self.wrong.or(misfit);
-        read
+        }
     }
 }
 
-/// A text; a value of another type is noted as a misfit and makes no frame unreadable.
+type FirstMisfit = Option<&'static str>;
+
+/// Notes a member that does not fit its type.
+#[cold]
+fn misfit<T>(first: &mut FirstMisfit, name: &'static str) -> Option<T> {
+    first.get_or_insert(name);
+    None
+}
+
+/// A text. A value of another type is noted as a misfit, and makes no frame unreadable.
+#[inline]
 fn text<'a>(
     field: Field<'_, 'a>,
     name: &'static str,
     slot: &mut Slot<Cow<'a, str>>,
-    misfit: &mut Option<&'static str>,
+    first: &mut FirstMisfit,
 ) -> Result<(), DecodeError> {
-    field.read(name, slot, |value| match value.loose_str()? {
-        Some(LooseStr::Str(text)) => Ok(Some(text)),
-        Some(LooseStr::Bool(_) | LooseStr::Other) => {
-            *misfit = Some(name);
-            Ok(None)
-        }
-        None => Ok(None),
+    field.read(name, slot, |value| match value.first_byte() {
+        Some(b'"' | b'n') => value.str(),
+        _ => value.skip().map(|()| misfit(first, name)),
     })
 }
 
@@ -98,15 +93,11 @@ fn flag(
     field: Field<'_, '_>,
     name: &'static str,
     slot: &mut Slot<bool>,
-    misfit: &mut Option<&'static str>,
+    first: &mut FirstMisfit,
 ) -> Result<(), DecodeError> {
-    field.read(name, slot, |value| match value.loose_str()? {
-        Some(LooseStr::Bool(value)) => Ok(Some(value)),
-        Some(LooseStr::Str(_) | LooseStr::Other) => {
-            *misfit = Some(name);
-            Ok(None)
-        }
-        None => Ok(None),
+    field.read(name, slot, |value| match value.first_byte() {
+        Some(b't' | b'f' | b'n') => value.bool(),
+        _ => value.skip().map(|()| misfit(first, name)),
     })
 }
 
@@ -124,8 +115,10 @@ impl<'a> ServerFrame<'a> {
             fields: Fields::default(),
         };
         decode::object_into(text, limits, &mut frame.fields)?;
-        let unknown = frame.event_name().is_some_and(|name| !Event::is_known(name));
-        frame.verbatim = unknown || frame.fields.odd || frame.fields.wrong.is_some();
+        let unknown = frame
+            .event_name()
+            .is_some_and(|name| !Event::is_known(name));
+        frame.verbatim = unknown || frame.fields.odd.is_some() || frame.fields.wrong.is_some();
         Ok(frame)
     }
 

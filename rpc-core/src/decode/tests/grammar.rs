@@ -147,7 +147,7 @@ fn white_space_is_four_characters() {
 #[test]
 fn control_characters_are_escaped_in_strings() {
     for code in 0..0x80_u8 {
-        let text = format!("\"a{}b\"", char::from(code));
+        let text = format!("\"a{}z\"", char::from(code));
         assert_eq!(
             is_json(&text),
             code >= 0x20 && !matches!(code, b'"' | b'\\'),
