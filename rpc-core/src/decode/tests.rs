@@ -215,6 +215,12 @@ fn an_error_holds_nothing_of_the_values() {
 }
 
 #[test]
+fn a_reader_prints_nothing_of_its_text() {
+    let mut reader = Reader::new(r#"{"password":"hunter2"}"#);
+    assert!(!format!("{:?}", Field::new(&mut reader)).contains("hunter2"));
+}
+
+#[test]
 fn a_loose_member_never_makes_a_frame_unreadable() {
     for (json, expected) in [
         (r#""x""#, LooseStr::Str("x".into())),
