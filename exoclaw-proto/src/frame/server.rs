@@ -329,6 +329,8 @@ impl Serialize for Hello<'_> {
 
 #[cfg(test)]
 mod tests {
+    use rpc_core::decode::DecodeErrorKind;
+
     use super::*;
 
     fn decode(text: &str) -> ServerFrame<'_> {
@@ -390,6 +392,48 @@ mod tests {
             (r#"{"ok":true,"version":1,"x":2}"#, r#"{"ok":true}"#),
         ] {
             assert_eq!(serde_json::to_string(&decode(text)).unwrap(), written);
+        }
+    }
+
+    #[test]
+    fn data_before_its_event_is_read_as_data_behind_it() {
+        for (event, data) in [
+            ("text", r#""Hello""#),
+            ("text", r#""a\nb""#),
+            ("error", r#""no""#),
+            ("tool_use", r#"{"id":"c","name":"echo","input":{"a":[1]}}"#),
+            (
+                "tool_result",
+                r#"{"tool_use_id":"c","content":"x","is_error":true}"#,
+            ),
+            ("usage", r#"{"input_tokens":150,"output_tokens":42}"#),
+            ("done", "[1]"),
+            ("later", r#"{"x":1}"#),
+        ] {
+            let before = format!(r#"{{"data":{data},"event":"{event}","id":"1"}}"#);
+            let behind = format!(r#"{{"id":"1","event":"{event}","data":{data}}}"#);
+            assert_eq!(decode(&before), decode(&behind));
+        }
+        for (event, data) in [
+            ("text", "7"),
+            ("tool_use", r#""x""#),
+            ("usage", r#"{"input_tokens":-1}"#),
+            ("usage", "{}"),
+            ("error", "null"),
+        ] {
+            let before = format!(r#"{{"data":{data},"event":"{event}","id":"1"}}"#);
+            let behind = format!(r#"{{"id":"1","event":"{event}","data":{data}}}"#);
+            let error = |text: &str| ServerFrame::decode(text, &Limits::default()).unwrap_err();
+            let (before, behind) = (error(&before), error(&behind));
+            assert_eq!(before.kind(), behind.kind(), "{event} {data}");
+            assert_eq!(before.path(), behind.path(), "{event} {data}");
+        }
+        for text in [
+            r#"{"data":"a","event":"text","data":"b","id":"1"}"#,
+            r#"{"event":"text","data":"a","data":"b","id":"1"}"#,
+        ] {
+            let error = ServerFrame::decode(text, &Limits::default()).unwrap_err();
+            assert_eq!(error.kind(), DecodeErrorKind::DuplicateMember("data"));
         }
     }
 

@@ -33,6 +33,12 @@ impl<T> Default for Slot<T> {
     }
 }
 
+impl<T> From<T> for Slot<T> {
+    fn from(value: T) -> Self {
+        Self(State::Set(value))
+    }
+}
+
 impl<T> Slot<T> {
     /// The value; `None` if the member was absent or null.
     #[must_use]
@@ -50,6 +56,16 @@ impl<T> Slot<T> {
             State::Set(value) => Some(value),
             State::Unseen | State::Null => None,
         }
+    }
+
+    /// The same with another value, if there is one.
+    #[must_use]
+    pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> Slot<U> {
+        Slot(match self.0 {
+            State::Set(value) => State::Set(convert(value)),
+            State::Unseen => State::Unseen,
+            State::Null => State::Null,
+        })
     }
 
     /// Whether the member was there, if only as null.

@@ -186,3 +186,46 @@ impl serde::Serialize for RawJson<'_> {
         serialize_verbatim(self.get(), serializer)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_stands_without_the_space_around_it() {
+        let raw = RawJson::new(" [1, 2]\n").unwrap();
+        assert_eq!((raw.get(), raw.first_byte()), ("[1, 2]", Some(b'[')));
+        assert!(RawJson::new("").is_err() && RawJson::new("1 2").is_err());
+        assert!(RawJson::new("null").unwrap().is_null());
+    }
+
+    #[test]
+    fn a_string_is_borrowed_if_it_can_be() {
+        let borrowed = |raw: RawJson<'_>| matches!(raw.into_str(), Some(Cow::Borrowed("ann")));
+        assert!(borrowed(RawJson::new(r#""ann""#).unwrap()));
+        let theirs: &RawValue = serde_json::from_str(r#""ann""#).unwrap();
+        assert!(borrowed(theirs.into()));
+        let escaped = RawJson::new(r#""a\u006en""#).unwrap();
+        assert_eq!(escaped.as_str().as_deref(), Some("ann"));
+        assert_eq!(escaped.clone().into_owned(), escaped);
+        assert_eq!(RawJson::new("[]").unwrap().into_str(), None);
+        assert_eq!(RawJson::string("a\"b\n").get(), r#""a\"b\n""#);
+    }
+
+    #[test]
+    fn an_id_is_a_string_or_the_digits_of_a_number() {
+        let id = |json| Some(RawJson::new(json).ok()?.as_id()?.into_owned());
+        assert_eq!(id("1.50").as_deref(), Some("1.50"));
+        assert_eq!(id(r#""x""#).as_deref(), Some("x"));
+        assert_eq!(id("true"), None);
+    }
+
+    #[test]
+    fn a_value_is_written_as_it_was_read() {
+        let raw = RawJson::new(r#"{"a": 1.50}"#).unwrap();
+        assert_eq!(serde_json::to_string(&raw).unwrap(), r#"{"a": 1.50}"#);
+        let boxed = RawValue::from_string("[ 1 ]".to_owned()).unwrap();
+        assert_eq!(RawJson::from(&boxed), RawJson::from(boxed.clone()));
+        assert_eq!(format!("{raw:?}"), "RawJson(11 bytes)");
+    }
+}

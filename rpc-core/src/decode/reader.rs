@@ -1,6 +1,7 @@
 //! [`Reader`]: a JSON text, read value by value in one pass.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::Deserialize;
 
@@ -15,11 +16,18 @@ use super::{DecodeError, DecodeErrorKind, Field, LooseStr, Members, RawJson};
 ///
 /// Strings without escapes are borrowed. What is skipped or kept raw is checked to be JSON, as
 /// deep as it may be: nothing here recurses.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Reader<'de> {
     text: &'de str,
     /// The next byte.
     at: usize,
+}
+
+/// Prints the place only: frames carry passwords and private text.
+impl fmt::Debug for Reader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reader(byte {} of {})", self.at, self.text.len())
+    }
 }
 
 /// What is between two quotation marks.
@@ -49,7 +57,9 @@ impl<'de> Reader<'de> {
     /// # Errors
     /// If it is not JSON.
     pub fn skip(&mut self) -> Result<(), DecodeError> {
-        self.skip_value()
+        let start = past_space(self.text.as_bytes(), self.at);
+        let end = value_end(self.text.as_bytes(), start);
+        self.move_to(end)
     }
 
     /// A string.
@@ -70,10 +80,10 @@ impl<'de> Reader<'de> {
     /// If it is not JSON.
     pub fn loose_str(&mut self) -> Result<Option<LooseStr<'de>>, DecodeError> {
         match self.token() {
-            Some(b'"') => self.string().map(|text| Some(LooseStr::Str(text))),
+            Some(b'"') => Ok(self.str()?.map(LooseStr::Str)),
             Some(b't' | b'f') => self.bool().map(|value| value.map(LooseStr::Bool)),
             Some(b'n') => self.literal("null").map(|()| None),
-            _ => self.skip_value().map(|()| Some(LooseStr::Other)),
+            _ => self.skip().map(|()| Some(LooseStr::Other)),
         }
     }
 
@@ -99,7 +109,7 @@ impl<'de> Reader<'de> {
         if first == Some(b'"') {
             plain = !self.quoted()?.has_escapes;
         } else {
-            self.skip_value()?;
+            self.skip()?;
         }
         Ok(RawJson::scanned(self.since(start), plain))
     }
@@ -196,7 +206,7 @@ impl<'de> Reader<'de> {
     pub fn parse<T: Deserialize<'de>>(&mut self) -> Result<T, DecodeError> {
         self.token();
         let start = self.at;
-        self.skip_value()?;
+        self.skip()?;
         let json = self.since(start);
         serde_json::from_str(json)
             .map_err(|error| from_parser(&error, json).within(self.text, json))
@@ -280,6 +290,7 @@ impl<'de> Reader<'de> {
     }
 
     /// The first byte of the value; it tells of what type it is. `None` at the end of the text.
+    #[inline]
     pub fn first_byte(&mut self) -> Option<u8> {
         self.token()
     }
@@ -387,12 +398,6 @@ impl<'de> Reader<'de> {
         Ok(self.since(start))
     }
 
-    fn skip_value(&mut self) -> Result<(), DecodeError> {
-        let start = past_space(self.text.as_bytes(), self.at);
-        let end = value_end(self.text.as_bytes(), start);
-        self.move_to(end)
-    }
-
     /// Moves to where a scan has ended, well or not.
     #[inline]
     fn move_to(&mut self, end: Result<usize, Misfit>) -> Result<(), DecodeError> {
@@ -446,7 +451,7 @@ impl<'de> Reader<'de> {
     fn mismatch(&mut self, expected: &'static str) -> DecodeError {
         self.token();
         let here = self.fail(DecodeErrorKind::Mismatch).expecting(expected);
-        match self.skip_value() {
+        match self.skip() {
             Ok(()) => here,
             Err(error) => error,
         }

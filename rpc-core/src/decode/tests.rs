@@ -8,6 +8,8 @@ use serde_json::value::RawValue;
 
 use super::*;
 
+mod grammar;
+
 #[derive(Debug, Default)]
 struct Frame<'a> {
     id: Slot<Cow<'a, str>>,
@@ -210,6 +212,12 @@ fn an_error_holds_nothing_of_the_values() {
             .to_string()
             .starts_with("member `name` is not a string (line 1, column ")
     );
+}
+
+#[test]
+fn a_reader_prints_nothing_of_its_text() {
+    let mut reader = Reader::new(r#"{"password":"hunter2"}"#);
+    assert!(!format!("{:?}", Field::new(&mut reader)).contains("hunter2"));
 }
 
 #[test]

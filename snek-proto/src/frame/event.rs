@@ -106,7 +106,7 @@ impl<'a> Event<'a> {
         frame: &'a ServerFrame<'_>,
         new_message: bool,
     ) -> Option<Result<Self, DecodeError>> {
-        let event = match frame.event.as_deref()? {
+        let event = match frame.event_name()? {
             "message" => flat_message(frame).map(Self::Message),
             "new_message" if new_message => nested_message(frame).map(Self::Message),
             "set_typing" => data(frame).map(|data| {
@@ -116,14 +116,14 @@ impl<'a> Event<'a> {
                     username: text(data.username),
                     user_nick: text(data.user_nick).or(text(data.nick)),
                     color: text(data.color),
-                    data: frame.data.as_ref(),
+                    data: frame.fields.data.get(),
                 })
             }),
             "join" => joined(frame, "join").map(Self::Join),
             "leave" => joined(frame, "leave").map(Self::Leave),
             tag => Ok(Self::Unknown(UnknownEvent {
                 tag,
-                data: frame.data.as_ref(),
+                data: frame.fields.data.get(),
                 raw: frame.raw.as_deref().unwrap_or_default(),
             })),
         };
@@ -132,8 +132,8 @@ impl<'a> Event<'a> {
 }
 
 fn flat_message<'a>(frame: &'a ServerFrame<'_>) -> Result<MessageEvent<'a>, DecodeError> {
-    let flat = &frame.flat;
-    if let Some(member) = flat.wrong {
+    let fields = &frame.fields;
+    if let Some(member) = fields.wrong {
         let expected = if member == "is_final" {
             "true or false"
         } else {
@@ -141,19 +141,21 @@ fn flat_message<'a>(frame: &'a ServerFrame<'_>) -> Result<MessageEvent<'a>, Deco
         };
         return Err(DecodeError::wrong_type(member, expected).in_frame("message"));
     }
-    let need = |value: &'a Option<Cow<'_, str>>, name| {
-        value
-            .as_deref()
-            .ok_or_else(|| DecodeError::missing(name).in_frame("message"))
-    };
-    let username = need(&flat.username, "username")?;
+    let username = need(&fields.username, "username")?;
     Ok(MessageEvent {
-        message: Cow::Borrowed(need(&flat.message, "message")?),
+        message: Cow::Borrowed(need(&fields.message, "message")?),
         username: Cow::Borrowed(username),
-        user_nick: Cow::Borrowed(flat.user_nick.as_deref().unwrap_or(username)),
-        channel_uid: Cow::Borrowed(need(&flat.channel_uid, "channel_uid")?),
-        is_final: flat.is_final.unwrap_or(true),
+        user_nick: Cow::Borrowed(fields.user_nick.get().map_or(username, |nick| &**nick)),
+        channel_uid: Cow::Borrowed(need(&fields.channel_uid, "channel_uid")?),
+        is_final: fields.is_final.get().copied().unwrap_or(true),
     })
+}
+
+fn need<'s>(slot: &'s Slot<Cow<'_, str>>, name: &'static str) -> Result<&'s str, DecodeError> {
+    match slot.get() {
+        Some(text) => Ok(text),
+        None => Err(DecodeError::missing(name).in_frame("message")),
+    }
 }
 
 fn nested_message<'a>(frame: &'a ServerFrame<'_>) -> Result<MessageEvent<'a>, DecodeError> {
@@ -161,7 +163,7 @@ fn nested_message<'a>(frame: &'a ServerFrame<'_>) -> Result<MessageEvent<'a>, De
         data(frame).map_err(|error| error.under("data").in_frame("new_message"))?;
     let inside = |error: DecodeError| error.in_frame("new_message");
     let username = data.username.require("username").map_err(inside)?;
-    let channel_uid = match &frame.flat.channel_uid {
+    let channel_uid = match frame.fields.channel_uid.get() {
         Some(uid) => Cow::Borrowed(&**uid),
         None => data.channel_uid.require("channel_uid").map_err(inside)?,
     };
@@ -191,7 +193,7 @@ fn joined<'a>(frame: &'a ServerFrame<'_>, tag: &'static str) -> Result<JoinEvent
 fn data<'a, M: Members<'a> + Default>(frame: &'a ServerFrame<'_>) -> Result<M, DecodeError> {
     // The frame's size was checked when it was decoded.
     let limits = Limits::default().with_max_message_bytes(usize::MAX);
-    match frame.data.as_ref() {
+    match frame.fields.data.get() {
         Some(data) => decode::object(data.get(), &limits),
         None => Ok(M::default()),
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use rpc_core::Limits;
-use rpc_core::decode::{self, DecodeError, Field, LooseStr, Members, RawJson, Slot};
+use rpc_core::decode::{self, DecodeError, Field, Members, RawJson, Slot};
 use serde::Serialize;
 use serde::ser::SerializeMap;
 use serde_json::value::RawValue;
@@ -19,85 +19,86 @@ use crate::id::WireId;
 #[derive(Clone)]
 pub struct ServerFrame<'a> {
     pub(super) raw: Option<Cow<'a, str>>,
-    /// Members hold what these fields cannot: encoding repeats `raw`.
+    /// Members hold what the fields cannot: encoding repeats `raw`.
     verbatim: bool,
-    call_id: Option<WireId<'a>>,
-    success: Option<bool>,
-    pub(super) data: Option<RawJson<'a>>,
-    error: Option<RawJson<'a>>,
-    pub(super) event: Option<Cow<'a, str>>,
-    pub(super) flat: FlatEvent<'a>,
+    pub(super) fields: Fields<'a>,
 }
 
-/// The members that a message event has at top level.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct FlatEvent<'a> {
-    pub(super) message: Option<Cow<'a, str>>,
-    pub(super) username: Option<Cow<'a, str>>,
-    pub(super) user_nick: Option<Cow<'a, str>>,
-    pub(super) channel_uid: Option<Cow<'a, str>>,
-    pub(super) is_final: Option<bool>,
-    /// The first member that is there with the wrong type. An answer may have such members.
-    pub(super) wrong: Option<&'static str>,
-}
-
-#[derive(Default)]
-struct Fields<'a> {
-    call_id: Slot<RawJson<'a>>,
-    success: Slot<LooseStr<'a>>,
-    data: Slot<RawJson<'a>>,
-    error: Slot<RawJson<'a>>,
-    event: Slot<LooseStr<'a>>,
-    message: Slot<LooseStr<'a>>,
-    username: Slot<LooseStr<'a>>,
-    user_nick: Slot<LooseStr<'a>>,
-    channel_uid: Slot<LooseStr<'a>>,
-    is_final: Slot<LooseStr<'a>>,
+/// The known members of all frames. One that does not fit its type is null here.
+#[derive(Clone, Default)]
+pub(super) struct Fields<'a> {
+    pub(super) call_id: Slot<WireId<'a>>,
+    pub(super) success: Slot<bool>,
+    pub(super) data: Slot<RawJson<'a>>,
+    pub(super) error: Slot<RawJson<'a>>,
+    pub(super) event: Slot<Cow<'a, str>>,
+    pub(super) message: Slot<Cow<'a, str>>,
+    pub(super) username: Slot<Cow<'a, str>>,
+    pub(super) user_nick: Slot<Cow<'a, str>>,
+    pub(super) channel_uid: Slot<Cow<'a, str>>,
+    pub(super) is_final: Slot<bool>,
+    /// The first member of a message event that does not fit. An answer may have such members.
+    pub(super) wrong: FirstMisfit,
+    /// The first of the other members that does not fit.
+    odd: FirstMisfit,
 }
 
 impl<'a> Members<'a> for Fields<'a> {
     fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
-            "callId" => field.raw("callId", &mut self.call_id),
-            "success" => field.loose_str("success", &mut self.success),
+            "callId" => field.read("callId", &mut self.call_id, |value| {
+                let id = value.raw()?.map(WireId::new).transpose();
+                // An odd id belongs to no call.
+                Ok(id.unwrap_or_else(|_| misfit(&mut self.odd, "callId")))
+            }),
             "data" => field.raw("data", &mut self.data),
             "error" => field.raw("error", &mut self.error),
-            "event" => field.loose_str("event", &mut self.event),
-            "message" => field.loose_str("message", &mut self.message),
-            "username" => field.loose_str("username", &mut self.username),
-            "user_nick" => field.loose_str("user_nick", &mut self.user_nick),
-            "channel_uid" => field.loose_str("channel_uid", &mut self.channel_uid),
-            "is_final" => field.loose_str("is_final", &mut self.is_final),
+            "success" => flag(field, "success", &mut self.success, &mut self.odd),
+            "event" => text(field, "event", &mut self.event, &mut self.odd),
+            "message" => text(field, "message", &mut self.message, &mut self.wrong),
+            "username" => text(field, "username", &mut self.username, &mut self.wrong),
+            "user_nick" => text(field, "user_nick", &mut self.user_nick, &mut self.wrong),
+            "channel_uid" => text(field, "channel_uid", &mut self.channel_uid, &mut self.wrong),
+            "is_final" => flag(field, "is_final", &mut self.is_final, &mut self.wrong),
             _ => field.skip(),
         }
     }
 }
 
-/// Sorts loose members into typed ones and notes the first that does not fit.
-#[derive(Default)]
-struct Sorter {
-    wrong: Option<&'static str>,
+type FirstMisfit = Option<&'static str>;
+
+/// Notes a member that does not fit its type.
+#[cold]
+fn misfit<T>(first: &mut FirstMisfit, name: &'static str) -> Option<T> {
+    first.get_or_insert(name);
+    None
 }
 
-impl Sorter {
-    fn str<'a>(&mut self, name: &'static str, slot: Slot<LooseStr<'a>>) -> Option<Cow<'a, str>> {
-        match slot.take()? {
-            LooseStr::Str(text) => Some(text),
-            LooseStr::Bool(_) | LooseStr::Other => self.misfit(name),
-        }
-    }
+/// A text. A value of another type is noted as a misfit, and makes no frame unreadable.
+#[inline]
+fn text<'a>(
+    field: Field<'_, 'a>,
+    name: &'static str,
+    slot: &mut Slot<Cow<'a, str>>,
+    first: &mut FirstMisfit,
+) -> Result<(), DecodeError> {
+    field.read(name, slot, |value| match value.first_byte() {
+        Some(b'"' | b'n') => value.str(),
+        _ => value.skip().map(|()| misfit(first, name)),
+    })
+}
 
-    fn bool(&mut self, name: &'static str, slot: Slot<LooseStr<'_>>) -> Option<bool> {
-        match slot.take()? {
-            LooseStr::Bool(value) => Some(value),
-            LooseStr::Str(_) | LooseStr::Other => self.misfit(name),
-        }
-    }
-
-    fn misfit<T>(&mut self, name: &'static str) -> Option<T> {
-        self.wrong = self.wrong.or(Some(name));
-        None
-    }
+/// The same for `true` and `false`.
+fn flag(
+    field: Field<'_, '_>,
+    name: &'static str,
+    slot: &mut Slot<bool>,
+    first: &mut FirstMisfit,
+) -> Result<(), DecodeError> {
+    field.read(name, slot, |value| match value.first_byte() {
+        Some(b't' | b'f' | b'n') => value.bool(),
+        _ => value.skip().map(|()| misfit(first, name)),
+    })
 }
 
 impl<'a> ServerFrame<'a> {
@@ -108,35 +109,17 @@ impl<'a> ServerFrame<'a> {
     /// members fit is checked by [`as_event`](Self::as_event). A `callId` that is neither string,
     /// number nor boolean belongs to no call, and hides no event.
     pub fn decode(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
-        let fields: Fields<'a> = decode::object(text, limits)?;
-        let mut flat = Sorter::default();
-        let mut message = FlatEvent {
-            message: flat.str("message", fields.message),
-            username: flat.str("username", fields.username),
-            user_nick: flat.str("user_nick", fields.user_nick),
-            channel_uid: flat.str("channel_uid", fields.channel_uid),
-            is_final: flat.bool("is_final", fields.is_final),
-            wrong: None,
-        };
-        message.wrong = flat.wrong;
-        let mut rest = Sorter::default();
-        let success = rest.bool("success", fields.success);
-        let event = rest.str("event", fields.event);
-        let unknown = event
-            .as_deref()
-            .is_some_and(|event| !Event::is_known(event));
-        let call_id = fields.call_id.take().map(WireId::new);
-        let odd_id = matches!(call_id, Some(Err(_)));
-        Ok(Self {
+        let mut frame = Self {
             raw: Some(Cow::Borrowed(text)),
-            verbatim: unknown || odd_id || message.wrong.is_some() || rest.wrong.is_some(),
-            call_id: call_id.and_then(Result::ok),
-            success,
-            data: fields.data.take(),
-            error: fields.error.take(),
-            event,
-            flat: message,
-        })
+            verbatim: false,
+            fields: Fields::default(),
+        };
+        decode::object_into(text, limits, &mut frame.fields)?;
+        let unknown = frame
+            .event_name()
+            .is_some_and(|name| !Event::is_known(name));
+        frame.verbatim = unknown || frame.fields.odd.is_some() || frame.fields.wrong.is_some();
+        Ok(frame)
     }
 
     /// An answer with a value.
@@ -145,18 +128,11 @@ impl<'a> ServerFrame<'a> {
         Self {
             raw: None,
             verbatim: false,
-            call_id: Some(call_id),
-            success: Some(true),
-            data: Some(data.into()),
-            error: None,
-            event: None,
-            flat: FlatEvent {
-                message: None,
-                username: None,
-                user_nick: None,
-                channel_uid: None,
-                is_final: None,
-                wrong: None,
+            fields: Fields {
+                call_id: call_id.into(),
+                success: true.into(),
+                data: data.into().into(),
+                ..Fields::default()
             },
         }
     }
@@ -164,13 +140,13 @@ impl<'a> ServerFrame<'a> {
     /// The id of the call that this may answer.
     #[must_use]
     pub const fn call_id(&self) -> Option<&WireId<'a>> {
-        self.call_id.as_ref()
+        self.fields.call_id.get()
     }
 
     /// The event's name, if there is one.
     #[must_use]
     pub fn event_name(&self) -> Option<&str> {
-        self.event.as_deref()
+        self.fields.event.get().map(|event| &**event)
     }
 
     /// The text that the frame was decoded from, with members that the type does not hold.
@@ -182,7 +158,7 @@ impl<'a> ServerFrame<'a> {
     /// The frame as an answer. `None` without a `callId`.
     #[must_use]
     pub const fn as_reply(&self) -> Option<Reply<'_>> {
-        match &self.call_id {
+        match self.fields.call_id.get() {
             Some(call_id) => Some(Reply {
                 call_id,
                 frame: self,
@@ -216,21 +192,23 @@ impl<'a> ServerFrame<'a> {
         fn own(text: Cow<'_, str>) -> Cow<'static, str> {
             Cow::Owned(text.into_owned())
         }
+        let fields = self.fields;
         ServerFrame {
             raw: self.raw.map(own),
             verbatim: self.verbatim,
-            call_id: self.call_id.map(WireId::into_owned),
-            success: self.success,
-            data: self.data.map(RawJson::into_owned),
-            error: self.error.map(RawJson::into_owned),
-            event: self.event.map(own),
-            flat: FlatEvent {
-                message: self.flat.message.map(own),
-                username: self.flat.username.map(own),
-                user_nick: self.flat.user_nick.map(own),
-                channel_uid: self.flat.channel_uid.map(own),
-                is_final: self.flat.is_final,
-                wrong: self.flat.wrong,
+            fields: Fields {
+                call_id: fields.call_id.map(WireId::into_owned),
+                success: fields.success,
+                data: fields.data.map(RawJson::into_owned),
+                error: fields.error.map(RawJson::into_owned),
+                event: fields.event.map(own),
+                message: fields.message.map(own),
+                username: fields.username.map(own),
+                user_nick: fields.user_nick.map(own),
+                channel_uid: fields.channel_uid.map(own),
+                is_final: fields.is_final,
+                wrong: fields.wrong,
+                odd: fields.odd,
             },
         }
     }
@@ -242,12 +220,24 @@ impl PartialEq for ServerFrame<'_> {
         self.verbatim == other.verbatim
             && (!self.verbatim
                 || self.raw().map(str::trim_ascii) == other.raw().map(str::trim_ascii))
-            && self.call_id == other.call_id
-            && self.success == other.success
-            && self.data == other.data
-            && self.error == other.error
-            && self.event == other.event
-            && self.flat == other.flat
+            && self.fields == other.fields
+    }
+}
+
+/// Null is absent.
+impl PartialEq for Fields<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.call_id.get() == other.call_id.get()
+            && self.success.get() == other.success.get()
+            && self.data.get() == other.data.get()
+            && self.error.get() == other.error.get()
+            && self.event.get() == other.event.get()
+            && self.message.get() == other.message.get()
+            && self.username.get() == other.username.get()
+            && self.user_nick.get() == other.user_nick.get()
+            && self.channel_uid.get() == other.channel_uid.get()
+            && self.is_final.get() == other.is_final.get()
+            && self.wrong == other.wrong
     }
 }
 
@@ -255,9 +245,9 @@ impl PartialEq for ServerFrame<'_> {
 impl fmt::Debug for ServerFrame<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerFrame")
-            .field("call_id", &self.call_id)
-            .field("success", &self.success)
-            .field("event", &self.event)
+            .field("call_id", &self.call_id())
+            .field("success", &self.fields.success.get())
+            .field("event", &self.event_name())
             .finish_non_exhaustive()
     }
 }
@@ -268,36 +258,34 @@ impl Serialize for ServerFrame<'_> {
             let raw: &RawValue = serde_json::from_str(raw).map_err(serde::ser::Error::custom)?;
             return raw.serialize(serializer);
         }
+        let fields = &self.fields;
         let mut frame = serializer.serialize_map(None)?;
-        if let Some(call_id) = &self.call_id {
+        if let Some(call_id) = fields.call_id.get() {
             frame.serialize_entry("callId", call_id)?;
         }
-        if let Some(success) = self.success {
-            frame.serialize_entry("success", &success)?;
+        if let Some(success) = fields.success.get() {
+            frame.serialize_entry("success", success)?;
         }
-        if let Some(event) = &self.event {
-            frame.serialize_entry("event", event)?;
-        }
-        let flat = &self.flat;
         for (name, value) in [
-            ("message", &flat.message),
-            ("username", &flat.username),
-            ("user_nick", &flat.user_nick),
-            ("channel_uid", &flat.channel_uid),
+            ("event", &fields.event),
+            ("message", &fields.message),
+            ("username", &fields.username),
+            ("user_nick", &fields.user_nick),
+            ("channel_uid", &fields.channel_uid),
         ] {
-            if let Some(value) = value {
+            if let Some(value) = value.get() {
                 frame.serialize_entry(name, value)?;
             }
         }
-        if let Some(is_final) = flat.is_final {
-            frame.serialize_entry("is_final", &is_final)?;
+        if let Some(is_final) = fields.is_final.get() {
+            frame.serialize_entry("is_final", is_final)?;
         }
-        match &self.data {
+        match fields.data.get() {
             Some(data) => frame.serialize_entry("data", data)?,
-            None if self.event.is_none() => frame.serialize_entry("data", &())?,
+            None if fields.event.get().is_none() => frame.serialize_entry("data", &())?,
             None => {}
         }
-        if let Some(error) = &self.error {
+        if let Some(error) = fields.error.get() {
             frame.serialize_entry("error", error)?;
         }
         frame.end()
@@ -321,28 +309,28 @@ impl<'f> Reply<'f> {
     /// What the server says about success; `None` if it does not.
     #[must_use]
     pub const fn success(&self) -> Option<bool> {
-        self.frame.success
+        self.frame.fields.success.get().copied()
     }
 
     /// The value, raw. `None` if it is null or missing, which mean the same.
     #[must_use]
     pub const fn data(&self) -> Option<&'f RawJson<'f>> {
-        self.frame.data.as_ref()
+        self.frame.fields.data.get()
     }
 
     /// The top-level `error`, raw.
     #[must_use]
     pub const fn error(&self) -> Option<&'f RawJson<'f>> {
-        self.frame.error.as_ref()
+        self.frame.fields.error.get()
     }
 
     /// Whether the call failed: `success` is false, or absent while there is an `error`. An object
     /// in `data` that merely has an `error` key is a value like any other.
     #[must_use]
     pub fn is_failure(&self) -> bool {
-        match self.frame.success {
+        match self.success() {
             Some(success) => !success,
-            None => self.frame.error.is_some(),
+            None => self.error().is_some(),
         }
     }
 
