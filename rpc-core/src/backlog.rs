@@ -41,6 +41,12 @@ impl<T> Backlog<T> {
         self.items.push_back(item);
     }
 
+    /// The oldest item.
+    #[must_use]
+    pub fn front(&self) -> Option<&T> {
+        self.items.front()
+    }
+
     /// Takes the oldest item.
     pub fn pop_front(&mut self) -> Option<T> {
         let item = self.items.pop_front()?;

@@ -12,6 +12,8 @@
 
 mod json_reader;
 mod script;
+#[cfg(feature = "ws")]
+pub mod ws;
 
 use bytes::BytesMut;
 

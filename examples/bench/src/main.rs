@@ -14,6 +14,7 @@ mod table;
 mod text;
 mod time;
 mod work;
+mod ws;
 
 const USAGE: &str = "\
 bench table [OPTIONS]                   measures everything and prints the table

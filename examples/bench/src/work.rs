@@ -71,5 +71,6 @@ pub(crate) fn all() -> Vec<Work> {
     let mut works = crate::decode::works();
     works.extend(crate::encode::works());
     works.extend(crate::pending::works());
+    works.extend(crate::ws::works());
     works
 }

@@ -154,6 +154,7 @@ pub(super) enum Data<'a> {
 
 impl<'a> Data<'a> {
     /// Reads the data of `event`, or keeps it if the event is not known, or not yet.
+    #[inline]
     pub(super) fn read(
         event: Option<&str>,
         data: &mut Reader<'a>,
@@ -264,6 +265,7 @@ impl UsageMembers {
 
 impl<'a> BorrowedEvent<'a> {
     /// Puts an event together. `whole` is the frame's text.
+    #[inline]
     pub(super) fn new(
         event: Cow<'a, str>,
         data: Option<Data<'a>>,

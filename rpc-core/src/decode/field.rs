@@ -62,12 +62,9 @@ impl<T> Slot<T> {
     ///
     /// # Errors
     /// [`DecodeErrorKind::MissingMember`].
+    #[inline]
     pub fn require(self, member: &'static str) -> Result<T, DecodeError> {
         self.take().ok_or_else(|| DecodeError::missing(member))
-    }
-
-    pub(super) fn fill(&mut self, value: Option<T>) {
-        self.0 = value.map_or(State::Null, State::Set);
     }
 }
 
@@ -114,6 +111,7 @@ impl<'r, 'de> Field<'r, 'de> {
     ///
     /// # Errors
     /// What `read` returns, and if the member came before.
+    #[inline]
     pub fn read<T>(
         self,
         name: &'static str,
@@ -125,7 +123,7 @@ impl<'r, 'de> Field<'r, 'de> {
         }
         match read(self.reader) {
             Ok(value) => {
-                slot.fill(value);
+                slot.0 = value.map_or(State::Null, State::Set);
                 Ok(())
             }
             Err(error) => Err(error.under(name)),
@@ -136,6 +134,7 @@ impl<'r, 'de> Field<'r, 'de> {
     ///
     /// # Errors
     /// If it is neither, or the member came before.
+    #[inline]
     pub fn str(
         self,
         name: &'static str,
@@ -148,6 +147,7 @@ impl<'r, 'de> Field<'r, 'de> {
     ///
     /// # Errors
     /// If it is not JSON, or the member came before.
+    #[inline]
     pub fn loose_str(
         self,
         name: &'static str,
@@ -160,6 +160,7 @@ impl<'r, 'de> Field<'r, 'de> {
     ///
     /// # Errors
     /// If it is not JSON, or the member came before.
+    #[inline]
     pub fn raw(self, name: &'static str, slot: &mut Slot<RawJson<'de>>) -> Result<(), DecodeError> {
         self.read(name, slot, Reader::raw)
     }
@@ -168,6 +169,7 @@ impl<'r, 'de> Field<'r, 'de> {
     ///
     /// # Errors
     /// If it is not JSON, or the member came before.
+    #[inline]
     pub fn raw_or_null(
         self,
         name: &'static str,
@@ -180,6 +182,7 @@ impl<'r, 'de> Field<'r, 'de> {
     ///
     /// # Errors
     /// If it is neither, or the member came before.
+    #[inline]
     pub fn raw_object(
         self,
         name: &'static str,
@@ -192,6 +195,7 @@ impl<'r, 'de> Field<'r, 'de> {
     ///
     /// # Errors
     /// If it is neither, or the member came before.
+    #[inline]
     pub fn raw_array(
         self,
         name: &'static str,
@@ -204,6 +208,7 @@ impl<'r, 'de> Field<'r, 'de> {
     ///
     /// # Errors
     /// If it is none of these, or the member came before.
+    #[inline]
     pub fn id(self, name: &'static str, slot: &mut Slot<Cow<'de, str>>) -> Result<(), DecodeError> {
         self.read(name, slot, Reader::id)
     }
@@ -212,6 +217,7 @@ impl<'r, 'de> Field<'r, 'de> {
     ///
     /// # Errors
     /// If it is none of these, or the member came before.
+    #[inline]
     pub fn bool(self, name: &'static str, slot: &mut Slot<bool>) -> Result<(), DecodeError> {
         self.read(name, slot, Reader::bool)
     }
@@ -220,6 +226,7 @@ impl<'r, 'de> Field<'r, 'de> {
     ///
     /// # Errors
     /// If it is neither, or the member came before.
+    #[inline]
     pub fn u64(self, name: &'static str, slot: &mut Slot<u64>) -> Result<(), DecodeError> {
         self.read(name, slot, Reader::u64)
     }
@@ -228,6 +235,7 @@ impl<'r, 'de> Field<'r, 'de> {
     ///
     /// # Errors
     /// If it is neither, or the member came before.
+    #[inline]
     pub fn f64(self, name: &'static str, slot: &mut Slot<f64>) -> Result<(), DecodeError> {
         self.value(name, "a number", slot)
     }

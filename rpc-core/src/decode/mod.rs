@@ -61,7 +61,7 @@ pub use shared::{FrameCopy, SharedJson, SharedStr};
 
 use crate::limits::Limits;
 use error::from_parser;
-use scan::plain_end;
+use scan::{Misfit, string_end};
 
 /// The deepest nesting that `serde_json` parses, whatever [`Limits::max_depth`] says.
 const PARSER_DEPTH: usize = 127;
@@ -89,8 +89,10 @@ pub fn object_into<'a>(
     members: &mut dyn Members<'a>,
 ) -> Result<(), DecodeError> {
     check_size(text.len(), limits)?;
-    check_object(text)?;
     let mut reader = Reader::new(text);
+    if reader.first_byte() != Some(b'{') {
+        return Err(DecodeError::new(DecodeErrorKind::NotAnObject).locate(text, 0));
+    }
     reader.object_into(members)?;
     reader.end()
 }
@@ -228,23 +230,10 @@ pub fn check_depth(json: &str, max: usize) -> Result<(), DecodeError> {
                 }
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
-            b'"' => at = end_of_string(bytes, at + 1),
+            b'"' => at = string_end(bytes, at + 1).unwrap_or_else(|Misfit(at)| at),
             _ => {}
         }
         at += 1;
     }
     Ok(())
-}
-
-/// The index of the quotation mark that ends a string.
-fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
-    loop {
-        at = plain_end(bytes, at);
-        match bytes.get(at) {
-            Some(b'"') | None => return at,
-            Some(b'\\') => at += 2,
-            // A control character: not for this check to refuse.
-            Some(_) => at += 1,
-        }
-    }
 }

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::error::{from_parser, offset_in};
-use super::scan::plain_end;
+use super::scan::{Misfit, escaped_end, number_end, past_space, plain_end, word_end};
+use super::skip::value_end;
 use super::unescape::unescape;
 use super::{DecodeError, DecodeErrorKind, Field, LooseStr, Members, RawJson};
 
@@ -18,7 +19,7 @@ use super::{DecodeError, DecodeErrorKind, Field, LooseStr, Members, RawJson};
 pub struct Reader<'de> {
     text: &'de str,
     /// The next byte.
-    pub(super) at: usize,
+    at: usize,
 }
 
 /// What is between two quotation marks.
@@ -132,7 +133,8 @@ impl<'de> Reader<'de> {
     pub fn id(&mut self) -> Result<Option<Cow<'de, str>>, DecodeError> {
         match self.token() {
             Some(b'-' | b'0'..=b'9') => Ok(Some(Cow::Borrowed(self.number()?))),
-            Some(b'"' | b'n') => self.str(),
+            Some(b'"') => self.string().map(Some),
+            Some(b'n') => self.literal("null").map(|()| None),
             _ => Err(self.mismatch("a string or a number")),
         }
     }
@@ -291,26 +293,19 @@ impl<'de> Reader<'de> {
 
     /// The next byte that is no white space, which it stays before.
     #[inline]
-    pub(super) fn token(&mut self) -> Option<u8> {
-        loop {
-            let byte = *self.text.as_bytes().get(self.at)?;
-            if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
-                return Some(byte);
-            }
-            self.at += 1;
-        }
-    }
-
-    pub(super) fn byte(&self) -> Option<u8> {
+    fn token(&mut self) -> Option<u8> {
+        self.at = past_space(self.text.as_bytes(), self.at);
         self.text.as_bytes().get(self.at).copied()
     }
 
     /// The text from `start` to here.
+    #[inline]
     fn since(&self, start: usize) -> &'de str {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
     /// A member's name and the colon after it.
+    #[inline(always)]
     fn name(&mut self) -> Result<Quoted<'de>, DecodeError> {
         if self.token() != Some(b'"') {
             return Err(self.syntax());
@@ -324,132 +319,92 @@ impl<'de> Reader<'de> {
     }
 
     /// A string, from its opening quotation mark on.
+    #[inline(always)]
     fn string(&mut self) -> Result<Cow<'de, str>, DecodeError> {
-        let start = self.at;
         let quoted = self.quoted()?;
-        if !quoted.has_escapes {
-            return Ok(Cow::Borrowed(quoted.inner));
+        if quoted.has_escapes {
+            return self.unescaped(quoted.inner);
         }
-        match unescape(quoted.inner) {
+        Ok(Cow::Borrowed(quoted.inner))
+    }
+
+    fn unescaped(&mut self, inner: &str) -> Result<Cow<'de, str>, DecodeError> {
+        match unescape(inner) {
             Some(text) => Ok(Cow::Owned(text)),
             None => {
-                self.at = start;
+                self.at -= inner.len() + 2;
                 Err(self.syntax())
             }
         }
     }
 
     /// A string as it stands in the text, from its opening quotation mark on.
+    #[inline(always)]
     fn quoted(&mut self) -> Result<Quoted<'de>, DecodeError> {
-        let start = self.at + 1;
-        self.at = plain_end(self.text.as_bytes(), start);
-        let has_escapes = self.byte() != Some(b'"');
-        if has_escapes {
-            self.past_escapes()?;
+        let (text, start) = (self.text, self.at + 1);
+        let end = plain_end(text.as_bytes(), start);
+        if text.as_bytes().get(end) != Some(&b'"') {
+            return self.quoted_with_escapes(start, end);
         }
+        let Some(inner) = text.get(start..end) else {
+            return Err(self.syntax());
+        };
+        self.at = end + 1;
+        Ok(Quoted {
+            inner,
+            has_escapes: false,
+        })
+    }
+
+    /// The rest of a string from the end of its plain part on.
+    #[cold]
+    fn quoted_with_escapes(
+        &mut self,
+        start: usize,
+        end: usize,
+    ) -> Result<Quoted<'de>, DecodeError> {
+        let end = escaped_end(self.text.as_bytes(), end);
+        self.move_to(end)?;
         let inner = self.since(start);
         self.at += 1;
-        Ok(Quoted { inner, has_escapes })
+        Ok(Quoted {
+            inner,
+            has_escapes: true,
+        })
     }
 
-    /// From a backslash to the closing quotation mark.
-    fn past_escapes(&mut self) -> Result<(), DecodeError> {
-        loop {
-            match self.byte() {
-                Some(b'"') => return Ok(()),
-                Some(b'\\') => {
-                    self.at += 1;
-                    match self.byte() {
-                        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
-                            self.at += 1
-                        }
-                        Some(b'u') => self.hex_digits()?,
-                        _ => return Err(self.syntax()),
-                    }
-                }
-                // A control character, or the end of the text.
-                _ => return Err(self.syntax()),
-            }
-            self.at = plain_end(self.text.as_bytes(), self.at);
-        }
-    }
-
-    /// The `u` of an escape, and its four digits.
-    fn hex_digits(&mut self) -> Result<(), DecodeError> {
-        for _ in 0..4 {
-            self.at += 1;
-            if !self.byte().is_some_and(|byte| byte.is_ascii_hexdigit()) {
-                return Err(self.syntax());
-            }
-        }
-        self.at += 1;
-        Ok(())
-    }
-
-    pub(super) fn literal(&mut self, word: &str) -> Result<(), DecodeError> {
-        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-        if !rest.starts_with(word.as_bytes()) {
-            return Err(self.syntax());
-        }
-        self.at += word.len();
-        Ok(())
+    #[inline]
+    fn literal(&mut self, word: &str) -> Result<(), DecodeError> {
+        let end = word_end(self.text.as_bytes(), self.at, word);
+        self.move_to(end)
     }
 
     /// A number's text.
-    pub(super) fn number(&mut self) -> Result<&'de str, DecodeError> {
+    fn number(&mut self) -> Result<&'de str, DecodeError> {
         let start = self.at;
-        if self.byte() == Some(b'-') {
-            self.at += 1;
-        }
-        // No digit follows a zero at the start.
-        if self.byte() == Some(b'0') {
-            self.at += 1;
-            if self.byte().is_some_and(|byte| byte.is_ascii_digit()) {
-                return Err(self.syntax());
-            }
-        } else {
-            self.digits()?;
-        }
-        if self.byte() == Some(b'.') {
-            self.at += 1;
-            self.digits()?;
-        }
-        if let Some(b'e' | b'E') = self.byte() {
-            self.at += 1;
-            if let Some(b'+' | b'-') = self.byte() {
-                self.at += 1;
-            }
-            self.digits()?;
-        }
+        let end = number_end(self.text.as_bytes(), start);
+        self.move_to(end)?;
         Ok(self.since(start))
     }
 
-    /// One digit or more.
-    fn digits(&mut self) -> Result<(), DecodeError> {
-        let start = self.at;
-        while self.byte().is_some_and(|byte| byte.is_ascii_digit()) {
-            self.at += 1;
-        }
-        if self.at == start {
-            return Err(self.syntax());
-        }
-        Ok(())
+    fn skip_value(&mut self) -> Result<(), DecodeError> {
+        let start = past_space(self.text.as_bytes(), self.at);
+        let end = value_end(self.text.as_bytes(), start);
+        self.move_to(end)
     }
 
-    /// Skips a string and, if it is a member's name, the colon.
-    pub(super) fn skip_name(&mut self) -> Result<(), DecodeError> {
-        self.name().map(|_| ())
-    }
-
-    /// Skips a value that is no object and no array.
-    pub(super) fn skip_scalar(&mut self) -> Result<(), DecodeError> {
-        match self.token() {
-            Some(b'"') => self.quoted().map(|_| ()),
-            Some(b'-' | b'0'..=b'9') => self.number().map(|_| ()),
-            Some(b't') => self.literal("true"),
-            Some(b'f') => self.literal("false"),
-            Some(b'n') => self.literal("null"),
-            _ => Err(self.syntax()),
+    /// Moves to where a scan has ended, well or not.
+    #[inline]
+    fn move_to(&mut self, end: Result<usize, Misfit>) -> Result<(), DecodeError> {
+        match end {
+            Ok(at) => {
+                self.at = at;
+                Ok(())
+            }
+            Err(Misfit(at)) => {
+                self.at = at;
+                Err(self.syntax())
+            }
         }
     }
 
@@ -482,7 +437,7 @@ impl<'de> Reader<'de> {
     }
 
     #[cold]
-    pub(super) fn syntax(&self) -> DecodeError {
+    fn syntax(&self) -> DecodeError {
         self.fail(DecodeErrorKind::Syntax)
     }
 

@@ -9,7 +9,7 @@ mod hold;
 mod listen;
 mod load;
 pub(crate) mod memory;
-mod raw;
+pub(crate) mod raw;
 mod serve;
 pub(crate) mod streams;
 pub(crate) mod workers;

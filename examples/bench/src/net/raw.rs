@@ -8,8 +8,8 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 pub(super) type Socket = WebSocketStream<TcpStream>;
 
-/// The buffers that our crates have by default.
-pub(super) fn small_buffers() -> WebSocketConfig {
+/// Buffers for many connections.
+pub(crate) fn small_buffers() -> WebSocketConfig {
     WebSocketConfig::default()
         .read_buffer_size(4096)
         .write_buffer_size(4096)

@@ -1,10 +1,11 @@
 //! One connection from its upgrade to its end, with the requests that run on it.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::{self, BoxFuture};
@@ -73,7 +74,6 @@ pub(super) fn serve<B: Backend>(
         let mut requests = Requests::new();
         let mut cancellation = cx.cancellation();
         let mut cancelled = pin!(cancellation.cancelled());
-        let mut left = pin!(cx.outlet.left());
         let mut ending = false;
         loop {
             tokio::select! {
@@ -88,7 +88,7 @@ pub(super) fn serve<B: Backend>(
                     Some(_) => {}
                 },
                 Some(()) = requests.next() => {}
-                () = &mut left => break,
+                () = gone(&cx.outlet) => break,
                 () = &mut cancelled, if !ending => {
                     ending = true;
                     requests.push(Box::pin(drain(Arc::clone(&cx), shared.shutdown_timeout)));
@@ -99,6 +99,19 @@ pub(super) fn serve<B: Backend>(
         guarded("disconnected", shared.backend.disconnected(&cx)).await;
     };
     future::join(connection.run(), work).map(drop)
+}
+
+/// Waits until the client has left. Only for the connection's own task: what says so is a part of
+/// it, and the task looks here next, without being woken for it.
+async fn gone(outlet: &Outlet) {
+    poll_fn(|_| {
+        if outlet.is_gone() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
 }
 
 async fn drain(cx: Arc<Context>, timeout: Duration) {

@@ -3,10 +3,11 @@
 //! All requests of a connection write into one queue, without a task or a channel of their own, and
 //! one wake-up of the connection's task moves everything that has gathered.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use rpc_core::backlog::Backlog;
 use rpc_core::{CloseFrame, Limits, Refused};
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
@@ -19,14 +20,15 @@ use crate::server::{RequestId, ServerConn};
 const MAX_STEPS: usize = 1_024;
 /// Bytes of them, at most; a single larger step passes.
 const MAX_BYTES: usize = 256 * 1024;
-/// A buffer that is larger is given back when it is empty.
-const KEPT: usize = 16 * 1024;
+/// A text buffer that is larger is given back when it is empty.
+const KEPT: usize = 512;
 
 /// One thing to tell the machine.
 #[derive(Debug)]
 pub(super) enum Step {
     /// So many bytes of text, which stand in the queue's buffer.
     Text(usize),
+    /// In a box, because it is several times as large as the rest and far rarer than texts.
     Event(Box<OwnedEvent>),
     Reply(Box<RawValue>),
     /// An error response; after the first event, the event `error` and `done`.
@@ -65,7 +67,7 @@ pub(super) struct Outlet {
 
 #[derive(Default)]
 struct State {
-    steps: VecDeque<(RequestId, Step)>,
+    steps: Backlog<(RequestId, Step)>,
     /// The texts of the steps, one behind the other, from `text_at` on.
     text: String,
     text_at: usize,
@@ -123,9 +125,6 @@ impl State {
         } else if self.text_at > MAX_BYTES {
             self.text.drain(..self.text_at);
             self.text_at = 0;
-        }
-        if self.steps.is_empty() && self.steps.capacity() * size_of::<(RequestId, Step)>() > KEPT {
-            self.steps = VecDeque::new();
         }
     }
 }

@@ -145,7 +145,7 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
         });
         let at = at?;
         self.attempt = self.attempt.saturating_add(1);
-        let pause = tokio::time::sleep_until(at.into());
+        let pause = Box::pin(tokio::time::sleep_until(at.into()));
         match self.front.offline(pause).await {
             Offline::Stop(reason) => Some(LinkState::Closed { reason }),
             Offline::Done(()) | Offline::Redial => None,
@@ -155,13 +155,14 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
     /// Dials, and puts a fresh machine on the line.
     async fn connect(&mut self) -> Offline<Result<LineDriver<P, D>, DialError>> {
         let after = self.front.shared.config.connect_timeout;
-        let dial = async {
+        // In boxes, this and the pause between two lines: the task's future would keep their places
+        // while the line is up.
+        let mut dial = Box::pin(async {
             match tokio::time::timeout(after, self.dialer.dial()).await {
                 Ok(dialled) => dialled,
                 Err(_) => Err(DialError::TimedOut { after }),
             }
-        };
-        let mut dial = pin!(dial);
+        });
         let dialled = loop {
             match self.front.offline(dial.as_mut()).await {
                 // It is being done already.

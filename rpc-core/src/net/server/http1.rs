@@ -15,7 +15,8 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use super::config::UpgradeDecision;
 use super::run::Shared;
-use super::upgrade::{accept_key, detach, is_upgrade, offers};
+use super::upgrade::detach;
+use crate::net::ws::{accept_key, is_upgrade, offers};
 
 /// What the handler gets to know about the request that was upgraded.
 #[derive(Debug)]

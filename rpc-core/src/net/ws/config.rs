@@ -4,14 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use crate::secret::Secret;
-
-/// No buffer is made larger than this from the start.
-const LARGEST_BUFFER: usize = 16 * 1024 * 1024;
-/// Room for control frames beside a largest message, so that a Close always finds some.
-const CONTROL_ROOM: usize = 8 * 1024;
 
 /// How a WebSocket behaves. The same type serves both ends; what only a client uses says so.
 ///
@@ -32,10 +26,12 @@ pub struct WsConfig {
     /// Largest outgoing message in bytes. Default 16 MiB. A larger one is an error of `start_send`
     /// and leaves nothing behind.
     pub max_outgoing: usize,
-    /// Bytes read at once. Default 4 KiB. A larger buffer pays off with few busy connections.
+    /// Bytes read at once, at most 16 KiB. Default 16 KiB. The memory is no connection's own: only
+    /// what was read and not handed out yet is kept. Large messages are read in larger pieces.
     pub read_buffer: usize,
     /// Bytes gathered before they are written without a flush; also how much may be stuck before
-    /// the sink reports that it is not ready. Default 4 KiB.
+    /// the sink reports that it is not ready. Default 16 KiB. Held only while something waits to be
+    /// written.
     pub write_buffer: usize,
     /// One deadline for name resolution, TCP, TLS and the upgrade together. Default 10 s.
     pub connect_timeout: Duration,
@@ -48,8 +44,8 @@ impl Default for WsConfig {
         Self {
             max_message: 4 * 1024 * 1024,
             max_outgoing: 16 * 1024 * 1024,
-            read_buffer: 4 * 1024,
-            write_buffer: 4 * 1024,
+            read_buffer: 16 * 1024,
+            write_buffer: 16 * 1024,
             connect_timeout: Duration::from_secs(10),
             headers: HeaderMap::new(),
             subprotocols: Vec::new(),
@@ -105,9 +101,6 @@ impl WsConfig {
 
     /// Adds a header whose value never appears in `Debug` output.
     ///
-    /// The WebSocket library writes whole requests to the `log` crate at level `trace`. A program
-    /// that collects that level should leave out the target `tungstenite`.
-    ///
     /// # Errors
     /// As [`with_header`](Self::with_header).
     pub fn with_secret_header(self, name: &str, value: &Secret<String>) -> Result<Self, BadHeader> {
@@ -160,21 +153,6 @@ impl WsConfig {
     #[must_use]
     pub fn subprotocols(&self) -> &[String] {
         &self.subprotocols
-    }
-
-    /// The settings in tungstenite's own terms.
-    pub(super) fn to_tungstenite(&self) -> WebSocketConfig {
-        let write_buffer = self.write_buffer.min(LARGEST_BUFFER);
-        WebSocketConfig::default()
-            .read_buffer_size(self.read_buffer.min(LARGEST_BUFFER))
-            .write_buffer_size(write_buffer)
-            .max_write_buffer_size(
-                write_buffer
-                    .saturating_add(self.max_outgoing)
-                    .saturating_add(CONTROL_ROOM),
-            )
-            .max_message_size(Some(self.max_message))
-            .max_frame_size(Some(self.max_message))
     }
 }
 
@@ -288,17 +266,5 @@ mod tests {
             WsConfig::default().with_subprotocol("a, b").err(),
             Some(BadHeader::Value)
         );
-    }
-
-    #[test]
-    fn no_setting_makes_the_websocket_layer_panic() {
-        for n in [0, 1, usize::MAX] {
-            let config = WsConfig::default()
-                .with_write_buffer(n)
-                .with_max_outgoing(n)
-                .with_read_buffer(n)
-                .to_tungstenite();
-            assert!(config.max_write_buffer_size > config.write_buffer_size);
-        }
     }
 }

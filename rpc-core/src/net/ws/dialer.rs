@@ -7,18 +7,15 @@ use std::net::SocketAddr;
 use std::sync::OnceLock;
 
 use async_trait::async_trait;
-use http::Request;
 use http::header::{self, HeaderValue};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
-use tokio_tungstenite::client_async_with_config;
-use tokio_tungstenite::tungstenite::Error as WsError;
-use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 
 use super::config::{BadHeader, WsConfig};
+use super::handshake::{UpgradeError, upgrade};
 use super::socket::Socket;
-use super::stream::{Handshake, WsStream};
+use super::stream::{Role, WsStream};
 use super::url::Target;
 use crate::net::dial::{DialError, Dialer};
 #[cfg(feature = "tls")]
@@ -138,63 +135,38 @@ impl WsDialer {
             .unwrap_or(Err(DialError::TimedOut { after }))
     }
 
-    async fn upgrade_now<S>(&self, stream: S) -> Result<WsStream<S>, DialError>
+    async fn upgrade_now<S>(&self, mut stream: S) -> Result<WsStream<S>, DialError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let raw = Some(self.config.to_tungstenite());
-        let (inner, response) = client_async_with_config(self.request()?, stream, raw)
-            .await
-            .map_err(|error| self.handshake_error(error))?;
-        let (parts, _) = response.into_parts();
-        let subprotocol = parts
-            .headers
-            .get(header::SEC_WEBSOCKET_PROTOCOL)
-            .and_then(|value| value.to_str().ok())
-            .map(str::to_owned);
-        let handshake = Handshake::new(subprotocol, parts.headers);
-        Ok(WsStream::new(inner, &self.config, Some(handshake)))
-    }
-
-    fn request(&self) -> Result<Request<()>, DialError> {
-        let bad = |_| DialError::BadUrl {
-            url: self.target.printable(),
-            why: "the request cannot be written".to_owned(),
-        };
-        let mut request = Request::new(());
-        *request.uri_mut() = self.target.uri.clone();
-        let headers = request.headers_mut();
-        headers.extend(self.config.headers().clone());
+        let mut headers = self.config.headers().clone();
         if !headers.contains_key(header::HOST) {
-            let host = HeaderValue::from_str(&self.target.authority).map_err(bad)?;
+            let host = HeaderValue::from_str(&self.target.authority);
+            let host = host.map_err(|_| DialError::BadUrl {
+                url: self.target.printable(),
+                why: "the host cannot be a header".to_owned(),
+            })?;
             headers.insert(header::HOST, host);
         }
-        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-        headers.insert(
-            header::SEC_WEBSOCKET_VERSION,
-            HeaderValue::from_static("13"),
-        );
-        let key = HeaderValue::from_str(&generate_key()).map_err(bad)?;
-        headers.insert(header::SEC_WEBSOCKET_KEY, key);
+        let path = self.target.uri.path_and_query();
+        let path = path.map_or("/", |path| path.as_str());
         let offered = self.config.subprotocols();
-        if !offered.is_empty() {
-            let mut value = HeaderValue::from_str(&offered.join(", ")).map_err(bad)?;
-            value.set_sensitive(true);
-            headers.insert(header::SEC_WEBSOCKET_PROTOCOL, value);
-        }
-        Ok(request)
-    }
-
-    fn handshake_error(&self, error: WsError) -> DialError {
-        match error {
-            WsError::Io(source) => self.unreachable(source),
-            WsError::Http(response) => DialError::Status {
-                status: response.status().as_u16(),
-            },
-            WsError::Protocol(error) => DialError::Handshake(error.to_string()),
-            other => DialError::Handshake(other.to_string()),
-        }
+        let (handshake, read_already) = upgrade(&mut stream, path, &headers, offered)
+            .await
+            .map_err(|error| match error {
+                UpgradeError::Io(source) => self.unreachable(source),
+                UpgradeError::Status(status) => DialError::Status {
+                    status: status.as_u16(),
+                },
+                UpgradeError::Answer(why) => DialError::Handshake(why.to_owned()),
+            })?;
+        Ok(WsStream::new(
+            stream,
+            &read_already,
+            Role::Client,
+            &self.config,
+            Some(handshake),
+        ))
     }
 
     fn unreachable(&self, source: io::Error) -> DialError {

@@ -2,18 +2,21 @@
 //!
 //! A [`WsStream`] is a [`Transport`](super::Transport). It answers pings and Closes by itself and
 //! flushes the answers although nobody sends, it takes no frame while the last ones are stuck, and
-//! it hands messages on without copying them. Its buffers are small (4 KiB each way), because an
-//! idle connection should cost little; both grow while a large message passes and keep that size.
+//! it copies a message at most once. It holds memory only for what is under way: an idle connection
+//! has no buffer, and what a large message or a burst needed is given back.
 
 mod config;
 mod dialer;
+pub(crate) mod frame;
+mod handshake;
 mod socket;
 mod stream;
 mod url;
 
 pub use config::{BadHeader, WsConfig};
 pub use dialer::WsDialer;
-pub use socket::Socket;
+pub use handshake::Handshake;
 #[cfg(feature = "server")]
-pub(crate) use stream::select_subprotocol;
-pub use stream::{Handshake, Role, WsStream};
+pub(crate) use handshake::{accept_key, is_upgrade, offers, select_subprotocol};
+pub use socket::Socket;
+pub use stream::{Role, WsStream};

@@ -1,32 +1,33 @@
 //! [`WsStream`]: an open WebSocket as a [`Transport`](crate::net::Transport).
 
 use std::fmt;
-use std::io;
-use std::pin::Pin;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_sink::Sink;
-use http::HeaderMap;
-use http::header::{HeaderValue, SEC_WEBSOCKET_PROTOCOL};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 use tokio::time::timeout;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::error::ProtocolError;
-use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
-use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
-use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame as RawClose, Frame};
-use tokio_tungstenite::tungstenite::{self, Error as WsError, Message as RawMessage};
 
 use super::config::WsConfig;
+use super::frame::{FrameError, FrameReader, FrameWriter, MAX_CONTROL, Opcode};
+use super::handshake::{self, Handshake};
 use super::socket::Socket;
-use crate::message::{CloseFrame, Outgoing, Text};
+use crate::message::{CloseFrame, Outgoing};
 use crate::net::transport::{Message, TransportError};
 
 /// Pongs that may wait for the line before reading stops: a peer that sends pings and takes no
 /// answers must not fill our memory.
 const MAX_UNSENT_PONGS: u32 = 32;
+/// Most bytes read at once, except of a large message. They are read onto the stack, so that a
+/// connection on which nothing comes holds no memory for it.
+const MAX_READ: usize = 16 * 1024;
+
+/// However large `write_buffer` is, a burst gets no more memory than this from the start.
+const LARGEST_GATHER: usize = 1024 * 1024;
 
 /// Which side of a WebSocket this is. There is no third, so the enum is exhaustive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,44 +36,6 @@ pub enum Role {
     Client,
     /// The side that answered.
     Server,
-}
-
-/// What the opening handshake agreed on.
-#[derive(Clone)]
-pub struct Handshake {
-    subprotocol: Option<String>,
-    headers: HeaderMap,
-}
-
-impl Handshake {
-    pub(crate) const fn new(subprotocol: Option<String>, headers: HeaderMap) -> Self {
-        Self {
-            subprotocol,
-            headers,
-        }
-    }
-
-    /// The selected subprotocol.
-    #[must_use]
-    pub fn subprotocol(&self) -> Option<&str> {
-        self.subprotocol.as_deref()
-    }
-
-    /// The headers of the server's answer; empty on the server's side.
-    #[must_use]
-    pub const fn headers(&self) -> &HeaderMap {
-        &self.headers
-    }
-}
-
-/// Prints no values: a subprotocol may be a token, and headers may set cookies.
-impl fmt::Debug for Handshake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handshake")
-            .field("has_subprotocol", &self.subprotocol.is_some())
-            .field("headers", &self.headers.len())
-            .finish()
-    }
 }
 
 /// How far the receiving side is.
@@ -86,21 +49,26 @@ enum Phase {
 
 /// An open WebSocket over any byte stream.
 ///
-/// Text passes in both directions without being copied into new memory (what is sent is copied
-/// once, into the write buffer). The stream ends with `None` once the peer's Close has been handed
-/// out and answered, or when the line ends without one. After an `Err` it ends as well.
+/// What is sent is copied once, into the write buffer, and not even that if it is large and needs
+/// no mask. What comes is copied once where a small message leaves the bytes it was read with, and
+/// a large one is read where it stays. While nothing is under way the connection holds no buffer.
+///
+/// The stream ends with `None` once the peer's Close has been handed out and answered, or when the
+/// line ends without one. After an `Err` it ends as well.
 ///
 /// Sink and stream may live in two tasks, but one task for both costs fewer wake-ups.
 pub struct WsStream<S = Socket> {
-    inner: WebSocketStream<S>,
-    /// A frame that came while the write buffer was full.
-    parked: Option<RawMessage>,
+    socket: S,
+    reader: FrameReader,
+    writer: FrameWriter,
     phase: Phase,
     unsent_pongs: u32,
     close_sent: bool,
     shut_down: bool,
     max_message: usize,
     max_outgoing: usize,
+    read_buffer: usize,
+    write_buffer: usize,
     /// Who waits in the sink, while somebody does.
     sink_waker: Option<Waker>,
     /// Who waits in the stream for the sink's buffer to empty.
@@ -123,17 +91,7 @@ where
         role: Role,
         config: &WsConfig,
     ) -> Self {
-        let role = match role {
-            Role::Client => tungstenite::protocol::Role::Client,
-            Role::Server => tungstenite::protocol::Role::Server,
-        };
-        let raw = Some(config.to_tungstenite());
-        let inner = if read_already.is_empty() {
-            WebSocketStream::from_raw_socket(stream, role, raw).await
-        } else {
-            WebSocketStream::from_partially_read(stream, read_already.into(), role, raw).await
-        };
-        Self::new(inner, config, None)
+        Self::new(stream, &read_already, role, config, None)
     }
 
     /// Answers the upgrade request of a client on a connection that speaks nothing but WebSocket.
@@ -146,50 +104,41 @@ where
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
-    pub async fn accept(stream: S, config: &WsConfig) -> Result<Self, TransportError> {
-        let mut selected = None;
-        let offered = config.subprotocols();
-        // The shape of the refusal is tungstenite's; this callback refuses nothing.
-        #[allow(clippy::result_large_err)]
-        let choose = |request: &Request, mut response: Response| -> Result<_, ErrorResponse> {
-            selected = select_subprotocol(request.headers(), offered);
-            if let Some(value) = selected
-                .as_deref()
-                .and_then(|name| HeaderValue::from_str(name).ok())
-            {
-                response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, value);
-            }
-            Ok(response)
-        };
-        let raw = Some(config.to_tungstenite());
-        let accepting = tokio_tungstenite::accept_hdr_async_with_config(stream, choose, raw);
-        let inner = match timeout(config.connect_timeout, accepting).await {
-            Ok(Ok(inner)) => inner,
-            Ok(Err(WsError::Io(error))) => return Err(TransportError::Io(error)),
-            Ok(Err(error)) => return Err(TransportError::Protocol(error.to_string())),
-            Err(_) => return Err(TransportError::Io(io::ErrorKind::TimedOut.into())),
-        };
+    pub async fn accept(mut stream: S, config: &WsConfig) -> Result<Self, TransportError> {
+        let accepting = handshake::accept(&mut stream, config.subprotocols());
+        let (handshake, read_already) = timeout(config.connect_timeout, accepting)
+            .await
+            .unwrap_or_else(|_| Err(TransportError::Io(io::ErrorKind::TimedOut.into())))?;
         Ok(Self::new(
-            inner,
+            stream,
+            &read_already,
+            Role::Server,
             config,
-            selected.map(|name| Handshake::new(Some(name), HeaderMap::new())),
+            handshake,
         ))
     }
 
     pub(super) fn new(
-        inner: WebSocketStream<S>,
+        socket: S,
+        read_already: &[u8],
+        role: Role,
         config: &WsConfig,
         handshake: Option<Handshake>,
     ) -> Self {
+        let mut reader = FrameReader::new(role, config.max_message);
+        reader.push(read_already);
         Self {
-            inner,
-            parked: None,
+            socket,
+            reader,
+            writer: FrameWriter::new(role, config.write_buffer.min(LARGEST_GATHER)),
             phase: Phase::Open,
             unsent_pongs: 0,
             close_sent: false,
             shut_down: false,
             max_message: config.max_message,
             max_outgoing: config.max_outgoing,
+            read_buffer: config.read_buffer.clamp(1, MAX_READ),
+            write_buffer: config.write_buffer,
             sink_waker: None,
             stream_waker: None,
             handshake: handshake.map(Box::new),
@@ -211,15 +160,52 @@ where
 
     /// The byte stream underneath.
     #[must_use]
-    pub fn get_ref(&self) -> &S {
-        self.inner.get_ref()
+    pub const fn get_ref(&self) -> &S {
+        &self.socket
+    }
+
+    /// Reads once; 0 bytes are the end of the line.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.reader.missing() > self.read_buffer {
+            return pin!(self.socket.read_buf(&mut self.reader.room())).poll(cx);
+        }
+        let mut memory = [MaybeUninit::uninit(); MAX_READ];
+        let memory = memory.get_mut(..self.read_buffer).unwrap_or_default();
+        let mut read = ReadBuf::uninit(memory);
+        ready!(Pin::new(&mut self.socket).poll_read(cx, &mut read))?;
+        self.reader.push(read.filled());
+        Poll::Ready(Ok(read.filled().len()))
+    }
+
+    /// Writes until at most `rest` bytes wait.
+    fn poll_write(&mut self, cx: &mut Context<'_>, rest: usize) -> Poll<io::Result<()>> {
+        while self.writer.len() > rest {
+            let [head, tail] = self.writer.pieces();
+            let socket = Pin::new(&mut self.socket);
+            let n = if tail.is_empty() {
+                ready!(socket.poll_write(cx, head))?
+            } else {
+                let pieces = [IoSlice::new(head), IoSlice::new(tail)];
+                ready!(socket.poll_write_vectored(cx, &pieces))?
+            };
+            if n == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.writer.advance(n);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_write_all(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_write(cx, 0))?;
+        self.unsent_pongs = 0;
+        Pin::new(&mut self.socket).poll_flush(cx)
     }
 
     /// Flushes on behalf of the receiving side. Registering for it takes the sink's place in the
     /// write waker, so a sink that waits is woken to register again.
     fn poll_flush_answers(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let polled = Pin::new(&mut self.inner).poll_flush(cx);
-        if polled.is_ready() {
+        if self.poll_write_all(cx).is_ready() {
             // A failed line reports itself with the next read.
             self.unsent_pongs = 0;
             return Poll::Ready(());
@@ -234,92 +220,88 @@ where
         Poll::Pending
     }
 
-    /// Says why the connection is given up, as far as the line takes it.
-    fn fail(&mut self, code: CloseCode) {
+    /// What the sink is told after it has tried to write.
+    fn sink_polled(
+        &mut self,
+        cx: &Context<'_>,
+        polled: Poll<io::Result<()>>,
+    ) -> Poll<Result<(), TransportError>> {
+        if polled.is_pending() {
+            remember(&mut self.sink_waker, cx);
+        } else if let Some(waker) = self
+            .stream_waker
+            .take_if(|waker| !waker.will_wake(cx.waker()))
+        {
+            waker.wake();
+        }
+        polled.map_err(TransportError::Io)
+    }
+
+    /// Does what a message asks of the transport itself.
+    fn answer(&mut self, cx: &mut Context<'_>, message: &Message) -> Result<(), TransportError> {
+        match message {
+            Message::Ping(payload) if !self.close_sent => {
+                self.writer.push(Opcode::Pong, payload.clone())?;
+                self.unsent_pongs = self.unsent_pongs.saturating_add(1);
+            }
+            Message::Close(frame) => {
+                self.phase = Phase::Answering;
+                if !self.close_sent {
+                    self.close_sent = true;
+                    self.writer.push_close(frame.clone())?;
+                }
+            }
+            _ => return Ok(()),
+        }
+        let _ = self.poll_flush_answers(cx);
+        Ok(())
+    }
+
+    /// Gives the connection up, and says why as far as the line takes it.
+    fn fail(&mut self, cx: &mut Context<'_>, error: FrameError) -> TransportError {
         if !self.close_sent {
             self.close_sent = true;
-            let close = RawMessage::Close(Some(RawClose {
-                code,
-                reason: "".into(),
-            }));
-            let _ = Pin::new(&mut self.inner).start_send(close);
+            let close = CloseFrame::new(error.close_code(), "");
+            if self.writer.push_close(Some(close)).is_ok() {
+                let _ = self.poll_flush_answers(cx);
+            }
         }
-    }
-
-    /// Maps a failed read; `None` where the line has simply ended.
-    fn read_error(&mut self, error: WsError) -> Option<TransportError> {
         match error {
-            WsError::ConnectionClosed
-            | WsError::AlreadyClosed
-            | WsError::Protocol(ProtocolError::ResetWithoutClosingHandshake) => None,
-            WsError::Io(error) => Some(TransportError::Io(error)),
-            WsError::Capacity(_) => {
-                self.fail(CloseCode::Size);
-                Some(TransportError::TooLarge {
-                    max: self.max_message,
-                })
+            FrameError::Protocol(why) | FrameError::NotUtf8(why) => {
+                TransportError::Protocol(why.to_owned())
             }
-            WsError::Utf8(_) => {
-                self.fail(CloseCode::Invalid);
-                Some(TransportError::Protocol(
-                    "a text message is not UTF-8".to_owned(),
-                ))
-            }
-            WsError::Protocol(error) => {
-                self.fail(CloseCode::Protocol);
-                Some(TransportError::Protocol(error.to_string()))
-            }
-            other => Some(TransportError::Other(Box::new(other))),
+            FrameError::TooLarge => TransportError::TooLarge {
+                max: self.max_message,
+            },
         }
     }
 
-    fn write(&mut self, message: RawMessage) -> Result<(), TransportError> {
-        match Pin::new(&mut self.inner).start_send(message) {
-            Ok(()) => Ok(()),
-            Err(WsError::WriteBufferFull(message)) => {
-                self.parked = Some(*message);
-                Ok(())
-            }
-            Err(error) => Err(write_error(error)),
-        }
-    }
-
-    /// The sink's own flush, with bookkeeping for the other side.
-    fn poll_inner_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        let polled = Pin::new(&mut self.inner).poll_flush(cx);
-        self.after_sink_poll(cx, polled.is_ready());
-        polled.map_err(write_error)
-    }
-
-    fn after_sink_poll(&mut self, cx: &Context<'_>, is_ready: bool) {
-        if is_ready {
-            if let Some(waker) = self
-                .stream_waker
-                .take_if(|waker| !waker.will_wake(cx.waker()))
-            {
-                waker.wake();
-            }
+    /// Whether a message of so many bytes may be sent now.
+    fn check(&self, opcode: Opcode, len: usize) -> Result<(), TransportError> {
+        // One message more than a sink that reports itself ready would take.
+        let most = self.write_buffer.saturating_add(self.max_outgoing);
+        if self.close_sent || self.phase != Phase::Open {
+            Err(TransportError::Closed)
+        } else if opcode == Opcode::Ping && len > MAX_CONTROL {
+            Err(refused("the payload of a ping is longer than 125 bytes"))
+        } else if opcode != Opcode::Ping && len > self.max_outgoing {
+            Err(refused("the message is larger than `max_outgoing`"))
+        } else if self.writer.len() > most {
+            Err(refused("a frame was sent before the sink was ready"))
         } else {
-            remember(&mut self.sink_waker, cx);
+            Ok(())
         }
     }
 
-    fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        let polled = Pin::new(&mut self.inner).poll_ready(cx);
-        self.after_sink_poll(cx, polled.is_ready());
-        ready!(polled).map_err(write_error)?;
-        if self.parked.is_some() {
-            ready!(self.poll_inner_flush(cx))?;
-            if let Some(message) = self.parked.take() {
-                self.write(message)?;
-            }
-            if self.parked.is_some() {
-                // Cannot happen within `max_outgoing`; it must not spin either.
-                self.parked = None;
-                return Poll::Ready(Err(refused("the message does not fit the write buffer")));
-            }
+    fn start_close(&mut self, frame: CloseFrame) -> Result<(), TransportError> {
+        if self.close_sent {
+            return Ok(());
         }
-        Poll::Ready(Ok(()))
+        if self.phase != Phase::Open {
+            return Err(TransportError::Closed);
+        }
+        self.close_sent = true;
+        Ok(self.writer.push_close(Some(frame))?)
     }
 }
 
@@ -346,37 +328,26 @@ where
         {
             return Poll::Pending;
         }
-        loop {
-            let message = match ready!(Pin::new(&mut this.inner).poll_next(cx)) {
-                None => {
+        let failed = loop {
+            match this.reader.next_message() {
+                Ok(Some(message)) => match this.answer(cx, &message) {
+                    Ok(()) => return Poll::Ready(Some(Ok(message))),
+                    Err(error) => break error,
+                },
+                Ok(None) => {}
+                Err(error) => break this.fail(cx, error),
+            }
+            match ready!(this.poll_read(cx)) {
+                Ok(0) => {
                     this.phase = Phase::Ended;
                     return Poll::Ready(None);
                 }
-                Some(Err(error)) => {
-                    this.phase = Phase::Ended;
-                    return Poll::Ready(this.read_error(error).map(Err));
-                }
-                Some(Ok(RawMessage::Frame(_))) => continue,
-                Some(Ok(RawMessage::Text(text))) => Message::Text(Text::from_checked(text.into())),
-                Some(Ok(RawMessage::Binary(bytes))) => Message::Binary(bytes),
-                Some(Ok(RawMessage::Pong(bytes))) => Message::Pong(bytes),
-                Some(Ok(RawMessage::Ping(bytes))) => {
-                    this.unsent_pongs = this.unsent_pongs.saturating_add(1);
-                    let _ = this.poll_flush_answers(cx);
-                    Message::Ping(bytes)
-                }
-                Some(Ok(RawMessage::Close(frame))) => {
-                    this.phase = Phase::Answering;
-                    this.close_sent = true;
-                    let _ = this.poll_flush_answers(cx);
-                    Message::Close(
-                        frame
-                            .map(|frame| CloseFrame::new(frame.code.into(), frame.reason.as_str())),
-                    )
-                }
-            };
-            return Poll::Ready(Some(Ok(message)));
-        }
+                Ok(_) => {}
+                Err(error) => break TransportError::Io(error),
+            }
+        };
+        this.phase = Phase::Ended;
+        Poll::Ready(Some(Err(failed)))
     }
 }
 
@@ -388,41 +359,27 @@ where
 
     /// Pending while more than one write buffer is stuck.
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        self.get_mut().poll_writable(cx)
+        let this = self.get_mut();
+        let polled = this.poll_write(cx, this.write_buffer);
+        this.sink_polled(cx, polled)
     }
 
     fn start_send(self: Pin<&mut Self>, item: Outgoing) -> Result<(), TransportError> {
         let this = self.get_mut();
-        if this.parked.is_some() {
-            return Err(refused("a frame was sent before the sink was ready"));
-        }
-        let message = match item {
-            // As a raw frame, the text is neither copied nor checked a second time.
-            Outgoing::Text(text) => this.data_frame(text.into_bytes(), Data::Text)?,
-            Outgoing::Binary(bytes) => this.data_frame(bytes, Data::Binary)?,
-            Outgoing::Ping(payload) if payload.len() > 125 => {
-                return Err(refused("the payload of a ping is longer than 125 bytes"));
-            }
-            Outgoing::Ping(payload) => RawMessage::Ping(payload),
-            Outgoing::Close(frame) => {
-                if this.close_sent {
-                    return Ok(());
-                }
-                this.close_sent = true;
-                RawMessage::Close(raw_close(frame))
-            }
+        let (opcode, payload) = match item {
+            Outgoing::Text(text) => (Opcode::Text, text.into_bytes()),
+            Outgoing::Binary(bytes) => (Opcode::Binary, bytes),
+            Outgoing::Ping(payload) => (Opcode::Ping, payload),
+            Outgoing::Close(frame) => return this.start_close(frame),
         };
-        this.write(message)
+        this.check(opcode, payload.len())?;
+        Ok(this.writer.push(opcode, payload)?)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
         let this = self.get_mut();
-        if this.parked.is_some() {
-            ready!(this.poll_writable(cx))?;
-        }
-        ready!(this.poll_inner_flush(cx))?;
-        this.unsent_pongs = 0;
-        Poll::Ready(Ok(()))
+        let polled = this.poll_write_all(cx);
+        this.sink_polled(cx, polled)
     }
 
     /// Sends a Close (1000) unless one was sent, flushes, and shuts the line's sending side down.
@@ -431,23 +388,11 @@ where
         if this.shut_down {
             return Poll::Ready(Ok(()));
         }
-        if !this.close_sent && this.phase == Phase::Open {
-            ready!(this.poll_writable(cx))?;
-            this.close_sent = true;
-            let close = RawClose {
-                code: CloseCode::Normal,
-                reason: "".into(),
-            };
-            match this.write(RawMessage::Close(Some(close))) {
-                Ok(()) | Err(TransportError::Closed) => {}
-                Err(error) => return Poll::Ready(Err(error)),
-            }
+        if this.phase == Phase::Open {
+            this.start_close(CloseFrame::new(CloseFrame::NORMAL, ""))?;
         }
-        match ready!(Pin::new(&mut *this).poll_flush(cx)) {
-            Ok(()) | Err(TransportError::Closed) => {}
-            Err(error) => return Poll::Ready(Err(error)),
-        }
-        let shut = ready!(Pin::new(this.inner.get_mut()).poll_shutdown(cx));
+        ready!(Pin::new(&mut *this).poll_flush(cx))?;
+        let shut = ready!(Pin::new(&mut this.socket).poll_shutdown(cx));
         this.shut_down = true;
         match shut {
             Err(error) if error.kind() != io::ErrorKind::NotConnected => {
@@ -455,19 +400,6 @@ where
             }
             _ => Poll::Ready(Ok(())),
         }
-    }
-}
-
-impl<S> WsStream<S> {
-    fn data_frame(&self, payload: Bytes, kind: Data) -> Result<RawMessage, TransportError> {
-        if payload.len() > self.max_outgoing {
-            return Err(refused("the message is larger than `max_outgoing`"));
-        }
-        Ok(RawMessage::Frame(Frame::message(
-            payload,
-            OpCode::Data(kind),
-            true,
-        )))
     }
 }
 
@@ -488,40 +420,7 @@ fn remember(slot: &mut Option<Waker>, cx: &Context<'_>) {
     }
 }
 
-/// Codes that must not appear on the wire (RFC 6455, section 7.4) leave as a Close without one.
-fn raw_close(frame: CloseFrame) -> Option<RawClose> {
-    let code = CloseCode::from(frame.code);
-    let frame = CloseFrame::new(frame.code, frame.reason);
-    code.is_allowed().then(|| RawClose {
-        code,
-        reason: frame.reason.into(),
-    })
-}
-
-fn write_error(error: WsError) -> TransportError {
-    match error {
-        WsError::Io(error) => TransportError::Io(error),
-        WsError::ConnectionClosed
-        | WsError::AlreadyClosed
-        | WsError::Protocol(ProtocolError::SendAfterClosing) => TransportError::Closed,
-        other => TransportError::Other(Box::new(other)),
-    }
-}
-
 /// The caller's own mistake; nothing was sent.
 fn refused(why: &'static str) -> TransportError {
     TransportError::Other(why.into())
-}
-
-/// The first of `ours` that the client offers.
-pub(crate) fn select_subprotocol(headers: &HeaderMap, ours: &[String]) -> Option<String> {
-    let offered = |name: &str| {
-        headers
-            .get_all(SEC_WEBSOCKET_PROTOCOL)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(','))
-            .any(|offer| offer.trim() == name)
-    };
-    ours.iter().find(|name| offered(name)).cloned()
 }

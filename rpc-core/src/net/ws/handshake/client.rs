@@ -1,0 +1,140 @@
+//! The client's side of the handshake.
+
+use std::io;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{self, HeaderMap};
+use http::{Response, StatusCode};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+
+use super::head::{MAX_HEADERS, NOT_HTTP, Parsed, copy_headers, read_head};
+use super::{Handshake, answer_to, switches};
+
+/// Why a client's upgrade came to nothing.
+#[derive(Debug)]
+pub(in crate::net::ws) enum UpgradeError {
+    Io(io::Error),
+    /// The server answered with another status than 101.
+    Status(StatusCode),
+    /// The server's answer is none to a WebSocket upgrade.
+    Answer(&'static str),
+}
+
+impl From<io::Error> for UpgradeError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Asks a server for the upgrade. Gives what was agreed on, and what the server has sent behind it:
+/// some speak first.
+pub(in crate::net::ws) async fn upgrade<S>(
+    stream: &mut S,
+    path: &str,
+    headers: &HeaderMap,
+    offered: &[String],
+) -> Result<(Handshake, Vec<u8>), UpgradeError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let key = new_key()?;
+    stream
+        .write_all(&write_request(path, &key, headers, offered))
+        .await?;
+    stream.flush().await?;
+    let (answer, behind) = read_head(stream, parse_response)
+        .await?
+        .map_err(UpgradeError::Answer)?;
+    let subprotocol = check_response(&answer, &key, offered)?;
+    let headers = answer.into_parts().0.headers;
+    Ok((Handshake::new(subprotocol, headers), behind))
+}
+
+/// Sixteen random bytes in base 64.
+fn new_key() -> io::Result<String> {
+    let mut key = [0; 16];
+    getrandom::fill(&mut key).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(STANDARD.encode(key))
+}
+
+fn write_request(path: &str, key: &str, headers: &HeaderMap, offered: &[String]) -> Vec<u8> {
+    let mut request = format!("GET {path} HTTP/1.1\r\n").into_bytes();
+    let mut put = |name: &str, value: &[u8]| {
+        for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+            request.extend_from_slice(part);
+        }
+    };
+    // Some servers are said to care about case and order.
+    for value in headers.get_all(header::HOST) {
+        put("Host", value.as_bytes());
+    }
+    put("Connection", b"Upgrade");
+    put("Upgrade", b"websocket");
+    put("Sec-WebSocket-Version", b"13");
+    put("Sec-WebSocket-Key", key.as_bytes());
+    if !offered.is_empty() {
+        put("Sec-WebSocket-Protocol", offered.join(", ").as_bytes());
+    }
+    for (name, value) in headers.iter().filter(|(name, _)| *name != header::HOST) {
+        let name = if *name == header::ORIGIN {
+            "Origin"
+        } else {
+            name.as_str()
+        };
+        put(name, value.as_bytes());
+    }
+    request.extend_from_slice(b"\r\n");
+    request
+}
+
+/// Checks a server's answer (section 4.1) and gives the subprotocol that it selected.
+fn check_response(
+    answer: &Response<()>,
+    key: &str,
+    offered: &[String],
+) -> Result<Option<String>, UpgradeError> {
+    let bad = |why| Err(UpgradeError::Answer(why));
+    let headers = answer.headers();
+    if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+        return Err(UpgradeError::Status(answer.status()));
+    }
+    if !switches(headers) {
+        return bad("the server does not switch to WebSocket");
+    }
+    if headers
+        .get(header::SEC_WEBSOCKET_ACCEPT)
+        .is_none_or(|value| value.as_bytes() != answer_to(key.as_bytes()).as_bytes())
+    {
+        return bad("the server's Sec-WebSocket-Accept does not fit the key");
+    }
+    if headers.contains_key(header::SEC_WEBSOCKET_EXTENSIONS) {
+        return bad("the server uses an extension that was not offered");
+    }
+    let mut selected = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+    match (selected.next(), selected.next()) {
+        (None, _) if offered.is_empty() => Ok(None),
+        (None, _) => bad("the server selects none of the subprotocols"),
+        (Some(value), None) => match offered.iter().find(|name| *value == name.as_str()) {
+            Some(name) => Ok(Some(name.clone())),
+            None => bad("the server selects a subprotocol that was not offered"),
+        },
+        (Some(_), Some(_)) => bad("the server selects several subprotocols"),
+    }
+}
+
+fn parse_response(bytes: &[u8]) -> Parsed<Response<()>> {
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut raw = httparse::Response::new(&mut headers);
+    let httparse::Status::Complete(len) = raw.parse(bytes).map_err(|_| NOT_HTTP)? else {
+        return Ok(None);
+    };
+    if raw.version != Some(1) {
+        return Err("the server does not speak HTTP/1.1");
+    }
+    let mut response = Response::new(());
+    *response.status_mut() =
+        StatusCode::from_u16(raw.code.unwrap_or_default()).map_err(|_| NOT_HTTP)?;
+    copy_headers(raw.headers, response.headers_mut())?;
+    Ok(Some((response, len)))
+}

@@ -1,0 +1,57 @@
+//! The head of an HTTP request or answer.
+
+use std::io;
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+/// Longest head in bytes.
+const MAX_HEAD: usize = 32 * 1024;
+/// Most headers in it.
+pub(super) const MAX_HEADERS: usize = 100;
+/// Bytes read at once.
+const READ: usize = 1024;
+pub(super) const NOT_HTTP: &str = "the peer does not speak HTTP/1.1";
+
+/// A head and its length, `None` if it is not complete, or what is wrong with it.
+pub(super) type Parsed<T> = Result<Option<(T, usize)>, &'static str>;
+
+/// Reads up to the end of a head. Gives it and what was read past it, or says what is wrong.
+pub(super) async fn read_head<S, T>(
+    stream: &mut S,
+    parse: fn(&[u8]) -> Parsed<T>,
+) -> io::Result<Result<(T, Vec<u8>), &'static str>>
+where
+    S: AsyncRead + Unpin,
+{
+    let mut buffer = Vec::new();
+    loop {
+        buffer.reserve(READ);
+        if stream.read_buf(&mut buffer).await? == 0 {
+            return Ok(Err("the line ended during the handshake"));
+        }
+        match parse(&buffer) {
+            Ok(Some((head, len))) => {
+                buffer.drain(..len);
+                return Ok(Ok((head, buffer)));
+            }
+            Ok(None) if buffer.len() >= MAX_HEAD => {
+                return Ok(Err("the head of the handshake is too large"));
+            }
+            Ok(None) => {}
+            Err(why) => return Ok(Err(why)),
+        }
+    }
+}
+
+pub(super) fn copy_headers(
+    raw: &[httparse::Header<'_>],
+    headers: &mut HeaderMap,
+) -> Result<(), &'static str> {
+    for header in raw {
+        let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| NOT_HTTP)?;
+        let value = HeaderValue::from_bytes(header.value).map_err(|_| NOT_HTTP)?;
+        headers.try_append(name, value).map_err(|_| NOT_HTTP)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! The opening handshake (RFC 6455, section 4) and what it agrees on.
+
+mod client;
+mod head;
+mod server;
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{self, HeaderMap, HeaderName};
+use sha1::{Digest as _, Sha1};
+
+pub(super) use client::{UpgradeError, upgrade};
+pub(super) use server::accept;
+#[cfg(feature = "server")]
+pub(crate) use server::{accept_key, is_upgrade, offers, select_subprotocol};
+
+/// What the opening handshake agreed on.
+#[derive(Clone)]
+pub struct Handshake {
+    subprotocol: Option<String>,
+    headers: HeaderMap,
+}
+
+impl Handshake {
+    pub(crate) const fn new(subprotocol: Option<String>, headers: HeaderMap) -> Self {
+        Self {
+            subprotocol,
+            headers,
+        }
+    }
+
+    /// The selected subprotocol.
+    #[must_use]
+    pub fn subprotocol(&self) -> Option<&str> {
+        self.subprotocol.as_deref()
+    }
+
+    /// The headers of the server's answer; empty on the server's side.
+    #[must_use]
+    pub const fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+}
+
+/// Prints no values: a subprotocol may be a token, and headers may set cookies.
+impl fmt::Debug for Handshake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handshake")
+            .field("has_subprotocol", &self.subprotocol.is_some())
+            .field("headers", &self.headers.len())
+            .finish()
+    }
+}
+
+/// Whether both headers ask for a WebSocket, or agree to one.
+fn switches(headers: &HeaderMap) -> bool {
+    has_token(headers, &header::CONNECTION, "upgrade")
+        && has_token(headers, &header::UPGRADE, "websocket")
+}
+
+/// What a server answers to a key (section 4.2.2).
+fn answer_to(key: &[u8]) -> String {
+    let mut hash = Sha1::new();
+    hash.update(key);
+    hash.update(b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
+    STANDARD.encode(hash.finalize())
+}
+
+fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
+    list(headers, name).any(|value| value.eq_ignore_ascii_case(token))
+}
+
+fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    headers
+        .get_all(name)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+}

@@ -1,0 +1,187 @@
+//! The server's side of the handshake.
+
+use http::header::{self, HeaderMap, HeaderValue};
+use http::request::Parts;
+use http::{Method, Request, StatusCode, Version};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+
+use super::head::{MAX_HEADERS, NOT_HTTP, Parsed, copy_headers, read_head};
+use super::{Handshake, answer_to, list, switches};
+use crate::net::transport::TransportError;
+
+/// Answers a client's upgrade request with 101, and selects the first of `ours` that it offers.
+/// Gives what was agreed on, and what the client has sent behind its request.
+pub(in crate::net::ws) async fn accept<S>(
+    stream: &mut S,
+    ours: &[String],
+) -> Result<(Option<Handshake>, Vec<u8>), TransportError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let bad = |why: &str| TransportError::Protocol(why.to_owned());
+    let (request, behind) = read_head(stream, parse_request).await?.map_err(bad)?;
+    if !is_upgrade(&request) {
+        return Err(bad("the request asks for no WebSocket"));
+    }
+    let accept = accept_key(&request).map_err(|(_, why)| bad(why))?;
+    let selected = select_subprotocol(&request.headers, ours);
+    let mut answer = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ".to_vec();
+    answer.extend_from_slice(accept.as_bytes());
+    if let Some(name) = &selected {
+        answer.extend_from_slice(b"\r\nSec-WebSocket-Protocol: ");
+        answer.extend_from_slice(name.as_bytes());
+    }
+    answer.extend_from_slice(b"\r\n\r\n");
+    stream.write_all(&answer).await?;
+    stream.flush().await?;
+    let handshake = selected.map(|name| Handshake::new(Some(name), HeaderMap::new()));
+    Ok((handshake, behind))
+}
+
+/// Whether a request asks for a WebSocket at all.
+pub(crate) fn is_upgrade(parts: &Parts) -> bool {
+    switches(&parts.headers)
+}
+
+/// Checks an upgrade request and computes the value of `Sec-WebSocket-Accept`; else the status and
+/// the reason of the refusal.
+pub(crate) fn accept_key(parts: &Parts) -> Result<HeaderValue, (StatusCode, &'static str)> {
+    let bad = |why| (StatusCode::BAD_REQUEST, why);
+    if parts.method != Method::GET {
+        return Err((
+            StatusCode::METHOD_NOT_ALLOWED,
+            "a WebSocket is opened with GET",
+        ));
+    }
+    if parts.version != Version::HTTP_11 {
+        return Err(bad("a WebSocket is opened with HTTP/1.1"));
+    }
+    if parts
+        .headers
+        .get(header::SEC_WEBSOCKET_VERSION)
+        .is_none_or(|version| version != "13")
+    {
+        return Err((
+            StatusCode::UPGRADE_REQUIRED,
+            "only WebSocket version 13 is spoken here",
+        ));
+    }
+    let key = parts
+        .headers
+        .get(header::SEC_WEBSOCKET_KEY)
+        .filter(|key| is_key(key.as_bytes()))
+        .ok_or_else(|| bad("the Sec-WebSocket-Key is missing or not valid"))?;
+    HeaderValue::from_str(&answer_to(key.as_bytes()))
+        .map_err(|_| bad("the Sec-WebSocket-Key is not valid"))
+}
+
+/// The first of `ours` that the client offers.
+pub(crate) fn select_subprotocol(headers: &HeaderMap, ours: &[String]) -> Option<String> {
+    ours.iter().find(|name| offers(headers, name)).cloned()
+}
+
+/// Whether the client offers this subprotocol.
+pub(crate) fn offers(headers: &HeaderMap, subprotocol: &str) -> bool {
+    list(headers, &header::SEC_WEBSOCKET_PROTOCOL).any(|offer| offer == subprotocol)
+}
+
+/// Sixteen bytes in base 64.
+fn is_key(key: &[u8]) -> bool {
+    key.len() == 24
+        && key.ends_with(b"==")
+        && key
+            .iter()
+            .take(22)
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
+}
+
+fn parse_request(bytes: &[u8]) -> Parsed<Parts> {
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut raw = httparse::Request::new(&mut headers);
+    let httparse::Status::Complete(len) = raw.parse(bytes).map_err(|_| NOT_HTTP)? else {
+        return Ok(None);
+    };
+    let mut request = Request::new(());
+    let method = raw.method.unwrap_or_default();
+    *request.method_mut() = Method::from_bytes(method.as_bytes()).map_err(|_| NOT_HTTP)?;
+    *request.version_mut() = match raw.version {
+        Some(1) => Version::HTTP_11,
+        _ => Version::HTTP_10,
+    };
+    copy_headers(raw.headers, request.headers_mut())?;
+    Ok(Some((request.into_parts().0, len)))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
+
+    fn parts(change: impl FnOnce(&mut Request<()>)) -> Parts {
+        let mut request = Request::builder()
+            .uri("/")
+            .header("connection", "keep-alive, Upgrade")
+            .header("upgrade", "WebSocket")
+            .header("sec-websocket-version", "13")
+            .header("sec-websocket-key", KEY)
+            .body(())
+            .unwrap();
+        change(&mut request);
+        request.into_parts().0
+    }
+
+    #[test]
+    fn the_example_of_the_rfc_gives_its_accept_key() {
+        let parts = parts(|_| {});
+        assert!(is_upgrade(&parts));
+        assert_eq!(accept_key(&parts).unwrap(), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    }
+
+    #[test]
+    fn a_request_without_both_headers_is_no_upgrade() {
+        for name in ["connection", "upgrade"] {
+            assert!(!is_upgrade(&parts(|request| {
+                request.headers_mut().remove(name);
+            })));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_upgrade_decides_the_status() {
+        let status = |parts: &Parts| accept_key(parts).unwrap_err().0.as_u16();
+        assert_eq!(status(&parts(|r| *r.method_mut() = Method::POST)), 405);
+        assert_eq!(status(&parts(|r| *r.version_mut() = Version::HTTP_10)), 400);
+        let set = |name: &'static str, value: &'static str| {
+            parts(|r| {
+                r.headers_mut()
+                    .insert(name, HeaderValue::from_static(value));
+            })
+        };
+        assert_eq!(status(&set("sec-websocket-version", "8")), 426);
+        for key in [
+            "",
+            "short==",
+            "dGhlIHNhbXBsZSBub25jZQ=!",
+            "dGhlIHNhbXBs ZSBub25jZQ==",
+        ] {
+            assert_eq!(status(&set("sec-websocket-key", key)), 400, "{key}");
+        }
+    }
+
+    #[test]
+    fn offers_are_found_in_several_headers() {
+        let parts = parts(|request| {
+            for value in ["a, b", "c"] {
+                request.headers_mut().append(
+                    header::SEC_WEBSOCKET_PROTOCOL,
+                    HeaderValue::from_static(value),
+                );
+            }
+        });
+        assert!(offers(&parts.headers, "b") && offers(&parts.headers, "c"));
+        assert!(!offers(&parts.headers, "a, b") && !offers(&parts.headers, "B"));
+    }
+}

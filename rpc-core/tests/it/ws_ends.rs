@@ -1,0 +1,293 @@
+//! How a WebSocket begins and ends: handshakes and Closes, byte by byte.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{SinkExt as _, StreamExt as _};
+use rpc_core::message::{CloseFrame, Outgoing, Text};
+use rpc_core::net::ws::{Role, WsConfig, WsDialer, WsStream};
+use rpc_core::net::{DialError, Message, TransportError};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+
+/// A client's end, and the bytes of its peer: a server masks nothing.
+async fn client() -> (WsStream<DuplexStream>, DuplexStream) {
+    let (ours, theirs) = duplex(64 * 1024);
+    let config = WsConfig::default();
+    (
+        WsStream::from_upgraded(ours, Bytes::new(), Role::Client, &config).await,
+        theirs,
+    )
+}
+
+/// A server's end, and the bytes of its peer.
+async fn server() -> (WsStream<DuplexStream>, DuplexStream) {
+    let (ours, theirs) = duplex(64 * 1024);
+    let config = WsConfig::default();
+    (
+        WsStream::from_upgraded(ours, Bytes::new(), Role::Server, &config).await,
+        theirs,
+    )
+}
+
+async fn everything(mut peer: DuplexStream) -> Vec<u8> {
+    let mut all = Vec::new();
+    peer.read_to_end(&mut all).await.unwrap();
+    all
+}
+
+fn close(code: u16) -> Outgoing {
+    Outgoing::Close(CloseFrame::new(code, ""))
+}
+
+#[tokio::test]
+async fn when_both_close_at_once_neither_answers() {
+    let (mut ws, mut peer) = server().await;
+    ws.send(close(1000)).await.unwrap();
+    peer.write_all(b"\x88\x82\0\0\0\0\x03\xe9").await.unwrap();
+    let theirs = Message::Close(Some(CloseFrame::new(1001, "")));
+    assert_eq!(ws.next().await.unwrap().unwrap(), theirs);
+    assert!(ws.next().await.is_none());
+    drop(ws);
+    assert_eq!(everything(peer).await, b"\x88\x02\x03\xe8");
+}
+
+#[tokio::test]
+async fn what_follows_the_peers_close_is_ignored() {
+    let (mut ws, mut peer) = client().await;
+    peer.write_all(b"\x88\x00\x81\x04late\xff\xff")
+        .await
+        .unwrap();
+    assert_eq!(ws.next().await.unwrap().unwrap(), Message::Close(None));
+    assert!(ws.next().await.is_none());
+    assert!(ws.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_close_without_a_code_is_answered_without_one() {
+    let (mut ws, mut peer) = server().await;
+    peer.write_all(b"\x88\x80\0\0\0\0").await.unwrap();
+    assert_eq!(ws.next().await.unwrap().unwrap(), Message::Close(None));
+    assert!(ws.next().await.is_none());
+    drop(ws);
+    assert_eq!(everything(peer).await, b"\x88\x00");
+}
+
+#[tokio::test]
+async fn after_our_close_messages_still_come_and_pings_are_not_answered() {
+    let (mut ws, mut peer) = server().await;
+    ws.send(close(1001)).await.unwrap();
+    peer.write_all(b"\x89\x80\0\0\0\0\x81\x82\0\0\0\0hi")
+        .await
+        .unwrap();
+    assert_eq!(
+        ws.next().await.unwrap().unwrap(),
+        Message::Ping(Bytes::new())
+    );
+    assert_eq!(
+        ws.next().await.unwrap().unwrap(),
+        Message::Text(Text::from("hi"))
+    );
+    assert!(matches!(
+        ws.send(Outgoing::Ping(Bytes::new())).await,
+        Err(TransportError::Closed)
+    ));
+    drop(ws);
+    assert_eq!(everything(peer).await, b"\x88\x02\x03\xe9");
+}
+
+#[tokio::test]
+async fn a_bad_close_is_an_error_and_told_to_the_peer() {
+    for (payload, code) in [
+        (&b"\x03"[..], 1002_u16),
+        (b"\x03\xed", 1002),
+        (b"\x03\xe8\xff", 1007),
+    ] {
+        let (mut ws, mut peer) = client().await;
+        let len = u8::try_from(payload.len()).unwrap();
+        peer.write_all(&[&[0x88, len], payload].concat())
+            .await
+            .unwrap();
+        let error = ws.next().await.unwrap().unwrap_err();
+        assert!(matches!(error, TransportError::Protocol(_)), "{error:?}");
+        assert!(ws.next().await.is_none());
+        drop(ws);
+        let told = everything(peer).await;
+        assert_eq!(told.len(), 2 + 4 + 2, "one masked Close");
+        let told = u16::from_be_bytes([told[6] ^ told[2], told[7] ^ told[3]]);
+        assert_eq!(told, code);
+    }
+}
+
+#[tokio::test]
+async fn a_line_that_ends_inside_a_frame_ends_the_stream_and_the_sink() {
+    let (mut ws, mut peer) = client().await;
+    peer.write_all(b"\x81\x05hel").await.unwrap();
+    peer.shutdown().await.unwrap();
+    assert!(ws.next().await.is_none());
+    let late = Outgoing::Text(Text::from("late"));
+    assert!(matches!(ws.send(late).await, Err(TransportError::Closed)));
+    assert!(matches!(
+        ws.send(close(1000)).await,
+        Err(TransportError::Closed)
+    ));
+}
+
+#[tokio::test]
+async fn a_flood_of_pings_is_answered_ping_by_ping() {
+    let (mut ws, mut peer) = client().await;
+    peer.write_all(&b"\x89\x01p".repeat(1000)).await.unwrap();
+    for _ in 0..1000 {
+        let ping = ws.next().await;
+        assert!(matches!(ping, Some(Ok(Message::Ping(_)))));
+    }
+    drop(ws);
+    assert_eq!(everything(peer).await.len(), 1000 * (2 + 4 + 1));
+}
+
+/// Reads a request and gives the accept key that fits it.
+async fn request(peer: &mut DuplexStream) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        assert_ne!(peer.read_buf(&mut head).await.unwrap(), 0);
+    }
+    String::from_utf8(head).unwrap()
+}
+
+/// A real server's answer to the request.
+async fn answer_to(request: &str) -> String {
+    let (ours, mut theirs) = duplex(64 * 1024);
+    theirs.write_all(request.as_bytes()).await.unwrap();
+    let ws = WsStream::accept(ours, &WsConfig::default()).await.unwrap();
+    drop(ws);
+    String::from_utf8(everything(theirs).await).unwrap()
+}
+
+/// Dials a server that answers with what `change` makes of a good answer.
+async fn dial(
+    dialer: WsDialer,
+    change: impl Fn(String) -> Vec<u8>,
+) -> Result<WsStream<DuplexStream>, DialError> {
+    let (ours, mut theirs) = duplex(1024 * 1024);
+    let answering = async {
+        let request = request(&mut theirs).await;
+        let answer = change(answer_to(&request).await);
+        theirs.write_all(&answer).await.unwrap();
+        theirs
+    };
+    let (dialled, _open) = tokio::join!(dialer.upgrade(ours), answering);
+    dialled
+}
+
+fn dialer() -> WsDialer {
+    WsDialer::new("ws://example.com/").unwrap()
+}
+
+#[tokio::test]
+async fn what_a_server_says_right_behind_its_answer_is_read() {
+    let mut ws = dial(dialer(), |answer| {
+        [answer.as_bytes(), b"\x81\x05hello\x81\x02hi"].concat()
+    })
+    .await
+    .unwrap();
+    for text in ["hello", "hi"] {
+        let message = ws.next().await.unwrap().unwrap();
+        assert_eq!(message, Message::Text(Text::from(text)));
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_says_right_behind_its_request_is_read() {
+    let (ours, mut theirs) = duplex(4096);
+    theirs
+        .write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n\x81\x82\0\0\0\0hi")
+        .await
+        .unwrap();
+    let mut ws = WsStream::accept(ours, &WsConfig::default()).await.unwrap();
+    assert_eq!(
+        ws.next().await.unwrap().unwrap(),
+        Message::Text(Text::from("hi"))
+    );
+    drop(ws);
+    let answer = everything(theirs).await;
+    let accept = b"\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n";
+    assert!(answer.windows(accept.len()).any(|part| part == accept));
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_byte_by_byte_is_read() {
+    let (ours, mut theirs) = duplex(1);
+    let answering = async {
+        let request = request(&mut theirs).await;
+        let answer = answer_to(&request).await + "\u{1}";
+        theirs.write_all(answer.as_bytes()).await.unwrap();
+        theirs
+    };
+    let dialer = dialer();
+    let (dialled, _open) = tokio::join!(dialer.upgrade(ours), answering);
+    dialled.unwrap();
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_fit_the_request_is_refused() {
+    let cases: [(&str, &str, &str); 5] = [
+        ("Sec-WebSocket-Accept: ", "Sec-WebSocket-Accept: x", "key"),
+        ("Upgrade: websocket", "Upgrade: h2c", "switch"),
+        ("Connection: Upgrade", "Connection: close", "switch"),
+        (
+            "\r\n\r\n",
+            "\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n",
+            "extension",
+        ),
+        (
+            "\r\n\r\n",
+            "\r\nSec-WebSocket-Protocol: a\r\n\r\n",
+            "not offered",
+        ),
+    ];
+    for (part, other, why) in cases {
+        let error = dial(dialer(), |answer| answer.replace(part, other).into())
+            .await
+            .unwrap_err();
+        assert!(matches!(error, DialError::Handshake(_)), "{error:?}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_has_to_select_one_of_the_subprotocols() {
+    let offering = || dialer().with_subprotocol("a").unwrap();
+    let error = dial(offering(), String::into_bytes).await.unwrap_err();
+    assert!(matches!(error, DialError::Handshake(_)), "{error:?}");
+    let twice = "\r\nSec-WebSocket-Protocol: a\r\nSec-WebSocket-Protocol: a\r\n\r\n";
+    let error = dial(offering(), |answer| {
+        answer.replace("\r\n\r\n", twice).into()
+    })
+    .await
+    .unwrap_err();
+    assert!(error.to_string().contains("several"), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_without_an_end_is_refused() {
+    let error = dial(dialer(), |_| {
+        let mut endless = b"HTTP/1.1 101 Switching Protocols\r\nx: ".to_vec();
+        endless.resize(100_000, b'x');
+        endless
+    })
+    .await
+    .unwrap_err();
+    assert!(error.to_string().contains("too large"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_refused_by_both_ends() {
+    let error = dial(dialer(), |_| b"SSH-2.0-OpenSSH_9.2\r\n\r\n".to_vec())
+        .await
+        .unwrap_err();
+    assert!(matches!(error, DialError::Handshake(_)), "{error:?}");
+    let (ours, mut theirs) = duplex(4096);
+    theirs.write_all(b"\x16\x03\x01\x02\x00\x01").await.unwrap();
+    let config = WsConfig::default().with_connect_timeout(Duration::from_secs(5));
+    let error = WsStream::accept(ours, &config).await.unwrap_err();
+    assert!(matches!(error, TransportError::Protocol(_)), "{error:?}");
+}
