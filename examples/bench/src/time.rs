@@ -6,36 +6,30 @@ use std::time::Instant;
 use crate::report::Report;
 use crate::work::{Run, Work};
 
-const TIMES: usize = 7;
+/// Many short measurements: the least of each is from a moment when nothing else ran.
+const TIMES: usize = 31;
 /// One measurement is about this long.
-const NANOSECONDS: f64 = 10e6;
+const NANOSECONDS: f64 = 1e6;
 
 /// Ours and the peers in turn.
 pub(crate) fn table(report: &mut Report, works: &[Work]) {
     for work in works {
         eprintln!("{}, in time", work.name);
-        let ours = Loop::new(work.ours);
+        let mut ours = Loop::new(work.ours);
         for peer in &work.peers {
             let Some(run) = work.way(peer.name) else {
                 continue;
             };
-            let theirs = Loop::new(run);
-            let both: Vec<_> = (0..TIMES)
-                .map(|_| (ours.measure(), theirs.measure()))
-                .collect();
-            let text = |times: &mut dyn Iterator<Item = f64>| {
-                format!("{:.0} ns", times.fold(f64::INFINITY, f64::min))
-            };
-            report.repeated(
-                "time",
-                work.name,
-                text(&mut both.iter().map(|(ours, _)| *ours)),
-                (peer.name, text(&mut both.iter().map(|(_, theirs)| *theirs))),
-                (
-                    both.iter().map(|(ours, theirs)| theirs / ours).collect(),
-                    None,
-                ),
-            );
+            let mut theirs = Loop::new(run);
+            for _ in 0..TIMES {
+                ours.measure();
+                theirs.measure();
+            }
+            let (least, their_least) = (ours.least(), theirs.least());
+            let text = |time: f64| format!("{time:.0} ns");
+            let theirs = (peer.name, text(their_least));
+            let ratio = (their_least / least, None);
+            report.row("time", work.name, text(least), theirs, ratio);
         }
     }
 }
@@ -43,26 +37,35 @@ pub(crate) fn table(report: &mut Report, works: &[Work]) {
 struct Loop {
     run: Run,
     rounds: u64,
+    /// The least time of so many rounds, and of twice as many: their difference is without what is
+    /// prepared before the first round.
+    once: f64,
+    twice: f64,
 }
 
 impl Loop {
     /// Finds out how many rounds fill a measurement, which warms it up too.
     fn new(run: Run) -> Self {
         let mut rounds = 4;
-        loop {
-            let took = timed(run, rounds);
-            if took > NANOSECONDS / 4.0 {
-                let rounds = NANOSECONDS / took * rounds as f64;
-                let rounds = (rounds as u64).max(1);
-                return Self { run, rounds };
-            }
-            rounds *= 4;
+        while timed(run, 2 * rounds) - timed(run, rounds) < NANOSECONDS / 2.0 {
+            rounds *= 2;
+        }
+        Self {
+            run,
+            rounds,
+            once: f64::INFINITY,
+            twice: f64::INFINITY,
         }
     }
 
+    fn measure(&mut self) {
+        self.once = self.once.min(timed(self.run, self.rounds));
+        self.twice = self.twice.min(timed(self.run, 2 * self.rounds));
+    }
+
     /// Nanoseconds per round.
-    fn measure(&self) -> f64 {
-        timed(self.run, self.rounds) / self.rounds as f64
+    fn least(&self) -> f64 {
+        (self.twice - self.once) / self.rounds as f64
     }
 }
 
