@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use bytes::{BufMut, BytesMut};
 use rpc_core::{CallId, Limits, Refused, decode};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -21,18 +20,18 @@ pub struct NoParams {}
 /// # Errors
 /// [`Refused::Encode`] if `params` is not JSON. The buffer may then hold a part of it.
 pub fn encode_request(
-    buffer: &mut BytesMut,
+    buffer: &mut String,
     id: CallId,
     method: &str,
     params: &impl Serialize,
 ) -> Result<(), Refused> {
-    buffer.put_slice(b"{\"id\":");
+    buffer.push_str("{\"id\":");
     encode_into(&id, buffer)?;
-    buffer.put_slice(b",\"method\":");
-    encode_into(&method, buffer)?;
-    buffer.put_slice(b",\"params\":");
+    buffer.push_str(",\"method\":");
+    encode_into(method, buffer)?;
+    buffer.push_str(",\"params\":");
     encode_into(params, buffer)?;
-    buffer.put_slice(b"}");
+    buffer.push('}');
     Ok(())
 }
 
@@ -41,15 +40,15 @@ pub fn encode_request(
 /// # Errors
 /// [`Refused::Encode`] if `id` or `result` is not JSON. The buffer may then hold a part of it.
 pub fn encode_result(
-    buffer: &mut BytesMut,
+    buffer: &mut String,
     id: &impl Serialize,
     result: &impl Serialize,
 ) -> Result<(), Refused> {
-    buffer.put_slice(b"{\"id\":");
+    buffer.push_str("{\"id\":");
     encode_into(id, buffer)?;
-    buffer.put_slice(b",\"result\":");
+    buffer.push_str(",\"result\":");
     encode_into(result, buffer)?;
-    buffer.put_slice(b"}");
+    buffer.push('}');
     Ok(())
 }
 
@@ -57,16 +56,12 @@ pub fn encode_result(
 ///
 /// # Errors
 /// [`Refused::Encode`] if `id` is not JSON. The buffer may then hold a part of it.
-pub fn encode_error(
-    buffer: &mut BytesMut,
-    id: &impl Serialize,
-    error: &str,
-) -> Result<(), Refused> {
-    buffer.put_slice(b"{\"id\":");
+pub fn encode_error(buffer: &mut String, id: &impl Serialize, error: &str) -> Result<(), Refused> {
+    buffer.push_str("{\"id\":");
     encode_into(id, buffer)?;
-    buffer.put_slice(b",\"error\":");
-    encode_into(&error, buffer)?;
-    buffer.put_slice(b"}");
+    buffer.push_str(",\"error\":");
+    encode_into(error, buffer)?;
+    buffer.push('}');
     Ok(())
 }
 
@@ -75,7 +70,7 @@ pub fn encode_error(
 /// # Errors
 /// [`Refused::Encode`] if `id` or the data is not JSON. The buffer may then hold a part of it.
 pub fn encode_event<S: AsRef<str>, J: Serialize>(
-    buffer: &mut BytesMut,
+    buffer: &mut String,
     id: &impl Serialize,
     event: &StreamEvent<S, J>,
 ) -> Result<(), Refused> {
@@ -194,12 +189,12 @@ mod tests {
 
     #[test]
     fn a_request_is_written_in_the_order_of_the_specification() {
-        let mut buffer = BytesMut::new();
+        let mut buffer = String::new();
         let id = CallId::from_raw(0xab);
         encode_request(&mut buffer, id, "ping", &NoParams {}).unwrap();
         assert_eq!(
-            &buffer[..],
-            br#"{"id":"00000000000000ab","method":"ping","params":{}}"#
+            buffer,
+            r#"{"id":"00000000000000ab","method":"ping","params":{}}"#
         );
     }
 }

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use rpc_core::decode::{SharedStr, raw_str};
-use serde_json::value::RawValue;
+use rpc_core::decode::{RawJson, SharedStr};
 
 use crate::frame::Method;
 use crate::limits::AUTH_FAILED;
@@ -124,12 +123,15 @@ impl RpcError {
 }
 
 /// The words of an `error` member: a string as it is, the `message` of an object, else the JSON.
-pub(crate) fn readable(raw: &RawValue) -> Cow<'_, str> {
-    if let Some(text) = raw_str(raw) {
+pub(crate) fn readable(raw: RawJson<'_>) -> Cow<'_, str> {
+    if let Some(text) = raw.clone().into_str() {
         return text;
     }
-    let message = rpc_core::decode::find_member(raw.get(), "message").and_then(raw_str);
-    message.unwrap_or(Cow::Borrowed(raw.get()))
+    let message = rpc_core::decode::find_member(raw.get(), "message").and_then(RawJson::into_str);
+    match message.map(Cow::into_owned) {
+        Some(message) => Cow::Owned(message),
+        None => raw.into_text(),
+    }
 }
 
 #[cfg(test)]

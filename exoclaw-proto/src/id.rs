@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use rpc_core::decode::{DecodeError, raw_str};
-use serde_json::value::RawValue;
+use rpc_core::decode::{DecodeError, RawJson};
 
 use crate::limits::MAX_ID_BYTES;
 
@@ -19,7 +18,7 @@ pub const UNREADABLE_ID: &str = "0";
 /// Answers carry its [text](Self::text), as the known gateway does: a number comes back as a string.
 #[derive(Clone)]
 pub struct WireId<'a> {
-    raw: Cow<'a, RawValue>,
+    raw: RawJson<'a>,
 }
 
 impl<'a> WireId<'a> {
@@ -28,13 +27,12 @@ impl<'a> WireId<'a> {
     /// # Errors
     /// [`DecodeError`] for any other value, for a string that no text can hold (a lone surrogate),
     /// for a number that is out of range, and for more than [`MAX_ID_BYTES`].
-    pub fn new(raw: &'a RawValue) -> Result<Self, DecodeError> {
+    pub fn new(raw: impl Into<RawJson<'a>>) -> Result<Self, DecodeError> {
+        let raw = raw.into();
         if raw.get().len() > MAX_ID_BYTES {
             return Err(DecodeError::bad_value("id", "short enough"));
         }
-        let id = Self {
-            raw: Cow::Borrowed(raw),
-        };
+        let id = Self { raw };
         match id.read() {
             Some(_) => Ok(id),
             None => Err(DecodeError::wrong_type("id", "a string or a number")),
@@ -59,13 +57,13 @@ impl<'a> WireId<'a> {
     #[must_use]
     pub fn into_owned(self) -> WireId<'static> {
         WireId {
-            raw: Cow::Owned(self.raw.into_owned()),
+            raw: self.raw.into_owned(),
         }
     }
 
     fn read(&self) -> Option<Cow<'_, str>> {
-        match self.get().as_bytes().first() {
-            Some(b'"') => raw_str(&self.raw),
+        match self.raw.first_byte() {
+            Some(b'"') => self.raw.as_str(),
             Some(b'-' | b'0'..=b'9') => number_text(self.get()),
             _ => None,
         }
@@ -76,11 +74,8 @@ impl WireId<'static> {
     /// An id that is this text.
     #[must_use]
     pub fn from_text(text: &str) -> Self {
-        let json = serde_json::Value::from(text).to_string();
-        // A string's JSON is valid JSON, so the fallback is never taken.
-        let raw = RawValue::from_string(json).unwrap_or_default();
         Self {
-            raw: Cow::Owned(raw),
+            raw: RawJson::string(text),
         }
     }
 }
@@ -121,8 +116,8 @@ impl serde::Serialize for WireId<'_> {
 mod tests {
     use super::*;
 
-    fn raw(json: &str) -> Box<RawValue> {
-        RawValue::from_string(json.to_owned()).unwrap()
+    fn raw(json: &str) -> RawJson<'_> {
+        RawJson::new(json).unwrap()
     }
 
     #[test]
@@ -138,8 +133,7 @@ mod tests {
             ("18446744073709551615", "18446744073709551615"),
             ("18446744073709551616", "1.8446744073709552e+19"),
         ] {
-            let raw = raw(json);
-            let id = WireId::new(&raw).unwrap();
+            let id = WireId::new(raw(json)).unwrap();
             assert_eq!(id.text(), text, "{json}");
             assert_eq!(id.get(), json);
             assert_eq!(
@@ -152,21 +146,21 @@ mod tests {
     #[test]
     fn anything_else_is_no_id() {
         for json in ["null", "true", "[]", "{}", r#""\ud800""#, "1e999"] {
-            assert!(WireId::new(&raw(json)).is_err(), "{json}");
+            assert!(WireId::new(raw(json)).is_err(), "{json}");
         }
     }
 
     #[test]
     fn a_long_id_is_none() {
-        let text = |len| raw(&format!("\"{}\"", "x".repeat(len - 2)));
-        assert!(WireId::new(&text(MAX_ID_BYTES)).is_ok());
-        assert!(WireId::new(&text(MAX_ID_BYTES + 1)).is_err());
-        assert!(WireId::new(&raw(&"1".repeat(MAX_ID_BYTES + 1))).is_err());
+        let text = |len| format!("\"{}\"", "x".repeat(len - 2));
+        assert!(WireId::new(raw(&text(MAX_ID_BYTES))).is_ok());
+        assert!(WireId::new(raw(&text(MAX_ID_BYTES + 1))).is_err());
+        assert!(WireId::new(raw(&"1".repeat(MAX_ID_BYTES + 1))).is_err());
     }
 
     #[test]
     fn a_text_makes_an_id() {
         assert_eq!(WireId::from_text("a\"b").get(), r#""a\"b""#);
-        assert_eq!(WireId::from_text("7"), WireId::new(&raw("7")).unwrap());
+        assert_eq!(WireId::from_text("7"), WireId::new(raw("7")).unwrap());
     }
 }

@@ -1,30 +1,29 @@
 //! Writing a value as JSON, into a buffer or as a shared text.
 
-use bytes::{BufMut, BytesMut};
 use serde::Serialize;
 
 use crate::error::Refused;
+use crate::json::Writer;
 use crate::message::Text;
 
-/// Appends a frame to a buffer.
+/// Appends a frame to a buffer, as compact JSON: byte for byte what `serde_json` writes.
 ///
 /// # Errors
 /// [`Refused::Encode`] if the value is not JSON. The buffer may then hold a part of it.
-pub fn encode_into(frame: &impl Serialize, buffer: &mut BytesMut) -> Result<(), Refused> {
-    serde_json::to_writer(buffer.writer(), frame).map_err(|error| refused(&error))
+pub fn encode_into(frame: &(impl Serialize + ?Sized), buffer: &mut String) -> Result<(), Refused> {
+    frame
+        .serialize(Writer::new(buffer))
+        .map_err(|error| Refused::Encode {
+            message: error.to_string(),
+        })
 }
 
 /// Encodes a frame once, for any number of receivers.
 ///
 /// # Errors
 /// [`Refused::Encode`] if the value is not JSON.
-pub fn encode(frame: &impl Serialize) -> Result<Text, Refused> {
-    let text = serde_json::to_string(frame).map_err(|error| refused(&error))?;
+pub fn encode(frame: &(impl Serialize + ?Sized)) -> Result<Text, Refused> {
+    let mut text = String::new();
+    encode_into(frame, &mut text)?;
     Ok(Text::from(text))
-}
-
-fn refused(error: &serde_json::Error) -> Refused {
-    Refused::Encode {
-        message: error.to_string(),
-    }
 }

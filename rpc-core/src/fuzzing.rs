@@ -10,12 +10,14 @@
     clippy::expect_used
 )]
 
+mod json_reader;
 mod script;
 #[cfg(feature = "ws")]
 pub mod ws;
 
 use bytes::BytesMut;
 
+pub use json_reader::json_reader;
 pub use script::{Script, assert_inert, fire};
 
 use crate::limits::Limits;
@@ -133,7 +135,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn json_that_ends_anywhere_is_read_as_serde_json_reads_it() {
+        let text = "{\"a\\u00e9\": [1, -0.5e+3, true, null, {\"\": \"\u{1f600}\\\\\"}], \"b\":{}}";
+        for end in 0..=text.len() {
+            json_reader(&text.as_bytes()[..end]);
+        }
+    }
+
     proptest::proptest! {
+        #[test]
+        fn any_text_is_read_as_serde_json_reads_it(text: String) {
+            json_reader(text.as_bytes());
+        }
+
+        #[test]
+        fn likely_json_is_read_as_serde_json_reads_it(
+            text in r#"([ \n\t\r]|[\[\]{},:\"]|"a"|"\\\\"|"\\u00[0-9]e"|"\\ud83d\\ude00"|"[é\\ -~]{0,20}"|true|false|null|-?[0-9]{0,3}(\.[0-9]{0,2})?([eE][+-]?[0-9]{0,3})?|:1,|"b":){0,12}"#,
+        ) {
+            json_reader(text.as_bytes());
+        }
+
         #[test]
         fn any_bytes_hold_the_invariants(input: Vec<u8>) {
             sse(&input);

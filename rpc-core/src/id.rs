@@ -1,10 +1,14 @@
 //! Ids: [`Id`] for names that the peer chose, [`CallId`] for calls that we number.
 
+mod hex;
+
 use std::borrow::Borrow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::Arc;
+
+use serde::Serializer;
 
 /// A text id of kind `K`, cheap to clone. Ids of different kinds do not mix.
 ///
@@ -100,7 +104,7 @@ impl<K: ?Sized> From<String> for Id<K> {
 }
 
 impl<K: ?Sized> serde::Serialize for Id<K> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.text)
     }
 }
@@ -115,6 +119,17 @@ pub trait IdForm {
 
     /// Reads exactly what [`write`](Self::write) writes; anything else is `None`.
     fn parse(text: &str) -> Option<u64>;
+
+    /// Serializes the id as a string. A form overrides it if it has its text at hand.
+    ///
+    /// # Errors
+    /// Only what `serializer` returns.
+    fn serialize<S: Serializer>(raw: u64, serializer: S) -> Result<S::Ok, S::Error>
+    where
+        Self: Sized,
+    {
+        serializer.collect_str(&CallId::<Self>::from_raw(raw))
+    }
 }
 
 /// Sixteen lower-case hex digits.
@@ -123,24 +138,15 @@ pub enum Hex16 {}
 
 impl IdForm for Hex16 {
     fn write(raw: u64, out: &mut dyn fmt::Write) -> fmt::Result {
-        write!(out, "{raw:016x}")
+        out.write_str(hex::text(&hex::digits(raw)))
     }
 
     fn parse(text: &str) -> Option<u64> {
-        let digits = text.as_bytes();
-        if digits.len() != 16 {
-            return None;
-        }
-        let mut raw = 0;
-        for digit in digits {
-            let value = match digit {
-                b'0'..=b'9' => digit - b'0',
-                b'a'..=b'f' => digit - b'a' + 10,
-                _ => return None,
-            };
-            raw = raw << 4 | u64::from(value);
-        }
-        Some(raw)
+        hex::parse(text)
+    }
+
+    fn serialize<S: Serializer>(raw: u64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(hex::text(&hex::digits(raw)))
     }
 }
 
@@ -213,8 +219,8 @@ impl<F: IdForm> fmt::Debug for CallId<F> {
 }
 
 impl<F: IdForm> serde::Serialize for CallId<F> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        F::serialize(self.raw, serializer)
     }
 }
 

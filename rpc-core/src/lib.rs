@@ -2,6 +2,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
 
+pub mod backlog;
 pub mod backoff;
 pub mod breaker;
 pub mod decode;
@@ -12,6 +13,7 @@ pub mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod id;
+mod json;
 pub mod keepalive;
 pub mod limits;
 pub mod machine;

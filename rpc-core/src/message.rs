@@ -18,8 +18,7 @@ impl Text {
         Ok(Self(bytes))
     }
 
-    /// Takes bytes that the WebSocket layer has checked already, so that nothing is read twice.
-    #[cfg(feature = "ws")]
+    /// Takes bytes that are known to be UTF-8, so that nothing is read twice.
     pub(crate) const fn from_checked(bytes: Bytes) -> Self {
         Self(bytes)
     }

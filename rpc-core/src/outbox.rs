@@ -1,36 +1,49 @@
 //! [`Outbox`]: frames waiting to be sent, bounded in number and bytes.
 
 use std::collections::VecDeque;
+use std::mem;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 use crate::encode::encode_into;
 use crate::error::Refused;
 use crate::limits::Limits;
 use crate::message::{CloseFrame, Outgoing, Text};
 
-/// How much a fresh encoding buffer reserves.
+/// A chunk of so many bytes takes no more frames. A larger frame has one of its own length.
 const CHUNK: usize = 4 * 1024;
-/// How much the first one does: many connections are greeted and then say nothing for long.
-const FIRST_CHUNK: usize = 512;
-/// With less room than this left, a frame begins in a fresh buffer. A larger frame grows it.
-const LEAST_ROOM: usize = 256;
+/// How much a chunk reserves at least.
+const LEAST_CHUNK: usize = 256;
 
 /// The frames a machine wants to send.
 ///
-/// Text is encoded into one growing buffer from which each frame is cut without a copy. A frame
-/// is either queued whole or refused with nothing changed, so a machine can check for room first
-/// and change its state afterwards.
+/// Frames that wait together are written into one text and cut from it when they leave, without a
+/// copy. A frame is either queued whole or refused with nothing changed, so a machine can check for
+/// room first and change its state afterwards. Once all have left, the outbox holds no memory: most
+/// connections say nothing most of the time.
 #[derive(Debug)]
 pub struct Outbox {
-    frames: VecDeque<Outgoing>,
-    buffer: BytesMut,
+    frames: VecDeque<Waiting>,
+    /// What is written of the frames in `frames`, whole chunks first.
+    chunks: VecDeque<Bytes>,
+    open: String,
+    /// How long the last chunk was, and so probably the next one is.
+    last_chunk: usize,
     queued_bytes: usize,
     taken: u64,
     closing: bool,
     max_message: usize,
     max_frames: usize,
     max_bytes: usize,
+}
+
+/// A frame in the queue.
+#[derive(Debug)]
+enum Waiting {
+    /// The next so many bytes of the chunks.
+    Written(usize),
+    /// Anything else.
+    Ready(Outgoing),
 }
 
 /// Which frame of the connection a frame is; compare it with [`Outbox::was_taken`].
@@ -43,7 +56,9 @@ impl Outbox {
     pub fn new(limits: &Limits) -> Self {
         Self {
             frames: VecDeque::new(),
-            buffer: BytesMut::new(),
+            chunks: VecDeque::new(),
+            open: String::new(),
+            last_chunk: 0,
             queued_bytes: 0,
             taken: 0,
             closing: false,
@@ -53,34 +68,35 @@ impl Outbox {
         }
     }
 
-    /// Encodes a text frame with `encode` and queues it.
+    /// Writes a text frame with `encode` and queues it. What `encode` is given may hold other frames
+    /// already: it only appends.
     ///
     /// # Errors
     /// [`Refused::QueueFull`], [`Refused::TooLarge`], [`Refused::Closed`] after a Close was
     /// queued, or whatever `encode` returns; nothing is queued then.
     pub fn encode(
         &mut self,
-        encode: impl FnOnce(&mut BytesMut) -> Result<(), Refused>,
+        encode: impl FnOnce(&mut String) -> Result<(), Refused>,
     ) -> Result<FrameNumber, Refused> {
         self.check_open()?;
-        // To reserve every time would give each frame that waits a buffer of its own.
-        if self.buffer.capacity() < LEAST_ROOM {
-            let is_first = self.taken == 0 && self.frames.is_empty();
-            self.buffer
-                .reserve(if is_first { FIRST_CHUNK } else { CHUNK });
+        if self.open.len() >= CHUNK {
+            self.finish_chunk();
         }
-        encode(&mut self.buffer).inspect_err(|_| self.buffer.clear())?;
-        let size = self.buffer.len();
-        if let Err(refused) = self.check_room(size) {
-            self.buffer.clear();
-            return Err(refused);
+        if self.open.capacity() == 0 {
+            self.open.reserve(self.last_chunk.clamp(LEAST_CHUNK, CHUNK));
         }
-        let Ok(text) = Text::new(self.buffer.split().freeze()) else {
-            return Err(Refused::Encode {
-                message: "not UTF-8".to_owned(),
-            });
-        };
-        Ok(self.push(Outgoing::Text(text)))
+        let start = self.open.len();
+        let written = encode(&mut self.open).and_then(|()| {
+            let size = self.open.len().saturating_sub(start);
+            self.check_room(size).map(|()| size)
+        });
+        match written {
+            Ok(size) => Ok(self.push(Waiting::Written(size), size)),
+            Err(refused) => {
+                self.open.truncate(start);
+                Err(refused)
+            }
+        }
     }
 
     /// Writes `value` as JSON and queues it as a text frame.
@@ -98,35 +114,41 @@ impl Outbox {
     pub fn text(&mut self, text: Text) -> Result<FrameNumber, Refused> {
         self.check_open()?;
         self.check_room(text.len())?;
-        Ok(self.push(Outgoing::Text(text)))
+        Ok(self.push_ready(Outgoing::Text(text)))
     }
 
     /// Queues a WebSocket ping. A ping needs no room: there is at most one per interval.
     pub fn ping(&mut self) {
         if !self.closing {
-            self.push(Outgoing::Ping(Bytes::new()));
+            self.push_ready(Outgoing::Ping(Bytes::new()));
         }
     }
 
     /// Queues a Close behind everything that waits. Nothing can be queued after it.
     pub fn close(&mut self, frame: CloseFrame) {
         if !self.closing {
-            self.push(Outgoing::Close(frame));
+            self.push_ready(Outgoing::Close(frame));
             self.closing = true;
         }
     }
 
     /// Takes the next frame.
     pub fn pop(&mut self) -> Option<Outgoing> {
-        let frame = self.frames.pop_front()?;
+        let frame = match self.frames.pop_front()? {
+            Waiting::Written(size) => Outgoing::Text(self.cut(size)),
+            Waiting::Ready(frame) => frame,
+        };
         self.queued_bytes -= frame.len();
         self.taken += 1;
+        if self.frames.is_empty() {
+            self.release();
+        }
         Some(frame)
     }
 
     /// Drops everything that waits and takes nothing more.
     pub fn discard(&mut self) {
-        self.frames.clear();
+        self.release();
         self.queued_bytes = 0;
         self.closing = true;
     }
@@ -187,18 +209,49 @@ impl Outbox {
         }
     }
 
-    fn push(&mut self, frame: Outgoing) -> FrameNumber {
+    fn push_ready(&mut self, frame: Outgoing) -> FrameNumber {
+        let size = frame.len();
+        self.push(Waiting::Ready(frame), size)
+    }
+
+    fn push(&mut self, frame: Waiting, size: usize) -> FrameNumber {
         let number = FrameNumber(self.taken + self.frames.len() as u64);
-        self.queued_bytes += frame.len();
+        self.queued_bytes += size;
         self.frames.push_back(frame);
         number
+    }
+
+    /// Cuts the next frame from the oldest chunk.
+    fn cut(&mut self, size: usize) -> Text {
+        if self.chunks.is_empty() {
+            self.finish_chunk();
+        }
+        let Some(chunk) = self.chunks.front_mut() else {
+            return Text::default();
+        };
+        let text = Text::from_checked(chunk.split_to(size.min(chunk.len())));
+        if chunk.is_empty() {
+            self.chunks.pop_front();
+        }
+        text
+    }
+
+    fn finish_chunk(&mut self) {
+        let chunk = mem::take(&mut self.open);
+        self.last_chunk = chunk.len();
+        self.chunks.push_back(Bytes::from(chunk));
+    }
+
+    /// Gives all memory back. What was cut from a chunk keeps it until it is gone too.
+    fn release(&mut self) {
+        self.frames = VecDeque::new();
+        self.chunks = VecDeque::new();
+        self.open = String::new();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use bytes::BufMut as _;
-
     use super::*;
 
     fn texts(outbox: &mut Outbox) -> Vec<String> {
@@ -237,7 +290,7 @@ mod tests {
     fn a_failed_encoding_leaves_nothing_behind() {
         let mut outbox = Outbox::new(&Limits::default());
         let refused = outbox.encode(|buffer| {
-            buffer.put_slice(b"half");
+            buffer.push_str("half");
             Err(Refused::UnknownId)
         });
         assert_eq!(refused, Err(Refused::UnknownId));

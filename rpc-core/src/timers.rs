@@ -82,10 +82,10 @@ impl<K: TimerKind> Timers<K> {
     /// The timer that fires next, and when. Of two at the same time the one with the lower index.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Instant, K)> {
-        let running = self.at.iter().zip(K::ALL);
-        running
-            .filter_map(|(at, kind)| at.map(|at| (at, *kind)))
-            .min_by_key(|(at, _)| *at)
+        let timers = self.at.iter().zip(K::ALL);
+        timers.fold(None, |next, (at, kind)| {
+            sooner(next, at.map(|at| (at, *kind)))
+        })
     }
 
     /// Stops and returns a timer that is due at `now`; call it until `None`. Earliest first.
@@ -117,6 +117,18 @@ impl<K: TimerKind> fmt::Debug for Timers<K> {
         f.debug_map()
             .entries(running.filter_map(|(at, kind)| at.map(|at| (kind.name(), at))))
             .finish()
+    }
+}
+
+/// The sooner of two deadlines, each with what it is for; `one` if they are at the same time.
+/// `None` is never.
+#[must_use]
+#[inline]
+pub fn sooner<W>(one: Option<(Instant, W)>, other: Option<(Instant, W)>) -> Option<(Instant, W)> {
+    match (one, other) {
+        (Some(one), Some(other)) if other.0 < one.0 => Some(other),
+        (None, other) => other,
+        (one, _) => one,
     }
 }
 
@@ -186,6 +198,18 @@ mod tests {
         }
         let fired: Vec<_> = std::iter::from_fn(|| timers.pop_expired(now)).collect();
         assert_eq!(fired, Kind::ALL);
+    }
+
+    #[test]
+    fn of_two_deadlines_the_sooner_counts_and_of_equal_ones_the_first() {
+        let now = Instant::now();
+        let late = now + Duration::from_secs(1);
+        let (one, other) = (Some((now, 1)), Some((late, 2)));
+        assert_eq!(sooner(one, other), one);
+        assert_eq!(sooner(other, one), one);
+        assert_eq!(sooner(one, Some((now, 2))), one);
+        assert_eq!(sooner(None, other), other);
+        assert_eq!(sooner(other, None), other);
     }
 
     #[test]

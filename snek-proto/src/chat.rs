@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use rpc_core::decode::{self, Field, MapAccess, Members, Slot};
+use rpc_core::decode::Object;
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -122,61 +122,33 @@ impl Serialize for ToolCall {
     }
 }
 
-#[derive(Default)]
-struct CallFields<'de> {
-    id: Slot<Value>,
-    function: Slot<FunctionFields<'de>>,
+#[derive(Deserialize)]
+struct CallFields {
+    id: Option<Value>,
+    function: Option<Object<FunctionFields>>,
 }
 
-impl<'de> Members<'de> for CallFields<'de> {
-    fn member<A: MapAccess<'de>>(
-        &mut self,
-        name: &str,
-        field: Field<'_, A>,
-    ) -> Result<(), A::Error> {
-        match name {
-            "id" => field.value("id", "a string or a number", &mut self.id),
-            "function" => field.object("function", &mut self.function),
-            _ => field.skip(),
-        }
-    }
-}
-
-#[derive(Default)]
-struct FunctionFields<'de> {
-    name: Slot<Cow<'de, str>>,
-    arguments: Slot<Value>,
-}
-
-impl<'de> Members<'de> for FunctionFields<'de> {
-    fn member<A: MapAccess<'de>>(
-        &mut self,
-        name: &str,
-        field: Field<'_, A>,
-    ) -> Result<(), A::Error> {
-        match name {
-            "name" => field.str("name", &mut self.name),
-            "arguments" => field.value("arguments", "a string", &mut self.arguments),
-            _ => field.skip(),
-        }
-    }
+#[derive(Default, Deserialize)]
+struct FunctionFields {
+    name: Option<String>,
+    arguments: Option<Value>,
 }
 
 impl<'de> Deserialize<'de> for ToolCall {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let fields: CallFields<'de> = decode::from_map(from)?;
-        let function = fields.function.take().unwrap_or_default();
+        let Object(fields) = Object::<CallFields>::deserialize(from)?;
+        let Object(function) = fields.function.unwrap_or_default();
         Ok(Self {
             id: loose_id(fields.id)?,
-            name: function.name.take().unwrap_or_default().into_owned(),
-            arguments: function.arguments.take().map_or_else(String::new, text_of),
+            name: function.name.unwrap_or_default(),
+            arguments: function.arguments.map_or_else(String::new, text_of),
         })
     }
 }
 
 /// An id, which some servers send as a number.
-fn loose_id<E: serde::de::Error>(slot: Slot<Value>) -> Result<String, E> {
-    match slot.take() {
+fn loose_id<E: serde::de::Error>(id: Option<Value>) -> Result<String, E> {
+    match id {
         None => Ok(String::new()),
         Some(Value::String(id)) => Ok(id),
         Some(Value::Number(id)) => Ok(id.to_string()),
@@ -432,48 +404,29 @@ impl Serialize for ChatMessage {
     }
 }
 
-#[derive(Default)]
-struct MessageFields<'de> {
-    role: Slot<Cow<'de, str>>,
-    content: Slot<Content>,
-    tool_calls: Slot<Vec<ToolCall>>,
-    tool_call_id: Slot<Value>,
-}
-
-impl<'de> Members<'de> for MessageFields<'de> {
-    fn member<A: MapAccess<'de>>(
-        &mut self,
-        name: &str,
-        field: Field<'_, A>,
-    ) -> Result<(), A::Error> {
-        match name {
-            "role" => field.str("role", &mut self.role),
-            "content" => field.value("content", "a string or a list", &mut self.content),
-            "tool_calls" => field.value("tool_calls", "a list of calls", &mut self.tool_calls),
-            "tool_call_id" => {
-                let slot = &mut self.tool_call_id;
-                field.value("tool_call_id", "a string or a number", slot)
-            }
-            _ => field.skip(),
-        }
-    }
+#[derive(Deserialize)]
+struct MessageFields {
+    role: Option<String>,
+    content: Option<Content>,
+    tool_calls: Option<Vec<ToolCall>>,
+    tool_call_id: Option<Value>,
 }
 
 impl<'de> Deserialize<'de> for ChatMessage {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let fields: MessageFields<'de> = decode::from_map(from)?;
-        let role = match fields.role.take() {
+        let Object(fields) = Object::<MessageFields>::deserialize(from)?;
+        let role = match fields.role {
             Some(word) => Role::from_word(&word).ok_or_else(|| D::Error::custom("not a role"))?,
             None => Role::Assistant,
         };
-        let tool_call_id = match fields.tool_call_id.get() {
-            Some(_) => Some(loose_id(fields.tool_call_id)?),
+        let tool_call_id = match fields.tool_call_id {
             None => None,
+            id => Some(loose_id(id)?),
         };
         Ok(Self {
             role,
-            content: fields.content.take().unwrap_or_default(),
-            tool_calls: fields.tool_calls.take().unwrap_or_default(),
+            content: fields.content.unwrap_or_default(),
+            tool_calls: fields.tool_calls.unwrap_or_default(),
             tool_call_id,
         })
     }

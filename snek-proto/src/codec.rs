@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use bytes::{BufMut, BytesMut};
 use rpc_core::decode::DecodeErrorKind;
 use rpc_core::{CallId, Limits, Refused};
 use serde::Serialize;
@@ -50,26 +49,26 @@ pub struct NoKwargs {}
 /// [`Refused::Invalid`] if `args` is not written as an array or `kwargs` not as an object,
 /// [`Refused::Encode`] if they are not JSON. The buffer may then hold a part of it.
 pub fn encode_request(
-    buffer: &mut BytesMut,
+    buffer: &mut String,
     method: &str,
     args: &impl Serialize,
     kwargs: &impl Serialize,
     call_id: CallId,
 ) -> Result<(), Refused> {
-    buffer.put_slice(b"{\"method\":");
-    encode_into(&method, buffer)?;
-    buffer.put_slice(b",\"args\":");
+    buffer.push_str("{\"method\":");
+    encode_into(method, buffer)?;
+    buffer.push_str(",\"args\":");
     encode_checked(buffer, args, b'[', "args", "an array")?;
-    buffer.put_slice(b",\"kwargs\":");
+    buffer.push_str(",\"kwargs\":");
     encode_checked(buffer, kwargs, b'{', "kwargs", "an object")?;
-    buffer.put_slice(b",\"callId\":");
+    buffer.push_str(",\"callId\":");
     encode_into(&call_id, buffer)?;
-    buffer.put_slice(b"}");
+    buffer.push('}');
     Ok(())
 }
 
 fn encode_checked(
-    buffer: &mut BytesMut,
+    buffer: &mut String,
     value: &impl Serialize,
     first: u8,
     what: &'static str,
@@ -77,7 +76,7 @@ fn encode_checked(
 ) -> Result<(), Refused> {
     let at = buffer.len();
     encode_into(value, buffer)?;
-    if buffer.get(at) == Some(&first) {
+    if buffer.as_bytes().get(at) == Some(&first) {
         Ok(())
     } else {
         Err(Refused::Invalid {
@@ -92,15 +91,15 @@ fn encode_checked(
 /// # Errors
 /// [`Refused::Encode`] if `data` is not JSON. The buffer may then hold a part of it.
 pub(crate) fn encode_success(
-    buffer: &mut BytesMut,
+    buffer: &mut String,
     call_id: &str,
     data: &impl Serialize,
 ) -> Result<(), Refused> {
-    buffer.put_slice(b"{\"callId\":");
-    buffer.put_slice(call_id.as_bytes());
-    buffer.put_slice(b",\"success\":true,\"data\":");
+    buffer.push_str("{\"callId\":");
+    buffer.push_str(call_id);
+    buffer.push_str(",\"success\":true,\"data\":");
     encode_into(data, buffer)?;
-    buffer.put_slice(b"}");
+    buffer.push('}');
     Ok(())
 }
 
@@ -109,15 +108,15 @@ pub(crate) fn encode_success(
 /// # Errors
 /// None in practice: a text is always JSON.
 pub(crate) fn encode_failure(
-    buffer: &mut BytesMut,
+    buffer: &mut String,
     call_id: &str,
     error: &str,
 ) -> Result<(), Refused> {
-    buffer.put_slice(b"{\"callId\":");
-    buffer.put_slice(call_id.as_bytes());
-    buffer.put_slice(b",\"success\":false,\"data\":{\"error\":");
-    encode_into(&error, buffer)?;
-    buffer.put_slice(b"}}");
+    buffer.push_str("{\"callId\":");
+    buffer.push_str(call_id);
+    buffer.push_str(",\"success\":false,\"data\":{\"error\":");
+    encode_into(error, buffer)?;
+    buffer.push_str("}}");
     Ok(())
 }
 

@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use rpc_core::decode::{SharedJson, raw_str};
+use rpc_core::decode::{RawJson, SharedJson};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
-use serde_json::value::RawValue;
 
 use crate::frame::Reply;
 
@@ -32,7 +31,7 @@ impl RpcError {
         let data = reply.data();
         let inner = |name| {
             let member = rpc_core::decode::find_member(data?.get(), name)?;
-            Some(readable(member))
+            Some(Cow::Owned(readable(&member).into_owned()))
         };
         let message = reply
             .error()
@@ -63,8 +62,8 @@ impl RpcError {
     }
 }
 
-fn readable(raw: &RawValue) -> Cow<'_, str> {
-    raw_str(raw).unwrap_or(Cow::Borrowed(raw.get()))
+fn readable<'r>(raw: &'r RawJson<'_>) -> Cow<'r, str> {
+    raw.as_str().unwrap_or(Cow::Borrowed(raw.get()))
 }
 
 /// What can go wrong in a bot. The variants carry the names of the specification's section 13.

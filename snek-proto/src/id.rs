@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use rpc_core::decode::{DecodeError, raw_id};
-use serde_json::value::RawValue;
+use rpc_core::decode::{DecodeError, RawJson};
 
 /// The id of a call that this client made: 16 lower-case hex digits on the wire.
 pub type CallId = rpc_core::CallId;
@@ -29,20 +28,21 @@ pub fn is_channel_uid(text: &str) -> bool {
 /// A `callId` as it stands in a frame: any JSON string, number or boolean, kept as it was sent so
 /// that it can be echoed unchanged.
 #[derive(Clone)]
-pub struct WireId<'a>(Cow<'a, RawValue>);
+pub struct WireId<'a>(RawJson<'a>);
 
 impl<'a> WireId<'a> {
     /// Takes a raw value that is a string, a number or a boolean.
     ///
     /// # Errors
     /// [`DecodeError`] for an object, an array or null.
-    pub fn new(raw: &'a RawValue) -> Result<Self, DecodeError> {
-        match raw.get().as_bytes().first() {
+    pub fn new(raw: impl Into<RawJson<'a>>) -> Result<Self, DecodeError> {
+        let raw = raw.into();
+        match raw.first_byte() {
             Some(b'{' | b'[' | b'n') | None => Err(DecodeError::wrong_type(
                 "callId",
                 "a string, a number or a boolean",
             )),
-            Some(_) => Ok(Self(Cow::Borrowed(raw))),
+            Some(_) => Ok(Self(raw)),
         }
     }
 
@@ -50,7 +50,7 @@ impl<'a> WireId<'a> {
     /// string that no text can hold.
     #[must_use]
     pub fn as_text(&self) -> Option<Cow<'_, str>> {
-        raw_id(&self.0)
+        self.0.as_id()
     }
 
     /// The id as JSON.
@@ -62,7 +62,7 @@ impl<'a> WireId<'a> {
     /// A copy that borrows nothing.
     #[must_use]
     pub fn into_owned(self) -> WireId<'static> {
-        WireId(Cow::Owned(self.0.into_owned()))
+        WireId(self.0.into_owned())
     }
 }
 
@@ -70,9 +70,7 @@ impl WireId<'static> {
     /// An id that is this text.
     #[must_use]
     pub fn text(text: &str) -> Self {
-        let json = serde_json::Value::from(text).to_string();
-        // A string's JSON is valid JSON, so the fallback is never taken.
-        Self(Cow::Owned(RawValue::from_string(json).unwrap_or_default()))
+        Self(RawJson::string(text))
     }
 }
 
@@ -113,22 +111,22 @@ mod tests {
     #[test]
     fn any_scalar_is_echoed_unchanged() {
         for json in [r#""a\u0062""#, "7", "1.50", "true", r#""\ud800""#] {
-            let raw = RawValue::from_string(json.to_owned()).unwrap();
+            let raw = RawJson::new(json).unwrap();
             assert_eq!(
-                serde_json::to_string(&WireId::new(&raw).unwrap()).unwrap(),
+                serde_json::to_string(&WireId::new(raw).unwrap()).unwrap(),
                 json
             );
         }
         for json in ["null", "[]", "{}"] {
-            let raw = RawValue::from_string(json.to_owned()).unwrap();
-            assert!(WireId::new(&raw).is_err(), "{json}");
+            let raw = RawJson::new(json).unwrap();
+            assert!(WireId::new(raw).is_err(), "{json}");
         }
     }
 
     #[test]
     fn an_id_reads_as_text() {
-        let raw = RawValue::from_string(r#""a\u0062""#.to_owned()).unwrap();
-        assert_eq!(WireId::new(&raw).unwrap().as_text().as_deref(), Some("ab"));
+        let raw = RawJson::new(r#""a\u0062""#).unwrap();
+        assert_eq!(WireId::new(raw).unwrap().as_text().as_deref(), Some("ab"));
         assert_eq!(WireId::text("a\"b").get(), r#""a\"b""#);
     }
 }

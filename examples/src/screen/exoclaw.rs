@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use exoclaw_proto::frame::{BorrowedCall, BorrowedEvent, Call, Request, StreamEvent};
 use exoclaw_proto::{ClientFrame, ServerFrame};
 use rpc_core::Limits;
+use rpc_core::decode::RawJson;
 use rpc_core::net::Direction;
-use serde_json::value::RawValue;
 
 use super::Describe;
 
@@ -38,7 +38,7 @@ impl Frames {
         let (number, method) = (self.last, request.method().to_owned());
         let what = match request.call(limits) {
             Ok(call) => arguments(&call, request.params()),
-            Err(_) => request.params().map_or("", RawValue::get).to_owned(),
+            Err(_) => request.params().map_or("", RawJson::get).to_owned(),
         };
         let id = request.id().text().into_owned();
         let described = format!("#{number} {method} {what}").trim_end().to_owned();
@@ -77,14 +77,14 @@ impl Frames {
     }
 }
 
-fn arguments(call: &BorrowedCall<'_>, params: Option<&RawValue>) -> String {
+fn arguments(call: &BorrowedCall<'_>, params: Option<&RawJson<'_>>) -> String {
     match call {
         Call::ChatSend(chat) => {
             let (channel, account, peer) = (&chat.channel, &chat.account, chat.peer());
             format!("as {channel}/{account}/{peer}: {}", chat.content)
         }
         Call::Ping | Call::Status | Call::PluginList => String::new(),
-        _ => params.map_or("", RawValue::get).to_owned(),
+        _ => params.map_or("", RawJson::get).to_owned(),
     }
 }
 

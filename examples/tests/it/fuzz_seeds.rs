@@ -13,7 +13,7 @@ mod ws;
 type Body = fn(&[u8]);
 
 /// Every fuzz target and the body that it calls.
-const TARGETS: [(&str, Body); 16] = [
+const TARGETS: [(&str, Body); 17] = [
     ("exoclaw_client_conn", exoclaw_proto::fuzzing::client_conn),
     (
         "exoclaw_client_frames",
@@ -27,6 +27,7 @@ const TARGETS: [(&str, Body); 16] = [
     ),
     ("exoclaw_session_key", exoclaw_proto::fuzzing::session_key),
     ("gateway_config", examples::gateway::fuzzing::config),
+    ("json_reader", rpc_core::fuzzing::json_reader),
     ("snek_client_conn", snek_proto::fuzzing::client_conn),
     ("snek_client_frames", snek_proto::fuzzing::client_frames),
     ("snek_image_urls", snek_proto::fuzzing::image_urls),
@@ -102,6 +103,11 @@ fn the_seeds_of_the_exoclaw_session_keys_pass() {
 #[test]
 fn the_seeds_of_the_configuration_pass() {
     replay("gateway_config");
+}
+
+#[test]
+fn the_seeds_of_the_json_reader_pass() {
+    replay("json_reader");
 }
 
 #[test]

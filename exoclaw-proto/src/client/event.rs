@@ -1,9 +1,8 @@
 //! [`ClientEvent`]: what the application learns from a [`ClientConn`](super::ClientConn).
 
-use rpc_core::decode::{self, DecodeError, FrameCopy, SharedJson, SharedStr};
+use rpc_core::decode::{self, DecodeError, FrameCopy, RawJson, SharedJson, SharedStr};
 use rpc_core::{CallError, CallId, CloseReason, Limits};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::error::RpcError;
 use crate::frame::{BorrowedEvent, Hello, StreamEvent, ToolResult, ToolUse, Usage};
@@ -87,7 +86,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub(super) fn copied(data: &RawValue) -> Self {
+    pub(super) fn copied(data: &RawJson<'_>) -> Self {
         Self { data: data.into() }
     }
 

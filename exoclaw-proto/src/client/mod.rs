@@ -13,18 +13,18 @@ mod pending;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rpc_core::decode::{DecodeError, DecodeErrorKind, find_member, raw_str};
+use rpc_core::backlog::Backlog;
+use rpc_core::decode::{DecodeError, DecodeErrorKind, RawJson, find_member};
 use rpc_core::keepalive::{Heart, Pulse};
-use rpc_core::timers::{TimerKind, Timers, later};
+use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
     CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Match,
     Outbox, Outgoing, PendingCalls,
 };
-use serde_json::value::RawValue;
 
 use crate::error::{ErrorKind, RpcError, readable};
 use crate::frame::{BorrowedEvent, Hello, ServerFrame, StreamEvent, Token};
@@ -95,11 +95,11 @@ type End = Result<Answer, CallError<RpcError>>;
 /// assert_eq!(conn.state(), ClientState::Ready);
 /// ```
 pub struct ClientConn {
-    config: ClientConfig,
+    config: Arc<ClientConfig>,
     state: ClientState,
     calls: PendingCalls<Pending>,
     outbox: Outbox,
-    events: VecDeque<ClientEvent>,
+    events: Backlog<ClientEvent>,
     event_bytes: usize,
     timers: Timers<Timer>,
     /// Since when nothing is read, because events are not taken.
@@ -124,12 +124,13 @@ impl ClientConn {
     /// A connection that was just opened. `seed` makes the request ids of this connection; it
     /// should be random.
     #[must_use]
-    pub fn new(config: ClientConfig, seed: u64, now: Instant) -> Self {
+    pub fn new(config: impl Into<Arc<ClientConfig>>, seed: u64, now: Instant) -> Self {
+        let config = config.into();
         let mut conn = Self {
             state: ClientState::AwaitHello,
             calls: PendingCalls::new(seed, config.limits.max_pending, now),
             outbox: Outbox::new(&config.limits),
-            events: VecDeque::new(),
+            events: Backlog::new(),
             event_bytes: 0,
             timers: Timers::new(),
             paused_at: None,
@@ -156,7 +157,7 @@ impl ClientConn {
     /// gateway has no wish for another token then, so only its word or the code 4001 are a refusal:
     /// silence, or a Close before the hello, is a fault that may pass.
     #[must_use]
-    pub fn again(config: ClientConfig, seed: u64, now: Instant) -> Self {
+    pub fn again(config: impl Into<Arc<ClientConfig>>, seed: u64, now: Instant) -> Self {
         let mut conn = Self::new(config, seed, now);
         conn.let_in_before = true;
         conn
@@ -193,14 +194,9 @@ impl ClientConn {
         let reads = self.wants_input();
         let call = self.calls.poll_timeout().filter(|_| reads);
         let call = call.max(call.and(self.catching_up));
-        [
-            timer.map(|(at, kind)| (at, kind.name())),
-            beat.map(|(at, kind)| (at, kind.name())),
-            call.map(|at| (at, "call")),
-        ]
-        .into_iter()
-        .flatten()
-        .min_by_key(|(at, _)| *at)
+        let timer = timer.map(|(at, kind)| (at, kind.name()));
+        let beat = beat.map(|(at, kind)| (at, kind.name()));
+        sooner(sooner(timer, beat), call.map(|at| (at, "call")))
     }
 
     fn send_token(&mut self) {
@@ -236,7 +232,7 @@ impl ClientConn {
         self.push(ClientEvent::Ready(hello.into_owned()));
     }
 
-    fn on_result(&mut self, id: &str, result: &RawValue) {
+    fn on_result(&mut self, id: &str, result: &RawJson<'_>) {
         match self.take(id) {
             Some((id, pending)) => self.finish(id, pending, Ok(Answer::copied(result))),
             None => self.stray += 1,
@@ -296,7 +292,7 @@ impl ClientConn {
     fn on_bad_frame(&mut self, error: DecodeError, text: &str, now: Instant) {
         let readable_size = text.len() <= self.config.limits.max_message_bytes;
         let id = if readable_size {
-            find_member(text, "id").and_then(raw_str)
+            find_member(text, "id").and_then(RawJson::into_str)
         } else {
             None
         };
@@ -307,7 +303,7 @@ impl ClientConn {
         let Some(pending) = self.calls.get_mut(id) else {
             return;
         };
-        let event = find_member(text, "event").and_then(raw_str);
+        let event = find_member(text, "event").and_then(RawJson::into_str);
         if event.as_deref() == Some("error") {
             let words = find_member(text, "data").map(readable).unwrap_or_default();
             if let Match::Live(pending) = self.calls.complete(id) {

@@ -4,11 +4,10 @@ use std::borrow::Cow;
 
 use rpc_core::Limits;
 use rpc_core::decode::{
-    self, DecodeError, Field, FrameCopy, MapAccess, Members, RawJson, SharedJson, SharedStr, Slot,
+    self, DecodeError, Field, FrameCopy, Members, RawJson, SharedJson, SharedStr, Slot,
 };
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use super::method::Method;
 use super::positional;
@@ -268,11 +267,7 @@ struct Params<'a> {
 }
 
 impl<'a> Members<'a> for Params<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: &str,
-        field: Field<'_, A>,
-    ) -> Result<(), A::Error> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "channel" => field.str("channel", &mut self.channel),
             "account" => field.str("account", &mut self.account),
@@ -316,16 +311,16 @@ impl<'a> BorrowedCall<'a> {
     /// Reads the parameters of `method`. Those of methods without parameters are not looked at.
     pub(super) fn read(
         method: &'a str,
-        params: Option<&'a RawValue>,
+        params: Option<&'a RawJson<'_>>,
         limits: &Limits,
     ) -> Result<Self, RpcError> {
         let Some(known) = Method::parse(method) else {
             return Ok(Self::Unknown {
                 method: Cow::Borrowed(method),
-                params: params.map(RawJson::from),
+                params: params.map(RawJson::borrowed),
             });
         };
-        Self::read_known(known, params.map(RawValue::get), limits)
+        Self::read_known(known, params.map(RawJson::get), limits)
             .map_err(|error| RpcError::invalid_params(known, &error.kind().to_string()))
     }
 

@@ -4,9 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use rpc_core::Limits;
-use rpc_core::decode::{
-    self, DecodeError, Field, LooseStr, MapAccess, Members, RawJson, Slot, find_member,
-};
+use rpc_core::decode::{self, DecodeError, Field, LooseStr, Members, RawJson, Slot, find_member};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -78,11 +76,7 @@ struct TokenMembers<'a> {
 }
 
 impl<'a> Members<'a> for TokenMembers<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: &str,
-        field: Field<'_, A>,
-    ) -> Result<(), A::Error> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "token" => field.str("token", &mut self.token),
             _ => field.skip(),
@@ -149,18 +143,14 @@ pub struct Request<'a> {
 
 #[derive(Default)]
 struct RequestMembers<'a> {
-    id: Slot<&'a RawValue>,
+    id: Slot<RawJson<'a>>,
     method: Slot<Cow<'a, str>>,
-    params: Slot<&'a RawValue>,
+    params: Slot<RawJson<'a>>,
     token: Slot<LooseStr<'a>>,
 }
 
 impl<'a> Members<'a> for RequestMembers<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: &str,
-        field: Field<'_, A>,
-    ) -> Result<(), A::Error> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "id" => field.raw("id", &mut self.id),
             "method" => field.str("method", &mut self.method),
@@ -175,7 +165,7 @@ impl<'a> RequestMembers<'a> {
     fn request(self, text: &'a str) -> Result<Request<'a>, DecodeError> {
         let id = WireId::new(self.id.require("id")?)?;
         let method = self.method.require("method")?;
-        let params = self.params.take().map(RawJson::from);
+        let params = self.params.take();
         Ok(Request::decoded(id, method, params, text))
     }
 }
@@ -226,7 +216,7 @@ impl<'a> Request<'a> {
     pub fn id_of(text: &'a str, limits: &Limits) -> Option<WireId<'a>> {
         decode::check_size(text.len(), limits).ok()?;
         // A piece of a text that is no JSON would answer a request that nobody finished.
-        serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
+        RawJson::new(text).ok()?;
         WireId::new(find_member(text, "id")?).ok()
     }
 
@@ -244,8 +234,8 @@ impl<'a> Request<'a> {
 
     /// The parameters, raw: any JSON value but null.
     #[must_use]
-    pub fn params(&self) -> Option<&RawValue> {
-        self.params.as_deref()
+    pub const fn params(&self) -> Option<&RawJson<'a>> {
+        self.params.as_ref()
     }
 
     /// The text that the request was decoded from, with members that the type does not hold.
@@ -259,7 +249,7 @@ impl<'a> Request<'a> {
     /// # Errors
     /// The answer that the client should get, if the parameters of a known method are wrong.
     pub fn call(&self, limits: &Limits) -> Result<BorrowedCall<'_>, RpcError> {
-        BorrowedCall::read(&self.method, self.params.as_deref(), limits)
+        BorrowedCall::read(&self.method, self.params.as_ref(), limits)
     }
 
     /// A copy that borrows nothing.
@@ -280,8 +270,7 @@ impl PartialEq for Request<'_> {
         // No parameters are written as `{}`.
         self.id == other.id
             && self.method == other.method
-            && self.params().map_or("{}", RawValue::get)
-                == other.params().map_or("{}", RawValue::get)
+            && self.params().map_or("{}", RawJson::get) == other.params().map_or("{}", RawJson::get)
     }
 }
 

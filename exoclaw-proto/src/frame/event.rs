@@ -2,14 +2,12 @@
 
 use std::borrow::Cow;
 
-use rpc_core::Limits;
 use rpc_core::decode::{
-    self, DecodeError, Field, FrameCopy, MapAccess, Members, RawJson, SharedJson, SharedStr, Slot,
-    raw_str,
+    DecodeError, DecodeErrorKind, Field, FrameCopy, Members, RawJson, Reader, SharedJson,
+    SharedStr, Slot,
 };
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
 /// One step of a streamed answer. `S` is a text and `J` a raw JSON value: borrowed from the frame
 /// ([`BorrowedEvent`]) or owned ([`OwnedEvent`]). Exoclaw specification, *Streaming Response*.
@@ -146,32 +144,109 @@ impl<S: AsRef<str>, J> StreamEvent<S, J> {
     }
 }
 
-/// The members of every event's data.
-#[derive(Default)]
-struct Data<'a> {
-    id: Slot<Cow<'a, str>>,
-    name: Slot<Cow<'a, str>>,
-    input: Slot<&'a RawValue>,
-    tool_use_id: Slot<Cow<'a, str>>,
-    content: Slot<Cow<'a, str>>,
-    is_error: Slot<bool>,
-    input_tokens: Slot<u64>,
-    output_tokens: Slot<u64>,
+/// The member `data` of a frame.
+pub(super) enum Data<'a> {
+    /// The data of an event that was known by then, read.
+    Read(BorrowedEvent<'a>),
+    /// Any other data.
+    Raw(RawJson<'a>),
 }
 
-impl<'a> Members<'a> for Data<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: &str,
-        field: Field<'_, A>,
-    ) -> Result<(), A::Error> {
+impl<'a> Data<'a> {
+    /// Reads the data of `event`, or keeps it if the event is not known, or not yet.
+    #[inline]
+    pub(super) fn read(
+        event: Option<&str>,
+        data: &mut Reader<'a>,
+    ) -> Result<Option<Self>, DecodeError> {
+        let event = match event {
+            Some("text") => data.str()?.map(StreamEvent::Text),
+            Some("error") => data.str()?.map(StreamEvent::Error),
+            Some("tool_use") => object(data, ToolUseMembers::event)?,
+            Some("tool_result") => object(data, ToolResultMembers::event)?,
+            Some("usage") => object(data, UsageMembers::event)?,
+            _ => return Ok(data.raw()?.map(Self::Raw)),
+        };
+        Ok(event.map(Self::Read))
+    }
+}
+
+/// Data that is an object or null, made an event.
+fn object<'a, M: Members<'a> + Default>(
+    data: &mut Reader<'a>,
+    event: impl FnOnce(M) -> Result<BorrowedEvent<'a>, DecodeError>,
+) -> Result<Option<BorrowedEvent<'a>>, DecodeError> {
+    if !matches!(data.first_byte(), Some(b'{' | b'n')) {
+        return Err(data.fail(DecodeErrorKind::NotAnObject));
+    }
+    data.object()?.map(event).transpose()
+}
+
+#[derive(Default)]
+struct ToolUseMembers<'a> {
+    id: Slot<Cow<'a, str>>,
+    name: Slot<Cow<'a, str>>,
+    input: Slot<RawJson<'a>>,
+}
+
+impl<'a> Members<'a> for ToolUseMembers<'a> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "id" => field.str("id", &mut self.id),
             "name" => field.str("name", &mut self.name),
             "input" => field.raw_or_null("input", &mut self.input),
+            _ => field.skip(),
+        }
+    }
+}
+
+impl<'a> ToolUseMembers<'a> {
+    fn event(self) -> Result<BorrowedEvent<'a>, DecodeError> {
+        Ok(StreamEvent::ToolUse(ToolUse {
+            id: self.id.require("id")?,
+            name: self.name.require("name")?,
+            input: self.input.require("input")?,
+        }))
+    }
+}
+
+#[derive(Default)]
+struct ToolResultMembers<'a> {
+    tool_use_id: Slot<Cow<'a, str>>,
+    content: Slot<Cow<'a, str>>,
+    is_error: Slot<bool>,
+}
+
+impl<'a> Members<'a> for ToolResultMembers<'a> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
+        match name {
             "tool_use_id" => field.str("tool_use_id", &mut self.tool_use_id),
             "content" => field.str("content", &mut self.content),
             "is_error" => field.bool("is_error", &mut self.is_error),
+            _ => field.skip(),
+        }
+    }
+}
+
+impl<'a> ToolResultMembers<'a> {
+    fn event(self) -> Result<BorrowedEvent<'a>, DecodeError> {
+        Ok(StreamEvent::ToolResult(ToolResult {
+            tool_use_id: self.tool_use_id.require("tool_use_id")?,
+            content: self.content.require("content")?,
+            is_error: self.is_error.take().unwrap_or(false),
+        }))
+    }
+}
+
+#[derive(Default)]
+struct UsageMembers {
+    input_tokens: Slot<u64>,
+    output_tokens: Slot<u64>,
+}
+
+impl<'a> Members<'a> for UsageMembers {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
+        match name {
             "input_tokens" => field.u64("input_tokens", &mut self.input_tokens),
             "output_tokens" => field.u64("output_tokens", &mut self.output_tokens),
             _ => field.skip(),
@@ -179,58 +254,47 @@ impl<'a> Members<'a> for Data<'a> {
     }
 }
 
+impl UsageMembers {
+    fn event<'a>(self) -> Result<BorrowedEvent<'a>, DecodeError> {
+        Ok(StreamEvent::Usage(Usage {
+            input_tokens: self.input_tokens.require("input_tokens")?,
+            output_tokens: self.output_tokens.require("output_tokens")?,
+        }))
+    }
+}
+
 impl<'a> BorrowedEvent<'a> {
-    /// Reads the data of `event`. `whole` is the frame's text, for the place of an error.
-    pub(super) fn read(
+    /// Puts an event together. `whole` is the frame's text.
+    #[inline]
+    pub(super) fn new(
         event: Cow<'a, str>,
-        data: Option<&'a RawValue>,
-        whole: &str,
-        limits: &Limits,
+        data: Option<Data<'a>>,
+        whole: &'a str,
     ) -> Result<Self, DecodeError> {
-        let object = || -> Result<Data<'a>, DecodeError> {
-            let raw = data.ok_or_else(|| DecodeError::missing("data"))?;
-            let read = decode::object(raw.get(), limits);
-            read.map_err(|error| error.within(whole, raw.get()).under("data"))
+        let raw = match data {
+            Some(Data::Read(event)) => return Ok(event),
+            Some(Data::Raw(raw)) => Some(raw),
+            None => None,
         };
-        let text = || match data {
-            Some(raw) => raw_str(raw).ok_or_else(|| DecodeError::wrong_type("data", "a string")),
-            None => Err(DecodeError::missing("data")),
-        };
-        let inside = |error: DecodeError| error.under("data");
-        Ok(match &*event {
-            "text" => Self::Text(text()?),
-            "error" => Self::Error(text()?),
-            "done" => Self::Done,
-            "tool_use" => {
-                let data = object()?;
-                Self::ToolUse(ToolUse {
-                    id: data.id.require("id").map_err(inside)?,
-                    name: data.name.require("name").map_err(inside)?,
-                    input: data.input.require("input").map_err(inside)?.into(),
-                })
+        match (&*event, raw) {
+            ("done", _) => Ok(Self::Done),
+            ("text" | "error" | "tool_use" | "tool_result" | "usage", None) => {
+                Err(DecodeError::missing("data"))
             }
-            "tool_result" => {
-                let data = object()?;
-                Self::ToolResult(ToolResult {
-                    tool_use_id: data.tool_use_id.require("tool_use_id").map_err(inside)?,
-                    content: data.content.require("content").map_err(inside)?,
-                    is_error: data.is_error.take().unwrap_or(false),
-                })
+            ("text", Some(raw)) => late_text(raw).map(Self::Text),
+            ("error", Some(raw)) => late_text(raw).map(Self::Error),
+            (_, Some(raw)) => {
+                let read = Data::read(Some(&event), &mut Reader::back_to(&raw, whole));
+                match read.map_err(|error| error.under("data"))? {
+                    Some(Data::Read(event)) => Ok(event),
+                    _ => Ok(Self::Unknown {
+                        event,
+                        data: Some(raw),
+                    }),
+                }
             }
-            "usage" => {
-                let data = object()?;
-                let input_tokens = data.input_tokens.require("input_tokens");
-                let output_tokens = data.output_tokens.require("output_tokens");
-                Self::Usage(Usage {
-                    input_tokens: input_tokens.map_err(inside)?,
-                    output_tokens: output_tokens.map_err(inside)?,
-                })
-            }
-            _ => Self::Unknown {
-                event,
-                data: data.map(RawJson::from),
-            },
-        })
+            (_, None) => Ok(Self::Unknown { event, data: None }),
+        }
     }
 
     /// An owned copy. `copy` is of the frame that the event was read from.
@@ -283,6 +347,12 @@ impl<'a> BorrowedEvent<'a> {
             },
         }
     }
+}
+
+/// The text of data that came before its event.
+fn late_text(raw: RawJson<'_>) -> Result<Cow<'_, str>, DecodeError> {
+    raw.into_str()
+        .ok_or_else(|| DecodeError::wrong_type("data", "a string"))
 }
 
 impl<S: AsRef<str>, J: Serialize> Serialize for ToolUse<S, J> {

@@ -4,8 +4,7 @@
 use std::borrow::Cow;
 
 use rpc_core::Limits;
-use rpc_core::decode::{self, DecodeError, RawJson, raw_str};
-use serde_json::value::RawValue;
+use rpc_core::decode::{self, DecodeError, RawJson};
 
 use super::call::ChatSend;
 use super::client::Request;
@@ -13,25 +12,25 @@ use crate::id::WireId;
 
 /// The items of an array, null as absent.
 struct Items<'a> {
-    items: std::vec::IntoIter<&'a RawValue>,
+    items: std::vec::IntoIter<RawJson<'a>>,
 }
 
 impl<'a> Items<'a> {
     fn new(json: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
         decode::check_size(json.len(), limits)?;
-        let items = decode::parse_list(json, limits)?.into_iter();
+        let items = decode::raw_list(json, limits)?.into_iter();
         Ok(Self { items })
     }
 
-    fn value(&mut self) -> Option<&'a RawValue> {
-        self.items.next().filter(|raw| raw.get() != "null")
+    fn value(&mut self) -> Option<RawJson<'a>> {
+        self.items.next().filter(|raw| !raw.is_null())
     }
 
     fn text(&mut self, member: &'static str) -> Result<Option<Cow<'a, str>>, DecodeError> {
         let Some(raw) = self.value() else {
             return Ok(None);
         };
-        match raw_str(raw) {
+        match raw.into_str() {
             Some(text) => Ok(Some(text)),
             None => Err(DecodeError::wrong_type(member, "a string")),
         }
@@ -56,7 +55,7 @@ pub(super) fn request<'a>(text: &'a str, limits: &Limits) -> Result<Request<'a>,
     let id = items.value().ok_or_else(|| DecodeError::missing("id"))?;
     let id = WireId::new(id)?;
     let method = items.need("method")?;
-    let params = items.value().map(RawJson::from);
+    let params = items.value();
     items.end()?;
     Ok(Request::decoded(id, method, params, text))
 }

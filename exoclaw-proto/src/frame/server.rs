@@ -4,12 +4,11 @@ use std::borrow::Cow;
 use std::fmt;
 
 use rpc_core::Limits;
-use rpc_core::decode::{self, DecodeError, Field, LooseStr, MapAccess, Members, RawJson, Slot};
+use rpc_core::decode::{self, DecodeError, Field, LooseStr, Members, RawJson, Slot};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
-use super::event::{BorrowedEvent, StreamEvent};
+use super::event::{BorrowedEvent, Data, StreamEvent};
 use crate::error::readable;
 use crate::limits::{AUTH_FAILED, AUTH_FAILED_CODE};
 
@@ -54,25 +53,24 @@ pub enum ServerFrame<'a> {
 struct Fields<'a> {
     id: Slot<Cow<'a, str>>,
     event: Slot<Cow<'a, str>>,
-    data: Slot<&'a RawValue>,
-    result: Slot<&'a RawValue>,
-    error: Slot<&'a RawValue>,
-    code: Slot<&'a RawValue>,
+    data: Slot<Data<'a>>,
+    result: Slot<RawJson<'a>>,
+    error: Slot<RawJson<'a>>,
+    code: Slot<RawJson<'a>>,
     ok: Slot<LooseStr<'a>>,
     version: Slot<LooseStr<'a>>,
-    extensions: Slot<&'a RawValue>,
+    extensions: Slot<RawJson<'a>>,
 }
 
 impl<'a> Members<'a> for Fields<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: &str,
-        field: Field<'_, A>,
-    ) -> Result<(), A::Error> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "id" => field.id("id", &mut self.id),
             "event" => field.str("event", &mut self.event),
-            "data" => field.raw("data", &mut self.data),
+            "data" => {
+                let event = self.event.get().map(|event| &**event);
+                field.read("data", &mut self.data, |data| Data::read(event, data))
+            }
             "result" => field.raw_or_null("result", &mut self.result),
             "error" => field.raw("error", &mut self.error),
             "code" => field.raw("code", &mut self.code),
@@ -92,10 +90,11 @@ impl<'a> ServerFrame<'a> {
     /// [`DecodeError`] if the text is no object, has none of these members, or a known event with
     /// wrong data.
     pub fn decode(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
-        let fields: Fields<'a> = decode::object(text, limits)?;
+        let mut fields = Fields::default();
+        decode::object_into(text, limits, &mut fields)?;
         if let Some(event) = fields.event.take() {
             let id = fields.id.require("id")?;
-            let event = BorrowedEvent::read(event, fields.data.take(), text, limits)?;
+            let event = BorrowedEvent::new(event, fields.data.take(), text)?;
             return Ok(Self::Stream { id, event });
         }
         if let Some(error) = fields.error.take() {
@@ -108,8 +107,7 @@ impl<'a> ServerFrame<'a> {
                 id => Self::Error { id, error },
             });
         }
-        if let Some(result) = fields.result.get() {
-            let result = RawJson::from(*result);
+        if let Some(result) = fields.result.take() {
             let id = fields.id.require("id")?;
             return Ok(Self::Result { id, result });
         }
@@ -119,7 +117,7 @@ impl<'a> ServerFrame<'a> {
                     Some(LooseStr::Str(version)) => Some(version),
                     _ => None,
                 },
-                extensions: fields.extensions.take().map(RawJson::from),
+                extensions: fields.extensions.take(),
                 raw: Some(Cow::Borrowed(text)),
             })),
             Some(_) => Err(DecodeError::bad_value("ok", "true")),

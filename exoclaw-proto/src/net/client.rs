@@ -1,6 +1,7 @@
 //! [`Client`]: typed requests and chats over a connection that comes back.
 
 use std::fmt;
+use std::future::Future;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -100,7 +101,7 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn ping(&self) -> Outcome<()> {
-        self.request(Sent::Ping).await.map(drop)
+        self.start(ClientConn::ping).await.map(drop)
     }
 
     /// Version, plugins and sessions. Safe to repeat.
@@ -315,18 +316,22 @@ impl Client {
             .map_err(|error| unexpected(&error))
     }
 
-    async fn request(&self, call: Sent) -> Outcome<Answer> {
-        self.start(move |conn, now| conn.request(&call, now)).await
+    fn request(&self, call: Sent) -> impl Future<Output = Outcome<Answer>> + Send + use<'_> {
+        self.start(move |conn, now| conn.request(&call, now))
     }
 
-    async fn start<F>(&self, start: F) -> Outcome<Answer>
+    // Not an `async fn`: its future would carry the call along.
+    fn start<F>(&self, start: F) -> impl Future<Output = Outcome<Answer>> + Send + use<'_, F>
     where
         F: FnOnce(&mut ClientConn, Instant) -> Result<CallId, Refused> + Send + 'static,
     {
-        match self.link.call(start).await? {
-            CallValue::Answer(answer) => Ok(answer),
-            // Only chats end so, and they are started elsewhere.
-            CallValue::Chat(_) => Ok(Answer::default()),
+        let ended = self.link.call(start);
+        async {
+            match ended.await? {
+                CallValue::Answer(answer) => Ok(answer),
+                // Only chats end so, and they are started elsewhere.
+                CallValue::Chat(_) => Ok(Answer::default()),
+            }
         }
     }
 }

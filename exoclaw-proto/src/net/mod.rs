@@ -68,10 +68,11 @@ pub fn link_config() -> LinkConfig {
 #[must_use]
 pub fn connect_with<D: Dialer>(
     dialer: D,
-    config: ClientConfig,
-    link_config: LinkConfig,
+    config: impl Into<Arc<ClientConfig>>,
+    link_config: impl Into<Arc<LinkConfig>>,
 ) -> (Client, Events, Connection<D>) {
-    let shared = Arc::new(config.clone());
-    let (link, events, connection) = link::open(ClientSide::new(config), dialer, link_config);
-    (Client::new(link, shared), events, connection)
+    let config = config.into();
+    let side = ClientSide::new(Arc::clone(&config));
+    let (link, events, connection) = link::open(side, dialer, link_config);
+    (Client::new(link, config), events, connection)
 }

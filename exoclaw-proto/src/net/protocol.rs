@@ -1,6 +1,7 @@
 //! How the client's machine rides on a [`Link`](rpc_core::net::Link).
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::net::{Protocol, Sorted};
@@ -13,14 +14,15 @@ use crate::error::RpcError;
 /// The client's side: every connection opens with the same configuration.
 #[derive(Clone, Debug)]
 pub struct ClientSide {
-    config: ClientConfig,
+    config: Arc<ClientConfig>,
     let_in: bool,
 }
 
 impl ClientSide {
     /// Connections with this configuration.
     #[must_use]
-    pub const fn new(config: ClientConfig) -> Self {
+    pub fn new(config: impl Into<Arc<ClientConfig>>) -> Self {
+        let config = config.into();
         let let_in = false;
         Self { config, let_in }
     }
@@ -50,7 +52,7 @@ impl Protocol for ClientSide {
         } else {
             ClientConn::new
         };
-        open(self.config.clone(), entropy, now)
+        open(Arc::clone(&self.config), entropy, now)
     }
 
     fn sort(&mut self, event: ClientEvent) -> Sorted<Self> {

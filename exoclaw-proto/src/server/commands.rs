@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use bytes::BytesMut;
 use rpc_core::decode::SharedJson;
 use rpc_core::{CloseFrame, CloseReason, Machine, Refused};
 use serde::Serialize;
@@ -66,17 +65,26 @@ impl ServerConn {
         match event {
             StreamEvent::Done => return self.done(id),
             StreamEvent::Error(text) => return self.error(id, text.as_ref()),
-            _ => self.chat(id)?,
+            _ => {}
         }
-        if !self.has_backlog_room() {
-            self.blocked = true;
-            return Err(Refused::QueueFull);
+        if self.state == ServerState::Closed {
+            return Err(Refused::Closed);
         }
-        self.queue(id, |buffer, echo| encode_event(buffer, echo, event))?;
-        if let Some(open) = self.requests.get_mut(id.0) {
-            open.kind = Kind::Chat { begun: true };
-        }
-        Ok(())
+        let has_room = self.has_backlog_room();
+        let open = self.requests.get_mut(id.0).ok_or(Refused::UnknownId)?;
+        let Kind::Chat { begun } = &mut open.kind else {
+            return Err(invalid("the request is no chat"));
+        };
+        let queued = if has_room {
+            let echo = &open.id;
+            self.outbox
+                .encode(|buffer| encode_event(buffer, echo, event))
+        } else {
+            Err(Refused::QueueFull)
+        };
+        *begun |= queued.is_ok();
+        self.blocked |= matches!(queued, Err(Refused::QueueFull));
+        queued.map(drop)
     }
 
     /// Sends more of a chat's text.
@@ -198,7 +206,7 @@ impl ServerConn {
     fn queue(
         &mut self,
         id: RequestId,
-        encode: impl FnOnce(&mut BytesMut, &Echo) -> Result<(), Refused>,
+        encode: impl FnOnce(&mut String, &Echo) -> Result<(), Refused>,
     ) -> Result<(), Refused> {
         let open = self.requests.get(id.0).ok_or(Refused::UnknownId)?;
         let queued = self.outbox.encode(|buffer| encode(buffer, &open.id));

@@ -11,13 +11,14 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::BytesMut;
+use rpc_core::backlog::Backlog;
 use rpc_core::decode::{DecodeError, DecodeErrorKind, FrameCopy};
 use rpc_core::keepalive::{Heart, Pulse};
 use rpc_core::rate::Bucket;
-use rpc_core::timers::{TimerKind, Timers, later};
+use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
     CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, PendingCalls,
     Refused, Text,
@@ -66,7 +67,7 @@ enum Waiting {
 /// the application as [events](ServerEvent) and may be answered in any order. What the machine
 /// answers by itself: `ping`, texts that are no request, unknown methods, and wrong parameters.
 pub struct ServerConn {
-    config: ServerConfig,
+    config: Arc<ServerConfig>,
     state: ServerState,
     requests: PendingCalls<Open>,
     request_bytes: usize,
@@ -76,7 +77,7 @@ pub struct ServerConn {
     outbox: Outbox,
     /// A command found no room in the outbox.
     blocked: bool,
-    events: VecDeque<ServerEvent>,
+    events: Backlog<ServerEvent>,
     timers: Timers<Timer>,
     heart: Heart,
     bucket: Option<Bucket>,
@@ -85,7 +86,8 @@ pub struct ServerConn {
 impl ServerConn {
     /// A connection that a client has just opened.
     #[must_use]
-    pub fn new(config: ServerConfig, now: Instant) -> Self {
+    pub fn new(config: impl Into<Arc<ServerConfig>>, now: Instant) -> Self {
+        let config = config.into();
         let rate = config.limits.max_message_rate;
         let mut conn = Self {
             state: ServerState::AwaitToken,
@@ -96,7 +98,7 @@ impl ServerConn {
             waiting: VecDeque::new(),
             outbox: Outbox::new(&config.limits),
             blocked: false,
-            events: VecDeque::new(),
+            events: Backlog::new(),
             timers: Timers::new(),
             heart: Heart::new(config.keep_alive, now),
             bucket: rate.map(|rate| Bucket::new(rate, now)),
@@ -129,7 +131,7 @@ impl ServerConn {
         let timer = timer.map(|(at, kind)| (at, kind.name()));
         let heart = self.heart.poll_timeout();
         let heart = heart.map(|(at, kind)| (at, kind.name()));
-        timer.into_iter().chain(heart).min_by_key(|(at, _)| *at)
+        sooner(timer, heart)
     }
 
     /// Lets the client in.
@@ -202,7 +204,7 @@ impl ServerConn {
     }
 
     /// Whether a method is served here at all.
-    const fn offers(&self, method: Method) -> bool {
+    fn offers(&self, method: Method) -> bool {
         !method.is_future() || (self.config.extensions && method.is_extension())
     }
 
@@ -264,11 +266,11 @@ impl ServerConn {
     }
 
     /// Queues an answer of the machine's own.
-    fn answer(&mut self, encode: impl FnOnce(&mut BytesMut) -> Result<(), Refused>) {
+    fn answer(&mut self, encode: impl FnOnce(&mut String) -> Result<(), Refused>) {
         if self.is_busy() {
-            let mut buffer = BytesMut::new();
-            let encoded = encode(&mut buffer).ok();
-            if let Some(text) = encoded.and_then(|()| Text::new(buffer.freeze()).ok()) {
+            let mut buffer = String::new();
+            if encode(&mut buffer).is_ok() {
+                let text = Text::from(buffer);
                 self.request_bytes += text.len();
                 self.waiting.push_back(Waiting::Answer(text));
             }

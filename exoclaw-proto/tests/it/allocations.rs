@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use allocation_counter::measure;
-use bytes::BytesMut;
 use exoclaw_proto::binding::{Binding, Route, Router};
 use exoclaw_proto::codec::{NoParams, encode_event, encode_request};
 use exoclaw_proto::frame::{BorrowedEvent, ChatSend, ClientFrame, Request, ServerFrame};
@@ -60,7 +59,7 @@ fn decoding_frames_without_escapes_costs_no_allocation() {
 
 #[test]
 fn encoding_into_a_buffer_with_room_costs_no_allocation() {
-    let mut buffer = BytesMut::with_capacity(4096);
+    let mut buffer = String::with_capacity(4096);
     let id = CallId::from_raw(7);
     let chat = ChatSend::<&str>::new("websocket", "user", "hello there");
     let count = cost("chat.send", || {

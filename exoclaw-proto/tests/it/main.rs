@@ -9,6 +9,7 @@ mod crowd;
 mod frames_props;
 mod gateway;
 mod limits;
+mod memory;
 mod net_client;
 mod serve;
 mod server;

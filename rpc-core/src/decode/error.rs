@@ -1,6 +1,5 @@
 //! [`DecodeError`]: where and why a text is no frame, without its contents.
 
-use std::cell::{Cell, RefCell};
 use std::fmt;
 
 use serde_json::error::Category;
@@ -13,8 +12,14 @@ const EXCERPT_REACH: usize = 24;
 /// Holds nothing of the text's values: frames carry passwords and private text. The
 /// [excerpt](Self::excerpt) keeps punctuation only.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DecodeError {
+pub struct DecodeError(Box<Fault>);
+
+/// Boxed, so that reading what is right carries one word for what may be wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Fault {
     kind: DecodeErrorKind,
+    /// What the value should have been, until its member is known.
+    expected: Option<&'static str>,
     line: usize,
     column: usize,
     frame: Option<&'static str>,
@@ -89,14 +94,15 @@ impl DecodeError {
     /// An error of this kind at the start of the text.
     #[must_use]
     pub fn new(kind: DecodeErrorKind) -> Self {
-        Self {
+        Self(Box::new(Fault {
             kind,
+            expected: None,
             line: 1,
             column: 1,
             frame: None,
             path: Vec::new(),
             excerpt: Box::default(),
-        }
+        }))
     }
 
     /// A member is absent.
@@ -108,71 +114,67 @@ impl DecodeError {
     /// A member is not `expected` (with its article: "a string").
     #[must_use]
     pub fn wrong_type(member: &'static str, expected: &'static str) -> Self {
-        let error = Self::new(DecodeErrorKind::WrongType { member, expected });
-        Self {
-            path: vec![member],
-            ..error
-        }
+        Self::new(DecodeErrorKind::WrongType { member, expected }).under(member)
     }
 
     /// A member has a value that the protocol does not allow.
     #[must_use]
     pub fn bad_value(member: &'static str, expected: &'static str) -> Self {
-        let error = Self::new(DecodeErrorKind::BadValue { member, expected });
-        Self {
-            path: vec![member],
-            ..error
-        }
+        Self::new(DecodeErrorKind::BadValue { member, expected }).under(member)
     }
 
     /// What is wrong.
     #[must_use]
     pub const fn kind(&self) -> DecodeErrorKind {
-        self.kind
+        self.0.kind
     }
 
     /// The line of the fault, counted from 1.
     #[must_use]
     pub const fn line(&self) -> usize {
-        self.line
+        self.0.line
     }
 
     /// The column of the fault in bytes, counted from 1.
     #[must_use]
     pub const fn column(&self) -> usize {
-        self.column
+        self.0.column
     }
 
     /// The kind of frame that it happened in, if that was known by then.
     #[must_use]
     pub const fn frame(&self) -> Option<&'static str> {
-        self.frame
+        self.0.frame
     }
 
     /// The known members around the fault, outermost first.
     #[must_use]
     pub fn path(&self) -> &[&'static str] {
-        &self.path
+        &self.0.path
     }
 
     /// The shape of the text around the fault: punctuation is kept, every run of anything else is
     /// one `…`. Empty where no place is known.
     #[must_use]
     pub fn excerpt(&self) -> &str {
-        &self.excerpt
+        &self.0.excerpt
     }
 
     /// Names the kind of frame that it happened in.
     #[must_use]
     pub const fn in_frame(mut self, frame: &'static str) -> Self {
-        self.frame = Some(frame);
+        self.0.frame = Some(frame);
         self
     }
 
-    /// Names the member around everything that the path holds so far.
+    /// Names the member around everything that the path holds so far. A value of the wrong type
+    /// whose member was not known is this member's.
     #[must_use]
     pub fn under(mut self, member: &'static str) -> Self {
-        self.path.insert(0, member);
+        if let Some(expected) = self.0.expected.take() {
+            self.0.kind = DecodeErrorKind::WrongType { member, expected };
+        }
+        self.0.path.insert(0, member);
         self
     }
 
@@ -185,17 +187,25 @@ impl DecodeError {
         };
         let before = whole.get(..offset).unwrap_or_default();
         let (line, column) = position(before);
-        if self.line == 1 {
-            self.column += column - 1;
+        if self.0.line == 1 {
+            self.0.column += column - 1;
         }
-        self.line += line - 1;
+        self.0.line += line - 1;
+        self
+    }
+
+    /// Says what a value should have been whose member is not known here.
+    pub(super) fn expecting(mut self, expected: &'static str) -> Self {
+        if self.0.kind == DecodeErrorKind::Mismatch {
+            self.0.expected.get_or_insert(expected);
+        }
         self
     }
 
     /// Places the error at a byte of the text.
     pub(super) fn locate(mut self, text: &str, at: usize) -> Self {
-        (self.line, self.column) = position(text.get(..at).unwrap_or_default());
-        self.excerpt = excerpt(text, at);
+        (self.0.line, self.0.column) = position(text.get(..at).unwrap_or_default());
+        self.0.excerpt = excerpt(text, at);
         self
     }
 }
@@ -205,18 +215,18 @@ impl fmt::Display for DecodeError {
         write!(
             f,
             "{} (line {}, column {}",
-            self.kind, self.line, self.column
+            self.0.kind, self.0.line, self.0.column
         )?;
-        if let Some(frame) = self.frame {
+        if let Some(frame) = self.0.frame {
             write!(f, ", in `{frame}`")?;
         }
         let mut separator = ", at ";
-        for member in &self.path {
+        for member in &self.0.path {
             write!(f, "{separator}{member}")?;
             separator = ".";
         }
-        if !self.excerpt.is_empty() {
-            write!(f, ", near {}", self.excerpt)?;
+        if !self.0.excerpt.is_empty() {
+            write!(f, ", near {}", self.0.excerpt)?;
         }
         f.write_str(")")
     }
@@ -224,52 +234,21 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// What the helpers know about a failure; `serde_json`'s own error only carries words.
-#[derive(Debug, Default)]
-pub(super) struct Notes {
-    kind: Cell<Option<DecodeErrorKind>>,
-    expected: Cell<Option<(&'static str, &'static str)>>,
-    path: RefCell<Vec<&'static str>>,
-}
-
-impl Notes {
-    /// Fails with a kind of our own.
-    pub(super) fn fail<E: serde::de::Error>(&self, kind: DecodeErrorKind) -> E {
-        self.kind.set(Some(kind));
-        E::custom(kind)
-    }
-
-    /// A member's value failed; its own members may have been noted before.
-    pub(super) fn failed_in(&self, member: &'static str, expected: &'static str) {
-        if self.expected.get().is_none() {
-            self.expected.set(Some((member, expected)));
-        }
-        self.path.borrow_mut().insert(0, member);
-    }
-
-    pub(super) fn explain(self, error: &serde_json::Error, text: &str) -> DecodeError {
-        let kind = match (self.kind.get(), error.classify()) {
-            (Some(kind), _) => kind,
-            (None, Category::Data) => match self.expected.get() {
-                Some((member, expected)) => DecodeErrorKind::WrongType { member, expected },
-                None => DecodeErrorKind::Mismatch,
-            },
-            // The parser has no kind for this, only words.
-            _ if error.to_string().starts_with("recursion limit") => DecodeErrorKind::TooDeep {
-                max: super::PARSER_DEPTH,
-            },
-            _ => DecodeErrorKind::Syntax,
-        };
-        let (line, column) = (error.line().max(1), error.column().max(1));
-        DecodeError {
-            kind,
-            line,
-            column,
-            frame: None,
-            path: self.path.into_inner(),
-            excerpt: excerpt(text, byte_at(text, line, column)),
-        }
-    }
+/// An error of `serde_json`, which carries only words.
+pub(super) fn from_parser(error: &serde_json::Error, text: &str) -> DecodeError {
+    let kind = match error.classify() {
+        Category::Data => DecodeErrorKind::Mismatch,
+        // The parser has no kind for this, only words.
+        _ if error.to_string().starts_with("recursion limit") => DecodeErrorKind::TooDeep {
+            max: super::PARSER_DEPTH,
+        },
+        _ => DecodeErrorKind::Syntax,
+    };
+    let (line, column) = (error.line().max(1), error.column().max(1));
+    let mut error = DecodeError::new(kind);
+    (error.0.line, error.0.column) = (line, column);
+    error.0.excerpt = excerpt(text, byte_at(text, line, column));
+    error
 }
 
 /// Where `part` starts in `whole`, if it is a piece of it.

@@ -6,8 +6,7 @@
 //! - The size is checked before anything is read, and a text whose first byte is not `{` is
 //!   refused at once.
 //! - Strings without escapes are borrowed from the text, so that such a frame costs no
-//!   allocation. (A payload kept raw that is nested at least twice costs one: the scanner of
-//!   `serde_json` notes the brackets that are open.)
+//!   allocation.
 //! - `null` counts as absent, a known member that comes twice is an error, and an unknown one is
 //!   skipped without being parsed.
 //! - A payload of any depth is passed through raw. Depth is checked where a value is parsed:
@@ -15,7 +14,7 @@
 //!
 //! ```
 //! use rpc_core::Limits;
-//! use rpc_core::decode::{self, Field, MapAccess, Members, Slot};
+//! use rpc_core::decode::{self, DecodeError, Field, Members, Slot};
 //! use std::borrow::Cow;
 //!
 //! #[derive(Default)]
@@ -24,11 +23,7 @@
 //! }
 //!
 //! impl<'a> Members<'a> for Frame<'a> {
-//!     fn member<A: MapAccess<'a>>(
-//!         &mut self,
-//!         name: &str,
-//!         field: Field<'_, A>,
-//!     ) -> Result<(), A::Error> {
+//!     fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
 //!         match name {
 //!             "kind" => field.str("kind", &mut self.kind),
 //!             _ => field.skip(),
@@ -44,29 +39,29 @@
 mod error;
 mod field;
 mod find;
+mod object;
 mod raw;
+mod reader;
+mod scan;
 mod shared;
+mod skip;
 #[cfg(test)]
 mod tests;
-
-use std::borrow::Cow;
-use std::fmt;
-use std::marker::PhantomData;
+mod unescape;
 
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 
 pub use error::{DecodeError, DecodeErrorKind};
 pub use field::{Field, LooseStr, Members, Slot};
 pub use find::find_member;
+pub use object::Object;
 pub use raw::RawJson;
-pub use serde::de::MapAccess;
+pub use reader::Reader;
 pub use shared::{FrameCopy, SharedJson, SharedStr};
 
 use crate::limits::Limits;
-use error::Notes;
-use field::ObjectSeed;
+use error::from_parser;
+use scan::{Misfit, string_end};
 
 /// The deepest nesting that `serde_json` parses, whatever [`Limits::max_depth`] says.
 const PARSER_DEPTH: usize = 127;
@@ -75,15 +70,31 @@ const PARSER_DEPTH: usize = 127;
 ///
 /// # Errors
 /// [`DecodeError`]; decoding the same text again fails again.
-pub fn object<'a, M: Members<'a>>(text: &'a str, limits: &Limits) -> Result<M, DecodeError> {
+pub fn object<'a, M: Members<'a> + Default>(
+    text: &'a str,
+    limits: &Limits,
+) -> Result<M, DecodeError> {
+    let mut members = M::default();
+    object_into(text, limits, &mut members)?;
+    Ok(members)
+}
+
+/// As [`object`], into members that are there already.
+///
+/// # Errors
+/// [`DecodeError`]; decoding the same text again fails again.
+pub fn object_into<'a>(
+    text: &'a str,
+    limits: &Limits,
+    members: &mut dyn Members<'a>,
+) -> Result<(), DecodeError> {
     check_size(text.len(), limits)?;
-    check_object(text)?;
-    let notes = Notes::default();
-    let mut parser = serde_json::Deserializer::from_str(text);
-    let members = ObjectSeed::<M>::new(&notes)
-        .deserialize(&mut parser)
-        .and_then(|members| parser.end().map(|()| members));
-    members.map_err(|error| notes.explain(&error, text))
+    let mut reader = Reader::new(text);
+    if reader.first_byte() != Some(b'{') {
+        return Err(DecodeError::new(DecodeErrorKind::NotAnObject).locate(text, 0));
+    }
+    reader.object_into(members)?;
+    reader.end()
 }
 
 /// Checks a message's size against [`Limits::max_message_bytes`].
@@ -130,27 +141,21 @@ pub fn parse<'a, T: Deserialize<'a>>(json: &'a str, limits: &Limits) -> Result<T
     if limits.max_depth < PARSER_DEPTH {
         check_depth(json, limits.max_depth)?;
     }
-    serde_json::from_str(json).map_err(|error| Notes::default().explain(&error, json))
+    serde_json::from_str(json).map_err(|error| from_parser(&error, json))
 }
 
 /// Parses a JSON object into [`Members`], with the checks of [`parse`].
 ///
 /// # Errors
 /// [`DecodeError`]; parsing the same text again fails again.
-pub fn parse_object<'a, M: Members<'a>>(json: &'a str, limits: &Limits) -> Result<M, DecodeError> {
+pub fn parse_object<'a, M: Members<'a> + Default>(
+    json: &'a str,
+    limits: &Limits,
+) -> Result<M, DecodeError> {
     if limits.max_depth < PARSER_DEPTH {
         check_depth(json, limits.max_depth)?;
     }
     object(json, limits)
-}
-
-/// Implements `Deserialize` for a type whose members are [`Members`]: reads them from an object,
-/// never from an array.
-///
-/// # Errors
-/// The deserializer's.
-pub fn from_map<'de, M: Members<'de>, D: serde::Deserializer<'de>>(from: D) -> Result<M, D::Error> {
-    ObjectSeed::<M>::new(&Notes::default()).deserialize(from)
 }
 
 /// Parses a JSON array of at most [`Limits::max_items`] items, with the checks of [`parse`].
@@ -161,20 +166,50 @@ pub fn parse_list<'a, T: Deserialize<'a>>(
     json: &'a str,
     limits: &Limits,
 ) -> Result<Vec<T>, DecodeError> {
+    list(json, limits, Reader::parse)
+}
+
+/// The items of a JSON array of at most [`Limits::max_items`], raw, with the checks of [`parse`].
+///
+/// # Errors
+/// [`DecodeErrorKind::TooManyItems`], or as for [`parse`].
+pub fn raw_list<'a>(json: &'a str, limits: &Limits) -> Result<Vec<RawJson<'a>>, DecodeError> {
+    list(json, limits, Reader::raw_or_null)
+}
+
+/// Parses a JSON array of objects, as [`parse_list`] does, with [`Members`] in place of `serde`:
+/// about twice as fast. `make` turns the members of one object into an item.
+///
+/// # Errors
+/// As for [`parse_list`], and what `make` returns.
+pub fn parse_objects<'a, M: Members<'a> + Default, T>(
+    json: &'a str,
+    limits: &Limits,
+    make: impl Fn(M) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    list(json, limits, |reader| {
+        let mut members = M::default();
+        reader.object_into(&mut members)?;
+        make(members)
+    })
+}
+
+fn list<'a, T>(
+    json: &'a str,
+    limits: &Limits,
+    mut item: impl FnMut(&mut Reader<'a>) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
     if limits.max_depth < PARSER_DEPTH {
         check_depth(json, limits.max_depth)?;
     }
-    let notes = Notes::default();
-    let seed = ListSeed {
-        max: limits.max_items,
-        notes: &notes,
-        item: PhantomData,
-    };
-    let mut parser = serde_json::Deserializer::from_str(json);
-    let list = seed
-        .deserialize(&mut parser)
-        .and_then(|list: Vec<T>| parser.end().map(|()| list));
-    list.map_err(|error| notes.explain(&error, json))
+    let mut list = Vec::new();
+    let mut reader = Reader::new(json);
+    reader.items(limits.max_items, |reader| {
+        list.push(item(reader)?);
+        Ok(())
+    })?;
+    reader.end()?;
+    Ok(list)
 }
 
 /// Checks nesting with a scan that does not recurse. The text need not be valid JSON.
@@ -182,9 +217,10 @@ pub fn parse_list<'a, T: Deserialize<'a>>(
 /// # Errors
 /// [`DecodeErrorKind::TooDeep`].
 pub fn check_depth(json: &str, max: usize) -> Result<(), DecodeError> {
+    let bytes = json.as_bytes();
     let mut depth = 0usize;
-    let mut bytes = json.bytes().enumerate();
-    while let Some((at, byte)) = bytes.next() {
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
         match byte {
             b'{' | b'[' => {
                 depth += 1;
@@ -194,78 +230,10 @@ pub fn check_depth(json: &str, max: usize) -> Result<(), DecodeError> {
                 }
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
-            b'"' => {
-                while let Some((_, byte)) = bytes.next() {
-                    match byte {
-                        b'"' => break,
-                        b'\\' => {
-                            bytes.next();
-                        }
-                        _ => {}
-                    }
-                }
-            }
+            b'"' => at = string_end(bytes, at + 1).unwrap_or_else(|Misfit(at)| at),
             _ => {}
         }
+        at += 1;
     }
     Ok(())
-}
-
-/// The text of a raw JSON value that is a string: borrowed if it has no escapes. `None` if the
-/// value is not a string, or one that no text can hold (a lone surrogate).
-#[must_use]
-pub fn raw_str(raw: &RawValue) -> Option<Cow<'_, str>> {
-    let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
-    if inner.as_bytes().contains(&b'\\') {
-        serde_json::from_str(raw.get()).ok().map(Cow::Owned)
-    } else {
-        Some(Cow::Borrowed(inner))
-    }
-}
-
-/// The text of a raw JSON value that is a string or a number (a number's text is its digits as
-/// they were sent). `None` for anything else.
-#[must_use]
-pub fn raw_id(raw: &RawValue) -> Option<Cow<'_, str>> {
-    let text = raw.get();
-    match text.as_bytes().first() {
-        Some(b'"') => raw_str(raw),
-        Some(b'-' | b'0'..=b'9') => Some(Cow::Borrowed(text)),
-        _ => None,
-    }
-}
-
-struct ListSeed<'n, T> {
-    max: usize,
-    notes: &'n Notes,
-    item: PhantomData<T>,
-}
-
-impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for ListSeed<'_, T> {
-    type Value = Vec<T>;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<Vec<T>, D::Error> {
-        from.deserialize_seq(self)
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for ListSeed<'_, T> {
-    type Value = Vec<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vec<T>, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
-            if list.len() == self.max {
-                return Err(self
-                    .notes
-                    .fail(DecodeErrorKind::TooManyItems { max: self.max }));
-            }
-            list.push(item);
-        }
-        Ok(list)
-    }
 }

@@ -1,40 +1,168 @@
-//! [`RawJson`]: a JSON value as it was sent, that can be compared and printed safely.
+//! [`RawJson`]: a JSON value as it was sent.
 
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::Deref;
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A JSON value as it was sent, borrowed from the frame or owned. Two are equal if their texts are.
-#[derive(Clone)]
-pub struct RawJson<'a>(Cow<'a, RawValue>);
+use super::unescape::unescape;
+use super::{DecodeError, Reader, parse};
+use crate::json::serialize_verbatim;
+use crate::limits::Limits;
 
-impl RawJson<'_> {
+/// A JSON value as it was sent, borrowed from the frame or owned. Two are equal if their texts are.
+///
+/// The text is one valid JSON value without white space around it: it was checked when the value
+/// was made, so that it can be written without another look.
+#[derive(Clone)]
+pub struct RawJson<'a> {
+    text: Cow<'a, str>,
+    /// It is known to be a string without escapes.
+    plain: bool,
+}
+
+impl<'a> RawJson<'a> {
+    /// Takes a text that is one JSON value. White space around it is left out.
+    ///
+    /// # Errors
+    /// [`DecodeErrorKind::Syntax`](super::DecodeErrorKind::Syntax) if it is not JSON.
+    pub fn new(text: &'a str) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(text);
+        let raw = reader.raw_or_null()?;
+        reader.end()?;
+        Ok(raw)
+    }
+
+    /// A text that the reader has just gone over.
+    pub(super) const fn scanned(text: &'a str, plain: bool) -> Self {
+        Self {
+            text: Cow::Borrowed(text),
+            plain,
+        }
+    }
+
+    /// The JSON text.
+    #[must_use]
+    pub fn get(&self) -> &str {
+        &self.text
+    }
+
+    /// The JSON text, by value.
+    #[must_use]
+    pub fn into_text(self) -> Cow<'a, str> {
+        self.text
+    }
+
+    /// The same value, borrowed from this one.
+    #[must_use]
+    pub fn borrowed(&self) -> RawJson<'_> {
+        RawJson {
+            text: Cow::Borrowed(&self.text),
+            plain: self.plain,
+        }
+    }
+
     /// A copy that borrows nothing.
     #[must_use]
     pub fn into_owned(self) -> RawJson<'static> {
-        RawJson(Cow::Owned(self.0.into_owned()))
+        RawJson {
+            text: Cow::Owned(self.text.into_owned()),
+            plain: self.plain,
+        }
+    }
+
+    /// Whether the value is `null`.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        self.get() == "null"
+    }
+
+    /// The first byte, which tells of what type the value is.
+    #[must_use]
+    pub fn first_byte(&self) -> Option<u8> {
+        self.get().as_bytes().first().copied()
+    }
+
+    /// The contents of a string: borrowed if it has no escapes. `None` if the value is not a
+    /// string, or one that no text can hold (a lone surrogate).
+    #[must_use]
+    pub fn as_str(&self) -> Option<Cow<'_, str>> {
+        string(&self.text, self.plain)
+    }
+
+    /// As [`as_str`](Self::as_str), by value.
+    #[must_use]
+    pub fn into_str(self) -> Option<Cow<'a, str>> {
+        match self.text {
+            Cow::Borrowed(text) => string(text, self.plain),
+            Cow::Owned(text) => string(&text, self.plain).map(|text| Cow::Owned(text.into_owned())),
+        }
+    }
+
+    /// The text of a string or a number (a number's text is its digits as they were sent). `None`
+    /// for anything else.
+    #[must_use]
+    pub fn as_id(&self) -> Option<Cow<'_, str>> {
+        match self.first_byte() {
+            Some(b'"') => self.as_str(),
+            Some(b'-' | b'0'..=b'9') => Some(Cow::Borrowed(&self.text)),
+            _ => None,
+        }
+    }
+
+    /// Reads the value as a `T`.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it is no `T`, or nested more than 127 levels deep. Line and column count
+    /// from the start of the value.
+    pub fn parse<'s, T: Deserialize<'s>>(&'s self) -> Result<T, DecodeError> {
+        parse(self.get(), &Limits::default())
+    }
+}
+
+impl RawJson<'static> {
+    /// A string with this text.
+    #[must_use]
+    pub fn string(text: &str) -> Self {
+        Self {
+            text: Cow::Owned(serde_json::Value::from(text).to_string()),
+            plain: false,
+        }
+    }
+}
+
+/// The contents of a JSON text that is a string.
+fn string(json: &str, plain: bool) -> Option<Cow<'_, str>> {
+    let inner = json.strip_prefix('"')?.strip_suffix('"')?;
+    if plain || !inner.as_bytes().contains(&b'\\') {
+        Some(Cow::Borrowed(inner))
+    } else {
+        unescape(inner).map(Cow::Owned)
     }
 }
 
 impl<'a> From<&'a RawValue> for RawJson<'a> {
     fn from(raw: &'a RawValue) -> Self {
-        Self(Cow::Borrowed(raw))
+        Self {
+            text: Cow::Borrowed(raw.get()),
+            plain: false,
+        }
+    }
+}
+
+impl<'a> From<&'a Box<RawValue>> for RawJson<'a> {
+    fn from(raw: &'a Box<RawValue>) -> Self {
+        Self::from(&**raw)
     }
 }
 
 impl From<Box<RawValue>> for RawJson<'_> {
     fn from(raw: Box<RawValue>) -> Self {
-        Self(Cow::Owned(raw))
-    }
-}
-
-impl Deref for RawJson<'_> {
-    type Target = RawValue;
-
-    fn deref(&self) -> &RawValue {
-        &self.0
+        Self {
+            text: Cow::Owned(Box::<str>::from(raw).into_string()),
+            plain: false,
+        }
     }
 }
 
@@ -55,6 +183,6 @@ impl fmt::Debug for RawJson<'_> {
 
 impl serde::Serialize for RawJson<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        serialize_verbatim(self.get(), serializer)
     }
 }

@@ -10,7 +10,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::error::offset_in;
-use super::{DecodeError, parse};
+use super::{DecodeError, RawJson, parse};
+use crate::json::serialize_verbatim;
 use crate::limits::Limits;
 
 /// An owned, immutable text that is cheap to clone. Several of them may be pieces of one
@@ -175,6 +176,12 @@ impl From<&RawValue> for SharedJson {
     }
 }
 
+impl From<&RawJson<'_>> for SharedJson {
+    fn from(raw: &RawJson<'_>) -> Self {
+        Self(raw.get().into())
+    }
+}
+
 /// Prints the length only: payloads carry private text.
 impl fmt::Debug for SharedJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -184,11 +191,7 @@ impl fmt::Debug for SharedJson {
 
 impl serde::Serialize for SharedJson {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // The text came from a `RawValue`; checking it again is the price of no unsafe code.
-        match serde_json::from_str::<&RawValue>(self.get()) {
-            Ok(raw) => raw.serialize(serializer),
-            Err(error) => Err(serde::ser::Error::custom(error)),
-        }
+        serialize_verbatim(self.get(), serializer)
     }
 }
 
@@ -224,7 +227,7 @@ impl<'a> FrameCopy<'a> {
 
     /// The piece that a raw value is.
     #[must_use]
-    pub fn json(&self, part: &RawValue) -> SharedJson {
+    pub fn json(&self, part: &RawJson<'_>) -> SharedJson {
         SharedJson(self.str(part.get()))
     }
 

@@ -15,8 +15,8 @@ struct Frame<'a> {
     loose: Slot<LooseStr<'a>>,
     flag: Slot<bool>,
     count: Slot<u64>,
-    data: Slot<&'a RawValue>,
-    object: Slot<&'a RawValue>,
+    data: Slot<RawJson<'a>>,
+    object: Slot<RawJson<'a>>,
     inner: Slot<Inner<'a>>,
 }
 
@@ -26,11 +26,7 @@ struct Inner<'a> {
 }
 
 impl<'a> Members<'a> for Frame<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: &str,
-        field: Field<'_, A>,
-    ) -> Result<(), A::Error> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "id" => field.id("id", &mut self.id),
             "name" => field.str("name", &mut self.name),
@@ -46,11 +42,7 @@ impl<'a> Members<'a> for Frame<'a> {
 }
 
 impl<'a> Members<'a> for Inner<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: &str,
-        field: Field<'_, A>,
-    ) -> Result<(), A::Error> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "name" => field.str("name", &mut self.name),
             _ => field.refuse(),

@@ -4,12 +4,13 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use tokio::time::Sleep;
 
 use super::observe::{Observer, Redact, Tap};
+use super::queue::remember;
 use super::transport::{Message, Transport};
 use crate::error::Disconnect;
 use crate::machine::Machine;
@@ -86,7 +87,10 @@ pub struct Driver<M, T> {
     config: DriverConfig,
     tap: Tap,
     sleep: Pin<Box<Sleep>>,
+    /// When the machine is given the time next: at its deadline, or before it.
     armed: Option<Instant>,
+    /// Whom the timer wakes.
+    sleeper: Option<Waker>,
     unflushed: bool,
     /// The transport took no further frame the last time.
     choked: bool,
@@ -121,6 +125,7 @@ impl<M: Machine, T: Transport> Driver<M, T> {
             tap: Tap::default(),
             sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
             armed: None,
+            sleeper: None,
             unflushed: false,
             choked: false,
             stalled_since: None,
@@ -192,9 +197,16 @@ impl<M: Machine, T: Transport> Driver<M, T> {
     /// Ready when the machine is closed and the line is gone; events may remain. The caller takes
     /// them after every round.
     pub fn poll_io(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let now = clock();
+        self.poll_io_at(cx, clock())
+    }
+
+    /// As [`poll_io`](Self::poll_io), for who has just read the clock.
+    pub(super) fn poll_io_at(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
         let mut more = self.read(cx, now);
-        if self.machine.poll_timeout().is_some_and(|at| at <= now) {
+        // Deadlines are read where a round ends, behind everything that may move them. Here only
+        // the one that was found there matters.
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if is_due(self.armed) && is_due(self.machine.poll_timeout()) {
             self.machine.handle_timeout(now);
         }
         let choked = !self.machine.wants_input();
@@ -372,20 +384,25 @@ impl<M: Machine, T: Transport> Driver<M, T> {
         let Some(next) = next.into_iter().flatten().min() else {
             return false;
         };
+        let is_armed = self.armed.is_some_and(|armed| now < armed && armed <= next);
+        if next <= now || !is_armed {
+            self.armed = Some(next);
+        }
         if next <= now {
             return true;
         }
         // A timer that fires early costs one wake-up, so a later deadline does not re-arm it.
-        if self.armed.is_none_or(|armed| next < armed || armed <= now) {
+        if is_armed && !self.sleep.is_elapsed() {
+            let sleeper = self.sleeper.as_ref();
+            if sleeper.is_some_and(|sleeper| sleeper.will_wake(cx.waker())) {
+                return false;
+            }
+        } else {
             self.sleep.as_mut().reset(next.into());
-            self.armed = Some(next);
         }
-        if self.sleep.as_mut().poll(cx).is_pending() {
-            return false;
-        }
+        remember(&mut self.sleeper, cx);
         // The clock decides, not the timer: it may have fired for a deadline that has moved.
-        self.armed = None;
-        true
+        self.sleep.as_mut().poll(cx).is_ready()
     }
 
     fn drop_line(&mut self, why: Disconnect, now: Instant) {

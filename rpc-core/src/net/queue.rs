@@ -1,6 +1,5 @@
 //! A bounded queue from a connection's task to its consumer, with a policy for when it is full.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -9,6 +8,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_core::Stream;
+
+use crate::backlog::Backlog;
 
 /// What happens when a consumer does not take items as fast as they come.
 ///
@@ -104,7 +105,7 @@ struct Item<T> {
 
 #[derive(Debug)]
 struct State<T> {
-    items: VecDeque<Item<T>>,
+    items: Backlog<Item<T>>,
     /// How many of the items count against the bound.
     counted: usize,
     bytes: usize,
@@ -186,7 +187,7 @@ pub struct Consumer<T> {
 
 pub(crate) fn queue<T>(config: QueueConfig) -> (Producer<T>, Consumer<T>) {
     let state = State {
-        items: VecDeque::new(),
+        items: Backlog::new(),
         counted: 0,
         bytes: 0,
         unreported: 0,
@@ -277,7 +278,7 @@ impl<T> Producer<T> {
         {
             return Poll::Ready(());
         }
-        state.producer = Some(cx.waker().clone());
+        remember(&mut state.producer, cx);
         Poll::Pending
     }
 
@@ -340,7 +341,7 @@ impl<T> Consumer<T> {
             Some(item) => Poll::Ready(Some(item)),
             None if state.ended => Poll::Ready(None),
             None => {
-                state.consumer = Some(cx.waker().clone());
+                remember(&mut state.consumer, cx);
                 Poll::Pending
             }
         }
@@ -379,6 +380,14 @@ impl<T> fmt::Debug for Consumer<T> {
             .field("lost", &state.lost_ever)
             .field("ended", &state.ended)
             .finish()
+    }
+}
+
+/// Keeps the task's waker; one that wakes the same task already stays as it is.
+pub(super) fn remember(slot: &mut Option<Waker>, cx: &Context<'_>) {
+    match slot {
+        Some(waker) => waker.clone_from(cx.waker()),
+        None => *slot = Some(cx.waker().clone()),
     }
 }
 

@@ -88,6 +88,10 @@ impl<T> Slab<T> {
             slot.links.when = when;
         } else {
             let links = Links::unlinked(when, address.generation);
+            if self.slots.capacity() == 0 {
+                // Left to itself it would make room for four; many connections make one call.
+                self.slots.reserve_exact(1);
+            }
             self.slots.push(Slot {
                 value: Some(value),
                 links,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use allocation_counter::measure;
-use rpc_core::decode::{self, Field, MapAccess, Members, Slot};
+use rpc_core::decode::{self, DecodeError, Field, Members, Slot};
 use rpc_core::net::{Driver, LinkConfig, mem};
 use rpc_core::{Limits, Match, Outbox, PendingCalls, PendingMap, sse};
 
@@ -189,11 +189,7 @@ struct Chunk<'a> {
 }
 
 impl<'a> Members<'a> for Chunk<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: &str,
-        field: Field<'_, A>,
-    ) -> Result<(), A::Error> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "type" => field.str("type", &mut self.kind),
             "text" => field.str("text", &mut self.text),

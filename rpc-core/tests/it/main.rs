@@ -8,6 +8,7 @@ mod link_drops;
 mod link_events;
 mod link_orders;
 mod link_reconnect;
+mod memory;
 mod secrets;
 mod server;
 mod sources;

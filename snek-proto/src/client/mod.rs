@@ -14,12 +14,14 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 
+use rpc_core::backlog::Backlog;
 use rpc_core::decode::{DecodeError, DecodeErrorKind};
 use rpc_core::keepalive::{Beat, Heart, Pulse};
 use rpc_core::outbox::FrameNumber;
-use rpc_core::timers::{TimerKind, Timers, later};
+use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
     CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Match,
     Outbox, Outgoing, PendingCalls,
@@ -94,11 +96,11 @@ impl TimerKind for Timer {
 /// assert!(login.is_some());
 /// ```
 pub struct ClientConn {
-    config: ClientConfig,
+    config: Arc<ClientConfig>,
     state: ClientState,
     calls: PendingCalls<Pending>,
     outbox: Outbox,
-    events: VecDeque<ClientEvent>,
+    events: Backlog<ClientEvent>,
     event_bytes: usize,
     /// Events from before the handshake was done.
     early: VecDeque<ClientEvent>,
@@ -119,12 +121,13 @@ impl ClientConn {
     /// A connection that was just opened. It sends the login at once. `seed` makes the call ids of
     /// this connection; it should be random.
     #[must_use]
-    pub fn new(config: ClientConfig, seed: u64, now: Instant) -> Self {
+    pub fn new(config: impl Into<Arc<ClientConfig>>, seed: u64, now: Instant) -> Self {
+        let config = config.into();
         let mut conn = Self {
             state: ClientState::AwaitLogin,
             calls: PendingCalls::new(seed, config.limits.max_pending, now),
             outbox: Outbox::new(&config.limits),
-            events: VecDeque::new(),
+            events: Backlog::new(),
             event_bytes: 0,
             early: VecDeque::new(),
             early_dropped: 0,
@@ -187,10 +190,7 @@ impl ClientConn {
         if self.closed.is_some() {
             return None;
         }
-        [timer, heart, call]
-            .into_iter()
-            .flatten()
-            .min_by_key(|(at, _)| *at)
+        sooner(sooner(timer, heart), call)
     }
 
     /// Sends the next call of the handshake.
@@ -273,7 +273,7 @@ impl ClientConn {
                     self.shut(CloseReason::Authentication { message }, CloseFrame::NORMAL);
                 }
             },
-            ClientState::AwaitUser => match self.read::<User>(reply, "get_user") {
+            ClientState::AwaitUser => match self.read_user(reply) {
                 Ok(user) => {
                     self.user = Some(user);
                     self.state = ClientState::AwaitChannels;
@@ -289,19 +289,15 @@ impl ClientConn {
         }
     }
 
-    fn read<'r, T: serde::Deserialize<'r>>(
-        &self,
-        reply: &Reply<'r>,
-        method: &str,
-    ) -> Result<T, CloseReason> {
-        let data = value(reply, method)?;
-        rpc_core::decode::parse(data, &self.config.limits)
-            .map_err(|error| violation(&format!("{method}: {error}")))
+    fn read_user(&self, reply: &Reply<'_>) -> Result<User, CloseReason> {
+        let data = value(reply, "get_user")?;
+        User::parse(data, &self.config.limits)
+            .map_err(|error| violation(&format!("get_user: {error}")))
     }
 
     fn read_channels(&self, reply: &Reply<'_>) -> Result<Vec<Channel>, CloseReason> {
         let data = value(reply, "get_channels")?;
-        rpc_core::decode::parse_list(data, &self.config.limits)
+        Channel::parse_list(data, &self.config.limits)
             .map_err(|error| violation(&format!("get_channels: {error}")))
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rpc_core::Refused;
+use rpc_core::decode::RawJson;
 use serde_json::{Value, json};
 
 use super::*;
@@ -297,7 +298,7 @@ fn a_pending_id_wins_over_an_event_and_a_foreign_id_does_not() {
     else {
         panic!("{events:?}")
     };
-    assert_eq!(answer.extra("event"), Some("\"join\""));
+    assert_eq!(answer.extra("event"), Some(RawJson::string("join")));
 }
 
 #[test]

@@ -1,12 +1,9 @@
 //! [`Call`]: a request with typed arguments.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use rpc_core::decode::{self, Field, MapAccess, Members, Slot, raw_str};
+use rpc_core::decode::{self, DecodeError, Field, Members, RawJson, Reader, Slot};
 use rpc_core::{Limits, Secret};
-use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 
 use super::client::ClientFrame;
 use super::types::Final;
@@ -167,37 +164,21 @@ const MOST: usize = 3;
 /// The first positional arguments, raw, and how many there are.
 #[derive(Default)]
 struct Positional<'a> {
-    first: [Option<&'a RawValue>; MOST],
+    first: [Option<RawJson<'a>>; MOST],
     count: usize,
 }
 
-impl<'de> Deserialize<'de> for Positional<'de> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_seq(PositionalVisitor)
-    }
-}
-
-struct PositionalVisitor;
-
-impl<'de> Visitor<'de> for PositionalVisitor {
-    type Value = Positional<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-        let mut list = Positional::default();
-        for slot in &mut list.first {
-            let Some(item) = items.next_element::<&RawValue>()? else {
-                return Ok(list);
-            };
-            *slot = Some(item);
+impl<'a> Positional<'a> {
+    fn read(args: &'a str) -> Result<Self, DecodeError> {
+        let mut list = Self::default();
+        Reader::new(args).items(usize::MAX, |reader| {
+            match list.first.get_mut(list.count) {
+                Some(slot) => *slot = Some(reader.raw_or_null()?),
+                None => reader.skip()?,
+            }
             list.count += 1;
-        }
-        while items.next_element::<IgnoredAny>()?.is_some() {
-            list.count += 1;
-        }
+            Ok(())
+        })?;
         Ok(list)
     }
 }
@@ -205,20 +186,16 @@ impl<'de> Visitor<'de> for PositionalVisitor {
 /// Named arguments. The specification's own names of two parameters are taken too.
 #[derive(Default)]
 struct Named<'a> {
-    username: Slot<&'a RawValue>,
-    password: Slot<&'a RawValue>,
-    channel_uid: Slot<&'a RawValue>,
-    message: Slot<&'a RawValue>,
-    is_final: Slot<&'a RawValue>,
-    color: Slot<&'a RawValue>,
+    username: Slot<RawJson<'a>>,
+    password: Slot<RawJson<'a>>,
+    channel_uid: Slot<RawJson<'a>>,
+    message: Slot<RawJson<'a>>,
+    is_final: Slot<RawJson<'a>>,
+    color: Slot<RawJson<'a>>,
 }
 
 impl<'a> Members<'a> for Named<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: &str,
-        field: Field<'_, A>,
-    ) -> Result<(), A::Error> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "username" => field.raw_or_null("username", &mut self.username),
             "password" => field.raw_or_null("password", &mut self.password),
@@ -232,7 +209,7 @@ impl<'a> Members<'a> for Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    fn get(&self, name: &str) -> Option<&'a RawValue> {
+    fn get(&self, name: &str) -> Option<&RawJson<'a>> {
         let slot = match name {
             "username" => &self.username,
             "password" => &self.password,
@@ -242,7 +219,7 @@ impl<'a> Named<'a> {
             "color" => &self.color,
             _ => return None,
         };
-        slot.get().copied()
+        slot.get()
     }
 }
 
@@ -258,12 +235,11 @@ impl<'a> Args<'a> {
         // The frame's own size and syntax were checked when it was decoded, so what can go wrong
         // here is a named argument that comes twice.
         let limits = Limits::default().with_max_message_bytes(usize::MAX);
-        let positional: Positional<'a> =
-            serde_json::from_str(args).map_err(|_| ArgsError::Wrong {
-                method: method.name(),
-                name: "args",
-                expected: "an array",
-            })?;
+        let positional = Positional::read(args).map_err(|_| ArgsError::Wrong {
+            method: method.name(),
+            name: "args",
+            expected: "an array",
+        })?;
         let named = if kwargs == "{}" {
             Named::default()
         } else {
@@ -289,23 +265,23 @@ impl<'a> Args<'a> {
     }
 
     /// The argument of a parameter, by position or by name; null is a value.
-    fn get(&self, name: &'static str) -> Result<Option<&'a RawValue>, ArgsError> {
+    fn get(&self, name: &'static str) -> Result<Option<RawJson<'a>>, ArgsError> {
         let index = self
             .method
             .parameters()
             .iter()
             .position(|parameter| *parameter == name);
-        let by_position = index.and_then(|at| self.positional.first.get(at).copied().flatten());
+        let by_position = index.and_then(|at| self.positional.first.get(at)?.as_ref());
         match (by_position, self.named.get(name)) {
             (Some(_), Some(_)) => Err(ArgsError::Twice {
                 method: self.method.name(),
                 name,
             }),
-            (first, second) => Ok(first.or(second)),
+            (first, second) => Ok(first.or(second).cloned()),
         }
     }
 
-    fn require(&self, name: &'static str) -> Result<&'a RawValue, ArgsError> {
+    fn require(&self, name: &'static str) -> Result<RawJson<'a>, ArgsError> {
         self.get(name)?.ok_or(ArgsError::Missing {
             method: self.method.name(),
             name,
@@ -321,7 +297,8 @@ impl<'a> Args<'a> {
     }
 
     fn str(&self, name: &'static str) -> Result<Cow<'a, str>, ArgsError> {
-        raw_str(self.require(name)?).ok_or_else(|| self.wrong(name, "a string"))
+        let raw = self.require(name)?;
+        raw.into_str().ok_or_else(|| self.wrong(name, "a string"))
     }
 
     fn channel(&self) -> Result<Cow<'a, str>, ArgsError> {
@@ -368,9 +345,7 @@ impl<'a> Call<'a> {
             },
             Method::GetUser => Self::GetUser {
                 username: match args.get("username")? {
-                    Some(raw) if raw.get() != "null" => {
-                        Some(raw_str(raw).ok_or_else(|| args.wrong("username", "a string"))?)
-                    }
+                    Some(raw) if !raw.is_null() => Some(args.str("username")?),
                     _ => None,
                 },
             },

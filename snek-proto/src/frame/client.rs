@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use rpc_core::Limits;
-use rpc_core::decode::{self, DecodeError, Field, MapAccess, Members, Slot};
+use rpc_core::decode::{self, DecodeError, Field, Members, RawJson, Slot};
 use serde::Serialize;
 use serde::ser::SerializeStruct;
 use serde_json::value::RawValue;
@@ -19,8 +19,8 @@ use crate::id::WireId;
 #[derive(Clone)]
 pub struct ClientFrame<'a> {
     method: Cow<'a, str>,
-    args: Option<Cow<'a, RawValue>>,
-    kwargs: Option<Cow<'a, RawValue>>,
+    args: Option<RawJson<'a>>,
+    kwargs: Option<RawJson<'a>>,
     call_id: Option<WireId<'a>>,
     raw: Option<Cow<'a, str>>,
 }
@@ -28,17 +28,13 @@ pub struct ClientFrame<'a> {
 #[derive(Default)]
 struct Fields<'a> {
     method: Slot<Cow<'a, str>>,
-    args: Slot<&'a RawValue>,
-    kwargs: Slot<&'a RawValue>,
-    call_id: Slot<&'a RawValue>,
+    args: Slot<RawJson<'a>>,
+    kwargs: Slot<RawJson<'a>>,
+    call_id: Slot<RawJson<'a>>,
 }
 
 impl<'a> Members<'a> for Fields<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: &str,
-        field: Field<'_, A>,
-    ) -> Result<(), A::Error> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "method" => field.str("method", &mut self.method),
             "args" => field.raw_array("args", &mut self.args),
@@ -68,8 +64,8 @@ impl<'a> ClientFrame<'a> {
         }
         Ok(Self {
             method: method.into(),
-            args: args.map(Cow::Borrowed),
-            kwargs: kwargs.map(Cow::Borrowed),
+            args: args.map(RawJson::from),
+            kwargs: kwargs.map(RawJson::from),
             call_id,
             raw: None,
         })
@@ -84,8 +80,8 @@ impl<'a> ClientFrame<'a> {
         let fields: Fields<'a> = decode::object(text, limits)?;
         Ok(Self {
             method: fields.method.require("method")?,
-            args: fields.args.take().map(Cow::Borrowed),
-            kwargs: fields.kwargs.take().map(Cow::Borrowed),
+            args: fields.args.take(),
+            kwargs: fields.kwargs.take(),
             call_id: fields.call_id.take().map(WireId::new).transpose()?,
             raw: Some(Cow::Borrowed(text)),
         })
@@ -135,8 +131,8 @@ impl<'a> ClientFrame<'a> {
     pub fn into_owned(self) -> ClientFrame<'static> {
         ClientFrame {
             method: Cow::Owned(self.method.into_owned()),
-            args: self.args.map(|args| Cow::Owned(args.into_owned())),
-            kwargs: self.kwargs.map(|kwargs| Cow::Owned(kwargs.into_owned())),
+            args: self.args.map(RawJson::into_owned),
+            kwargs: self.kwargs.map(RawJson::into_owned),
             call_id: self.call_id.map(WireId::into_owned),
             raw: self.raw.map(|raw| Cow::Owned(raw.into_owned())),
         }

@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 
 use rpc_core::Limits;
-use rpc_core::decode::{self, DecodeError, Field, LooseStr, MapAccess, Members, Slot};
+use rpc_core::decode::{self, DecodeError, Field, LooseStr, Members, RawJson, Slot};
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::server::ServerFrame;
 
@@ -52,7 +51,7 @@ pub struct TypingEvent<'a> {
     /// The indicator's colour.
     pub color: Option<Cow<'a, str>>,
     /// Everything, raw.
-    pub data: Option<&'a RawValue>,
+    pub data: Option<&'a RawJson<'a>>,
 }
 
 /// A channel was joined or left.
@@ -68,7 +67,7 @@ pub struct UnknownEvent<'a> {
     /// Its name.
     pub tag: &'a str,
     /// Its arguments.
-    pub data: Option<&'a RawValue>,
+    pub data: Option<&'a RawJson<'a>>,
     /// The whole frame.
     pub raw: &'a str,
 }
@@ -117,14 +116,14 @@ impl<'a> Event<'a> {
                     username: text(data.username),
                     user_nick: text(data.user_nick).or(text(data.nick)),
                     color: text(data.color),
-                    data: frame.data.as_deref(),
+                    data: frame.data.as_ref(),
                 })
             }),
             "join" => joined(frame, "join").map(Self::Join),
             "leave" => joined(frame, "leave").map(Self::Leave),
             tag => Ok(Self::Unknown(UnknownEvent {
                 tag,
-                data: frame.data.as_deref(),
+                data: frame.data.as_ref(),
                 raw: frame.raw.as_deref().unwrap_or_default(),
             })),
         };
@@ -189,10 +188,10 @@ fn joined<'a>(frame: &'a ServerFrame<'_>, tag: &'static str) -> Result<JoinEvent
 }
 
 /// The members of `data`; none if it is absent.
-fn data<'a, M: Members<'a>>(frame: &'a ServerFrame<'_>) -> Result<M, DecodeError> {
+fn data<'a, M: Members<'a> + Default>(frame: &'a ServerFrame<'_>) -> Result<M, DecodeError> {
     // The frame's size was checked when it was decoded.
     let limits = Limits::default().with_max_message_bytes(usize::MAX);
-    match frame.data.as_deref() {
+    match frame.data.as_ref() {
         Some(data) => decode::object(data.get(), &limits),
         None => Ok(M::default()),
     }
@@ -216,11 +215,7 @@ struct NestedMessage<'a> {
 }
 
 impl<'a> Members<'a> for NestedMessage<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: &str,
-        field: Field<'_, A>,
-    ) -> Result<(), A::Error> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "message" => field.str("message", &mut self.message),
             "username" => field.str("username", &mut self.username),
@@ -239,11 +234,7 @@ struct JoinData<'a> {
 }
 
 impl<'a> Members<'a> for JoinData<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: &str,
-        field: Field<'_, A>,
-    ) -> Result<(), A::Error> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "channel_uid" => field.str("channel_uid", &mut self.channel_uid),
             _ => field.skip(),
@@ -261,11 +252,7 @@ struct LooseData<'a> {
 }
 
 impl<'a> Members<'a> for LooseData<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: &str,
-        field: Field<'_, A>,
-    ) -> Result<(), A::Error> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "channel_uid" => field.loose_str("channel_uid", &mut self.channel_uid),
             "username" => field.loose_str("username", &mut self.username),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use rpc_core::Limits;
-use rpc_core::decode::{self, DecodeError, Field, LooseStr, MapAccess, Members, Slot};
+use rpc_core::decode::{self, DecodeError, Field, LooseStr, Members, RawJson, Slot};
 use serde::Serialize;
 use serde::ser::SerializeMap;
 use serde_json::value::RawValue;
@@ -23,8 +23,8 @@ pub struct ServerFrame<'a> {
     verbatim: bool,
     call_id: Option<WireId<'a>>,
     success: Option<bool>,
-    pub(super) data: Option<Cow<'a, RawValue>>,
-    error: Option<Cow<'a, RawValue>>,
+    pub(super) data: Option<RawJson<'a>>,
+    error: Option<RawJson<'a>>,
     pub(super) event: Option<Cow<'a, str>>,
     pub(super) flat: FlatEvent<'a>,
 }
@@ -43,10 +43,10 @@ pub(super) struct FlatEvent<'a> {
 
 #[derive(Default)]
 struct Fields<'a> {
-    call_id: Slot<&'a RawValue>,
+    call_id: Slot<RawJson<'a>>,
     success: Slot<LooseStr<'a>>,
-    data: Slot<&'a RawValue>,
-    error: Slot<&'a RawValue>,
+    data: Slot<RawJson<'a>>,
+    error: Slot<RawJson<'a>>,
     event: Slot<LooseStr<'a>>,
     message: Slot<LooseStr<'a>>,
     username: Slot<LooseStr<'a>>,
@@ -56,11 +56,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Members<'a> for Fields<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: &str,
-        field: Field<'_, A>,
-    ) -> Result<(), A::Error> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "callId" => field.raw("callId", &mut self.call_id),
             "success" => field.loose_str("success", &mut self.success),
@@ -136,8 +132,8 @@ impl<'a> ServerFrame<'a> {
             verbatim: unknown || odd_id || message.wrong.is_some() || rest.wrong.is_some(),
             call_id: call_id.and_then(Result::ok),
             success,
-            data: fields.data.take().map(Cow::Borrowed),
-            error: fields.error.take().map(Cow::Borrowed),
+            data: fields.data.take(),
+            error: fields.error.take(),
             event,
             flat: message,
         })
@@ -145,13 +141,13 @@ impl<'a> ServerFrame<'a> {
 
     /// An answer with a value.
     #[must_use]
-    pub const fn success(call_id: WireId<'a>, data: &'a RawValue) -> Self {
+    pub fn success(call_id: WireId<'a>, data: impl Into<RawJson<'a>>) -> Self {
         Self {
             raw: None,
             verbatim: false,
             call_id: Some(call_id),
             success: Some(true),
-            data: Some(Cow::Borrowed(data)),
+            data: Some(data.into()),
             error: None,
             event: None,
             flat: FlatEvent {
@@ -220,16 +216,13 @@ impl<'a> ServerFrame<'a> {
         fn own(text: Cow<'_, str>) -> Cow<'static, str> {
             Cow::Owned(text.into_owned())
         }
-        fn own_raw(raw: Cow<'_, RawValue>) -> Cow<'static, RawValue> {
-            Cow::Owned(raw.into_owned())
-        }
         ServerFrame {
             raw: self.raw.map(own),
             verbatim: self.verbatim,
             call_id: self.call_id.map(WireId::into_owned),
             success: self.success,
-            data: self.data.map(own_raw),
-            error: self.error.map(own_raw),
+            data: self.data.map(RawJson::into_owned),
+            error: self.error.map(RawJson::into_owned),
             event: self.event.map(own),
             flat: FlatEvent {
                 message: self.flat.message.map(own),
@@ -246,14 +239,13 @@ impl<'a> ServerFrame<'a> {
 /// Equal if the known members are, and for a frame that is repeated as it came, if its text is.
 impl PartialEq for ServerFrame<'_> {
     fn eq(&self, other: &Self) -> bool {
-        let raw = |raw: &Option<Cow<'_, RawValue>>| raw.as_ref().map(|raw| raw.get().to_owned());
         self.verbatim == other.verbatim
             && (!self.verbatim
                 || self.raw().map(str::trim_ascii) == other.raw().map(str::trim_ascii))
             && self.call_id == other.call_id
             && self.success == other.success
-            && raw(&self.data) == raw(&other.data)
-            && raw(&self.error) == raw(&other.error)
+            && self.data == other.data
+            && self.error == other.error
             && self.event == other.event
             && self.flat == other.flat
     }
@@ -334,14 +326,14 @@ impl<'f> Reply<'f> {
 
     /// The value, raw. `None` if it is null or missing, which mean the same.
     #[must_use]
-    pub fn data(&self) -> Option<&'f RawValue> {
-        self.frame.data.as_deref()
+    pub const fn data(&self) -> Option<&'f RawJson<'f>> {
+        self.frame.data.as_ref()
     }
 
     /// The top-level `error`, raw.
     #[must_use]
-    pub fn error(&self) -> Option<&'f RawValue> {
-        self.frame.error.as_deref()
+    pub const fn error(&self) -> Option<&'f RawJson<'f>> {
+        self.frame.error.as_ref()
     }
 
     /// Whether the call failed: `success` is false, or absent while there is an `error`. An object
@@ -358,7 +350,7 @@ impl<'f> Reply<'f> {
     ///
     /// # Errors
     /// [`RpcError`] if the call [failed](Self::is_failure).
-    pub fn result(&self) -> Result<Option<&'f RawValue>, RpcError> {
+    pub fn result(&self) -> Result<Option<&'f RawJson<'f>>, RpcError> {
         if self.is_failure() {
             Err(RpcError::from_reply(self))
         } else {
@@ -371,7 +363,7 @@ impl<'f> Reply<'f> {
     ///
     /// # Errors
     /// [`RpcError`] if the login failed.
-    pub fn login_result(&self) -> Result<Option<&'f RawValue>, RpcError> {
+    pub fn login_result(&self) -> Result<Option<&'f RawJson<'f>>, RpcError> {
         let data = self.result()?;
         let has = |name| data.is_some_and(|data| super::types::has_member(data.get(), name));
         if (self.error().is_some() || has("error")) && !has("username") {
@@ -383,7 +375,7 @@ impl<'f> Reply<'f> {
 
     /// Any other top-level member, raw. Looks through the text, so ask once.
     #[must_use]
-    pub fn extra(&self, name: &str) -> Option<&'f RawValue> {
+    pub fn extra(&self, name: &str) -> Option<RawJson<'f>> {
         decode::find_member(self.frame.raw.as_deref()?, name)
     }
 }

@@ -4,11 +4,10 @@ use std::borrow::Cow;
 
 use rpc_core::Limits;
 use rpc_core::decode::{
-    self, DecodeError, Field, FrameCopy, MapAccess, Members, SharedJson, SharedStr, Slot,
+    self, DecodeError, Field, FrameCopy, Members, Object, RawJson, SharedJson, SharedStr, Slot,
     find_member,
 };
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
 
 use super::event::MessageEvent;
 use crate::id::ChannelUid;
@@ -70,11 +69,7 @@ struct UserFields<'a> {
 }
 
 impl<'a> Members<'a> for UserFields<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: &str,
-        field: Field<'_, A>,
-    ) -> Result<(), A::Error> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "username" => field.str("username", &mut self.username),
             "nick" => field.str("nick", &mut self.nick),
@@ -83,17 +78,35 @@ impl<'a> Members<'a> for UserFields<'a> {
     }
 }
 
+impl User {
+    fn from_fields(fields: UserFields<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            username: fields.username.require("username")?.into_owned(),
+            nick: fields.nick.take().unwrap_or_default().into_owned(),
+        })
+    }
+
+    /// Reads a record, with the checks of [`decode::parse`].
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it is none.
+    pub fn parse(json: &str, limits: &Limits) -> Result<Self, DecodeError> {
+        decode::parse_object(json, limits).and_then(Self::from_fields)
+    }
+}
+
+/// Null is absent, as in every frame.
 impl<'de> Deserialize<'de> for User {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let fields: UserFields<'de> = decode::from_map(from)?;
-        let username = fields
-            .username
-            .take()
-            .ok_or_else(|| serde::de::Error::missing_field("username"))?;
-        let nick = fields.nick.take().unwrap_or_default();
+        #[derive(Deserialize)]
+        struct Wire {
+            username: String,
+            nick: Option<String>,
+        }
+        let Object(Wire { username, nick }) = Object::deserialize(from)?;
         Ok(Self {
-            username: username.into_owned(),
-            nick: nick.into_owned(),
+            username,
+            nick: nick.unwrap_or_default(),
         })
     }
 }
@@ -135,11 +148,7 @@ struct ChannelFields<'a> {
 }
 
 impl<'a> Members<'a> for ChannelFields<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: &str,
-        field: Field<'_, A>,
-    ) -> Result<(), A::Error> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "uid" => field.str("uid", &mut self.uid),
             "name" => field.str("name", &mut self.name),
@@ -149,17 +158,39 @@ impl<'a> Members<'a> for ChannelFields<'a> {
     }
 }
 
-impl<'de> Deserialize<'de> for Channel {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let fields: ChannelFields<'de> = decode::from_map(from)?;
-        let uid = fields
-            .uid
-            .take()
-            .ok_or_else(|| serde::de::Error::missing_field("uid"))?;
+impl Channel {
+    fn from_fields(fields: ChannelFields<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
-            uid: ChannelUid::new(&*uid),
+            uid: ChannelUid::new(&*fields.uid.require("uid")?),
             name: fields.name.take().unwrap_or_default().into_owned(),
             tag: fields.tag.take().map(Cow::into_owned),
+        })
+    }
+
+    /// Reads a list of at most [`Limits::max_items`] records, with the checks of
+    /// [`decode::parse_list`].
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it is none.
+    pub fn parse_list(json: &str, limits: &Limits) -> Result<Vec<Self>, DecodeError> {
+        decode::parse_objects(json, limits, Self::from_fields)
+    }
+}
+
+/// Null is absent, as in every frame.
+impl<'de> Deserialize<'de> for Channel {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Wire {
+            uid: String,
+            name: Option<String>,
+            tag: Option<String>,
+        }
+        let Object(Wire { uid, name, tag }) = Object::deserialize(from)?;
+        Ok(Self {
+            uid: ChannelUid::new(&*uid),
+            name: name.unwrap_or_default(),
+            tag,
         })
     }
 }
@@ -239,7 +270,7 @@ pub struct Answer {
 
 impl Answer {
     /// Copies an answer that was decoded from `text`.
-    pub(crate) fn copied(data: Option<&RawValue>, text: &str) -> Self {
+    pub(crate) fn copied(data: Option<&RawJson<'_>>, text: &str) -> Self {
         let copy = FrameCopy::of(text);
         Self {
             data: data.map_or(SharedJson::NULL, |data| copy.json(data)),
@@ -274,8 +305,8 @@ impl Answer {
 
     /// Any other top-level member of the frame, as JSON. Looks through the text, so ask once.
     #[must_use]
-    pub fn extra(&self, name: &str) -> Option<&str> {
-        find_member(self.frame.get(), name).map(RawValue::get)
+    pub fn extra(&self, name: &str) -> Option<RawJson<'_>> {
+        find_member(self.frame.get(), name)
     }
 }
 

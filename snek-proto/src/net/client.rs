@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rpc_core::net::link::DrainReport;
 use rpc_core::net::{Link, LinkState};
@@ -48,7 +48,8 @@ impl Client {
         is_final: Final,
     ) -> Outcome {
         let (channel, text) = (channel.borrow().to_owned(), text.to_owned());
-        self.start(move |conn, now| conn.send_message(&*channel, &text, is_final, now))
+        self.link
+            .call(move |conn, now| conn.send_message(&*channel, &text, is_final, now))
             .await
     }
 
@@ -99,7 +100,7 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn ping(&self) -> Outcome {
-        self.start(ClientConn::ping).await
+        self.link.call(ClientConn::ping).await
     }
 
     /// A user's record; `None` is the user that is logged in. Safe to repeat.
@@ -112,9 +113,10 @@ impl Client {
     pub async fn get_user(&self, username: Option<&str>) -> Result<User, CallError<RpcError>> {
         let username = username.map(str::to_owned);
         let answer = self
-            .start(move |conn, now| conn.get_user(username.as_deref(), now))
+            .link
+            .call(move |conn, now| conn.get_user(username.as_deref(), now))
             .await?;
-        answer.parse().map_err(|error| unexpected(&error))
+        User::parse(answer.data().get(), &Limits::default()).map_err(|error| unexpected(&error))
     }
 
     /// The channels that the user sees. Safe to repeat.
@@ -125,9 +127,8 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn get_channels(&self) -> Result<Vec<Channel>, CallError<RpcError>> {
-        let answer = self.start(ClientConn::get_channels).await?;
-        answer
-            .parse_list(&Limits::default())
+        let answer = self.link.call(ClientConn::get_channels).await?;
+        Channel::parse_list(answer.data().get(), &Limits::default())
             .map_err(|error| unexpected(&error))
     }
 
@@ -154,7 +155,8 @@ impl Client {
         kwargs: &impl Serialize,
     ) -> Outcome {
         let request = Request::new(method, args, kwargs)?;
-        self.start(move |conn, now| conn.call(&request.method, &request.args, &request.kwargs, now))
+        self.link
+            .call(move |conn, now| conn.call(&request.method, &request.args, &request.kwargs, now))
             .await
     }
 
@@ -173,12 +175,13 @@ impl Client {
         kwargs: &impl Serialize,
     ) -> Outcome {
         let request = Request::new(method, args, kwargs)?;
-        self.start(move |conn, now| {
-            let id = conn.call(&request.method, &request.args, &request.kwargs, now)?;
-            conn.set_timeout(id, timeout, now);
-            Ok(id)
-        })
-        .await
+        self.link
+            .call(move |conn, now| {
+                let id = conn.call(&request.method, &request.args, &request.kwargs, now)?;
+                conn.set_timeout(id, timeout, now);
+                Ok(id)
+            })
+            .await
     }
 
     /// Calls any method without waiting for the answer.
@@ -242,13 +245,6 @@ impl Client {
     #[must_use]
     pub const fn link(&self) -> &Link<ClientSide> {
         &self.link
-    }
-
-    async fn start<F>(&self, start: F) -> Outcome
-    where
-        F: FnOnce(&mut ClientConn, Instant) -> Result<CallId, Refused> + Send + 'static,
-    {
-        self.link.call(start).await
     }
 }
 

@@ -12,6 +12,8 @@ mod protocol;
 #[cfg(feature = "server")]
 mod serve;
 
+use std::sync::Arc;
+
 use rpc_core::net::{Dialer, LinkConfig, link};
 
 pub use client::Client;
@@ -103,8 +105,8 @@ fn with_path(url: &str) -> std::borrow::Cow<'_, str> {
 #[must_use]
 pub fn connect_with<D: Dialer>(
     dialer: D,
-    config: ClientConfig,
-    link_config: LinkConfig,
+    config: impl Into<Arc<ClientConfig>>,
+    link_config: impl Into<Arc<LinkConfig>>,
 ) -> (Client, Events, Connection<D>) {
     let (link, events, connection) = link::open(ClientSide::new(config), dialer, link_config);
     (Client::new(link), events, connection)

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::net::{Protocol, Sorted};
@@ -16,13 +17,14 @@ use crate::server::{ServerConfig, ServerConn, ServerEvent};
 /// The client's side: every connection logs in with the same configuration.
 #[derive(Clone, Debug)]
 pub struct ClientSide {
-    config: ClientConfig,
+    config: Arc<ClientConfig>,
 }
 
 impl ClientSide {
     /// Connections with this configuration.
     #[must_use]
-    pub const fn new(config: ClientConfig) -> Self {
+    pub fn new(config: impl Into<Arc<ClientConfig>>) -> Self {
+        let config = config.into();
         Self { config }
     }
 }
@@ -36,7 +38,7 @@ impl Protocol for ClientSide {
     type Event = ClientEvent;
 
     fn open(&mut self, now: Instant, entropy: u64) -> ClientConn {
-        ClientConn::new(self.config.clone(), entropy, now)
+        ClientConn::new(Arc::clone(&self.config), entropy, now)
     }
 
     fn sort(&mut self, event: ClientEvent) -> Sorted<Self> {
@@ -72,13 +74,14 @@ impl Protocol for ClientSide {
 /// The server's side of one accepted connection.
 #[derive(Clone, Debug)]
 pub struct ServerSide {
-    config: ServerConfig,
+    config: Arc<ServerConfig>,
 }
 
 impl ServerSide {
     /// A connection with this configuration.
     #[must_use]
-    pub const fn new(config: ServerConfig) -> Self {
+    pub fn new(config: impl Into<Arc<ServerConfig>>) -> Self {
+        let config = config.into();
         Self { config }
     }
 }
@@ -92,7 +95,7 @@ impl Protocol for ServerSide {
     type Event = ServerEvent;
 
     fn open(&mut self, now: Instant, _: u64) -> ServerConn {
-        ServerConn::new(self.config.clone(), now)
+        ServerConn::new(Arc::clone(&self.config), now)
     }
 
     fn sort(&mut self, event: ServerEvent) -> Sorted<Self> {

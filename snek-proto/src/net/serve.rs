@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::future::BoxFuture;
+use futures_util::future::{self, BoxFuture};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use rpc_core::decode::SharedStr;
@@ -300,8 +300,8 @@ pub struct Server<B> {
 
 struct Shared<B> {
     backend: Arc<B>,
-    connection: ServerConfig,
-    link: LinkConfig,
+    connection: Arc<ServerConfig>,
+    link: Arc<LinkConfig>,
     shutdown_timeout: Duration,
     next: AtomicU64,
 }
@@ -327,8 +327,8 @@ impl<B: Backend> Server<B> {
         http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
         let shared = Shared {
             backend: Arc::new(backend),
-            connection: options.connection,
-            link: options.link,
+            connection: Arc::new(options.connection),
+            link: Arc::new(options.link),
             shutdown_timeout: options.shutdown_timeout,
             next: AtomicU64::new(1),
         };
@@ -388,10 +388,12 @@ impl<B> fmt::Debug for Server<B> {
 /// then the last part of a message could overtake the others.
 type Calls = FuturesUnordered<BoxFuture<'static, ()>>;
 
-/// One connection from its upgrade to its end.
-async fn serve<B: Backend>(shared: Arc<Shared<B>>, accepted: Accepted) {
-    let side = ServerSide::new(shared.connection.clone());
-    let (link, mut events, connection) = link::over(side, accepted.socket, shared.link.clone());
+/// One connection from its upgrade to its end. Not an `async fn`, and nothing around the two
+/// futures: each layer would hold a second copy of them, and there is one for every idle connection.
+fn serve<B: Backend>(shared: Arc<Shared<B>>, accepted: Accepted) -> impl Future<Output = ()> {
+    let side = ServerSide::new(Arc::clone(&shared.connection));
+    let (link, mut events, connection) =
+        link::over(side, accepted.socket, Arc::clone(&shared.link));
     let peer = Arc::new(Peer {
         id: ConnId(shared.next.fetch_add(1, Ordering::Relaxed)),
         address: accepted.peer,
@@ -400,7 +402,7 @@ async fn serve<B: Backend>(shared: Arc<Shared<B>>, accepted: Accepted) {
         pushes: Arc::new(Pushes::new(&shared.connection.limits)),
         cancellation: accepted.cancellation,
     });
-    let work = async {
+    let work = async move {
         let mut calls = Calls::new();
         let mut cancellation = peer.cancellation();
         let mut ending = false;
@@ -416,19 +418,19 @@ async fn serve<B: Backend>(shared: Arc<Shared<B>>, accepted: Accepted) {
                 Some(()) = calls.next() => {}
                 () = cancellation.cancelled(), if !ending => {
                     ending = true;
-                    let peer = Arc::clone(&peer);
-                    let timeout = shared.shutdown_timeout;
-                    calls.push(Box::pin(async move {
-                        let frame = CloseFrame::new(CloseFrame::GOING_AWAY, "server shutdown");
-                        peer.link.drain_with(timeout, frame).await;
-                    }));
+                    calls.push(Box::pin(drain(Arc::clone(&peer), shared.shutdown_timeout)));
                 }
             }
         }
         drop(calls);
         shared.backend.disconnected(&peer).await;
     };
-    tokio::join!(connection.run(), work);
+    future::join(connection.run(), work).map(drop)
+}
+
+async fn drain(peer: Arc<Peer>, timeout: Duration) {
+    let frame = CloseFrame::new(CloseFrame::GOING_AWAY, "server shutdown");
+    peer.link.drain_with(timeout, frame).await;
 }
 
 fn start<B: Backend>(shared: &Arc<Shared<B>>, peer: &Arc<Peer>, event: ServerEvent, calls: &Calls) {

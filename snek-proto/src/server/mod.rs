@@ -8,23 +8,22 @@ mod config;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::BytesMut;
+use rpc_core::backlog::Backlog;
 use rpc_core::decode::{
-    DecodeError, DecodeErrorKind, FrameCopy, SharedJson, SharedStr, find_member, raw_str,
+    DecodeError, DecodeErrorKind, FrameCopy, RawJson, SharedJson, SharedStr, find_member,
 };
 use rpc_core::keepalive::{Heart, Pulse};
 use rpc_core::rate::Bucket;
-use rpc_core::timers::{TimerKind, Timers, later};
+use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
     CallId, CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, PendingCalls,
     Refused, Secret, Text,
 };
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::codec::{encode_failure, encode_success};
 use crate::frame::{Call, ClientFrame, OwnedCall, User};
@@ -100,14 +99,14 @@ impl TimerKind for Timer {
 /// another login after it, wrong arguments of a known method, `args` that are no array and `kwargs`
 /// that are no object. A refused login leaves the connection open, a few times.
 pub struct ServerConn {
-    config: ServerConfig,
+    config: Arc<ServerConfig>,
     user: Option<User>,
     login_open: bool,
     failed_logins: u32,
     requests: PendingCalls<Open>,
     request_bytes: usize,
     outbox: Outbox,
-    events: VecDeque<ServerEvent>,
+    events: Backlog<ServerEvent>,
     timers: Timers<Timer>,
     heart: Heart,
     bucket: Option<Bucket>,
@@ -117,7 +116,8 @@ pub struct ServerConn {
 impl ServerConn {
     /// A connection that was just accepted.
     #[must_use]
-    pub fn new(config: ServerConfig, now: Instant) -> Self {
+    pub fn new(config: impl Into<Arc<ServerConfig>>, now: Instant) -> Self {
+        let config = config.into();
         let mut timers = Timers::new();
         if let Some(timeout) = config.login_timeout {
             timers.set(Timer::Login, later(now, timeout));
@@ -130,7 +130,7 @@ impl ServerConn {
             requests: PendingCalls::new(0, config.max_requests.max(1), now),
             request_bytes: 0,
             outbox: Outbox::new(&config.limits),
-            events: VecDeque::new(),
+            events: Backlog::new(),
             timers,
             heart: Heart::new(config.keep_alive, now),
             bucket: rate.map(|rate| Bucket::new(rate, now)),
@@ -247,7 +247,7 @@ impl ServerConn {
             .heart
             .poll_timeout()
             .map(|(at, kind)| (at, kind.name()));
-        timer.into_iter().chain(heart).min_by_key(|(at, _)| *at)
+        sooner(timer, heart)
     }
 
     fn open(&self, id: RequestId) -> Result<&Open, Refused> {
@@ -271,7 +271,7 @@ impl ServerConn {
     fn answer(
         &mut self,
         id: RequestId,
-        encode: impl FnOnce(&mut BytesMut, &str) -> Result<(), Refused>,
+        encode: impl FnOnce(&mut String, &str) -> Result<(), Refused>,
     ) -> Result<(), Refused> {
         if let Some(call_id) = self.open(id)?.call_id.clone() {
             self.outbox.encode(|buffer| encode(buffer, call_id.get()))?;
@@ -391,8 +391,8 @@ fn misshapen<'a>(text: &'a str, error: &DecodeError) -> Option<Option<WireId<'a>
         return None;
     };
     // Decoding has stopped at the arguments, so the rest is not checked yet.
-    serde_json::from_str::<&RawValue>(text).ok()?;
-    raw_str(find_member(text, "method")?)?;
+    RawJson::new(text).ok()?;
+    find_member(text, "method")?.as_str()?;
     find_member(text, "callId")
         .map(WireId::new)
         .transpose()

@@ -10,6 +10,7 @@ mod conformance;
 mod decode_props;
 mod fetch;
 mod frames;
+mod memory;
 mod net_server;
 mod order;
 mod pair;

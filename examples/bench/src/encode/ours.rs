@@ -1,9 +1,8 @@
-//! Our codecs, into a `BytesMut`.
+//! Our codecs, into a `String`.
 
 use std::borrow::Cow;
 use std::hint::black_box;
 
-use bytes::BytesMut;
 use exoclaw_proto::codec::encode_event;
 use exoclaw_proto::frame::{BorrowedEvent, StreamEvent, ToolUse};
 use serde_json::value::RawValue;
@@ -14,14 +13,14 @@ use super::to_writer::ID;
 use crate::text;
 
 pub(crate) fn written(content: &str) -> Vec<u8> {
-    let mut buffer = BytesMut::new();
+    let mut buffer = String::new();
     let event: BorrowedEvent<'_> = StreamEvent::Text(Cow::Borrowed(content));
     encode_event(&mut buffer, &ID, &event).unwrap();
-    buffer.to_vec()
+    buffer.into_bytes()
 }
 
 fn text(n: u64, content: &str) {
-    let mut buffer = BytesMut::with_capacity(2 * content.len() + 256);
+    let mut buffer = String::with_capacity(2 * content.len() + 256);
     for _ in 0..n {
         buffer.clear();
         let event: BorrowedEvent<'_> = StreamEvent::Text(Cow::Borrowed(black_box(content)));
@@ -49,7 +48,7 @@ pub(crate) fn text_200k(n: u64) {
 pub(crate) fn tool(n: u64) {
     let input = text::sessions();
     let raw: &RawValue = serde_json::from_str(&input).unwrap();
-    let mut buffer = BytesMut::with_capacity(input.len() + 256);
+    let mut buffer = String::with_capacity(input.len() + 256);
     for _ in 0..n {
         buffer.clear();
         let tool: ToolUse<Cow<'_, str>, &RawValue> =
@@ -59,20 +58,20 @@ pub(crate) fn tool(n: u64) {
     }
 }
 
-fn send(buffer: &mut BytesMut) {
+fn send(buffer: &mut String) {
     let id = CallId::from_raw(0x0f1e_2d3c_4b5a_6978);
     let args = black_box(("ch1", "Hello, how are you?", Final::Yes));
     encode_request(buffer, "send_message", &args, &NoKwargs {}, id).unwrap();
 }
 
 pub(crate) fn sent() -> Vec<u8> {
-    let mut buffer = BytesMut::new();
+    let mut buffer = String::new();
     send(&mut buffer);
-    buffer.to_vec()
+    buffer.into_bytes()
 }
 
 pub(crate) fn send_message(n: u64) {
-    let mut buffer = BytesMut::with_capacity(4096);
+    let mut buffer = String::with_capacity(4096);
     for _ in 0..n {
         buffer.clear();
         send(&mut buffer);

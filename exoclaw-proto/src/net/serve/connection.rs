@@ -1,10 +1,11 @@
 //! One connection from its upgrade to its end, with the requests that run on it.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::{self, BoxFuture};
@@ -30,8 +31,8 @@ const SHUTDOWN: &str = "server shutdown";
 /// What all connections of a server share.
 pub(super) struct Shared<B> {
     pub(super) backend: Arc<B>,
-    pub(super) connection: ServerConfig,
-    pub(super) link: LinkConfig,
+    pub(super) connection: Arc<ServerConfig>,
+    pub(super) link: Arc<LinkConfig>,
     pub(super) shutdown_timeout: Duration,
     pub(super) next: AtomicU64,
 }
@@ -57,8 +58,9 @@ pub(super) fn serve<B: Backend>(
 ) -> impl Future<Output = ()> {
     let outlet = Arc::new(Outlet::new(&shared.connection.limits));
     let leave = Leave(Arc::clone(&outlet));
-    let side = ServerSide::new(shared.connection.clone()).with_outlet(Arc::clone(&outlet));
-    let (link, mut events, connection) = link::over(side, accepted.socket, shared.link.clone());
+    let side = ServerSide::new(Arc::clone(&shared.connection)).with_outlet(Arc::clone(&outlet));
+    let (link, mut events, connection) =
+        link::over(side, accepted.socket, Arc::clone(&shared.link));
     let cx = Arc::new(Context {
         id: shared.next.fetch_add(1, Ordering::Relaxed),
         address: accepted.peer,
@@ -72,7 +74,6 @@ pub(super) fn serve<B: Backend>(
         let mut requests = Requests::new();
         let mut cancellation = cx.cancellation();
         let mut cancelled = pin!(cancellation.cancelled());
-        let mut left = pin!(cx.outlet.left());
         let mut ending = false;
         loop {
             tokio::select! {
@@ -87,7 +88,7 @@ pub(super) fn serve<B: Backend>(
                     Some(_) => {}
                 },
                 Some(()) = requests.next() => {}
-                () = &mut left => break,
+                () = gone(&cx.outlet) => break,
                 () = &mut cancelled, if !ending => {
                     ending = true;
                     requests.push(Box::pin(drain(Arc::clone(&cx), shared.shutdown_timeout)));
@@ -98,6 +99,19 @@ pub(super) fn serve<B: Backend>(
         guarded("disconnected", shared.backend.disconnected(&cx)).await;
     };
     future::join(connection.run(), work).map(drop)
+}
+
+/// Waits until the client has left. Only for the connection's own task: what says so is a part of
+/// it, and the task looks here next, without being woken for it.
+async fn gone(outlet: &Outlet) {
+    poll_fn(|_| {
+        if outlet.is_gone() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
 }
 
 async fn drain(cx: Arc<Context>, timeout: Duration) {

@@ -86,8 +86,8 @@ impl<B: Backend> Server<B> {
         http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
         let shared = Shared {
             backend: Arc::new(backend),
-            connection: options.connection,
-            link: options.link,
+            connection: Arc::new(options.connection),
+            link: Arc::new(options.link),
             shutdown_timeout: options.shutdown_timeout,
             next: AtomicU64::new(1),
         };

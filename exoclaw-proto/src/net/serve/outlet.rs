@@ -3,10 +3,11 @@
 //! All requests of a connection write into one queue, without a task or a channel of their own, and
 //! one wake-up of the connection's task moves everything that has gathered.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use rpc_core::backlog::Backlog;
 use rpc_core::{CloseFrame, Limits, Refused};
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
@@ -19,15 +20,16 @@ use crate::server::{RequestId, ServerConn};
 const MAX_STEPS: usize = 1_024;
 /// Bytes of them, at most; a single larger step passes.
 const MAX_BYTES: usize = 256 * 1024;
-/// A buffer that is larger is given back when it is empty.
-const KEPT: usize = 16 * 1024;
+/// A text buffer that is larger is given back when it is empty.
+const KEPT: usize = 512;
 
 /// One thing to tell the machine.
 #[derive(Debug)]
 pub(super) enum Step {
     /// So many bytes of text, which stand in the queue's buffer.
     Text(usize),
-    Event(OwnedEvent),
+    /// In a box, because it is several times as large as the rest and far rarer than texts.
+    Event(Box<OwnedEvent>),
     Reply(Box<RawValue>),
     /// An error response; after the first event, the event `error` and `done`.
     Refuse(RpcError),
@@ -65,7 +67,7 @@ pub(super) struct Outlet {
 
 #[derive(Default)]
 struct State {
-    steps: VecDeque<(RequestId, Step)>,
+    steps: Backlog<(RequestId, Step)>,
     /// The texts of the steps, one behind the other, from `text_at` on.
     text: String,
     text_at: usize,
@@ -124,16 +126,13 @@ impl State {
             self.text.drain(..self.text_at);
             self.text_at = 0;
         }
-        if self.steps.is_empty() && self.steps.capacity() * size_of::<(RequestId, Step)>() > KEPT {
-            self.steps = VecDeque::new();
-        }
     }
 }
 
 /// About how many bytes a step holds beside the text buffer.
 fn weight(step: &Step) -> usize {
     match step {
-        Step::Event(event) => match event {
+        Step::Event(event) => match &**event {
             OwnedEvent::Text(text) | OwnedEvent::Error(text) => text.len(),
             OwnedEvent::ToolUse(tool) => tool.input.get().len() + tool.name.len(),
             OwnedEvent::ToolResult(result) => result.content.len(),
@@ -173,7 +172,7 @@ impl Outlet {
         event: OwnedEvent,
     ) -> Result<Added, (NotAdded, OwnedEvent)> {
         match self.open(id) {
-            Ok(mut state) => Ok(state.push(id, Step::Event(event))),
+            Ok(mut state) => Ok(state.push(id, Step::Event(Box::new(event)))),
             Err(not_added) => Err((not_added, event)),
         }
     }
@@ -256,7 +255,7 @@ impl Outlet {
                     state.ended.insert(id);
                 }
             }
-            blocked = told == Err(Refused::QueueFull);
+            blocked = matches!(told, Err(Refused::QueueFull));
             if blocked {
                 break;
             }
@@ -297,7 +296,7 @@ async fn wait(changed: &Notify, ready: impl Fn() -> bool) {
 fn tell(conn: &mut ServerConn, id: RequestId, step: &Step, text: &str) -> Result<(), Refused> {
     match step {
         Step::Text(len) => conn.text(id, text.get(..*len).unwrap_or_default()),
-        Step::Event(event) => conn.event(id, event),
+        Step::Event(event) => conn.event(id, &**event),
         Step::Reply(value) => conn.reply(id, value),
         Step::Refuse(error) => refuse(conn, id, error),
         Step::Error(error) => conn.error(id, error.message()),

@@ -16,14 +16,15 @@ use crate::server::{ServerConfig, ServerConn, ServerEvent};
 /// The server's side of one accepted connection.
 #[derive(Clone)]
 pub struct ServerSide {
-    config: ServerConfig,
+    config: Arc<ServerConfig>,
     outlet: Option<Arc<Outlet>>,
 }
 
 impl ServerSide {
     /// A connection with this configuration.
     #[must_use]
-    pub const fn new(config: ServerConfig) -> Self {
+    pub fn new(config: impl Into<Arc<ServerConfig>>) -> Self {
+        let config = config.into();
         Self {
             config,
             outlet: None,
@@ -54,7 +55,7 @@ impl Protocol for ServerSide {
     type Event = ServerEvent;
 
     fn open(&mut self, now: Instant, _: u64) -> ServerConn {
-        ServerConn::new(self.config.clone(), now)
+        ServerConn::new(Arc::clone(&self.config), now)
     }
 
     fn sort(&mut self, event: ServerEvent) -> Sorted<Self> {

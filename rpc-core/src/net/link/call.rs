@@ -5,58 +5,33 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
-use super::super::queue::{Consumer, Queued};
+use super::super::queue::{Consumer, Producer, Queued};
+use super::handle::Shared;
 use super::{Outcome, Protocol};
-use crate::error::{CallError, CloseReason, Delivery};
+use crate::error::{CallError, CloseReason, Delivery, Refused};
+use crate::net::queue::remember;
 
-/// Calls whose callers went away, and how to wake the task that has to know.
-#[derive(Debug)]
-pub(super) struct Reaper<C> {
-    state: Mutex<(Vec<C>, Option<Waker>)>,
+/// What starts a call: a closure in its place, to be taken once.
+pub(super) trait Start<P: Protocol>: Send {
+    fn start(&mut self, machine: &mut P::Machine, now: Instant) -> Result<P::Call, Refused>;
 }
 
-impl<C> Default for Reaper<C> {
-    fn default() -> Self {
-        Self {
-            state: Mutex::new((Vec::new(), None)),
-        }
-    }
-}
+struct Once<F>(Option<F>);
 
-impl<C> Reaper<C> {
-    fn lock(&self) -> MutexGuard<'_, (Vec<C>, Option<Waker>)> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn push(&self, call: C) {
-        let mut state = self.lock();
-        state.0.push(call);
-        let waker = state.1.take();
-        drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    /// Takes what has gathered and asks to be woken for more.
-    pub(super) fn poll_take(&self, cx: &Context<'_>) -> Vec<C> {
-        let mut state = self.lock();
-        remember(&mut state.1, cx);
-        std::mem::take(&mut state.0)
-    }
-}
-
-/// Keeps the task's waker; one that wakes the same task already stays as it is.
-pub(super) fn remember(slot: &mut Option<Waker>, cx: &Context<'_>) {
-    match slot {
-        Some(waker) => waker.clone_from(cx.waker()),
-        None => *slot = Some(cx.waker().clone()),
+impl<P: Protocol, F> Start<P> for Once<F>
+where
+    F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send,
+{
+    fn start(&mut self, machine: &mut P::Machine, now: Instant) -> Result<P::Call, Refused> {
+        let start = self.0.take().ok_or(Refused::Closed)?;
+        start(machine, now)
     }
 }
 
 enum Phase<P: Protocol> {
-    /// In the command queue, or ended without being registered.
+    /// On its way to the task, or ended without being registered.
     Queued,
     /// Registered under this id.
     Registered(P::Call),
@@ -65,95 +40,105 @@ enum Phase<P: Protocol> {
     Abandoned,
 }
 
-struct Cell<P: Protocol> {
-    state: Mutex<(Phase<P>, Option<Waker>)>,
-    reaper: Arc<Reaper<P::Call>>,
+/// A call: all that there is of it outside the machine, in one allocation.
+struct State<P: Protocol, S: ?Sized> {
+    phase: Phase<P>,
+    caller: Option<Waker>,
+    start: S,
 }
 
-impl<P: Protocol> Cell<P> {
-    fn lock(&self) -> MutexGuard<'_, (Phase<P>, Option<Waker>)> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+type Cell<P> = Mutex<State<P, dyn Start<P>>>;
+
+fn lock<P: Protocol>(cell: &Cell<P>) -> MutexGuard<'_, State<P, dyn Start<P> + 'static>> {
+    cell.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The caller's end.
-pub(super) struct Waiting<P: Protocol>(Arc<Cell<P>>);
+pub(super) struct Waiting<P: Protocol> {
+    cell: Arc<Cell<P>>,
+    shared: Arc<Shared<P>>,
+}
 
 /// The connection's end. Dropped without an outcome, it says that the task is gone.
-pub(super) struct Completer<P: Protocol>(Option<Arc<Cell<P>>>);
+pub(super) struct Completer<P: Protocol> {
+    cell: Option<Arc<Cell<P>>>,
+    /// Where the items of a stream go.
+    items: Option<Producer<P::Item>>,
+}
 
-pub(super) fn cell<P: Protocol>(reaper: Arc<Reaper<P::Call>>) -> (Completer<P>, Waiting<P>) {
-    let cell = Arc::new(Cell {
-        state: Mutex::new((Phase::Queued, None)),
-        reaper,
-    });
-    (Completer(Some(Arc::clone(&cell))), Waiting(cell))
+/// A call that is not yet on its way.
+pub(super) fn prepare<P, F>(
+    shared: Arc<Shared<P>>,
+    items: Option<Producer<P::Item>>,
+    start: F,
+) -> (Completer<P>, Waiting<P>)
+where
+    P: Protocol,
+    F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
+{
+    let cell: Arc<Cell<P>> = Arc::new(Mutex::new(State {
+        phase: Phase::Queued,
+        caller: None,
+        start: Once(Some(start)),
+    }));
+    let completer = Completer {
+        cell: Some(Arc::clone(&cell)),
+        items,
+    };
+    (completer, Waiting { cell, shared })
 }
 
 impl<P: Protocol> Completer<P> {
-    /// Whether the caller went away before anything was done.
-    pub(super) fn is_abandoned(&self) -> bool {
-        self.0
-            .as_ref()
-            .is_none_or(|cell| matches!(cell.lock().0, Phase::Abandoned))
-    }
-
-    /// Remembers the id; false if the caller has gone meanwhile.
-    pub(super) fn register(&self, call: P::Call) -> bool {
-        let Some(cell) = &self.0 else { return false };
-        let mut state = cell.lock();
-        if matches!(state.0, Phase::Abandoned) {
-            return false;
+    /// Starts the call and remembers its id; `None` if its caller has gone.
+    pub(super) fn start(
+        &self,
+        machine: &mut P::Machine,
+        now: Instant,
+    ) -> Option<Result<P::Call, Refused>> {
+        let mut state = lock(self.cell.as_ref()?);
+        if matches!(state.phase, Phase::Abandoned) {
+            return None;
         }
-        state.0 = Phase::Registered(call);
-        true
+        let started = state.start.start(machine, now);
+        if let Ok(call) = started {
+            state.phase = Phase::Registered(call);
+        }
+        Some(started)
     }
 
-    /// A second hold on the call, for [`Twin::end_if_queued`].
-    pub(super) fn twin(&self) -> Twin<P> {
-        Twin(self.0.clone())
+    pub(super) const fn items(&self) -> Option<&Producer<P::Item>> {
+        self.items.as_ref()
     }
 
     /// Ends the call.
     pub(super) fn complete(mut self, outcome: Outcome<P>) {
-        if let Some(cell) = self.0.take() {
+        // The items end behind it, so that a consumer that sees their end finds the outcome.
+        if let Some(cell) = self.cell.take() {
             finish(&cell, outcome);
         }
     }
 }
 
-/// A hold on a call whose [`Completer`] lies in a queue.
-pub(super) struct Twin<P: Protocol>(Option<Arc<Cell<P>>>);
-
-impl<P: Protocol> Twin<P> {
-    /// Ends the call unless something has happened to it already.
-    pub(super) fn end_if_queued(self, outcome: Outcome<P>) {
-        let Some(cell) = self.0 else { return };
-        let mut state = cell.lock();
-        // The caller itself comes this way, so nobody has to be woken.
-        if matches!(state.0, Phase::Queued) {
-            state.0 = Phase::Ended(outcome);
-        }
-    }
-}
-
 fn finish<P: Protocol>(cell: &Cell<P>, outcome: Outcome<P>) {
-    let mut state = cell.lock();
-    if matches!(state.0, Phase::Ended(_) | Phase::Abandoned | Phase::Taken) {
+    let mut state = lock(cell);
+    if matches!(
+        state.phase,
+        Phase::Ended(_) | Phase::Abandoned | Phase::Taken
+    ) {
         return;
     }
-    state.0 = Phase::Ended(outcome);
-    let waker = state.1.take();
+    state.phase = Phase::Ended(outcome);
+    let caller = state.caller.take();
     drop(state);
-    if let Some(waker) = waker {
-        waker.wake();
+    if let Some(caller) = caller {
+        caller.wake();
     }
 }
 
 impl<P: Protocol> Drop for Completer<P> {
     fn drop(&mut self) {
-        let Some(cell) = self.0.take() else { return };
-        let delivery = match cell.lock().0 {
+        let Some(cell) = self.cell.take() else { return };
+        let delivery = match lock(&cell).phase {
             Phase::Queued => Delivery::NotSent,
             _ => Delivery::Unknown,
         };
@@ -171,25 +156,25 @@ impl<P: Protocol> Future for Waiting<P> {
     type Output = Outcome<P>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome<P>> {
-        let mut state = self.0.lock();
-        match std::mem::replace(&mut state.0, Phase::Taken) {
+        let mut state = lock(&self.cell);
+        if !matches!(state.phase, Phase::Ended(_)) {
+            remember(&mut state.caller, cx);
+            return Poll::Pending;
+        }
+        match std::mem::replace(&mut state.phase, Phase::Taken) {
             Phase::Ended(outcome) => Poll::Ready(outcome),
-            earlier => {
-                state.0 = earlier;
-                remember(&mut state.1, cx);
-                Poll::Pending
-            }
+            _ => Poll::Pending,
         }
     }
 }
 
 impl<P: Protocol> Drop for Waiting<P> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
-        let earlier = std::mem::replace(&mut state.0, Phase::Abandoned);
+        let mut state = lock(&self.cell);
+        let earlier = std::mem::replace(&mut state.phase, Phase::Abandoned);
         drop(state);
         if let Phase::Registered(call) = earlier {
-            self.0.reaper.push(call);
+            self.shared.inbox.abandon(call);
         }
     }
 }

@@ -21,7 +21,9 @@
 mod call;
 mod events;
 mod handle;
+mod inbox;
 mod session;
+mod standing;
 mod task;
 mod waiters;
 
@@ -311,13 +313,21 @@ pub type Parts<P, D> = (Link<P>, Events<<P as Protocol>::Event>, Connection<P, D
 
 /// A link that dials, and dials again when the line is lost.
 ///
-/// Nothing happens until [`Connection::run`] is polled.
+/// Nothing happens until [`Connection::run`] is polled. Many links may share one configuration in
+/// an [`Arc`].
 #[must_use]
-pub fn open<P: Protocol, D: Dialer>(protocol: P, dialer: D, config: LinkConfig) -> Parts<P, D> {
-    task::parts(protocol, dialer, config)
+pub fn open<P: Protocol, D: Dialer>(
+    protocol: P,
+    dialer: D,
+    config: impl Into<Arc<LinkConfig>>,
+) -> Parts<P, D> {
+    let config = config.into();
+    let reconnect = config.reconnect;
+    task::parts(protocol, dialer, config, reconnect)
 }
 
-/// A link over one connection that exists already (an accepted one). It never dials.
+/// A link over one connection that exists already (an accepted one). It never dials. Give the
+/// configuration in an [`Arc`], so that all connections of a server share it.
 #[must_use]
 #[allow(
     clippy::type_complexity,
@@ -326,15 +336,15 @@ pub fn open<P: Protocol, D: Dialer>(protocol: P, dialer: D, config: LinkConfig) 
 pub fn over<P: Protocol, T: Transport>(
     protocol: P,
     transport: T,
-    config: LinkConfig,
+    config: impl Into<Arc<LinkConfig>>,
 ) -> Parts<P, Given<T>> {
-    let config = config.with_reconnect(ReconnectPolicy::off());
-    task::parts(protocol, Given(Mutex::new(Some(transport))), config)
+    let given = Given(Mutex::new(Some(Box::new(transport))));
+    task::parts(protocol, given, config.into(), ReconnectPolicy::off())
 }
 
 /// A [`Dialer`] that gives one transport, once.
 #[derive(Debug)]
-pub struct Given<T>(Mutex<Option<T>>);
+pub struct Given<T>(Mutex<Option<Box<T>>>);
 
 #[async_trait]
 impl<T: Transport> Dialer for Given<T> {
@@ -342,6 +352,6 @@ impl<T: Transport> Dialer for Given<T> {
 
     async fn dial(&self) -> Result<T, DialError> {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        slot.take().ok_or(DialError::Exhausted)
+        slot.take().map(|given| *given).ok_or(DialError::Exhausted)
     }
 }

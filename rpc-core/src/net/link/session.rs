@@ -3,9 +3,10 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::handle::{DrainReport, Serving};
+use super::handle::DrainReport;
+use super::inbox::{Command, Orders, Serving, tidy};
 use super::task::Front;
 use super::waiters::{Pushed, Waiters};
 use super::{LinkEvent, LinkState, Protocol, Sorted};
@@ -51,13 +52,23 @@ struct Held<P: Protocol> {
     since: Instant,
 }
 
+/// What holds while events are handed out.
+#[derive(Clone, Copy)]
+struct Turn {
+    now: Instant,
+    generation: u64,
+    /// The line is gone.
+    is_gone: bool,
+}
+
 /// One connection while it is up.
 pub(super) struct Session<'a, P: Protocol, T> {
-    driver: Driver<P::Machine, T>,
+    driver: Box<Driver<P::Machine, T>>,
     protocol: &'a mut P,
     front: &'a mut Front<P>,
     waiters: Waiters<P>,
-    held: Option<Held<P>>,
+    /// In a box, because an event may be large and hardly one ever waits.
+    held: Option<Box<Held<P>>>,
     reason: Option<CloseReason>,
     stop: Stop,
     ready: bool,
@@ -65,12 +76,13 @@ pub(super) struct Session<'a, P: Protocol, T> {
     touched: bool,
     /// Events were not taken for too long: those that still come have nowhere to go.
     overrun: bool,
-    timer: Pin<Box<tokio::time::Sleep>>,
+    /// For the deadlines of `stop` and `held`; made when one of them wants it first.
+    timer: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
 impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
     pub(super) fn new(
-        driver: Driver<P::Machine, T>,
+        driver: Box<Driver<P::Machine, T>>,
         protocol: &'a mut P,
         front: &'a mut Front<P>,
     ) -> Self {
@@ -85,7 +97,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             ready: false,
             touched: false,
             overrun: false,
-            timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            timer: None,
         }
     }
 
@@ -107,18 +119,27 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, generation: u64) -> Poll<CloseReason> {
         let now = clock();
-        self.take_orders(cx, now, generation);
+        let front = &mut *self.front;
+        let found = front.shared.inbox.poll_take(cx, &mut front.commands);
+        if let Some(orders) = found.orders {
+            self.obey(*orders, now, generation);
+        }
         // Before the commands: what is left over from the last line must meet no call of this one,
         // whose id may be the same.
-        for call in self.front.shared.reaper.poll_take(cx) {
+        for call in found.abandoned {
             if self.waiters.forget(call) {
                 P::cancel(self.driver.machine_mut(), call, now);
             }
         }
-        let more = self.run_commands(cx, now);
+        let more = self.run_commands(now);
+        if found.orphaned && !more {
+            // The last handle is gone.
+            let frame = CloseFrame::new(CloseFrame::NORMAL, "");
+            self.close(frame, CloseReason::Local, now);
+        }
         self.drain_step(now);
         loop {
-            let io = self.driver.poll_io(cx);
+            let io = self.driver.poll_io_at(cx, now);
             if matches!(self.stop, Stop::Redialling) && io.is_pending() {
                 // The Close is on its way. Who orders another line does not trust this one to
                 // answer it.
@@ -126,7 +147,15 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                 self.touched = true;
             }
             let choked = !self.driver.machine().wants_input();
-            self.deliver(cx, now, generation, io.is_ready());
+            let is_gone = io.is_ready();
+            self.deliver(
+                cx,
+                Turn {
+                    now,
+                    generation,
+                    is_gone,
+                },
+            );
             if io.is_ready() {
                 return Poll::Ready(match &self.stop {
                     Stop::Closing(reason) => reason.clone(),
@@ -147,8 +176,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         Poll::Pending
     }
 
-    fn take_orders(&mut self, cx: &Context<'_>, now: Instant, generation: u64) {
-        let order = self.front.shared.orders.poll_take(cx);
+    fn obey(&mut self, order: Orders, now: Instant, generation: u64) {
         // First, so that it reports what the other orders cut off.
         if let Some((deadline, frame)) = order.drain {
             self.drain(later(now, deadline), frame);
@@ -189,7 +217,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             Stop::Closing(_) => return,
             Stop::Draining { at_start, .. } => {
                 let left = P::in_flight(self.driver.machine());
-                self.front.shared.orders.report(DrainReport {
+                self.front.shared.inbox.put_report(DrainReport {
                     finished: at_start.saturating_sub(left),
                     aborted: left,
                 });
@@ -200,30 +228,42 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         P::close(self.driver.machine_mut(), frame, now);
     }
 
-    /// Runs what waits, within the budget; true if more waits.
-    fn run_commands(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
-        for _ in 0..COMMAND_BUDGET {
-            match self.front.commands.poll_recv(cx) {
-                Poll::Pending => return false,
-                Poll::Ready(None) => {
-                    // The last handle is gone.
-                    let frame = CloseFrame::new(CloseFrame::NORMAL, "");
-                    self.close(frame, CloseReason::Local, now);
-                    return false;
-                }
-                Poll::Ready(Some(command)) => match &self.stop {
-                    stop @ (Stop::No | Stop::Draining { .. }) => command(Ok(Serving {
-                        draining: matches!(stop, Stop::Draining { .. }),
-                        machine: self.driver.machine_mut(),
-                        waiters: &mut self.waiters,
-                        now,
-                    })),
-                    Stop::Closing(_) => command(Err(Refused::Closed)),
-                    Stop::Redialling => command(Err(Refused::NotConnected)),
-                },
-            }
+    /// Carries out what waits, within the budget; true if more waits.
+    fn run_commands(&mut self, now: Instant) -> bool {
+        let commands = self.front.commands.len().min(COMMAND_BUDGET);
+        for _ in 0..commands {
+            let Some(command) = self.front.commands.pop_front() else {
+                break;
+            };
+            self.run(command, now);
         }
-        true
+        tidy(&mut self.front.commands);
+        self.front.shared.inbox.make_room(commands);
+        !self.front.commands.is_empty()
+    }
+
+    fn run(&mut self, command: Command<P>, now: Instant) {
+        let draining = match &self.stop {
+            Stop::No => false,
+            Stop::Draining { .. } => true,
+            Stop::Closing(_) => return command.refuse(Refused::Closed),
+            Stop::Redialling => return command.refuse(Refused::NotConnected),
+        };
+        let machine = self.driver.machine_mut();
+        match command {
+            Command::Work(work) => work(Ok(Serving { machine, now })),
+            Command::Call(call) if draining => call.complete(Err(Refused::Draining.into())),
+            Command::Call(call) => match call.start(machine, now) {
+                Some(Ok(id)) => self.waiters.insert(id, call),
+                Some(Err(Refused::Closed)) if self.front.shared.dials_again => {
+                    // This line is on its way out, but the link is not.
+                    call.complete(Err(Refused::NotConnected.into()));
+                }
+                Some(Err(refused)) => call.complete(Err(refused.into())),
+                // Its caller has gone.
+                None => {}
+            },
+        }
     }
 
     /// Ends a drain whose calls have ended or whose deadline has passed; true if it did.
@@ -239,37 +279,49 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         true
     }
 
-    /// Hands out the machine's events in order, until one has to wait for room. Once the line is
-    /// gone none waits: few are left, and the ends of all calls are among them.
-    fn deliver(&mut self, cx: &mut Context<'_>, now: Instant, generation: u64, is_gone: bool) {
-        loop {
-            let held = match self.held.take() {
-                Some(held) => held,
-                None => match self.driver.machine_mut().poll_event() {
-                    Some(event) => Held {
-                        sorted: self.protocol.sort(event),
-                        since: now,
-                    },
-                    None => return,
-                },
-            };
-            let room = match &held.sorted {
-                Sorted::Event(_) => self.front.events.poll_room(cx),
-                Sorted::Item(call, _) => self.waiters.poll_room(*call, cx),
-                Sorted::Ready(_) | Sorted::Reply(..) | Sorted::Closed(_) | Sorted::Ignore => {
-                    Poll::Ready(())
-                }
-            };
-            if room.is_pending() && (self.overrun || !is_gone) {
-                if !self.overrun && self.deadline_of(&held).is_some_and(|at| now < at) {
-                    self.held = Some(held);
-                    return;
-                }
-                self.overflow(&held.sorted, now);
-                continue;
+    /// Hands out the machine's events in order, until one has to wait for room.
+    fn deliver(&mut self, cx: &mut Context<'_>, turn: Turn) {
+        if let Some(held) = self.held.take() {
+            let Held { sorted, since } = *held;
+            if !self.offer(cx, sorted, since, turn) {
+                return;
             }
-            self.hand_out(held.sorted, now, generation);
         }
+        while let Some(event) = self.driver.machine_mut().poll_event() {
+            let sorted = self.protocol.sort(event);
+            if !self.offer(cx, sorted, turn.now, turn) {
+                return;
+            }
+        }
+    }
+
+    /// Hands an event out; false if it has to wait for room. Once the line is gone none waits: few
+    /// are left, and the ends of all calls are among them.
+    fn offer(
+        &mut self,
+        cx: &mut Context<'_>,
+        sorted: Sorted<P>,
+        since: Instant,
+        turn: Turn,
+    ) -> bool {
+        let room = match &sorted {
+            Sorted::Event(_) => self.front.events.poll_room(cx),
+            Sorted::Item(call, _) => self.waiters.poll_room(*call, cx),
+            Sorted::Ready(_) | Sorted::Reply(..) | Sorted::Closed(_) | Sorted::Ignore => {
+                Poll::Ready(())
+            }
+        };
+        if room.is_ready() || (turn.is_gone && !self.overrun) {
+            self.hand_out(sorted, turn);
+            return true;
+        }
+        let held = Held { sorted, since };
+        if !self.overrun && self.deadline_of(&held).is_some_and(|at| turn.now < at) {
+            self.held = Some(Box::new(held));
+            return false;
+        }
+        self.overflow(&held.sorted, turn.now);
+        true
     }
 
     fn deadline_of(&self, held: &Held<P>) -> Option<Instant> {
@@ -280,7 +332,10 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         wait.map(|wait| later(held.since, wait))
     }
 
-    fn hand_out(&mut self, sorted: Sorted<P>, now: Instant, generation: u64) {
+    fn hand_out(&mut self, sorted: Sorted<P>, turn: Turn) {
+        let Turn {
+            now, generation, ..
+        } = turn;
         match sorted {
             Sorted::Ready(event) => {
                 self.ready = true;
@@ -354,8 +409,12 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         let Some(next) = drain.into_iter().chain(held).min() else {
             return;
         };
-        self.timer.as_mut().reset(next.max(now).into());
-        if self.timer.as_mut().poll(cx).is_ready() {
+        let at = next.max(now).into();
+        let timer = self
+            .timer
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        timer.as_mut().reset(at);
+        if timer.as_mut().poll(cx).is_ready() {
             cx.waker().wake_by_ref();
         }
     }

@@ -1,5 +1,6 @@
 //! [`Connection`]: the task that owns the driver, the waiters and the reconnects.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -7,49 +8,48 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc, watch};
 use tracing::Instrument;
 
-use super::handle::{Command, Link, Orders, Shared};
+use super::handle::{Link, Shared};
+use super::inbox::{Command, Inbox, tidy};
 use super::session::{After, Session};
+use super::standing::Standing;
 use super::{Events, LinkConfig, LinkEvent, LinkState, Parts, Protocol};
 use crate::error::{CloseReason, Refused};
 use crate::net::dial::{DialError, Dialer};
 use crate::net::driver::{Driver, clock};
 use crate::net::observe::Tap;
 use crate::net::queue::{self, Producer};
-use crate::reconnect::{Dial, Reconnector};
+use crate::reconnect::{Dial, ReconnectPolicy, Reconnector};
 
 pub(super) fn parts<P: Protocol, D: Dialer>(
     protocol: P,
     dialer: D,
-    config: LinkConfig,
+    config: Arc<LinkConfig>,
+    reconnect: ReconnectPolicy,
 ) -> Parts<P, D> {
-    let (commands, receiver) = mpsc::channel(config.max_commands.clamp(1, Semaphore::MAX_PERMITS));
-    let (state, watcher) = watch::channel(LinkState::Connecting { attempt: 0 });
     let (producer, events) = queue::queue(config.events.clone());
+    let dials_again = !reconnect.is_off();
     let shared = Arc::new(Shared {
-        reaper: Arc::default(),
-        orders: Orders::default(),
-        state: watcher,
-        streams: config.streams.clone(),
-        dials_again: !config.reconnect.is_off(),
+        inbox: Inbox::new(config.max_commands),
+        standing: Standing::new(LinkState::Connecting { attempt: 0 }),
+        config,
+        dials_again,
     });
     let front = Front {
-        commands: receiver,
-        state,
+        commands: VecDeque::new(),
         events: producer,
         shared: Arc::clone(&shared),
     };
     let connection = Connection {
         protocol,
         dialer,
-        config,
         front,
+        reconnector: dials_again.then(|| Box::new(Reconnector::new(reconnect))),
         generation: 0,
         attempt: 0,
     };
-    (Link::new(commands, shared), Events::new(events), connection)
+    (Link::new(shared), Events::new(events), connection)
 }
 
 /// The connection itself and all its successors. Spawn [`run`](Self::run).
@@ -58,19 +58,24 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
 pub struct Connection<P: Protocol, D: Dialer> {
     protocol: P,
     dialer: D,
-    config: LinkConfig,
     front: Front<P>,
+    /// `None` if a lost line is not followed by another.
+    reconnector: Option<Box<Reconnector>>,
     generation: u64,
     attempt: u32,
 }
 
 /// What faces the application.
 pub(super) struct Front<P: Protocol> {
-    pub(super) commands: mpsc::Receiver<Command<P>>,
-    pub(super) state: watch::Sender<LinkState>,
+    /// Taken out of the inbox and not yet carried out.
+    pub(super) commands: VecDeque<Command<P>>,
     pub(super) events: Producer<LinkEvent<P::Event>>,
     pub(super) shared: Arc<Shared<P>>,
 }
+
+/// The driver of one line. In a box of its own, which goes with the line: in the task's future it
+/// would lie there several times over, once for each step on its way into the session.
+type LineDriver<P, D> = Box<Driver<<P as Protocol>::Machine, <D as Dialer>::Transport>>;
 
 /// Why an offline wait ended.
 enum Offline<T> {
@@ -89,100 +94,110 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
     ///
     /// # Panics
     /// Outside a tokio runtime with its timer enabled.
-    pub fn run(self) -> impl Future<Output = CloseReason> {
-        // Not an `async fn`, which would hold all of `self` a second time.
+    pub fn run(mut self) -> impl Future<Output = CloseReason> {
         let span = tracing::debug_span!("link", protocol = std::any::type_name::<P>());
-        self.work().instrument(span)
+        // Not an `async fn`, which would hold all of `self` a second time.
+        let work = async move {
+            loop {
+                if let Some(state) = self.line().await {
+                    return self.end(state);
+                }
+            }
+        };
+        work.instrument(span)
     }
 
-    async fn work(mut self) -> CloseReason {
-        let mut reconnector = Reconnector::new(self.config.reconnect);
-        let dials_again = self.front.shared.dials_again;
-        loop {
-            self.set_state(LinkState::Connecting {
-                attempt: self.attempt,
-            });
-            let reason = match self.connect().await {
-                Offline::Stop(reason) => return self.end(LinkState::Closed { reason }),
-                Offline::Redial => continue,
-                Offline::Done(Err(error)) => CloseReason::from(&error),
-                Offline::Done(Ok(transport)) => {
-                    reconnector.on_open(clock());
-                    let (reason, after) = self.serve(transport, &mut reconnector).await;
-                    match after {
-                        After::Stop => return self.end(LinkState::Closed { reason }),
-                        _ if !dials_again => return self.end(LinkState::Closed { reason }),
-                        After::Redial => {
-                            let retry_in = Duration::ZERO;
-                            let exhausted = false;
-                            self.set_state(LinkState::Lost {
-                                cause: reason,
-                                retry_in,
-                                exhausted,
-                            });
-                            continue;
-                        }
-                        After::Retry => reason,
-                    }
+    /// One line, from its dial to the wait before the next. The final state, if there is no next.
+    async fn line(&mut self) -> Option<LinkState> {
+        self.set_state(LinkState::Connecting {
+            attempt: self.attempt,
+        });
+        let (reason, after) = match self.connect().await {
+            Offline::Stop(reason) => return Some(LinkState::Closed { reason }),
+            Offline::Redial => return None,
+            Offline::Done(Err(error)) => (CloseReason::from(&error), After::Retry),
+            Offline::Done(Ok(driver)) => {
+                let served = self.serve(driver).await;
+                if self.reconnector.is_none() {
+                    return Some(LinkState::Closed { reason: served.0 });
                 }
-            };
-            let now = clock();
-            let dial = reconnector.on_lost(reason.retry(), now, (self.config.entropy)());
-            let (at, exhausted) = match dial {
-                Dial::GiveUp => return self.end(LinkState::GaveUp { cause: reason }),
-                Dial::Now => (now, false),
-                Dial::At { at, .. } => (at, dial.starts_new_cycle()),
-            };
-            let retry_in = at.saturating_duration_since(now);
-            self.set_state(LinkState::Lost {
-                cause: reason,
-                retry_in,
-                exhausted,
-            });
-            self.attempt = self.attempt.saturating_add(1);
-            let pause = tokio::time::sleep_until(at.into());
-            if let Offline::Stop(reason) = self.front.offline(pause).await {
-                return self.end(LinkState::Closed { reason });
+                served
             }
+        };
+        let now = clock();
+        let (at, exhausted) = match (after, &mut self.reconnector) {
+            (After::Stop, _) => return Some(LinkState::Closed { reason }),
+            (After::Retry, None) => return Some(LinkState::GaveUp { cause: reason }),
+            (After::Redial, _) => (None, false),
+            (After::Retry, Some(reconnector)) => {
+                let entropy = (self.front.shared.config.entropy)();
+                match reconnector.on_lost(reason.retry(), now, entropy) {
+                    Dial::GiveUp => return Some(LinkState::GaveUp { cause: reason }),
+                    Dial::Now => (Some(now), false),
+                    dial @ Dial::At { at, .. } => (Some(at), dial.starts_new_cycle()),
+                }
+            }
+        };
+        self.set_state(LinkState::Lost {
+            cause: reason,
+            retry_in: at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now)),
+            exhausted,
+        });
+        let at = at?;
+        self.attempt = self.attempt.saturating_add(1);
+        let pause = Box::pin(tokio::time::sleep_until(at.into()));
+        match self.front.offline(pause).await {
+            Offline::Stop(reason) => Some(LinkState::Closed { reason }),
+            Offline::Done(()) | Offline::Redial => None,
         }
     }
 
-    async fn connect(&mut self) -> Offline<Result<D::Transport, DialError>> {
-        let after = self.config.connect_timeout;
-        let dial = async {
+    /// Dials, and puts a fresh machine on the line.
+    async fn connect(&mut self) -> Offline<Result<LineDriver<P, D>, DialError>> {
+        let after = self.front.shared.config.connect_timeout;
+        // In boxes, this and the pause between two lines: the task's future would keep their places
+        // while the line is up.
+        let mut dial = Box::pin(async {
             match tokio::time::timeout(after, self.dialer.dial()).await {
                 Ok(dialled) => dialled,
                 Err(_) => Err(DialError::TimedOut { after }),
             }
-        };
-        let mut dial = pin!(dial);
-        loop {
+        });
+        let dialled = loop {
             match self.front.offline(dial.as_mut()).await {
                 // It is being done already.
                 Offline::Redial => {}
-                other => return other,
+                Offline::Stop(reason) => return Offline::Stop(reason),
+                Offline::Done(dialled) => break dialled,
             }
-        }
+        };
+        let config = &self.front.shared.config;
+        Offline::Done(dialled.map(|transport| {
+            let machine = self.protocol.open(clock(), (config.entropy)());
+            let tap = Tap {
+                observer: config.observer.clone(),
+                redact: P::redact,
+            };
+            let driver = Driver::with_config(machine, transport, config.driver.clone());
+            Box::new(driver.tapped(tap))
+        }))
     }
 
     /// Serves one connection. Returns why it ended and what follows.
-    async fn serve(
-        &mut self,
-        transport: D::Transport,
-        reconnector: &mut Reconnector,
-    ) -> (CloseReason, After) {
-        let machine = self.protocol.open(clock(), (self.config.entropy)());
-        let tap = Tap {
-            observer: self.config.observer.clone(),
-            redact: P::redact,
-        };
-        let driver = Driver::with_config(machine, transport, self.config.driver.clone());
-        let mut session = Session::new(driver.tapped(tap), &mut self.protocol, &mut self.front);
+    async fn serve(&mut self, driver: LineDriver<P, D>) -> (CloseReason, After) {
+        let reconnector = &mut self.reconnector;
+        if let Some(reconnector) = reconnector {
+            reconnector.on_open(clock());
+        }
+        let mut session = Session::new(driver, &mut self.protocol, &mut self.front);
         let generation = self.generation + 1;
         let reason = poll_fn(|cx| {
             let was_ready = session.is_ready();
             let polled = session.poll(cx, generation);
-            if session.is_ready() && !was_ready {
+            if let Some(reconnector) = reconnector
+                && session.is_ready()
+                && !was_ready
+            {
                 reconnector.on_ready(clock());
             }
             polled
@@ -205,10 +220,9 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
         let reason = state.ended().cloned().unwrap_or(CloseReason::TaskGone);
         // First, so that whoever finds the queue closed finds the reason too.
         self.front.set_state(state);
-        self.front.commands.close();
         // What was on its way here was never sent.
-        while let Ok(command) = self.front.commands.try_recv() {
-            command(Err(Refused::Closed));
+        for command in self.front.close() {
+            command.refuse(Refused::Closed);
         }
         reason
     }
@@ -217,15 +231,12 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
 /// However the task ends, a panic included, nobody is left to believe that it goes on.
 impl<P: Protocol> Drop for Front<P> {
     fn drop(&mut self) {
-        let ended = self.state.borrow().ended().is_some();
-        if !ended {
+        if !self.shared.standing.is_ended() {
             let reason = CloseReason::TaskGone;
             self.set_state(LinkState::Closed { reason });
         }
-        // The channel's own clean-up stops at the first command that is only half in the queue,
-        // and what lies behind it would wait for ever.
-        self.commands.close();
-        while self.commands.try_recv().is_ok() {}
+        self.shared.standing.finish();
+        drop(self.close());
     }
 }
 
@@ -233,29 +244,39 @@ impl<P: Protocol> Front<P> {
     pub(super) fn set_state(&self, state: LinkState) {
         tracing::debug!(?state, "link");
         self.events.notice(LinkEvent::State(state.clone()));
-        self.state.send_replace(state);
+        self.shared.standing.set(state);
+    }
+
+    /// Takes no more commands; those that were not carried out.
+    fn close(&mut self) -> impl Iterator<Item = Command<P>> + use<P> {
+        let mut left = std::mem::take(&mut self.commands);
+        left.append(&mut self.shared.inbox.close());
+        left.into_iter()
     }
 
     /// Waits for `work` without a connection: commands are refused, orders are heard.
     async fn offline<F: Future>(&mut self, work: F) -> Offline<F::Output> {
         let mut work = pin!(work);
         poll_fn(|cx| {
-            let order = self.shared.orders.poll_take(cx);
-            if order.drain.is_some() {
+            let found = self.shared.inbox.poll_take(cx, &mut self.commands);
+            let orders = found.orders.unwrap_or_default();
+            if orders.drain.is_some() {
                 return Poll::Ready(Offline::Stop(CloseReason::Drained));
             }
-            if order.close.is_some() {
+            if orders.close.is_some() {
                 return Poll::Ready(Offline::Stop(CloseReason::Local));
             }
-            if order.redial.is_some() {
+            if orders.redial.is_some() {
                 return Poll::Ready(Offline::Redial);
             }
-            loop {
-                match self.commands.poll_recv(cx) {
-                    Poll::Ready(Some(command)) => command(Err(Refused::NotConnected)),
-                    Poll::Ready(None) => return Poll::Ready(Offline::Stop(CloseReason::Local)),
-                    Poll::Pending => break,
-                }
+            let refused = self.commands.len();
+            for command in self.commands.drain(..) {
+                command.refuse(Refused::NotConnected);
+            }
+            tidy(&mut self.commands);
+            self.shared.inbox.make_room(refused);
+            if found.orphaned {
+                return Poll::Ready(Offline::Stop(CloseReason::Local));
             }
             work.as_mut().poll(cx).map(Offline::Done)
         })
@@ -266,7 +287,7 @@ impl<P: Protocol> Front<P> {
 impl<P: Protocol, D: Dialer> fmt::Debug for Connection<P, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
-            .field("state", &*self.front.state.borrow())
+            .field("state", &self.front.shared.standing.get())
             .field("generation", &self.generation)
             .finish_non_exhaustive()
     }

@@ -1,6 +1,7 @@
 //! [`Waiters`]: who waits for which call on the current connection.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -9,14 +10,36 @@ use super::call::Completer;
 use super::{Outcome, Protocol};
 use crate::error::{CallError, CloseReason, Delivery};
 
-struct Waiter<P: Protocol> {
-    completer: Completer<P>,
-    items: Option<Producer<P::Item>>,
-}
-
 /// The callers of one connection, by call id.
 pub(super) struct Waiters<P: Protocol> {
-    calls: HashMap<P::Call, Waiter<P>>,
+    calls: HashMap<P::Call, Completer<P>, BuildHasherDefault<IdHasher>>,
+}
+
+/// Mixes the bits of an id by one multiplication. The ids are those of our own machine, so nobody
+/// can choose them to collide.
+#[derive(Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(u64::from(number));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // 2^64 divided by the golden ratio.
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        // The map looks at both ends of the hash, and the product's low bits depend on few others.
+        self.0 ^ self.0 >> 32
+    }
 }
 
 /// What became of a stream's item.
@@ -30,31 +53,19 @@ pub(super) enum Pushed {
 impl<P: Protocol> Waiters<P> {
     pub(super) fn new() -> Self {
         Self {
-            calls: HashMap::new(),
+            calls: HashMap::default(),
         }
     }
 
-    /// Registers a caller; false if the caller has gone and the call should be cancelled.
-    pub(super) fn insert(
-        &mut self,
-        call: P::Call,
-        completer: Completer<P>,
-        items: Option<Producer<P::Item>>,
-    ) -> bool {
-        let wanted = completer.register(call);
-        if wanted {
-            self.calls.insert(call, Waiter { completer, items });
-        }
-        wanted
+    /// Registers a caller.
+    pub(super) fn insert(&mut self, call: P::Call, caller: Completer<P>) {
+        self.calls.insert(call, caller);
     }
 
     /// Ends a call. A call without a waiter (its caller went away) is ignored.
     pub(super) fn complete(&mut self, call: P::Call, outcome: Outcome<P>) {
-        if let Some(waiter) = self.calls.remove(&call) {
-            // The items end first, so that a consumer that sees their end finds the outcome.
-            let Waiter { completer, items } = waiter;
-            completer.complete(outcome);
-            drop(items);
+        if let Some(caller) = self.calls.remove(&call) {
+            caller.complete(outcome);
         }
     }
 
@@ -87,8 +98,8 @@ impl<P: Protocol> Waiters<P> {
 
     /// Ends whatever is left: the safety net behind the machine's own duty.
     pub(super) fn fail_all(&mut self, reason: &CloseReason) {
-        for (_, waiter) in self.calls.drain() {
-            waiter.completer.complete(Err(CallError::Closed {
+        for (_, caller) in self.calls.drain() {
+            caller.complete(Err(CallError::Closed {
                 reason: reason.clone(),
                 delivery: Delivery::Unknown,
             }));
@@ -96,6 +107,6 @@ impl<P: Protocol> Waiters<P> {
     }
 
     fn items(&self, call: P::Call) -> Option<&Producer<P::Item>> {
-        self.calls.get(&call)?.items.as_ref()
+        self.calls.get(&call)?.items()
     }
 }

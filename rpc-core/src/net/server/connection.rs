@@ -35,7 +35,9 @@ pub struct Accepted {
     pub socket: WsStream,
     /// The peer's address.
     pub peer: SocketAddr,
-    /// The head of the upgrade request, with what the upgrade hook put into the extensions.
+    /// The head of the upgrade request, with what the upgrade hook put into the extensions. The
+    /// headers of the handshake itself (`Connection`, `Upgrade`, `Sec-WebSocket-Key` and
+    /// `Sec-WebSocket-Version`) are gone by now.
     pub parts: Parts,
     /// Given when the server drains: say goodbye and return.
     pub cancellation: Cancellation,
@@ -52,27 +54,40 @@ impl fmt::Debug for Accepted {
     }
 }
 
-/// Serves one connection to its end. The slot comes as an argument, because a future around this
-/// one would hold all of it twice.
-pub(super) async fn serve<H, F>(
+/// Serves one connection to its end: to the upgrade, then with the handler. Each of the two has
+/// memory of its own, so that a connection does not keep what its opening took. Not an `async fn`,
+/// which would hold its arguments a second time.
+pub(super) fn serve<H, F>(
     slot: Slot,
     shared: Arc<Shared>,
     handler: Arc<H>,
     tcp: TcpStream,
     peer: SocketAddr,
-) where
-    H: Fn(Accepted) -> F,
-    F: Future<Output = ()>,
+) -> impl Future<Output = ()> + Send
+where
+    H: Fn(Accepted) -> F + Send + Sync + 'static,
+    F: Future<Output = ()> + Send + 'static,
 {
+    let opening = Box::pin(async move {
+        let accepted = open(shared, tcp, peer).await?;
+        Some(Box::pin(handler(accepted)))
+    });
+    async move {
+        if let Some(running) = opening.await {
+            running.await;
+        }
+        drop(slot);
+    }
+}
+
+/// Everything before the handler, within its deadline. `None` if there is nothing to handle.
+async fn open(shared: Arc<Shared>, tcp: TcpStream, peer: SocketAddr) -> Option<Accepted> {
     let deadline = shared.config.limits.handshake_timeout;
-    let exchange = Box::pin(exchange(&shared, tcp, peer));
-    let Ok(upgraded) = timeout(deadline, exchange).await else {
+    let Ok(upgraded) = timeout(deadline, exchange(&shared, tcp, peer)).await else {
         tracing::debug!(%peer, "no request in time");
-        return;
+        return None;
     };
-    let Some((socket, read_already, agreed)) = upgraded else {
-        return;
-    };
+    let (socket, read_already, agreed) = upgraded?;
     shared.counters.count_upgraded();
     let socket =
         WsStream::from_upgraded(socket, read_already, Role::Server, &shared.config.ws).await;
@@ -80,22 +95,15 @@ pub(super) async fn serve<H, F>(
         Some(name) => socket.with_handshake(Handshake::new(Some(name), HeaderMap::new())),
         None => socket,
     };
-    let cancellation = shared.cancellation.clone();
-    // What a handler needs of these it gets; an idle connection should hold little.
-    drop(shared);
-    let accepted = Accepted {
+    Some(Accepted {
         socket,
         peer,
         parts: agreed.parts,
-        cancellation,
-    };
-    let running = handler(accepted);
-    drop(handler);
-    running.await;
-    drop(slot);
+        cancellation: shared.cancellation.clone(),
+    })
 }
 
-/// Everything before the handler. `None` if the connection ended as plain HTTP.
+/// TLS and the request. `None` if the connection ended as plain HTTP.
 async fn exchange(
     shared: &Arc<Shared>,
     tcp: TcpStream,

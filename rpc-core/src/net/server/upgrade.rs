@@ -1,20 +1,40 @@
 //! What of an upgrade request outlives the upgrade.
 
-use http::Uri;
-use http::header::HeaderValue;
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
+use http::{Extensions, Uri};
 
-/// Gives a request's head memory of its own. As it comes, every part of it keeps the buffer alive
-/// into which it was read: 8 KiB for as long as the connection lasts.
+/// What an upgrade request says about the handshake alone. All of it has been checked and used.
+const HANDSHAKE: [HeaderName; 4] = [
+    header::CONNECTION,
+    header::UPGRADE,
+    header::SEC_WEBSOCKET_KEY,
+    header::SEC_WEBSOCKET_VERSION,
+];
+
+/// Gives a request's head memory of its own, without the headers of the handshake. As it comes,
+/// every part of it keeps the buffer alive into which it was read: 8 KiB for as long as the
+/// connection lasts.
 pub(super) fn detach(parts: &mut Parts) {
-    for value in parts.headers.values_mut() {
+    for name in HANDSHAKE {
+        parts.headers.remove(name);
+    }
+    let mut headers = HeaderMap::with_capacity(parts.headers.len());
+    for (name, value) in &parts.headers {
         if let Ok(mut own) = HeaderValue::from_bytes(value.as_bytes()) {
             own.set_sensitive(value.is_sensitive());
-            *value = own;
+            headers.append(name, own);
         }
     }
-    if let Ok(own) = Uri::try_from(parts.uri.to_string()) {
+    parts.headers = headers;
+    let uri = Bytes::copy_from_slice(parts.uri.to_string().as_bytes());
+    if let Ok(own) = Uri::from_maybe_shared(uri) {
         parts.uri = own;
+    }
+    if parts.extensions.is_empty() {
+        // What was taken out of them has left its table behind.
+        parts.extensions = Extensions::new();
     }
 }
 
@@ -25,18 +45,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_detached_head_is_the_same_and_keeps_no_buffer() {
-        let buffer = bytes::Bytes::from(b"/ws?a=bsecret".to_vec());
+    fn a_detached_head_keeps_neither_the_buffer_nor_the_headers_of_the_handshake() {
+        let buffer = Bytes::from(b"/ws?a=bsecret".to_vec());
         let mut secret = HeaderValue::from_maybe_shared(buffer.slice(7..)).unwrap();
         secret.set_sensitive(true);
         let mut request = Request::new(());
+        for name in HANDSHAKE {
+            request.headers_mut().insert(name, "x".parse().unwrap());
+        }
         *request.uri_mut() = Uri::from_maybe_shared(buffer.slice(..7)).unwrap();
         request.headers_mut().append("x-key", secret);
+        request.headers_mut().append("x-key", "2".parse().unwrap());
         let mut parts = request.into_parts().0;
-        let headers = parts.headers.clone();
         detach(&mut parts);
-        assert_eq!(parts.headers, headers);
-        drop(headers);
+        let headers: Vec<_> = parts.headers.iter().collect();
+        let [(first, key), (second, more)] = headers[..] else {
+            panic!("{headers:?}");
+        };
+        assert_eq!((first.as_str(), second.as_str()), ("x-key", "x-key"));
+        assert_eq!(
+            (key.as_bytes(), more.as_bytes()),
+            (&b"secret"[..], &b"2"[..])
+        );
         assert!(parts.headers["x-key"].is_sensitive());
         assert_eq!(parts.uri, "/ws?a=b");
         assert!(buffer.is_unique());

@@ -1,5 +1,6 @@
 //! Vectors of what a client receives: answers and events.
 
+use rpc_core::decode::RawJson;
 use rpc_core::{CallError, CloseReason, Machine};
 use serde_json::{Value, json};
 use snek_proto::client::{ClientEvent, ClientState};
@@ -38,7 +39,7 @@ fn reply(vector: &Vector) {
             assert_eq!(answer.data().get(), data, "{name}");
             for (member, value) in vector.get("extra").as_object().into_iter().flatten() {
                 assert_eq!(
-                    answer.extra(member),
+                    answer.extra(member).as_ref().map(RawJson::get),
                     value.as_str(),
                     "{name}: extra {member}"
                 );

@@ -1,0 +1,130 @@
+//! [`Backlog`]: a queue that is empty most of the time.
+
+use std::collections::VecDeque;
+
+/// An empty backlog keeps no more memory than this, in bytes, unless a single item is larger.
+const KEPT: usize = 256;
+
+/// A first-in, first-out queue for what hardly ever waits, such as the events of one connection of
+/// thousands.
+///
+/// It begins with room for one item, and gives back what a burst took once the burst is over. In
+/// between nothing is given back, so the memory costs one allocation per doubling and burst.
+///
+/// ```
+/// let mut backlog = rpc_core::backlog::Backlog::new();
+/// backlog.push_back("first");
+/// backlog.push_back("second");
+/// assert_eq!(backlog.pop_front(), Some("first"));
+/// assert_eq!(backlog.len(), 1);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Backlog<T> {
+    items: VecDeque<T>,
+}
+
+impl<T> Backlog<T> {
+    /// An empty queue, which holds no memory.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            items: VecDeque::new(),
+        }
+    }
+
+    /// Adds an item behind the others.
+    pub fn push_back(&mut self, item: T) {
+        if self.items.capacity() == 0 {
+            // Left to itself it would make room for four.
+            self.items.reserve_exact(1);
+        }
+        self.items.push_back(item);
+    }
+
+    /// The oldest item.
+    #[must_use]
+    pub fn front(&self) -> Option<&T> {
+        self.items.front()
+    }
+
+    /// Takes the oldest item.
+    pub fn pop_front(&mut self) -> Option<T> {
+        let item = self.items.pop_front()?;
+        self.settle();
+        Some(item)
+    }
+
+    /// Takes out the item at this place; 0 is the oldest.
+    pub fn remove(&mut self, at: usize) -> Option<T> {
+        let item = self.items.remove(at)?;
+        self.settle();
+        Some(item)
+    }
+
+    /// The items, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.items.iter()
+    }
+
+    /// How many items wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    fn settle(&mut self) {
+        let capacity = self.items.capacity();
+        if self.items.is_empty() && capacity > 1 && capacity * size_of::<T>() > KEPT {
+            self.items = VecDeque::new();
+        }
+    }
+}
+
+impl<T> Default for Backlog<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_is_given_back_when_it_is_over() {
+        let mut backlog = Backlog::new();
+        for item in 0..100_u64 {
+            backlog.push_back(item);
+        }
+        while backlog.pop_front().is_some() {}
+        assert_eq!(backlog.items.capacity(), 0);
+    }
+
+    #[test]
+    fn one_item_at_a_time_needs_memory_once() {
+        let mut backlog = Backlog::new();
+        backlog.push_back([0_u8; 4 * KEPT]);
+        assert_eq!(backlog.items.capacity(), 1);
+        backlog.pop_front();
+        assert_eq!(backlog.items.capacity(), 1);
+    }
+
+    #[test]
+    fn a_few_small_items_stay_without_a_second_allocation() {
+        let mut backlog = Backlog::new();
+        for round in 0..2 {
+            for item in 0..4_u64 {
+                backlog.push_back(item);
+            }
+            assert_eq!(backlog.items.capacity(), 4, "round {round}");
+            assert_eq!(backlog.remove(1), Some(1));
+            while backlog.pop_front().is_some() {}
+        }
+    }
+}

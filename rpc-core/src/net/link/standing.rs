@@ -1,0 +1,101 @@
+//! [`Standing`]: where a link stands, for whoever asks.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use super::LinkState;
+
+/// Where a link stands.
+///
+/// The channel on which changes are awaited is larger than all the rest, and the accepted
+/// connections of a server hardly ever need it: it is there only while somebody waits.
+#[derive(Debug)]
+pub(super) struct Standing {
+    now: Mutex<Now>,
+}
+
+#[derive(Debug)]
+struct Now {
+    state: LinkState,
+    watched: Option<watch::Sender<LinkState>>,
+    /// Nothing changes any more.
+    is_final: bool,
+}
+
+impl Standing {
+    pub(super) const fn new(state: LinkState) -> Self {
+        Self {
+            now: Mutex::new(Now {
+                state,
+                watched: None,
+                is_final: false,
+            }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn get(&self) -> LinkState {
+        self.lock().state.clone()
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        self.lock().state.ended().is_some()
+    }
+
+    pub(super) fn set(&self, state: LinkState) {
+        let mut now = self.lock();
+        if let Some(watched) = &now.watched {
+            watched.send_replace(state.clone());
+        }
+        now.state = state;
+    }
+
+    /// The state is final: whoever waits for another one is told that none comes.
+    pub(super) fn finish(&self) {
+        let mut now = self.lock();
+        now.is_final = true;
+        now.watched = None;
+    }
+
+    pub(super) fn watch(&self) -> watch::Receiver<LinkState> {
+        let mut now = self.lock();
+        if let Some(watched) = &now.watched {
+            return watched.subscribe();
+        }
+        let (sender, receiver) = watch::channel(now.state.clone());
+        if !now.is_final {
+            now.watched = Some(sender);
+        }
+        receiver
+    }
+
+    /// Waits until `find` finds something. `None` if the link ends before.
+    pub(super) async fn wait<R>(&self, mut find: impl FnMut(&LinkState) -> Option<R>) -> Option<R> {
+        if let Some(found) = find(&self.lock().state) {
+            return Some(found);
+        }
+        let mut states = self.watch();
+        let mut found = None;
+        let changed = states
+            .wait_for(|state| {
+                found = find(state);
+                found.is_some()
+            })
+            .await
+            .is_ok();
+        drop(states);
+        let mut now = self.lock();
+        if now
+            .watched
+            .as_ref()
+            .is_some_and(|watched| watched.receiver_count() == 0)
+        {
+            now.watched = None;
+        }
+        if changed { found } else { None }
+    }
+}
