@@ -50,12 +50,11 @@ mod tests {
         let mut secret = HeaderValue::from_maybe_shared(buffer.slice(7..)).unwrap();
         secret.set_sensitive(true);
         let mut request = Request::new(());
-        for name in HANDSHAKE {
-            request.headers_mut().insert(name, "x".parse().unwrap());
-        }
         *request.uri_mut() = Uri::from_maybe_shared(buffer.slice(..7)).unwrap();
-        request.headers_mut().append("x-key", secret);
-        request.headers_mut().append("x-key", "2".parse().unwrap());
+        let headers = request.headers_mut();
+        headers.append(header::UPGRADE, "websocket".parse().unwrap());
+        headers.append("x-key", secret);
+        headers.append("x-key", "2".parse().unwrap());
         let mut parts = request.into_parts().0;
         detach(&mut parts);
         let headers: Vec<_> = parts.headers.iter().collect();
