@@ -56,7 +56,11 @@ pub fn encode_result(
 ///
 /// # Errors
 /// [`Refused::Encode`] if `id` is not JSON. The buffer may then hold a part of it.
-pub fn encode_error(buffer: &mut String, id: &impl Serialize, error: &str) -> Result<(), Refused> {
+pub fn encode_error(
+    buffer: &mut String,
+    id: &impl Serialize,
+    error: &str,
+) -> Result<(), Refused> {
     buffer.push_str("{\"id\":");
     encode_into(id, buffer)?;
     buffer.push_str(",\"error\":");

@@ -84,9 +84,7 @@ fn clean_words(bytes: &[u8]) -> usize {
         clean += 8;
     }
     // The rest makes up a word with some bytes before it.
-    if let Some(last) = bytes.last_chunk()
-        && escaped_in(last) == 0
-    {
+    if let Some(last) = bytes.last_chunk() && escaped_in(last) == 0 {
         return bytes.len();
     }
     for &byte in rest {
