@@ -1,8 +1,9 @@
 //! Counting instructions and allocations: one way of a work, in a child process under callgrind.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::work::Work;
 
@@ -22,11 +23,34 @@ const ALLOCATORS: [&str; 5] = [
     "aligned_alloc",
 ];
 
+/// Counts several works, each done one way, as many at a time as there are processors: counting is
+/// not disturbed by other work. `None` in place of a cost: valgrind is not there.
+pub(crate) fn count_all(jobs: &[(&Work, &str)]) -> Vec<Option<Cost>> {
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(vec![None; jobs.len()]);
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some((work, way)) = jobs.get(at) else {
+                        return;
+                    };
+                    let cost = count(work, way, at);
+                    found.lock().unwrap()[at] = cost;
+                }
+            });
+        }
+    });
+    found.into_inner().unwrap()
+}
+
 /// Runs it once with `rounds` rounds and once with twice as many: what does not grow is left out.
-/// `None` if valgrind is not there.
-pub(crate) fn count(work: &Work, way: &str) -> Option<Cost> {
-    let once = totals(work, way, work.rounds)?;
-    let twice = totals(work, way, 2 * work.rounds)?;
+fn count(work: &Work, way: &str, job: usize) -> Option<Cost> {
+    eprintln!("{}, {way}", work.name);
+    let once = totals(work, way, work.rounds, job)?;
+    let twice = totals(work, way, 2 * work.rounds, job)?;
     let per_round = |more: u64, less: u64| more.saturating_sub(less) as f64 / work.rounds as f64;
     Some(Cost {
         instructions: per_round(twice.0, once.0),
@@ -34,9 +58,9 @@ pub(crate) fn count(work: &Work, way: &str) -> Option<Cost> {
     })
 }
 
-fn totals(work: &Work, way: &str, rounds: u64) -> Option<(u64, u64)> {
-    let file: PathBuf =
-        std::env::temp_dir().join(format!("bench-{}.callgrind", std::process::id()));
+fn totals(work: &Work, way: &str, rounds: u64, job: usize) -> Option<(u64, u64)> {
+    let name = format!("bench-{}-{job}.callgrind", std::process::id());
+    let file = std::env::temp_dir().join(name);
     let status = Command::new("valgrind")
         .args([
             "--tool=callgrind",

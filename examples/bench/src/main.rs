@@ -3,18 +3,26 @@
 mod callgrind;
 mod decode;
 mod encode;
+mod gate;
+mod goals;
+mod machine;
 mod net;
 mod pending;
 mod process;
 mod report;
+mod table;
 mod text;
+mod time;
 mod work;
 mod ws;
 
-use report::Report;
-
 const USAGE: &str = "\
-bench table [--quick] [--goals 1,4]   measures everything and prints the table
+bench table [OPTIONS]                   measures everything and prints the table
+    --goals 1,4,growth                  some sections only: 1 to 9, growth, time, workers
+    --quick                             fewer calls and connections
+    --this-build                        not the codec once more, built for AVX2 with LTO
+    --write                             writes RESULTS.md beside the sources too
+bench gate                              counts what has a goal; fails if one is lost
 bench list                              the names of what is counted in instructions
 bench one WORK WAY ROUNDS               does one of them, for a profiler; WAY is ours or a peer's name
 bench pending WAY IN_FLIGHT             nanoseconds and bytes per pending call";
@@ -23,7 +31,13 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
-        ["table", ref rest @ ..] => table(rest),
+        ["table", ref rest @ ..] => table::table(rest),
+        ["gate"] => {
+            encode::assert_same();
+            if !gate::gate() {
+                std::process::exit(1);
+            }
+        }
         ["list"] => {
             for work in work::all() {
                 let peers: Vec<_> = work.peers.iter().map(|peer| peer.name).collect();
@@ -46,35 +60,4 @@ fn main() {
             std::process::exit(2);
         }
     }
-}
-
-fn table(options: &[&str]) {
-    let quick = options.contains(&"--quick");
-    let goals: Option<Vec<&str>> = options
-        .iter()
-        .position(|option| *option == "--goals")
-        .and_then(|at| options.get(at + 1))
-        .map(|goals| goals.split(',').collect());
-    let wanted = |goal: &str| goals.as_ref().is_none_or(|goals| goals.contains(&goal));
-    encode::assert_same();
-    let mut report = Report::default();
-    for work in work::all() {
-        if wanted(work.goal) {
-            eprintln!("{}", work.name);
-            report.counted(&work);
-        }
-    }
-    if wanted("9") {
-        pending::table(&mut report, quick);
-    }
-    if wanted("5") || wanted("6") {
-        net::calls(&mut report, quick);
-    }
-    if wanted("7") {
-        net::streams(&mut report, quick);
-    }
-    if wanted("8") {
-        net::idle(&mut report, quick);
-    }
-    report.print();
 }

@@ -1,16 +1,21 @@
-//! What the system says about a process: memory and CPU time. Linux only.
+//! What the system says about a process: memory, CPU time, open files. Linux only.
 
 use std::fs;
 
 /// Resident bytes.
 pub(crate) fn resident(pid: u32) -> u64 {
+    kib(pid, "VmRSS:") * 1024
+}
+
+/// The most resident bytes that it ever had.
+pub(crate) fn peak(pid: u32) -> u64 {
+    kib(pid, "VmHWM:") * 1024
+}
+
+fn kib(pid: u32, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmRSS:"))
-        .unwrap();
-    let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-    kib * 1024
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 /// Nanoseconds that all threads of it have run.
@@ -24,4 +29,14 @@ pub(crate) fn cpu(pid: u32) -> u64 {
             first.map_or(0, |nanoseconds| nanoseconds.parse().unwrap_or(0))
         })
         .sum()
+}
+
+/// How many files a child of ours can open at most.
+pub(crate) fn most_files() -> usize {
+    let limits = fs::read_to_string("/proc/self/limits").unwrap();
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let hard = line.and_then(|line| line.split_whitespace().nth(4));
+    hard.map_or(0, |hard| hard.parse().unwrap_or(usize::MAX))
 }

@@ -1,7 +1,8 @@
-//! The table: rows, verdicts, and the head that says what was measured where.
+//! The table: rows and verdicts.
 
-use crate::callgrind::{Cost, count};
-use crate::work::Work;
+use crate::callgrind::{Cost, count_all};
+use crate::goals;
+use crate::work::{OURS, Work};
 
 /// What the goal says to a ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,49 +47,70 @@ impl Verdict {
     }
 }
 
+/// The parts of the table, in its order: a name for `--goals`, and the goal in words.
+pub(crate) const SECTIONS: [(&str, &str); 12] = [
+    ("1", "Goal 1: decode a hot frame of about 100 B"),
+    ("2", "Goal 2: decode all other frames"),
+    ("3", "Goal 3: a payload that is passed through"),
+    ("4", "Goal 4: encode into a buffer that is used again"),
+    ("5", "Goal 5: one call at a time"),
+    ("6", "Goal 6: many calls in flight on one connection"),
+    ("7", "Goal 7: streams through a handler's channel"),
+    ("8", "Goal 8: memory of a connection"),
+    ("9", "Goal 9: the table of calls in flight"),
+    (
+        "growth",
+        "Growth: what one costs when there are ten times as many",
+    ),
+    (
+        "time",
+        "Orientation: the codec in time, as a loop in one process",
+    ),
+    (
+        "workers",
+        "Orientation: both ends in one process, on a runtime with two workers",
+    ),
+];
+
 #[derive(Debug)]
 struct Row {
-    goal: String,
+    section: String,
     cells: [String; 6],
     verdict: Verdict,
 }
 
-/// Rows, in the order of the goals once printed.
+/// The rows, sorted into the sections once printed.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     rows: Vec<Row>,
-    without_valgrind: bool,
 }
 
 impl Report {
     /// Adds a row. The ratio is the peer's cost over ours: more is better.
     pub(crate) fn row(
         &mut self,
-        goal: &str,
+        section: &str,
         what: &str,
         ours: String,
         (peer, theirs): (&str, String),
         (ratio, at_least): (f64, Option<f64>),
     ) {
         let needed = at_least.map_or(String::new(), |least| format!("≥ {least:.2}"));
-        self.rows.push(Row {
-            goal: goal.to_owned(),
-            cells: [
-                what.to_owned(),
-                ours,
-                peer.to_owned(),
-                theirs,
-                format!("{ratio:.2}"),
-                needed,
-            ],
-            verdict: Verdict::of(ratio, at_least),
-        });
+        let cells = [
+            what.to_owned(),
+            ours,
+            peer.to_owned(),
+            theirs,
+            format!("{ratio:.2}"),
+            needed,
+        ];
+        self.add(section, cells, Verdict::of(ratio, at_least));
     }
 
     /// Adds a row of something that was measured several times, ours and theirs in turn.
     pub(crate) fn repeated(
         &mut self,
-        goal: &str,
+        section: &str,
         what: &str,
         ours: String,
         (peer, theirs): (&str, String),
@@ -97,7 +119,7 @@ impl Report {
         ratios.sort_by(f64::total_cmp);
         let verdict = Verdict::of_all(&ratios, at_least);
         let middle = ratios[ratios.len() / 2];
-        self.row(goal, what, ours, (peer, theirs), (middle, at_least));
+        self.row(section, what, ours, (peer, theirs), (middle, at_least));
         if let (Some(row), [first, .., last]) = (self.rows.last_mut(), &ratios[..]) {
             row.cells[4] = format!("{middle:.2} ({first:.2} to {last:.2})");
             row.verdict = verdict;
@@ -107,101 +129,103 @@ impl Report {
     /// Adds a row with a bound of its own, beside no peer. `within` is whether it is kept.
     pub(crate) fn bound(
         &mut self,
-        goal: &str,
+        section: &str,
         what: &str,
         ours: String,
         bound: String,
         within: bool,
     ) {
+        let none = String::new;
+        let cells = [what.to_owned(), ours, none(), none(), none(), bound];
+        let verdict = if within { Verdict::Met } else { Verdict::Gap };
+        self.add(section, cells, verdict);
+    }
+
+    /// Adds a figure of ours that nothing is asked of.
+    pub(crate) fn figure(&mut self, section: &str, what: &str, ours: String) {
+        let none = String::new;
+        let cells = [what.to_owned(), ours, none(), none(), none(), none()];
+        self.add(section, cells, Verdict::Compared);
+    }
+
+    /// Adds a row that could not be measured, and why.
+    pub(crate) fn missing(&mut self, section: &str, what: &str, peer: &str, why: &str) {
+        let none = String::new;
+        let cells = [
+            what.to_owned(),
+            none(),
+            peer.to_owned(),
+            why.to_owned(),
+            none(),
+            none(),
+        ];
+        self.add(section, cells, Verdict::Unclear);
+    }
+
+    fn add(&mut self, section: &str, cells: [String; 6], verdict: Verdict) {
         self.rows.push(Row {
-            goal: goal.to_owned(),
-            cells: [
-                what.to_owned(),
-                ours,
-                String::new(),
-                String::new(),
-                String::new(),
-                bound,
-            ],
-            verdict: if within { Verdict::Met } else { Verdict::Gap },
+            section: section.to_owned(),
+            cells,
+            verdict,
         });
     }
 
-    /// Adds a row that is still to be measured.
-    pub(crate) fn missing(&mut self, goal: &str, what: &str) {
-        let dash = String::new();
-        self.rows.push(Row {
-            goal: goal.to_owned(),
-            cells: [
-                what.to_owned(),
-                "not measured yet".to_owned(),
-                dash.clone(),
-                dash.clone(),
-                dash.clone(),
-                dash,
-            ],
-            verdict: Verdict::Compared,
-        });
-    }
-
-    /// Counts a work and adds its rows.
-    pub(crate) fn counted(&mut self, work: &Work) {
-        let Some(ours) = count(work, "ours") else {
-            self.without_valgrind = true;
-            self.missing(work.goal, work.name);
-            return;
-        };
-        for peer in &work.peers {
-            let Some(theirs) = count(work, peer.name) else {
+    /// Counts these works and adds their rows.
+    pub(crate) fn counted(&mut self, works: &[Work]) {
+        let mut jobs = Vec::new();
+        for work in works {
+            jobs.push((work, OURS));
+            jobs.extend(work.peers.iter().map(|peer| (work, peer.name)));
+        }
+        let mut costs = count_all(&jobs).into_iter();
+        for work in works {
+            let Some(ours) = costs.next().flatten() else {
+                self.missing(work.goal, work.name, "", "valgrind is not installed");
                 continue;
             };
-            let ratio = theirs.instructions / ours.instructions;
-            self.row(
-                work.goal,
-                work.name,
-                cost(ours),
-                (peer.name, cost(theirs)),
-                (ratio, peer.at_least),
-            );
-        }
-        if let Some(most) = work.max_allocations {
-            // A table that grows now and then rounds to nothing.
-            let within = ours.allocations <= most + 0.01;
-            let found = format!("{:.2} allocs", ours.allocations);
-            self.bound(
-                work.goal,
-                work.name,
-                found,
-                format!("≤ {most} allocs"),
-                within,
-            );
+            for peer in &work.peers {
+                let Some(theirs) = costs.next().flatten() else {
+                    continue;
+                };
+                let ratio = theirs.instructions / ours.instructions;
+                let goal = goals::find(work.name, peer.name).map(|goal| goal.goal);
+                let theirs = (peer.name, cost(theirs));
+                self.row(work.goal, work.name, cost(ours), theirs, (ratio, goal));
+            }
+            if let Some(most) = work.max_allocations {
+                // A table that grows now and then rounds to nothing.
+                let within = ours.allocations <= most + 0.01;
+                let found = format!("{:.2} allocs", ours.allocations);
+                let bound = format!("≤ {most} allocs");
+                self.bound(work.goal, work.name, found, bound, within);
+            }
         }
     }
 
-    pub(crate) fn print(mut self) {
-        self.rows.sort_by(|a, b| a.goal.cmp(&b.goal));
-        println!("{}", versions());
-        if self.without_valgrind {
-            println!("\nvalgrind was not found: nothing is counted.");
-        }
-        println!("\n| goal | what | ours | peer | theirs | theirs / ours | needed | |");
-        println!("|---|---|---|---|---|---|---|---|");
-        for row in &self.rows {
-            println!(
-                "| {} | {} | {} |",
-                row.goal,
-                row.cells.join(" | "),
-                row.verdict.text()
-            );
+    /// The whole table in Markdown.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        for (section, title) in SECTIONS {
+            let rows = self.rows.iter().filter(|row| row.section == section);
+            let rows: Vec<_> = rows.collect();
+            if rows.is_empty() {
+                continue;
+            }
+            text += &format!("\n### {title}\n\n");
+            text += "| what | ours | peer | theirs | theirs / ours | needed | |\n";
+            text += "|---|---|---|---|---|---|---|\n";
+            for row in rows {
+                let verdict = row.verdict.text();
+                text += &format!("| {} | {verdict} |\n", row.cells.join(" | "));
+            }
         }
         let of = |verdict| {
-            self.rows
-                .iter()
-                .filter(|row| row.verdict == verdict)
-                .count()
+            let rows = self.rows.iter();
+            rows.filter(|row| row.verdict == verdict).count()
         };
         let (met, gaps, unclear) = (of(Verdict::Met), of(Verdict::Gap), of(Verdict::Unclear));
-        println!("\n{met} met, {gaps} gaps, {unclear} unclear");
+        text += &format!("\n{met} met, {gaps} gaps, {unclear} unclear\n");
+        text
     }
 }
 
@@ -210,33 +234,6 @@ fn cost(cost: Cost) -> String {
         "{:.0} instr, {:.1} allocs",
         cost.instructions, cost.allocations
     )
-}
-
-/// The peers' versions, from the lock file, and what the program was built for.
-fn versions() -> String {
-    const PEERS: [&str; 7] = [
-        "serde_json",
-        "sonic-rs",
-        "jsonrpsee",
-        "rmcp",
-        "tokio",
-        "tokio-tungstenite",
-        "fastwebsockets",
-    ];
-    let lock = include_str!("../Cargo.lock");
-    let found = PEERS.map(|peer| {
-        let start = format!("name = \"{peer}\"\nversion = \"");
-        let version = lock
-            .split_once(start.as_str())
-            .and_then(|(_, rest)| rest.split_once('"'));
-        format!("{peer} {}", version.map_or("?", |(version, _)| version))
-    });
-    let processor = if cfg!(target_feature = "avx2") {
-        "processors with AVX2"
-    } else {
-        "any processor of its architecture"
-    };
-    format!("Peers: {}. Built for {processor}.", found.join(", "))
 }
 
 #[cfg(test)]

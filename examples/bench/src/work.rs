@@ -1,4 +1,5 @@
-//! What is measured: a piece of work, done by us and by the peers, and what the goal asks.
+//! What is measured: a piece of work, done by us and by the peers. What the goals ask of it stands
+//! in [`goals`](crate::goals).
 
 /// Does the work so many times.
 pub(crate) type Run = fn(u64);
@@ -19,9 +20,7 @@ pub(crate) struct Work {
 /// The same work done by somebody else.
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
-    pub(crate) run: Run,
-    /// How many times as much as ours it must at least cost; `None`: for comparison only.
-    pub(crate) at_least: Option<f64>,
+    run: Run,
 }
 
 impl Work {
@@ -39,12 +38,8 @@ impl Work {
         }
     }
 
-    pub(crate) fn beside(mut self, name: &'static str, run: Run, at_least: Option<f64>) -> Self {
-        self.peers.push(Peer {
-            name,
-            run,
-            at_least,
-        });
+    pub(crate) fn beside(mut self, name: &'static str, run: Run) -> Self {
+        self.peers.push(Peer { name, run });
         self
     }
 
@@ -60,13 +55,16 @@ impl Work {
 
     /// Finds a way of doing it; ours is called `ours`.
     pub(crate) fn way(&self, name: &str) -> Option<Run> {
-        if name == "ours" {
+        if name == OURS {
             return Some(self.ours);
         }
         let peer = self.peers.iter().find(|peer| peer.name == name)?;
         Some(peer.run)
     }
 }
+
+/// The name of our own way.
+pub(crate) const OURS: &str = "ours";
 
 /// All that is counted in instructions.
 pub(crate) fn all() -> Vec<Work> {

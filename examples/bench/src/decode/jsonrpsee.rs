@@ -7,7 +7,7 @@ use jsonrpsee_types::SubscriptionResponse;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::derive::{Event, SnekEvent};
+use super::derive::{Channel, Event, SnekEvent};
 use crate::text;
 
 fn read<T: for<'de> Deserialize<'de>>(n: u64, text: &str) {
@@ -31,6 +31,14 @@ pub(crate) fn text_small(n: u64) {
 
 pub(crate) fn text_1k(n: u64) {
     text(n, &text::words(970));
+}
+
+pub(crate) fn text_200k(n: u64) {
+    text(n, &text::words(200_000));
+}
+
+pub(crate) fn channels(n: u64) {
+    read::<Vec<Channel>>(n, &text::subscription(&text::channels()));
 }
 
 fn message(n: u64, text: &str) {

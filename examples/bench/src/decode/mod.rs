@@ -12,15 +12,6 @@ mod value;
 
 use crate::work::Work;
 
-/// Goal 1: at least so many times the instructions.
-const DERIVE: Option<f64> = Some(1.6);
-const JSONRPSEE: Option<f64> = Some(3.0);
-const RMCP: Option<f64> = Some(9.0);
-/// Goal 2: at most 1.2 times sonic-rs.
-const SONIC: Option<f64> = Some(1.0 / 1.2);
-/// Goal 3: at most 1.02 times the scan.
-const SCAN: Option<f64> = Some(1.0 / 1.02);
-
 /// The goal asks for small frames; large ones are compared.
 fn hot(works: &mut Vec<Work>) {
     works.push(
@@ -30,20 +21,20 @@ fn hot(works: &mut Vec<Work>) {
             100,
             ours::text_small,
         )
-        .beside("serde derive", derive::text_small, DERIVE)
-        .beside("serde_json::Value", value::text_small, None)
-        .beside("jsonrpsee", jsonrpsee::text_small, JSONRPSEE)
-        .beside("rmcp", rmcp::text_small, RMCP)
-        .beside("sonic-rs", sonic::text_small, None)
+        .beside("serde derive", derive::text_small)
+        .beside("serde_json::Value", value::text_small)
+        .beside("jsonrpsee", jsonrpsee::text_small)
+        .beside("rmcp", rmcp::text_small)
+        .beside("sonic-rs", sonic::text_small)
         .allocating(0.0),
     );
     works.push(
         Work::new("1", "decode Exoclaw text event, 1 KB", 1_000, ours::text_1k)
-            .beside("serde derive", derive::text_1k, None)
-            .beside("serde_json::Value", value::text_1k, None)
-            .beside("jsonrpsee", jsonrpsee::text_1k, None)
-            .beside("rmcp", rmcp::text_1k, None)
-            .beside("sonic-rs", sonic::text_1k, SONIC)
+            .beside("serde derive", derive::text_1k)
+            .beside("serde_json::Value", value::text_1k)
+            .beside("jsonrpsee", jsonrpsee::text_1k)
+            .beside("rmcp", rmcp::text_1k)
+            .beside("sonic-rs", sonic::text_1k)
             .allocating(0.0),
     );
     works.push(
@@ -53,11 +44,11 @@ fn hot(works: &mut Vec<Work>) {
             100,
             ours::message_small,
         )
-        .beside("serde derive", derive::message_small, DERIVE)
-        .beside("serde_json::Value", value::message_small, None)
-        .beside("jsonrpsee", jsonrpsee::message_small, JSONRPSEE)
-        .beside("rmcp", rmcp::message_small, RMCP)
-        .beside("sonic-rs", sonic::message_small, None)
+        .beside("serde derive", derive::message_small)
+        .beside("serde_json::Value", value::message_small)
+        .beside("jsonrpsee", jsonrpsee::message_small)
+        .beside("rmcp", rmcp::message_small)
+        .beside("sonic-rs", sonic::message_small)
         .allocating(0.0),
     );
     works.push(
@@ -67,11 +58,11 @@ fn hot(works: &mut Vec<Work>) {
             1_000,
             ours::message_1k,
         )
-        .beside("serde derive", derive::message_1k, None)
-        .beside("serde_json::Value", value::message_1k, None)
-        .beside("jsonrpsee", jsonrpsee::message_1k, None)
-        .beside("rmcp", rmcp::message_1k, None)
-        .beside("sonic-rs", sonic::message_1k, SONIC)
+        .beside("serde derive", derive::message_1k)
+        .beside("serde_json::Value", value::message_1k)
+        .beside("jsonrpsee", jsonrpsee::message_1k)
+        .beside("rmcp", rmcp::message_1k)
+        .beside("sonic-rs", sonic::message_1k)
         .allocating(0.0),
     );
 }
@@ -79,20 +70,20 @@ fn hot(works: &mut Vec<Work>) {
 fn others(works: &mut Vec<Work>) {
     works.push(
         Work::new("2", "decode Exoclaw usage event", 100, ours::usage)
-            .beside("serde derive", derive::usage, None)
-            .beside("sonic-rs", sonic::usage, SONIC)
+            .beside("serde derive", derive::usage)
+            .beside("sonic-rs", sonic::usage)
             .allocating(0.0),
     );
     works.push(
         Work::new("2", "decode Exoclaw chat.send", 100, ours::chat_send)
-            .beside("serde derive", derive::chat_send, None)
-            .beside("sonic-rs", sonic::chat_send, SONIC)
+            .beside("serde derive", derive::chat_send)
+            .beside("sonic-rs", sonic::chat_send)
             .allocating(0.0),
     );
     works.push(
         Work::new("2", "decode Snek send_message", 100, ours::send_message)
-            .beside("serde derive", derive::send_message, None)
-            .beside("sonic-rs", sonic::send_message, SONIC)
+            .beside("serde derive", derive::send_message)
+            .beside("sonic-rs", sonic::send_message)
             .allocating(0.0),
     );
     works.push(
@@ -102,8 +93,8 @@ fn others(works: &mut Vec<Work>) {
             1_000,
             ours::text_code,
         )
-        .beside("serde derive", derive::text_code, None)
-        .beside("sonic-rs", sonic::text_code, SONIC),
+        .beside("serde derive", derive::text_code)
+        .beside("sonic-rs", sonic::text_code),
     );
     works.push(
         Work::new(
@@ -112,8 +103,10 @@ fn others(works: &mut Vec<Work>) {
             200_000,
             ours::text_200k,
         )
-        .beside("serde derive", derive::text_200k, None)
-        .beside("sonic-rs", sonic::text_200k, SONIC)
+        .beside("serde derive", derive::text_200k)
+        .beside("jsonrpsee", jsonrpsee::text_200k)
+        .beside("rmcp", rmcp::text_200k)
+        .beside("sonic-rs", sonic::text_200k)
         .allocating(0.0),
     );
     works.push(
@@ -123,9 +116,11 @@ fn others(works: &mut Vec<Work>) {
             200_000,
             ours::channels,
         )
-        .beside("serde derive", derive::channels, None)
-        .beside("serde_json::Value", value::channels, None)
-        .beside("sonic-rs", sonic::channels, SONIC),
+        .beside("serde derive", derive::channels)
+        .beside("serde_json::Value", value::channels)
+        .beside("jsonrpsee", jsonrpsee::channels)
+        .beside("rmcp", rmcp::channels)
+        .beside("sonic-rs", sonic::channels),
     );
 }
 
@@ -137,7 +132,7 @@ fn passed_through(works: &mut Vec<Work>) {
             200_000,
             ours::result_raw,
         )
-        .beside("serde_json scan", scan::result, SCAN)
+        .beside("serde_json scan", scan::result)
         .allocating(20.0),
     );
     works.push(
@@ -147,7 +142,7 @@ fn passed_through(works: &mut Vec<Work>) {
             200_000,
             ours::tool_raw,
         )
-        .beside("serde_json scan", scan::tool, SCAN)
+        .beside("serde_json scan", scan::tool)
         .allocating(20.0),
     );
     works.push(
@@ -157,7 +152,7 @@ fn passed_through(works: &mut Vec<Work>) {
             200_000,
             ours::reply_raw,
         )
-        .beside("serde_json scan", scan::reply, SCAN)
+        .beside("serde_json scan", scan::reply)
         .allocating(20.0),
     );
 }

@@ -28,3 +28,12 @@ pub(crate) fn message_small(n: u64) {
 pub(crate) fn message_1k(n: u64) {
     read(n, &text::logged(&text::snek_message(&text::words(890))));
 }
+
+pub(crate) fn text_200k(n: u64) {
+    read(n, &text::progress(&text::words(200_000)));
+}
+
+/// They stay a `Value`.
+pub(crate) fn channels(n: u64) {
+    read(n, &text::logged(&text::channels()));
+}

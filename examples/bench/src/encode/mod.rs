@@ -7,9 +7,6 @@ mod to_writer;
 use crate::text;
 use crate::work::Work;
 
-/// Never worse than `to_writer`.
-const WRITER: Option<f64> = Some(1.0);
-
 pub(crate) fn works() -> Vec<Work> {
     vec![
         Work::new(
@@ -18,12 +15,12 @@ pub(crate) fn works() -> Vec<Work> {
             100,
             ours::text_small,
         )
-        .beside("to_writer", to_writer::text_small, WRITER)
-        .beside("sonic-rs", sonic::text_small, None)
+        .beside("to_writer", to_writer::text_small)
+        .beside("sonic-rs", sonic::text_small)
         .allocating(0.0),
         Work::new("4", "encode Exoclaw text event, 1 KB", 1_000, ours::text_1k)
-            .beside("to_writer", to_writer::text_1k, WRITER)
-            .beside("sonic-rs", sonic::text_1k, None)
+            .beside("to_writer", to_writer::text_1k)
+            .beside("sonic-rs", sonic::text_1k)
             .allocating(0.0),
         Work::new(
             "4",
@@ -31,8 +28,8 @@ pub(crate) fn works() -> Vec<Work> {
             1_000,
             ours::text_code,
         )
-        .beside("to_writer", to_writer::text_code, WRITER)
-        .beside("sonic-rs", sonic::text_code, None)
+        .beside("to_writer", to_writer::text_code)
+        .beside("sonic-rs", sonic::text_code)
         .allocating(0.0),
         Work::new(
             "4",
@@ -40,8 +37,8 @@ pub(crate) fn works() -> Vec<Work> {
             200_000,
             ours::text_200k,
         )
-        .beside("to_writer", to_writer::text_200k, WRITER)
-        .beside("sonic-rs", sonic::text_200k, None)
+        .beside("to_writer", to_writer::text_200k)
+        .beside("sonic-rs", sonic::text_200k)
         .allocating(0.0),
         Work::new(
             "4",
@@ -49,7 +46,7 @@ pub(crate) fn works() -> Vec<Work> {
             200_000,
             ours::tool,
         )
-        .beside("to_writer", to_writer::tool, WRITER)
+        .beside("to_writer", to_writer::tool)
         .allocating(0.0),
         Work::new(
             "4",
@@ -57,8 +54,8 @@ pub(crate) fn works() -> Vec<Work> {
             100,
             ours::send_message,
         )
-        .beside("to_writer", to_writer::send_message, WRITER)
-        .beside("sonic-rs", sonic::send_message, None)
+        .beside("to_writer", to_writer::send_message)
+        .beside("sonic-rs", sonic::send_message)
         .allocating(0.0),
     ]
 }

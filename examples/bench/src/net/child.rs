@@ -1,8 +1,10 @@
 //! [`Child`]: one end in a process of its own, led line by line.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
+use super::foreign;
 use crate::process;
 
 pub(super) struct Child {
@@ -12,10 +14,23 @@ pub(super) struct Child {
 }
 
 impl Child {
-    pub(super) fn start(words: &[&str]) -> Self {
-        let mut process = Command::new(std::env::current_exe().unwrap())
-            .arg("net")
+    /// Starts one end. `kind` says whose program it is.
+    pub(super) fn start(kind: &str, words: &[&str]) -> Self {
+        if let Some((program, script)) = foreign::program(kind) {
+            return Self::spawn(program.as_os_str(), script.as_os_str(), words);
+        }
+        let own = std::env::current_exe().unwrap();
+        Self::spawn(own.as_os_str(), OsStr::new("net"), words)
+    }
+
+    /// As many files as the system lets us have: one for each connection.
+    fn spawn(program: &OsStr, first: &OsStr, words: &[&str]) -> Self {
+        let mut process = Command::new("sh")
+            .args(["-c", r#"ulimit -n "$(ulimit -H -n)"; exec "$0" "$@""#])
+            .arg(program)
+            .arg(first)
             .args(words)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -29,7 +44,7 @@ impl Child {
 
     /// A server and its address.
     pub(super) fn server(kind: &str) -> (Self, String) {
-        let mut server = Self::start(&["serve", kind]);
+        let mut server = Self::start(kind, &["serve", kind]);
         let address = server.line();
         (server, address)
     }
@@ -53,6 +68,10 @@ impl Child {
 
     pub(super) fn resident(&self) -> u64 {
         process::resident(self.process.id())
+    }
+
+    pub(super) fn peak(&self) -> u64 {
+        process::peak(self.process.id())
     }
 }
 

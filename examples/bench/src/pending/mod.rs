@@ -6,6 +6,8 @@ mod ours;
 
 use std::time::Instant;
 
+use crate::goals;
+use crate::net::growth;
 use crate::work::Work;
 
 /// A table with some calls in flight.
@@ -45,30 +47,28 @@ impl Answers {
     }
 }
 
-/// How many calls may be in flight in the largest measurement.
-pub(crate) const MOST: usize = 1_000_000;
+/// The rows whose instructions are compared with one another.
+pub(crate) const ONE: &str = "a pending call, 1 in flight";
+pub(crate) const MANY: &str = "a pending call, 1,000,000 in flight";
 
 pub(crate) fn works() -> Vec<Work> {
     vec![
-        Work::new("9", "a pending call, 1 in flight", 0, |n| {
-            rounds(ours::table(1), n)
-        })
-        .beside(
-            "map + sleep",
-            |n| map_sleep::within(|| rounds(map_sleep::table(1), n)),
-            Some(2.5),
-        )
-        .allocating(0.0),
+        Work::new("9", ONE, 0, |n| rounds(ours::table(1), n))
+            .beside("map + sleep", |n| {
+                map_sleep::within(|| rounds(map_sleep::table(1), n))
+            })
+            .allocating(0.0),
         Work::new("9", "a pending call, 1,000 in flight", 0, |n| {
             rounds(ours::table(1_000), n)
         })
-        .beside(
-            "map + sleep",
-            |n| map_sleep::within(|| rounds(map_sleep::table(1_000), n)),
-            Some(2.5),
-        )
+        .beside("map + sleep", |n| {
+            map_sleep::within(|| rounds(map_sleep::table(1_000), n))
+        })
         .rounds(4_000)
         .allocating(0.0),
+        Work::new("9", MANY, 0, |n| rounds(ours::table(goals::MANY), n))
+            .rounds(20_000)
+            .allocating(0.0),
     ]
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn table(report: &mut crate::report::Report, quick: bool) {
     let levels: &[usize] = if quick {
         &[1, 1_000, 100_000]
     } else {
-        &[1, 1_000, 100_000, MOST]
+        &[1, 1_000, 100_000, goals::MANY]
     };
     let mut first = None;
     for &level in levels {
@@ -167,7 +167,28 @@ pub(crate) fn table(report: &mut crate::report::Report, quick: bool) {
     }
 }
 
-fn in_child(way: &str, in_flight: usize) -> (f64, f64) {
+/// Adds the rows of growth, tenfold by tenfold.
+pub(crate) fn growth(report: &mut crate::report::Report, quick: bool) {
+    let most = if quick { 100_000 } else { goals::MANY };
+    let levels = (0..).map(|tens| 10_usize.pow(tens));
+    let levels: Vec<usize> = levels.take_while(|level| *level <= most).collect();
+    let mut times = Vec::new();
+    let mut memory = Vec::new();
+    for level in levels {
+        let (time, bytes) = in_child("ours", level);
+        times.push((level, time));
+        if level >= 10_000 {
+            memory.push((level, bytes));
+        }
+    }
+    let what = "time of a call in the table alone, calls in flight";
+    growth::rows(report, what, &times, "ns", goals::TIME_PER_TENFOLD);
+    let what = "memory of a call in the table alone, calls in flight";
+    growth::rows(report, what, &memory, "B", goals::MEMORY_PER_TENFOLD);
+}
+
+/// [`figures`], in a process of its own.
+pub(crate) fn in_child(way: &str, in_flight: usize) -> (f64, f64) {
     eprintln!("pending calls, {way}, {in_flight} in flight");
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["pending", way, &in_flight.to_string()])

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use rpc_core::{Match, PendingCalls};
 
-use super::{Answers, IdText, MOST, Table};
+use super::{Answers, IdText, Table};
+use crate::goals::MANY;
 
 struct Ours {
     calls: PendingCalls<u64>,
@@ -18,7 +19,7 @@ struct Ours {
 pub(super) fn table(in_flight: usize) -> impl Table {
     let now = Instant::now();
     let mut table = Ours {
-        calls: PendingCalls::new(0x9e37_79b9_7f4a_7c15, MOST + 1, now),
+        calls: PendingCalls::new(0x9e37_79b9_7f4a_7c15, MANY + 1, now),
         answers: Answers::new(in_flight),
         text: String::with_capacity(32),
         deadline: now + Duration::from_secs(30),

@@ -20,12 +20,8 @@ pub(crate) fn works() -> Vec<Work> {
         Work::new("ws", "WebSocket echo of 100 B, in memory", 100, |n| {
             run(ours::echo(n, 1))
         })
-        .beside(
-            "tokio-tungstenite",
-            |n| run(tungstenite::echo(n, 1)),
-            Some(1.0),
-        )
-        .beside("fastwebsockets", |n| run(fast::echo(n, 1)), None)
+        .beside("tokio-tungstenite", |n| run(tungstenite::echo(n, 1)))
+        .beside("fastwebsockets", |n| run(fast::echo(n, 1)))
         .rounds(BURST * 32),
         Work::new(
             "ws",
@@ -33,12 +29,8 @@ pub(crate) fn works() -> Vec<Work> {
             100,
             |n| run(ours::echo(n, BURST)),
         )
-        .beside(
-            "tokio-tungstenite",
-            |n| run(tungstenite::echo(n, BURST)),
-            Some(1.0),
-        )
-        .beside("fastwebsockets", |n| run(fast::echo(n, BURST)), None)
+        .beside("tokio-tungstenite", |n| run(tungstenite::echo(n, BURST)))
+        .beside("fastwebsockets", |n| run(fast::echo(n, BURST)))
         .rounds(BURST * 32),
     ]
 }

@@ -9,7 +9,7 @@ use super::{median, phase};
 use crate::net::raw::{self, Socket};
 
 /// As long as a `ping` with its id.
-const REQUEST: &str = r#"{"id":"0f1e2d3c4b5a6978","method":"ping","params":{}}"#;
+pub(super) const REQUEST: &str = r#"{"id":"0f1e2d3c4b5a6978","method":"ping","params":{}}"#;
 
 pub(super) async fn load(kind: &str, address: &str, in_flight: usize, calls: usize) {
     let mut socket = raw::open(kind, address).await;

@@ -5,14 +5,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::CHUNK;
+use super::{CHUNK, Tell};
 use crate::net::raw::small_buffers;
 use crate::text;
 
 /// `each`: every message is flushed by itself; else what is ready is flushed together.
-pub(super) async fn serve(each: bool, small: bool) {
+pub(super) async fn serve(tell: Tell, each: bool, small: bool) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    println!("{}", listener.local_addr().unwrap());
+    tell(listener.local_addr().unwrap());
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         tokio::spawn(async move {

@@ -12,7 +12,8 @@ use rpc_core::Limits;
 use rpc_core::decode::SharedStr;
 use rpc_core::net::server::ServerLimits;
 
-use super::CHUNK;
+use super::{CHUNK, Tell};
+use crate::net::load::wide_limits;
 use crate::text;
 
 struct Chunks(String);
@@ -40,10 +41,16 @@ impl Backend for Chunks {
     }
 }
 
-pub(super) async fn serve() {
+/// `wide`: with limits that let very many calls be in flight.
+pub(super) async fn serve(tell: Tell, wide: bool) {
+    let (limits, requests) = if wide {
+        (wide_limits(), 1_000_000)
+    } else {
+        (Limits::default(), 4_096)
+    };
     let connection = ServerConfig::default()
-        .with_max_requests(4_096)
-        .with_limits(Limits::default().with_max_message_rate(None));
+        .with_max_requests(requests)
+        .with_limits(limits.with_max_message_rate(None));
     let limits = ServerLimits::default().with_max_connections(20_000);
     let options = ServerOptions::default()
         .with_connection(connection)
@@ -51,6 +58,6 @@ pub(super) async fn serve() {
     let server = Server::bind("127.0.0.1:0", Chunks(text::words(CHUNK)), options)
         .await
         .unwrap();
-    println!("{}", server.local_addr());
+    tell(server.local_addr());
     server.run().await;
 }

@@ -4,7 +4,7 @@ use jsonrpsee::core::SubscriptionResult;
 use jsonrpsee::server::{RpcModule, Server, ServerConfig};
 use serde::Serialize;
 
-use super::CHUNK;
+use super::{CHUNK, Tell};
 use crate::text;
 
 /// The same payload as the chat's.
@@ -14,14 +14,14 @@ struct Event<'a> {
     data: &'a str,
 }
 
-pub(super) async fn serve() {
+pub(super) async fn serve(tell: Tell) {
     let config = ServerConfig::builder().max_connections(20_000).build();
     let server = Server::builder()
         .set_config(config)
         .build("127.0.0.1:0")
         .await
         .unwrap();
-    println!("{}", server.local_addr().unwrap());
+    tell(server.local_addr().unwrap());
     let mut module = RpcModule::new(text::words(CHUNK));
     module.register_method("ping", |_, _, _| "pong").unwrap();
     module

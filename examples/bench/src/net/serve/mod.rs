@@ -1,21 +1,34 @@
-//! The servers. Each says its address and runs until it is ended.
+//! The servers. Each tells its address and runs until it is ended.
 
 mod bare;
 mod exoclaw;
+mod fast;
 mod jsonrpsee;
 mod snek;
+mod tcp;
+
+use std::net::SocketAddr;
+
+use super::load::WIDE;
 
 /// Frames of about 100 bytes together with their envelopes.
 const CHUNK: usize = 45;
 
-pub(crate) async fn serve(kind: &str) {
+/// Whom a server tells its address, once it listens.
+pub(super) type Tell = Box<dyn FnOnce(SocketAddr) + Send>;
+
+pub(super) async fn serve(kind: &str, tell: Tell) {
     match kind {
-        "exoclaw" => exoclaw::serve().await,
-        "snek" => snek::serve().await,
-        "jsonrpsee" => jsonrpsee::serve().await,
-        "echo, send each" => bare::serve(true, true).await,
-        "echo, no RPC" | "tungstenite, 4 KiB buffers" => bare::serve(false, true).await,
-        "tungstenite, default buffers" => bare::serve(false, false).await,
+        "exoclaw" => exoclaw::serve(tell, false).await,
+        WIDE => exoclaw::serve(tell, true).await,
+        "snek" => snek::serve(tell).await,
+        "jsonrpsee" => jsonrpsee::serve(tell).await,
+        "TCP echo" => tcp::serve(tell).await,
+        "fastwebsockets" => fast::serve(tell, false).await,
+        "fastwebsockets, send each" => fast::serve(tell, true).await,
+        "echo, send each" => bare::serve(tell, true, true).await,
+        "echo, no RPC" | "tungstenite, 4 KiB buffers" => bare::serve(tell, false, true).await,
+        "tungstenite, default buffers" => bare::serve(tell, false, false).await,
         other => panic!("no server {other}"),
     }
 }

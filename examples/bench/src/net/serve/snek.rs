@@ -3,13 +3,15 @@
 use rpc_core::net::server::ServerLimits;
 use snek_proto::net::{MemoryBackend, Server, ServerOptions};
 
-pub(super) async fn serve() {
+use super::Tell;
+
+pub(super) async fn serve(tell: Tell) {
     let backend = MemoryBackend::new()
         .with_channel("ch1", "General")
         .with_user("ann", "a", "Ann");
     let mut options = ServerOptions::default();
     options.http.limits = ServerLimits::default().with_max_connections(20_000);
     let server = Server::bind("127.0.0.1:0", backend, options).await.unwrap();
-    println!("{}", server.local_addr());
+    tell(server.local_addr());
     server.run().await;
 }

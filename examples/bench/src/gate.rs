@@ -1,0 +1,131 @@
+//! `bench gate`: what is counted must not get worse than [`goals`](crate::goals) says. Nothing here
+//! is timed, so that it says the same on a busy machine.
+
+use crate::callgrind::{Cost, count_all};
+use crate::goals::{self, Finding};
+use crate::pending;
+use crate::work::{self, OURS, Work};
+
+/// Counts all rows that have a goal and says what it found, a line each. Whether none is lost.
+pub(crate) fn gate() -> bool {
+    let works = work::all();
+    let mut jobs: Vec<(&Work, &str)> = Vec::new();
+    // The long one first, so that it does not end last and alone.
+    for work in works.iter().rev().filter(|work| is_gated(work)) {
+        jobs.push((work, OURS));
+        let peers = work.peers.iter().map(|peer| peer.name);
+        let with_goal = peers.filter(|peer| goals::find(work.name, peer).is_some());
+        jobs.extend(with_goal.map(|peer| (work, peer)));
+    }
+    let costs = count_all(&jobs);
+    let cost = |work: &Work, way: &str| -> Option<Cost> {
+        let same = |job: &&(&Work, &str)| job.0.name == work.name && job.1 == way;
+        let at = jobs.iter().position(|job| same(&job))?;
+        costs[at]
+    };
+    let mut gate = Gate::default();
+    for work in works.iter().filter(|work| is_gated(work)) {
+        let Some(ours) = cost(work, OURS) else {
+            gate.say(false, "valgrind was not found: nothing can be counted");
+            return false;
+        };
+        for peer in &work.peers {
+            let goal = goals::find(work.name, peer.name);
+            if let (Some(goal), Some(theirs)) = (goal, cost(work, peer.name)) {
+                gate.ratio(
+                    work,
+                    peer.name,
+                    goal,
+                    theirs.instructions / ours.instructions,
+                );
+            }
+        }
+        if let Some(most) = work.max_allocations {
+            let what = format!("{}: {:.2} allocations", work.name, ours.allocations);
+            // A table that grows now and then rounds to nothing.
+            gate.at_most(&what, ours.allocations - 0.01, most);
+        }
+    }
+    let pending = |work: Option<&Work>| work.and_then(|work| cost(work, OURS));
+    let one = pending(works.iter().find(|work| work.name == pending::ONE));
+    let many = pending(works.iter().find(|work| work.name == pending::MANY));
+    if let (Some(one), Some(many)) = (one, many) {
+        let growth = many.instructions / one.instructions;
+        let what = format!(
+            "{}: {growth:.2} times the instructions of one",
+            pending::MANY
+        );
+        gate.at_most(&what, growth, goals::PENDING_GROWTH);
+    }
+    let (_, bytes) = pending::in_child(OURS, goals::MANY);
+    let what = format!("{}: {bytes:.0} bytes per call", pending::MANY);
+    gate.at_most(&what, bytes, goals::PENDING_BYTES);
+    gate.end()
+}
+
+/// Whether the gate looks at a row at all.
+fn is_gated(work: &Work) -> bool {
+    let mut peers = work.peers.iter();
+    work.max_allocations.is_some() || peers.any(|peer| goals::find(work.name, peer.name).is_some())
+}
+
+#[derive(Default)]
+struct Gate {
+    kept: u32,
+    missed: u32,
+    lost: Vec<String>,
+    better: Vec<String>,
+}
+
+impl Gate {
+    fn ratio(&mut self, work: &Work, peer: &str, goal: goals::Goal, ratio: f64) {
+        let finding = goal.judge(ratio);
+        let state = match goal.held {
+            Some(held) => format!("goal {:.2} missed: held at {held:.3}", goal.goal),
+            None => format!("goal {:.2}", goal.goal),
+        };
+        let line = format!("{} beside {peer}: {ratio:.3} ({state})", work.name);
+        match finding {
+            Finding::Lost => {
+                let least = goal.least();
+                self.say(false, &format!("{line}, at least {least:.3} is needed"));
+                return;
+            }
+            Finding::NowMet => self.better.push(format!("{line}: now met")),
+            Finding::Better => self.better.push(format!("{line}: can be raised")),
+            Finding::Met | Finding::Held => {}
+        }
+        self.missed += u32::from(matches!(finding, Finding::Held | Finding::Better));
+        self.say(true, &line);
+    }
+
+    fn at_most(&mut self, what: &str, found: f64, most: f64) {
+        self.say(found <= most, &format!("{what} (at most {most})"));
+    }
+
+    fn say(&mut self, kept: bool, line: &str) {
+        if kept {
+            self.kept += 1;
+            println!("ok    {line}");
+        } else {
+            println!("LOST  {line}");
+            self.lost.push(line.to_owned());
+        }
+    }
+
+    fn end(self) -> bool {
+        println!();
+        for line in &self.better {
+            println!("better than src/goals.rs says: {line}");
+        }
+        for line in &self.lost {
+            println!("lost: {line}");
+        }
+        let (kept, lost) = (self.kept, self.lost.len());
+        println!(
+            "{kept} kept, of which {} hold less than their goal; {lost} lost",
+            self.missed
+        );
+        self.lost.is_empty()
+    }
+}

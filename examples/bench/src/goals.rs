@@ -1,0 +1,169 @@
+//! What the goals ask of the rows that are counted: the table that `bench gate` enforces.
+//!
+//! A goal that is missed is *held* at the best that was reached, so that nobody makes it worse
+//! unseen. `bench gate` says which values can be raised, and which goals no longer need one.
+
+/// How much worse than a held value a build may be: the same source, built with other code around
+/// it, differs by so much.
+const MARGIN: f64 = 0.02;
+
+/// How a peer's cost has to compare with ours.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Goal {
+    work: &'static str,
+    peer: &'static str,
+    /// At least so many times our instructions.
+    pub(crate) goal: f64,
+    /// What was reached, where the goal is missed.
+    pub(crate) held: Option<f64>,
+}
+
+/// A goal that is met.
+const fn met(work: &'static str, peer: &'static str, goal: f64) -> Goal {
+    Goal {
+        work,
+        peer,
+        goal,
+        held: None,
+    }
+}
+
+/// A goal that is missed, and the ratio that was reached.
+const fn missed(work: &'static str, peer: &'static str, goal: f64, held: f64) -> Goal {
+    Goal {
+        work,
+        peer,
+        goal,
+        held: Some(held),
+    }
+}
+
+/// Goal 2: at most 1.2 times sonic-rs.
+const SONIC: f64 = 1.0 / 1.2;
+/// Goal 3: at most 1.02 times the scan.
+const SCAN: f64 = 1.0 / 1.02;
+/// Goal 4: never worse than `to_writer`.
+const WRITER: f64 = 1.0;
+/// Goal 9: at most 0.4 times a map with a sleep per call.
+const SLEEP: f64 = 2.5;
+
+#[rustfmt::skip] // One row per line, to be read and edited as a table.
+const GOALS: &[Goal] = &[
+    // Goal 1
+    missed("decode Exoclaw text event, 100 B", "serde derive", 1.6, 1.12),
+    missed("decode Exoclaw text event, 100 B", "jsonrpsee", 3.0, 2.09),
+    missed("decode Exoclaw text event, 100 B", "rmcp", 9.0, 7.28),
+    missed("decode Snek message event, 120 B", "serde derive", 1.6, 1.31),
+    missed("decode Snek message event, 120 B", "jsonrpsee", 3.0, 2.66),
+    missed("decode Snek message event, 120 B", "rmcp", 9.0, 8.60),
+    // Goal 2
+    met("decode Exoclaw text event, 1 KB", "sonic-rs", SONIC),
+    missed("decode Snek message event, 1 KB", "sonic-rs", SONIC, 0.80),
+    met("decode Exoclaw usage event", "sonic-rs", SONIC),
+    met("decode Exoclaw chat.send", "sonic-rs", SONIC),
+    met("decode Snek send_message", "sonic-rs", SONIC),
+    met("decode Exoclaw text event with escapes, 1 KB", "sonic-rs", SONIC),
+    met("decode Exoclaw text event, 200 KB", "sonic-rs", SONIC),
+    met("decode Snek channels into owned structs, 200 KB", "sonic-rs", SONIC),
+    // Goal 3
+    met("Exoclaw result left raw, 200 KB", "serde_json scan", SCAN),
+    missed("Exoclaw tool input left raw, 200 KB", "serde_json scan", SCAN, 0.50),
+    met("Snek answer left raw, 200 KB", "serde_json scan", SCAN),
+    // Goal 4
+    missed("encode Exoclaw text event, 100 B", "to_writer", WRITER, 0.52),
+    met("encode Exoclaw text event, 1 KB", "to_writer", WRITER),
+    missed("encode Exoclaw text event with escapes, 1 KB", "to_writer", WRITER, 0.72),
+    met("encode Exoclaw text event, 200 KB", "to_writer", WRITER),
+    missed("encode Exoclaw tool use, raw input of 200 KB", "to_writer", WRITER, 0.99),
+    missed("encode Snek send_message, 100 B", "to_writer", WRITER, 0.56),
+    // Goal 9
+    met("a pending call, 1 in flight", "map + sleep", SLEEP),
+    met("a pending call, 1,000 in flight", "map + sleep", SLEEP),
+    // Goals 5 to 8 stand on this
+    met("WebSocket echo of 100 B, in memory", "tokio-tungstenite", 1.0),
+    met("WebSocket echo of 100 B, 64 at once, in memory", "tokio-tungstenite", 1.0),
+];
+
+/// Goal 9: how many times the instructions of a call with one in flight it may take with
+/// [`MANY`] in flight. The goal's 7.5 is for time, most of which is then spent waiting for memory.
+pub(crate) const PENDING_GROWTH: f64 = 1.1;
+/// Goal 9: the most resident bytes per call, with [`MANY`] in flight.
+pub(crate) const PENDING_BYTES: f64 = 128.0;
+/// "Many" calls in flight.
+pub(crate) const MANY: usize = 1_000_000;
+
+/// By how much the time that one takes may grow for each ten times as many: 7.5 times for a million,
+/// which is what memory costs that no cache holds. It would be 10 if the whole grew with the square.
+pub(crate) const TIME_PER_TENFOLD: f64 = 1.4;
+/// The same of memory, where tables grow by doubling.
+pub(crate) const MEMORY_PER_TENFOLD: f64 = 1.2;
+
+/// The goal for a row, if it has one.
+pub(crate) fn find(work: &str, peer: &str) -> Option<Goal> {
+    let same = |goal: &&Goal| goal.work == work && goal.peer == peer;
+    GOALS.iter().find(same).copied()
+}
+
+/// What the gate says to a ratio that was counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Finding {
+    /// The goal is met, as the table says.
+    Met,
+    /// Missed as before.
+    Held,
+    /// Missed, but better than what is held: the table can be raised.
+    Better,
+    /// The table says missed, but the goal is met.
+    NowMet,
+    Lost,
+}
+
+impl Goal {
+    pub(crate) fn judge(self, ratio: f64) -> Finding {
+        let is_met = ratio >= self.goal;
+        match self.held {
+            None if is_met => Finding::Met,
+            None => Finding::Lost,
+            Some(_) if is_met => Finding::NowMet,
+            Some(held) if ratio < held * (1.0 - MARGIN) => Finding::Lost,
+            Some(held) if ratio > held * (1.0 + MARGIN) => Finding::Better,
+            Some(_) => Finding::Held,
+        }
+    }
+
+    /// The least that the gate lets through.
+    pub(crate) fn least(self) -> f64 {
+        self.held.map_or(self.goal, |held| held * (1.0 - MARGIN))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_goal_belongs_to_a_row() {
+        let works = crate::work::all();
+        for goal in GOALS {
+            let work = works.iter().find(|work| work.name == goal.work);
+            let work = work.unwrap_or_else(|| panic!("no row {}", goal.work));
+            assert!(work.way(goal.peer).is_some(), "{goal:?}");
+        }
+    }
+
+    #[test]
+    fn a_goal_that_is_met_must_stay_met() {
+        let goal = met("", "", 1.6);
+        assert_eq!(goal.judge(1.6), Finding::Met);
+        assert_eq!(goal.judge(1.59), Finding::Lost);
+    }
+
+    #[test]
+    fn a_missed_goal_is_held_with_a_small_margin() {
+        let goal = missed("", "", 1.6, 1.0);
+        assert_eq!(goal.judge(0.99), Finding::Held);
+        assert_eq!(goal.judge(0.97), Finding::Lost);
+        assert_eq!(goal.judge(1.3), Finding::Better);
+        assert_eq!(goal.judge(1.7), Finding::NowMet);
+    }
+}
