@@ -41,7 +41,7 @@ fn run(work: impl Future<Output = ()>) {
 }
 
 fn payload() -> Bytes {
-    let text = text::exoclaw_text(&text::words(51));
+    let text = text::exoclaw_text(&text::words(50));
     assert_eq!(text.len(), 100);
     text.into()
 }
