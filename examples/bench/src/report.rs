@@ -48,7 +48,7 @@ impl Verdict {
 }
 
 /// The parts of the table, in its order: a name for `--goals`, and the goal in words.
-pub(crate) const SECTIONS: [(&str, &str); 12] = [
+pub(crate) const SECTIONS: [(&str, &str); 13] = [
     ("1", "Goal 1: decode a hot frame of about 100 B"),
     ("2", "Goal 2: decode all other frames"),
     ("3", "Goal 3: a payload that is passed through"),
@@ -58,6 +58,7 @@ pub(crate) const SECTIONS: [(&str, &str); 12] = [
     ("7", "Goal 7: streams through a handler's channel"),
     ("8", "Goal 8: memory of a connection"),
     ("9", "Goal 9: the table of calls in flight"),
+    ("ws", "WebSockets alone"),
     (
         "growth",
         "Growth: what one costs when there are ten times as many",
