@@ -161,9 +161,10 @@ fn frames(role: Role, mut list: &[u8]) -> Vec<u8> {
         list = after;
         line.push(*first);
         let masked = if role == Role::Server { 0x80 } else { 0 };
-        match u8::try_from(payload.len()) {
-            Ok(len @ ..126) => line.push(masked | len),
-            _ => line.extend_from_slice(&[masked | 126, 0, payload.len() as u8]),
+        // It came as one byte, and there may be less.
+        match u8::try_from(payload.len()).unwrap_or(u8::MAX) {
+            len @ ..126 => line.push(masked | len),
+            len => line.extend_from_slice(&[masked | 126, 0, len]),
         }
         if masked == 0 {
             line.extend_from_slice(payload);
