@@ -58,12 +58,12 @@ pub(crate) fn works() -> Vec<Work> {
         .beside("sonic-rs", sonic::send_message)
         .allocating(0.0),
         Work::new("4", "encode Snek message event, 120 B", 120, ours::message)
-            .beside("to_writer", to_writer::message, WRITER)
-            .beside("sonic-rs", sonic::message, None)
+            .beside("to_writer", to_writer::message)
+            .beside("sonic-rs", sonic::message)
             .allocating(0.0),
         Work::new("4", "encode Exoclaw usage event", 100, ours::usage)
-            .beside("to_writer", to_writer::usage, WRITER)
-            .beside("sonic-rs", sonic::usage, None)
+            .beside("to_writer", to_writer::usage)
+            .beside("sonic-rs", sonic::usage)
             .allocating(0.0),
     ]
 }
