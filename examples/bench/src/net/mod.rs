@@ -19,23 +19,19 @@ pub(crate) use foreign::versions;
 /// Runs one end, as a child process of the table: on one thread, or on two workers.
 pub(crate) fn run(words: &[&str]) {
     use tokio::runtime::Builder;
-    match words {
-        ["workers", words @ ..] => {
-            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            let mut builder = Builder::new_multi_thread();
-            let runtime = builder.worker_threads(2).enable_all().build().unwrap();
-            // In a task: else it would run beside the workers, on a third thread.
-            let end = runtime.spawn(async move {
-                let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                end(&words).await;
-            });
-            runtime.block_on(end).unwrap();
-        }
-        words => {
-            let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(end(words));
-        }
-    }
+    let (mut builder, words) = match words {
+        ["workers", words @ ..] => (Builder::new_multi_thread(), words),
+        words => (Builder::new_current_thread(), words),
+    };
+    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    let runtime = builder.worker_threads(2).enable_all().build().unwrap();
+    // In a task, as most programs are: else it would run beside the workers, on a third thread, and
+    // cost the single thread a look at the system whenever another task wakes it.
+    let end = runtime.spawn(async move {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        end(&words).await;
+    });
+    runtime.block_on(end).unwrap();
 }
 
 async fn end(words: &[&str]) {
