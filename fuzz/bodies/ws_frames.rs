@@ -73,19 +73,18 @@ fn compare(ours: &Outcome, role: Role, mut line: Vec<u8>) {
     let (same, more) = ours.messages.split_at(common);
     let (theirs_same, theirs_more) = theirs.messages.split_at(common);
     assert_eq!(same, theirs_same);
+    // They look at every fragment, we at the whole message: until it ends, only what comes between
+    // its fragments may be handed out.
+    let is_data = |message: &Message| matches!(message, Message::Text(_) | Message::Binary(_));
+    let only_between = !more.iter().any(is_data);
     match (ours.refused, theirs.refused.as_ref()) {
+        (Some(why), Some(Error::Utf8(_))) if STRICTER.contains(&why) => assert!(only_between),
         (Some(why), _) if STRICTER.contains(&why) => assert!(more.is_empty()),
         (Some(BAD_CODE), _) => {
             let other = matches!(theirs_more, [Message::Close(Some(frame))] if frame.code == 1002);
             assert!(other || theirs.refused.is_some());
         }
-        // They look at every fragment, we at the whole message: until it ends, only what comes
-        // between its fragments may be handed out.
-        (_, Some(Error::Utf8(_))) => {
-            let is_data =
-                |message: &Message| matches!(message, Message::Text(_) | Message::Binary(_));
-            assert!(theirs_more.is_empty() && !more.iter().any(is_data));
-        }
+        (_, Some(Error::Utf8(_))) => assert!(theirs_more.is_empty() && only_between),
         (ours, theirs) => {
             assert!(more.is_empty() && theirs_more.is_empty());
             assert_eq!(ours.is_some(), theirs.is_some(), "{ours:?}, {theirs:?}");
