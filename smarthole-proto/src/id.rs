@@ -1,0 +1,55 @@
+//! Ids: [`ClientId`] and [`MessageId`], and how a server makes them.
+
+use rpc_core::Id;
+
+/// The kind of a [`ClientId`].
+#[derive(Debug)]
+pub enum ClientKind {}
+
+/// The kind of a [`MessageId`].
+#[derive(Debug)]
+pub enum MessageKind {}
+
+/// What a server calls a registered client: a UUID. Opaque to clients.
+pub type ClientId = Id<ClientKind>;
+
+/// What a server calls a message: `msg-` and a UUID. Opaque to clients.
+pub type MessageId = Id<MessageKind>;
+
+/// The id of a client, from 128 random bits: a UUID of version 4.
+#[must_use]
+pub fn client_id(random: u128) -> ClientId {
+    ClientId::new(uuid(random))
+}
+
+/// The id of a message, from 128 random bits: `msg-` and a UUID of version 4.
+#[must_use]
+pub fn message_id(random: u128) -> MessageId {
+    MessageId::new(format!("msg-{}", uuid(random)))
+}
+
+/// A UUID of version 4 (RFC 9562, section 5.4).
+fn uuid(random: u128) -> String {
+    const VERSION: u128 = 0xf << 76;
+    const VARIANT: u128 = 0b11 << 62;
+    let bits = (random & !VERSION & !VARIANT) | (4 << 76) | (0b10 << 62);
+    let hex = format!("{bits:032x}");
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
+    let parts: Vec<&str> = parts.map(|part| hex.get(part).unwrap_or_default()).into();
+    parts.join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_uuids_of_version_4() {
+        let zeros = client_id(0);
+        assert_eq!(zeros.as_str(), "00000000-0000-4000-8000-000000000000");
+        let ones = message_id(u128::MAX);
+        assert_eq!(ones.as_str(), "msg-ffffffff-ffff-4fff-bfff-ffffffffffff");
+        let id = client_id(0x550e_8400_e29b_31d4_2716_4466_5544_0000);
+        assert_eq!(id.as_str(), "550e8400-e29b-41d4-a716-446655440000");
+    }
+}

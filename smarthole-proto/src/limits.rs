@@ -1,0 +1,88 @@
+//! The numbers and names of the protocol in one place, and which of them this crate enforces.
+
+use std::time::Duration;
+
+use rpc_core::Limits;
+use rpc_core::keepalive::KeepAlive;
+
+// The router's address
+
+/// The port that a router listens on.
+pub const DEFAULT_PORT: u16 = 9473;
+/// Where a router is found.
+pub const DEFAULT_URL: &str = "ws://127.0.0.1:9473";
+/// The origin of the Obsidian client, which runs in Electron. Let in by servers.
+pub const OBSIDIAN_ORIGIN: &str = "app://obsidian.md";
+
+// Sizes
+
+/// Largest message in bytes: 1 MiB, a fragmented one as a whole. Enforced on both sides; one byte
+/// more closes with 1009.
+pub const MAX_PAYLOAD: usize = 1024 * 1024;
+/// Longest name of a client, in characters. Enforced on both sides.
+pub const MAX_NAME: usize = 64;
+/// Longest description of a client, in characters: UTF-16 units for clients, Unicode scalar values
+/// for servers. Enforced on both sides.
+pub const MAX_DESCRIPTION: usize = 1024;
+
+// Times
+
+/// How often a side pings. Enforced; configurable.
+pub const PING_INTERVAL: Duration = Duration::from_secs(30);
+/// How long a pong may take. Enforced; configurable.
+pub const PONG_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client may take for its first response to a message. Enforced by servers, told by
+/// clients; configurable.
+pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a client waits for the answer to its registration. The specification has no number.
+/// Enforced by clients; configurable.
+pub const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a graceful shutdown may take: the known server waits a second for its clients' Close.
+/// Enforced by servers; configurable.
+pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
+
+// Reconnects
+
+/// The delay before the first reconnect; each further one is twice as long. Enforced by clients.
+pub const BASE_DELAY: Duration = Duration::from_millis(1000);
+/// The longest delay before a reconnect. Enforced by clients.
+pub const MAX_DELAY: Duration = Duration::from_millis(30_000);
+/// Reconnects in a row that may fail. Enforced by clients.
+pub const MAX_ATTEMPTS: u32 = 10;
+
+// Numbers
+
+/// Most clients of a server at once; a further one gets 503. Enforced; configurable.
+pub const MAX_CONNECTIONS: usize = 100;
+/// Most clients, one after the other, that a message reaches while each rejects it. Enforced;
+/// configurable.
+pub const ROUTING_LIMIT: u32 = 3;
+/// Deliveries that have ended and are remembered. Enforced; configurable.
+pub const HISTORY: usize = 100;
+
+// Texts
+
+/// The recorded reason of a client that has not answered in time.
+pub const RESPONSE_TIMEOUT_REASON: &str = "Response timeout";
+/// The recorded reason of a client that rejects without one.
+pub const NO_REASON: &str = "No reason provided";
+/// What a server says when it closes because it goes away.
+pub const SHUTTING_DOWN: &str = "Server shutting down";
+/// The code with which a client closes whose registration was refused.
+pub const REGISTRATION_FAILED_CODE: u16 = 4000;
+/// What a client says when it closes because its registration was refused.
+pub const REGISTRATION_FAILED: &str = "Registration failed";
+
+/// The bounds of one connection: [`Limits::default`] with [`MAX_PAYLOAD`].
+#[must_use]
+pub fn limits() -> Limits {
+    Limits::default().with_max_message_bytes(MAX_PAYLOAD)
+}
+
+/// The specification's heartbeat: a ping every 30 s, and 10 s for its pong.
+#[must_use]
+pub fn keep_alive() -> KeepAlive {
+    KeepAlive::default()
+        .with_interval(Some(PING_INTERVAL))
+        .with_pong_timeout(PONG_TIMEOUT)
+}

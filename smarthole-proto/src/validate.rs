@@ -1,0 +1,323 @@
+//! Validation of registrations: pure functions that return the specification's codes.
+//!
+//! Checks come in the order of the known server: name, description, version, capabilities. That a
+//! connection is registered already is checked before all of them, and that a name is taken after
+//! them; both are the business of whoever knows the connections (a
+//! [`Hub`](crate::hub::Hub), a [`ServerConn`](crate::server::ServerConn)).
+//!
+//! ```
+//! use smarthole_proto::{ErrorCode, validate};
+//!
+//! assert!(validate::name("my-client").is_ok());
+//! assert_eq!(validate::name("my client").unwrap_err().code, ErrorCode::InvalidName);
+//! let payload = r#"{"name":"notes","description":"I keep notes."}"#;
+//! assert_eq!(validate::payload(payload).unwrap().name, "notes");
+//! ```
+
+use std::borrow::Cow;
+
+use rpc_core::decode::{
+    DecodeError, Field, Members, RawJson, SharedStr, Slot, parse_object, raw_list,
+};
+
+use crate::error::{ErrorCode, RegistrationError};
+use crate::frame::Registration;
+use crate::limits::{MAX_DESCRIPTION, MAX_NAME, limits};
+
+/// How the length of a description is counted. Exhaustive: there is no third way on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// In UTF-16 units, as the strictest known server counts.
+    Client,
+    /// In Unicode scalar values, so that no client is refused that counts in either way.
+    Server,
+}
+
+/// Checks a name: a letter, then letters, digits, `-` and `_`; at most 64; all ASCII.
+///
+/// # Errors
+/// [`ErrorCode::InvalidName`].
+pub fn name(name: &str) -> Result<(), RegistrationError> {
+    let why = if trim(name).is_empty() {
+        "Name cannot be empty"
+    } else if name.encode_utf16().count() > MAX_NAME {
+        "Name must be 64 characters or less"
+    } else if !is_name(name) {
+        "Name must start with a letter and contain only alphanumeric characters, hyphens, and underscores"
+    } else {
+        return Ok(());
+    };
+    Err(invalid_name(why))
+}
+
+/// Checks a description: not blank, at most 1,024 characters.
+///
+/// # Errors
+/// [`ErrorCode::InvalidDescription`].
+pub fn description(description: &str, side: Side) -> Result<(), RegistrationError> {
+    let length = || match side {
+        Side::Client => description.encode_utf16().count(),
+        Side::Server => description.chars().count(),
+    };
+    let why = if trim(description).is_empty() {
+        "Description cannot be empty"
+    } else if length() > MAX_DESCRIPTION {
+        "Description must be 1024 characters or less"
+    } else {
+        return Ok(());
+    };
+    Err(invalid_description(why))
+}
+
+/// Checks a typed registration.
+///
+/// # Errors
+/// [`ErrorCode::InvalidName`], then [`ErrorCode::InvalidDescription`].
+pub fn registration<S: AsRef<str>>(
+    registration: &Registration<S>,
+    side: Side,
+) -> Result<(), RegistrationError> {
+    name(registration.name.as_ref())?;
+    description(registration.description.as_ref(), side)
+}
+
+/// Reads and checks the payload of a registration, as a server does. Unknown members are ignored.
+///
+/// # Errors
+/// [`ErrorCode::InvalidName`], [`ErrorCode::InvalidDescription`] or [`ErrorCode::ValidationError`],
+/// whichever comes first.
+pub fn payload(json: &str) -> Result<Registration<Cow<'_, str>>, RegistrationError> {
+    if json.trim_start().starts_with('[') {
+        // An array is an object without a name to the known server.
+        return Err(invalid_name("Name is required and must be a string"));
+    }
+    if !json.trim_start().starts_with('{') {
+        return Err(invalid("Registration must be an object"));
+    }
+    let members: Payload<'_> =
+        parse_object(json, &limits()).map_err(|error| invalid_text(error.to_string()))?;
+    let found = members.name.get().and_then(text);
+    let found_name = found.ok_or_else(|| invalid_name("Name is required and must be a string"))?;
+    name(&found_name)?;
+    let found = members.description.get().and_then(text);
+    let found_description =
+        found.ok_or_else(|| invalid_description("Description is required and must be a string"))?;
+    description(&found_description, Side::Server)?;
+    let version = members.version.get().map(|version| {
+        text(version).ok_or_else(|| invalid("Version must be a string if provided"))
+    });
+    let version = version.transpose()?;
+    let capabilities = members
+        .capabilities
+        .get()
+        .map_or(Ok(Vec::new()), capabilities)?;
+    let mut registration = Registration::new(found_name, found_description);
+    registration.version = version;
+    registration.capabilities = capabilities;
+    Ok(registration)
+}
+
+/// Whether a text is a name: a letter, then letters, digits, `-` and `_`, all ASCII. Its length is
+/// not looked at.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    bytes
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic())
+        && bytes.all(is_name_byte)
+}
+
+pub(crate) const fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
+}
+
+/// A text without white space at its ends, as JavaScript counts it: `\u{feff}` is white space, and
+/// `\u{85}` is not.
+pub(crate) fn trim(text: &str) -> &str {
+    text.trim_matches(|c: char| (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}')
+}
+
+#[derive(Default)]
+struct Payload<'a> {
+    name: Slot<RawJson<'a>>,
+    description: Slot<RawJson<'a>>,
+    version: Slot<RawJson<'a>>,
+    capabilities: Slot<RawJson<'a>>,
+}
+
+impl<'a> Members<'a> for Payload<'a> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
+        match name {
+            "name" => field.raw_or_null("name", &mut self.name),
+            "description" => field.raw_or_null("description", &mut self.description),
+            "version" => field.raw_or_null("version", &mut self.version),
+            "capabilities" => field.raw_or_null("capabilities", &mut self.capabilities),
+            _ => field.skip(),
+        }
+    }
+}
+
+fn text<'a>(raw: &RawJson<'a>) -> Option<Cow<'a, str>> {
+    raw.clone().into_str()
+}
+
+fn capabilities<'a>(raw: &RawJson<'a>) -> Result<Vec<Cow<'a, str>>, RegistrationError> {
+    // Decoded text is borrowed, so this is no copy.
+    let Cow::Borrowed(json) = raw.clone().into_text() else {
+        return Err(invalid("Capabilities must be an array if provided"));
+    };
+    if !json.starts_with('[') {
+        return Err(invalid("Capabilities must be an array if provided"));
+    }
+    let items = raw_list(json, &limits()).map_err(|error| invalid_text(error.to_string()))?;
+    let texts = items.iter().map(text).collect::<Option<Vec<_>>>();
+    texts.ok_or_else(|| invalid("Each capability must be a string"))
+}
+
+const fn invalid_name(why: &'static str) -> RegistrationError {
+    RegistrationError {
+        code: ErrorCode::InvalidName,
+        message: SharedStr::from_static(why),
+    }
+}
+
+const fn invalid_description(why: &'static str) -> RegistrationError {
+    RegistrationError {
+        code: ErrorCode::InvalidDescription,
+        message: SharedStr::from_static(why),
+    }
+}
+
+const fn invalid(why: &'static str) -> RegistrationError {
+    RegistrationError {
+        code: ErrorCode::ValidationError,
+        message: SharedStr::from_static(why),
+    }
+}
+
+fn invalid_text(why: String) -> RegistrationError {
+    RegistrationError::new(ErrorCode::ValidationError, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(json: &str) -> Option<ErrorCode> {
+        payload(json).err().map(|error| error.code)
+    }
+
+    #[test]
+    fn the_rules_for_names_are_those_of_the_specification() {
+        let long = "a".repeat(64);
+        for good in ["a", "Z", "my-client", "a_b-9", "notes-", &long] {
+            assert_eq!(name(good), Ok(()), "{good}");
+        }
+        let longer = "a".repeat(65);
+        for bad in [
+            "", " ", "\u{feff}", "1a", "-a", "_a", "a b", "a.b", " a", "a ", "a\n", "é", "aé",
+            "\u{212a}", "a\u{0}", &longer,
+        ] {
+            assert_eq!(
+                name(bad).unwrap_err().code,
+                ErrorCode::InvalidName,
+                "{bad:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_server_counts_a_description_in_characters_and_a_client_in_utf_16() {
+        let ascii = "a".repeat(1024);
+        assert_eq!(description(&ascii, Side::Client), Ok(()));
+        assert_eq!(description(&ascii, Side::Server), Ok(()));
+        let faces = "😀".repeat(1024);
+        assert_eq!(description(&faces, Side::Server), Ok(()));
+        assert!(description(&faces, Side::Client).is_err());
+        assert_eq!(description(&"😀".repeat(512), Side::Client), Ok(()));
+        for bad in [
+            format!("{ascii}a"),
+            format!("{faces}a"),
+            " \n\t".to_owned(),
+            String::new(),
+        ] {
+            let error = description(&bad, Side::Server).unwrap_err();
+            assert_eq!(error.code, ErrorCode::InvalidDescription);
+        }
+    }
+
+    #[test]
+    fn the_first_rule_that_is_broken_gives_the_code() {
+        for (json, expected) in [
+            (r#"{"name":"a","description":"d"}"#, None),
+            (
+                r#"{"name":"a","description":"d","version":"","capabilities":[],"x":[1]}"#,
+                None,
+            ),
+            (r#"{"name":"a","description":" d "}"#, None),
+            ("null", Some(ErrorCode::ValidationError)),
+            ("7", Some(ErrorCode::ValidationError)),
+            (r#""a""#, Some(ErrorCode::ValidationError)),
+            ("[]", Some(ErrorCode::InvalidName)),
+            ("{}", Some(ErrorCode::InvalidName)),
+            (
+                r#"{"name":null,"description":""}"#,
+                Some(ErrorCode::InvalidName),
+            ),
+            (
+                r#"{"name":7,"description":"d"}"#,
+                Some(ErrorCode::InvalidName),
+            ),
+            (
+                r#"{"name":"1","description":"","version":1}"#,
+                Some(ErrorCode::InvalidName),
+            ),
+            (r#"{"name":"a"}"#, Some(ErrorCode::InvalidDescription)),
+            (
+                r#"{"name":"a","description":["d"]}"#,
+                Some(ErrorCode::InvalidDescription),
+            ),
+            (
+                r#"{"name":"a","description":"","version":1}"#,
+                Some(ErrorCode::InvalidDescription),
+            ),
+            (
+                r#"{"name":"a","description":"d","version":1}"#,
+                Some(ErrorCode::ValidationError),
+            ),
+            (
+                r#"{"name":"a","description":"d","version":null}"#,
+                Some(ErrorCode::ValidationError),
+            ),
+            (
+                r#"{"name":"a","description":"d","capabilities":null}"#,
+                Some(ErrorCode::ValidationError),
+            ),
+            (
+                r#"{"name":"a","description":"d","capabilities":{}}"#,
+                Some(ErrorCode::ValidationError),
+            ),
+            (
+                r#"{"name":"a","description":"d","capabilities":["x",1]}"#,
+                Some(ErrorCode::ValidationError),
+            ),
+            (
+                r#"{"name":"a","name":"a","description":"d"}"#,
+                Some(ErrorCode::ValidationError),
+            ),
+        ] {
+            assert_eq!(code(json), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_good_registration_is_kept_as_it_was_sent() {
+        let json = r#"{"name":"my-client","description":" I handle t\u0061sks. ","version":"1.0.0","capabilities":["tasks","reminders"]}"#;
+        let registration = payload(json).unwrap();
+        assert_eq!(registration.name, "my-client");
+        assert_eq!(registration.description, " I handle tasks. ");
+        assert_eq!(registration.version.as_deref(), Some("1.0.0"));
+        assert_eq!(registration.capabilities, ["tasks", "reminders"]);
+    }
+}
