@@ -8,6 +8,7 @@ pub mod error;
 pub mod frame;
 pub mod id;
 pub mod limits;
+pub mod server;
 pub mod timestamp;
 pub mod validate;
 
