@@ -10,6 +10,9 @@ pub mod frame;
 pub mod hub;
 pub mod id;
 pub mod limits;
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub mod net;
 pub mod router;
 pub mod server;
 pub mod timestamp;
