@@ -31,9 +31,8 @@ fn matched(text: &str) -> Option<(String, String)> {
     let at = letters.iter().position(|it| matches!(it, ',' | ':'))?;
     let name = letters.get(..at)?;
     let rest: String = letters.get(at + 1..)?.iter().collect();
-    let letter = |it: &char| matches!(it, 'a'..='z' | 'A'..='Z');
-    let more = |it: &char| letter(it) || matches!(it, '0'..='9' | '_' | '-');
-    if !name.first().is_some_and(letter) || !name.iter().all(more) {
+    let more = |it: &char| it.is_ascii_alphanumeric() || "_-".contains(*it);
+    if !name.first().is_some_and(char::is_ascii_alphabetic) || !name.iter().all(more) {
         return None;
     }
     let rest = trimmed(&rest);
