@@ -38,7 +38,7 @@ impl Example {
     }
 
     /// Both texts are read as this frame of a client.
-    fn from_client(&self, frame: &impl Serialize) {
+    fn comes_from_a_client(&self, frame: &impl Serialize) {
         self.is_written(frame);
         for text in [self.printed, &self.sent] {
             let read = ClientFrame::decode(text, &limits()).unwrap();
@@ -47,7 +47,7 @@ impl Example {
     }
 
     /// Both texts are read as this frame of a server.
-    fn from_server(&self, frame: &impl Serialize) {
+    fn comes_from_a_server(&self, frame: &impl Serialize) {
         self.is_written(frame);
         for text in [self.printed, &self.sent] {
             let read = ServerFrame::decode(text, &limits()).unwrap();
@@ -80,7 +80,7 @@ fn a_registration_is_that_of_the_specification() {
             .with_version("1.0.0")
             .with_capability("tasks")
             .with_capability("reminders");
-    example.from_client(&registration.frame());
+    example.comes_from_a_client(&registration.frame());
     let ClientFrame::Registration { payload } =
         ClientFrame::decode(example.printed, &limits()).unwrap()
     else {
@@ -105,7 +105,7 @@ fn both_answers_to_a_registration_are_those_of_the_specification() {
   }
 }"#,
     );
-    accepted.from_server(&RegistrationResponse::accepted(
+    accepted.comes_from_a_server(&RegistrationResponse::accepted(
         "550e8400-e29b-41d4-a716-446655440000",
         "my-client",
     ));
@@ -120,7 +120,7 @@ fn both_answers_to_a_registration_are_those_of_the_specification() {
 }"#,
     );
     let error = RegistrationError::duplicate_name("my-client");
-    refused.from_server(&RegistrationResponse::refused(error));
+    refused.comes_from_a_server(&RegistrationResponse::refused(error));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_routed_message_is_that_of_the_specification() {
         "Remember to buy groceries tomorrow",
         timestamp::format(time),
     );
-    example.from_server(&message.with_metadata(metadata));
+    example.comes_from_a_server(&message.with_metadata(metadata));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn an_ack_is_that_of_the_specification() {
   }
 }"#,
     );
-    example.from_client(&response(Answer::Ack));
+    example.comes_from_a_client(&response(Answer::Ack));
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_reject_is_that_of_the_specification() {
 }"#,
     );
     let reason = "I only handle notes, not calendar events".into();
-    example.from_client(&response(Answer::reject(Some(reason))));
+    example.comes_from_a_client(&response(Answer::reject(Some(reason))));
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn a_notification_is_that_of_the_specification() {
     let shown = Notification::new("Your note has been saved to the daily journal.")
         .with_title("Note Saved")
         .with_priority(Priority::Normal);
-    example.from_client(&response(Answer::Notification(shown)));
+    example.comes_from_a_client(&response(Answer::Notification(shown)));
 }
 
 #[test]
