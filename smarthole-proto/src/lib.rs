@@ -6,8 +6,10 @@ pub mod codec;
 pub mod direct;
 pub mod error;
 pub mod frame;
+pub mod hub;
 pub mod id;
 pub mod limits;
+pub mod router;
 pub mod timestamp;
 pub mod validate;
 
