@@ -142,7 +142,10 @@ fn tools(candidates: &[Candidate]) -> Vec<ToolDefinition> {
 /// replaced or cut away (`a-b` and `a_b`) get a number.
 fn tool_name(client: &str, taken: &mut HashSet<String>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let whole: String = "route_to_".chars().chain(client.chars().map(plain)).collect();
+    let whole: String = "route_to_"
+        .chars()
+        .chain(client.chars().map(plain))
+        .collect();
     let cut = |room: usize| whole.get(..whole.len().min(room)).unwrap_or(&whole);
     let numbered = (2_u32..).map(|number| {
         let number = format!("_{number}");
@@ -178,7 +181,10 @@ fn question(request: &RouteRequest) -> Cow<'_, str> {
     let mut text = format!("{text}\n\n[Not from the person: this message was sent back before.");
     for rejection in &request.rejections {
         let (client, reason) = (&rejection.client, &rejection.reason);
-        let _ = write!(text, "\n- {client:?} had it and gave the reason {reason:?}.");
+        let _ = write!(
+            text,
+            "\n- {client:?} had it and gave the reason {reason:?}."
+        );
     }
     text.push_str("\nThose programs are not offered again: choose another one.]");
     Cow::Owned(text)

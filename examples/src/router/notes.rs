@@ -67,7 +67,10 @@ impl Notes {
     /// A new file is safe only when its folder is.
     fn sync_folder(&self) -> io::Result<()> {
         if cfg!(unix) {
-            let folder = self.path.parent().filter(|path| !path.as_os_str().is_empty());
+            let folder = self
+                .path
+                .parent()
+                .filter(|path| !path.as_os_str().is_empty());
             File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
         }
         Ok(())
@@ -123,7 +126,9 @@ pub fn asks_for_notes(text: &str) -> bool {
         .collect();
     let is = |known: &[&str], word: &String| known.contains(&word.as_str());
     words.iter().any(|word| is(&ASKING, word))
-        && words.iter().all(|word| is(&ASKING, word) || is(&FILLING, word))
+        && words
+            .iter()
+            .all(|word| is(&ASKING, word) || is(&FILLING, word))
 }
 
 #[cfg(test)]
@@ -162,26 +167,51 @@ mod tests {
         }
         let read = notes.all().unwrap();
         let expected = ["buy milk", "grüße\nan alle\n  von mir", "2024 was fine"];
-        assert_eq!(read.iter().map(|note| &note.text).collect::<Vec<_>>(), expected);
+        assert_eq!(
+            read.iter().map(|note| &note.text).collect::<Vec<_>>(),
+            expected
+        );
         assert_eq!(read[1].time, "1970-01-01T00:00:01.000Z");
         let file = std::fs::read_to_string(notes.path()).unwrap();
-        assert!(file.starts_with("1970-01-01T00:00:00.000Z buy milk\n"), "{file}");
+        assert!(
+            file.starts_with("1970-01-01T00:00:00.000Z buy milk\n"),
+            "{file}"
+        );
     }
 
     #[test]
     fn lines_that_somebody_added_by_hand_are_notes_too() {
         let scratch = Scratch::new("by-hand");
         std::fs::write(scratch.0.path(), "    call ann\n\nfeed the cat").unwrap();
-        let texts: Vec<_> = scratch.0.all().unwrap().into_iter().map(|note| note.text).collect();
+        let texts: Vec<_> = scratch
+            .0
+            .all()
+            .unwrap()
+            .into_iter()
+            .map(|note| note.text)
+            .collect();
         assert_eq!(texts, ["call ann", "feed the cat"]);
     }
 
     #[test]
     fn only_a_question_for_notes_is_one() {
-        for text in ["list", "List!", "show my notes", "Show me all of my notes, please", "notes?"] {
+        for text in [
+            "list",
+            "List!",
+            "show my notes",
+            "Show me all of my notes, please",
+            "notes?",
+        ] {
             assert!(asks_for_notes(text), "{text}");
         }
-        for text in ["", "buy milk", "list milk and eggs", "show ann the house", "my", "a note"] {
+        for text in [
+            "",
+            "buy milk",
+            "list milk and eggs",
+            "show ann the house",
+            "my",
+            "a note",
+        ] {
             assert!(!asks_for_notes(text), "{text}");
         }
     }

@@ -42,7 +42,8 @@ impl<T> Throttle<T> {
     #[must_use]
     pub fn wait(&self, now: Instant) -> Option<Duration> {
         self.waiting.front()?;
-        let rest = |since: &Instant, pause: Duration| pause.saturating_sub(now.duration_since(*since));
+        let rest =
+            |since: &Instant, pause: Duration| pause.saturating_sub(now.duration_since(*since));
         let pause = self.passed.back().map(|last| rest(last, PAUSE));
         let full = self.passed.len() >= PER_MINUTE;
         let minute = self.passed.front().filter(|_| full);

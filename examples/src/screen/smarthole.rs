@@ -54,16 +54,17 @@ impl Frames {
 
     fn heard(&self, frame: &ServerFrame<'_>) -> Option<String> {
         match frame {
-            ServerFrame::RegistrationResponse(response) => Some(match response {
+            ServerFrame::RegistrationResponse(response) => match response {
                 RegistrationResponse::Accepted { message, .. } => {
-                    message.as_deref().unwrap_or("registered").to_owned()
+                    Some(message.as_deref().unwrap_or("registered").to_owned())
                 }
                 RegistrationResponse::Refused { code, message } => {
                     let code = code.as_ref().map_or("no code", |code| code.as_str());
                     let message = message.as_deref().unwrap_or_default();
-                    format!("refused, {code}: {message}")
+                    Some(format!("refused, {code}: {message}"))
                 }
-            }),
+                _ => None,
+            },
             ServerFrame::Message(message) => Some(self.message(message)),
             _ => None,
         }
@@ -125,7 +126,11 @@ mod tests {
             )
         };
         for (direction, text, expected) in [
-            (Direction::Out, registration, "registers notes: I keep notes."),
+            (
+                Direction::Out,
+                registration,
+                "registers notes: I keep notes.",
+            ),
             (Direction::In, accepted, "welcome"),
             (Direction::In, message, r#"#1 "milk" (voice, it is a note)"#),
             (Direction::In, direct, r#"#2 "a \"b\"" (direct)"#),
@@ -158,6 +163,9 @@ mod tests {
     fn clones_share_their_numbers() {
         let frames = Frames::default();
         let other = frames.clone();
-        assert_eq!((frames.number("a"), other.number("b"), other.number("a")), (1, 2, 1));
+        assert_eq!(
+            (frames.number("a"), other.number("b"), other.number("a")),
+            (1, 2, 1)
+        );
     }
 }

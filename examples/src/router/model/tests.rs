@@ -32,7 +32,10 @@ fn each_client_is_a_tool_with_its_description() {
     let first = serde_json::to_value(&tools[0]).unwrap();
     let function = &first["function"];
     assert_eq!(function["name"], "route_to_my_notes");
-    assert_eq!(function["description"], "I keep notes.\nCapabilities: tasks, lists");
+    assert_eq!(
+        function["description"],
+        "I keep notes.\nCapabilities: tasks, lists"
+    );
     let parameters = &function["parameters"];
     assert_eq!(parameters["required"], serde_json::json!(["message"]));
     assert_eq!(parameters["properties"]["message"]["type"], "string");
@@ -57,7 +60,9 @@ fn clients_whose_tools_would_have_one_name_are_kept_apart() {
 #[test]
 fn names_of_tools_are_no_longer_than_interfaces_take() {
     let long = "x".repeat(64);
-    let longer: Vec<String> = (0..12).map(|number| format!("{}{number:02}", "x".repeat(60))).collect();
+    let longer: Vec<String> = (0..12)
+        .map(|number| format!("{}{number:02}", "x".repeat(60)))
+        .collect();
     let mut names = vec![long.as_str()];
     names.extend(longer.iter().map(String::as_str));
     let tools = tool_names(&names);
@@ -88,10 +93,17 @@ fn who_rejected_and_why_is_told_apart_from_the_text() {
     let question = question(&request);
     let (text, context) = question.split_once("\n\n").unwrap();
     assert_eq!(text, "buy milk");
-    for part in [r#""lights""#, r#""I only \"switch\" lamps""#, "Response timeout"] {
+    for part in [
+        r#""lights""#,
+        r#""I only \"switch\" lamps""#,
+        "Response timeout",
+    ] {
         assert!(context.contains(part), "{context}");
     }
-    assert!(context.starts_with('[') && context.ends_with(']'), "{context}");
+    assert!(
+        context.starts_with('[') && context.ends_with(']'),
+        "{context}"
+    );
 }
 
 #[tokio::test]
@@ -108,7 +120,9 @@ async fn every_call_of_a_known_tool_is_a_choice() {
     );
     let choices = routed(calls, &["a-b", "c", "d"]).await.unwrap();
     let expected = [
-        Choice::new("a-b").with_text("milk").with_reason("it is a note"),
+        Choice::new("a-b")
+            .with_text("milk")
+            .with_reason("it is a note"),
         Choice::new("c").with_text("light"),
     ];
     assert_eq!(choices, expected);
@@ -147,7 +161,10 @@ async fn a_model_that_fails_is_a_router_that_fails() {
     assert_eq!(error, RouterError::unavailable("out of order"));
     assert!(error.is_retryable());
     let error = routed("!break", &["a"]).await.unwrap_err();
-    assert!(matches!(error, RouterError::Unavailable { .. }), "{error:?}");
+    assert!(
+        matches!(error, RouterError::Unavailable { .. }),
+        "{error:?}"
+    );
 }
 
 #[test]
@@ -157,7 +174,12 @@ fn refused_keys_are_told_from_a_busy_provider() {
         message: "no".to_owned(),
     };
     for (status_code, expected) in [
-        (401, RouterError::Denied { message: "401 Unauthorized: no".into() }),
+        (
+            401,
+            RouterError::Denied {
+                message: "401 Unauthorized: no".into(),
+            },
+        ),
         (429, RouterError::RateLimited),
         (400, RouterError::failed("400 Bad Request: no")),
         (503, RouterError::unavailable("503 Service Unavailable: no")),
@@ -208,7 +230,10 @@ mod over_http {
     async fn a_refused_key_is_not_tried_again() {
         let refused = Does::Answers("401 Unauthorized", "bad key", 100);
         let (choices, requests) = asked(Vec::leak(vec![refused])).await;
-        assert!(matches!(choices, Err(RouterError::Denied { .. })), "{choices:?}");
+        assert!(
+            matches!(choices, Err(RouterError::Denied { .. })),
+            "{choices:?}"
+        );
         assert_eq!(requests.len(), 1);
     }
 
