@@ -4,4 +4,7 @@
 
 mod decode_props;
 mod frames;
+mod serve;
+mod stage;
 mod vectors;
+mod wire;
