@@ -1,5 +1,8 @@
 //! Integration tests of the SmartHole crate.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(unreachable_pub, reason = "helpers of a test binary")]
 
 mod hub;
+mod hub_crowd;
 mod hub_model;
 mod hub_play;
