@@ -73,6 +73,8 @@ pub const NO_REASON: &str = "No reason provided";
 pub const SHUTTING_DOWN: &str = "Server shutting down";
 /// The code with which a client closes whose registration was refused.
 pub const REGISTRATION_FAILED_CODE: u16 = 4000;
+/// What a client says when it closes because its program ends.
+pub const CLIENT_DISCONNECT: &str = "Client disconnect";
 /// What a client says when it closes because its registration was refused.
 pub const REGISTRATION_FAILED: &str = "Registration failed";
 

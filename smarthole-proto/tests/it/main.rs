@@ -2,7 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
+mod decode_props;
+mod frames;
 mod hub;
 mod hub_crowd;
 mod hub_model;
 mod hub_play;
+mod vectors;
