@@ -9,6 +9,12 @@ pub mod error;
 pub mod frame;
 pub mod id;
 pub mod limits;
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub mod net;
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub mod plugin;
 pub mod timestamp;
 pub mod validate;
 

@@ -1,1 +1,6 @@
 //! Integration tests of the SmartHole crate.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(unreachable_pub, reason = "helpers of a test binary")]
+
+mod net_client;
+mod played;
