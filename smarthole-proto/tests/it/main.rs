@@ -4,3 +4,4 @@
 
 mod net_client;
 mod played;
+mod plugin;
