@@ -7,6 +7,10 @@ pub mod codec;
 pub mod direct;
 pub mod error;
 pub mod frame;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod hub;
 pub mod id;
 pub mod limits;
 #[cfg(feature = "tokio")]
@@ -15,6 +19,8 @@ pub mod net;
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod plugin;
+pub mod router;
+pub mod server;
 pub mod timestamp;
 pub mod validate;
 

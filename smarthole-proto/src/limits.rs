@@ -57,6 +57,9 @@ pub const MAX_CONNECTIONS: usize = 100;
 /// Most clients, one after the other, that a message reaches while each rejects it. Enforced;
 /// configurable.
 pub const ROUTING_LIMIT: u32 = 3;
+/// Longest reason of a rejection that is kept and handed on, in bytes; a longer one is cut. The
+/// specification has no number. Enforced by servers.
+pub const MAX_REASON: usize = 4096;
 /// Deliveries that have ended and are remembered. Enforced; configurable.
 pub const HISTORY: usize = 100;
 

@@ -17,7 +17,7 @@
 use std::borrow::Cow;
 
 use rpc_core::decode::{
-    DecodeError, Field, Members, RawJson, SharedStr, Slot, parse_object, raw_list,
+    DecodeError, Field, Members, RawJson, SharedStr, Slot, first_byte, parse_object, raw_list,
 };
 
 use crate::error::{ErrorCode, RegistrationError};
@@ -87,12 +87,13 @@ pub fn registration<S: AsRef<str>>(
 /// [`ErrorCode::InvalidName`], [`ErrorCode::InvalidDescription`] or [`ErrorCode::ValidationError`],
 /// whichever comes first.
 pub fn payload(json: &str) -> Result<Registration<Cow<'_, str>>, RegistrationError> {
-    if json.trim_start().starts_with('[') {
-        // An array is an object without a name to the known server.
-        return Err(invalid_name("Name is required and must be a string"));
-    }
-    if !json.trim_start().starts_with('{') {
-        return Err(invalid("Registration must be an object"));
+    if first_byte(json) != Some(b'{') {
+        let value = RawJson::new(json).map_err(|error| invalid_text(error.to_string()))?;
+        return Err(match value.first_byte() {
+            // An array is an object without a name to the known server.
+            Some(b'[') => invalid_name("Name is required and must be a string"),
+            _ => invalid("Registration must be an object"),
+        });
     }
     let members: Payload<'_> =
         parse_object(json, &limits()).map_err(|error| invalid_text(error.to_string()))?;
@@ -260,6 +261,8 @@ mod tests {
             ("7", Some(ErrorCode::ValidationError)),
             (r#""a""#, Some(ErrorCode::ValidationError)),
             ("[]", Some(ErrorCode::InvalidName)),
+            ("[", Some(ErrorCode::ValidationError)),
+            ("name", Some(ErrorCode::ValidationError)),
             ("{}", Some(ErrorCode::InvalidName)),
             (
                 r#"{"name":null,"description":""}"#,

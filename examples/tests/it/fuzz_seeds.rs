@@ -13,7 +13,7 @@ mod ws;
 type Body = fn(&[u8]);
 
 /// Every fuzz target and the body that it calls.
-const TARGETS: [(&str, Body); 18] = [
+const TARGETS: [(&str, Body); 22] = [
     ("exoclaw_client_conn", exoclaw_proto::fuzzing::client_conn),
     (
         "exoclaw_client_frames",
@@ -29,6 +29,16 @@ const TARGETS: [(&str, Body); 18] = [
     ("gateway_config", examples::gateway::fuzzing::config),
     ("json_reader", rpc_core::fuzzing::json_reader),
     ("json_writer", rpc_core::fuzzing::json_writer),
+    (
+        "smarthole_client_frames",
+        smarthole_proto::fuzzing::client_frames,
+    ),
+    ("smarthole_direct", smarthole_proto::fuzzing::direct),
+    (
+        "smarthole_server_frames",
+        smarthole_proto::fuzzing::server_frames,
+    ),
+    ("smarthole_validate", smarthole_proto::fuzzing::validate),
     ("snek_client_conn", snek_proto::fuzzing::client_conn),
     ("snek_client_frames", snek_proto::fuzzing::client_frames),
     ("snek_image_urls", snek_proto::fuzzing::image_urls),
@@ -114,6 +124,26 @@ fn the_seeds_of_the_json_reader_pass() {
 #[test]
 fn the_seeds_of_the_json_writer_pass() {
     replay("json_writer");
+}
+
+#[test]
+fn the_seeds_of_the_smarthole_client_frames_pass() {
+    replay("smarthole_client_frames");
+}
+
+#[test]
+fn the_seeds_of_direct_routing_pass() {
+    replay("smarthole_direct");
+}
+
+#[test]
+fn the_seeds_of_the_smarthole_server_frames_pass() {
+    replay("smarthole_server_frames");
+}
+
+#[test]
+fn the_seeds_of_validation_pass() {
+    replay("smarthole_validate");
 }
 
 #[test]
@@ -210,7 +240,7 @@ fn targets_seeds_and_the_manifest_name_the_same_things() {
         assert!(!seeds(name).is_empty(), "{name} has no seeds");
         assert!(readme.contains(&format!("`{name}`")), "{name} in README");
         let target = read(&fuzz.join("fuzz_targets").join(format!("{name}.rs")));
-        let owners = ["exoclaw_", "gateway_", "snek_"];
+        let owners = ["exoclaw_", "gateway_", "smarthole_", "snek_"];
         let body = owners.iter().find_map(|owner| name.strip_prefix(owner));
         let body = body.unwrap_or(name);
         assert!(

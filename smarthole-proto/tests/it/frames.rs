@@ -1,0 +1,282 @@
+//! The specification's examples, byte for byte: as they stand there, and as this crate writes them.
+
+use std::time::{Duration, SystemTime};
+
+use rpc_core::decode::SharedStr;
+use rpc_core::testing::json::assert_same;
+use serde::Serialize;
+use smarthole_proto::frame::{Answer, RegistrationResponse, Response};
+use smarthole_proto::limits::limits;
+use smarthole_proto::{
+    ClientFrame, ErrorCode, InputMethod, Message, Metadata, Notification, Priority, Registration,
+    RegistrationError, ServerFrame, codec, timestamp, validate,
+};
+
+/// An example as it stands in the specification, and as it is sent: without white space.
+struct Example {
+    printed: &'static str,
+    sent: String,
+}
+
+impl Example {
+    /// White space goes, that within strings excepted.
+    fn new(printed: &'static str) -> Self {
+        let mut in_string = false;
+        let sent = printed
+            .chars()
+            .filter(|letter| {
+                in_string ^= *letter == '"';
+                in_string || !letter.is_ascii_whitespace()
+            })
+            .collect();
+        Self { printed, sent }
+    }
+
+    fn is_written(&self, frame: &impl Serialize) {
+        assert_eq!(codec::encode(frame).unwrap().as_str(), self.sent);
+        assert_same(self.printed, &self.sent);
+    }
+
+    /// Both texts are read as this frame of a client.
+    fn comes_from_a_client(&self, frame: &impl Serialize) {
+        self.is_written(frame);
+        for text in [self.printed, &self.sent] {
+            let read = ClientFrame::decode(text, &limits()).unwrap();
+            assert_same(codec::encode(&read).unwrap().as_str(), &self.sent);
+        }
+    }
+
+    /// Both texts are read as this frame of a server.
+    fn comes_from_a_server(&self, frame: &impl Serialize) {
+        self.is_written(frame);
+        for text in [self.printed, &self.sent] {
+            let read = ServerFrame::decode(text, &limits()).unwrap();
+            assert_eq!(codec::encode(&read).unwrap().as_str(), self.sent);
+        }
+    }
+}
+
+const ID: &str = "msg-550e8400-e29b-41d4-a716-446655440000";
+
+fn response(answer: Answer) -> Response {
+    Response::new(ID, answer)
+}
+
+#[test]
+fn a_registration_is_that_of_the_specification() {
+    let example = Example::new(
+        r#"{
+  "type": "registration",
+  "payload": {
+    "name": "my-client",
+    "description": "I handle task management and to-do lists.",
+    "version": "1.0.0",
+    "capabilities": ["tasks", "reminders"]
+  }
+}"#,
+    );
+    let registration: Registration<SharedStr> =
+        Registration::new("my-client", "I handle task management and to-do lists.")
+            .with_version("1.0.0")
+            .with_capability("tasks")
+            .with_capability("reminders");
+    example.comes_from_a_client(&registration.frame());
+    let ClientFrame::Registration { payload } =
+        ClientFrame::decode(example.printed, &limits()).unwrap()
+    else {
+        panic!("no registration")
+    };
+    let read = validate::payload(payload.get()).unwrap();
+    assert_eq!(read.name, registration.name.as_str());
+    assert_eq!(read.description, registration.description.as_str());
+    assert_eq!(read.version.as_deref(), Some("1.0.0"));
+    assert_eq!(read.capabilities, ["tasks", "reminders"]);
+}
+
+#[test]
+fn both_answers_to_a_registration_are_those_of_the_specification() {
+    let accepted = Example::new(
+        r#"{
+  "type": "registration_response",
+  "payload": {
+    "success": true,
+    "clientId": "550e8400-e29b-41d4-a716-446655440000",
+    "message": "Client 'my-client' registered successfully"
+  }
+}"#,
+    );
+    accepted.comes_from_a_server(&RegistrationResponse::accepted(
+        "550e8400-e29b-41d4-a716-446655440000",
+        "my-client",
+    ));
+    let refused = Example::new(
+        r#"{
+  "type": "registration_response",
+  "payload": {
+    "success": false,
+    "code": "DUPLICATE_NAME",
+    "message": "A client with name 'my-client' is already registered"
+  }
+}"#,
+    );
+    let error = RegistrationError::duplicate_name("my-client");
+    refused.comes_from_a_server(&RegistrationResponse::refused(error));
+}
+
+#[test]
+fn each_code_of_the_specification_is_sent_as_it_stands_there() {
+    for (code, word) in [
+        (ErrorCode::InvalidName, "INVALID_NAME"),
+        (ErrorCode::InvalidDescription, "INVALID_DESCRIPTION"),
+        (ErrorCode::DuplicateName, "DUPLICATE_NAME"),
+        (ErrorCode::AlreadyRegistered, "ALREADY_REGISTERED"),
+        (ErrorCode::ValidationError, "VALIDATION_ERROR"),
+    ] {
+        let refused = RegistrationResponse::refused(RegistrationError::new(code, "why"));
+        assert_eq!(
+            codec::encode(&refused).unwrap().as_str(),
+            format!(
+                r#"{{"type":"registration_response","payload":{{"success":false,"code":"{word}","message":"why"}}}}"#
+            )
+        );
+    }
+}
+
+#[test]
+fn a_routed_message_is_that_of_the_specification() {
+    let example = Example::new(
+        r#"{
+  "type": "message",
+  "payload": {
+    "id": "msg-550e8400-e29b-41d4-a716-446655440000",
+    "text": "Remember to buy groceries tomorrow",
+    "timestamp": "2024-01-15T10:30:00.000Z",
+    "metadata": {
+      "inputMethod": "voice",
+      "directRouted": false,
+      "confidence": 0.95,
+      "routingReason": "User wants to remember something, which matches this client's note-taking capabilities"
+    }
+  }
+}"#,
+    );
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_705_314_600);
+    let reason =
+        "User wants to remember something, which matches this client's note-taking capabilities";
+    let metadata = Metadata::default()
+        .with_input_method(InputMethod::Voice)
+        .with_confidence(Some(0.95))
+        .with_routing_reason(Some(SharedStr::from(reason)));
+    let message = Message::new(
+        ID,
+        "Remember to buy groceries tomorrow",
+        timestamp::format(time),
+    );
+    example.comes_from_a_server(&message.with_metadata(metadata));
+}
+
+#[test]
+fn what_a_message_does_not_say_is_left_out() {
+    let direct = Metadata::<SharedStr>::default().with_direct_routed(true);
+    let message: Message = Message::new("m", "buy milk", "t").with_metadata(direct);
+    assert_eq!(
+        codec::encode(&message).unwrap().as_str(),
+        r#"{"type":"message","payload":{"id":"m","text":"buy milk","timestamp":"t","metadata":{"inputMethod":"text","directRouted":true}}}"#
+    );
+}
+
+#[test]
+fn an_ack_is_that_of_the_specification() {
+    let example = Example::new(
+        r#"{
+  "type": "response",
+  "payload": {
+    "messageId": "msg-550e8400-e29b-41d4-a716-446655440000",
+    "type": "ack",
+    "payload": {}
+  }
+}"#,
+    );
+    example.comes_from_a_client(&response(Answer::Ack));
+}
+
+#[test]
+fn a_reject_is_that_of_the_specification() {
+    let example = Example::new(
+        r#"{
+  "type": "response",
+  "payload": {
+    "messageId": "msg-550e8400-e29b-41d4-a716-446655440000",
+    "type": "reject",
+    "payload": {
+      "reason": "I only handle notes, not calendar events"
+    }
+  }
+}"#,
+    );
+    let reason = "I only handle notes, not calendar events".into();
+    example.comes_from_a_client(&response(Answer::reject(Some(reason))));
+}
+
+#[test]
+fn a_notification_is_that_of_the_specification() {
+    let example = Example::new(
+        r#"{
+  "type": "response",
+  "payload": {
+    "messageId": "msg-550e8400-e29b-41d4-a716-446655440000",
+    "type": "notification",
+    "payload": {
+      "title": "Note Saved",
+      "body": "Your note has been saved to the daily journal.",
+      "priority": "normal"
+    }
+  }
+}"#,
+    );
+    let shown = Notification::new("Your note has been saved to the daily journal.")
+        .with_title("Note Saved")
+        .with_priority(Priority::Normal);
+    example.comes_from_a_client(&response(Answer::Notification(shown)));
+}
+
+#[test]
+fn every_priority_of_the_specification_is_sent_as_it_stands_there() {
+    for (priority, word) in [
+        (Priority::Low, "low"),
+        (Priority::Normal, "normal"),
+        (Priority::High, "high"),
+    ] {
+        let shown = Notification::new("b").with_priority(priority);
+        let written = codec::encode(&Response::<SharedStr>::new(
+            "m",
+            Answer::Notification(shown),
+        ));
+        assert_eq!(
+            written.unwrap().as_str(),
+            format!(
+                r#"{{"type":"response","payload":{{"messageId":"m","type":"notification","payload":{{"body":"b","priority":"{word}"}}}}}}"#
+            )
+        );
+    }
+}
+
+#[test]
+fn no_frame_prints_private_text_when_it_is_debugged() {
+    let secret = "hunter2";
+    for text in [
+        format!(r#"{{"type":"registration","payload":{{"name":"a","description":"{secret}"}}}}"#),
+        format!(
+            r#"{{"type":"response","payload":{{"messageId":"m","type":"reject","payload":{{"reason":"{secret}"}}}}}}"#
+        ),
+        format!(r#"{{"type":"later","payload":"{secret}"}}"#),
+    ] {
+        let frame = ClientFrame::decode(&text, &limits()).unwrap();
+        assert!(!format!("{frame:?}").contains(secret), "{frame:?}");
+    }
+    let text = format!(
+        r#"{{"type":"message","payload":{{"id":"m","text":"{secret}","timestamp":"t","metadata":{{}}}}}}"#
+    );
+    let frame = ServerFrame::decode(&text, &limits()).unwrap();
+    assert!(!format!("{frame:?}").contains(secret), "{frame:?}");
+}

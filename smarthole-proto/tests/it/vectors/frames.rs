@@ -1,0 +1,59 @@
+//! Vectors of the frames that both sides receive.
+
+use rpc_core::decode::{DecodeError, DecodeErrorKind};
+use serde::Serialize;
+use smarthole_proto::limits::limits;
+use smarthole_proto::{ClientFrame, ServerFrame, codec};
+
+use super::{Vector, run};
+
+#[test]
+fn frames_of_clients_are_read_as_the_vectors_say() {
+    run("client_frames", |vector| {
+        let decoded = ClientFrame::decode(vector.str("text"), &limits());
+        if let Some((frame, written)) = judge(vector, decoded) {
+            let again = ClientFrame::decode(&written, &limits()).unwrap();
+            assert_eq!(again, frame, "{}", vector.name());
+            assert_eq!(frame.clone().into_owned(), frame, "{}", vector.name());
+        }
+    });
+}
+
+#[test]
+fn frames_of_servers_are_read_as_the_vectors_say() {
+    run("server_frames", |vector| {
+        let decoded = ServerFrame::decode(vector.str("text"), &limits());
+        if let Some((frame, written)) = judge(vector, decoded) {
+            let again = ServerFrame::decode(&written, &limits()).unwrap();
+            assert_eq!(again, frame, "{}", vector.name());
+            assert_eq!(frame.clone().into_owned(), frame, "{}", vector.name());
+        }
+    });
+}
+
+/// A frame and how it is written, or nothing if it is wrong, which the vector has to say.
+fn judge<F: Serialize>(vector: &Vector, decoded: Result<F, DecodeError>) -> Option<(F, String)> {
+    let name = vector.name();
+    if let Some(expected) = vector.try_str("written") {
+        let frame = decoded.unwrap();
+        let written = codec::encode(&frame).unwrap();
+        assert_eq!(written.as_str(), expected, "{name}");
+        return Some((frame, written.as_str().to_owned()));
+    }
+    let error = decoded.err().unwrap();
+    assert_eq!(fault(error.kind()), vector.str("error"), "{name}");
+    assert_eq!(error.path().join("."), vector.str("path"), "{name}");
+    None
+}
+
+fn fault(kind: DecodeErrorKind) -> String {
+    match kind {
+        DecodeErrorKind::Syntax => "syntax".to_owned(),
+        DecodeErrorKind::NotAnObject => "no object".to_owned(),
+        DecodeErrorKind::DuplicateMember(member) => format!("{member} twice"),
+        DecodeErrorKind::MissingMember(member) => format!("{member} missing"),
+        DecodeErrorKind::WrongType { member, .. } => format!("{member} of a wrong type"),
+        DecodeErrorKind::BadValue { member, .. } => format!("{member} of a bad value"),
+        other => panic!("{other}"),
+    }
+}
