@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
+mod allocations;
+mod client;
+mod conformance;
 mod decode_props;
 mod frames;
 mod net_client;
