@@ -4,6 +4,7 @@
 
 mod allocations;
 mod client;
+mod client_limits;
 mod conformance;
 mod decode_props;
 mod frames;
