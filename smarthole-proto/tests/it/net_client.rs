@@ -80,10 +80,10 @@ async fn a_message_is_answered_as_often_as_its_client_likes() {
         .unwrap();
     for frame in [
         acked("msg-1"),
-        response("msg-1", "notification", json!({"body": "noted"})),
+        response("msg-1", "notification", &json!({"body": "noted"})),
         acked("old"),
         rejected("old", "not mine"),
-        response("old", "notification", json!({"body": "done"})),
+        response("old", "notification", &json!({"body": "done"})),
     ] {
         assert_eq!(router.hear().await, frame);
     }
@@ -233,7 +233,7 @@ async fn a_responder_outlives_its_message_and_waits_for_the_line() {
     tokio::time::sleep(SECOND).await;
     assert_eq!(client.ack("1").await, Err(Refused::NotReady));
     router.register().await;
-    let expected = response("1", "notification", json!({"body": "done"}));
+    let expected = response("1", "notification", &json!({"body": "done"}));
     assert_eq!(router.hear().await, expected);
     assert_eq!(late.await.unwrap(), Ok(()));
 }

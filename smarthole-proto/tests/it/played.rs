@@ -21,16 +21,16 @@ pub fn registration() -> Registration {
 }
 
 /// A response as it looks on the wire.
-pub fn response(id: &str, tag: &str, payload: Value) -> Value {
+pub fn response(id: &str, tag: &str, payload: &Value) -> Value {
     json!({"type": "response", "payload": {"messageId": id, "type": tag, "payload": payload}})
 }
 
 pub fn rejected(id: &str, reason: &str) -> Value {
-    response(id, "reject", json!({"reason": reason}))
+    response(id, "reject", &json!({"reason": reason}))
 }
 
 pub fn acked(id: &str) -> Value {
-    response(id, "ack", json!({}))
+    response(id, "ack", &json!({}))
 }
 
 impl Router {

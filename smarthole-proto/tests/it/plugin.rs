@@ -9,12 +9,14 @@ use futures_util::FutureExt;
 use rpc_core::CloseReason;
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::mem::{self, MemListener};
+use rpc_core::net::ws::{WsConfig, WsStream};
 use serde_json::json;
 use smarthole_proto::net::{Client, DROPPED, Message};
 use smarthole_proto::plugin::{
     Context, Ended, Handler, Notice, Plugin, PluginConfig, PluginError, SetupError, handler_fn,
 };
 use smarthole_proto::{ClientId, ErrorCode, Notification, Registration};
+use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
@@ -123,7 +125,7 @@ async fn every_message_gets_a_response_whatever_its_handler_does() {
         ("ack", acked("1")),
         (
             "notify",
-            response("1", "notification", json!({"body": "done"})),
+            response("1", "notification", &json!({"body": "done"})),
         ),
         ("decline", rejected("1", "I keep notes only")),
         ("fail", rejected("1", "disk full")),
@@ -166,7 +168,7 @@ async fn a_closure_may_take_the_message_wherever_it_likes() {
     assert_eq!(cx.registration().name, "notes");
     message.notify(Notification::new("late")).await.unwrap();
     drop(message);
-    let late = response("1", "notification", json!({"body": "late"}));
+    let late = response("1", "notification", &json!({"body": "late"}));
     assert_eq!(router.hear().await, late);
     router.route("2", "other").await;
     assert_eq!(router.hear().await, rejected("2", "not mine"));
@@ -377,6 +379,25 @@ async fn a_name_that_gets_free_is_taken() {
     drop(router);
     drop(stage.listener);
     assert!(matches!(stage.task.await, Ok(Ended::GaveUp(_))));
+}
+
+#[tokio::test]
+async fn a_plugin_over_a_real_websocket() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}", listener.local_addr().unwrap());
+    let plugin = Plugin::new(&url, registration(), Obedient::default()).unwrap();
+    let client = plugin.client();
+    let task = tokio::spawn(plugin.run());
+    let (tcp, _) = listener.accept().await.unwrap();
+    let stream = WsStream::accept(tcp, &WsConfig::default()).await.unwrap();
+    let mut router = Router(stream);
+    router.register().await;
+    router.route("1", "notify").await;
+    let shown = response("1", "notification", &json!({"body": "done"}));
+    assert_eq!(router.hear().await, shown);
+    client.close();
+    assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
+    assert!(matches!(task.await, Ok(Ended::Stopped(_))));
 }
 
 #[test]
