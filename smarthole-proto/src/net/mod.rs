@@ -1,3 +1,4 @@
+<<<<<<< HEAD
 //! Level 3: a client over any transport (feature `tokio`) and over WebSockets (`ws`).
 //!
 //! [`connect_with`], over WebSockets `connect`, gives a [`Client`] for responses, the [`Events`], and
@@ -104,3 +105,19 @@ pub fn connect_with<D: Dialer>(
     desk.attach(link.downgrade());
     (Client::new(link), events, connection)
 }
+=======
+//! Level 3: a server over any transport (feature `tokio`) and over WebSockets (`server`).
+//!
+//! A [`Switch`] is a [`Hub`](crate::hub::Hub) that many tasks share: texts go in, clients are served
+//! on any transport, a [`Router`](crate::router::Router) is asked, and everything that happens can
+//! be watched. `Server` puts it on a socket.
+
+#[cfg(feature = "server")]
+mod serve;
+mod switch;
+
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub use serve::{Server, ServerHandle, ServerOptions, http_config};
+pub use switch::{AskError, HistoryItem, HubEvents, RouterOptions, ServerSide, Settled, Switch};
+>>>>>>> server

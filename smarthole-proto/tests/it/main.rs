@@ -15,4 +15,7 @@ mod hub_play;
 mod net_client;
 mod played;
 mod plugin;
+mod serve;
+mod stage;
 mod vectors;
+mod wire;
