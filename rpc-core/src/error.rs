@@ -77,6 +77,15 @@ pub enum CloseReason {
         /// The peer's words.
         message: String,
     },
+    /// The peer refused this side for another reason than its credentials: a name that is taken, a
+    /// registration that breaks a rule.
+    #[error("refused by the peer: {message}")]
+    Refused {
+        /// The peer's words.
+        message: String,
+        /// Whether another attempt may succeed.
+        retryable: bool,
+    },
     /// The peer broke the protocol in a way that cannot be skipped.
     #[error("the peer violated the protocol: {message}")]
     Violation {
@@ -114,6 +123,9 @@ impl CloseReason {
             | Self::Drained
             | Self::Authentication { .. }
             | Self::TaskGone
+            | Self::Refused {
+                retryable: false, ..
+            }
             | Self::Connect {
                 retryable: false, ..
             } => Retry::Never,
@@ -121,6 +133,9 @@ impl CloseReason {
             | Self::Lost
             | Self::Transport { .. }
             | Self::KeepAlive { .. }
+            | Self::Refused {
+                retryable: true, ..
+            }
             | Self::Connect {
                 retryable: true, ..
             }
@@ -336,6 +351,20 @@ mod tests {
         let delivery = Delivery::Delivered;
         assert!(!CallError::<()>::Closed { reason, delivery }.is_retryable());
         assert!(!Refused::TooLarge { size: 2, max: 1 }.is_retryable());
+    }
+
+    #[test]
+    fn whoever_refuses_says_whether_another_attempt_may_help() {
+        let refused = |retryable| CloseReason::Refused {
+            message: "the name is taken".to_owned(),
+            retryable,
+        };
+        assert_eq!(refused(true).retry(), Retry::Backoff);
+        assert_eq!(refused(false).retry(), Retry::Never);
+        assert_eq!(
+            refused(true).to_string(),
+            "refused by the peer: the name is taken"
+        );
     }
 
     #[test]

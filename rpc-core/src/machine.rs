@@ -44,7 +44,7 @@ pub trait Machine {
     /// Lets the machine act on deadlines at or before `now`. An early call is a no-op.
     fn handle_timeout(&mut self, now: Instant);
 
-    /// The next frame for the peer, in order.
+    /// The next frame for the peer, in order; [`Outgoing::Abort`] tells to drop the line.
     #[must_use]
     fn poll_transmit(&mut self) -> Option<Outgoing>;
 

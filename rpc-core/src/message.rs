@@ -127,6 +127,9 @@ pub enum Outgoing {
     Ping(Bytes),
     /// A WebSocket Close. Nothing follows it.
     Close(CloseFrame),
+    /// No frame: the line is to be dropped now, without a closing handshake. Nothing follows it.
+    /// Whoever moves the frames drops the transport; no transport is given this.
+    Abort,
 }
 
 impl Outgoing {
@@ -137,6 +140,7 @@ impl Outgoing {
             Self::Text(text) => text.len(),
             Self::Binary(bytes) | Self::Ping(bytes) => bytes.len(),
             Self::Close(close) => 2 + close.reason.len(),
+            Self::Abort => 0,
         }
     }
 
@@ -155,6 +159,7 @@ impl fmt::Debug for Outgoing {
             Self::Binary(_) => "Binary",
             Self::Ping(_) => "Ping",
             Self::Close(frame) => return f.debug_tuple("Close").field(frame).finish(),
+            Self::Abort => return f.write_str("Abort"),
         };
         write!(f, "{kind}({} bytes)", self.len())
     }

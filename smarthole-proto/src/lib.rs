@@ -2,6 +2,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
 
+pub mod client;
 pub mod codec;
 pub mod direct;
 pub mod error;
@@ -9,8 +10,11 @@ pub mod frame;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod hub;
 pub mod id;
 pub mod limits;
+pub mod router;
+pub mod server;
 pub mod timestamp;
 pub mod validate;
 

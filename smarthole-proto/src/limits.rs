@@ -57,6 +57,9 @@ pub const MAX_CONNECTIONS: usize = 100;
 /// Most clients, one after the other, that a message reaches while each rejects it. Enforced;
 /// configurable.
 pub const ROUTING_LIMIT: u32 = 3;
+/// Longest reason of a rejection that is kept and handed on, in bytes; a longer one is cut. The
+/// specification has no number. Enforced by servers.
+pub const MAX_REASON: usize = 4096;
 /// Deliveries that have ended and are remembered. Enforced; configurable.
 pub const HISTORY: usize = 100;
 
@@ -70,6 +73,8 @@ pub const NO_REASON: &str = "No reason provided";
 pub const SHUTTING_DOWN: &str = "Server shutting down";
 /// The code with which a client closes whose registration was refused.
 pub const REGISTRATION_FAILED_CODE: u16 = 4000;
+/// What a client says when it closes because its program ends.
+pub const CLIENT_DISCONNECT: &str = "Client disconnect";
 /// What a client says when it closes because its registration was refused.
 pub const REGISTRATION_FAILED: &str = "Registration failed";
 

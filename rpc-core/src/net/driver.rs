@@ -92,6 +92,8 @@ pub struct Driver<M, T> {
     /// Whom the timer wakes.
     sleeper: Option<Waker>,
     unflushed: bool,
+    /// What a machine that has ended wants next, found while the transport takes no frame.
+    next: Option<Box<Outgoing>>,
     /// The transport took no further frame the last time.
     choked: bool,
     stalled_since: Option<Instant>,
@@ -127,6 +129,7 @@ impl<M: Machine, T: Transport> Driver<M, T> {
             armed: None,
             sleeper: None,
             unflushed: false,
+            next: None,
             choked: false,
             stalled_since: None,
             closing_until: None,
@@ -281,11 +284,17 @@ impl<M: Machine, T: Transport> Driver<M, T> {
         };
         let mut transport = Pin::new(transport);
         let mut stalled = false;
+        let mut aborted = false;
         let result = loop {
             match transport.as_mut().poll_ready(cx) {
                 Poll::Pending => {
                     stalled = true;
                     self.choked = true;
+                    // A line that takes nothing must not hold up its own end.
+                    if self.next.is_none() && self.machine.is_closed() {
+                        self.next = self.machine.poll_transmit().map(Box::new);
+                    }
+                    aborted = matches!(self.next.as_deref(), Some(Outgoing::Abort));
                     break Ok(());
                 }
                 Poll::Ready(Err(error)) => break Err(error),
@@ -295,16 +304,24 @@ impl<M: Machine, T: Transport> Driver<M, T> {
                 // It takes frames again, so the peer takes data, however slowly.
                 self.stalled_since = None;
             }
-            let Some(frame) = self.machine.poll_transmit() else {
+            let next = self.next.take().map(|next| *next);
+            let Some(frame) = next.or_else(|| self.machine.poll_transmit()) else {
                 break Ok(());
             };
             self.tap.outgoing(&frame);
+            if matches!(frame, Outgoing::Abort) {
+                aborted = true;
+                break Ok(());
+            }
             self.unflushed = true;
             self.close_seen |= matches!(frame, Outgoing::Close(_));
             if let Err(error) = transport.as_mut().start_send(frame) {
                 break Err(error);
             }
         };
+        if aborted {
+            return self.drop_line(Disconnect::Local, now);
+        }
         let result = result.and_then(|()| {
             if !self.unflushed {
                 return Ok(());
@@ -407,6 +424,7 @@ impl<M: Machine, T: Transport> Driver<M, T> {
 
     fn drop_line(&mut self, why: Disconnect, now: Instant) {
         self.transport = None;
+        self.next = None;
         self.machine.handle_disconnect(why, now);
         // What the machine still wanted to say can no longer be said.
         while self.machine.poll_transmit().is_some() {}

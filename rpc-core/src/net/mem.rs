@@ -204,13 +204,17 @@ impl Sink<Outgoing> for MemTransport {
         if self.closed {
             return Err(TransportError::Closed);
         }
-        self.closed = matches!(frame, Outgoing::Close(_));
-        self.outgoing.push(match frame {
+        let message = match frame {
             Outgoing::Text(text) => Message::Text(text),
             Outgoing::Binary(bytes) => Message::Binary(bytes),
             Outgoing::Ping(bytes) => Message::Ping(bytes),
-            Outgoing::Close(frame) => Message::Close(Some(frame)),
-        });
+            Outgoing::Close(frame) => {
+                self.closed = true;
+                Message::Close(Some(frame))
+            }
+            Outgoing::Abort => return Err(TransportError::is_no_frame()),
+        };
+        self.outgoing.push(message);
         Ok(())
     }
 

@@ -22,7 +22,9 @@ pub mod ws;
 pub use cancel::{Cancellation, Canceller};
 pub use dial::{DialError, Dialer};
 pub use driver::{Driver, DriverConfig};
-pub use link::{Connection, Events, Link, LinkConfig, LinkEvent, LinkState, Protocol, Sorted};
+pub use link::{
+    Connection, Events, Link, LinkConfig, LinkEvent, LinkState, Protocol, Sorted, WeakLink,
+};
 pub use observe::{Direction, Frame, FrameKind, Observer, Redact};
 pub use queue::{Consumer, LagPolicy, QueueConfig, Queued};
 pub use running::Running;

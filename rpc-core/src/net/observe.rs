@@ -65,20 +65,22 @@ impl<'a> Frame<'a> {
         }
     }
 
-    pub(crate) fn outgoing(frame: &'a Outgoing, redact: Redact) -> Self {
+    /// `None` for what is no frame.
+    pub(crate) fn outgoing(frame: &'a Outgoing, redact: Redact) -> Option<Self> {
         let (kind, text) = match frame {
             Outgoing::Text(text) => (FrameKind::Text, Some(text.as_str())),
             Outgoing::Binary(_) => (FrameKind::Binary, None),
             Outgoing::Ping(_) => (FrameKind::Ping, None),
             Outgoing::Close(_) => (FrameKind::Close, None),
+            Outgoing::Abort => return None,
         };
-        Self {
+        Some(Self {
             direction: Direction::Out,
             kind,
             len: frame.len(),
             text,
             redact,
-        }
+        })
     }
 
     /// Which way it goes.
@@ -166,8 +168,10 @@ impl Tap {
 
     pub(crate) fn outgoing(&self, frame: &Outgoing) {
         tracing::trace!(target: "rpc_core::frames", direction = "out", ?frame);
-        if let Some(observer) = &self.observer {
-            observer.frame(&Frame::outgoing(frame, self.redact));
+        if let Some(observer) = &self.observer
+            && let Some(frame) = Frame::outgoing(frame, self.redact)
+        {
+            observer.frame(&frame);
         }
     }
 }

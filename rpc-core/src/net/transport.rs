@@ -58,7 +58,7 @@ impl fmt::Debug for Message {
 /// Implemented for everything that has the two halves. What a transport promises beyond them:
 /// it answers pings itself and flushes the pong even while nobody sends; it ends the stream with
 /// `None` after the closing handshake or the end of the line; `start_send` of a Close starts the
-/// closing handshake.
+/// closing handshake. [`Outgoing::Abort`] is not for it: whoever holds it drops it instead.
 pub trait Transport:
     Stream<Item = Result<Message, TransportError>>
     + Sink<Outgoing, Error = TransportError>
@@ -99,6 +99,13 @@ pub enum TransportError {
     /// Anything else, with its source.
     #[error("the transport failed: {0}")]
     Other(#[source] Box<dyn Error + Send + Sync>),
+}
+
+impl TransportError {
+    /// [`Outgoing::Abort`] is for whoever holds the transport.
+    pub(crate) fn is_no_frame() -> Self {
+        Self::Other("a transport is aborted by dropping it".into())
+    }
 }
 
 impl From<&TransportError> for Disconnect {

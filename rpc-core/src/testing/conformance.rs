@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::sim::{Rng, Step, schedule};
 use crate::error::Disconnect;
 use crate::machine::Machine;
-use crate::message::Incoming;
+use crate::message::{Incoming, Outgoing};
 
 /// What came out of a machine: how many frames and events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +23,19 @@ const NOTHING: Output = Output {
     events: 0,
 };
 
+#[track_caller]
 fn drain<M: Machine>(machine: &mut M) -> Output {
-    let frames = std::iter::from_fn(|| machine.poll_transmit()).count();
+    let mut frames = 0;
+    let mut is_last = false;
+    while let Some(frame) = machine.poll_transmit() {
+        check(
+            !is_last,
+            "nothing may follow a Close or an Abort",
+            &machine.is_closed(),
+        );
+        is_last = matches!(frame, Outgoing::Close(_) | Outgoing::Abort);
+        frames += 1;
+    }
     let events = std::iter::from_fn(|| machine.poll_event()).count();
     Output { frames, events }
 }

@@ -52,7 +52,8 @@ struct Lane {
 /// A client and a server machine wired together: virtual time, latency, cuts, injected frames.
 ///
 /// Pings are answered as a transport answers them (switch it off with
-/// [`mute_pongs`](Self::mute_pongs) to play a half-open socket).
+/// [`mute_pongs`](Self::mute_pongs) to play a half-open socket). A machine that
+/// [aborts](Outgoing::Abort) looks to the other one like a cut line.
 ///
 /// ```text
 /// let mut pair = Pair::new(ClientConn::new(..), ServerConn::new(..), now);
@@ -344,6 +345,7 @@ fn drain<M: Machine>(
             Outgoing::Binary(bytes) => Wire::Binary(bytes),
             Outgoing::Ping(payload) => Wire::Ping(payload),
             Outgoing::Close(frame) => Wire::Close(Some(frame)),
+            Outgoing::Abort => Wire::Cut,
         };
         // Latency may shrink on the way; a line never reorders.
         let due = lane.frames.back().map_or(due, |(last, _)| due.max(*last));

@@ -101,6 +101,7 @@ pub fn show_outgoing(frame: &Outgoing) -> String {
         Outgoing::Ping(_) => "(ping)".to_owned(),
         Outgoing::Close(close) if close.reason.is_empty() => format!("(close {})", close.code),
         Outgoing::Close(close) => format!("(close {} {})", close.code, close.reason),
+        Outgoing::Abort => "(abort)".to_owned(),
     }
 }
 

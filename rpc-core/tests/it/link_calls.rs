@@ -166,6 +166,22 @@ async fn dropping_a_stream_cancels_it_at_the_peer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_weak_handle_works_while_another_one_lives_and_keeps_nothing_open() {
+    let (guest, host, _) = connected(config(), config()).await;
+    let weak = host.link.downgrade();
+    let strong = weak.upgrade().expect("the connection is there");
+    drop(host.link);
+    tokio::spawn(echo(guest));
+    let answer = strong.call(|m, now| m.ask("hi", now)).await;
+    assert_eq!(answer, Ok("hi".to_owned()));
+    drop(strong);
+    assert!(weak.upgrade().is_none());
+    weak.nudge();
+    assert_eq!(host.task.await.unwrap(), CloseReason::Local);
+    assert!(weak.clone().upgrade().is_none());
+}
+
+#[tokio::test(start_paused = true)]
 async fn dropping_the_last_handle_closes_and_dropping_a_clone_does_not() {
     let (guest, host, _) = connected(config(), config()).await;
     drop(host.link.clone());

@@ -9,13 +9,13 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use http::{Request, Response, StatusCode};
 use rpc_core::message::{CloseFrame, Outgoing, Text};
 use rpc_core::net::server::{
-    Accepted, Counters, DrainReport, Guards, Server, ServerConfig, ServerLimits, ShutdownHandle,
-    UpgradeDecision,
+    Accepted, Counters, DrainReport, Guards, PeerPolicy, Server, ServerConfig, ServerLimits,
+    ShutdownHandle, UpgradeDecision,
 };
 use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
 use rpc_core::net::{DialError, Dialer as _, Message};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
 const DEADLINE: Duration = Duration::from_millis(300);
@@ -311,6 +311,73 @@ async fn a_connection_over_the_cap_gets_503_and_the_place_becomes_free_again() {
     assert_eq!(server.counters.over_limit(), 1);
     first.close().await.unwrap();
     while server.dial().await.is_err() {}
+}
+
+/// Asks from this address and reads to the end.
+async fn ask_from(local: &str, server: &Running, request: &str) -> String {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(local.parse().unwrap()).unwrap();
+    let mut tcp = socket.connect(server.address).await.unwrap();
+    tcp.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    tcp.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn a_peer_that_is_not_served_gets_403_from_a_full_server_and_takes_no_place() {
+    let guards = Guards::default().with_peers(PeerPolicy::LocalhostOnly);
+    let config = limits(|limits| limits.with_max_connections(1)).with_guards(guards);
+    let server = start(config).await;
+    let request = upgrade("");
+    let stranger = || ask_from("127.0.0.2:0", &server, &request);
+    let answer = stranger().await;
+    assert!(answer.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{answer}");
+    assert!(
+        answer.ends_with("\r\n\r\nthe peer is not at localhost"),
+        "{answer}"
+    );
+    let _first = server.dial().await.unwrap();
+    assert!(stranger().await.starts_with("HTTP/1.1 403 "));
+    assert_eq!(server.status(&upgrade("")).await, "503");
+    let counted = (server.counters.rejected(), server.counters.over_limit());
+    assert_eq!(counted, (2, 1));
+}
+
+#[tokio::test]
+async fn websockets_over_their_cap_get_503_while_plain_requests_go_on() {
+    let service = |_: Request<Bytes>, _: std::net::SocketAddr| async {
+        Response::new(Bytes::from_static(b"served"))
+    };
+    let config = limits(|limits| limits.with_max_websockets(Some(2))).with_http(service);
+    let server = start(config).await;
+    // All at once: two get a place, whoever they are.
+    let dials = (0..6).map(|_| server.dial());
+    let dialled = futures_util::future::join_all(dials).await;
+    let (open, refused): (Vec<_>, Vec<_>) = dialled.into_iter().partition(Result::is_ok);
+    assert_eq!((open.len(), refused.len()), (2, 4));
+    for error in refused.into_iter().filter_map(Result::err) {
+        assert!(matches!(error, DialError::Status { status: 503 }));
+    }
+    assert_eq!(server.counters.websockets(), 2);
+    let answer = server.ask(&upgrade("")).await;
+    let why = "\r\n\r\nService Unavailable: Max connections reached";
+    assert!(answer.ends_with(why), "{answer}");
+    let plain = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    assert!(server.ask(plain).await.ends_with("served"));
+    drop(open);
+    while server.dial().await.is_err() {}
+}
+
+#[tokio::test]
+async fn an_upgrade_that_a_hook_refuses_takes_no_place_for_long() {
+    let config = limits(|limits| limits.with_max_websockets(Some(1)))
+        .with_on_upgrade(|_, _| UpgradeDecision::reject(StatusCode::UNAUTHORIZED, "no"));
+    let server = start(config).await;
+    for _ in 0..3 {
+        assert_eq!(server.status(&upgrade("")).await, "401");
+    }
+    assert_eq!(server.counters.websockets(), 0);
 }
 
 #[tokio::test]

@@ -151,6 +151,16 @@ impl<S> Notification<S> {
 }
 
 impl<S: AsRef<str>> Notification<S> {
+    /// The same notification, borrowed.
+    #[must_use]
+    pub fn borrowed(&self) -> Notification<&str> {
+        Notification {
+            title: self.title.as_ref().map(AsRef::as_ref),
+            body: self.body.as_ref().map(AsRef::as_ref),
+            priority: self.priority,
+        }
+    }
+
     /// Whether there is nothing to show: neither a title nor a text, or empty ones.
     #[must_use]
     pub fn is_blank(&self) -> bool {
@@ -398,12 +408,7 @@ struct Shown<'f, S>(&'f Notification<S>);
 
 impl<S: AsRef<str>> Serialize for Shown<'_, S> {
     fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
-        let shown = Notification {
-            title: self.0.title.as_ref().map(AsRef::as_ref),
-            body: self.0.body.as_ref().map(AsRef::as_ref),
-            priority: self.0.priority,
-        };
-        Notification::<&str>::serialize(&shown, serializer)
+        Notification::<&str>::serialize(&self.0.borrowed(), serializer)
     }
 }
 

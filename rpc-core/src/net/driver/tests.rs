@@ -502,6 +502,48 @@ async fn an_abort_ends_at_once_and_for_good() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_machine_that_aborts_loses_its_line_at_once_and_nothing_is_said() {
+    let mut parrot = Parrot::saying(1);
+    parrot.out.push_back(Outgoing::Abort);
+    parrot.closed = true;
+    let line = Mock::default();
+    let mut driver = Driver::new(parrot, line.clone());
+    assert!(poll_once(&mut driver).0.is_ready());
+    assert_eq!(line.line().sent, [text("0")]);
+    assert_eq!(line.line().closes, 0);
+    // The driver has let go of the line.
+    assert_eq!(Arc::strong_count(&line.0), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_abort_does_not_wait_for_a_line_that_takes_nothing() {
+    let line = Mock::with(|line| line.room = Some(0));
+    let mut driver = Driver::new(Parrot::saying(1), line.clone());
+    assert!(poll_once(&mut driver).0.is_pending());
+    let parrot = driver.machine_mut();
+    parrot.closed = true;
+    parrot.out = VecDeque::from([Outgoing::Abort]);
+    assert!(poll_once(&mut driver).0.is_ready());
+    assert!(line.line().sent.is_empty());
+    assert_eq!(Arc::strong_count(&line.0), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_words_of_a_machine_wait_for_a_line_that_takes_nothing() {
+    let line = Mock::with(|line| line.room = Some(0));
+    let mut parrot = Parrot::saying(1);
+    parrot.close();
+    let mut driver = Driver::new(parrot, line.clone());
+    for _ in 0..2 {
+        assert!(poll_once(&mut driver).0.is_pending());
+    }
+    line.line().room = None;
+    assert!(poll_once(&mut driver).0.is_pending());
+    let close = Outgoing::Close(CloseFrame::new(CloseFrame::NORMAL, ""));
+    assert_eq!(line.line().sent, [text("0"), close]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dropped_next_loses_no_event_and_no_frame() {
     let mock = Mock::default();
     let parrot = Parrot {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
@@ -56,10 +56,54 @@ impl<P: Protocol> Drop for Link<P> {
     }
 }
 
+/// A handle that does not keep the connection open: for what is handed to the application and may
+/// be kept longer than the connection is wanted. Cheap to clone.
+pub struct WeakLink<P: Protocol> {
+    shared: Weak<Shared<P>>,
+}
+
+impl<P: Protocol> WeakLink<P> {
+    /// A full handle, unless the last one has been dropped.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Link<P>> {
+        let shared = self.shared.upgrade()?;
+        shared.inbox.revive().then(|| Link { shared })
+    }
+
+    /// As [`Link::nudge`]; nothing happens if the connection is gone.
+    pub fn nudge(&self) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.inbox.nudge();
+        }
+    }
+}
+
+impl<P: Protocol> Clone for WeakLink<P> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Weak::clone(&self.shared),
+        }
+    }
+}
+
+impl<P: Protocol> fmt::Debug for WeakLink<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakLink").finish_non_exhaustive()
+    }
+}
+
 impl<P: Protocol> Link<P> {
     /// The first handle.
     pub(super) const fn new(shared: Arc<Shared<P>>) -> Self {
         Self { shared }
+    }
+
+    /// A handle that does not keep the connection open.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakLink<P> {
+        WeakLink {
+            shared: Arc::downgrade(&self.shared),
+        }
     }
 
     /// Starts a call with `start` and waits for its end.

@@ -164,6 +164,14 @@ impl<P: Protocol> Inbox<P> {
         self.lock().handles += 1;
     }
 
+    /// Adds a handle unless there is none any more: what has been given up does not come back.
+    pub(super) fn revive(&self) -> bool {
+        let mut state = self.lock();
+        let lives = state.handles > 0;
+        state.handles += usize::from(lives);
+        lives
+    }
+
     pub(super) fn drop_handle(&self) {
         let mut state = self.lock();
         state.handles -= 1;

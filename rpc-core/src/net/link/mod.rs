@@ -37,7 +37,7 @@ use async_trait::async_trait;
 
 pub use call::CallStream;
 pub use events::Events;
-pub use handle::{DrainReport, Link};
+pub use handle::{DrainReport, Link, WeakLink};
 pub use task::Connection;
 
 use super::dial::{DialError, Dialer};

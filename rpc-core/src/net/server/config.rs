@@ -24,10 +24,15 @@ type HttpHook = dyn Fn(Request<Bytes>, SocketAddr) -> HttpFuture + Send + Sync;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerLimits {
-    /// Most connections at once; a further one gets status 503. Default 1,024.
+    /// Most connections at once; a further one gets status 503. Peers that are not
+    /// [served](super::PeerPolicy) do not count, and get their 403 in any case. Default 1,024.
     pub max_connections: usize,
     /// Most connections of one IP address at once; a further one gets status 429. Default none.
     pub max_connections_per_ip: Option<usize>,
+    /// Most WebSockets at once, from the answer to the upgrade request to the end of the handler; a
+    /// further upgrade gets status 503. Plain requests go on. Default none, other than
+    /// [`max_connections`](Self::max_connections).
+    pub max_websockets: Option<usize>,
     /// How long a peer may take to send the header of its request. Default 10 s.
     pub header_timeout: Duration,
     /// How long everything before the handler may take: TLS, the request, the answer. Default
@@ -44,6 +49,7 @@ impl Default for ServerLimits {
         Self {
             max_connections: 1_024,
             max_connections_per_ip: None,
+            max_websockets: None,
             header_timeout: Duration::from_secs(10),
             handshake_timeout: Duration::from_secs(15),
             max_header_bytes: 16 * 1024,
@@ -64,6 +70,13 @@ impl ServerLimits {
     #[must_use]
     pub const fn with_max_connections_per_ip(mut self, count: Option<usize>) -> Self {
         self.max_connections_per_ip = count;
+        self
+    }
+
+    /// Sets [`max_websockets`](Self::max_websockets).
+    #[must_use]
+    pub const fn with_max_websockets(mut self, count: Option<usize>) -> Self {
+        self.max_websockets = count;
         self
     }
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderMap;
 use http::request::Parts;
+use http::{HeaderMap, StatusCode};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -17,7 +17,8 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::http1::{Agreed, Exchange};
-use super::run::{Shared, Slot};
+use super::places::{Place, Refusal, Slot};
+use super::run::Shared;
 use crate::net::Cancellation;
 use crate::net::ws::{Handshake, Role, Socket, WsStream};
 
@@ -69,19 +70,20 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     let opening = Box::pin(async move {
-        let accepted = open(shared, tcp, peer).await?;
-        Some(Box::pin(handler(accepted)))
+        let (accepted, place) = open(shared, tcp, peer).await?;
+        Some((Box::pin(handler(accepted)), place))
     });
     async move {
-        if let Some(running) = opening.await {
+        if let Some((running, place)) = opening.await {
             running.await;
+            drop(place);
         }
         drop(slot);
     }
 }
 
 /// Everything before the handler, within its deadline. `None` if there is nothing to handle.
-async fn open(shared: Arc<Shared>, tcp: TcpStream, peer: SocketAddr) -> Option<Accepted> {
+async fn open(shared: Arc<Shared>, tcp: TcpStream, peer: SocketAddr) -> Option<(Accepted, Place)> {
     let deadline = shared.config.limits.handshake_timeout;
     let Ok(upgraded) = timeout(deadline, exchange(&shared, tcp, peer)).await else {
         tracing::debug!(%peer, "no request in time");
@@ -95,12 +97,13 @@ async fn open(shared: Arc<Shared>, tcp: TcpStream, peer: SocketAddr) -> Option<A
         Some(name) => socket.with_handshake(Handshake::new(Some(name), HeaderMap::new())),
         None => socket,
     };
-    Some(Accepted {
+    let accepted = Accepted {
         socket,
         peer,
         parts: agreed.parts,
         cancellation: shared.cancellation.clone(),
-    })
+    };
+    Some((accepted, agreed.place))
 }
 
 /// TLS and the request. `None` if the connection ended as plain HTTP.
@@ -172,13 +175,21 @@ async fn hang_up(socket: &mut (impl tokio::io::AsyncRead + tokio::io::AsyncWrite
     while matches!(socket.read(&mut rest).await, Ok(n) if n > 0) {}
 }
 
-/// Tells a peer over the limits so, without reading what it asks for.
-pub(super) async fn refuse(mut tcp: TcpStream, status_line: &'static str) {
+/// Tells a peer why it is not served, without reading what it asks for.
+pub(super) async fn refuse(mut tcp: TcpStream, refusal: Refusal) {
+    let (status, why) = (refusal.status(), refusal.why());
+    let retry = if status == StatusCode::FORBIDDEN {
+        ""
+    } else {
+        "retry-after: 1\r\n"
+    };
     let answer = async {
-        let head = format!(
-            "HTTP/1.1 {status_line}\r\nconnection: close\r\ncontent-length: 0\r\nretry-after: 1\r\n\r\n"
+        let answer = format!(
+            "HTTP/1.1 {status}\r\nconnection: close\r\n{retry}\
+             content-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\r\n{why}",
+            why.len()
         );
-        if tcp.write_all(head.as_bytes()).await.is_ok() {
+        if tcp.write_all(answer.as_bytes()).await.is_ok() {
             hang_up(&mut tcp).await;
         }
     };

@@ -34,8 +34,11 @@ pub enum PeerPolicy {
     /// All of them.
     #[default]
     Any,
-    /// Those on this machine.
+    /// Those on this machine: all of 127.0.0.0/8, and `::1`.
     LoopbackOnly,
+    /// Those at 127.0.0.1, also in its IPv6 form `::ffff:127.0.0.1`, and at `::1`. Other addresses
+    /// of this machine are refused.
+    LocalhostOnly,
 }
 
 /// Which origins are served. A request without an `Origin` does not come from a web page and
@@ -197,6 +200,8 @@ impl Guards {
             PeerPolicy::Any => Ok(()),
             PeerPolicy::LoopbackOnly if is_loopback(peer.ip()) => Ok(()),
             PeerPolicy::LoopbackOnly => Err(forbidden("the peer is not on this machine")),
+            PeerPolicy::LocalhostOnly if is_localhost(peer.ip()) => Ok(()),
+            PeerPolicy::LocalhostOnly => Err(forbidden("the peer is not at localhost")),
         }
     }
 
@@ -365,6 +370,13 @@ fn is_same(origin: &str, parts: &Parts) -> bool {
 
 fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
+}
+
+fn is_localhost(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address == Ipv4Addr::LOCALHOST,
+        IpAddr::V6(address) => address == Ipv6Addr::LOCALHOST,
+    }
 }
 
 const fn forbidden(why: &'static str) -> GuardRejection {

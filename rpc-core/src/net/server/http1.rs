@@ -14,6 +14,7 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use super::config::UpgradeDecision;
+use super::places::Place;
 use super::run::Shared;
 use super::upgrade::detach;
 use crate::net::ws::{accept_key, is_upgrade, offers};
@@ -23,6 +24,7 @@ use crate::net::ws::{accept_key, is_upgrade, offers};
 pub(super) struct Agreed {
     pub(super) parts: Parts,
     pub(super) subprotocol: Option<String>,
+    pub(super) place: Place,
 }
 
 /// Serves one connection, which carries one request.
@@ -129,6 +131,14 @@ fn upgrade(
             return response;
         }
     };
+    let Some(place) = Place::take(&shared.counters, shared.config.limits.max_websockets) else {
+        tracing::debug!(%peer, "too many WebSockets");
+        let why = "Service Unavailable: Max connections reached";
+        let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, why);
+        let retry = HeaderValue::from_static("1");
+        response.headers_mut().insert(header::RETRY_AFTER, retry);
+        return response;
+    };
     let subprotocol = match shared.config.decide(&mut parts, peer) {
         UpgradeDecision::Accept { subprotocol } => subprotocol,
         UpgradeDecision::Reject { status, body } => {
@@ -161,7 +171,11 @@ fn upgrade(
         headers.insert(header::SEC_WEBSOCKET_PROTOCOL, name);
     }
     detach(&mut parts);
-    *agreed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Agreed { parts, subprotocol });
+    *agreed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Agreed {
+        parts,
+        subprotocol,
+        place,
+    });
     response
 }
 

@@ -27,6 +27,7 @@ mod config;
 mod connection;
 mod guards;
 mod http1;
+mod places;
 mod run;
 mod shutdown;
 mod upgrade;
@@ -34,7 +35,8 @@ mod upgrade;
 pub use config::{ServerConfig, ServerLimits, UpgradeDecision};
 pub use connection::Accepted;
 pub use guards::{BadGuard, GuardRejection, Guards, HostPolicy, OriginPolicy, PeerPolicy};
-pub use run::{Counters, Server};
+pub use places::Counters;
+pub use run::Server;
 pub use shutdown::{DrainReport, ShutdownHandle};
 
 pub use super::cancel::{Cancellation, Canceller};

@@ -1,11 +1,9 @@
-//! [`Server`]: the accept loop, the count of connections, and the drain.
+//! [`Server`]: the accept loop and the drain.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, ToSocketAddrs};
@@ -14,12 +12,13 @@ use tokio::time::{Instant, sleep_until};
 
 use super::config::ServerConfig;
 use super::connection::{Accepted, refuse, serve};
+use super::places::{Counters, Slots};
 use super::shutdown::{Drain, DrainReport, ShutdownHandle};
 use crate::net::{Cancellation, Canceller};
 
 /// How long accepting pauses after the system refused it (no file descriptors left).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
-/// Most peers over the limits that are told so at once; further ones are hung up on.
+/// Most peers that are told at once why they are not served; further ones are hung up on.
 const MAX_REFUSALS: usize = 64;
 
 /// A server that listens, and serves once [`run`](Self::run) is polled.
@@ -38,56 +37,6 @@ pub(super) struct Shared {
     pub(super) config: ServerConfig,
     pub(super) cancellation: Cancellation,
     pub(super) counters: Arc<Counters>,
-}
-
-/// What a server has done so far.
-#[derive(Debug, Default)]
-pub struct Counters {
-    open: AtomicUsize,
-    upgraded: AtomicU64,
-    rejected: AtomicU64,
-    over_limit: AtomicU64,
-    panicked: AtomicU64,
-}
-
-impl Counters {
-    /// Connections that are open now.
-    #[must_use]
-    pub fn open(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
-    }
-
-    /// Connections that were upgraded to WebSocket.
-    #[must_use]
-    pub fn upgraded(&self) -> u64 {
-        self.upgraded.load(Ordering::Relaxed)
-    }
-
-    /// Requests that a guard, the upgrade hook or the handshake refused.
-    #[must_use]
-    pub fn rejected(&self) -> u64 {
-        self.rejected.load(Ordering::Relaxed)
-    }
-
-    /// Connections that were refused because there were too many.
-    #[must_use]
-    pub fn over_limit(&self) -> u64 {
-        self.over_limit.load(Ordering::Relaxed)
-    }
-
-    /// Connections that ended because a handler or hook panicked.
-    #[must_use]
-    pub fn panicked(&self) -> u64 {
-        self.panicked.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn count_upgraded(&self) {
-        self.upgraded.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn count_rejected(&self) {
-        self.rejected.fetch_add(1, Ordering::Relaxed);
-    }
 }
 
 impl Server {
@@ -161,7 +110,7 @@ impl Server {
             ..
         } = self;
         let handler = Arc::new(handler);
-        let mut slots = Slots::new(&shared);
+        let slots = Slots::new(&shared.counters, &shared.config.limits);
         let mut connections = JoinSet::new();
         let mut refusals = JoinSet::new();
         let mut paused_until: Option<Instant> = None;
@@ -174,15 +123,15 @@ impl Server {
                 () = sleep_until(paused_until.unwrap_or_else(Instant::now)),
                     if paused_until.is_some() => paused_until = None,
                 accepted = listener.accept(), if paused_until.is_none() => match accepted {
-                    Ok((tcp, peer)) => match slots.take(peer.ip()) {
+                    Ok((tcp, peer)) => match slots.take(peer, &shared.config.guards) {
                         Ok(slot) => {
                             let (shared, handler) = (Arc::clone(&shared), Arc::clone(&handler));
                             connections.spawn(serve(slot, shared, handler, tcp, peer));
                         }
-                        Err(full) => {
-                            tracing::debug!(%peer, ?full, "too many connections");
+                        Err(refusal) => {
+                            tracing::debug!(%peer, why = refusal.why(), "connection refused");
                             if refusals.len() < MAX_REFUSALS && can_say_no(&shared) {
-                                refusals.spawn(refuse(tcp, full.status_line()));
+                                refusals.spawn(refuse(tcp, refusal));
                             }
                         }
                     },
@@ -228,7 +177,7 @@ async fn finish(shared: &Shared, drain: &mut Drain, mut connections: JoinSet<()>
 
 fn note_end(shared: &Shared, ended: Result<(), JoinError>) {
     if ended.is_err_and(|error| error.is_panic()) {
-        shared.counters.panicked.fetch_add(1, Ordering::Relaxed);
+        shared.counters.count_panicked();
         tracing::error!("a connection ended because its handler panicked");
     }
 }
@@ -250,88 +199,4 @@ fn is_peers_fault(error: &io::Error) -> bool {
         error.kind(),
         ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
     )
-}
-
-type PerAddress = Arc<Mutex<HashMap<IpAddr, usize>>>;
-
-/// Counts connections, in all and per address.
-struct Slots {
-    counters: Arc<Counters>,
-    max: usize,
-    max_per_ip: Option<usize>,
-    /// Empty without a limit per address.
-    per_ip: PerAddress,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Full {
-    Server,
-    Address,
-}
-
-impl Full {
-    const fn status_line(self) -> &'static str {
-        match self {
-            Self::Server => "503 Service Unavailable",
-            Self::Address => "429 Too Many Requests",
-        }
-    }
-}
-
-impl Slots {
-    fn new(shared: &Shared) -> Self {
-        Self {
-            counters: Arc::clone(&shared.counters),
-            max: shared.config.limits.max_connections,
-            max_per_ip: shared.config.limits.max_connections_per_ip,
-            per_ip: Arc::default(),
-        }
-    }
-
-    fn take(&mut self, address: IpAddr) -> Result<Slot, Full> {
-        let refuse = |full| {
-            self.counters.over_limit.fetch_add(1, Ordering::Relaxed);
-            Err(full)
-        };
-        if self.counters.open() >= self.max {
-            return refuse(Full::Server);
-        }
-        let mut per_ip = None;
-        if let Some(max) = self.max_per_ip {
-            let address = address.to_canonical();
-            let mut counts = self.per_ip.lock().unwrap_or_else(PoisonError::into_inner);
-            let count = counts.get(&address).copied().unwrap_or_default();
-            if count >= max {
-                return refuse(Full::Address);
-            }
-            counts.insert(address, count + 1);
-            per_ip = Some((Arc::clone(&self.per_ip), address));
-        }
-        self.counters.open.fetch_add(1, Ordering::Relaxed);
-        Ok(Slot {
-            counters: Arc::clone(&self.counters),
-            per_ip,
-        })
-    }
-}
-
-/// A connection that counts until it is dropped.
-pub(super) struct Slot {
-    counters: Arc<Counters>,
-    per_ip: Option<(PerAddress, IpAddr)>,
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.counters.open.fetch_sub(1, Ordering::Relaxed);
-        if let Some((counts, address)) = &self.per_ip {
-            let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(count) = counts.get_mut(address) {
-                *count -= 1;
-                if *count == 0 {
-                    counts.remove(address);
-                }
-            }
-        }
-    }
 }

@@ -371,6 +371,7 @@ where
             Outgoing::Binary(bytes) => (Opcode::Binary, bytes),
             Outgoing::Ping(payload) => (Opcode::Ping, payload),
             Outgoing::Close(frame) => return this.start_close(frame),
+            Outgoing::Abort => return Err(TransportError::is_no_frame()),
         };
         this.check(opcode, payload.len())?;
         Ok(this.writer.push(opcode, payload)?)

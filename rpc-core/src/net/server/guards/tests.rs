@@ -228,6 +228,28 @@ fn peers_off_this_machine_can_be_refused() {
 }
 
 #[test]
+fn peers_can_be_limited_to_localhost_itself() {
+    let guards = Guards::default().with_peers(PeerPolicy::LocalhostOnly);
+    for (peer, expected) in [
+        ("127.0.0.1:1", 200),
+        ("[::1]:1", 200),
+        ("[::ffff:127.0.0.1]:1", 200),
+        ("127.0.0.2:1", 403),
+        ("127.1.0.1:1", 403),
+        ("[::ffff:127.0.0.2]:1", 403),
+        ("[::127.0.0.1]:1", 403),
+        ("[::2]:1", 403),
+        ("10.0.0.1:1", 403),
+    ] {
+        assert_eq!(
+            status(guards.check_peer(peer.parse().unwrap())),
+            expected,
+            "{peer}"
+        );
+    }
+}
+
+#[test]
 fn entries_that_can_never_match_are_refused_at_once() {
     for origin in [
         "null",

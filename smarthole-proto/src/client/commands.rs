@@ -1,0 +1,111 @@
+//! The commands of [`ClientConn`]: each is taken whole or refused with nothing changed.
+
+use std::time::Instant;
+
+use rpc_core::{CloseFrame, CloseReason, Refused};
+
+use super::{ClientConn, ClientState};
+use crate::frame::{Answer, Notification, Response};
+use crate::limits::CLIENT_DISCONNECT;
+
+impl ClientConn {
+    /// Takes a message.
+    ///
+    /// # Errors
+    /// As for [`respond`](Self::respond). Safe to repeat.
+    pub fn ack(&mut self, id: &str) -> Result<(), Refused> {
+        self.respond(&Response::<&str>::new(id, Answer::Ack))
+    }
+
+    /// Does not take a message: the server may give it to another client. The reason helps it to
+    /// choose.
+    ///
+    /// # Errors
+    /// As for [`respond`](Self::respond).
+    pub fn reject(&mut self, id: &str, reason: Option<&str>) -> Result<(), Refused> {
+        self.respond(&Response::<&str>::new(id, Answer::reject(reason)))
+    }
+
+    /// Shows something to the user. It counts as a response, and there may be any number of them, also
+    /// long after the message.
+    ///
+    /// # Errors
+    /// As for [`respond`](Self::respond). Repeated, it is shown twice.
+    pub fn notify<S: AsRef<str>>(
+        &mut self,
+        id: &str,
+        notification: &Notification<S>,
+    ) -> Result<(), Refused> {
+        let answer = Answer::Notification(notification.borrowed());
+        self.respond(&Response::<&str>::new(id, answer))
+    }
+
+    /// Sends any response. The id may be one that this connection does not know, of a message that
+    /// came before a reconnect or a restart: whether it still means something is the server's
+    /// decision.
+    ///
+    /// # Errors
+    /// [`Refused::NotReady`] before the client is registered, [`Refused::Closed`],
+    /// [`Refused::QueueFull`], [`Refused::TooLarge`]: nothing was sent.
+    /// [`Refused::is_retryable`] says which of them pass.
+    pub fn respond<S: AsRef<str>>(&mut self, response: &Response<S>) -> Result<(), Refused> {
+        // What was promised earlier leaves earlier.
+        self.pay();
+        self.send(response)
+    }
+
+    /// Sends a response as soon as the client is registered and there is room. For answers that
+    /// nobody waits for: it is never refused, and is dropped only with the connection, or if more of
+    /// them wait than messages may be open.
+    ///
+    /// A reason that is too large is left out; any other response that is too large is dropped.
+    pub fn respond_later(&mut self, response: Response) {
+        if self.state != ClientState::Closed && self.owed.len() < self.config.limits.max_pending {
+            self.owed.push_back(response);
+            self.pay();
+        }
+    }
+
+    /// Closes with code 1000. What is queued is sent first.
+    pub fn close(&mut self, now: Instant) {
+        self.close_with(CloseFrame::new(CloseFrame::NORMAL, CLIENT_DISCONNECT), now);
+    }
+
+    /// Closes with this frame. What is queued is sent first.
+    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        self.shut_with(CloseReason::Local, frame);
+    }
+
+    fn send<S: AsRef<str>>(&mut self, response: &Response<S>) -> Result<(), Refused> {
+        match self.state {
+            ClientState::Ready => {}
+            ClientState::Closed => return Err(Refused::Closed),
+            ClientState::AwaitRegistered => return Err(Refused::NotReady),
+        }
+        self.outbox.json(response)?;
+        if !matches!(response.answer, Answer::Unknown { .. }) {
+            self.settle(response.message_id.as_ref());
+        }
+        Ok(())
+    }
+
+    /// Sends the responses that wait, as far as there is room.
+    pub(super) fn pay(&mut self) {
+        while let Some(response) = self.owed.pop_front() {
+            match self.send(&response) {
+                Err(Refused::NotReady | Refused::QueueFull) => {
+                    self.owed.push_front(response);
+                    return;
+                }
+                Err(Refused::TooLarge { .. })
+                    if matches!(response.answer, Answer::Reject { reason: Some(_) }) =>
+                {
+                    let shorter =
+                        Response::new(response.message_id, Answer::Reject { reason: None });
+                    self.owed.push_front(shorter);
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! [`ClientConfig`].
+
+use std::time::Duration;
+
+use rpc_core::Limits;
+use rpc_core::backoff::BackoffPolicy;
+use rpc_core::keepalive::KeepAlive;
+use rpc_core::reconnect::ReconnectPolicy;
+
+use crate::error::RegistrationError;
+use crate::frame::Registration;
+use crate::limits::{
+    BASE_DELAY, MAX_ATTEMPTS, MAX_DELAY, REGISTRATION_TIMEOUT, RESPONSE_TIMEOUT, keep_alive, limits,
+};
+use crate::validate::{self, Side};
+
+/// The specification's reconnects: after 1, 2, 4, 8, 16 s and then every 30 s; after ten that failed
+/// the client gives up.
+///
+/// A finished registration starts the delays anew. The specification's sample counts the opened
+/// socket as success already, so that a client whose registration is refused comes back every
+/// second for ever; where that is wanted, it is
+/// [`with_reset_on`](ReconnectPolicy::with_reset_on)`(`[`ResetOn::Open`]`)`.
+///
+/// [`ResetOn::Open`]: rpc_core::reconnect::ResetOn::Open
+#[must_use]
+pub const fn reconnect_policy() -> ReconnectPolicy {
+    let backoff = BackoffPolicy::new(BASE_DELAY, 2.0)
+        .with_max(Some(MAX_DELAY))
+        .with_max_attempts(Some(MAX_ATTEMPTS));
+    ReconnectPolicy::new(backoff)
+}
+
+/// Who registers, and how long and how much the connection takes.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ClientConfig {
+    /// Checked when the configuration was made, so it cannot be changed.
+    registration: Registration,
+    /// How long the server waits for the first response to a message. Messages carry the end of it
+    /// as their deadline. Default 30 s.
+    pub response_timeout: Duration,
+    /// How long the server may take to answer the registration; `None` is for ever. Default 10 s.
+    pub registration_timeout: Option<Duration>,
+    /// Pings of this side, and when silence counts as death. Default every 30 s, and 10 s after a
+    /// ping. Anything that arrives counts as life. The server's pings are answered by the transport.
+    pub keep_alive: KeepAlive,
+    /// Bounds on size and number. Default [`limits`](crate::limits::limits): 1 MiB for a message.
+    pub limits: Limits,
+}
+
+impl ClientConfig {
+    /// Registers like this; everything else by default.
+    ///
+    /// # Errors
+    /// [`RegistrationError`] with the code with which a server would refuse it. It would be refused
+    /// again unchanged.
+    pub fn new(registration: Registration) -> Result<Self, RegistrationError> {
+        validate::registration(&registration, Side::Client)?;
+        Ok(Self {
+            registration,
+            response_timeout: RESPONSE_TIMEOUT,
+            registration_timeout: Some(REGISTRATION_TIMEOUT),
+            keep_alive: keep_alive(),
+            limits: limits(),
+        })
+    }
+
+    /// What the client says of itself.
+    #[must_use]
+    pub const fn registration(&self) -> &Registration {
+        &self.registration
+    }
+
+    /// Sets [`response_timeout`](Self::response_timeout).
+    #[must_use]
+    pub const fn with_response_timeout(mut self, timeout: Duration) -> Self {
+        self.response_timeout = timeout;
+        self
+    }
+
+    /// Sets [`registration_timeout`](Self::registration_timeout).
+    #[must_use]
+    pub const fn with_registration_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.registration_timeout = timeout;
+        self
+    }
+
+    /// Sets [`keep_alive`](Self::keep_alive).
+    #[must_use]
+    pub const fn with_keep_alive(mut self, keep_alive: KeepAlive) -> Self {
+        self.keep_alive = keep_alive;
+        self
+    }
+
+    /// Sets [`limits`](Self::limits).
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use rpc_core::Retry;
+    use rpc_core::reconnect::{Dial, Reconnector, ResetOn};
+
+    use super::*;
+    use crate::error::ErrorCode;
+
+    /// The delays in seconds until the client gives up, if each attempt goes as far as `attempt`
+    /// lets it.
+    fn delays(policy: ReconnectPolicy, attempt: impl Fn(&mut Reconnector, Instant)) -> Vec<u64> {
+        let now = Instant::now();
+        let mut reconnector = Reconnector::new(policy);
+        assert_eq!(reconnector.first(), Dial::Now);
+        let lost = || {
+            attempt(&mut reconnector, now);
+            let dial = reconnector.on_lost(Retry::Backoff, now, 7);
+            dial.at().map(|at| (at - now).as_secs())
+        };
+        std::iter::from_fn(lost).take(20).collect()
+    }
+
+    #[test]
+    fn ten_attempts_that_fail_double_their_delays_up_to_30_seconds() {
+        let schedule = [1, 2, 4, 8, 16, 30, 30, 30, 30, 30];
+        assert_eq!(delays(reconnect_policy(), |_, _| {}), schedule);
+        let literal = reconnect_policy().with_reset_on(ResetOn::Open);
+        assert_eq!(delays(literal, |_, _| {}), schedule);
+    }
+
+    #[test]
+    fn an_open_socket_starts_the_delays_anew_only_where_that_is_asked_for() {
+        let refused = |reconnector: &mut Reconnector, now| reconnector.on_open(now);
+        let schedule = [1, 2, 4, 8, 16, 30, 30, 30, 30, 30];
+        assert_eq!(delays(reconnect_policy(), refused), schedule);
+        let literal = reconnect_policy().with_reset_on(ResetOn::Open);
+        assert_eq!(delays(literal, refused), [1; 20]);
+    }
+
+    #[test]
+    fn a_registration_starts_the_delays_anew() {
+        let registered = |reconnector: &mut Reconnector, now| {
+            reconnector.on_open(now);
+            reconnector.on_ready(now);
+        };
+        assert_eq!(delays(reconnect_policy(), registered), [1; 20]);
+    }
+
+    #[test]
+    fn a_registration_that_would_be_refused_makes_no_configuration() {
+        for (name, description, code) in [
+            ("1", "d", ErrorCode::InvalidName),
+            ("a", " ", ErrorCode::InvalidDescription),
+            ("a", &"😀".repeat(513), ErrorCode::InvalidDescription),
+        ] {
+            let refused = ClientConfig::new(Registration::new(name, description));
+            assert_eq!(refused.unwrap_err().code, code);
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! The client's side of one connection: [`ClientConn`].
+//!
+//! ```text
+//! AwaitRegistered ─ success ─> Ready
+//!     │ refused, or no answer    │
+//!     └────────> Closed <────────┘
+//! ```
+
+mod commands;
+mod config;
+mod event;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rpc_core::backlog::Backlog;
+use rpc_core::decode::{DecodeError, DecodeErrorKind, FrameCopy, SharedStr};
+use rpc_core::keepalive::{Beat, Heart, Pulse};
+use rpc_core::pending::InsertError;
+use rpc_core::timers::{TimerKind, Timers, later, sooner};
+use rpc_core::{
+    CloseFrame, CloseReason, Disconnect, Incoming, Machine, Match, Outbox, Outgoing, PendingMap,
+};
+
+use crate::error::{ErrorCode, RegistrationError};
+use crate::frame::{RegistrationResponse, Response, ServerFrame};
+use crate::id::ClientId;
+use crate::limits::{REGISTRATION_FAILED, REGISTRATION_FAILED_CODE};
+
+pub use config::{ClientConfig, reconnect_policy};
+pub use event::{ClientEvent, OtherFrame, Warning};
+
+/// What the connection waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ClientState {
+    /// The answer to the registration.
+    AwaitRegistered,
+    /// Nothing: messages come, and commands are taken.
+    Ready,
+    /// The connection has ended.
+    Closed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timer {
+    Registration,
+}
+
+impl TimerKind for Timer {
+    const ALL: &'static [Self] = &[Self::Registration];
+
+    fn index(self) -> usize {
+        self as usize
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Registration => "registration",
+        }
+    }
+}
+
+/// The client's side of one open connection. It registers by itself; then messages come, each of
+/// which wants a response before its deadline.
+///
+/// ```
+/// use std::time::Instant;
+/// use rpc_core::{Incoming, Machine};
+/// use smarthole_proto::Registration;
+/// use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent};
+///
+/// let now = Instant::now();
+/// let config = ClientConfig::new(Registration::new("notes", "I keep notes."))?;
+/// let mut conn = ClientConn::new(config, now);
+/// assert!(conn.poll_transmit().is_some()); // the registration: hand it to your socket
+///
+/// let answer = r#"{"type":"registration_response","payload":{"success":true,"clientId":"1"}}"#;
+/// conn.handle_message(Incoming::Text(answer), now);
+/// assert!(matches!(conn.poll_event(), Some(ClientEvent::Registered { .. })));
+///
+/// let text = r#"{"type":"message","payload":{"id":"m","text":"milk","timestamp":"t"}}"#;
+/// conn.handle_message(Incoming::Text(text), now);
+/// if let Some(ClientEvent::Message { message, .. }) = conn.poll_event() {
+///     conn.ack(&message.id)?;
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ClientConn {
+    config: Arc<ClientConfig>,
+    state: ClientState,
+    /// The messages without a response, and how many bytes each holds.
+    open: PendingMap<SharedStr, usize>,
+    open_bytes: usize,
+    /// Responses that are promised and wait for room.
+    owed: VecDeque<Response>,
+    outbox: Outbox,
+    events: Backlog<ClientEvent>,
+    event_bytes: usize,
+    /// Events from before the registration was answered.
+    early: VecDeque<ClientEvent>,
+    early_bytes: usize,
+    early_dropped: u64,
+    timers: Timers<Timer>,
+    heart: Heart,
+    client_id: Option<ClientId>,
+    closed: Option<CloseReason>,
+    /// The end has been told to the application.
+    told: bool,
+}
+
+impl ClientConn {
+    /// A connection that was just opened. It sends the registration at once.
+    #[must_use]
+    pub fn new(config: impl Into<Arc<ClientConfig>>, now: Instant) -> Self {
+        let config = config.into();
+        let mut conn = Self {
+            state: ClientState::AwaitRegistered,
+            // Whether an id is old or unknown makes no difference, so none is remembered.
+            open: PendingMap::new(config.limits.max_pending, 0, now),
+            open_bytes: 0,
+            owed: VecDeque::new(),
+            outbox: Outbox::new(&config.limits),
+            events: Backlog::new(),
+            event_bytes: 0,
+            early: VecDeque::new(),
+            early_bytes: 0,
+            early_dropped: 0,
+            timers: Timers::new(),
+            heart: Heart::new(config.keep_alive, now),
+            client_id: None,
+            closed: None,
+            told: false,
+            config,
+        };
+        conn.register(now);
+        conn
+    }
+
+    /// What the connection waits for.
+    #[must_use]
+    pub const fn state(&self) -> ClientState {
+        self.state
+    }
+
+    /// What the server calls this client, if it is registered and the server said so.
+    #[must_use]
+    pub const fn client_id(&self) -> Option<&ClientId> {
+        self.client_id.as_ref()
+    }
+
+    /// How many messages of this connection have no response yet, before their deadlines.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether this message came on this connection and still wants its first response.
+    #[must_use]
+    pub fn is_open(&self, id: &str) -> bool {
+        self.open.contains(id)
+    }
+
+    /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        if self.closed.is_some() {
+            return None;
+        }
+        let timer = self.timers.poll_timeout();
+        let timer = timer.map(|(at, kind)| (at, kind.name()));
+        let beat = self.heart.poll_timeout();
+        let beat = beat.map(|(at, kind): (_, Beat)| (at, kind.name()));
+        let message = self.open.poll_timeout().map(|at| (at, "response"));
+        sooner(sooner(timer, beat), message)
+    }
+
+    fn register(&mut self, now: Instant) {
+        if let Some(timeout) = self.config.registration_timeout {
+            self.timers.set(Timer::Registration, later(now, timeout));
+        }
+        let config = Arc::clone(&self.config);
+        if let Err(refused) = self.outbox.json(&config.registration().frame()) {
+            // It does not fit, so another attempt would end the same way.
+            let message = format!("the registration could not be sent: {refused}");
+            self.shut(registration_failed(message, false));
+        }
+    }
+
+    fn on_text(&mut self, text: &str, now: Instant) {
+        let frame = match ServerFrame::decode(text, &self.config.limits) {
+            Ok(frame) => frame,
+            Err(error) => return self.warn(error),
+        };
+        match frame {
+            ServerFrame::Message(message) => {
+                let copy = FrameCopy::of(text);
+                self.deliver(ClientEvent::Message {
+                    message: message.to_shared(&copy),
+                    deadline: later(now, self.config.response_timeout),
+                    frame: copy.whole_json(),
+                });
+            }
+            ServerFrame::RegistrationResponse(answer) => {
+                let answer = answer.to_shared(&FrameCopy::of(text));
+                if self.state == ClientState::AwaitRegistered {
+                    self.on_registered(answer);
+                } else {
+                    self.push(ClientEvent::Warning(Warning::RepeatedAnswer));
+                }
+            }
+            ServerFrame::Unknown(unknown) => {
+                self.deliver(ClientEvent::Unknown(OtherFrame::copied(&unknown, text)));
+            }
+        }
+    }
+
+    fn on_registered(&mut self, answer: RegistrationResponse) {
+        let (client_id, message) = match answer {
+            RegistrationResponse::Accepted { client_id, message } => (client_id, message),
+            RegistrationResponse::Refused { code, message } => return self.refused(code, message),
+        };
+        self.state = ClientState::Ready;
+        self.timers.stop(Timer::Registration);
+        self.client_id = client_id.map(|id| ClientId::new(id.as_str()));
+        self.push(ClientEvent::Registered {
+            client_id: self.client_id.clone(),
+            message,
+        });
+        self.early_bytes = 0;
+        for event in std::mem::take(&mut self.early) {
+            self.deliver(event);
+        }
+        if self.early_dropped > 0 {
+            let dropped = Warning::EarlyFramesDropped {
+                count: self.early_dropped,
+            };
+            self.push(ClientEvent::Warning(dropped));
+        }
+    }
+
+    fn refused(&mut self, code: Option<ErrorCode>, message: Option<SharedStr>) {
+        // A server that gives no code may have any reason, one that passes too.
+        let code = code.unwrap_or(ErrorCode::Other(SharedStr::from_static("UNKNOWN")));
+        let error = RegistrationError::new(code, message.unwrap_or_default());
+        let reason = registration_failed(error.to_string(), error.code.is_retryable());
+        self.push(ClientEvent::Refused(error));
+        self.shut(reason);
+    }
+
+    /// Gives the application an event; before the registration is answered it has to wait, in a
+    /// bounded queue that keeps the newest.
+    fn deliver(&mut self, event: ClientEvent) {
+        if self.state == ClientState::Ready {
+            if let ClientEvent::Message {
+                message,
+                deadline,
+                frame,
+            } = &event
+            {
+                self.track(&message.id, *deadline, frame.get().len());
+            }
+            return self.push(event);
+        }
+        self.early_bytes += event.weight();
+        self.early.push_back(event);
+        let limits = &self.config.limits;
+        while self.early.len() > limits.max_events.max(1)
+            || (self.early.len() > 1 && self.early_bytes > limits.max_event_bytes)
+        {
+            let Some(oldest) = self.early.pop_front() else {
+                break;
+            };
+            self.early_bytes -= oldest.weight();
+            self.early_dropped += 1;
+        }
+    }
+
+    /// A message wants a response until its deadline.
+    fn track(&mut self, id: &SharedStr, deadline: Instant, bytes: usize) {
+        match self.open.insert(id.clone(), bytes, Some(deadline)) {
+            Ok(()) => self.open_bytes += bytes,
+            // Sent again: the server waits anew.
+            Err(InsertError::Duplicate { .. }) => {
+                self.open.extend(id.as_str(), Some(deadline));
+            }
+            // No more input is wanted. What has come already is given out without being watched.
+            Err(_) => {}
+        }
+    }
+
+    /// A message has its first response.
+    fn settle(&mut self, id: &str) {
+        if let Match::Live(bytes) = self.open.complete(id) {
+            self.open_bytes -= bytes;
+        }
+    }
+
+    fn push(&mut self, event: ClientEvent) {
+        self.event_bytes += event.weight();
+        self.events.push_back(event);
+    }
+
+    fn warn(&mut self, error: DecodeError) {
+        self.deliver(ClientEvent::Warning(Warning::BadFrame(error)));
+    }
+
+    /// Sends the Close that belongs to the reason, and ends. What is queued still leaves before it.
+    fn shut(&mut self, reason: CloseReason) {
+        let words = |code| CloseFrame::new(code, reason.to_string());
+        let frame = match &reason {
+            CloseReason::Refused { .. } => {
+                CloseFrame::new(REGISTRATION_FAILED_CODE, REGISTRATION_FAILED)
+            }
+            CloseReason::TooLarge { .. } => CloseFrame::new(CloseFrame::TOO_BIG, ""),
+            CloseReason::KeepAlive { .. } => words(CloseFrame::GOING_AWAY),
+            _ => words(CloseFrame::NORMAL),
+        };
+        self.shut_with(reason, frame);
+    }
+
+    fn shut_with(&mut self, reason: CloseReason, frame: CloseFrame) {
+        if self.closed.is_none() {
+            self.pay();
+            self.outbox.close(frame);
+            self.end(reason);
+        }
+    }
+
+    fn end(&mut self, reason: CloseReason) {
+        self.state = ClientState::Closed;
+        self.closed = Some(reason);
+        self.timers.stop_all();
+        self.heart.stop();
+        self.early = VecDeque::new();
+        self.owed = VecDeque::new();
+        self.open.drain().for_each(drop);
+        self.open_bytes = 0;
+    }
+}
+
+fn registration_failed(message: String, retryable: bool) -> CloseReason {
+    CloseReason::Refused { message, retryable }
+}
+
+impl Machine for ClientConn {
+    type Event = ClientEvent;
+
+    fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
+        if self.closed.is_some() {
+            return;
+        }
+        self.heart.heard();
+        let max = self.config.limits.max_message_bytes;
+        if message.len() > max {
+            return self.shut(CloseReason::TooLarge { max });
+        }
+        match message {
+            Incoming::Text(text) => self.on_text(text, now),
+            Incoming::Binary(_) => self.warn(DecodeError::new(DecodeErrorKind::Binary)),
+            _ => {}
+        }
+    }
+
+    fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
+        self.outbox.discard();
+        if self.closed.is_none() {
+            self.end(why.into());
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.closed.is_some() {
+            return;
+        }
+        if self.timers.pop_expired(now).is_some() {
+            let after = self.config.registration_timeout.unwrap_or_default();
+            return self.shut(CloseReason::HandshakeTimeout { after });
+        }
+        while let Some((id, bytes)) = self.open.pop_expired(now) {
+            self.open_bytes -= bytes;
+            self.push(ClientEvent::Overdue { id });
+        }
+        let deaf = !self.wants_input();
+        while let Some(pulse) = self.heart.pop_due(now, deaf) {
+            match pulse {
+                Pulse::Ping => self.outbox.ping(),
+                Pulse::Dead => {
+                    let after = self.config.keep_alive.pong_timeout;
+                    return self.shut(CloseReason::KeepAlive { after });
+                }
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self) -> Option<Outgoing> {
+        let next = self.outbox.pop();
+        if next.is_some() || self.owed.is_empty() {
+            return next;
+        }
+        self.pay();
+        self.outbox.pop()
+    }
+
+    fn poll_event(&mut self) -> Option<ClientEvent> {
+        if let Some(event) = self.events.pop_front() {
+            self.event_bytes -= event.weight();
+            return Some(event);
+        }
+        if self.told {
+            return None;
+        }
+        let reason = self.closed.clone()?;
+        self.told = true;
+        Some(ClientEvent::Closed(reason))
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.next_timeout().map(|(at, _)| at)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+
+    fn wants_input(&self) -> bool {
+        let limits = &self.config.limits;
+        self.events.len() < limits.max_events
+            && self.event_bytes < limits.max_event_bytes
+            && self.open.len() < limits.max_pending
+            && self.open_bytes < limits.max_event_bytes
+    }
+}
+
+/// Prints where it stands, nothing of what it carries.
+impl fmt::Debug for ClientConn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientConn")
+            .field("state", &self.state)
+            .field("in_flight", &self.open.len())
+            .field("events", &self.events.len())
+            .finish_non_exhaustive()
+    }
+}

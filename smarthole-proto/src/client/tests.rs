@@ -1,0 +1,548 @@
+//! Tests of [`ClientConn`] with a server that is played by hand.
+
+use std::time::Duration;
+
+use rpc_core::keepalive::KeepAlive;
+use rpc_core::{Refused, Retry};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::frame::{Answer, InputMethod, Notification, Priority, Registration};
+use crate::limits::{PING_INTERVAL, PONG_TIMEOUT, REGISTRATION_TIMEOUT, RESPONSE_TIMEOUT, limits};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+struct Played {
+    conn: ClientConn,
+    now: Instant,
+}
+
+fn config() -> ClientConfig {
+    ClientConfig::new(Registration::new("notes", "I keep notes.")).unwrap()
+}
+
+fn accepted() -> Value {
+    json!({"type": "registration_response", "payload": {
+        "success": true, "clientId": "c-1", "message": "Client 'notes' registered successfully"}})
+}
+
+fn refused(payload: &Value) -> Value {
+    json!({"type": "registration_response", "payload": payload})
+}
+
+fn message(id: &str) -> Value {
+    json!({"type": "message", "payload": {
+        "id": id, "text": "milk", "timestamp": "2024-01-15T10:30:00.000Z",
+        "metadata": {"inputMethod": "text", "directRouted": false}}})
+}
+
+impl Played {
+    fn new(config: ClientConfig) -> Self {
+        let now = Instant::now();
+        let conn = ClientConn::new(config, now);
+        Self { conn, now }
+    }
+
+    fn ready(config: ClientConfig) -> Self {
+        let mut played = Self::new(config);
+        played.sent();
+        played.take(&accepted());
+        assert_eq!(played.conn.state(), ClientState::Ready);
+        played.events();
+        played
+    }
+
+    fn take(&mut self, frame: &Value) {
+        let text = frame.to_string();
+        self.conn.handle_message(Incoming::Text(&text), self.now);
+    }
+
+    fn sent(&mut self) -> Vec<Value> {
+        std::iter::from_fn(|| self.conn.poll_transmit())
+            .map(|frame| match frame {
+                Outgoing::Text(text) => serde_json::from_str(text.as_str()).unwrap(),
+                Outgoing::Ping(_) => json!("ping"),
+                Outgoing::Close(close) => json!([close.code, close.reason]),
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    fn events(&mut self) -> Vec<ClientEvent> {
+        std::iter::from_fn(|| self.conn.poll_event()).collect()
+    }
+
+    fn wait(&mut self, time: Duration) {
+        let until = self.now + time;
+        while let Some(at) = self.conn.poll_timeout().filter(|at| *at <= until) {
+            self.now = at;
+            self.conn.handle_timeout(at);
+        }
+        self.now = until;
+    }
+}
+
+fn response(id: &str, tag: &str, payload: &Value) -> Value {
+    json!({"type": "response", "payload": {"messageId": id, "type": tag, "payload": payload}})
+}
+
+#[test]
+fn the_registration_leaves_at_once() {
+    let registration = Registration::new("notes", "I keep notes.").with_version("1.0.0");
+    let mut played = Played::new(ClientConfig::new(registration).unwrap());
+    let payload = json!({"name": "notes", "description": "I keep notes.", "version": "1.0.0"});
+    assert_eq!(
+        played.sent(),
+        [json!({"type": "registration", "payload": payload})]
+    );
+    assert_eq!(played.events(), []);
+    played.take(&accepted());
+    let [ClientEvent::Registered { client_id, message }] = &played.events()[..] else {
+        panic!("not registered")
+    };
+    assert_eq!(client_id.as_ref().unwrap().as_str(), "c-1");
+    assert_eq!(
+        message.as_deref(),
+        Some("Client 'notes' registered successfully")
+    );
+    assert_eq!(played.conn.client_id(), client_id.as_ref());
+}
+
+#[test]
+fn an_answer_without_an_id_registers_too() {
+    let mut played = Played::new(config());
+    played.take(&refused(&json!({"success": true})));
+    assert_eq!(played.conn.state(), ClientState::Ready);
+    assert_eq!(played.conn.client_id(), None);
+}
+
+#[test]
+fn a_refusal_closes_with_4000_and_says_whether_another_attempt_may_help() {
+    for (code, retry) in [
+        ("DUPLICATE_NAME", Retry::Backoff),
+        ("LATER", Retry::Backoff),
+        ("INVALID_NAME", Retry::Never),
+        ("INVALID_DESCRIPTION", Retry::Never),
+        ("VALIDATION_ERROR", Retry::Never),
+        ("ALREADY_REGISTERED", Retry::Never),
+    ] {
+        let mut played = Played::new(config());
+        played.sent();
+        played.take(&refused(
+            &json!({"success": false, "code": code, "message": "no"}),
+        ));
+        let events = played.events();
+        let [ClientEvent::Refused(error), ClientEvent::Closed(reason)] = &events[..] else {
+            panic!("{events:?}")
+        };
+        assert_eq!((error.code.as_str(), &*error.message), (code, "no"));
+        assert_eq!(reason.retry(), retry, "{code}");
+        assert_eq!(
+            reason.to_string(),
+            format!("refused by the peer: {code}: no")
+        );
+        assert_eq!(played.sent(), [json!([4000, "Registration failed"])]);
+    }
+}
+
+#[test]
+fn a_refusal_that_gives_no_reason_may_pass() {
+    let mut played = Played::new(config());
+    played.take(&refused(&json!({"success": false})));
+    let [
+        ClientEvent::Refused(error),
+        ClientEvent::Closed(CloseReason::Refused { retryable, .. }),
+    ] = &played.events()[..]
+    else {
+        panic!("not refused")
+    };
+    assert!(*retryable && matches!(error.code, ErrorCode::Other(_)));
+}
+
+#[test]
+fn a_server_that_does_not_answer_the_registration_is_left() {
+    let mut played = Played::new(config().with_keep_alive(KeepAlive::off()));
+    played.sent();
+    played.wait(REGISTRATION_TIMEOUT - Duration::from_millis(1));
+    assert_eq!(
+        played.conn.next_timeout().map(|next| next.1),
+        Some("registration")
+    );
+    assert_eq!(played.events(), []);
+    played.wait(Duration::from_millis(1));
+    let after = REGISTRATION_TIMEOUT;
+    assert_eq!(
+        played.events(),
+        [ClientEvent::Closed(CloseReason::HandshakeTimeout { after })]
+    );
+    assert_eq!(played.sent().len(), 1);
+    let config = config().with_registration_timeout(None);
+    let mut patient = Played::new(config.with_keep_alive(KeepAlive::off()));
+    patient.wait(SECOND * 3600);
+    assert_eq!(patient.events(), []);
+}
+
+#[test]
+fn an_answer_to_the_registration_that_comes_again_is_a_warning() {
+    let mut played = Played::ready(config());
+    played.take(&accepted());
+    let error = json!({"success": false, "code": "ALREADY_REGISTERED", "message": "again"});
+    played.take(&refused(&error));
+    let warning = ClientEvent::Warning(Warning::RepeatedAnswer);
+    assert_eq!(played.events(), [warning.clone(), warning]);
+    assert_eq!(played.conn.state(), ClientState::Ready);
+}
+
+#[test]
+fn a_message_carries_its_deadline_and_everything_that_was_sent() {
+    let mut played = Played::ready(config());
+    let mut frame = message("msg-1");
+    frame["payload"]["metadata"] = json!({
+        "inputMethod": "voice", "directRouted": true, "confidence": 0.95, "source": "desk"});
+    frame["payload"]["later"] = json!([1]);
+    played.take(&frame);
+    let [
+        ClientEvent::Message {
+            message,
+            deadline,
+            frame: raw,
+        },
+    ] = &played.events()[..]
+    else {
+        panic!("no message")
+    };
+    assert_eq!((&*message.id, &*message.text), ("msg-1", "milk"));
+    assert_eq!(message.metadata.input_method, InputMethod::Voice);
+    assert_eq!(message.metadata.confidence, Some(0.95));
+    assert_eq!(*deadline, played.now + RESPONSE_TIMEOUT);
+    assert_eq!(raw.parse::<Value>().unwrap(), frame);
+    assert!(played.conn.is_open("msg-1"));
+}
+
+#[test]
+fn responses_have_the_shapes_of_the_specification() {
+    let mut played = Played::ready(config());
+    let conn = &mut played.conn;
+    conn.ack("1").unwrap();
+    conn.reject("2", Some("no")).unwrap();
+    conn.reject("3", None).unwrap();
+    let shown = Notification::<&str>::new("saved")
+        .with_title("Notes")
+        .with_priority(Priority::High);
+    conn.notify("4", &shown).unwrap();
+    conn.respond(&Response::<&str>::new(
+        "5",
+        Answer::Unknown {
+            tag: "later",
+            payload: Some("[1]"),
+        },
+    ))
+    .unwrap();
+    assert_eq!(
+        played.sent(),
+        [
+            response("1", "ack", &json!({})),
+            response("2", "reject", &json!({"reason": "no"})),
+            response("3", "reject", &json!({})),
+            response(
+                "4",
+                "notification",
+                &json!({"title": "Notes", "body": "saved", "priority": "high"})
+            ),
+            response("5", "later", &json!([1])),
+        ]
+    );
+}
+
+#[test]
+fn the_first_response_stops_the_clock_and_more_may_follow() {
+    for first in ["ack", "reject", "notification"] {
+        let mut played = Played::ready(config());
+        played.take(&message("m"));
+        played.events();
+        assert_eq!(played.conn.in_flight(), 1);
+        match first {
+            "ack" => played.conn.ack("m"),
+            "reject" => played.conn.reject("m", None),
+            _ => played.conn.notify("m", &Notification::<&str>::new("b")),
+        }
+        .unwrap();
+        assert_eq!(played.conn.in_flight(), 0);
+        played.conn.ack("m").unwrap();
+        assert_eq!(played.sent().len(), 2);
+        played.wait(RESPONSE_TIMEOUT);
+        assert_eq!(played.events(), []);
+    }
+}
+
+#[test]
+fn an_answer_that_servers_do_not_know_stops_no_clock() {
+    let mut played = Played::ready(config());
+    played.take(&message("m"));
+    let later = Answer::Unknown {
+        tag: "later",
+        payload: None,
+    };
+    played
+        .conn
+        .respond(&Response::<&str>::new("m", later))
+        .unwrap();
+    assert!(played.conn.is_open("m"));
+}
+
+#[test]
+fn a_message_without_a_response_is_overdue_once() {
+    let mut played = Played::ready(config());
+    played.take(&message("m"));
+    played.events();
+    played.wait(RESPONSE_TIMEOUT - Duration::from_millis(1));
+    assert_eq!(played.events(), []);
+    played.wait(Duration::from_millis(2));
+    assert_eq!(played.events(), [ClientEvent::Overdue { id: "m".into() }]);
+    assert_eq!(played.conn.in_flight(), 0);
+    played.sent();
+    // It may still be shown to the user.
+    played
+        .conn
+        .notify("m", &Notification::<&str>::new("late"))
+        .unwrap();
+    assert_eq!(played.sent().len(), 1);
+}
+
+#[test]
+fn a_message_that_is_sent_again_wants_its_response_later() {
+    let mut played = Played::ready(config().with_keep_alive(KeepAlive::off()));
+    played.take(&message("m"));
+    played.wait(SECOND * 20);
+    played.take(&message("m"));
+    assert_eq!(played.conn.in_flight(), 1);
+    assert_eq!(played.events().len(), 2);
+    played.wait(SECOND * 20);
+    assert_eq!(played.events(), []);
+    played.wait(SECOND * 10);
+    assert_eq!(played.events().len(), 1);
+}
+
+#[test]
+fn messages_from_before_the_answer_come_behind_it() {
+    let mut played = Played::new(config());
+    played.take(&message("early"));
+    assert_eq!(played.events(), []);
+    played.wait(SECOND);
+    played.take(&accepted());
+    let events = played.events();
+    let [
+        ClientEvent::Registered { .. },
+        ClientEvent::Message { deadline, .. },
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    // The server waits since it sent the message.
+    assert_eq!(*deadline, played.now - SECOND + RESPONSE_TIMEOUT);
+    assert!(played.conn.is_open("early"));
+}
+
+#[test]
+fn of_too_many_early_messages_the_newest_are_kept() {
+    let mut played = Played::new(config().with_limits(limits().with_max_events(2)));
+    for id in ["1", "2", "3", "4"] {
+        played.take(&message(id));
+    }
+    assert!(played.conn.wants_input());
+    played.take(&accepted());
+    let events = played.events();
+    let [
+        ClientEvent::Registered { .. },
+        ClientEvent::Message { message, .. },
+        ClientEvent::Message { .. },
+        ClientEvent::Warning(Warning::EarlyFramesDropped { count: 2 }),
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!(message.id, "3");
+}
+
+#[test]
+fn before_the_registration_and_after_the_end_commands_are_refused() {
+    let mut played = Played::new(config());
+    played.sent();
+    assert_eq!(played.conn.ack("m"), Err(Refused::NotReady));
+    assert_eq!(played.sent(), [] as [Value; 0]);
+    played.take(&accepted());
+    played.conn.close(played.now);
+    assert_eq!(played.conn.ack("m"), Err(Refused::Closed));
+    assert_eq!(played.sent(), [json!([1000, "Client disconnect"])]);
+}
+
+#[test]
+fn a_response_that_is_too_large_is_refused_and_the_message_stays_open() {
+    let limits = limits().with_max_message_bytes(256);
+    let mut played = Played::ready(config().with_limits(limits));
+    played.take(&message("m"));
+    let refused = played.conn.reject("m", Some(&"x".repeat(256)));
+    assert!(matches!(refused, Err(Refused::TooLarge { max: 256, .. })));
+    assert!(played.conn.is_open("m"));
+    assert_eq!(played.sent(), [] as [Value; 0]);
+}
+
+#[test]
+fn a_promised_response_leaves_as_soon_as_it_can() {
+    let reject = |id: &str| Response::new(id, Answer::reject(Some("dropped".into())));
+    let mut played = Played::new(config().with_limits(limits().with_max_outbox_frames(2)));
+    played.sent();
+    for id in ["1", "2", "3", "4"] {
+        played.conn.respond_later(reject(id));
+    }
+    assert_eq!(played.sent(), [] as [Value; 0]);
+    played.take(&accepted());
+    let expected =
+        ["1", "2", "3", "4"].map(|id| response(id, "reject", &json!({"reason": "dropped"})));
+    assert_eq!(played.sent(), expected);
+    // In order with what is sent at once, and before a Close.
+    played.conn.ack("5").unwrap();
+    played.conn.ack("6").unwrap();
+    played.conn.respond_later(reject("7"));
+    assert_eq!(played.conn.ack("8"), Err(Refused::QueueFull));
+    assert!(played.conn.poll_transmit().is_some());
+    played.conn.close(played.now);
+    assert_eq!(
+        played.sent(),
+        [
+            response("6", "ack", &json!({})),
+            response("7", "reject", &json!({"reason": "dropped"})),
+            json!([1000, "Client disconnect"]),
+        ]
+    );
+}
+
+#[test]
+fn a_promised_response_that_is_too_large_loses_its_reason() {
+    let limits = limits().with_max_message_bytes(256);
+    let mut played = Played::ready(config().with_limits(limits));
+    let reason = SharedStr::from("x".repeat(256));
+    played
+        .conn
+        .respond_later(Response::new("m", Answer::reject(Some(reason.clone()))));
+    let shown = Answer::Notification(Notification::new(reason));
+    played.conn.respond_later(Response::new("m", shown));
+    assert_eq!(played.sent(), [response("m", "reject", &json!({}))]);
+}
+
+#[test]
+fn no_more_is_read_while_too_many_messages_are_open() {
+    let mut played = Played::ready(config().with_limits(limits().with_max_pending(2)));
+    for id in ["1", "2"] {
+        assert!(played.conn.wants_input());
+        played.take(&message(id));
+    }
+    played.events();
+    assert!(!played.conn.wants_input());
+    played.conn.ack("1").unwrap();
+    assert!(played.conn.wants_input());
+    played.take(&message("3"));
+    // What comes nevertheless is not lost.
+    played.take(&message("4"));
+    assert_eq!(played.events().len(), 2);
+    assert!(!played.conn.wants_input());
+    played.wait(RESPONSE_TIMEOUT);
+    assert_eq!(played.events().len(), 2);
+    assert!(played.conn.wants_input());
+}
+
+#[test]
+fn large_open_messages_count_by_their_bytes() {
+    let size = message("1").to_string().len();
+    let limits = limits().with_max_event_bytes(2 * size);
+    let mut played = Played::ready(config().with_limits(limits));
+    played.take(&message("1"));
+    played.events();
+    assert!(played.conn.wants_input());
+    played.take(&message("2"));
+    played.events();
+    assert!(!played.conn.wants_input());
+    played.conn.ack("2").unwrap();
+    assert!(played.conn.wants_input());
+}
+
+#[test]
+fn a_message_of_exactly_the_limit_is_read_and_a_larger_one_closes_with_1009() {
+    let mut frame = message("m");
+    let size = frame.to_string().len() - "milk".len();
+    frame["payload"]["text"] = json!("x".repeat(1_048_576 - size));
+    let mut played = Played::ready(config());
+    assert_eq!(frame.to_string().len(), 1_048_576);
+    played.take(&frame);
+    assert!(matches!(played.events()[..], [ClientEvent::Message { .. }]));
+    let larger = format!("{frame} ");
+    played
+        .conn
+        .handle_message(Incoming::Text(&larger), played.now);
+    let max = 1_048_576;
+    assert_eq!(
+        played.events(),
+        [ClientEvent::Closed(CloseReason::TooLarge { max })]
+    );
+    assert_eq!(played.sent(), [json!([1009, ""])]);
+}
+
+#[test]
+fn what_is_no_frame_is_skipped_with_a_warning() {
+    let mut played = Played::ready(config());
+    for text in ["", "[]", "{", r#"{"type":"message"}"#, r#"{"type":7}"#] {
+        played.conn.handle_message(Incoming::Text(text), played.now);
+    }
+    played
+        .conn
+        .handle_message(Incoming::Binary(b"{}"), played.now);
+    let events = played.events();
+    assert_eq!(events.len(), 6);
+    let bad = |event: &ClientEvent| matches!(event, ClientEvent::Warning(Warning::BadFrame(_)));
+    assert!(events.iter().all(bad), "{events:?}");
+    played.take(&json!({"type": "later", "payload": [1]}));
+    let [ClientEvent::Unknown(other)] = &played.events()[..] else {
+        panic!("not unknown")
+    };
+    assert_eq!(other.tag, "later");
+    assert_eq!(other.frame.get(), r#"{"payload":[1],"type":"later"}"#);
+}
+
+#[test]
+fn anything_that_arrives_is_life_and_silence_is_death() {
+    let mut played = Played::ready(config());
+    played.wait(PING_INTERVAL);
+    assert_eq!(played.sent(), [json!("ping")]);
+    played.wait(PONG_TIMEOUT - SECOND);
+    played.take(&message("m"));
+    played.conn.ack("m").unwrap();
+    played.wait(SECOND);
+    played.events();
+    played.sent();
+    played.wait(PING_INTERVAL - PONG_TIMEOUT);
+    assert_eq!(played.sent(), [json!("ping")]);
+    played.wait(PONG_TIMEOUT);
+    let after = PONG_TIMEOUT;
+    assert_eq!(
+        played.events(),
+        [ClientEvent::Closed(CloseReason::KeepAlive { after })]
+    );
+}
+
+#[test]
+fn a_lost_line_ends_without_a_word_about_open_messages() {
+    let mut played = Played::ready(config());
+    played.take(&message("m"));
+    played.events();
+    played.conn.handle_disconnect(Disconnect::Eof, played.now);
+    assert_eq!(played.events(), [ClientEvent::Closed(CloseReason::Lost)]);
+    assert_eq!(played.conn.in_flight(), 0);
+    assert_eq!(played.conn.poll_timeout(), None);
+}
+
+#[test]
+fn debug_output_shows_nothing_of_what_is_said() {
+    let mut played = Played::ready(config());
+    played.take(&message("secret-id"));
+    assert!(!format!("{:?}", played.conn).contains("secret"));
+}

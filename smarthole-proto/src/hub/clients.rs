@@ -1,0 +1,113 @@
+//! [`Clients`]: who is registered, under which name, on which connection.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use rpc_core::decode::SharedStr;
+
+use super::ConnId;
+use crate::error::RegistrationError;
+use crate::frame::Registration;
+use crate::id::ClientId;
+use crate::router::Candidate;
+use crate::validate::{self, Side};
+
+/// A registered client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RegisteredClient {
+    /// Its connection.
+    pub conn: ConnId,
+    /// What the hub calls it.
+    pub id: ClientId,
+    /// What it says of itself.
+    pub registration: Registration,
+}
+
+/// The registered clients.
+#[derive(Default)]
+pub(super) struct Clients {
+    /// By their number, which grows: the order of registration.
+    by_number: BTreeMap<u64, RegisteredClient>,
+    by_conn: HashMap<ConnId, u64>,
+    by_name: HashMap<SharedStr, u64>,
+    next: u64,
+    /// All of them as candidates, shared with the questions that are open.
+    candidates: Arc<[Candidate]>,
+}
+
+impl Clients {
+    /// Adds a client and returns its own copy of its name. `id` is called if it is let in.
+    pub(super) fn register(
+        &mut self,
+        conn: ConnId,
+        registration: &Registration,
+        id: impl FnOnce() -> ClientId,
+    ) -> Result<(ClientId, SharedStr), RegistrationError> {
+        if self.by_conn.contains_key(&conn) {
+            return Err(RegistrationError::already_registered());
+        }
+        validate::registration(registration, Side::Server)?;
+        if self.by_name.contains_key(&registration.name) {
+            return Err(RegistrationError::duplicate_name(&registration.name));
+        }
+        let number = self.next;
+        self.next += 1;
+        let (id, registration) = (id(), copied(registration));
+        let name = registration.name.clone();
+        self.by_conn.insert(conn, number);
+        self.by_name.insert(name.clone(), number);
+        let client = RegisteredClient {
+            conn,
+            id: id.clone(),
+            registration,
+        };
+        self.by_number.insert(number, client);
+        self.list();
+        Ok((id, name))
+    }
+
+    /// Removes the client of a connection.
+    pub(super) fn remove(&mut self, conn: ConnId) -> Option<RegisteredClient> {
+        let client = self.by_number.remove(&self.by_conn.remove(&conn)?)?;
+        self.by_name.remove(&client.registration.name);
+        self.list();
+        Some(client)
+    }
+
+    pub(super) fn of_conn(&self, conn: ConnId) -> Option<&RegisteredClient> {
+        self.by_number.get(self.by_conn.get(&conn)?)
+    }
+
+    pub(super) fn of_name(&self, name: &str) -> Option<&RegisteredClient> {
+        self.by_number.get(self.by_name.get(name)?)
+    }
+
+    /// In the order of registration.
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &RegisteredClient> {
+        self.by_number.values()
+    }
+
+    /// In the order of registration, as they are now.
+    pub(super) const fn candidates(&self) -> &Arc<[Candidate]> {
+        &self.candidates
+    }
+
+    fn list(&mut self) {
+        let clients = self.by_number.values();
+        self.candidates = clients
+            .map(|client| Candidate::from(&client.registration))
+            .collect();
+    }
+}
+
+/// A copy that does not keep the whole frame that the texts may be pieces of.
+fn copied(registration: &Registration) -> Registration {
+    let copy = |text: &SharedStr| SharedStr::from(text.as_str());
+    Registration {
+        name: copy(&registration.name),
+        description: copy(&registration.description),
+        version: registration.version.as_ref().map(copy),
+        capabilities: registration.capabilities.iter().map(copy).collect(),
+    }
+}

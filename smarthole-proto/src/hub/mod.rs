@@ -1,0 +1,369 @@
+//! The state of a router: [`Hub`]. Who is connected, which message went to whom, and what became
+//! of it.
+//!
+//! A hub does no IO and reads no clock. It serves many connections, so it is no
+//! [`Machine`](rpc_core::Machine), but it has the same verbs: put something in, then take
+//! [`poll_transmit`](Hub::poll_transmit) and [`poll_event`](Hub::poll_event) until both give
+//! nothing, then look at [`poll_timeout`](Hub::poll_timeout).
+//!
+//! ```
+//! use std::time::{Duration, Instant, SystemTime};
+//! use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubEvent, Input};
+//! use smarthole_proto::router::Choice;
+//! use smarthole_proto::{Answer, Registration, Response};
+//!
+//! let (now, wall) = (Instant::now(), SystemTime::now());
+//! let mut hub = Hub::new(HubConfig::default(), 0x5eed, now);
+//! hub.register(ConnId(1), &Registration::new("notes", "Keeps notes."))?;
+//! hub.register(ConnId(2), &Registration::new("lights", "Switches lamps."))?;
+//! let message = hub.submit(Input::text("buy milk"), now, wall)?;
+//! let mut answer = None;
+//! while let Some(event) = hub.poll_event() {
+//!     if let HubEvent::Route { route, request, .. } = event {
+//!         assert_eq!(request.candidates.len(), 2);
+//!         answer = Some(route); // ask a model, a rule, a person
+//!     }
+//! }
+//! hub.decide(answer.unwrap(), vec![Choice::new("notes")], now, wall)?;
+//! let (to, frame) = hub.poll_transmit().unwrap();
+//! assert_eq!(to, ConnId(1));
+//! assert!(frame.as_str().starts_with(r#"{"type":"message","payload":{"id":"msg-"#));
+//! hub.respond(ConnId(1), Response::new(message.as_str(), Answer::Ack));
+//! assert_eq!(hub.poll_timeout(), None);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What goes where
+//!
+//! - A text that begins with a client's name and `:` or `,` goes to that client, without the prefix:
+//!   [`direct`](crate::direct). Everything else is a question to the router.
+//! - A message has one id, for every client that gets it and for every time that it is routed again.
+//!   Its state is kept per (id, name of the client). Nobody gets it twice.
+//! - A client's first valid response ends its delivery; silence for
+//!   [`response_timeout`](HubConfig::response_timeout) ends it as a rejection with the reason
+//!   "Response timeout". A notification counts as a response, even one without anything to show.
+//! - Each rejection routes that client's copy again, with everybody's reasons, to somebody who has
+//!   not got the message, until [`routing_limit`](HubConfig::routing_limit) clients in a row have
+//!   rejected it or nobody is left. Messages to a client that the user named are not routed again
+//!   unless [`reroute_direct`](HubConfig::reroute_direct).
+//! - What one client took stays taken, whatever others answer. A client that rejects what it had
+//!   acknowledged itself is taken at its word, and its copy is routed again.
+//!
+//! # When clients come and go
+//!
+//! - A client that leaves frees its name at once. Its open deliveries keep their time: it may come
+//!   back under its name, on any connection, and answer. It does not get the message again. If it
+//!   stays away, the timeout routes the message again, so nothing is lost.
+//! - The name is the identity: whoever is registered under it may answer for it.
+//! - Choices of clients that left while the router decided are skipped. If none is left, the router
+//!   is asked again, which counts as an attempt. Frames for a connection that is gone are still
+//!   given out; whoever takes them drops them, and the timeout does the rest.
+//! - A late answer of the router is as good as any: the hub waits without a deadline. A second one is
+//!   [`HubError::UnknownRoute`].
+//!
+//! # What is bounded
+//!
+//! Open messages and their texts, waiting frames and events, and the history: the last 100
+//! deliveries that ended. Open ones are never forgotten. A response to a forgotten one is ignored.
+
+mod answers;
+mod clients;
+mod config;
+mod event;
+mod input;
+mod letter;
+mod message;
+mod routing;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use rpc_core::{PendingCalls, Text};
+
+pub use clients::RegisteredClient;
+pub use config::HubConfig;
+pub use event::{HubEvent, Ignored, Outcome, RouteId, Settlement, Unroutable};
+pub use input::{HubError, Input};
+
+use crate::error::RegistrationError;
+use crate::frame::{Registration, Response};
+use crate::id::{self, ClientId, MessageId};
+use crate::router::{Candidate, Choice, RouterError};
+use clients::Clients;
+use message::Message;
+
+/// A connection, numbered by the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnId(pub u64);
+
+/// A delivery that has ended and is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HistoryEntry<'h> {
+    /// The message.
+    pub message: &'h MessageId,
+    /// The client that got it.
+    pub client: &'h str,
+    /// What became of it, with what the client said later.
+    pub outcome: &'h Outcome,
+    /// Whether its time was over before it said anything.
+    pub late: bool,
+}
+
+/// A question to the router that is open.
+struct Route {
+    message: MessageId,
+    /// Which attempt of its chain the clients are that it brings.
+    attempt: u32,
+    /// Who was registered when it was asked, and how many of them had the message.
+    asked: Arc<[Candidate]>,
+    reached: usize,
+}
+
+/// The clients, the messages, and what is open about them.
+pub struct Hub {
+    config: HubConfig,
+    random: Random,
+    clients: Clients,
+    /// Messages that something is open about, or of which the history remembers a delivery.
+    messages: HashMap<MessageId, Message>,
+    /// Messages that something is open about, and the bytes of their texts.
+    open: usize,
+    open_bytes: usize,
+    /// The time of each open delivery: its message, and its place there.
+    timers: PendingCalls<(MessageId, usize)>,
+    routes: HashMap<RouteId, Route>,
+    next_route: u64,
+    /// Oldest first.
+    history: VecDeque<(MessageId, usize)>,
+    out: VecDeque<(ConnId, Text)>,
+    events: VecDeque<HubEvent>,
+}
+
+impl Hub {
+    /// A hub without clients. `seed` should be random: ids are made from it. Deadlines are counted
+    /// from `now`.
+    #[must_use]
+    pub fn new(config: HubConfig, seed: u128, now: Instant) -> Self {
+        let mut random = Random(seed);
+        #[expect(clippy::cast_possible_truncation, reason = "half of it is enough")]
+        let timers = PendingCalls::new(random.next() as u64, usize::MAX, now);
+        Self {
+            config,
+            random,
+            clients: Clients::default(),
+            messages: HashMap::new(),
+            open: 0,
+            open_bytes: 0,
+            timers,
+            routes: HashMap::new(),
+            next_route: 0,
+            history: VecDeque::new(),
+            out: VecDeque::new(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Registers the client of a connection. Tell it with
+    /// [`ServerConn::accept`](crate::server::ServerConn::accept).
+    ///
+    /// # Errors
+    /// [`ErrorCode::AlreadyRegistered`](crate::ErrorCode::AlreadyRegistered), what
+    /// [`validate::registration`](crate::validate::registration) says,
+    /// [`ErrorCode::DuplicateName`](crate::ErrorCode::DuplicateName): names differ in every
+    /// character, also in the case of letters. The connection may try again.
+    pub fn register(
+        &mut self,
+        conn: ConnId,
+        registration: &Registration,
+    ) -> Result<ClientId, RegistrationError> {
+        let random = &mut self.random;
+        let id = || id::client_id(random.next());
+        let (client_id, name) = self.clients.register(conn, registration, id)?;
+        self.events.push_back(HubEvent::Registered {
+            conn,
+            client_id: client_id.clone(),
+            name,
+        });
+        Ok(client_id)
+    }
+
+    /// Forgets a connection; `false` if it had registered no client. Its name is free at once; what
+    /// it got stays open until its time is over.
+    pub fn disconnect(&mut self, conn: ConnId) -> bool {
+        let Some(client) = self.clients.remove(conn) else {
+            return false;
+        };
+        self.events.push_back(HubEvent::Left {
+            conn,
+            name: client.registration.name,
+        });
+        true
+    }
+
+    /// Takes what a user said: sends it to the client that it names, or asks the router with
+    /// [`HubEvent::Route`]. `wall` is the time for people.
+    ///
+    /// # Errors
+    /// [`HubError::Blank`], [`HubError::NoClients`], [`HubError::TooLarge`], [`HubError::Busy`].
+    pub fn submit(
+        &mut self,
+        input: Input,
+        now: Instant,
+        wall: SystemTime,
+    ) -> Result<MessageId, HubError> {
+        self.take_input(input, now, wall)
+    }
+
+    /// Answers a question to the router: sends the message to these clients. Returns how many get
+    /// it. Names that nobody is registered under are skipped, and so are those who have the message
+    /// already, and repeated ones. If nobody is left because candidates went, or got the message
+    /// through another question, the router is asked again ([`HubEvent::Route`]); else the message
+    /// ends here ([`HubEvent::Unroutable`]).
+    ///
+    /// A text that is blank or too large for a frame is replaced by the user's own, and a reason
+    /// that makes the frame too large is left out.
+    ///
+    /// # Errors
+    /// [`HubError::UnknownRoute`] if the question has been answered or was never asked,
+    /// [`HubError::Busy`] if too many frames wait: the question is still open.
+    pub fn decide(
+        &mut self,
+        route: RouteId,
+        choices: Vec<Choice>,
+        now: Instant,
+        wall: SystemTime,
+    ) -> Result<usize, HubError> {
+        self.take_decision(route, choices, now, wall)
+    }
+
+    /// Answers a question to the router with a failure. Nobody else is asked.
+    ///
+    /// # Errors
+    /// [`HubError::UnknownRoute`] if the question has been answered or was never asked.
+    pub fn fail(&mut self, route: RouteId, error: RouterError) -> Result<(), HubError> {
+        self.take_failure(route, Unroutable::Router(error))
+    }
+
+    /// Takes the response of a client to a message. What is wrong with it is told by
+    /// [`HubEvent::Ignored`].
+    pub fn respond(&mut self, conn: ConnId, response: Response) {
+        let Response { message_id, answer } = response;
+        if let Err(why) = self.take_response(conn, &message_id, answer) {
+            self.tell_in_room(HubEvent::Ignored {
+                conn,
+                message_id: message::cut(&message_id),
+                why,
+            });
+        }
+    }
+
+    /// Ends the deliveries whose time is over. A call before
+    /// [`poll_timeout`](Self::poll_timeout) does nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some((_, (id, place))) = self.timers.pop_expired(now) {
+            self.time_out(&id, place);
+            self.trim_history();
+        }
+    }
+
+    /// The next frame and the connection that it goes to. Frames of one connection come in order.
+    #[must_use]
+    pub fn poll_transmit(&mut self) -> Option<(ConnId, Text)> {
+        self.out.pop_front()
+    }
+
+    /// The next event.
+    #[must_use]
+    pub fn poll_event(&mut self) -> Option<HubEvent> {
+        self.events.pop_front()
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) should be called next; perhaps a little early,
+    /// never late. `None` if no client has a delivery open.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.poll_timeout()
+    }
+
+    /// The registered clients, in the order of registration.
+    pub fn clients(&self) -> impl ExactSizeIterator<Item = &RegisteredClient> {
+        self.clients.iter()
+    }
+
+    /// The client of this name, written exactly so.
+    #[must_use]
+    pub fn client(&self, name: &str) -> Option<&RegisteredClient> {
+        self.clients.of_name(name)
+    }
+
+    /// The client of a connection.
+    #[must_use]
+    pub fn client_of(&self, conn: ConnId) -> Option<&RegisteredClient> {
+        self.clients.of_conn(conn)
+    }
+
+    /// The deliveries that ended last, in the order in which they ended, newest last.
+    pub fn history(&self) -> impl Iterator<Item = HistoryEntry<'_>> {
+        self.history.iter().filter_map(|(id, place)| {
+            let message = self.messages.get(id)?;
+            let delivery = message.delivery(*place)?;
+            Some(HistoryEntry {
+                message: &message.id,
+                client: &delivery.client,
+                outcome: delivery.outcome()?,
+                late: delivery.late,
+            })
+        })
+    }
+
+    /// How many deliveries are open: sent, not answered, and still in time.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.timers.len()
+    }
+
+    /// How many messages something is open about: a delivery, or a question to the router.
+    #[must_use]
+    pub const fn open_messages(&self) -> usize {
+        self.open
+    }
+}
+
+/// Prints numbers only: the rest is private text.
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hub")
+            .field("clients", &self.clients.iter().len())
+            .field("open", &self.open)
+            .field("in_flight", &self.timers.len())
+            .field("history", &self.history.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Numbers that look random, all of them different: splitmix64 on two counters. Ids need no more,
+/// since a client can answer only for itself.
+struct Random(u128);
+
+impl Random {
+    #[expect(clippy::cast_possible_truncation, reason = "the halves of the number")]
+    fn next(&mut self) -> u128 {
+        self.0 = self
+            .0
+            .wrapping_add(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+        let low = mix(self.0 as u64);
+        let high = mix((self.0 >> 64) as u64 ^ low);
+        u128::from(high) << 64 | u128::from(low)
+    }
+}
+
+const fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}

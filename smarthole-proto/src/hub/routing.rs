@@ -1,0 +1,238 @@
+//! Which client gets what: inputs, questions to the router, and its decisions.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use rpc_core::decode::SharedStr;
+use rpc_core::timers::later;
+
+use super::event::{HubEvent, RouteId, Unroutable};
+use super::input::{HubError, Input};
+use super::letter::{Letter, Writer};
+use super::message::Message;
+use super::{ConnId, Hub, Route};
+use crate::id::{self, MessageId};
+use crate::router::{Choice, Rejection};
+use crate::{direct, validate};
+
+impl Hub {
+    pub(super) fn take_input(
+        &mut self,
+        input: Input,
+        now: Instant,
+        wall: SystemTime,
+    ) -> Result<MessageId, HubError> {
+        if validate::trim(&input.text).is_empty() {
+            return Err(HubError::Blank);
+        }
+        let candidates = self.clients.candidates();
+        if candidates.is_empty() {
+            return Err(HubError::NoClients);
+        }
+        let bytes = self.open_bytes.saturating_add(input.text.len());
+        if self.open >= self.config.max_open || bytes > self.config.max_open_bytes {
+            return Err(HubError::Busy);
+        }
+        self.check_room(1)?;
+        let names = candidates.iter().map(|candidate| &*candidate.name);
+        let named = direct::route(&input.text, names)
+            .and_then(|(name, text)| Some((self.clients.of_name(name)?, text)));
+        let id = id::message_id(self.random.next());
+        let writer = Writer::new(&id, &input, wall, self.config.limits.max_message_bytes);
+        if named.is_none() || self.config.reroute_direct {
+            writer.check(&input.text)?;
+        }
+        let named = match named {
+            Some((client, text)) => {
+                let name = client.registration.name.clone();
+                Some((client.conn, name, writer.direct(text)?))
+            }
+            None => None,
+        };
+        let message = Message::new(id.clone(), input, named.is_some());
+        self.messages.insert(id.clone(), message);
+        self.open += 1;
+        self.open_bytes = bytes;
+        match named {
+            Some((conn, client, letter)) => self.deliver(&id, conn, client, letter, 1, now),
+            None => self.ask(&id, 1),
+        }
+        Ok(id)
+    }
+
+    pub(super) fn take_decision(
+        &mut self,
+        route: RouteId,
+        choices: Vec<Choice>,
+        now: Instant,
+        wall: SystemTime,
+    ) -> Result<usize, HubError> {
+        let question = self.routes.get(&route).ok_or(HubError::UnknownRoute)?;
+        let message = self.messages.get(&question.message);
+        let message = message.ok_or(HubError::UnknownRoute)?;
+        let max = self.config.limits.max_message_bytes;
+        let writer = Writer::new(&message.id, &message.input, wall, max);
+        let mut letters = HashMap::new();
+        let mut seen = HashSet::new();
+        let mut recipients = Vec::new();
+        let mut lost = false;
+        for Choice {
+            client,
+            text,
+            reason,
+        } in choices
+        {
+            if !seen.insert(client.clone()) {
+                continue;
+            }
+            let registered = self.clients.of_name(&client);
+            match registered.filter(|_| !message.has_reached(&client)) {
+                Some(to) => {
+                    let letter =
+                        letters
+                            .entry((text, reason))
+                            .or_insert_with_key(|(text, reason)| {
+                                writer.routed(text.as_ref(), reason.as_ref())
+                            });
+                    if let Some(letter) = letter {
+                        recipients.push((to.conn, client, letter.clone()));
+                    }
+                }
+                None => {
+                    lost |= message.was_candidate(&client, &question.asked, question.reached);
+                }
+            }
+        }
+        self.check_room(recipients.len())?;
+        let Some(Route {
+            message: id,
+            attempt,
+            ..
+        }) = self.routes.remove(&route)
+        else {
+            return Err(HubError::UnknownRoute);
+        };
+        let delivered = recipients.len();
+        match (delivered, lost) {
+            (0, true) => self.ask(&id, attempt.saturating_add(1)),
+            (0, false) => self.give_up(&id, Unroutable::NobodyChosen),
+            _ => {}
+        }
+        for (conn, client, letter) in recipients {
+            self.deliver(&id, conn, client, letter, attempt, now);
+        }
+        self.answered(&id);
+        Ok(delivered)
+    }
+
+    /// Whether so many frames find room, and what they are told with.
+    fn check_room(&self, frames: usize) -> Result<(), HubError> {
+        let waiting = self.out.len().max(self.events.len());
+        let timers = self.timers.capacity_limit() - self.timers.len();
+        if waiting + frames > self.config.max_queued || frames > timers {
+            return Err(HubError::Busy);
+        }
+        Ok(())
+    }
+
+    /// Sends a message to a client. There is room for it.
+    fn deliver(
+        &mut self,
+        id: &MessageId,
+        conn: ConnId,
+        client: SharedStr,
+        letter: Letter,
+        attempt: u32,
+        now: Instant,
+    ) {
+        let Some(message) = self.messages.get_mut(id) else {
+            return;
+        };
+        let deadline = later(now, self.config.response_timeout);
+        let timer = (id.clone(), message.reached());
+        let Ok(timer) = self.timers.insert(timer, Some(deadline)) else {
+            return;
+        };
+        message.deliver(client.clone(), attempt, timer);
+        self.out.push_back((conn, letter.frame));
+        self.events.push_back(HubEvent::Delivered {
+            message: id.clone(),
+            client,
+            direct: letter.direct,
+            text: letter.text,
+            reason: letter.reason,
+        });
+    }
+
+    /// Notes why a message goes no further from here.
+    fn give_up(&mut self, id: &MessageId, why: Unroutable) {
+        if let Some(message) = self.messages.get_mut(id) {
+            message.why = Some(why);
+        }
+    }
+
+    /// Closes a question to the router: what followed from its answer has been done.
+    fn answered(&mut self, id: &MessageId) {
+        if let Some(message) = self.messages.get_mut(id) {
+            message.routes -= 1;
+        }
+        self.settle(id);
+    }
+
+    pub(super) fn take_failure(&mut self, route: RouteId, why: Unroutable) -> Result<(), HubError> {
+        let route = self.routes.remove(&route).ok_or(HubError::UnknownRoute)?;
+        self.give_up(&route.message, why);
+        self.answered(&route.message);
+        Ok(())
+    }
+
+    /// Routes the copy of a client that did not take it on, if that may be.
+    pub(super) fn reroute(&mut self, id: &MessageId, rejection: Rejection, attempt: u32) {
+        let Some(message) = self.messages.get_mut(id) else {
+            return;
+        };
+        message.rejections.push(rejection);
+        if message.direct && !self.config.reroute_direct {
+            message.why = Some(Unroutable::Rejected);
+        } else {
+            self.ask(id, attempt.saturating_add(1));
+        }
+    }
+
+    /// Asks the router for the clients of this attempt, if there may be one and there is somebody to
+    /// choose.
+    fn ask(&mut self, id: &MessageId, attempt: u32) {
+        let Some(message) = self.messages.get_mut(id) else {
+            return;
+        };
+        let asked = self.clients.candidates();
+        let request = message.request(asked);
+        if attempt > self.config.routing_limit.max(1) || request.candidates.is_empty() {
+            let nobody = asked.is_empty() && message.reached() == 0;
+            message.why = Some(if nobody {
+                Unroutable::NoClients
+            } else {
+                Unroutable::Exhausted
+            });
+            return;
+        }
+        message.routes += 1;
+        let route = RouteId(self.next_route);
+        self.next_route += 1;
+        self.routes.insert(
+            route,
+            Route {
+                message: id.clone(),
+                attempt,
+                asked: Arc::clone(asked),
+                reached: message.reached(),
+            },
+        );
+        self.events.push_back(HubEvent::Route {
+            route,
+            message: id.clone(),
+            request,
+        });
+    }
+}

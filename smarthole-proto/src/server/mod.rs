@@ -1,0 +1,426 @@
+//! The server's side of one connection: [`ServerConn`].
+//!
+//! The machine knows what one connection can know: what a frame is, whether a registration is in
+//! order, when a client is gone. Which names are taken and who gets which message is the business of
+//! whoever sees all connections, for example of a [`Hub`](crate::hub::Hub).
+
+mod config;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rpc_core::backlog::Backlog;
+use rpc_core::decode::{DecodeError, DecodeErrorKind, FrameCopy, SharedStr};
+use rpc_core::keepalive::{Heart, Pulse};
+use rpc_core::rate::Bucket;
+use rpc_core::timers::{TimerKind, Timers, later, sooner};
+use rpc_core::{
+    CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, Refused, Text,
+};
+
+use crate::error::RegistrationError;
+use crate::frame::{ClientFrame, Registration, RegistrationResponse, Response};
+use crate::id::ClientId;
+use crate::validate;
+
+pub use config::ServerConfig;
+
+/// Frames that are kept at most while a registration is decided, from a caller who reads on although
+/// the machine [wants no input](Machine::wants_input).
+const MAX_HELD: usize = 64;
+
+/// What happened on a connection.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ServerEvent {
+    /// A client wants to register, and its registration is in order. Call
+    /// [`accept`](ServerConn::accept), or [`refuse`](ServerConn::refuse) if its name is taken;
+    /// meanwhile nothing more of the connection is handed out.
+    Registration {
+        /// What it says of itself.
+        registration: Registration,
+    },
+    /// A registered client responds to a message.
+    Response {
+        /// What it says, and to which message.
+        response: Response,
+    },
+    /// A frame was ignored.
+    Warning(Warning),
+    /// The connection has ended. The last event.
+    Closed(CloseReason),
+}
+
+/// Why a frame of the client was ignored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Warning {
+    /// It is no frame, or a response with a wrong body.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// It responds to a message, and the client is not registered.
+    #[error("a response of a client that is not registered")]
+    NotRegistered,
+    /// Its type is none that a server takes.
+    #[error("a frame of the type {tag:?}")]
+    UnknownType {
+        /// The type.
+        tag: SharedStr,
+    },
+}
+
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ServerState {
+    /// The client has not registered, or was refused.
+    AwaitRegistration,
+    /// The application has to accept or refuse a registration.
+    AwaitVerdict,
+    /// The client is registered.
+    Ready,
+    /// The connection has ended.
+    Closed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timer {
+    Registration,
+}
+
+impl TimerKind for Timer {
+    const ALL: &'static [Self] = &[Self::Registration];
+
+    fn index(self) -> usize {
+        self as usize
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Registration => "registration",
+        }
+    }
+}
+
+/// The server's side of one open connection.
+///
+/// What the machine answers by itself: a registration that is not in order, with the code of the
+/// first rule that it breaks, and any registration of a client that is registered. A refused client
+/// may try again. What is no frame is ignored with a [`Warning`]. Text in a binary message is read
+/// like any other.
+///
+/// A client that answers no ping in time is dropped without a closing handshake.
+pub struct ServerConn {
+    config: Arc<ServerConfig>,
+    state: ServerState,
+    /// The name of the client that is registered, or wants to be.
+    name: Option<SharedStr>,
+    /// What came after a registration that is not decided yet.
+    held: Backlog<String>,
+    held_bytes: usize,
+    outbox: Outbox,
+    /// Each with the size of its frame.
+    events: Backlog<(ServerEvent, usize)>,
+    event_bytes: usize,
+    timers: Timers<Timer>,
+    heart: Heart,
+    bucket: Option<Bucket>,
+}
+
+impl ServerConn {
+    /// A connection that was just accepted.
+    #[must_use]
+    pub fn new(config: impl Into<Arc<ServerConfig>>, now: Instant) -> Self {
+        let config = config.into();
+        let mut timers = Timers::new();
+        if let Some(timeout) = config.registration_timeout {
+            timers.set(Timer::Registration, later(now, timeout));
+        }
+        let rate = config.limits.max_message_rate;
+        Self {
+            state: ServerState::AwaitRegistration,
+            name: None,
+            held: Backlog::new(),
+            held_bytes: 0,
+            outbox: Outbox::new(&config.limits),
+            events: Backlog::new(),
+            event_bytes: 0,
+            timers,
+            heart: Heart::new(config.keep_alive, now),
+            bucket: rate.map(|rate| Bucket::new(rate, now)),
+            config,
+        }
+    }
+
+    /// Where the connection stands.
+    #[must_use]
+    pub const fn state(&self) -> ServerState {
+        self.state
+    }
+
+    /// The name of the client that is registered, or whose registration waits to be decided.
+    #[must_use]
+    pub const fn name(&self) -> Option<&SharedStr> {
+        self.name.as_ref()
+    }
+
+    /// Accepts the registration that waits: the client is registered and told its id.
+    ///
+    /// # Errors
+    /// [`Refused::UnknownId`] if none waits, [`Refused::Closed`], [`Refused::QueueFull`],
+    /// [`Refused::TooLarge`]. Nothing has changed then.
+    pub fn accept(&mut self, client_id: &ClientId) -> Result<(), Refused> {
+        let name = self.undecided()?;
+        let answer = RegistrationResponse::accepted(client_id.as_str(), name);
+        self.outbox.json(&answer)?;
+        self.state = ServerState::Ready;
+        self.timers.stop(Timer::Registration);
+        self.release_held();
+        Ok(())
+    }
+
+    /// Refuses the registration that waits. The connection stays open for another attempt.
+    ///
+    /// # Errors
+    /// As for [`accept`](Self::accept).
+    pub fn refuse(&mut self, error: RegistrationError) -> Result<(), Refused> {
+        self.undecided()?;
+        self.outbox.json(&RegistrationResponse::refused(error))?;
+        self.state = ServerState::AwaitRegistration;
+        self.name = None;
+        self.release_held();
+        Ok(())
+    }
+
+    /// Sends a frame that was encoded before, sharing its bytes.
+    ///
+    /// # Errors
+    /// [`Refused::NotReady`] if no client is registered, [`Refused::QueueFull`] if it reads too
+    /// slowly, [`Refused::TooLarge`], [`Refused::Closed`]. Nothing has changed then.
+    pub fn send(&mut self, frame: Text) -> Result<(), Refused> {
+        match self.state {
+            ServerState::Ready => self.outbox.text(frame).map(drop),
+            ServerState::Closed => Err(Refused::Closed),
+            ServerState::AwaitRegistration | ServerState::AwaitVerdict => Err(Refused::NotReady),
+        }
+    }
+
+    /// Closes with code 1000. What is queued is sent first.
+    pub fn close(&mut self, now: Instant) {
+        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
+    }
+
+    /// Closes with this frame (1001 when the server goes away). What is queued is sent first.
+    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        self.shut_with(CloseReason::Local, frame);
+    }
+
+    /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        let timer = self.timers.poll_timeout();
+        let timer = timer.map(|(at, kind)| (at, kind.name()));
+        let heart = self.heart.poll_timeout();
+        let heart = heart.map(|(at, kind)| (at, kind.name()));
+        sooner(timer, heart)
+    }
+
+    /// The name in the registration that waits to be decided.
+    fn undecided(&self) -> Result<&str, Refused> {
+        match (self.state, &self.name) {
+            (ServerState::Closed, _) => Err(Refused::Closed),
+            (ServerState::AwaitVerdict, Some(name)) => Ok(name),
+            _ => Err(Refused::UnknownId),
+        }
+    }
+
+    fn on_text(&mut self, text: &str) {
+        if self.state == ServerState::AwaitVerdict {
+            return self.hold(text);
+        }
+        match ClientFrame::decode(text, &self.config.limits) {
+            Ok(ClientFrame::Registration { payload }) => {
+                self.on_registration(payload.get(), text);
+            }
+            Ok(ClientFrame::Response(response)) if self.state == ServerState::Ready => {
+                let response = response.to_shared(&FrameCopy::of(text));
+                self.push(ServerEvent::Response { response }, text.len());
+            }
+            Ok(ClientFrame::Response(_)) => self.warn(Warning::NotRegistered, 0),
+            Ok(ClientFrame::Unknown(unknown)) => {
+                let tag = SharedStr::from(&*unknown.tag);
+                let size = tag.len();
+                self.warn(Warning::UnknownType { tag }, size);
+            }
+            Err(error) => self.warn(error.into(), 0),
+        }
+    }
+
+    fn on_registration(&mut self, payload: &str, text: &str) {
+        if self.state == ServerState::Ready {
+            return self.answer(RegistrationError::already_registered());
+        }
+        match validate::payload(payload) {
+            Ok(registration) => {
+                let registration = registration.to_shared(&FrameCopy::of(text));
+                self.name = Some(registration.name.clone());
+                self.state = ServerState::AwaitVerdict;
+                self.push(ServerEvent::Registration { registration }, text.len());
+            }
+            Err(error) => self.answer(error),
+        }
+    }
+
+    /// Refuses a registration that does not reach the application.
+    fn answer(&mut self, error: RegistrationError) {
+        let answer = RegistrationResponse::refused(error);
+        if self.outbox.json(&answer).is_err() {
+            // The client asks and does not read the answers.
+            self.shut(CloseReason::SlowConsumer, CloseFrame::POLICY);
+        }
+    }
+
+    fn hold(&mut self, text: &str) {
+        let has_room =
+            self.held.len() < MAX_HELD && self.held_bytes < self.config.limits.max_event_bytes;
+        if !has_room {
+            return self.shut(CloseReason::SlowConsumer, CloseFrame::TRY_AGAIN);
+        }
+        self.held_bytes += text.len();
+        self.held.push_back(text.to_owned());
+    }
+
+    /// A registration was decided: goes on with what came after it, until the next one.
+    fn release_held(&mut self) {
+        while !matches!(self.state, ServerState::AwaitVerdict | ServerState::Closed)
+            && let Some(text) = self.held.pop_front()
+        {
+            self.held_bytes -= text.len();
+            self.on_text(&text);
+        }
+    }
+
+    fn warn(&mut self, warning: Warning, size: usize) {
+        self.push(ServerEvent::Warning(warning), size);
+    }
+
+    fn push(&mut self, event: ServerEvent, size: usize) {
+        self.event_bytes += size;
+        self.events.push_back((event, size));
+    }
+
+    fn shut(&mut self, reason: CloseReason, code: u16) {
+        let frame = CloseFrame::new(code, reason.to_string());
+        self.shut_with(reason, frame);
+    }
+
+    fn shut_with(&mut self, reason: CloseReason, frame: CloseFrame) {
+        if !self.is_closed() {
+            self.outbox.close(frame);
+            self.end(reason);
+        }
+    }
+
+    fn end(&mut self, reason: CloseReason) {
+        self.state = ServerState::Closed;
+        self.timers.stop_all();
+        self.heart.stop();
+        self.held = Backlog::new();
+        self.held_bytes = 0;
+        self.push(ServerEvent::Closed(reason), 0);
+    }
+}
+
+impl Machine for ServerConn {
+    type Event = ServerEvent;
+
+    fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
+        if self.is_closed() {
+            return;
+        }
+        let data = matches!(message, Incoming::Text(_) | Incoming::Binary(_));
+        if data && self.bucket.as_mut().is_some_and(|bucket| !bucket.take(now)) {
+            return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
+        }
+        match message {
+            Incoming::Text(text) => self.on_text(text),
+            Incoming::Binary(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => self.on_text(text),
+                Err(_) => self.warn(DecodeError::new(DecodeErrorKind::Binary).into(), 0),
+            },
+            // The specification wants a pong; other frames are no sign of life.
+            Incoming::Pong(_) => self.heart.heard(),
+            _ => {}
+        }
+    }
+
+    fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
+        self.outbox.discard();
+        if !self.is_closed() {
+            self.end(why.into());
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.is_closed() {
+            return;
+        }
+        if self.timers.pop_expired(now).is_some() {
+            let after = self.config.registration_timeout.unwrap_or_default();
+            return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::POLICY);
+        }
+        // A client that still has much to read cannot have seen the ping behind it.
+        let deaf = !self.wants_input();
+        while let Some(pulse) = self.heart.pop_due(now, deaf) {
+            match pulse {
+                Pulse::Ping => self.outbox.ping(),
+                Pulse::Dead => {
+                    let after = self.config.keep_alive.pong_timeout;
+                    self.outbox.abort();
+                    return self.end(CloseReason::KeepAlive { after });
+                }
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self) -> Option<Outgoing> {
+        self.outbox.pop()
+    }
+
+    fn poll_event(&mut self) -> Option<ServerEvent> {
+        let (event, size) = self.events.pop_front()?;
+        self.event_bytes -= size;
+        Some(event)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.next_timeout().map(|(at, _)| at)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.state == ServerState::Closed
+    }
+
+    fn wants_input(&self) -> bool {
+        let limits = &self.config.limits;
+        self.is_closed()
+            || (self.state != ServerState::AwaitVerdict
+                && self.events.len() < limits.max_events
+                && self.event_bytes < limits.max_event_bytes
+                && self.outbox.has_slack())
+    }
+}
+
+/// Prints where it stands, nothing of what it carries.
+impl fmt::Debug for ServerConn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerConn")
+            .field("state", &self.state)
+            .field("name", &self.name)
+            .field("events", &self.events.len())
+            .finish_non_exhaustive()
+    }
+}

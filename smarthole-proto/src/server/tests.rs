@@ -1,0 +1,542 @@
+//! Tests of [`ServerConn`] with a client that is played by hand.
+
+use std::time::Duration;
+
+use rpc_core::Limits;
+use rpc_core::keepalive::KeepAlive;
+use rpc_core::rate::RateLimit;
+use rpc_core::testing::conformance;
+
+use super::*;
+use crate::error::ErrorCode;
+use crate::frame::{Answer, Notification, Priority};
+use crate::id::client_id;
+use crate::limits::{PING_INTERVAL, PONG_TIMEOUT, SHUTTING_DOWN};
+
+const NOTES: &str =
+    r#"{"type":"registration","payload":{"name":"notes","description":"I keep notes."}}"#;
+const ACK: &str =
+    r#"{"type":"response","payload":{"messageId":"msg-1","type":"ack","payload":{}}}"#;
+const ALREADY: &str = r#"{"type":"registration_response","payload":{"success":false,"code":"ALREADY_REGISTERED","message":"This connection is already registered"}}"#;
+
+struct Played {
+    conn: ServerConn,
+    now: Instant,
+}
+
+impl Played {
+    fn with(config: ServerConfig) -> Self {
+        let now = Instant::now();
+        let conn = ServerConn::new(config, now);
+        Self { conn, now }
+    }
+
+    fn new() -> Self {
+        Self::with(ServerConfig::default())
+    }
+
+    /// A connection whose client is registered as `notes`.
+    fn ready(config: ServerConfig) -> Self {
+        let mut played = Self::with(config);
+        played.take(NOTES);
+        assert_eq!(played.events().len(), 1);
+        played.conn.accept(&client_id(0)).unwrap();
+        assert_eq!(played.sent().len(), 1);
+        played
+    }
+
+    fn take(&mut self, text: &str) {
+        self.conn.handle_message(Incoming::Text(text), self.now);
+    }
+
+    fn sent(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.conn.poll_transmit())
+            .map(|frame| match frame {
+                Outgoing::Text(text) => text.as_str().to_owned(),
+                Outgoing::Close(frame) => format!("close {} {}", frame.code, frame.reason),
+                Outgoing::Ping(_) => "ping".to_owned(),
+                Outgoing::Abort => "abort".to_owned(),
+                other => format!("{other:?}"),
+            })
+            .collect()
+    }
+
+    fn events(&mut self) -> Vec<ServerEvent> {
+        std::iter::from_fn(|| self.conn.poll_event()).collect()
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.now += time;
+        self.conn.handle_timeout(self.now);
+    }
+
+    /// The code with which a registration with this payload is refused by the machine.
+    fn refusal(&mut self, payload: &str) -> String {
+        self.take(&format!(r#"{{"type":"registration","payload":{payload}}}"#));
+        assert_eq!(self.events(), []);
+        let sent = self.sent();
+        let frame: serde_json::Value = serde_json::from_str(&sent[0]).unwrap();
+        assert_eq!(sent.len(), 1);
+        assert_eq!(frame["payload"]["success"], false);
+        frame["payload"]["code"].as_str().unwrap().to_owned()
+    }
+}
+
+fn registration(name: &str) -> String {
+    format!(r#"{{"type":"registration","payload":{{"name":"{name}","description":"d"}}}}"#)
+}
+
+fn ack(id: &str) -> ServerEvent {
+    let response = Response::new(id, Answer::Ack);
+    ServerEvent::Response { response }
+}
+
+/// The names in events that are registrations.
+fn names(events: &[ServerEvent]) -> Vec<String> {
+    let name = |event: &ServerEvent| match event {
+        ServerEvent::Registration { registration } => registration.name.to_string(),
+        other => panic!("{other:?}"),
+    };
+    events.iter().map(name).collect()
+}
+
+fn warnings(events: Vec<ServerEvent>) -> Vec<Warning> {
+    let warning = |event| match event {
+        ServerEvent::Warning(warning) => warning,
+        other => panic!("{other:?}"),
+    };
+    events.into_iter().map(warning).collect()
+}
+
+#[test]
+fn an_accepted_client_is_told_so_as_the_specification_has_it() {
+    let mut played = Played::new();
+    assert_eq!(played.conn.state(), ServerState::AwaitRegistration);
+    played.take(
+        r#"{"type":"registration","payload":{"name":"my-client","description":"I handle task management and to-do lists.","version":"1.0.0","capabilities":["tasks","reminders"]}}"#,
+    );
+    let registration = Registration::new("my-client", "I handle task management and to-do lists.")
+        .with_version("1.0.0")
+        .with_capability("tasks")
+        .with_capability("reminders");
+    assert_eq!(
+        played.events(),
+        [ServerEvent::Registration { registration }]
+    );
+    assert_eq!(played.conn.state(), ServerState::AwaitVerdict);
+    let id = ClientId::new("550e8400-e29b-41d4-a716-446655440000");
+    played.conn.accept(&id).unwrap();
+    assert_eq!(
+        played.sent(),
+        [
+            r#"{"type":"registration_response","payload":{"success":true,"clientId":"550e8400-e29b-41d4-a716-446655440000","message":"Client 'my-client' registered successfully"}}"#
+        ]
+    );
+    assert_eq!(played.conn.state(), ServerState::Ready);
+    assert_eq!(played.conn.name().unwrap(), "my-client");
+}
+
+#[test]
+fn a_refused_client_may_try_again_on_the_same_connection() {
+    let mut played = Played::new();
+    played.take(NOTES);
+    assert_eq!(names(&played.events()), ["notes"]);
+    let taken = RegistrationError::duplicate_name("notes");
+    played.conn.refuse(taken).unwrap();
+    assert_eq!(
+        played.sent(),
+        [
+            r#"{"type":"registration_response","payload":{"success":false,"code":"DUPLICATE_NAME","message":"A client with name 'notes' is already registered"}}"#
+        ]
+    );
+    assert_eq!(played.conn.name(), None);
+    played.take(&registration("notes2"));
+    assert_eq!(names(&played.events()), ["notes2"]);
+    played.conn.accept(&client_id(0)).unwrap();
+    assert_eq!(played.conn.state(), ServerState::Ready);
+}
+
+#[test]
+fn what_is_wrong_with_a_registration_is_answered_by_the_machine() {
+    let mut played = Played::new();
+    for (payload, code) in [
+        ("null", "VALIDATION_ERROR"),
+        ("7", "VALIDATION_ERROR"),
+        (r#""notes""#, "VALIDATION_ERROR"),
+        ("[]", "INVALID_NAME"),
+        ("{}", "INVALID_NAME"),
+        (r#"{"name":"1","description":"d"}"#, "INVALID_NAME"),
+        (r#"{"name":"a"}"#, "INVALID_DESCRIPTION"),
+        (r#"{"name":"a","description":" "}"#, "INVALID_DESCRIPTION"),
+        (
+            r#"{"name":"a","description":"d","version":1}"#,
+            "VALIDATION_ERROR",
+        ),
+    ] {
+        assert_eq!(played.refusal(payload), code, "{payload}");
+        assert_eq!(played.conn.state(), ServerState::AwaitRegistration);
+    }
+    played.take(NOTES);
+    assert_eq!(names(&played.events()), ["notes"]);
+}
+
+#[test]
+fn a_registered_connection_registers_no_second_time_whatever_it_sends() {
+    let mut played = Played::ready(ServerConfig::default());
+    for payload in ["null", "{}", r#"{"name":"other","description":"d"}"#] {
+        assert_eq!(played.refusal(payload), "ALREADY_REGISTERED", "{payload}");
+    }
+    assert_eq!(played.conn.name().unwrap(), "notes");
+    played.take(NOTES);
+    assert_eq!(played.sent(), [ALREADY]);
+}
+
+#[test]
+fn responses_reach_the_application_in_order() {
+    let mut played = Played::ready(ServerConfig::default());
+    played.take(ACK);
+    played.take(
+        r#"{"type":"response","payload":{"messageId":"msg-1","type":"notification","payload":{"title":"t","body":"b","priority":"high"}}}"#,
+    );
+    played.take(
+        r#"{"type":"response","payload":{"messageId":"msg-2","type":"reject","payload":{"reason":"no"}}}"#,
+    );
+    let shown = Notification::new("b")
+        .with_title("t")
+        .with_priority(Priority::High);
+    let response = |id, answer| ServerEvent::Response {
+        response: Response::new(id, answer),
+    };
+    assert_eq!(
+        played.events(),
+        [
+            ack("msg-1"),
+            response("msg-1", Answer::Notification(shown)),
+            response("msg-2", Answer::reject(Some("no".into()))),
+        ]
+    );
+    assert_eq!(played.sent(), [""; 0]);
+}
+
+#[test]
+fn text_in_a_binary_message_is_read_like_any_other() {
+    let mut played = Played::new();
+    let binary = |played: &mut Played, bytes| {
+        played
+            .conn
+            .handle_message(Incoming::Binary(bytes), played.now);
+    };
+    binary(&mut played, NOTES.as_bytes());
+    assert_eq!(names(&played.events()), ["notes"]);
+    played.conn.accept(&client_id(0)).unwrap();
+    binary(&mut played, ACK.as_bytes());
+    assert_eq!(played.events(), [ack("msg-1")]);
+    binary(&mut played, b"\xff\xfe");
+    let events = warnings(played.events());
+    let [Warning::Decode(error)] = &events[..] else {
+        panic!("{events:?}");
+    };
+    assert_eq!(error.kind(), DecodeErrorKind::Binary);
+}
+
+#[test]
+fn junk_is_ignored_with_a_warning_and_without_an_answer() {
+    let mut played = Played::ready(ServerConfig::default());
+    for junk in [
+        "",
+        "nonsense",
+        "null",
+        "7",
+        "[]",
+        "{}",
+        r#"{"payload":{}}"#,
+        r#"{"type":7,"payload":{}}"#,
+        r#"{"type":"registration"}"#,
+        r#"{"type":"response"}"#,
+        r#"{"type":"response","payload":null}"#,
+        r#"{"type":"response","payload":{"messageId":"m"}}"#,
+        r#"{"type":"response","payload":{"messageId":"m","type":"reject"}}"#,
+    ] {
+        played.take(junk);
+        let warnings = warnings(played.events());
+        assert!(
+            matches!(&warnings[..], [Warning::Decode(_)]),
+            "{junk}: {warnings:?}"
+        );
+    }
+    for tag in ["message", "registration_response", "later"] {
+        played.take(&format!(r#"{{"type":"{tag}","payload":{{}}}}"#));
+        let tag = tag.into();
+        assert_eq!(warnings(played.events()), [Warning::UnknownType { tag }]);
+    }
+    assert_eq!(played.sent(), [""; 0]);
+    played.take(ACK);
+    assert_eq!(played.events(), [ack("msg-1")]);
+}
+
+#[test]
+fn a_response_before_the_registration_is_ignored() {
+    let mut played = Played::new();
+    played.take(ACK);
+    assert_eq!(warnings(played.events()), [Warning::NotRegistered]);
+    assert_eq!(played.sent(), [""; 0]);
+    played.take(NOTES);
+    assert_eq!(names(&played.events()), ["notes"]);
+}
+
+#[test]
+fn what_follows_an_undecided_registration_waits_for_the_verdict() {
+    let mut played = Played::new();
+    played.take(NOTES);
+    assert!(!played.conn.wants_input());
+    // Whoever has read on already loses nothing.
+    played.take(ACK);
+    played.take(&registration("other"));
+    played.take(r#"{"type":"later","payload":{}}"#);
+    assert_eq!(names(&played.events()), ["notes"]);
+    assert_eq!(played.sent(), [""; 0]);
+    played.conn.accept(&client_id(0)).unwrap();
+    let events = played.events();
+    assert_eq!(events[0], ack("msg-1"));
+    assert!(matches!(
+        &events[1..],
+        [ServerEvent::Warning(Warning::UnknownType { .. })]
+    ));
+    let sent = played.sent();
+    assert!(sent[0].contains(r#""success":true"#), "{sent:?}");
+    assert_eq!(sent[1..], [ALREADY]);
+    assert!(played.conn.wants_input());
+}
+
+#[test]
+fn registrations_that_come_together_are_decided_one_after_the_other() {
+    let mut played = Played::new();
+    for name in ["a", "b", "c"] {
+        played.take(&registration(name));
+    }
+    assert_eq!(names(&played.events()), ["a"]);
+    played
+        .conn
+        .refuse(RegistrationError::duplicate_name("a"))
+        .unwrap();
+    assert_eq!(names(&played.events()), ["b"]);
+    assert_eq!(played.conn.name().unwrap(), "b");
+    played.conn.accept(&client_id(0)).unwrap();
+    assert_eq!(played.events(), []);
+    let sent = played.sent().join("\n");
+    let place = |text| sent.find(text).unwrap();
+    assert!(place("DUPLICATE_NAME") < place("'b' registered successfully"));
+    assert!(place("'b' registered successfully") < place("ALREADY_REGISTERED"));
+}
+
+#[test]
+fn what_is_held_is_bounded() {
+    let mut played = Played::new();
+    played.take(NOTES);
+    for _ in 0..MAX_HELD {
+        played.take(ACK);
+    }
+    assert!(!played.conn.is_closed());
+    played.take(ACK);
+    assert!(played.conn.is_closed());
+    assert!(played.sent()[0].starts_with("close 1013 "));
+    let id = client_id(0);
+    assert_eq!(played.conn.accept(&id), Err(Refused::Closed));
+}
+
+#[test]
+fn commands_out_of_turn_are_refused_and_change_nothing() {
+    let mut played = Played::new();
+    let refusal = || RegistrationError::duplicate_name("notes");
+    let id = client_id(0);
+    assert_eq!(played.conn.accept(&id), Err(Refused::UnknownId));
+    assert_eq!(played.conn.refuse(refusal()), Err(Refused::UnknownId));
+    assert_eq!(played.conn.send("{}".into()), Err(Refused::NotReady));
+    played.take(NOTES);
+    assert_eq!(played.conn.send("{}".into()), Err(Refused::NotReady));
+    played.conn.accept(&id).unwrap();
+    assert_eq!(played.conn.accept(&id), Err(Refused::UnknownId));
+    assert_eq!(played.conn.refuse(refusal()), Err(Refused::UnknownId));
+    assert_eq!(played.conn.send("{}".into()), Ok(()));
+    assert_eq!(played.sent()[1..], ["{}"]);
+    played.conn.close(played.now);
+    assert_eq!(played.conn.send("{}".into()), Err(Refused::Closed));
+    assert_eq!(played.conn.accept(&id), Err(Refused::Closed));
+}
+
+#[test]
+fn a_frame_for_a_client_that_reads_nothing_is_refused() {
+    let limits = Limits::default()
+        .with_max_outbox_frames(2)
+        .with_max_message_bytes(256);
+    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    let long = "x".repeat(257);
+    let too_large = played.conn.send(long.as_str().into());
+    assert_eq!(
+        too_large,
+        Err(Refused::TooLarge {
+            size: 257,
+            max: 256
+        })
+    );
+    played.conn.send("1".into()).unwrap();
+    played.conn.send("2".into()).unwrap();
+    assert_eq!(played.conn.send("3".into()), Err(Refused::QueueFull));
+    assert_eq!(played.sent(), ["1", "2"]);
+}
+
+#[test]
+fn a_client_that_asks_and_never_reads_is_disconnected() {
+    let limits = Limits::default().with_max_outbox_frames(8);
+    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    let mut taken = 0;
+    while !played.conn.is_closed() {
+        played.take(NOTES);
+        taken += 1;
+        assert!(taken < 10);
+    }
+    assert!(!played.conn.outbox.has_slack());
+    let reason = CloseReason::SlowConsumer;
+    assert_eq!(played.events(), [ServerEvent::Closed(reason)]);
+}
+
+#[test]
+fn input_stops_while_events_are_not_taken() {
+    let limits = Limits::default().with_max_event_bytes(2 * ACK.len());
+    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    played.take(ACK);
+    assert!(played.conn.wants_input());
+    played.take(ACK);
+    assert!(!played.conn.wants_input());
+    assert_eq!(played.conn.poll_event(), Some(ack("msg-1")));
+    assert!(played.conn.wants_input());
+    let limits = Limits::default().with_max_events(1);
+    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    played.take("junk");
+    assert!(!played.conn.wants_input());
+}
+
+#[test]
+fn a_client_is_pinged_every_30_seconds_and_lives_by_its_pongs() {
+    let mut played = Played::ready(ServerConfig::default());
+    for _ in 0..3 {
+        played.wait(PING_INTERVAL - Duration::from_millis(1));
+        assert_eq!(played.sent(), [""; 0]);
+        played.wait(Duration::from_millis(1));
+        assert_eq!(played.sent(), ["ping"]);
+        played.conn.handle_message(Incoming::Pong(b""), played.now);
+    }
+    assert_eq!(played.events(), []);
+}
+
+#[test]
+fn a_client_that_answers_no_ping_within_10_seconds_is_dropped_without_a_close() {
+    let mut played = Played::ready(ServerConfig::default());
+    played.wait(PING_INTERVAL);
+    assert_eq!(played.sent(), ["ping"]);
+    // Messages and its own pings are no sign of life.
+    played.take(ACK);
+    played.conn.handle_message(Incoming::Ping(b"x"), played.now);
+    played.events();
+    played.conn.send("never read".into()).unwrap();
+    played.wait(PONG_TIMEOUT - Duration::from_millis(1));
+    assert!(!played.conn.is_closed());
+    assert_eq!(played.conn.next_timeout().unwrap().1, "pong");
+    played.wait(Duration::from_millis(1));
+    assert_eq!(played.sent(), ["abort"]);
+    let reason = CloseReason::KeepAlive {
+        after: PONG_TIMEOUT,
+    };
+    assert_eq!(played.events(), [ServerEvent::Closed(reason)]);
+    assert_eq!(played.conn.poll_timeout(), None);
+}
+
+#[test]
+fn a_client_that_is_not_registered_is_pinged_too_and_never_timed_out_by_default() {
+    let mut played = Played::new();
+    for _ in 0..1000 {
+        played.wait(PING_INTERVAL);
+        assert_eq!(played.sent(), ["ping"]);
+        played.conn.handle_message(Incoming::Pong(b""), played.now);
+    }
+    assert!(!played.conn.is_closed());
+}
+
+#[test]
+fn a_client_that_never_registers_may_be_given_a_deadline() {
+    let timeout = Duration::from_secs(5);
+    let config = ServerConfig::default()
+        .with_registration_timeout(Some(timeout))
+        .with_keep_alive(KeepAlive::off());
+    let mut played = Played::with(config.clone());
+    assert_eq!(played.conn.next_timeout().unwrap().1, "registration");
+    played.refusal("{}");
+    played.wait(timeout);
+    let sent = played.sent();
+    assert!(sent[0].starts_with("close 1008 "), "{sent:?}");
+    let reason = CloseReason::HandshakeTimeout { after: timeout };
+    assert_eq!(played.events(), [ServerEvent::Closed(reason)]);
+    let mut registered = Played::ready(config);
+    assert_eq!(registered.conn.poll_timeout(), None);
+    registered.wait(timeout);
+    assert!(!registered.conn.is_closed());
+}
+
+#[test]
+fn a_client_above_the_rate_limit_is_disconnected() {
+    let rate = RateLimit::new(2, Duration::from_secs(1));
+    let limits = Limits::default().with_max_message_rate(Some(rate));
+    let mut played = Played::ready(ServerConfig::default().with_limits(limits));
+    played.take(ACK);
+    for _ in 0..10 {
+        played.conn.handle_message(Incoming::Pong(b""), played.now);
+    }
+    assert!(!played.conn.is_closed());
+    played.take(ACK);
+    let sent = played.sent();
+    assert!(sent[0].starts_with("close 1008 "), "{sent:?}");
+    let closed = ServerEvent::Closed(CloseReason::RateLimited);
+    assert_eq!(played.events(), [ack("msg-1"), closed]);
+}
+
+#[test]
+fn a_shutdown_is_told_behind_what_is_queued() {
+    let mut played = Played::ready(ServerConfig::default());
+    played.conn.send("last".into()).unwrap();
+    let frame = CloseFrame::new(CloseFrame::GOING_AWAY, SHUTTING_DOWN);
+    played.conn.close_with(frame, played.now);
+    assert_eq!(played.sent(), ["last", "close 1001 Server shutting down"]);
+    let closed = ServerEvent::Closed(CloseReason::Local);
+    assert_eq!(played.events(), [closed]);
+}
+
+#[test]
+fn the_machine_keeps_the_rules() {
+    let now = Instant::now();
+    let mut nasty = conformance::nasty_texts();
+    nasty.extend([NOTES, ACK].map(str::to_owned));
+    let texts: Vec<&str> = nasty.iter().map(String::as_str).collect();
+    let config = ServerConfig::default().with_registration_timeout(Some(Duration::from_secs(1)));
+    let mut deciding = Played::with(config.clone());
+    deciding.take(NOTES);
+    for mut conn in [
+        Played::new().conn,
+        Played::with(config).conn,
+        deciding.conn,
+        Played::ready(ServerConfig::default()).conn,
+    ] {
+        conformance::early_timeout_is_a_no_op(&mut conn, now);
+        conformance::any_text_is_survived(&mut conn, &texts, now);
+        conformance::timeouts_make_progress(&mut conn, 10);
+        conformance::closed_is_inert(&mut conn, &texts, now);
+    }
+}
+
+#[test]
+fn an_error_code_that_is_new_is_sent_as_it_is() {
+    let mut played = Played::new();
+    played.take(NOTES);
+    let error = RegistrationError::new(ErrorCode::parse("LATER"), "not now");
+    played.conn.refuse(error).unwrap();
+    assert!(played.sent()[0].contains(r#""code":"LATER","message":"not now""#));
+}
