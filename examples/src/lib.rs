@@ -7,6 +7,7 @@ pub mod conversation;
 pub mod gateway;
 pub mod model;
 pub mod pictures;
+pub mod router;
 pub mod screen;
 pub mod talk;
 pub mod tools;

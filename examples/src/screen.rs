@@ -1,6 +1,7 @@
 //! [`Screen`]: a conversation as it happens, one line per frame.
 
 pub mod exoclaw;
+pub mod smarthole;
 pub mod snek;
 
 use std::borrow::Cow;
@@ -33,6 +34,12 @@ pub enum Colour {
 }
 
 impl Colour {
+    /// A text in this colour, and what follows it as before.
+    #[must_use]
+    pub fn paint(self, text: &str) -> String {
+        format!("\x1b[{}m{text}\x1b[0m", self.code())
+    }
+
     const fn code(self) -> &'static str {
         match self {
             Self::Dim => "2",
@@ -126,7 +133,7 @@ impl Screen {
 
     fn paint(&self, colour: Colour, text: &str) -> String {
         if self.colour {
-            format!("\x1b[{}m{text}\x1b[0m", colour.code())
+            colour.paint(text)
         } else {
             text.to_owned()
         }

@@ -5,7 +5,7 @@ mod ask;
 #[cfg(feature = "llm")]
 mod client;
 #[cfg(all(test, feature = "llm"))]
-pub(super) mod testing;
+pub(crate) mod testing;
 #[cfg(all(test, feature = "llm"))]
 mod tests;
 

@@ -1,0 +1,12 @@
+//! What the program `router` is made of: a router that asks a language model, notes in a file, and
+//! what helps to show messages and notifications.
+
+pub mod model;
+mod notes;
+mod numbers;
+mod throttle;
+
+pub use model::ModelRouter;
+pub use notes::{Note, Notes, asks_for_notes};
+pub use numbers::Numbers;
+pub use throttle::Throttle;

@@ -1,0 +1,228 @@
+//! [`ModelRouter`]: lets a language model choose who gets a message.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use rpc_core::backoff::BackoffPolicy;
+use serde_json::{Map, Value};
+use smarthole_proto::router::{Candidate, Choice, RouteRequest, Router, RouterError};
+use snek_proto::chat::{ChatMessage, ToolCall};
+use snek_proto::tool::{Param, ParamType, ToolDefinition};
+
+use crate::model::http::Patience;
+use crate::model::{Assembler, ChatModel, ChatRequest, ModelError};
+use crate::screen::printable;
+
+/// What a model is told of its part, unless you tell it something else.
+pub const SYSTEM: &str = "\
+    You sort the messages of one person to the programs that can deal with them. Each tool stands for \
+    one program and says what that program does.\n\
+    - Call a tool for every message, and never answer the message yourself: a program will.\n\
+    - As a rule one program is right. Call several only if the message has something for each of them.\n\
+    - Give the complete message as 'message', in the person's own words.\n\
+    - Give one short sentence as 'reason': the person reads it.\n\
+    - If you are not sure, call the tool of the program that is most likely to be right.";
+
+/// The longest name of a tool that the known interfaces take.
+const MAX_TOOL_NAME: usize = 64;
+/// The longest description of a tool that the known interfaces take, in characters.
+const MAX_TOOL_DESCRIPTION: usize = 1024;
+
+/// How patiently a model is asked that somebody waits for: with 429 (and where a model cannot be
+/// reached at all) again after 1, 2 and 4 s, unless it says itself how long to wait.
+#[must_use]
+pub fn patience() -> Patience {
+    let retry = BackoffPolicy::new(Duration::from_secs(1), 2.0).with_max_attempts(Some(3));
+    Patience::default()
+        .with_retry(retry)
+        .with_max_wait(Duration::from_secs(10))
+}
+
+/// Lets a language model choose: each candidate is a tool, and every call of a tool is a choice.
+///
+/// It asks once for each [`route`](Router::route). Asking again after a 429 is the business of the
+/// model, which knows how long its provider wants it to wait: see [`patience`].
+#[derive(Debug)]
+pub struct ModelRouter {
+    model: Arc<dyn ChatModel>,
+    system: ChatMessage,
+}
+
+impl ModelRouter {
+    /// A router that asks this model.
+    #[must_use]
+    pub fn new(model: Arc<dyn ChatModel>) -> Self {
+        Self {
+            model,
+            system: ChatMessage::system(SYSTEM),
+        }
+    }
+
+    /// Sets what the model is told of its part. Default [`SYSTEM`].
+    #[must_use]
+    pub fn with_system(mut self, system: impl Into<String>) -> Self {
+        self.system = ChatMessage::system(system);
+        self
+    }
+
+    async fn ask(
+        &self,
+        question: &str,
+        tools: &[ToolDefinition],
+    ) -> Result<Vec<ToolCall>, ModelError> {
+        let question = ChatMessage::user(question);
+        let request = ChatRequest::new(vec![&self.system, &question]).with_tools(tools);
+        let mut deltas = self.model.stream(request).await?;
+        let mut answer = Assembler::default();
+        while let Some(delta) = deltas.next().await {
+            answer.push(&delta?)?;
+        }
+        Ok(answer.into_message().tool_calls)
+    }
+}
+
+#[async_trait]
+impl Router for ModelRouter {
+    async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError> {
+        if request.candidates.is_empty() {
+            return Ok(Vec::new());
+        }
+        let tools = tools(&request.candidates);
+        let calls = self.ask(&question(request), &tools).await;
+        let calls = calls.map_err(|error| router_error(&error))?;
+        Ok(choices(request, &tools, &calls))
+    }
+}
+
+/// The words are fit for anybody: no key and no address stands in them.
+fn router_error(error: &ModelError) -> RouterError {
+    let message = error.to_string();
+    match error {
+        ModelError::Setup { .. }
+        | ModelError::NoKey { .. }
+        | ModelError::Status {
+            status: 401 | 403, ..
+        } => RouterError::Denied {
+            message: message.into(),
+        },
+        ModelError::Status { status: 429, .. } => RouterError::RateLimited,
+        ModelError::TimedOut { after, .. } => RouterError::TimedOut { after: *after },
+        ModelError::Status {
+            status: 400..=499, ..
+        }
+        | ModelError::BadAnswer { .. }
+        | ModelError::TooLarge { .. } => RouterError::failed(message),
+        _ => RouterError::unavailable(message),
+    }
+}
+
+/// One tool for each candidate, in the same order.
+fn tools(candidates: &[Candidate]) -> Vec<ToolDefinition> {
+    let mut taken = HashSet::new();
+    let tool = |candidate: &Candidate| {
+        let name = tool_name(&candidate.name, &mut taken);
+        let message = Param::new("message", ParamType::String)
+            .with_description("the complete message, in the person's own words");
+        let reason = Param::new("reason", ParamType::String)
+            .with_default("")
+            .with_description("why this program, in one short sentence");
+        ToolDefinition::new(name, description(candidate))
+            .param(message)
+            .param(reason)
+    };
+    candidates.iter().map(tool).collect()
+}
+
+/// `route_to_` and the name, as far as interfaces take it. Clients whose names differ in what is
+/// replaced or cut away (`a-b` and `a_b`) get a number.
+fn tool_name(client: &str, taken: &mut HashSet<String>) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let whole: String = "route_to_"
+        .chars()
+        .chain(client.chars().map(plain))
+        .collect();
+    let cut = |room: usize| whole.get(..whole.len().min(room)).unwrap_or(&whole);
+    let numbered = (2_u32..).map(|number| {
+        let number = format!("_{number}");
+        format!("{}{number}", cut(MAX_TOOL_NAME - number.len()))
+    });
+    let mut names = std::iter::once(cut(MAX_TOOL_NAME).to_owned()).chain(numbered);
+    let free = names.find(|name| !taken.contains(name));
+    let free = free.unwrap_or_default();
+    taken.insert(free.clone());
+    free
+}
+
+fn description(candidate: &Candidate) -> String {
+    let mut text = candidate.description.as_str().to_owned();
+    if !candidate.capabilities.is_empty() {
+        let words: Vec<&str> = candidate.capabilities.iter().map(AsRef::as_ref).collect();
+        let _ = write!(text, "\nCapabilities: {}", words.join(", "));
+    }
+    match text.char_indices().nth(MAX_TOOL_DESCRIPTION - 1) {
+        Some((at, last)) if at + last.len_utf8() < text.len() => {
+            format!("{}…", text.get(..at).unwrap_or_default())
+        }
+        _ => text,
+    }
+}
+
+/// What the person said, and who has sent it back already.
+fn question(request: &RouteRequest) -> Cow<'_, str> {
+    let text = request.text.as_str();
+    if request.rejections.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut text = format!("{text}\n\n[Not from the person: this message was sent back before.");
+    for rejection in &request.rejections {
+        let (client, reason) = (&rejection.client, &rejection.reason);
+        let _ = write!(
+            text,
+            "\n- {client:?} had it and gave the reason {reason:?}."
+        );
+    }
+    text.push_str("\nThose programs are not offered again: choose another one.]");
+    Cow::Owned(text)
+}
+
+/// The choices that the calls stand for.
+fn choices(request: &RouteRequest, tools: &[ToolDefinition], calls: &[ToolCall]) -> Vec<Choice> {
+    let mut choices: Vec<Choice> = Vec::new();
+    for call in calls {
+        let at = tools.iter().position(|tool| tool.name() == call.name);
+        let candidate = at.and_then(|at| request.candidates.get(at));
+        let arguments = serde_json::from_str::<Map<String, Value>>(&call.arguments);
+        let arguments = arguments.unwrap_or_default();
+        let text = |name| arguments.get(name).and_then(Value::as_str).map(str::trim);
+        let (Some(candidate), Some(message)) = (candidate, text("message")) else {
+            let tool = printable(&call.name);
+            tracing::warn!(%tool, "the model called no tool of ours, or without a message");
+            continue;
+        };
+        // Called twice, with a part each time: the client gets the whole, once.
+        if let Some(twice) = choices.iter_mut().find(|old| old.client == candidate.name) {
+            twice.text = None;
+            continue;
+        }
+        let mut choice = Choice::new(candidate.name.clone());
+        if !message.is_empty() && message != request.text.trim() {
+            choice = choice.with_text(message);
+        }
+        if let Some(reason) = text("reason").filter(|reason| !reason.is_empty()) {
+            choice = choice.with_reason(reason);
+        }
+        choices.push(choice);
+    }
+    if choices.is_empty() {
+        tracing::warn!(calls = calls.len(), "the model chose nobody");
+    }
+    choices
+}
+
+#[cfg(test)]
+mod tests;

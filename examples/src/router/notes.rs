@@ -1,0 +1,218 @@
+//! [`Notes`]: notes in a text file, which people can read and change.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use smarthole_proto::timestamp;
+
+/// The most that is read of a file.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
+/// What begins the further lines of a note.
+const INDENT: &str = "    ";
+
+/// One note.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// When it was written, as it stands in the file. Empty for what somebody has added by hand.
+    pub time: String,
+    /// The text.
+    pub text: String,
+}
+
+/// A file of notes: a line for each, with the time and the text. Further lines of a text are indented.
+#[derive(Clone, Debug)]
+pub struct Notes {
+    path: PathBuf,
+}
+
+impl Notes {
+    /// The notes in this file, which need not exist.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Where they are.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds a note. It is on the disk when this returns. Blocks; for one caller at a time.
+    ///
+    /// # Errors
+    /// If the file cannot be written. A part of the note may be in it then.
+    pub fn add(&self, text: &str, now: SystemTime) -> io::Result<()> {
+        let mut entry = timestamp::format(now);
+        for (number, line) in text.trim().lines().enumerate() {
+            entry.push_str(if number == 0 { " " } else { INDENT });
+            entry.push_str(line);
+            entry.push('\n');
+        }
+        let is_new = !self.path.exists();
+        let mut file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.path)?;
+        // In one write, so that two programs with one file do not mix their lines.
+        file.write_all(entry.as_bytes())?;
+        file.sync_all()?;
+        if is_new {
+            self.sync_folder()?;
+        }
+        Ok(())
+    }
+
+    /// A new file is safe only when its folder is.
+    fn sync_folder(&self) -> io::Result<()> {
+        if cfg!(unix) {
+            let folder = self
+                .path
+                .parent()
+                .filter(|path| !path.as_os_str().is_empty());
+            File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+        }
+        Ok(())
+    }
+
+    /// All notes, the oldest first. Blocks.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is no text. One that is not there holds no notes.
+    pub fn all(&self) -> io::Result<Vec<Note>> {
+        let mut text = String::new();
+        match File::open(&self.path) {
+            Ok(file) => file.take(MAX_BYTES).read_to_string(&mut text)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut notes: Vec<Note> = Vec::new();
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            match (line.strip_prefix(INDENT), notes.last_mut()) {
+                (Some(more), Some(note)) => {
+                    note.text.push('\n');
+                    note.text.push_str(more);
+                }
+                _ => notes.push(note(line)),
+            }
+        }
+        Ok(notes)
+    }
+}
+
+fn note(line: &str) -> Note {
+    let split = line.split_once(' ');
+    let (time, text) = split
+        .filter(|(time, _)| timestamp::parse(time).is_some())
+        .unwrap_or(("", line));
+    Note {
+        time: time.to_owned(),
+        text: text.trim().to_owned(),
+    }
+}
+
+/// Whether a text asks for the notes, like `list`, `show my notes` or `notes?`, and is none itself.
+#[must_use]
+pub fn asks_for_notes(text: &str) -> bool {
+    const ASKING: [&str; 4] = ["list", "show", "read", "notes"];
+    const FILLING: [&str; 9] = [
+        "me", "my", "all", "the", "of", "please", "what", "are", "your",
+    ];
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let words: Vec<String> = words
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    let is = |known: &[&str], word: &String| known.contains(&word.as_str());
+    words.iter().any(|word| is(&ASKING, word))
+        && words
+            .iter()
+            .all(|word| is(&ASKING, word) || is(&FILLING, word))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A file that is removed with the value.
+    struct Scratch(Notes);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let name = format!("notes-{}-{name}.txt", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            let _ = std::fs::remove_file(&path);
+            Self(Notes::new(path))
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(self.0.path());
+        }
+    }
+
+    #[test]
+    fn notes_are_read_as_they_were_written() {
+        let scratch = Scratch::new("written");
+        let notes = &scratch.0;
+        assert_eq!(notes.all().unwrap(), []);
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let texts = ["buy milk", "  grüße\nan alle\n  von mir ", "2024 was fine"];
+        for (text, seconds) in texts.iter().zip(0..) {
+            notes.add(text, at(seconds)).unwrap();
+        }
+        let read = notes.all().unwrap();
+        let expected = ["buy milk", "grüße\nan alle\n  von mir", "2024 was fine"];
+        assert_eq!(
+            read.iter().map(|note| &note.text).collect::<Vec<_>>(),
+            expected
+        );
+        assert_eq!(read[1].time, "1970-01-01T00:00:01.000Z");
+        let file = std::fs::read_to_string(notes.path()).unwrap();
+        assert!(
+            file.starts_with("1970-01-01T00:00:00.000Z buy milk\n"),
+            "{file}"
+        );
+    }
+
+    #[test]
+    fn lines_that_somebody_added_by_hand_are_notes_too() {
+        let scratch = Scratch::new("by-hand");
+        std::fs::write(scratch.0.path(), "    call ann\n\nfeed the cat").unwrap();
+        let texts: Vec<_> = scratch
+            .0
+            .all()
+            .unwrap()
+            .into_iter()
+            .map(|note| note.text)
+            .collect();
+        assert_eq!(texts, ["call ann", "feed the cat"]);
+    }
+
+    #[test]
+    fn only_a_question_for_notes_is_one() {
+        for text in [
+            "list",
+            "List!",
+            "show my notes",
+            "Show me all of my notes, please",
+            "notes?",
+        ] {
+            assert!(asks_for_notes(text), "{text}");
+        }
+        for text in [
+            "",
+            "buy milk",
+            "list milk and eggs",
+            "show ann the house",
+            "my",
+            "a note",
+        ] {
+            assert!(!asks_for_notes(text), "{text}");
+        }
+    }
+}
