@@ -16,12 +16,9 @@ pub mod limits;
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod net;
-<<<<<<< HEAD
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod plugin;
-=======
->>>>>>> server
 pub mod router;
 pub mod server;
 pub mod timestamp;
