@@ -34,7 +34,7 @@ async fn play(mut wire: Wire, number: usize) {
             1 => wire.say(&ack(id)).await,
             2 => wire.say(&reject(id, "not mine")).await,
             _ => {
-                let shown = response(id, "notification", json!({"body": "seen"}));
+                let shown = response(id, "notification", &json!({"body": "seen"}));
                 wire.say(&shown).await;
                 wire.say(&ack(id)).await;
             }

@@ -2,10 +2,23 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
+mod allocations;
+mod client;
+mod client_limits;
+mod conformance;
 mod crowd;
 mod decode_props;
 mod frames;
+mod house;
+mod hub;
+mod hub_crowd;
+mod hub_model;
+mod hub_play;
 mod memory;
+mod net_client;
+mod pair;
+mod played;
+mod plugin;
 mod serve;
 mod stage;
 mod switch;

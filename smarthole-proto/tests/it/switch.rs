@@ -141,7 +141,7 @@ async fn a_response_in_the_last_moment_counts_and_a_late_one_moves_nothing() {
     assert_eq!(settled.unroutable, Some(Unroutable::Exhausted));
     notes.say(&reject(&id, "too late")).await;
     notes
-        .say(&response(&id, "notification", json!({"title": "Late"})))
+        .say(&response(&id, "notification", &json!({"title": "Late"})))
         .await;
     let late = until(&mut events, |event| match event {
         HubEvent::Notification { title, late, .. } => Some((title.to_string(), *late)),
