@@ -10,7 +10,7 @@ use rpc_core::net::QueueConfig;
 use rpc_core::net::Queued;
 use serde_json::json;
 use smarthole_proto::Priority;
-use smarthole_proto::hub::{HubConfig, HubError, HubEvent, Input, Outcome, Unroutable};
+use smarthole_proto::hub::{HubConfig, HubError, HubEvent, Ignored, Input, Outcome, Unroutable};
 use smarthole_proto::limits::{MAX_CONNECTIONS, MAX_PAYLOAD, RESPONSE_TIMEOUT_REASON};
 use smarthole_proto::net::{AskError, RouterOptions, ServerOptions, http_config};
 use smarthole_proto::router::RouterError;
@@ -371,6 +371,43 @@ async fn text_in_a_binary_message_is_read_and_junk_is_ignored() {
     }
     notes.send(&frame(2, ack(&id).as_bytes())).await;
     assert!(asked.await.unwrap().unwrap().is_taken());
+}
+
+#[tokio::test]
+async fn frames_that_come_in_one_write_are_taken_in_order() {
+    let server = open().await;
+    let _other = Wire::client(server.address, "notes").await;
+    let mut events = server.switch.events();
+    let mut wire = Wire::open(server.address).await;
+    let frames = [
+        registration("notes"),
+        registration("lights"),
+        ack("msg-other"),
+        registration("more"),
+    ];
+    let bytes: Vec<u8> = frames
+        .iter()
+        .flat_map(|text| frame(1, text.as_bytes()))
+        .collect();
+    wire.send(&bytes).await;
+    let mut codes = Vec::new();
+    for _ in 0..3 {
+        codes.push(wire.payload("registration_response").await["code"].take());
+    }
+    assert_eq!(
+        codes,
+        [
+            "DUPLICATE_NAME".into(),
+            json!(null),
+            "ALREADY_REGISTERED".into()
+        ]
+    );
+    // The response came behind the registration that was accepted, so it was one of a client.
+    let why = until(&mut events, |event| match event {
+        HubEvent::Ignored { why, .. } => Some(why.clone()),
+        _ => None,
+    });
+    assert_eq!(why.await, Ignored::UnknownMessage);
 }
 
 #[tokio::test]
