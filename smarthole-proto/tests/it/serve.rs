@@ -96,7 +96,7 @@ async fn a_message_is_acknowledged_and_its_notification_shown() {
     assert!(settled.is_taken() && settled.unroutable.is_none());
     assert_eq!(settled.outcomes[0].outcome, Outcome::Acked);
     notes
-        .say(&response(&id, "notification", json!({"body": "bought"})))
+        .say(&response(&id, "notification", &json!({"body": "bought"})))
         .await;
     let shown = until(&mut events, |event| match event {
         HubEvent::Notification {
@@ -294,9 +294,9 @@ async fn any_path_upgrades_and_the_first_subprotocol_is_selected() {
 
 /// A notification whose whole frame has this many bytes.
 fn notification_of(id: &str, size: usize) -> String {
-    let empty = response(id, "notification", json!({"body": ""}));
+    let empty = response(id, "notification", &json!({"body": ""}));
     let body = "x".repeat(size - empty.len());
-    response(id, "notification", json!({"body": body}))
+    response(id, "notification", &json!({"body": body}))
 }
 
 #[tokio::test]
@@ -365,7 +365,7 @@ async fn text_in_a_binary_message_is_read_and_junk_is_ignored() {
     for junk in [
         "nonsense",
         &ack("msg-other"),
-        &response(&id, "later", json!({})),
+        &response(&id, "later", &json!({})),
     ] {
         notes.say(junk).await;
     }
