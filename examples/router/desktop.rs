@@ -4,6 +4,10 @@ use examples::cli::Failure;
 
 /// A notification of a client.
 #[derive(Clone, Debug)]
+#[cfg_attr(
+    not(feature = "desktop"),
+    expect(dead_code, reason = "there is no desktop to show it on")
+)]
 pub(crate) struct Shown {
     pub(crate) title: String,
     pub(crate) body: String,
