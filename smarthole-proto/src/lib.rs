@@ -13,6 +13,12 @@ pub mod fuzzing;
 pub mod hub;
 pub mod id;
 pub mod limits;
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub mod net;
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub mod plugin;
 pub mod router;
 pub mod server;
 pub mod timestamp;

@@ -13,7 +13,7 @@ use super::letter::{Letter, Writer};
 use super::message::Message;
 use super::{ConnId, Hub, Route};
 use crate::id::{self, MessageId};
-use crate::router::{Choice, Rejection};
+use crate::router::{Candidate, Choice, Rejection};
 use crate::{direct, validate};
 
 impl Hub {
@@ -207,8 +207,8 @@ impl Hub {
             return;
         };
         let asked = self.clients.candidates();
-        let request = message.request(asked);
-        if attempt > self.config.routing_limit.max(1) || request.candidates.is_empty() {
+        let is_candidate = |one: &Candidate| !message.has_reached(&one.name);
+        if attempt > self.config.routing_limit.max(1) || !asked.iter().any(is_candidate) {
             let nobody = asked.is_empty() && message.reached() == 0;
             message.why = Some(if nobody {
                 Unroutable::NoClients
@@ -217,6 +217,7 @@ impl Hub {
             });
             return;
         }
+        let request = message.request(asked);
         message.routes += 1;
         let route = RouteId(self.next_route);
         self.next_route += 1;

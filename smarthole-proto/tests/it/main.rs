@@ -2,6 +2,20 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
+mod allocations;
+mod client;
+mod client_limits;
+mod conformance;
 mod decode_props;
 mod frames;
+mod hub;
+mod hub_crowd;
+mod hub_model;
+mod hub_play;
+mod net_client;
+mod played;
+mod plugin;
+mod serve;
+mod stage;
 mod vectors;
+mod wire;

@@ -1,0 +1,144 @@
+//! [`Client`]: responses by id, over a connection that comes back.
+
+use std::fmt;
+use std::time::Duration;
+
+use rpc_core::decode::SharedStr;
+use rpc_core::net::link::DrainReport;
+use rpc_core::net::{Link, LinkState};
+use rpc_core::{CloseFrame, CloseReason, Refused};
+
+use super::protocol::ClientSide;
+use crate::frame::{Answer, Notification, Response};
+use crate::limits::CLIENT_DISCONNECT;
+
+/// A handle for responses by id, and for the connection itself. Cheap to clone; dropping the last
+/// clone closes the connection.
+///
+/// Messages answer for themselves; this is for ids that outlive them, such as those that were written
+/// down before a restart. While there is no connection, responses fail at once with
+/// [`Refused::NotConnected`] (or [`Refused::NotReady`] before the registration);
+/// [`ready`](Self::ready) waits.
+#[derive(Clone)]
+pub struct Client {
+    link: Link<ClientSide>,
+}
+
+impl Client {
+    pub(super) const fn new(link: Link<ClientSide>) -> Self {
+        Self { link }
+    }
+
+    /// Takes the message with this id.
+    ///
+    /// # Errors
+    /// As for [`respond`](Self::respond). Safe to repeat.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready: the response may or may not be sent.
+    pub async fn ack(&self, id: impl Into<SharedStr>) -> Result<(), Refused> {
+        self.respond(Response::new(id, Answer::Ack)).await
+    }
+
+    /// Does not take the message with this id: the router may give it to another client. The reason
+    /// helps it to choose.
+    ///
+    /// # Errors
+    /// As for [`respond`](Self::respond).
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready: the response may or may not be sent.
+    pub async fn reject(
+        &self,
+        id: impl Into<SharedStr>,
+        reason: impl Into<SharedStr>,
+    ) -> Result<(), Refused> {
+        let answer = Answer::reject(Some(reason.into()));
+        self.respond(Response::new(id, answer)).await
+    }
+
+    /// Shows something to the user about the message with this id.
+    ///
+    /// # Errors
+    /// As for [`respond`](Self::respond).
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready: the response may or may not be sent.
+    pub async fn notify(
+        &self,
+        id: impl Into<SharedStr>,
+        notification: Notification,
+    ) -> Result<(), Refused> {
+        let answer = Answer::Notification(notification);
+        self.respond(Response::new(id, answer)).await
+    }
+
+    /// Sends any response. Whether an id still means something is the server's decision.
+    ///
+    /// # Errors
+    /// [`Refused`]: nothing was sent. [`Refused::is_retryable`] says whether it may succeed later.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready: the response may or may not be sent.
+    pub async fn respond(&self, response: Response) -> Result<(), Refused> {
+        self.link
+            .command(move |conn, _| conn.respond(&response))
+            .await?
+    }
+
+    /// Waits until the client is registered and returns the number of the connection, from 1.
+    ///
+    /// # Errors
+    /// The reason, if there will be no connection any more; a refused registration for one.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn ready(&self) -> Result<u64, CloseReason> {
+        self.link.ready().await
+    }
+
+    /// Waits until there will be no connection any more.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn closed(&self) -> CloseReason {
+        self.link.closed().await
+    }
+
+    /// Where the connection stands.
+    #[must_use]
+    pub fn state(&self) -> LinkState {
+        self.link.state()
+    }
+
+    /// Closes with code 1000, "Client disconnect". Messages without a response run into the server's
+    /// timeout; [`drain`](Self::drain) waits for them.
+    pub fn close(&self) {
+        self.link.close_with(disconnect());
+    }
+
+    /// Waits up to `deadline` until every message has its response, then closes with code 1000,
+    /// "Client disconnect".
+    ///
+    /// # Cancel safety
+    /// The drain goes on if the future is dropped.
+    pub async fn drain(&self, deadline: Duration) -> DrainReport {
+        self.link.drain_with(deadline, disconnect()).await
+    }
+
+    /// The link below, for what this type does not offer.
+    #[must_use]
+    pub const fn link(&self) -> &Link<ClientSide> {
+        &self.link
+    }
+}
+
+fn disconnect() -> CloseFrame {
+    CloseFrame::new(CloseFrame::NORMAL, CLIENT_DISCONNECT)
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Client").field(&self.link.state()).finish()
+    }
+}

@@ -1,0 +1,118 @@
+//! Level 3: a client and a router over any transport (feature `tokio`), over WebSockets (`ws`), and
+//! the server (`server`).
+//!
+//! [`connect_with`], over WebSockets `connect`, gives a [`Client`] for responses, the [`Events`], and
+//! the [`Connection`], whose [`run`](Connection::run) *you* spawn. Messages arrive as a [`Message`]
+//! that cannot be forgotten. A [`Plugin`](crate::plugin::Plugin) does all this by itself.
+//!
+//! A [`Switch`] is a [`Hub`](crate::hub::Hub) that many tasks share: texts go in, clients are served
+//! on any transport, a [`Router`](crate::router::Router) is asked, and everything that happens can
+//! be watched. `Server` puts it on a socket.
+
+mod client;
+mod desk;
+mod event;
+mod message;
+mod protocol;
+#[cfg(feature = "server")]
+mod serve;
+mod switch;
+
+use std::sync::Arc;
+
+use rpc_core::net::{Dialer, LinkConfig, link};
+
+pub use client::Client;
+pub use event::Event;
+pub use message::{DROPPED, Message, Responder};
+pub use protocol::ClientSide;
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub use serve::{Server, ServerHandle, ServerOptions, http_config};
+pub use switch::{AskError, HistoryItem, HubEvents, RouterOptions, ServerSide, Settled, Switch};
+
+use crate::client::{ClientConfig, reconnect_policy};
+use desk::Desk;
+
+/// What a client's application receives: [`Event`]s and changes of the link's state, in order and
+/// bounded. A message that is dropped here, because it is not taken or the events are dropped, is
+/// rejected.
+pub type Events = rpc_core::net::Events<Event>;
+
+/// A client's connection and its successors: spawn [`run`](rpc_core::net::Connection::run).
+pub type Connection<D> = rpc_core::net::Connection<ClientSide, D>;
+
+/// A [`LinkConfig`] with the specification's [reconnects](crate::client::reconnect_policy) and a
+/// connect timeout of 10 s.
+#[must_use]
+pub fn link_config() -> LinkConfig {
+    LinkConfig::default().with_reconnect(reconnect_policy())
+}
+
+/// Connects to a router, and again whenever the line is lost.
+///
+/// Nothing happens until the connection's `run` is polled.
+///
+/// ```no_run
+/// use smarthole_proto::client::ClientConfig;
+/// use smarthole_proto::limits::DEFAULT_URL;
+/// use smarthole_proto::net::{self, Event};
+/// use smarthole_proto::{Notification, Registration};
+/// use rpc_core::net::LinkEvent;
+///
+/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+/// let config = ClientConfig::new(Registration::new("notes", "I keep notes."))?;
+/// let (client, mut events, connection) = net::connect(DEFAULT_URL, config)?;
+/// tokio::spawn(connection.run());
+/// while let Some(event) = events.next().await {
+///     if let LinkEvent::Event(Event::Message(message)) = event {
+///         println!("{}", message.text());
+///         message.ack().await?;
+///         message.notify(Notification::new("noted")).await?;
+///     }
+/// }
+/// println!("ended: {}", client.closed().await);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`DialError::BadUrl`](rpc_core::net::DialError::BadUrl).
+#[cfg(feature = "ws")]
+#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
+pub fn connect(
+    url: &str,
+    config: ClientConfig,
+) -> Result<(Client, Events, Connection<rpc_core::net::ws::WsDialer>), rpc_core::net::DialError> {
+    Ok(connect_with(dialer(url, &config)?, config, link_config()))
+}
+
+/// A WebSocket dialer for a router, with the message limit of `config` in both directions.
+///
+/// # Errors
+/// [`DialError::BadUrl`](rpc_core::net::DialError::BadUrl).
+#[cfg(feature = "ws")]
+#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
+pub fn dialer(
+    url: &str,
+    config: &ClientConfig,
+) -> Result<rpc_core::net::ws::WsDialer, rpc_core::net::DialError> {
+    let ws = rpc_core::net::ws::WsConfig::default()
+        .with_max_message(config.limits.max_message_bytes)
+        .with_max_outgoing(config.limits.max_message_bytes);
+    Ok(rpc_core::net::ws::WsDialer::new(url)?.with_config(ws))
+}
+
+/// Connects through any dialer: in memory, through a proxy, with your own TLS.
+#[must_use]
+pub fn connect_with<D: Dialer>(
+    dialer: D,
+    config: impl Into<Arc<ClientConfig>>,
+    link_config: impl Into<Arc<LinkConfig>>,
+) -> (Client, Events, Connection<D>) {
+    let desk = Arc::new(Desk::default());
+    let side = ClientSide::new(config, Arc::clone(&desk));
+    let (link, events, connection) = link::open(side, dialer, link_config);
+    desk.attach(link.downgrade());
+    (Client::new(link), events, connection)
+}

@@ -1,0 +1,126 @@
+//! [`Handler`]: what a plugin does with messages.
+
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rpc_core::CloseReason;
+use rpc_core::decode::SharedStr;
+
+use super::context::Context;
+use super::error::PluginError;
+use crate::client::{OtherFrame, Warning};
+use crate::error::RegistrationError;
+use crate::id::ClientId;
+use crate::net::Message;
+
+/// What a plugin does with messages. [`handler_fn`] makes one of a closure.
+///
+/// Handlers run beside the reader, many at once, so they may take their time, but the router gives a
+/// message up that gets no response within 30 s. What the handler leaves to the plugin: `Ok` without a
+/// response is an acknowledgement, `Err` a rejection with its text, a panic a rejection too, and the
+/// plugin goes on. A handler that still runs when the shutdown deadline passes is dropped at its next
+/// `await`, and its message rejected.
+#[async_trait]
+pub trait Handler: Send + Sync + 'static {
+    /// A message. Those whose time ran out while they waited for a handler do not come here.
+    ///
+    /// # Errors
+    /// Why the message is not taken.
+    async fn on_message(&self, cx: &Context, message: &Message) -> Result<(), PluginError>;
+
+    /// Registered, for the first time or again after a lost connection.
+    async fn on_ready(&self, _cx: &Context, _client_id: Option<&ClientId>) {}
+
+    /// A handler has failed, otherwise than by [rejecting](PluginError::Rejected) the message. By
+    /// default it is logged.
+    async fn on_error(&self, _cx: &Context, error: PluginError) {
+        tracing::warn!(%error, "a handler failed");
+    }
+
+    /// The connection was lost, or could not be made; another attempt follows in so long. Called on
+    /// the plugin's own task: do not block. By default it is logged.
+    fn on_lost(&self, cause: &CloseReason, retry_in: Duration) {
+        tracing::info!(%cause, ?retry_in, "the connection was lost");
+    }
+
+    /// Something else happened to the plugin. Called on the plugin's own task: do not block. By
+    /// default it is logged.
+    fn on_notice(&self, notice: &Notice) {
+        tracing::debug!(?notice, "plugin");
+    }
+}
+
+/// What happens to a plugin besides messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// The registration was refused. If that may pass, because a name gets free, another attempt
+    /// follows.
+    Refused(RegistrationError),
+    /// A message got no response in time: the router has given it up.
+    Overdue {
+        /// Which message.
+        id: SharedStr,
+    },
+    /// Events came faster than they were handled; the oldest were dropped, and messages among them
+    /// rejected.
+    Lagged {
+        /// How many.
+        events: u64,
+    },
+    /// A frame that this crate does not know.
+    Unknown(OtherFrame),
+    /// A frame was skipped, or something else odd was survived.
+    Warning(Warning),
+    /// A handler panicked.
+    HandlerPanicked,
+}
+
+/// A [`Handler`] that is a closure; see [`handler_fn`].
+#[derive(Clone)]
+pub struct HandlerFn<F> {
+    work: F,
+}
+
+/// A handler that is a closure which returns a future. The message may be moved wherever the work is
+/// done: when the future ends, a message without a response is acknowledged or rejected, as the
+/// result says.
+///
+/// ```
+/// use smarthole_proto::plugin::{PluginError, handler_fn};
+///
+/// let handler = handler_fn(|_, message| async move {
+///     if message.text().contains("note") {
+///         Ok(())
+///     } else {
+///         Err(PluginError::rejected("I keep notes only"))
+///     }
+/// });
+/// # drop(handler);
+/// ```
+pub fn handler_fn<F, W>(work: F) -> HandlerFn<F>
+where
+    F: Fn(Context, Message) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<(), PluginError>> + Send + 'static,
+{
+    HandlerFn { work }
+}
+
+#[async_trait]
+impl<F, W> Handler for HandlerFn<F>
+where
+    F: Fn(Context, Message) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<(), PluginError>> + Send + 'static,
+{
+    async fn on_message(&self, cx: &Context, message: &Message) -> Result<(), PluginError> {
+        (self.work)(cx.clone(), message.lend()).await
+    }
+}
+
+impl<F> fmt::Debug for HandlerFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HandlerFn").finish_non_exhaustive()
+    }
+}

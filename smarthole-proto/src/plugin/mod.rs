@@ -1,0 +1,19 @@
+//! Plugins: a [`Handler`], and the [`Plugin`] that registers, answers, reconnects and ends gracefully
+//! (feature `tokio`).
+//!
+//! The router waits 30 s for the first response to a message. A handler that needs longer calls
+//! [`message.ack()`](crate::net::Message::ack) first and
+//! [notifies](crate::net::Message::notify) when it is done; one that is faster need not do anything:
+//! when it returns `Ok`, the message is acknowledged, and when it fails or panics, rejected.
+
+mod config;
+mod context;
+mod error;
+mod handler;
+mod runner;
+
+pub use config::PluginConfig;
+pub use context::Context;
+pub use error::{PluginError, SetupError};
+pub use handler::{Handler, HandlerFn, Notice, handler_fn};
+pub use runner::{Ended, INTERNAL_ERROR, Plugin, SHUTTING_DOWN};

@@ -1,0 +1,356 @@
+//! [`Plugin`]: registers, gives messages to a [`Handler`], reconnects, and ends gracefully.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use rpc_core::CloseReason;
+use rpc_core::decode::SharedStr;
+use rpc_core::net::link::DrainReport;
+use rpc_core::net::{Cancellation, Canceller, Dialer, LinkEvent, LinkState};
+use tokio::task::{JoinError, JoinSet};
+
+use super::config::PluginConfig;
+use super::context::{Context, Shared};
+use super::error::PluginError;
+use super::handler::{Handler, Notice};
+use crate::error::RegistrationError;
+use crate::frame::Answer;
+use crate::id::ClientId;
+use crate::net::{Client, Connection, Event, Events, Message, connect_with};
+
+/// The reason with which a message is rejected whose handler panicked.
+pub const INTERNAL_ERROR: &str = "internal error";
+/// The reason with which a message is rejected that comes during a shutdown.
+pub const SHUTTING_DOWN: &str = "The client is shutting down";
+
+/// How long the last responses may take to reach the connection.
+const LAST_RESPONSES: Duration = Duration::from_secs(1);
+
+/// A plugin that is ready to run.
+///
+/// ```no_run
+/// use async_trait::async_trait;
+/// use smarthole_proto::net::Message;
+/// use smarthole_proto::plugin::{Context, Handler, Plugin, PluginError};
+/// use smarthole_proto::{Notification, Registration};
+///
+/// struct Notes;
+///
+/// #[async_trait]
+/// impl Handler for Notes {
+///     async fn on_message(&self, _: &Context, message: &Message) -> Result<(), PluginError> {
+///         // Keep message.text() somewhere.
+///         message.notify(Notification::new("noted")).await?;
+///         Ok(())
+///     }
+/// }
+///
+/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+/// let registration = Registration::new("notes", "I keep notes and to-do lists.");
+/// let plugin = Plugin::new("ws://127.0.0.1:9473", registration, Notes)?;
+/// let ended = plugin.run().await; // or run_until(ctrl_c)
+/// std::process::exit(ended.exit_code().into());
+/// # }
+/// ```
+pub struct Plugin<D: Dialer> {
+    shared: Arc<Shared>,
+    events: Events,
+    connection: Connection<D>,
+    canceller: Canceller,
+}
+
+/// How a plugin has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ended {
+    /// It was asked to.
+    Stopped(DrainReport),
+    /// The registration was refused: for good, or as often as the plugin tries.
+    Refused(RegistrationError),
+    /// The router could not be reached as often as the plugin tries.
+    GaveUp(CloseReason),
+}
+
+impl Ended {
+    /// What a program ends with: 0 if it was asked to end, else 1.
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Stopped(_) => 0,
+            Self::Refused(_) | Self::GaveUp(_) => 1,
+        }
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopped(_) => f.write_str("stopped"),
+            Self::Refused(error) => write!(f, "the registration was refused: {error}"),
+            Self::GaveUp(reason) => write!(f, "gave up: {reason}"),
+        }
+    }
+}
+
+#[cfg(feature = "ws")]
+impl Plugin<rpc_core::net::ws::WsDialer> {
+    /// A plugin for the router at `url` (`ws://`, or `wss://` with feature `tls`).
+    ///
+    /// # Errors
+    /// [`SetupError`](super::SetupError): the URL or the registration is wrong.
+    #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
+    pub fn new(
+        url: &str,
+        registration: crate::frame::Registration,
+        handler: impl Handler,
+    ) -> Result<Self, super::SetupError> {
+        Self::with_config(url, PluginConfig::new(registration)?, handler)
+    }
+
+    /// A plugin that is configured otherwise.
+    ///
+    /// # Errors
+    /// [`SetupError::Url`](super::SetupError::Url).
+    #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
+    pub fn with_config(
+        url: &str,
+        config: PluginConfig,
+        handler: impl Handler,
+    ) -> Result<Self, super::SetupError> {
+        let dialer = crate::net::dialer(url, &config.client);
+        let dialer = dialer.map_err(|error| super::SetupError::Url {
+            message: error.to_string(),
+        })?;
+        Ok(Self::with_dialer(dialer, config, handler))
+    }
+}
+
+impl<D: Dialer> Plugin<D> {
+    /// A plugin that connects through this dialer.
+    #[must_use]
+    pub fn with_dialer(dialer: D, config: PluginConfig, handler: impl Handler) -> Self {
+        let (client, events, connection) =
+            connect_with(dialer, config.client.clone(), config.link.clone());
+        let (canceller, cancellation) = Cancellation::new();
+        let shared = Arc::new(Shared {
+            client,
+            config,
+            cancellation,
+            handler: Box::new(handler),
+        });
+        Self {
+            shared,
+            events,
+            connection,
+            canceller,
+        }
+    }
+
+    /// The client, for what happens outside of handlers. [`close`](Client::close) ends the plugin.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.shared.client.clone()
+    }
+
+    /// Runs until the client is closed, refused for good, or gives up.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the line and all handlers.
+    pub async fn run(self) -> Ended {
+        self.run_until(std::future::pending()).await
+    }
+
+    /// Runs until `shutdown` resolves; then rejects what comes, lets handlers finish within the
+    /// [shutdown timeout](PluginConfig::shutdown_timeout), and closes.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the line and all handlers.
+    pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Ended {
+        let Self {
+            shared,
+            mut events,
+            connection,
+            canceller,
+        } = self;
+        let client = shared.client.clone();
+        let mut runner = Runner {
+            shared,
+            handlers: JoinSet::new(),
+            refused: None,
+        };
+        let work = async {
+            runner.work(&mut events, shutdown).await;
+            canceller.cancel();
+            let report = runner.finish(&mut events).await;
+            drop(events);
+            // A close overtakes commands, and the last responses are on their way.
+            let last = client.link().command(|_, _| ());
+            let _ = tokio::time::timeout(LAST_RESPONSES, last).await;
+            client.close();
+            report
+        };
+        let (reason, report) = tokio::join!(connection.run(), work);
+        runner.ended(reason, report)
+    }
+}
+
+struct Runner {
+    shared: Arc<Shared>,
+    handlers: JoinSet<()>,
+    /// The last refusal, until a registration succeeds.
+    refused: Option<RegistrationError>,
+}
+
+impl Runner {
+    async fn work(&mut self, events: &mut Events, shutdown: impl Future<Output = ()>) {
+        let mut shutdown = std::pin::pin!(shutdown);
+        let client = self.shared.client.clone();
+        let mut closed = std::pin::pin!(client.closed());
+        let max = self.shared.config.max_handlers.max(1);
+        loop {
+            let room = self.handlers.len() < max;
+            tokio::select! {
+                // What there is to know comes before the end that it explains.
+                biased;
+                () = &mut shutdown => return,
+                Some(ended) = self.handlers.join_next() => self.joined(&ended),
+                event = events.next(), if room => match event {
+                    Some(event) => self.take(event),
+                    None => return,
+                },
+                _ = &mut closed => return,
+            }
+        }
+    }
+
+    /// Lets handlers finish until the deadline, and rejects what comes meanwhile.
+    async fn finish(&mut self, events: &mut Events) -> DrainReport {
+        let at_start = self.handlers.len();
+        let deadline = self.shared.config.shutdown_timeout;
+        let all = async {
+            let mut more = true;
+            loop {
+                tokio::select! {
+                    ended = self.handlers.join_next() => match ended {
+                        Some(ended) => self.joined(&ended),
+                        None => return,
+                    },
+                    event = events.next(), if more => match event {
+                        Some(event) => turn_away(event),
+                        None => more = false,
+                    },
+                }
+            }
+        };
+        let _ = tokio::time::timeout(deadline, all).await;
+        let mut report = DrainReport::default();
+        report.aborted = self.handlers.len();
+        report.finished = at_start.saturating_sub(report.aborted);
+        self.handlers.shutdown().await;
+        while let Some(event) = events.try_next() {
+            turn_away(event);
+        }
+        report
+    }
+
+    fn ended(self, reason: CloseReason, report: DrainReport) -> Ended {
+        match (reason, self.refused) {
+            (CloseReason::Local | CloseReason::Drained, _) => Ended::Stopped(report),
+            (CloseReason::Refused { .. }, Some(error)) => Ended::Refused(error),
+            (reason, _) => Ended::GaveUp(reason),
+        }
+    }
+
+    fn joined(&self, ended: &Result<(), JoinError>) {
+        if ended.as_ref().is_err_and(JoinError::is_panic) {
+            self.notice(&Notice::HandlerPanicked);
+        }
+    }
+
+    fn notice(&self, notice: &Notice) {
+        self.shared.handler.on_notice(notice);
+    }
+
+    fn take(&mut self, event: LinkEvent<Event>) {
+        match event {
+            LinkEvent::Event(Event::Message(message)) => self.message(message),
+            LinkEvent::Event(Event::Registered { client_id, .. }) => self.ready(client_id),
+            LinkEvent::Event(Event::Refused(error)) => {
+                self.notice(&Notice::Refused(error.clone()));
+                self.refused = Some(error);
+            }
+            LinkEvent::Event(Event::Overdue { id }) => self.notice(&Notice::Overdue { id }),
+            LinkEvent::Event(Event::Unknown(other)) => self.notice(&Notice::Unknown(other)),
+            LinkEvent::Event(Event::Warning(warning)) => self.notice(&Notice::Warning(warning)),
+            LinkEvent::State(LinkState::Lost {
+                cause, retry_in, ..
+            }) => self.shared.handler.on_lost(&cause, retry_in),
+            LinkEvent::Lagged(events) => self.notice(&Notice::Lagged { events }),
+            _ => {}
+        }
+    }
+
+    fn ready(&mut self, client_id: Option<ClientId>) {
+        self.refused = None;
+        let shared = Arc::clone(&self.shared);
+        self.handlers.spawn(async move {
+            let cx = Context::new(Arc::clone(&shared));
+            shared.handler.on_ready(&cx, client_id.as_ref()).await;
+        });
+    }
+
+    fn message(&mut self, message: Message) {
+        // The router has given it to somebody else by now: done here too, it would be done twice.
+        if !message.time_left().is_zero() {
+            let shared = Arc::clone(&self.shared);
+            self.handlers.spawn(handle(shared, message));
+        }
+    }
+}
+
+/// Gives a message to the handler, and answers it if the handler does not.
+async fn handle(shared: Arc<Shared>, message: Message) {
+    if shared.config.ack_on_receipt {
+        message.answer_later(Answer::Ack);
+    }
+    let cx = Context::new(Arc::clone(&shared));
+    // What a panic leaves behind is the handler's own.
+    let work = AssertUnwindSafe(shared.handler.on_message(&cx, &message));
+    match work.catch_unwind().await {
+        Ok(Ok(())) => message.answer_later(Answer::Ack),
+        Ok(Err(error)) => {
+            message.answer_later(reject(error.reason()));
+            if !matches!(error, PluginError::Rejected { .. }) {
+                shared.handler.on_error(&cx, error).await;
+            }
+        }
+        Err(_) => {
+            message.answer_later(reject(SharedStr::from_static(INTERNAL_ERROR)));
+            shared.handler.on_notice(&Notice::HandlerPanicked);
+        }
+    }
+}
+
+/// What comes during a shutdown.
+fn turn_away(event: LinkEvent<Event>) {
+    if let LinkEvent::Event(Event::Message(message)) = event {
+        message.answer_later(reject(SharedStr::from_static(SHUTTING_DOWN)));
+    }
+}
+
+fn reject(reason: SharedStr) -> Answer {
+    Answer::reject(Some(reason))
+}
+
+impl<D: Dialer> fmt::Debug for Plugin<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plugin")
+            .field("name", &self.shared.config.client.registration().name)
+            .field("state", &self.shared.client.state())
+            .finish_non_exhaustive()
+    }
+}

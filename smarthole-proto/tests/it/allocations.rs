@@ -1,0 +1,98 @@
+//! How many allocations the hot paths cost once they are warm. Printed, and bounded from above.
+
+use std::time::Instant;
+
+use allocation_counter::measure;
+use rpc_core::{Incoming, Limits, Machine};
+use smarthole_proto::client::ClientEvent;
+use smarthole_proto::codec::encode_into;
+use smarthole_proto::frame::{ClientFrame, ServerFrame};
+use smarthole_proto::{Answer, Message, Metadata, Notification, Response};
+
+use crate::client::ready;
+
+const ROUNDS: u64 = 1_000;
+const MESSAGE: &str = r#"{"type":"message","payload":{"id":"msg-550e8400-e29b-41d4-a716-446655440000","text":"Remember to buy groceries tomorrow","timestamp":"2024-01-15T10:30:00.000Z","metadata":{"inputMethod":"voice","directRouted":false,"confidence":0.95,"routingReason":"It keeps notes"}}}"#;
+const ACCEPTED: &str = r#"{"type":"registration_response","payload":{"success":true,"clientId":"c-1","message":"registered"}}"#;
+const ACK: &str =
+    r#"{"type":"response","payload":{"messageId":"msg-1","type":"ack","payload":{}}}"#;
+const SHOWN: &str = r#"{"type":"response","payload":{"messageId":"msg-1","type":"notification","payload":{"title":"Note Saved","body":"It is saved.","priority":"normal"}}}"#;
+
+/// Allocations of [`ROUNDS`] rounds, after as many to warm up.
+#[expect(clippy::print_stdout, reason = "the figures are there to be read")]
+fn cost(what: &str, mut round: impl FnMut()) -> u64 {
+    (0..ROUNDS).for_each(|_| round());
+    let count = measure(|| (0..ROUNDS).for_each(|_| round())).count_total;
+    println!("{what}: {count} allocations in {ROUNDS} rounds");
+    count
+}
+
+#[test]
+fn decoding_frames_without_escapes_costs_no_allocation() {
+    let limits = Limits::default();
+    for text in [MESSAGE, ACCEPTED] {
+        let count = cost(text, || {
+            let frame = ServerFrame::decode(text, &limits).unwrap();
+            assert!(!matches!(frame, ServerFrame::Unknown(_)));
+        });
+        assert_eq!(count, 0);
+    }
+    for text in [ACK, SHOWN] {
+        let count = cost(text, || {
+            let frame = ClientFrame::decode(text, &limits).unwrap();
+            assert!(matches!(frame, ClientFrame::Response(_)));
+        });
+        assert_eq!(count, 0);
+    }
+}
+
+#[test]
+fn encoding_into_a_buffer_with_room_costs_no_allocation() {
+    let mut buffer = String::with_capacity(4096);
+    let metadata = Metadata::default().with_routing_reason(Some("It keeps notes"));
+    let message = Message::<&str>::new("msg-1", "buy milk", "2024-01-15T10:30:00.000Z")
+        .with_metadata(metadata);
+    let shown = Answer::Notification(Notification::<&str>::new("saved"));
+    let count = cost("a message and its responses", || {
+        buffer.clear();
+        encode_into(&message, &mut buffer).unwrap();
+        encode_into(&Response::<&str>::new("msg-1", Answer::Ack), &mut buffer).unwrap();
+        encode_into(&Response::new("msg-1", shown.clone()), &mut buffer).unwrap();
+    });
+    assert_eq!(count, 0);
+}
+
+#[test]
+fn a_message_costs_the_client_one_allocation_and_its_ack_one_for_the_frame() {
+    let now = Instant::now();
+    let mut client = ready(now).client;
+    let message = cost("message through the client", || {
+        client.handle_message(Incoming::Text(MESSAGE), now);
+        assert!(client.poll_event().is_some());
+    });
+    assert!(message <= ROUNDS, "{message}");
+    let answered = cost("message and ack", || {
+        client.handle_message(Incoming::Text(MESSAGE), now);
+        let Some(ClientEvent::Message { message, .. }) = client.poll_event() else {
+            panic!("no message")
+        };
+        client.ack(&message.id).unwrap();
+        assert!(client.poll_transmit().is_some());
+    });
+    assert!(answered <= 2 * ROUNDS, "{answered}");
+}
+
+#[test]
+fn a_response_costs_the_server_one_allocation() {
+    let now = Instant::now();
+    let mut server = ready(now).server;
+    let mut times = 0_u32;
+    let response = cost("response through the server", || {
+        // Slowly enough for the limit on the rate.
+        times += 1;
+        let now = now + std::time::Duration::from_millis(times.into());
+        server.handle_message(Incoming::Text(ACK), now);
+        assert!(server.poll_event().is_some());
+    });
+    assert!(response <= ROUNDS, "{response}");
+}

@@ -1,0 +1,438 @@
+//! The client over a line in memory, on a clock that tests move.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use rpc_core::keepalive::KeepAlive;
+use rpc_core::net::mem::{self, MemDialer, MemListener, MemTransport};
+use rpc_core::net::{DialError, Dialer, LinkConfig, LinkEvent, LinkState, QueueConfig};
+use rpc_core::reconnect::ResetOn;
+use rpc_core::{CloseReason, Refused};
+use serde_json::json;
+use smarthole_proto::client::reconnect_policy;
+use smarthole_proto::net::{Client, DROPPED, Event, Events, Message, connect_with, link_config};
+use smarthole_proto::{Answer, Notification};
+use tokio::time::{Instant, advance};
+
+use crate::played::{Router, acked, config, rejected, response};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn open(link: LinkConfig) -> (Client, Events, MemListener) {
+    let (dialer, listener) = mem::listen(64);
+    // Nobody reads pings while the clock jumps.
+    let config = config().with_keep_alive(KeepAlive::off());
+    let (client, events, connection) = connect_with(dialer, config, link);
+    tokio::spawn(connection.run());
+    (client, events, listener)
+}
+
+async fn registered() -> (Client, Events, Router, MemListener) {
+    let (client, events, mut listener) = open(link_config());
+    let router = Router::registered(&mut listener).await;
+    client.ready().await.unwrap();
+    (client, events, router, listener)
+}
+
+/// The next event of the protocol but the registration.
+async fn event(events: &mut Events) -> Event {
+    loop {
+        match events.next().await.expect("an event") {
+            LinkEvent::Event(Event::Registered { .. }) | LinkEvent::State(_) => {}
+            LinkEvent::Event(event) => return event,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+async fn received(events: &mut Events) -> Message {
+    match event(events).await {
+        Event::Message(message) => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_is_answered_as_often_as_its_client_likes() {
+    let (client, mut events, mut router, _listener) = registered().await;
+    let registered = events.next().await;
+    assert!(matches!(
+        registered,
+        Some(LinkEvent::State(LinkState::Connecting { attempt: 0 }))
+    ));
+    router.route("msg-1", "buy milk").await;
+    let message = received(&mut events).await;
+    assert_eq!((message.id(), message.text()), ("msg-1", "buy milk"));
+    assert!(!message.metadata().direct_routed);
+    assert_eq!(message.time_left(), 30 * SECOND);
+    assert!(message.frame().get().contains("timestamp"));
+    assert!(!message.is_answered());
+    message.ack().await.unwrap();
+    assert!(message.is_answered());
+    message.notify(Notification::new("noted")).await.unwrap();
+    drop(message);
+    client.ack("old").await.unwrap();
+    client.reject("old", "not mine").await.unwrap();
+    client
+        .notify("old", Notification::new("done"))
+        .await
+        .unwrap();
+    for frame in [
+        acked("msg-1"),
+        response("msg-1", "notification", &json!({"body": "noted"})),
+        acked("old"),
+        rejected("old", "not mine"),
+        response("old", "notification", &json!({"body": "done"})),
+    ] {
+        assert_eq!(router.hear().await, frame);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_is_dropped_is_rejected_once() {
+    let (client, mut events, mut router, _listener) = registered().await;
+    router.route("1", "a").await;
+    router.route("2", "b").await;
+    drop(received(&mut events).await);
+    let second = received(&mut events).await;
+    second.reject("not mine").await.unwrap();
+    drop(second);
+    client.close();
+    // Commands go before what was left.
+    assert_eq!(router.hear().await, rejected("2", "not mine"));
+    assert_eq!(router.hear().await, rejected("1", DROPPED));
+    assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_its_queue_drops_is_rejected() {
+    let queue = QueueConfig::default().with_max_items(2);
+    let (client, mut events, mut listener) = open(link_config().with_events(queue));
+    let mut router = Router::registered(&mut listener).await;
+    client.ready().await.unwrap();
+    for id in ["1", "2", "3", "4"] {
+        router.route(id, "text").await;
+    }
+    assert_eq!(router.hear().await, rejected("1", DROPPED));
+    assert_eq!(router.hear().await, rejected("2", DROPPED));
+    let mut kept = Vec::new();
+    while let Some(Some(event)) = events.next().now_or_never() {
+        if let LinkEvent::Event(Event::Message(message)) = event {
+            message.ack().await.unwrap();
+            kept.push(message.id().to_owned());
+        }
+    }
+    assert_eq!(kept, ["3", "4"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_that_nobody_takes_are_rejected() {
+    let (_client, events, mut router, _listener) = registered().await;
+    router.route("1", "waits in the queue").await;
+    tokio::time::sleep(SECOND).await;
+    drop(events);
+    assert_eq!(router.hear().await, rejected("1", DROPPED));
+    router.route("2", "comes behind").await;
+    assert_eq!(router.hear().await, rejected("2", DROPPED));
+}
+
+#[tokio::test(start_paused = true)]
+async fn thousands_of_dropped_messages_are_each_rejected_once() {
+    let (_client, mut events, mut router, _listener) = registered().await;
+    let mut held = Vec::new();
+    for n in 0..6_000 {
+        router.route(&n.to_string(), "text").await;
+        held.push(received(&mut events).await);
+    }
+    drop(held);
+    for n in 0..6_000 {
+        assert_eq!(router.hear().await, rejected(&n.to_string(), DROPPED));
+    }
+    assert!(router.try_hear().now_or_never().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_deadline_a_dropped_message_is_not_rejected() {
+    let (client, mut events, mut router, _listener) = registered().await;
+    router.route("1", "text").await;
+    let message = received(&mut events).await;
+    advance(29 * SECOND).await;
+    assert_eq!(message.time_left(), SECOND);
+    let overdue = event(&mut events).await;
+    assert!(matches!(overdue, Event::Overdue { id } if id == "1"));
+    assert_eq!(message.time_left(), Duration::ZERO);
+    drop(message);
+    client.close();
+    assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_dropped_without_a_line_is_rejected_on_the_next_one() {
+    let (client, mut events, mut router, mut listener) = registered().await;
+    for id in ["1", "2"] {
+        router.route(id, "text").await;
+    }
+    let (first, second) = (received(&mut events).await, received(&mut events).await);
+    router.cut();
+    while client.state().is_ready() {
+        tokio::task::yield_now().await;
+    }
+    drop(first);
+    let mut router = Router::accept(&mut listener).await;
+    drop(second);
+    router.register().await;
+    assert_eq!(router.hear().await, rejected("1", DROPPED));
+    assert_eq!(router.hear().await, rejected("2", DROPPED));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_dropped_without_a_line_for_too_long_is_not_rejected() {
+    let (client, mut events, mut router, mut listener) = registered().await;
+    router.route("1", "text").await;
+    let message = received(&mut events).await;
+    router.cut();
+    while client.state().is_ready() {
+        tokio::task::yield_now().await;
+    }
+    drop(message);
+    let router = Router::accept(&mut listener).await;
+    tokio::time::sleep(9 * SECOND).await;
+    router.cut();
+    let router = Router::accept(&mut listener).await;
+    tokio::time::sleep(9 * SECOND).await;
+    router.cut();
+    let router = Router::accept(&mut listener).await;
+    tokio::time::sleep(9 * SECOND).await;
+    router.cut();
+    let mut router = Router::registered(&mut listener).await;
+    client.ready().await.unwrap();
+    client.close();
+    assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_responder_outlives_its_message_and_waits_for_the_line() {
+    let (client, mut events, mut router, mut listener) = registered().await;
+    router.route("1", "text").await;
+    let message = received(&mut events).await;
+    let responder = message.responder();
+    message.ack().await.unwrap();
+    drop(message);
+    assert_eq!(router.hear().await, acked("1"));
+    router.cut();
+    while client.state().is_ready() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(client.ack("1").await, Err(Refused::NotConnected));
+    let late = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        responder.notify(Notification::new("done")).await
+    });
+    let mut router = Router::accept(&mut listener).await;
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(client.ack("1").await, Err(Refused::NotReady));
+    router.register().await;
+    let expected = response("1", "notification", &json!({"body": "done"}));
+    assert_eq!(router.hear().await, expected);
+    assert_eq!(late.await.unwrap(), Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_is_kept_keeps_no_connection_open() {
+    let (client, mut events, mut router, _listener) = registered().await;
+    router.route("1", "text").await;
+    let message = received(&mut events).await;
+    drop(client);
+    assert_eq!(router.hear().await, json!([1000, ""]));
+    assert_eq!(message.ack().await, Err(Refused::Closed));
+    assert!(!message.is_answered());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_left_is_sent_unless_there_was_another() {
+    let (_client, mut events, mut router, _listener) = registered().await;
+    router.route("1", "text").await;
+    let message = received(&mut events).await;
+    message.answer_later(Answer::Ack);
+    message.answer_later(Answer::reject(None));
+    assert!(message.is_answered());
+    drop(message);
+    assert_eq!(router.hear().await, acked("1"));
+    assert!(router.try_hear().now_or_never().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ack_whose_future_is_dropped_is_followed_by_no_rejection() {
+    let (_client, mut events, mut router, _listener) = registered().await;
+    router.route("1", "text").await;
+    let message = received(&mut events).await;
+    assert!(message.ack().now_or_never().is_none());
+    drop(message);
+    assert_eq!(router.hear().await, acked("1"));
+    assert!(router.try_hear().now_or_never().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_waits_until_every_message_has_its_response() {
+    let (client, mut events, mut router, _listener) = registered().await;
+    for id in ["1", "2"] {
+        router.route(id, "text").await;
+    }
+    let (first, second) = (received(&mut events).await, received(&mut events).await);
+    let draining = tokio::spawn(async move { client.drain(5 * SECOND).await });
+    tokio::time::sleep(SECOND).await;
+    first.ack().await.unwrap();
+    assert_eq!(router.hear().await, acked("1"));
+    let report = draining.await.unwrap();
+    assert_eq!((report.finished, report.aborted), (1, 1));
+    assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
+    drop(second);
+}
+
+/// Notes when it dials, and reaches nobody or somebody.
+struct Dials {
+    times: Arc<Mutex<Vec<Instant>>>,
+    inner: Option<MemDialer>,
+}
+
+#[async_trait::async_trait]
+impl Dialer for Dials {
+    type Transport = MemTransport;
+
+    async fn dial(&self) -> Result<MemTransport, DialError> {
+        self.times.lock().unwrap().push(Instant::now());
+        match &self.inner {
+            Some(dialer) => dialer.dial().await,
+            None => Err(DialError::Exhausted),
+        }
+    }
+}
+
+/// The delays in seconds between the dials so far.
+fn delays(times: &Mutex<Vec<Instant>>) -> Vec<u64> {
+    let times = times.lock().unwrap();
+    times
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]).as_secs())
+        .collect()
+}
+
+const SCHEDULE: [u64; 10] = [1, 2, 4, 8, 16, 30, 30, 30, 30, 30];
+
+/// A client whose registration is refused with this code every time.
+async fn always_refused(code: &str, link: LinkConfig, dials: usize) -> (Vec<u64>, LinkState) {
+    let (dialer, mut listener) = mem::listen(64);
+    let times = Arc::<Mutex<Vec<Instant>>>::default();
+    let dialer = Dials {
+        times: Arc::clone(&times),
+        inner: Some(dialer),
+    };
+    let (client, _events, connection) = connect_with(dialer, config(), link);
+    let task = tokio::spawn(connection.run());
+    for _ in 0..dials {
+        let mut router = Router::accept(&mut listener).await;
+        router.refuse(code).await;
+        assert_eq!(router.hear().await, json!([4000, "Registration failed"]));
+    }
+    if client.state().ended().is_none() {
+        let _ = tokio::time::timeout(SECOND / 10, client.closed()).await;
+    }
+    task.abort();
+    (delays(&times), client.state())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_router_that_is_away_is_tried_ten_times_and_then_given_up() {
+    let times = Arc::<Mutex<Vec<Instant>>>::default();
+    let dialer = Dials {
+        times: Arc::clone(&times),
+        inner: Some(mem::listen(1).0),
+    };
+    let (client, _events, connection) = connect_with(dialer, config(), link_config());
+    tokio::spawn(connection.run());
+    let reason = client.closed().await;
+    assert!(matches!(reason, CloseReason::Connect { .. }), "{reason}");
+    assert_eq!(delays(&times), SCHEDULE);
+    assert_eq!(client.state(), LinkState::GaveUp { cause: reason });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_stays_taken_is_tried_ten_times_and_then_given_up() {
+    let (delays, state) = always_refused("DUPLICATE_NAME", link_config(), 11).await;
+    assert_eq!(delays, SCHEDULE);
+    let LinkState::GaveUp { cause } = state else {
+        panic!("{state:?}")
+    };
+    let message = "DUPLICATE_NAME: no".to_owned();
+    let retryable = true;
+    assert_eq!(cause, CloseReason::Refused { message, retryable });
+}
+
+#[tokio::test(start_paused = true)]
+async fn read_literally_the_specification_tries_again_every_second_for_ever() {
+    let literal = link_config().with_reconnect(reconnect_policy().with_reset_on(ResetOn::Open));
+    let (delays, state) = always_refused("DUPLICATE_NAME", literal, 15).await;
+    assert_eq!(delays, [1; 14]);
+    assert!(matches!(state, LinkState::Lost { .. }), "{state:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_registration_that_is_wrong_is_not_tried_again() {
+    let (delays, state) = always_refused("INVALID_NAME", link_config(), 1).await;
+    assert_eq!(delays, [] as [u64; 0]);
+    let retryable = false;
+    let message = "INVALID_NAME: no".to_owned();
+    let cause = CloseReason::Refused { message, retryable };
+    assert_eq!(state, LinkState::GaveUp { cause });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_an_event_before_the_line_is_lost() {
+    let (_client, mut events, mut listener) = open(link_config());
+    let mut router = Router::accept(&mut listener).await;
+    router.refuse("DUPLICATE_NAME").await;
+    let Event::Refused(error) = event(&mut events).await else {
+        panic!("not refused")
+    };
+    assert_eq!(error.code.as_str(), "DUPLICATE_NAME");
+    assert!(matches!(
+        events.next().await,
+        Some(LinkEvent::State(LinkState::Lost { .. }))
+    ));
+    // By then the name is free.
+    let _router = Router::registered(&mut listener).await;
+    assert!(matches!(
+        events.next().await,
+        Some(LinkEvent::State(LinkState::Connecting { attempt: 1 }))
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_successful_registration_starts_the_delays_anew() {
+    let (dialer, mut listener) = mem::listen(64);
+    let times = Arc::<Mutex<Vec<Instant>>>::default();
+    let dialer = Dials {
+        times: Arc::clone(&times),
+        inner: Some(dialer),
+    };
+    let (client, _events, connection) = connect_with(dialer, config(), link_config());
+    tokio::spawn(connection.run());
+    Router::accept(&mut listener).await.cut();
+    Router::accept(&mut listener).await.cut();
+    let router = Router::registered(&mut listener).await;
+    client.ready().await.unwrap();
+    router.cut();
+    Router::accept(&mut listener).await.cut();
+    assert_eq!(delays(&times), [1, 2, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_frames_and_junk_are_events() {
+    let (_client, mut events, mut router, _listener) = registered().await;
+    router.say(&json!({"type": "later", "payload": 1})).await;
+    router.say_text("junk").await;
+    let unknown = event(&mut events).await;
+    assert!(matches!(unknown, Event::Unknown(other) if other.tag == "later"));
+    assert!(matches!(event(&mut events).await, Event::Warning(_)));
+}

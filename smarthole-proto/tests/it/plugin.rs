@@ -1,0 +1,418 @@
+//! Plugins over a line in memory: handlers, shutdown, and how they end.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use rpc_core::CloseReason;
+use rpc_core::keepalive::KeepAlive;
+use rpc_core::net::mem::{self, MemListener};
+use rpc_core::net::ws::{WsConfig, WsStream};
+use serde_json::json;
+use smarthole_proto::net::{Client, DROPPED, Message};
+use smarthole_proto::plugin::{
+    Context, Ended, Handler, Notice, Plugin, PluginConfig, PluginError, SetupError, handler_fn,
+};
+use smarthole_proto::{ClientId, ErrorCode, Notification, Registration};
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::task::JoinHandle;
+
+use crate::played::{Router, acked, registration, rejected, response};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn config() -> PluginConfig {
+    let config = PluginConfig::new(registration()).unwrap();
+    let client = config.client.clone().with_keep_alive(KeepAlive::off());
+    config.with_client(client)
+}
+
+/// A plugin that runs until it is told to stop.
+struct Stage {
+    listener: MemListener,
+    client: Client,
+    stop: Arc<Notify>,
+    task: JoinHandle<Ended>,
+}
+
+fn start(config: PluginConfig, handler: impl Handler) -> Stage {
+    let (dialer, listener) = mem::listen(64);
+    let plugin = Plugin::with_dialer(dialer, config, handler);
+    let client = plugin.client();
+    let stop = Arc::new(Notify::new());
+    let stopped = Arc::clone(&stop);
+    let task = tokio::spawn(plugin.run_until(async move { stopped.notified().await }));
+    Stage {
+        listener,
+        client,
+        stop,
+        task,
+    }
+}
+
+async fn registered(config: PluginConfig, handler: impl Handler) -> (Stage, Router) {
+    let mut stage = start(config, handler);
+    let router = Router::registered(&mut stage.listener).await;
+    stage.client.ready().await.unwrap();
+    (stage, router)
+}
+
+/// Does what the text of the message says, and notes what happens.
+#[derive(Clone, Default)]
+struct Obedient {
+    seen: Arc<Mutex<Vec<String>>>,
+    go: Arc<Notify>,
+}
+
+impl Obedient {
+    fn note(&self, what: impl Into<String>) {
+        self.seen.lock().unwrap().push(what.into());
+    }
+
+    fn seen(&self) -> Vec<String> {
+        std::mem::take(&mut self.seen.lock().unwrap())
+    }
+}
+
+#[async_trait]
+impl Handler for Obedient {
+    async fn on_message(&self, cx: &Context, message: &Message) -> Result<(), PluginError> {
+        match message.text() {
+            "ack" => message.ack().await?,
+            "notify" => message.notify(Notification::new("done")).await?,
+            "decline" => return Err(PluginError::rejected("I keep notes only")),
+            "fail" => return Err(PluginError::failed("disk full")),
+            "ack and fail" => {
+                message.ack().await?;
+                return Err(PluginError::failed("too late"));
+            }
+            "panic" => panic!("as told"),
+            "wait" => self.go.notified().await,
+            "wait for the end" => cx.cancellation().cancelled().await,
+            "wait for ever" => std::future::pending().await,
+            other => self.note(other),
+        }
+        Ok(())
+    }
+
+    async fn on_ready(&self, cx: &Context, client_id: Option<&ClientId>) {
+        let id = client_id.unwrap();
+        self.note(format!("{} is {id}", cx.registration().name));
+    }
+
+    async fn on_error(&self, _: &Context, error: PluginError) {
+        self.note(format!("error: {error}"));
+    }
+
+    fn on_lost(&self, cause: &CloseReason, retry_in: Duration) {
+        self.note(format!("{cause}, again in {retry_in:?}"));
+    }
+
+    fn on_notice(&self, notice: &Notice) {
+        self.note(format!("{notice:?}"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_message_gets_a_response_whatever_its_handler_does() {
+    let handler = Obedient::default();
+    let (_stage, mut router) = registered(config(), handler.clone()).await;
+    for (text, frame) in [
+        ("nothing", acked("1")),
+        ("ack", acked("1")),
+        (
+            "notify",
+            response("1", "notification", &json!({"body": "done"})),
+        ),
+        ("decline", rejected("1", "I keep notes only")),
+        ("fail", rejected("1", "disk full")),
+        ("ack and fail", acked("1")),
+        ("panic", rejected("1", "internal error")),
+        ("still here", acked("1")),
+    ] {
+        router.route("1", text).await;
+        assert_eq!(router.hear().await, frame, "{text}");
+    }
+    assert!(router.try_hear().now_or_never().is_none());
+    let expected = [
+        "notes is c-1",
+        "nothing",
+        "error: disk full",
+        "error: too late",
+        "HandlerPanicked",
+        "still here",
+    ];
+    assert_eq!(handler.seen(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closure_may_take_the_message_wherever_it_likes() {
+    let (sender, mut kept) = mpsc::unbounded_channel();
+    let handler = handler_fn(move |cx, message| {
+        let sender = sender.clone();
+        async move {
+            if message.text() == "keep" {
+                sender.send((cx, message)).unwrap();
+                return Ok(());
+            }
+            Err(PluginError::rejected("not mine"))
+        }
+    });
+    let (_stage, mut router) = registered(config(), handler).await;
+    router.route("1", "keep").await;
+    assert_eq!(router.hear().await, acked("1"));
+    let (cx, message) = kept.recv().await.unwrap();
+    assert_eq!(cx.registration().name, "notes");
+    message.notify(Notification::new("late")).await.unwrap();
+    drop(message);
+    let late = response("1", "notification", &json!({"body": "late"}));
+    assert_eq!(router.hear().await, late);
+    router.route("2", "other").await;
+    assert_eq!(router.hear().await, rejected("2", "not mine"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_handler_may_acknowledge_on_receipt() {
+    let handler = Obedient::default();
+    let config = config().with_ack_on_receipt(true);
+    let (_stage, mut router) = registered(config, handler.clone()).await;
+    router.route("1", "wait").await;
+    assert_eq!(router.hear().await, acked("1"));
+    tokio::time::sleep(60 * SECOND).await;
+    handler.go.notify_one();
+    router.route("2", "fail").await;
+    assert_eq!(router.hear().await, acked("2"));
+    assert!(router.try_hear().now_or_never().is_none());
+    assert_eq!(handler.seen(), ["notes is c-1", "error: disk full"]);
+}
+
+/// Counts how many handlers run at once.
+struct Counting {
+    gate: Semaphore,
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_many_handlers_run_at_once_and_no_more() {
+    let counting = Arc::new(Counting {
+        gate: Semaphore::new(0),
+        now: AtomicUsize::new(0),
+        most: AtomicUsize::new(0),
+    });
+    let shared = Arc::clone(&counting);
+    let handler = handler_fn(move |_, _| {
+        let counting = Arc::clone(&shared);
+        async move {
+            let now = counting.now.fetch_add(1, Ordering::SeqCst) + 1;
+            counting.most.fetch_max(now, Ordering::SeqCst);
+            counting.gate.acquire().await.unwrap().forget();
+            counting.now.fetch_sub(1, Ordering::SeqCst);
+            Ok(())
+        }
+    });
+    let (_stage, mut router) = registered(config().with_max_handlers(2), handler).await;
+    for id in ["1", "2", "3", "4", "5"] {
+        router.route(id, "text").await;
+    }
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(counting.now.load(Ordering::SeqCst), 2);
+    counting.gate.add_permits(5);
+    let mut answered = Vec::new();
+    for _ in 0..5 {
+        let frame = router.hear().await;
+        assert_eq!(frame["payload"]["type"], "ack");
+        answered.push(frame["payload"]["messageId"].as_str().unwrap().to_owned());
+    }
+    answered.sort();
+    assert_eq!(answered, ["1", "2", "3", "4", "5"]);
+    assert_eq!(counting.most.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_whose_time_runs_out_before_its_turn_is_not_handled() {
+    let handler = Obedient::default();
+    let (_stage, mut router) = registered(config().with_max_handlers(1), handler.clone()).await;
+    router.route("1", "wait").await;
+    tokio::time::sleep(SECOND).await;
+    router.route("2", "too late").await;
+    tokio::time::sleep(30 * SECOND).await;
+    router.route("3", "in time").await;
+    handler.go.notify_one();
+    // The first one's time has run out too, and the router no longer wants to know.
+    assert_eq!(router.hear().await, acked("3"));
+    let expected = [
+        "notes is c-1",
+        r#"Overdue { id: "1" }"#,
+        r#"Overdue { id: "2" }"#,
+        "in time",
+    ];
+    let seen = handler.seen();
+    for what in expected {
+        assert!(seen.iter().any(|seen| seen == what), "{what}: {seen:?}");
+    }
+    assert!(!seen.contains(&"too late".to_owned()), "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_acknowledgement_waits_for_a_line_that_comes_back() {
+    let handler = Obedient::default();
+    let (mut stage, mut router) = registered(config(), handler.clone()).await;
+    router.route("1", "wait").await;
+    tokio::time::sleep(SECOND).await;
+    router.cut();
+    tokio::time::sleep(SECOND / 2).await;
+    handler.go.notify_one();
+    let mut router = Router::registered(&mut stage.listener).await;
+    assert_eq!(router.hear().await, acked("1"));
+    tokio::time::sleep(SECOND).await;
+    let expected = [
+        "notes is c-1",
+        "the connection was lost, again in 1s",
+        "notes is c-1",
+    ];
+    assert_eq!(handler.seen(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_lets_handlers_finish_and_turns_away_what_comes() {
+    let (stage, mut router) = registered(config(), Obedient::default()).await;
+    router.route("1", "wait for the end").await;
+    tokio::time::sleep(SECOND).await;
+    stage.stop.notify_one();
+    assert_eq!(router.hear().await, acked("1"));
+    assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
+    let ended = stage.task.await.unwrap();
+    let Ended::Stopped(report) = &ended else {
+        panic!("{ended:?}")
+    };
+    assert_eq!((report.finished, report.aborted), (1, 0));
+    assert_eq!((ended.exit_code(), &*ended.to_string()), (0, "stopped"));
+
+    let handler = Obedient::default();
+    let (stage, mut router) = registered(config(), handler.clone()).await;
+    router.route("1", "wait").await;
+    tokio::time::sleep(SECOND).await;
+    stage.stop.notify_one();
+    tokio::time::sleep(SECOND).await;
+    router.route("2", "too late").await;
+    let reason = "The client is shutting down";
+    assert_eq!(router.hear().await, rejected("2", reason));
+    handler.go.notify_one();
+    assert_eq!(router.hear().await, acked("1"));
+    assert!(matches!(stage.task.await, Ok(Ended::Stopped(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_that_do_not_end_are_cut_off_and_their_messages_rejected() {
+    let (stage, mut router) = registered(config(), Obedient::default()).await;
+    router.route("1", "wait for ever").await;
+    tokio::time::sleep(SECOND).await;
+    stage.stop.notify_one();
+    tokio::time::sleep(4 * SECOND).await;
+    assert!(!stage.task.is_finished());
+    assert_eq!(router.hear().await, rejected("1", DROPPED));
+    assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
+    let ended = stage.task.await.unwrap();
+    let Ended::Stopped(report) = ended else {
+        panic!("{ended:?}")
+    };
+    assert_eq!((report.finished, report.aborted), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_the_client_ends_the_plugin() {
+    let (stage, mut router) = registered(config(), Obedient::default()).await;
+    stage.client.close();
+    assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
+    assert!(matches!(stage.task.await, Ok(Ended::Stopped(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_router_that_stays_away_ends_the_plugin_even_if_all_handlers_hang() {
+    let config = config().with_max_handlers(1);
+    let (stage, mut router) = registered(config, Obedient::default()).await;
+    router.route("1", "wait for ever").await;
+    tokio::time::sleep(SECOND).await;
+    router.cut();
+    drop(stage.listener);
+    let ended = stage.task.await.unwrap();
+    assert!(matches!(ended, Ended::GaveUp(CloseReason::Connect { .. })));
+    assert_eq!(ended.exit_code(), 1);
+    assert!(ended.to_string().starts_with("gave up: could not connect"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wrong_registration_ends_the_plugin_at_once_and_a_taken_name_after_ten_more_attempts() {
+    for (code, attempts) in [("INVALID_DESCRIPTION", 1), ("DUPLICATE_NAME", 11)] {
+        let handler = Obedient::default();
+        let mut stage = start(config(), handler.clone());
+        for _ in 0..attempts {
+            let mut router = Router::accept(&mut stage.listener).await;
+            router.refuse(code).await;
+            assert_eq!(router.hear().await, json!([4000, "Registration failed"]));
+        }
+        let ended = stage.task.await.unwrap();
+        let Ended::Refused(error) = &ended else {
+            panic!("{ended:?}")
+        };
+        assert_eq!((error.code.as_str(), ended.exit_code()), (code, 1));
+        let refusals = handler.seen();
+        let refusals = refusals.iter().filter(|seen| seen.contains("Refused"));
+        assert_eq!(refusals.count(), attempts);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_gets_free_is_taken() {
+    let handler = Obedient::default();
+    let mut stage = start(config(), handler.clone());
+    let mut router = Router::accept(&mut stage.listener).await;
+    router.refuse("DUPLICATE_NAME").await;
+    let mut router = Router::registered(&mut stage.listener).await;
+    router.route("1", "hello").await;
+    assert_eq!(router.hear().await, acked("1"));
+    // A later loss is not the refusal's fault.
+    drop(router);
+    drop(stage.listener);
+    assert!(matches!(stage.task.await, Ok(Ended::GaveUp(_))));
+}
+
+#[tokio::test]
+async fn a_plugin_over_a_real_websocket() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}", listener.local_addr().unwrap());
+    let plugin = Plugin::new(&url, registration(), Obedient::default()).unwrap();
+    let client = plugin.client();
+    let task = tokio::spawn(plugin.run());
+    let (tcp, _) = listener.accept().await.unwrap();
+    let stream = WsStream::accept(tcp, &WsConfig::default()).await.unwrap();
+    let mut router = Router(stream);
+    router.register().await;
+    router.route("1", "notify").await;
+    let shown = response("1", "notification", &json!({"body": "done"}));
+    assert_eq!(router.hear().await, shown);
+    client.close();
+    assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
+    assert!(matches!(task.await, Ok(Ended::Stopped(_))));
+}
+
+#[test]
+fn what_is_wrong_with_a_plugin_is_known_before_it_runs() {
+    let plugin = |url: &str, name: &str| {
+        let registration = Registration::new(name, "I keep notes.");
+        Plugin::new(url, registration, Obedient::default()).err()
+    };
+    assert!(matches!(
+        plugin("ws://127.0.0.1:9473", "1"),
+        Some(SetupError::Registration(error)) if error.code == ErrorCode::InvalidName
+    ));
+    assert!(matches!(
+        plugin("nonsense", "notes"),
+        Some(SetupError::Url { .. })
+    ));
+    assert_eq!(plugin("ws://127.0.0.1:9473", "notes"), None);
+}
