@@ -214,7 +214,10 @@ struct Keeper {
 impl Handler for Keeper {
     async fn on_message(&self, _: &Context, message: &Message) -> Result<(), PluginError> {
         let text = message.text();
-        complain(format_args!("client: gets {}", printable(&format!("{text:?}"))));
+        complain(format_args!(
+            "client: gets {}",
+            printable(&format!("{text:?}"))
+        ));
         tokio::time::sleep(self.delay).await;
         if message.time_left().is_zero() {
             // Somebody else has it by now.
@@ -225,7 +228,7 @@ impl Handler for Keeper {
             return Err(PluginError::rejected(reason));
         }
         if asks_for_notes(text) {
-            let notes = self.on_disk(|notes| notes.all()).await?;
+            let notes = self.on_disk(Notes::all).await?;
             message.ack().await?;
             message.notify(told(&notes)).await?;
         } else {
@@ -243,7 +246,9 @@ impl Handler for Keeper {
     async fn on_ready(&self, cx: &Context, _: Option<&ClientId>) {
         self.standing.let_in();
         let (name, file) = (&cx.registration().name, self.notes.path().display());
-        complain(format_args!("client: registered as {name}; notes go to {file}"));
+        complain(format_args!(
+            "client: registered as {name}; notes go to {file}"
+        ));
     }
 
     async fn on_error(&self, _: &Context, error: PluginError) {
@@ -263,10 +268,15 @@ impl Handler for Keeper {
         match notice {
             Notice::Refused(error) => self.standing.turned_away(error),
             Notice::Overdue { id } => {
-                complain(format_args!("client: {} was not answered in time", printable(id)));
+                complain(format_args!(
+                    "client: {} was not answered in time",
+                    printable(id)
+                ));
             }
             Notice::Lagged { events } => {
-                complain(format_args!("client: too slow, {events} events were dropped"));
+                complain(format_args!(
+                    "client: too slow, {events} events were dropped"
+                ));
             }
             other => tracing::info!(notice = ?other, "client"),
         }
@@ -337,7 +347,10 @@ mod tests {
         }
         let reason = picky.refusal("buttermilk").unwrap();
         assert!(reason.contains("milk, grüße"), "{reason}");
-        assert_eq!(keeper(&["a"], Some("no")).refusal("b").as_deref(), Some("no"));
+        assert_eq!(
+            keeper(&["a"], Some("no")).refusal("b").as_deref(),
+            Some("no")
+        );
         assert_eq!(keeper(&[], Some("no")).refusal("b").as_deref(), Some("no"));
         assert_eq!(keeper(&[], None).refusal("b"), None);
     }

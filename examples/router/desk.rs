@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use examples::cli::Failure;
 use rpc_core::net::Queued;
 use serde_json::{Value, json};
 use smarthole_proto::MessageId;
@@ -68,7 +67,8 @@ impl Desk {
     /// Tells somebody in front of a terminal what can be done.
     pub(crate) async fn greet(&self) {
         if self.input.is_terminal && !self.show.is_json() {
-            self.say("write what you want done, or /help".to_owned()).await;
+            self.say("write what you want done, or /help".to_owned())
+                .await;
         }
     }
 
@@ -120,14 +120,11 @@ impl Desk {
         ended
     }
 
-    /// Writes what is to be written, leaves the terminal as it was, and says whether all went well.
-    pub(crate) async fn finish(self) -> Result<(), Failure> {
+    /// Writes what is to be written, leaves the terminal as it was, and returns how many lines there
+    /// were and how many of them nobody took.
+    pub(crate) async fn finish(self) -> (usize, usize) {
         self.output.finish().await;
-        let (lost, sent) = (self.lost + self.open.len(), self.sent);
-        match lost {
-            0 => Ok(()),
-            _ => Err(Failure::new(format_args!("{lost} of {sent} messages were taken by nobody"))),
-        }
+        (self.sent, self.lost + self.open.len())
     }
 
     async fn line(&mut self, line: Line) {
@@ -167,7 +164,8 @@ impl Desk {
                 if error == HubError::NoClients {
                     words.push_str(": start one, for example with 'router client'");
                 }
-                self.tell("error", json!({ "message": error.to_string() }), &words).await;
+                self.tell("error", json!({ "message": error.to_string() }), &words)
+                    .await;
             }
         }
     }
@@ -177,7 +175,8 @@ impl Desk {
             Queued::Item(event) => event,
             Queued::Lagged(events) => {
                 let words = format!("too slow: {events} events are not shown");
-                self.tell("lagged", json!({ "events": events }), &words).await;
+                self.tell("lagged", json!({ "events": events }), &words)
+                    .await;
                 if self.switch.in_flight() == 0 {
                     self.open.clear();
                 }

@@ -100,7 +100,10 @@ impl Http {
         let (input, wait) = read(parts, body)?;
         if !wait {
             let id = self.switch.submit(input)?;
-            return Ok(answered(StatusCode::ACCEPTED, &json!({ "id": id.as_str() })));
+            return Ok(answered(
+                StatusCode::ACCEPTED,
+                &json!({ "id": id.as_str() }),
+            ));
         }
         let asked = tokio::time::timeout(self.patience, self.switch.ask(input)).await;
         let Ok(settled) = asked else {
@@ -154,7 +157,10 @@ struct Said {
 impl Said {
     fn input(&self) -> Result<Input, Problem> {
         let bad = |message: &str| Problem::new(StatusCode::BAD_REQUEST, message);
-        if self.confidence.is_some_and(|sure| !(0.0..=1.0).contains(&sure)) {
+        if self
+            .confidence
+            .is_some_and(|sure| !(0.0..=1.0).contains(&sure))
+        {
             return Err(bad("'confidence' is a number from 0 to 1"));
         }
         match self.input_method.as_deref() {
@@ -212,7 +218,10 @@ mod tests {
     fn json_says_how_it_came() {
         for (body, expected) in [
             (r#"{"text":"a"}"#, Input::text("a")),
-            (r#"{"text":"a","inputMethod":"text","confidence":1}"#, Input::text("a")),
+            (
+                r#"{"text":"a","inputMethod":"text","confidence":1}"#,
+                Input::text("a"),
+            ),
             (
                 r#"{"text":"a","inputMethod":"voice","confidence":0.93,"more":[]}"#,
                 Input::voice("a", Some(0.93)),
@@ -222,7 +231,11 @@ mod tests {
                 Input::voice("a", None),
             ),
         ] {
-            assert_eq!(post(JSON, "", body.as_bytes()), Ok((expected, false)), "{body}");
+            assert_eq!(
+                post(JSON, "", body.as_bytes()),
+                Ok((expected, false)),
+                "{body}"
+            );
         }
     }
 

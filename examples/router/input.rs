@@ -192,7 +192,9 @@ fn next_line(input: &mut impl BufRead) -> io::Result<Option<Result<String, Strin
         }
     }
     Ok(Some(if length > MAX_PAYLOAD {
-        Err(format!("a line of {length} bytes is too long: at most {MAX_PAYLOAD}"))
+        Err(format!(
+            "a line of {length} bytes is too long: at most {MAX_PAYLOAD}"
+        ))
     } else {
         String::from_utf8(line).map_err(|_| "a line is no text in UTF-8".to_owned())
     }))
@@ -254,7 +256,10 @@ mod tests {
             read.push(line.map(|line| line.trim_end().to_owned()).ok());
         }
         let expected = [Some("eins"), Some("ü"), None, Some("vier")];
-        assert_eq!(read.iter().map(Option::as_deref).collect::<Vec<_>>(), expected);
+        assert_eq!(
+            read.iter().map(Option::as_deref).collect::<Vec<_>>(),
+            expected
+        );
     }
 
     #[test]
@@ -264,7 +269,10 @@ mod tests {
         let mut input = BufReader::new(&long[..]);
         let why = next_line(&mut input).unwrap().unwrap().unwrap_err();
         assert!(why.contains("too long"), "{why}");
-        assert_eq!(next_line(&mut input).unwrap(), Some(Ok("next\n".to_owned())));
+        assert_eq!(
+            next_line(&mut input).unwrap(),
+            Some(Ok("next\n".to_owned()))
+        );
         assert_eq!(next_line(&mut input).unwrap(), None);
     }
 }

@@ -144,10 +144,15 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         () = second => return Err(cut()),
     };
     running.await.map_err(Failure::new)?;
-    let outcome = desk.finish().await;
+    let (sent, lost) = desk.finish().await;
     let (finished, aborted) = (report.finished, report.aborted);
     tracing::info!(finished, aborted, "connections closed and cut");
-    outcome
+    if args.once && lost > 0 {
+        return Err(Failure::new(format_args!(
+            "nobody took {lost} of {sent} messages"
+        )));
+    }
+    Ok(())
 }
 
 fn options(args: &Args) -> Result<ServerOptions, Failure> {

@@ -125,15 +125,25 @@ impl Show {
                 ..
             } => {
                 let title = (title != client).then_some(title);
-                let said: Vec<&str> = title.into_iter().chain([body]).map(|text| &**text).collect();
+                let said: Vec<&str> = title
+                    .into_iter()
+                    .chain([body])
+                    .map(|text| &**text)
+                    .collect();
                 let said = said.join("\n");
                 let mut texts = said.lines().map(printable).filter(|text| !text.is_empty());
                 let first = texts.next().unwrap_or_default();
-                let mark = if *priority == Priority::High { "!" } else { "" };
+                let mark = if *priority == Priority::High {
+                    " (!)"
+                } else {
+                    ""
+                };
                 let first = self.paint(Colour::Magenta, &first);
-                let line = format!("{} says{mark} {first}", self.client(client));
+                let line = format!("{} says{mark}: {first}", self.client(client));
                 let mut lines = vec![self.about(message.as_str(), &line)];
-                lines.extend(texts.map(|text| format!("     {}", self.paint(Colour::Magenta, &text))));
+                lines.extend(
+                    texts.map(|text| format!("     {}", self.paint(Colour::Magenta, &text))),
+                );
                 lines
             }
             HubEvent::Unroutable {
@@ -147,7 +157,9 @@ impl Show {
                 let what = self.paint(Colour::Yellow, &what);
                 let mut lines = vec![self.about(message.as_str(), &what)];
                 // A single rejection was just told.
-                let tried = tried.iter().filter(|_| !matches!(why, Unroutable::Rejected));
+                let tried = tried
+                    .iter()
+                    .filter(|_| !matches!(why, Unroutable::Rejected));
                 lines.extend(tried.map(|tried| {
                     let reason = printable(&tried.reason);
                     format!("     tried {}: {reason}", self.client(&tried.client))
@@ -212,7 +224,9 @@ impl Show {
                 Outcome::TimedOut => "did not answer in time".to_owned(),
                 _ => "has ended it".to_owned(),
             };
-            let line = format!("{} {what}{}", self.client(&item.client), too_late(item.late));
+            // Who says nothing in time is late, of course.
+            let late = item.late && item.outcome != Outcome::TimedOut;
+            let line = format!("{} {what}{}", self.client(&item.client), too_late(late));
             lines.push(self.about(item.message.as_str(), &line));
         }
         lines
