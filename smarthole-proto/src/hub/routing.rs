@@ -26,18 +26,17 @@ impl Hub {
         if validate::trim(&input.text).is_empty() {
             return Err(HubError::Blank);
         }
-        let candidates = self.clients.candidates();
-        if candidates.is_empty() {
+        if self.clients.candidates().is_empty() {
             return Err(HubError::NoClients);
         }
         let bytes = self.open_bytes.saturating_add(input.text.len());
-        if self.open >= self.config.max_open || bytes > self.config.max_open_bytes {
+        let is_full = self.open_bytes > 0 && bytes > self.config.max_open_bytes;
+        if is_full || self.open >= self.config.max_open {
             return Err(HubError::Busy);
         }
         self.check_room(1)?;
-        let names = candidates.iter().map(|candidate| &*candidate.name);
-        let named = direct::route(&input.text, names)
-            .and_then(|(name, text)| Some((self.clients.of_name(name)?, text)));
+        let named = direct::parse(&input.text)
+            .and_then(|direct| Some((self.clients.meant_by(&direct)?, direct.text)));
         let id = id::message_id(self.random.next());
         let writer = Writer::new(&id, &input, wall, self.config.limits.max_message_bytes);
         if named.is_none() || self.config.reroute_direct {
