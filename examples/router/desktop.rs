@@ -4,6 +4,10 @@ use examples::cli::Failure;
 
 /// A notification of a client.
 #[derive(Clone, Debug)]
+#[cfg_attr(
+    not(feature = "desktop"),
+    expect(dead_code, reason = "there is no desktop to show it on")
+)]
 pub(crate) struct Shown {
     pub(crate) title: String,
     pub(crate) body: String,
@@ -91,14 +95,19 @@ mod imp {
         });
         if let Err(error) = notification.show_async().await {
             let error = error.to_string();
-            complain(format_args!("warning: no notification: {}", printable(&error)));
+            complain(format_args!(
+                "warning: no notification: {}",
+                printable(&error)
+            ));
         }
     }
 
     /// A body may hold markup, which a client is not asked for.
     fn escape(text: &str) -> String {
         let text = examples::screen::printable_lines(text);
-        text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+        text.replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;")
     }
 }
 

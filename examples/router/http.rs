@@ -1,6 +1,5 @@
 //! `POST /input` and what else the router answers over plain HTTP.
 
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,9 +8,8 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use smarthole_proto::InputMethod;
 use smarthole_proto::hub::{HubError, Input};
-use smarthole_proto::net::Switch;
+use smarthole_proto::net::{AskError, Switch};
 
 use crate::json;
 
@@ -23,9 +21,9 @@ GET  /clients   who is connected
 GET  /history   what came of the last messages
 ";
 
-/// Answers plain requests. The switch is there as soon as the server listens.
+/// Answers plain requests.
 pub(crate) struct Http {
-    pub(crate) switch: Arc<OnceLock<Switch>>,
+    pub(crate) switch: Switch,
     /// How long a request may wait until its message is settled.
     pub(crate) patience: Duration,
 }
@@ -56,6 +54,15 @@ impl From<HubError> for Problem {
     }
 }
 
+impl From<AskError> for Problem {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Refused(error) => error.into(),
+            other => Self::new(StatusCode::SERVICE_UNAVAILABLE, other.to_string()),
+        }
+    }
+}
+
 impl Http {
     pub(crate) async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let (parts, body) = request.into_parts();
@@ -78,29 +85,32 @@ impl Http {
             }
             return response;
         }
-        let Some(switch) = self.switch.get() else {
-            let message = "the router is starting";
-            return refused(&Problem::new(StatusCode::SERVICE_UNAVAILABLE, message));
-        };
         match parts.uri.path() {
-            "/clients" => answered(StatusCode::OK, &json::clients(&switch.clients())),
-            "/history" => answered(StatusCode::OK, &json::history(&switch.history())),
+            "/clients" => answered(StatusCode::OK, &json::clients(&self.switch.clients())),
+            "/history" => answered(StatusCode::OK, &json::history(&self.switch.history())),
             "/input" => {
-                let taken = self.input(switch, &parts, &body).await;
+                let taken = self.input(&parts, &body).await;
                 taken.unwrap_or_else(|problem| refused(&problem))
             }
             _ => respond(StatusCode::OK, "text/plain; charset=utf-8", USAGE.into()),
         }
     }
 
-    async fn input(
-        &self,
-        switch: &Switch,
-        parts: &Parts,
-        body: &[u8],
-    ) -> Result<Response<Bytes>, Problem> {
+    async fn input(&self, parts: &Parts, body: &[u8]) -> Result<Response<Bytes>, Problem> {
         let (input, wait) = read(parts, body)?;
-        todo!()
+        if !wait {
+            let id = self.switch.submit(input)?;
+            return Ok(answered(
+                StatusCode::ACCEPTED,
+                &json!({ "id": id.as_str() }),
+            ));
+        }
+        let asked = tokio::time::timeout(self.patience, self.switch.ask(input)).await;
+        let Ok(settled) = asked else {
+            let message = "it is not settled yet, and goes on";
+            return Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, message));
+        };
+        Ok(answered(StatusCode::OK, &json::ended(&settled?)))
     }
 }
 
@@ -147,7 +157,10 @@ struct Said {
 impl Said {
     fn input(&self) -> Result<Input, Problem> {
         let bad = |message: &str| Problem::new(StatusCode::BAD_REQUEST, message);
-        if self.confidence.is_some_and(|sure| !(0.0..=1.0).contains(&sure)) {
+        if self
+            .confidence
+            .is_some_and(|sure| !(0.0..=1.0).contains(&sure))
+        {
             return Err(bad("'confidence' is a number from 0 to 1"));
         }
         match self.input_method.as_deref() {
@@ -174,4 +187,95 @@ fn respond(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Byte
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn post(kind: Option<&str>, query: &str, body: &[u8]) -> Result<(Input, bool), Problem> {
+        let mut request = Request::post(format!("/input{query}"));
+        if let Some(kind) = kind {
+            request = request.header(CONTENT_TYPE, kind);
+        }
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        read(&parts, body)
+    }
+
+    fn status(kind: Option<&str>, body: &[u8]) -> u16 {
+        post(kind, "", body).unwrap_err().status.as_u16()
+    }
+
+    const JSON: Option<&str> = Some("application/json; charset=utf-8");
+
+    #[test]
+    fn a_plain_text_is_typed() {
+        let read = post(Some("Text/Plain;charset=UTF-8"), "", "grüße".as_bytes());
+        assert_eq!(read, Ok((Input::text("grüße"), false)));
+    }
+
+    #[test]
+    fn json_says_how_it_came() {
+        for (body, expected) in [
+            (r#"{"text":"a"}"#, Input::text("a")),
+            (
+                r#"{"text":"a","inputMethod":"text","confidence":1}"#,
+                Input::text("a"),
+            ),
+            (
+                r#"{"text":"a","inputMethod":"voice","confidence":0.93,"more":[]}"#,
+                Input::voice("a", Some(0.93)),
+            ),
+            (
+                r#"{"inputMethod":"voice","text":"a","confidence":null}"#,
+                Input::voice("a", None),
+            ),
+        ] {
+            assert_eq!(
+                post(JSON, "", body.as_bytes()),
+                Ok((expected, false)),
+                "{body}"
+            );
+        }
+    }
+
+    #[test]
+    fn waiting_is_asked_for_in_the_query_or_in_the_body() {
+        let waits = |query: &str, body: &str| post(JSON, query, body.as_bytes()).unwrap().1;
+        for query in ["?wait", "?wait=1", "?a=b&wait=true"] {
+            assert!(waits(query, r#"{"text":"a"}"#), "{query}");
+        }
+        for query in ["", "?wait=0", "?waiting=1"] {
+            assert!(!waits(query, r#"{"text":"a"}"#), "{query}");
+        }
+        assert!(waits("", r#"{"text":"a","wait":true}"#));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_a_status() {
+        assert_eq!(status(None, b"a"), 415);
+        assert_eq!(status(Some("application/x-www-form-urlencoded"), b"a"), 415);
+        assert_eq!(status(Some("text/plain"), b"\xff"), 400);
+        for body in [
+            "",
+            "[]",
+            "\"a\"",
+            "{}",
+            r#"{"text":7}"#,
+            r#"{"text":"a","inputMethod":"thought"}"#,
+            r#"{"text":"a","confidence":1.5}"#,
+            r#"{"text":"a","confidence":"high"}"#,
+            r#"{"text":"a"} {"#,
+        ] {
+            assert_eq!(status(JSON, body.as_bytes()), 400, "{body}");
+        }
+        for (error, status) in [
+            (HubError::Blank, 400),
+            (HubError::TooLarge { size: 2, max: 1 }, 413),
+            (HubError::NoClients, 503),
+            (HubError::Busy, 503),
+        ] {
+            assert_eq!(Problem::from(error).status.as_u16(), status);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Lines from a terminal, with editing and history, or from a pipe; and what they ask for.
 
 use std::io::{self, BufRead, BufReader, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use examples::cli::{Failure, complain};
@@ -77,15 +77,7 @@ pub(crate) fn open(history: Option<PathBuf>) -> Result<Input, Failure> {
         let mut editor = editor(history.as_deref())?;
         // A terminal that can do nothing is read like a pipe, and written to like one.
         printer = editor.create_external_printer().ok().map(boxed);
-        thread::spawn(move || {
-            edit(&mut editor, &sender);
-            if let Some(file) = history
-                && let Err(error) = editor.save_history(&file)
-            {
-                let file = file.display();
-                complain(format_args!("warning: the history is not in {file}: {error}"));
-            }
-        });
+        thread::spawn(move || edit(&mut editor, &sender, history.as_deref()));
     } else {
         thread::spawn(move || read(BufReader::new(io::stdin()), &sender));
     }
@@ -101,7 +93,7 @@ fn boxed(printer: impl ExternalPrinter + Send + 'static) -> Box<dyn ExternalPrin
     Box::new(printer)
 }
 
-fn editor(history: Option<&std::path::Path>) -> Result<Editor<(), FileHistory>, Failure> {
+fn editor(history: Option<&Path>) -> Result<Editor<(), FileHistory>, Failure> {
     let failed = |error| Failure::new(format_args!("the terminal cannot be used: {error}"));
     let config = Config::builder()
         .max_history_size(HISTORY)
@@ -118,7 +110,11 @@ fn editor(history: Option<&std::path::Path>) -> Result<Editor<(), FileHistory>, 
     Ok(editor)
 }
 
-fn edit(editor: &mut Editor<(), FileHistory>, lines: &mpsc::Sender<Line>) {
+fn edit(
+    editor: &mut Editor<(), FileHistory>,
+    lines: &mpsc::Sender<Line>,
+    mut history: Option<&Path>,
+) {
     loop {
         let line = match editor.readline("> ") {
             Ok(line) => line,
@@ -133,6 +129,14 @@ fn edit(editor: &mut Editor<(), FileHistory>, lines: &mpsc::Sender<Line>) {
             }
         };
         let _ = editor.add_history_entry(&line);
+        // Line by line: however the program ends, they are there the next time.
+        if let Some(file) = history
+            && let Err(error) = editor.append_history(file)
+        {
+            let file = file.display();
+            complain(format_args!("warning: no line goes to {file}: {error}"));
+            history = None;
+        }
         let Some(line) = parse(&line) else { continue };
         // Not read on after this: the terminal is left as it was found.
         let is_last = line == Line::Quit;
@@ -188,7 +192,9 @@ fn next_line(input: &mut impl BufRead) -> io::Result<Option<Result<String, Strin
         }
     }
     Ok(Some(if length > MAX_PAYLOAD {
-        Err(format!("a line of {length} bytes is too long: at most {MAX_PAYLOAD}"))
+        Err(format!(
+            "a line of {length} bytes is too long: at most {MAX_PAYLOAD}"
+        ))
     } else {
         String::from_utf8(line).map_err(|_| "a line is no text in UTF-8".to_owned())
     }))
@@ -250,7 +256,10 @@ mod tests {
             read.push(line.map(|line| line.trim_end().to_owned()).ok());
         }
         let expected = [Some("eins"), Some("ü"), None, Some("vier")];
-        assert_eq!(read.iter().map(Option::as_deref).collect::<Vec<_>>(), expected);
+        assert_eq!(
+            read.iter().map(Option::as_deref).collect::<Vec<_>>(),
+            expected
+        );
     }
 
     #[test]
@@ -260,7 +269,10 @@ mod tests {
         let mut input = BufReader::new(&long[..]);
         let why = next_line(&mut input).unwrap().unwrap().unwrap_err();
         assert!(why.contains("too long"), "{why}");
-        assert_eq!(next_line(&mut input).unwrap(), Some(Ok("next\n".to_owned())));
+        assert_eq!(
+            next_line(&mut input).unwrap(),
+            Some(Ok("next\n".to_owned()))
+        );
         assert_eq!(next_line(&mut input).unwrap(), None);
     }
 }

@@ -1,8 +1,9 @@
 //! Events, clients and outcomes as JSON, for programs.
 
 use serde_json::{Value, json};
-use smarthole_proto::hub::{HubEvent, Outcome, Settlement, Unroutable};
-use smarthole_proto::router::{Candidate, Rejection};
+use smarthole_proto::hub::{HubEvent, Outcome, RegisteredClient, Settlement, Unroutable};
+use smarthole_proto::net::{HistoryItem, Settled};
+use smarthole_proto::router::Rejection;
 
 /// An event, if programs care for it.
 pub(crate) fn event(event: &HubEvent) -> Option<Value> {
@@ -89,11 +90,12 @@ pub(crate) fn event(event: &HubEvent) -> Option<Value> {
             "tried": tried(rejections),
         }),
         HubEvent::Settled {
-            message, outcomes, ..
+            message,
+            outcomes: all,
         } => json!({
             "event": "settled",
             "id": message.as_str(),
-            "outcomes": settled(outcomes),
+            "outcomes": outcomes(all),
         }),
         HubEvent::Ignored {
             message_id, why, ..
@@ -123,18 +125,20 @@ fn tried(rejections: &[Rejection]) -> Value {
 }
 
 /// What became of a message at everybody who got it.
-pub(crate) fn settled(outcomes: &[Settlement]) -> Value {
-    let one = |it: &Settlement| {
-        let mut value = json!({ "client": *it.client, "outcome": outcome(&it.outcome) });
-        if let Outcome::Rejected { reason } = &it.outcome {
-            value["reason"] = json!(**reason);
-        }
-        value
-    };
+fn outcomes(outcomes: &[Settlement]) -> Value {
+    let one = |it: &Settlement| at_client(&it.client, &it.outcome);
     outcomes.iter().map(one).collect()
 }
 
-pub(crate) const fn outcome(outcome: &Outcome) -> &'static str {
+fn at_client(client: &str, outcome: &Outcome) -> Value {
+    let mut value = json!({ "client": client, "outcome": word(outcome) });
+    if let Outcome::Rejected { reason } = outcome {
+        value["reason"] = json!(**reason);
+    }
+    value
+}
+
+const fn word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Acked => "acked",
         Outcome::Notified => "notified",
@@ -144,11 +148,45 @@ pub(crate) const fn outcome(outcome: &Outcome) -> &'static str {
     }
 }
 
+/// What became of a message.
+pub(crate) fn ended(settled: &Settled) -> Value {
+    let mut value = json!({
+        "id": settled.message.as_str(),
+        "taken": settled.is_taken(),
+        "outcomes": outcomes(&settled.outcomes),
+    });
+    if let Some(why) = &settled.unroutable {
+        value["unroutable"] = json!({ "code": code(why), "message": why.to_string() });
+    }
+    value
+}
+
+/// What became of the last messages, the newest last.
+pub(crate) fn history(history: &[HistoryItem]) -> Value {
+    let one = |it: &HistoryItem| {
+        let mut value = at_client(&it.client, &it.outcome);
+        value["id"] = json!(it.message.as_str());
+        value["late"] = json!(it.late);
+        value
+    };
+    history.iter().map(one).collect()
+}
+
 /// Who is connected.
-pub(crate) fn clients(clients: &[Candidate]) -> Value {
-    let one = |it: &Candidate| {
-        let hints: Vec<&str> = it.capabilities.iter().map(AsRef::as_ref).collect();
-        json!({ "name": *it.name, "description": *it.description, "capabilities": hints })
+pub(crate) fn clients(clients: &[RegisteredClient]) -> Value {
+    let one = |it: &RegisteredClient| {
+        let about = &it.registration;
+        let hints: Vec<&str> = about.capabilities.iter().map(AsRef::as_ref).collect();
+        let mut value = json!({
+            "name": *about.name,
+            "clientId": it.id.as_str(),
+            "description": *about.description,
+            "capabilities": hints,
+        });
+        if let Some(version) = &about.version {
+            value["version"] = json!(**version);
+        }
+        value
     };
     clients.iter().map(one).collect()
 }

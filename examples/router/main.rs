@@ -6,6 +6,7 @@
 
 mod choose;
 mod client;
+mod desk;
 mod desktop;
 mod http;
 mod input;

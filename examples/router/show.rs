@@ -1,12 +1,12 @@
 //! [`Show`]: what happens, in lines for people or for programs.
 
-use examples::cli::paint;
 use examples::router::Numbers;
 use examples::screen::{Colour, printable};
 use serde_json::{Value, json};
 use smarthole_proto::Priority;
-use smarthole_proto::hub::{HubEvent, Outcome, Unroutable};
-use smarthole_proto::router::{Candidate, RouteRequest};
+use smarthole_proto::hub::{HubEvent, Outcome, RegisteredClient, Unroutable};
+use smarthole_proto::net::HistoryItem;
+use smarthole_proto::router::RouteRequest;
 
 use crate::json;
 
@@ -82,8 +82,8 @@ impl Show {
                     (false, Some(reason)) => format!(": {}", printable(reason)),
                     (false, None) => String::new(),
                 };
-                let (to, text) = (self.client(client), printable(text));
-                self.about(message.as_str(), &format!("to {to} {text:?}{why}"))
+                let (to, text) = (self.client(client), quoted(text));
+                self.about(message.as_str(), &format!("{text} to {to}{why}"))
             }
             other => return self.answers(other),
         };
@@ -124,17 +124,27 @@ impl Show {
                 priority,
                 ..
             } => {
-                let title = (title != client).then(|| printable(title));
-                let parts: Vec<_> = title.into_iter().chain([printable(body)]).collect();
-                let parts: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
-                let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-                let mark = match priority {
-                    Priority::High => " (!)",
-                    _ => "",
+                let title = (title != client).then_some(title);
+                let said: Vec<&str> = title
+                    .into_iter()
+                    .chain([body])
+                    .map(|text| &**text)
+                    .collect();
+                let said = said.join("\n");
+                let mut texts = said.lines().map(printable).filter(|text| !text.is_empty());
+                let first = texts.next().unwrap_or_default();
+                let mark = if *priority == Priority::High {
+                    " (!)"
+                } else {
+                    ""
                 };
-                let said = self.paint(Colour::Magenta, &parts.join(": "));
-                let line = format!("{} says{mark}: {said}", self.client(client));
-                vec![self.about(message.as_str(), &line)]
+                let first = self.paint(Colour::Magenta, &first);
+                let line = format!("{} says{mark}: {first}", self.client(client));
+                let mut lines = vec![self.about(message.as_str(), &line)];
+                lines.extend(
+                    texts.map(|text| format!("     {}", self.paint(Colour::Magenta, &text))),
+                );
+                lines
             }
             HubEvent::Unroutable {
                 message,
@@ -142,12 +152,14 @@ impl Show {
                 why,
                 tried,
             } => {
-                let text = printable(text);
-                let what = format!("nobody takes {text:?}: {}", printable(&why.to_string()));
+                let why_not = why.to_string();
+                let what = format!("nobody takes {}: {}", quoted(text), printable(&why_not));
                 let what = self.paint(Colour::Yellow, &what);
                 let mut lines = vec![self.about(message.as_str(), &what)];
                 // A single rejection was just told.
-                let tried = tried.iter().filter(|_| !matches!(why, Unroutable::Rejected));
+                let tried = tried
+                    .iter()
+                    .filter(|_| !matches!(why, Unroutable::Rejected));
                 lines.extend(tried.map(|tried| {
                     let reason = printable(&tried.reason);
                     format!("     tried {}: {reason}", self.client(&tried.client))
@@ -176,32 +188,62 @@ impl Show {
     }
 
     /// Who is connected.
-    pub(crate) fn clients(&self, clients: &[Candidate]) -> Vec<String> {
+    pub(crate) fn clients(&self, clients: &[RegisteredClient]) -> Vec<String> {
         if self.is_json() {
             return vec![self.note("clients", json!({ "clients": json::clients(clients) }), "")];
         }
         if clients.is_empty() {
             return vec!["nobody is here".to_owned()];
         }
-        let line = |client: &Candidate| {
-            let what = printable(&client.description);
-            let hints: Vec<&str> = client.capabilities.iter().map(AsRef::as_ref).collect();
+        let line = |client: &RegisteredClient| {
+            let about = &client.registration;
+            let hints: Vec<&str> = about.capabilities.iter().map(AsRef::as_ref).collect();
             let hints = match hints.as_slice() {
                 [] => String::new(),
                 hints => format!(" ({})", printable(&hints.join(", "))),
             };
-            format!("{}: {what}{hints}", self.client(&client.name))
+            let what = printable(&about.description);
+            format!("{}: {what}{hints}", self.client(&about.name))
         };
         clients.iter().map(line).collect()
     }
+
+    /// What became of the last messages.
+    pub(crate) fn history(&mut self, history: &[HistoryItem]) -> Vec<String> {
+        if self.is_json() {
+            return vec![self.note("history", json!({ "history": json::history(history) }), "")];
+        }
+        if history.is_empty() {
+            return vec!["nothing has ended yet".to_owned()];
+        }
+        let mut lines = Vec::new();
+        for item in history {
+            let what = match &item.outcome {
+                Outcome::Acked | Outcome::Notified => "has taken it".to_owned(),
+                Outcome::Rejected { reason } => format!("rejects it: {}", printable(reason)),
+                Outcome::TimedOut => "did not answer in time".to_owned(),
+                _ => "has ended it".to_owned(),
+            };
+            // Who says nothing in time is late, of course.
+            let late = item.late && item.outcome != Outcome::TimedOut;
+            let line = format!("{} {what}{}", self.client(&item.client), too_late(late));
+            lines.push(self.about(item.message.as_str(), &line));
+        }
+        lines
+    }
 }
 
+/// What was asked of a router.
 fn asked(request: &RouteRequest) -> String {
-    let text = printable(&request.text);
     match request.rejections.as_slice() {
-        [] => format!("{text:?}: choosing"),
+        [] => format!("{}: choosing", quoted(&request.text)),
         _ => "choosing again".to_owned(),
     }
+}
+
+/// A text on one line, in quotation marks.
+fn quoted(text: &str) -> String {
+    printable(&format!("{text:?}")).into_owned()
 }
 
 const fn too_late(late: bool) -> &'static str {

@@ -1,14 +1,48 @@
 //! Bodies of the fuzz targets: any bytes go in, and the rules of frames and machines must hold.
 #![allow(clippy::panic, reason = "a broken rule has to stop the fuzzer")]
 
+mod client;
 mod direct;
 mod frames;
+mod hub;
 mod plain;
+mod server;
 mod validate;
 
+use std::time::Instant;
+
+use rpc_core::fuzzing::assert_inert;
+use rpc_core::{Limits, Machine};
+
+pub use client::client_conn;
 pub use direct::direct;
 pub use frames::{client_frames, server_frames};
+pub use hub::hub;
+pub use server::server_conn;
 pub use validate::validate;
+
+/// Small enough for short scripts to reach.
+const FEW: usize = 4;
+
+fn small() -> Limits {
+    Limits::default()
+        .with_max_message_bytes(2048)
+        .with_max_pending(FEW)
+        .with_max_outbox_frames(FEW)
+        .with_max_events(FEW)
+}
+
+/// After the end nothing comes out, whatever goes in.
+fn inert<M: Machine>(machine: &mut M, now: Instant) {
+    let texts = [
+        r#"{"type":"registration","payload":{"name":"a","description":"d"}}"#,
+        r#"{"type":"registration_response","payload":{"success":true}}"#,
+        r#"{"type":"message","payload":{"id":"m","text":"t","timestamp":"z"}}"#,
+        r#"{"type":"response","payload":{"messageId":"m","type":"ack","payload":{}}}"#,
+        "[",
+    ];
+    assert_inert(machine, now, &texts);
+}
 
 #[cfg(test)]
 mod tests {
@@ -63,6 +97,49 @@ mod tests {
             validate(text.as_bytes());
             let text = format!(r#"{{"name":"a","description":"{description}"}}"#);
             validate(text.as_bytes());
+        }
+
+        #[test]
+        fn machines_keep_their_rules(data in prop::collection::vec(any::<u8>(), 0..400)) {
+            client_conn(&data);
+            server_conn(&data);
+        }
+
+        #[test]
+        fn a_client_keeps_its_rules_when_nobody_takes_what_it_says(
+            settings in any::<u8>(),
+            data in prop::collection::vec(
+                prop_oneof![4 => 0..16_u8, 2 => 64..80_u8, 2 => 128..144_u8],
+                0..100,
+            ),
+        ) {
+            // It is registered.
+            client_conn(&[&[settings, 1, 0], &data[..]].concat());
+            client_conn(&[&[settings], &data[..]].concat());
+        }
+
+        #[test]
+        fn a_server_keeps_its_rules_when_nobody_takes_what_it_says(
+            settings in any::<u8>(),
+            data in prop::collection::vec(
+                prop_oneof![4 => 0..16_u8, 2 => 64..80_u8, 2 => 128..144_u8],
+                0..100,
+            ),
+        ) {
+            // A client is registered.
+            server_conn(&[&[settings, 1, 0, 8, 7], &data[..]].concat());
+            server_conn(&[&[settings], &data[..]].concat());
+        }
+
+        #[test]
+        fn a_hub_keeps_its_rules(
+            settings in 0..4_u8,
+            data in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
+            hub(&[&[settings], &data[..]].concat());
+            // Four clients are there.
+            let clients = [0, 0, 0, 0, 1, 1, 0, 2, 2, 0, 3, 3];
+            hub(&[&[settings], &clients[..], &data[..]].concat());
         }
 
         #[test]

@@ -37,6 +37,9 @@ pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a client waits for the answer to its registration. The specification has no number.
 /// Enforced by clients; configurable.
 pub const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a router may take for one decision. The specification has no number. Enforced by
+/// servers; configurable.
+pub const ROUTER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a graceful shutdown may take: the known server waits a second for its clients' Close.
 /// Enforced by servers; configurable.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);

@@ -13,7 +13,7 @@ mod ws;
 type Body = fn(&[u8]);
 
 /// Every fuzz target and the body that it calls.
-const TARGETS: [(&str, Body); 22] = [
+const TARGETS: [(&str, Body); 25] = [
     ("exoclaw_client_conn", exoclaw_proto::fuzzing::client_conn),
     (
         "exoclaw_client_frames",
@@ -30,10 +30,19 @@ const TARGETS: [(&str, Body); 22] = [
     ("json_reader", rpc_core::fuzzing::json_reader),
     ("json_writer", rpc_core::fuzzing::json_writer),
     (
+        "smarthole_client_conn",
+        smarthole_proto::fuzzing::client_conn,
+    ),
+    (
         "smarthole_client_frames",
         smarthole_proto::fuzzing::client_frames,
     ),
     ("smarthole_direct", smarthole_proto::fuzzing::direct),
+    ("smarthole_hub", smarthole_proto::fuzzing::hub),
+    (
+        "smarthole_server_conn",
+        smarthole_proto::fuzzing::server_conn,
+    ),
     (
         "smarthole_server_frames",
         smarthole_proto::fuzzing::server_frames,
@@ -124,6 +133,21 @@ fn the_seeds_of_the_json_reader_pass() {
 #[test]
 fn the_seeds_of_the_json_writer_pass() {
     replay("json_writer");
+}
+
+#[test]
+fn the_seeds_of_the_smarthole_client_machine_pass() {
+    replay("smarthole_client_conn");
+}
+
+#[test]
+fn the_seeds_of_the_smarthole_hub_pass() {
+    replay("smarthole_hub");
+}
+
+#[test]
+fn the_seeds_of_the_smarthole_server_machine_pass() {
+    replay("smarthole_server_conn");
 }
 
 #[test]

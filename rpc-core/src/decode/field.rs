@@ -253,7 +253,7 @@ impl<'r, 'de> Field<'r, 'de> {
     /// If it is neither, or the member came before.
     #[inline]
     pub fn f64(self, name: &'static str, slot: &mut Slot<f64>) -> Result<(), DecodeError> {
-        self.value(name, "a number", slot)
+        self.read(name, slot, Reader::f64)
     }
 
     /// A value of any type that can be read, or null. `expected` names it, with its article.

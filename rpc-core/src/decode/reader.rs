@@ -182,6 +182,29 @@ impl<'de> Reader<'de> {
         }
     }
 
+    /// A number, the nearest that there is (`serde_json` may miss it by one).
+    ///
+    /// # Errors
+    /// If it is neither a number nor null, or too large.
+    pub fn f64(&mut self) -> Result<Option<f64>, DecodeError> {
+        const EXPECTED: &str = "a number";
+        match self.token() {
+            Some(b'-' | b'0'..=b'9') => {
+                let start = self.at;
+                let number = self.number()?.parse().ok();
+                number.filter(|it: &f64| it.is_finite()).map_or_else(
+                    || {
+                        self.at = start;
+                        Err(self.mismatch(EXPECTED))
+                    },
+                    |number| Ok(Some(number)),
+                )
+            }
+            Some(b'n') => self.literal("null").map(|()| None),
+            _ => Err(self.mismatch(EXPECTED)),
+        }
+    }
+
     /// A value of any type that `serde` can read. `expected` names it, with its article.
     ///
     /// # Errors

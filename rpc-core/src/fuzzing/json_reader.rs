@@ -20,6 +20,7 @@ pub fn json_reader(input: &[u8]) {
     same(text, "a number", Reader::u64);
     same(text, "a boolean", Reader::bool);
     same(text, "a double", |reader| reader.value::<f64>("a number"));
+    double(text);
     same(text, "a value", |reader| reader.value::<Value>("a value"));
     list(text);
     object(text);
@@ -53,6 +54,25 @@ fn same<'a, T: Deserialize<'a> + Debug>(
     let theirs = serde_json::from_str::<Option<T>>(text).ok();
     // Printed, a double is equal to itself and -0 differs from 0.
     assert_eq!(format!("{ours:?}"), format!("{theirs:?}"), "{what}");
+}
+
+/// Numbers are read to the nearest, which `serde_json` comes close to.
+fn double(text: &str) {
+    let ours = whole(text, Reader::f64);
+    if let Err(error) = &ours {
+        assert_place(error, text);
+    }
+    let theirs = serde_json::from_str::<Option<f64>>(text);
+    match (ours.ok().flatten(), theirs.ok().flatten()) {
+        (Some(ours), Some(theirs)) => {
+            let apart = (ours - theirs).abs();
+            assert!(apart <= ours.abs() * 1e-14 + 1e-300, "a double");
+        }
+        (Some(one), None) | (None, Some(one)) => {
+            assert!(one == 0.0 || one.abs() > 1e308, "a double of one reader");
+        }
+        (None, None) => {}
+    }
 }
 
 /// An error points into the text, or right behind it.

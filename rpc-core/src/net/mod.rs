@@ -26,6 +26,6 @@ pub use link::{
     Connection, Events, Link, LinkConfig, LinkEvent, LinkState, Protocol, Sorted, WeakLink,
 };
 pub use observe::{Direction, Frame, FrameKind, Observer, Redact};
-pub use queue::{Consumer, LagPolicy, QueueConfig, Queued};
+pub use queue::{Consumer, LagPolicy, Producer, Push, QueueConfig, Queued, queue};
 pub use running::Running;
 pub use transport::{Message, Transport, TransportError};

@@ -1,4 +1,4 @@
-//! A bounded queue from a connection's task to its consumer, with a policy for when it is full.
+//! A bounded [`queue`] from a task to its consumer, with a policy for when it is full.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -165,18 +165,18 @@ impl<T> Shared<T> {
     }
 }
 
-/// The outcome of [`Producer::push`].
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Push {
+/// The outcome of [`Producer::push`]. Nothing else can come of it, so the enum is exhaustive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Push {
     /// It waits for the consumer, or nobody wants it.
     Done,
-    /// There is no room and the policy is `Close`.
+    /// There is no room and the policy is [`LagPolicy::Close`].
     Overflow,
 }
 
-/// The connection's end.
+/// The end of whoever has something to say. Dropping it ends the queue behind what waits.
 #[derive(Debug)]
-pub(crate) struct Producer<T> {
+pub struct Producer<T> {
     shared: Arc<Shared<T>>,
 }
 
@@ -185,7 +185,20 @@ pub struct Consumer<T> {
     shared: Arc<Shared<T>>,
 }
 
-pub(crate) fn queue<T>(config: QueueConfig) -> (Producer<T>, Consumer<T>) {
+/// A queue's two ends. A [`Link`](super::Link) makes its own; this is for what goes from many
+/// connections to one listener.
+///
+/// ```
+/// use rpc_core::net::{QueueConfig, Queued, queue};
+///
+/// let (producer, mut consumer) = queue(QueueConfig::default().with_max_items(1));
+/// producer.push("first", 5);
+/// producer.push("second", 6);
+/// assert_eq!(consumer.try_next(), Some(Queued::Lagged(1)));
+/// assert_eq!(consumer.try_next(), Some(Queued::Item("second")));
+/// ```
+#[must_use]
+pub fn queue<T>(config: QueueConfig) -> (Producer<T>, Consumer<T>) {
     let state = State {
         items: Backlog::new(),
         counted: 0,
@@ -210,8 +223,9 @@ pub(crate) fn queue<T>(config: QueueConfig) -> (Producer<T>, Consumer<T>) {
 }
 
 impl<T> Producer<T> {
-    /// Adds an item. `Block` accepts it in any case: ask [`poll_room`](Self::poll_room) first.
-    pub(crate) fn push(&self, item: T, weight: usize) -> Push {
+    /// Adds an item that weighs so many bytes. [`LagPolicy::Block`] waits for nothing here and takes
+    /// it in any case: it is for a [`Link`](super::Link), which looks for room first.
+    pub fn push(&self, item: T, weight: usize) -> Push {
         let config = &self.shared.config;
         let full = |state: &State<T>| state.is_full(config, weight);
         let mut state = self.shared.lock();
@@ -265,6 +279,12 @@ impl<T> Producer<T> {
         if let Some(consumer) = consumer {
             consumer.wake();
         }
+    }
+
+    /// Whether the consumer is gone: nobody wants anything more.
+    #[must_use]
+    pub fn is_abandoned(&self) -> bool {
+        self.shared.lock().abandoned
     }
 
     /// For `Block`: waits for room. Other policies always have room.
@@ -488,7 +508,9 @@ mod tests {
             deadline: Duration::from_secs(1),
         };
         let (producer, consumer) = queue(config(1, block));
+        assert!(!producer.is_abandoned());
         drop(consumer);
+        assert!(producer.is_abandoned());
         assert_eq!(producer.push(1, 1), Push::Done);
         assert_eq!(producer.push(2, 1), Push::Done);
     }

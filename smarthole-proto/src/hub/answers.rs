@@ -27,9 +27,10 @@ impl Hub {
         match (answer, outcome) {
             (Answer::Notification(shown), _) => {
                 if !shown.is_blank() {
+                    let title = shown.title.filter(|title| !title.is_empty());
                     self.tell_in_room(HubEvent::Notification {
                         message: id.clone(),
-                        title: shown.title.unwrap_or_else(|| client.clone()),
+                        title: title.unwrap_or_else(|| client.clone()),
                         client,
                         body: shown.body.unwrap_or_default(),
                         priority: shown.priority.unwrap_or_default(),

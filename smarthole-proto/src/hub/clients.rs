@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rpc_core::decode::SharedStr;
 
 use super::ConnId;
+use crate::direct::Direct;
 use crate::error::RegistrationError;
 use crate::frame::Registration;
 use crate::id::ClientId;
@@ -81,6 +82,14 @@ impl Clients {
 
     pub(super) fn of_name(&self, name: &str) -> Option<&RegisteredClient> {
         self.by_number.get(self.by_name.get(name)?)
+    }
+
+    /// The client that a text begins with.
+    pub(super) fn meant_by(&self, direct: &Direct<'_>) -> Option<&RegisteredClient> {
+        self.of_name(direct.name).or_else(|| {
+            let names = self.by_number.values().map(|one| &*one.registration.name);
+            self.of_name(direct.client(names)?)
+        })
     }
 
     /// In the order of registration.

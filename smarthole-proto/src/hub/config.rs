@@ -31,7 +31,7 @@ pub struct HubConfig {
     pub max_history: usize,
     /// Most messages that something is open about. Default 10,000.
     pub max_open: usize,
-    /// Most bytes of text in such messages. Default 64 MiB.
+    /// Most bytes of text in such messages. Default 64 MiB; a single longer text passes.
     pub max_open_bytes: usize,
     /// Most frames, and most events, waiting to be taken. Default 100,000 (equal frames share their
     /// bytes).

@@ -75,7 +75,7 @@ pub enum HubEvent {
         reason: SharedStr,
         /// Whether the client did not say so, but anything in time.
         timed_out: bool,
-        /// Whether its time was over, so that this changes nothing any more.
+        /// Whether its time was over, so that the message is not routed again.
         late: bool,
     },
     /// A client has something to show to the user.

@@ -65,6 +65,10 @@ pub enum HubError {
     /// after taking some, or when some messages have settled.
     #[error("too many messages are open")]
     Busy,
+    /// The server is going away and takes nothing new; a [`Hub`](super::Hub) by itself never says
+    /// so. Retry with the next server.
+    #[error("the server is going away")]
+    Closed,
     /// The question has been decided already, or was never asked.
     #[error("there is no such open question to the router")]
     UnknownRoute,
@@ -76,7 +80,7 @@ impl HubError {
     pub const fn is_retryable(&self) -> bool {
         match self {
             Self::NoClients | Self::Busy => true,
-            Self::Blank | Self::TooLarge { .. } | Self::UnknownRoute => false,
+            Self::Blank | Self::TooLarge { .. } | Self::Closed | Self::UnknownRoute => false,
         }
     }
 }

@@ -13,7 +13,7 @@ use super::letter::{Letter, Writer};
 use super::message::Message;
 use super::{ConnId, Hub, Route};
 use crate::id::{self, MessageId};
-use crate::router::{Choice, Rejection};
+use crate::router::{Candidate, Choice, Rejection};
 use crate::{direct, validate};
 
 impl Hub {
@@ -26,18 +26,17 @@ impl Hub {
         if validate::trim(&input.text).is_empty() {
             return Err(HubError::Blank);
         }
-        let candidates = self.clients.candidates();
-        if candidates.is_empty() {
+        if self.clients.candidates().is_empty() {
             return Err(HubError::NoClients);
         }
         let bytes = self.open_bytes.saturating_add(input.text.len());
-        if self.open >= self.config.max_open || bytes > self.config.max_open_bytes {
+        let is_full = self.open_bytes > 0 && bytes > self.config.max_open_bytes;
+        if is_full || self.open >= self.config.max_open {
             return Err(HubError::Busy);
         }
         self.check_room(1)?;
-        let names = candidates.iter().map(|candidate| &*candidate.name);
-        let named = direct::route(&input.text, names)
-            .and_then(|(name, text)| Some((self.clients.of_name(name)?, text)));
+        let named = direct::parse(&input.text)
+            .and_then(|direct| Some((self.clients.meant_by(&direct)?, direct.text)));
         let id = id::message_id(self.random.next());
         let writer = Writer::new(&id, &input, wall, self.config.limits.max_message_bytes);
         if named.is_none() || self.config.reroute_direct {
@@ -207,8 +206,8 @@ impl Hub {
             return;
         };
         let asked = self.clients.candidates();
-        let request = message.request(asked);
-        if attempt > self.config.routing_limit.max(1) || request.candidates.is_empty() {
+        let is_candidate = |one: &Candidate| !message.has_reached(&one.name);
+        if attempt > self.config.routing_limit.max(1) || !asked.iter().any(is_candidate) {
             let nobody = asked.is_empty() && message.reached() == 0;
             message.why = Some(if nobody {
                 Unroutable::NoClients
@@ -217,6 +216,7 @@ impl Hub {
             });
             return;
         }
+        let request = message.request(asked);
         message.routes += 1;
         let route = RouteId(self.next_route);
         self.next_route += 1;

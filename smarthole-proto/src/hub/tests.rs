@@ -1,1 +1,482 @@
-//! Tests of the hub.
+//! Tests of [`Hub`](super::Hub) by hand. Whole conversations stand in `tests/it/hub.rs`.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use rpc_core::decode::SharedStr;
+
+use super::*;
+use crate::error::ErrorCode;
+use crate::frame::{Answer, InputMethod, Notification, ServerFrame};
+use crate::limits::{MAX_PAYLOAD, MAX_REASON};
+
+const WALL: SystemTime = SystemTime::UNIX_EPOCH;
+
+struct Test {
+    hub: Hub,
+    now: Instant,
+}
+
+impl Test {
+    /// A hub with these clients, on connections from 1.
+    fn with(config: HubConfig, clients: &[&str]) -> Self {
+        let now = Instant::now();
+        let mut hub = Hub::new(config, 7, now);
+        for (conn, name) in (1..).zip(clients) {
+            hub.register(ConnId(conn), &Registration::new(*name, "d"))
+                .unwrap();
+        }
+        let mut test = Self { hub, now };
+        test.events();
+        test
+    }
+
+    fn new(clients: &[&str]) -> Self {
+        Self::with(HubConfig::default(), clients)
+    }
+
+    fn say(&mut self, text: &str) -> Result<MessageId, HubError> {
+        self.hub.submit(Input::text(text), self.now, WALL)
+    }
+
+    fn events(&mut self) -> Vec<HubEvent> {
+        std::iter::from_fn(|| self.hub.poll_event()).collect()
+    }
+
+    fn frames(&mut self) -> Vec<(u64, Text)> {
+        let frames = std::iter::from_fn(|| self.hub.poll_transmit());
+        frames.map(|(conn, text)| (conn.0, text)).collect()
+    }
+
+    /// The open question; events before it are dropped.
+    fn question(&mut self) -> RouteId {
+        let events = self.events();
+        let question = events.into_iter().rev().find_map(|event| match event {
+            HubEvent::Route { route, .. } => Some(route),
+            _ => None,
+        });
+        question.unwrap()
+    }
+
+    fn choose(&mut self, choices: Vec<Choice>) -> Result<usize, HubError> {
+        let question = self.question();
+        self.hub.decide(question, choices, self.now, WALL)
+    }
+
+    /// Says something and sends it to these clients.
+    fn send(&mut self, clients: &[&str]) -> MessageId {
+        let id = self.say("x").unwrap();
+        let choices = clients.iter().map(|name| Choice::new(*name)).collect();
+        assert_eq!(self.choose(choices), Ok(clients.len()));
+        self.frames();
+        self.events();
+        id
+    }
+
+    fn answer(&mut self, conn: u64, id: &MessageId, answer: Answer) -> Vec<HubEvent> {
+        let response = Response::new(id.as_str(), answer);
+        self.hub.respond(ConnId(conn), response);
+        self.events()
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.now += time;
+        self.hub.handle_timeout(self.now);
+    }
+}
+
+fn reject(reason: &str) -> Answer {
+    Answer::reject(Some(reason.into()))
+}
+
+fn whys(events: &[HubEvent]) -> Vec<&Ignored> {
+    let events = events.iter();
+    events
+        .filter_map(|event| match event {
+            HubEvent::Ignored { why, .. } => Some(why),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn names_are_unique_to_the_letter_and_connections_register_once() {
+    let mut test = Test::new(&["notes"]);
+    let mut register = |conn, name: &str| {
+        let registration = Registration::new(name, "d");
+        let client_id = test.hub.register(ConnId(conn), &registration);
+        client_id.map_err(|error| (error.code, error.message.to_string()))
+    };
+    assert_eq!(
+        register(2, "notes"),
+        Err((
+            ErrorCode::DuplicateName,
+            "A client with name 'notes' is already registered".to_owned()
+        ))
+    );
+    let (code, _) = register(1, "!").unwrap_err();
+    assert_eq!(code, ErrorCode::AlreadyRegistered);
+    let (code, _) = register(2, "!").unwrap_err();
+    assert_eq!(code, ErrorCode::InvalidName);
+    let one = register(2, "Notes").unwrap();
+    let other = register(3, "lights").unwrap();
+    assert_ne!(one, other);
+    let names = test.hub.clients().map(|one| one.registration.name.clone());
+    assert_eq!(names.collect::<Vec<_>>(), ["notes", "Notes", "lights"]);
+    assert_eq!(test.hub.client("Notes").unwrap().conn, ConnId(2));
+    assert_eq!(test.hub.client_of(ConnId(3)).unwrap().id, other);
+    assert_eq!(test.events().len(), 2);
+}
+
+#[test]
+fn a_name_is_free_as_soon_as_its_connection_is_gone() {
+    let mut test = Test::new(&["notes"]);
+    assert!(test.hub.disconnect(ConnId(1)));
+    assert!(!test.hub.disconnect(ConnId(1)));
+    let again = Registration::new("notes", "d");
+    test.hub.register(ConnId(2), &again).unwrap();
+    assert_eq!(test.hub.client_of(ConnId(1)), None);
+    assert_eq!(test.hub.clients().len(), 1);
+}
+
+#[test]
+fn what_cannot_be_sent_to_anybody_is_refused_at_once() {
+    let mut test = Test::new(&[]);
+    assert_eq!(test.say(""), Err(HubError::Blank));
+    assert_eq!(test.say(" \n\u{feff}"), Err(HubError::Blank));
+    assert_eq!(test.say("x"), Err(HubError::NoClients));
+    assert!(HubError::NoClients.is_retryable() && !HubError::Blank.is_retryable());
+    assert_eq!(test.hub.open_messages(), 0);
+    assert_eq!(test.events(), []);
+}
+
+#[test]
+fn a_frame_of_exactly_a_mebibyte_passes_and_one_more_byte_does_not() {
+    for prefix in ["", "notes: "] {
+        let mut test = Test::new(&["notes"]);
+        let mut text = format!("{prefix}x");
+        test.say(&text).unwrap();
+        if prefix.is_empty() {
+            test.choose(vec![Choice::new("notes")]).unwrap();
+        }
+        let room = MAX_PAYLOAD - test.frames()[0].1.len();
+        // Two bytes as JSON each, and the odd one.
+        text.push_str(&"\n".repeat(room / 2 - 1));
+        text.push_str(&"x".repeat(2 + room % 2));
+        test.say(&text).unwrap();
+        if prefix.is_empty() {
+            let long = "why ".repeat(100);
+            let choice = Choice::new("notes").with_reason(long);
+            assert_eq!(test.choose(vec![choice]), Ok(1));
+        }
+        let frame = test.frames().remove(0).1;
+        assert_eq!(frame.len(), MAX_PAYLOAD);
+        assert!(!frame.as_str().contains("routingReason"));
+        text.push('x');
+        let error = HubError::TooLarge {
+            size: MAX_PAYLOAD + 1,
+            max: MAX_PAYLOAD,
+        };
+        assert_eq!(test.say(&text), Err(error));
+    }
+}
+
+#[test]
+fn a_text_of_the_router_that_is_blank_or_too_large_is_replaced_by_the_users() {
+    let mut test = Test::new(&["a", "b", "c"]);
+    test.say("mine").unwrap();
+    let large = "x".repeat(MAX_PAYLOAD);
+    let choices = vec![
+        Choice::new("a").with_text(" ").with_reason(""),
+        Choice::new("b").with_text(large).with_reason("r"),
+        Choice::new("c").with_text("yours").with_reason("r"),
+    ];
+    assert_eq!(test.choose(choices), Ok(3));
+    let texts: Vec<_> = test
+        .events()
+        .into_iter()
+        .map(|event| match event {
+            HubEvent::Delivered { text, reason, .. } => (text.to_string(), reason.is_some()),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let expected = [("mine", false), ("mine", false), ("yours", true)];
+    assert_eq!(texts, expected.map(|(text, why)| (text.to_owned(), why)));
+}
+
+#[test]
+fn equal_frames_are_encoded_once() {
+    let mut test = Test::new(&["a", "b", "c"]);
+    test.say("x").unwrap();
+    let choices = vec![
+        Choice::new("a").with_reason("r"),
+        Choice::new("b"),
+        Choice::new("c").with_reason("r"),
+    ];
+    test.choose(choices).unwrap();
+    let bytes = test.frames().into_iter();
+    let at: Vec<_> = bytes.map(|(_, text)| text.into_bytes().as_ptr()).collect();
+    assert_eq!(at[0], at[2]);
+    assert_ne!(at[0], at[1]);
+}
+
+#[test]
+fn confidence_is_told_for_voice_and_within_bounds_only() {
+    let mut test = Test::new(&["notes"]);
+    let typed = Input {
+        confidence: Some(0.5),
+        ..Input::text("notes: x")
+    };
+    let touched = Input {
+        method: InputMethod::Other("touch".into()),
+        ..Input::voice("notes: x", Some(0.5))
+    };
+    let voice = |sure| Input::voice("notes: x", sure);
+    for (input, method, confidence) in [
+        (voice(Some(0.95)), "voice", Some(0.95)),
+        (voice(Some(1.0)), "voice", Some(1.0)),
+        (voice(Some(1.01)), "voice", None),
+        (voice(Some(f64::NAN)), "voice", None),
+        (voice(None), "voice", None),
+        (typed, "text", None),
+        (touched, "touch", None),
+    ] {
+        test.hub.submit(input, test.now, WALL).unwrap();
+        let frame = test.frames().remove(0).1;
+        let limits = rpc_core::Limits::default();
+        let ServerFrame::Message(message) = ServerFrame::decode(frame.as_str(), &limits).unwrap()
+        else {
+            panic!("{}", frame.as_str());
+        };
+        assert_eq!(message.metadata.input_method.as_str(), method);
+        assert_eq!(message.metadata.confidence, confidence);
+    }
+}
+
+#[test]
+fn open_messages_are_bounded_in_number_and_in_bytes() {
+    let config = HubConfig::default().with_max_open(2).with_max_open_bytes(9);
+    let mut test = Test::with(config, &["notes"]);
+    let one = test.say("notes: x").unwrap();
+    assert_eq!(test.say("yz"), Err(HubError::Busy));
+    test.say("y").unwrap();
+    test.answer(1, &one, Answer::Ack);
+    test.say("z").unwrap();
+    assert_eq!(test.say("z"), Err(HubError::Busy));
+    assert_eq!(test.hub.open_messages(), 2);
+}
+
+#[test]
+fn waiting_frames_and_events_are_bounded() {
+    let config = HubConfig::default().with_max_queued(3);
+    let mut test = Test::with(config, &["a", "b"]);
+    let id = test.send(&["a"]);
+    test.say("x").unwrap();
+    let question = test.question();
+    test.say("a: x").unwrap();
+    test.say("a: x").unwrap();
+    let both = || vec![Choice::new("a"), Choice::new("b")];
+    let decided = test.hub.decide(question, both(), test.now, WALL);
+    assert_eq!(decided, Err(HubError::Busy));
+    test.say("a: x").unwrap();
+    assert_eq!(test.say("a: x"), Err(HubError::Busy));
+    // Notifications that nobody takes are dropped; what ends a delivery is not.
+    for body in ["1", "2"] {
+        let shown = Notification::new(body);
+        let response = Response::new(id.as_str(), Answer::Notification(shown));
+        test.hub.respond(ConnId(1), response);
+    }
+    assert_eq!(test.events().len(), 3 + 1);
+    assert_eq!(test.frames().len(), 3);
+    // The question was still open.
+    let decided = test.hub.decide(question, both(), test.now, WALL);
+    assert_eq!(decided, Ok(2));
+}
+
+#[test]
+fn a_question_is_answered_once() {
+    let mut test = Test::new(&["a", "b"]);
+    test.say("x").unwrap();
+    let question = test.question();
+    let decide = |test: &mut Test| {
+        test.hub
+            .decide(question, vec![Choice::new("a")], test.now, WALL)
+    };
+    assert_eq!(decide(&mut test), Ok(1));
+    assert_eq!(decide(&mut test), Err(HubError::UnknownRoute));
+    let failed = test.hub.fail(question, RouterError::RateLimited);
+    assert_eq!(failed, Err(HubError::UnknownRoute));
+    assert_eq!(test.frames().len(), 1);
+}
+
+#[test]
+fn unknown_excluded_and_repeated_names_are_skipped() {
+    let mut test = Test::new(&["a", "b", "c"]);
+    let id = test.say("x").unwrap();
+    let choices = ["a", "nobody", "A", "a"].map(Choice::new).to_vec();
+    assert_eq!(test.choose(choices), Ok(1));
+    test.events();
+    test.hub
+        .respond(ConnId(1), Response::new(id.as_str(), reject("no")));
+    let choices = ["a", "c", "b", "c"].map(Choice::new).to_vec();
+    assert_eq!(test.choose(choices), Ok(2));
+}
+
+#[test]
+fn a_router_that_names_nobody_who_can_be_ends_the_message() {
+    for names in [&[][..], &["nobody"], &["A"]] {
+        let mut test = Test::new(&["a"]);
+        let id = test.say("x").unwrap();
+        let choices = names.iter().map(|name| Choice::new(*name)).collect();
+        assert_eq!(test.choose(choices), Ok(0));
+        assert_eq!(
+            test.events(),
+            [
+                HubEvent::Unroutable {
+                    message: id.clone(),
+                    text: "x".into(),
+                    why: Unroutable::NobodyChosen,
+                    tried: vec![],
+                },
+                HubEvent::Settled {
+                    message: id,
+                    outcomes: vec![],
+                }
+            ]
+        );
+        assert_eq!(test.hub.open_messages(), 0);
+        assert_eq!(test.hub.messages.len(), 0);
+    }
+}
+
+#[test]
+fn responses_that_belong_to_nothing_are_ignored_and_named() {
+    let mut test = Test::new(&["a", "b"]);
+    let id = test.send(&["a"]);
+    let ghost = MessageId::new("msg-ghost");
+    let unknown = || Answer::Unknown {
+        tag: "later".into(),
+        payload: None,
+    };
+    let cases = [
+        (9, &id, Answer::Ack, Ignored::NotRegistered),
+        (2, &id, Answer::Ack, Ignored::UnknownMessage),
+        (1, &ghost, Answer::Ack, Ignored::UnknownMessage),
+        (1, &id, unknown(), Ignored::UnknownAnswer("later".into())),
+    ];
+    for (conn, id, answer, why) in cases {
+        let events = test.answer(conn, id, answer);
+        assert_eq!(whys(&events), [&why]);
+    }
+    // None of them stopped the time.
+    assert_eq!(test.hub.in_flight(), 1);
+    assert_eq!(
+        whys(&test.answer(1, &id, Answer::Ack)),
+        Vec::<&Ignored>::new()
+    );
+    let events = test.answer(1, &id, Answer::Ack);
+    assert_eq!(whys(&events), [&Ignored::AlreadyAcked]);
+    test.answer(1, &id, reject("changed my mind"));
+    for answer in [Answer::Ack, reject("again")] {
+        let events = test.answer(1, &id, answer);
+        assert_eq!(whys(&events), [&Ignored::AlreadyRejected]);
+    }
+}
+
+#[test]
+fn a_rejection_without_words_gets_some_and_long_ones_are_cut() {
+    for (reason, kept) in [
+        (None, "No reason provided".to_owned()),
+        (Some(" ".to_owned()), "No reason provided".to_owned()),
+        (Some("é".repeat(MAX_REASON)), "é".repeat(MAX_REASON / 2)),
+        (
+            Some(format!("x{}", "é".repeat(MAX_REASON))),
+            format!("x{}", "é".repeat(MAX_REASON / 2 - 1)),
+        ),
+    ] {
+        let mut test = Test::new(&["a"]);
+        let id = test.send(&["a"]);
+        let reason = reason.map(SharedStr::from);
+        let events = test.answer(1, &id, Answer::Reject { reason });
+        let HubEvent::Rejected { reason, .. } = &events[0] else {
+            panic!("{events:?}");
+        };
+        assert_eq!(reason.as_str(), kept);
+    }
+}
+
+#[test]
+fn the_history_keeps_what_ended_last_and_never_what_is_open() {
+    let config = HubConfig::default().with_max_history(2);
+    let mut test = Test::with(config, &["a", "b"]);
+    let open = test.send(&["a", "b"]);
+    let ids: Vec<_> = (0..3).map(|_| test.send(&["a"])).collect();
+    for id in ids.iter().rev() {
+        test.answer(1, id, Answer::Ack);
+    }
+    let kept: Vec<_> = test.hub.history().map(|entry| entry.message).collect();
+    assert_eq!(kept, [&ids[1], &ids[0]]);
+    let events = test.answer(1, &ids[2], Answer::Notification(Notification::new("x")));
+    assert_eq!(whys(&events), [&Ignored::UnknownMessage]);
+    // Forgotten for one of its clients, and open for the other.
+    test.answer(1, &open, Answer::Ack);
+    test.send(&["a"]);
+    let more: Vec<_> = (0..2).map(|_| test.send(&["a"])).collect();
+    for id in &more {
+        test.answer(1, id, Answer::Ack);
+    }
+    let events = test.answer(1, &open, reject("late"));
+    assert_eq!(whys(&events), [&Ignored::UnknownMessage]);
+    let events = test.answer(2, &open, Answer::Ack);
+    let [_, HubEvent::Settled { outcomes, .. }] = &events[..] else {
+        panic!("{events:?}");
+    };
+    assert!(outcomes.iter().all(|one| one.outcome == Outcome::Acked));
+    assert_eq!(outcomes.len(), 2);
+    assert_eq!(test.hub.history().count(), 2);
+    assert_eq!(test.hub.messages.len(), 2 + 1);
+}
+
+#[test]
+fn without_a_history_nothing_is_kept() {
+    let config = HubConfig::default().with_max_history(0);
+    let mut test = Test::with(config, &["a"]);
+    let id = test.send(&["a"]);
+    assert_eq!(test.answer(1, &id, Answer::Ack).len(), 2);
+    assert_eq!(test.hub.messages.len(), 0);
+    assert_eq!(test.hub.open_bytes, 0);
+}
+
+#[test]
+fn a_look_before_the_deadline_changes_nothing() {
+    let mut test = Test::new(&["a"]);
+    test.send(&["a"]);
+    let deadline = test.now + Duration::from_secs(30);
+    assert_eq!(test.hub.poll_timeout(), Some(deadline));
+    test.wait(Duration::from_millis(29_999));
+    assert_eq!(test.events(), []);
+    assert_eq!(test.hub.poll_timeout(), Some(deadline));
+    test.wait(Duration::from_millis(1));
+    assert_eq!(test.events().len(), 3);
+    assert_eq!(test.hub.poll_timeout(), None);
+}
+
+#[test]
+fn ids_differ_and_look_like_ids() {
+    let mut random = Random(0);
+    let ids: std::collections::HashSet<_> = (0..1_000).map(|_| random.next()).collect();
+    assert_eq!(ids.len(), 1_000);
+    let halves = ids
+        .iter()
+        .map(|id| id >> 64)
+        .collect::<std::collections::HashSet<_>>();
+    assert_eq!(halves.len(), 1_000);
+}
+
+#[test]
+fn debug_output_holds_no_private_text() {
+    let mut test = Test::new(&["notes"]);
+    test.say("notes: secret").unwrap();
+    let shown = format!("{:?}", test.hub);
+    assert!(!shown.contains("secret"), "{shown}");
+    assert!(shown.contains("in_flight: 1"), "{shown}");
+}

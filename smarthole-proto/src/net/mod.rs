@@ -1,14 +1,22 @@
-//! Level 3: a client over any transport (feature `tokio`) and over WebSockets (`ws`).
+//! Level 3: a client and a router over any transport (feature `tokio`), over WebSockets (`ws`), and
+//! the server (`server`).
 //!
 //! [`connect_with`], over WebSockets `connect`, gives a [`Client`] for responses, the [`Events`], and
 //! the [`Connection`], whose [`run`](Connection::run) *you* spawn. Messages arrive as a [`Message`]
 //! that cannot be forgotten. A [`Plugin`](crate::plugin::Plugin) does all this by itself.
+//!
+//! A [`Switch`] is a [`Hub`](crate::hub::Hub) that many tasks share: texts go in, clients are served
+//! on any transport, a [`Router`](crate::router::Router) is asked, and everything that happens can
+//! be watched. `Server` puts it on a socket.
 
 mod client;
 mod desk;
 mod event;
 mod message;
 mod protocol;
+#[cfg(feature = "server")]
+mod serve;
+mod switch;
 
 use std::sync::Arc;
 
@@ -18,6 +26,10 @@ pub use client::Client;
 pub use event::Event;
 pub use message::{DROPPED, Message, Responder};
 pub use protocol::ClientSide;
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub use serve::{Server, ServerHandle, ServerOptions, http_config};
+pub use switch::{AskError, HistoryItem, HubEvents, RouterOptions, ServerSide, Settled, Switch};
 
 use crate::client::{ClientConfig, reconnect_policy};
 use desk::Desk;

@@ -1,25 +1,392 @@
 //! [`Keywords`]: a router that compares words.
 
-use super::{Choice, RouteRequest};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+
+use super::words::words;
+use super::{Candidate, Choice, RouteRequest};
+
+/// What a word counts that is found in a client's name, its capabilities, its description.
+const NAME: u32 = 4;
+const CAPABILITY: u32 = 3;
+const DESCRIPTION: u32 = 1;
+/// Most parts of a text that are looked at alone; the last one is the whole rest.
+const MAX_PARTS: usize = 8;
+/// Most words that a reason names.
+const MAX_SHOWN: usize = 4;
 
 /// A router that compares words: deterministic, without a network, at once.
+///
+/// A client counts with every word of the text that its name (4), one of its capabilities (3) or
+/// its description (1) has too, whichever is most. Case does not matter, the usual English endings
+/// do not either, and words such as "the" or "please" say nothing. Then:
+///
+/// - The client that counts most is chosen; of equal ones, the one that registered first.
+/// - Several are chosen if the text consists of several parts, separated by `;` or the word "and", of
+///   which different clients are each clearly the best one for a part. All of them get the whole text.
+/// - If no word matches, nobody is chosen, because a guess would bother the wrong client; except that
+///   the only client there is, with nobody who rejected the message before it, gets everything.
+///
+/// The rejections' reasons are not looked at: clients that rejected a message are no candidates.
+///
+/// ```
+/// use smarthole_proto::router::{Candidate, Keywords, RouteRequest};
+///
+/// let clients = [
+///     Candidate::new("notes", "Keeps notes and shopping lists."),
+///     Candidate::new("home", "Switches lamps.").with_capability("lights"),
+/// ];
+/// let chosen = |text| {
+///     let request = RouteRequest::new(text).with_candidates(clients.clone());
+///     let choices = Keywords::new().choose(&request);
+///     choices.into_iter().map(|choice| choice.client.to_string()).collect::<Vec<_>>()
+/// };
+/// assert_eq!(chosen("add milk to my shopping list"), ["notes"]);
+/// assert_eq!(chosen("note this down and turn off the light"), ["notes", "home"]);
+/// assert!(chosen("sing").is_empty());
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Keywords {}
 
+/// A word of the text: its first place, the parts that have it as bits, how it is written.
+struct Spoken<'t> {
+    place: usize,
+    parts: u8,
+    written: &'t str,
+}
+
+/// What a candidate has in common with the text.
+struct Score<'t> {
+    /// By the place in the text.
+    hits: BTreeMap<usize, Hit<'t>>,
+    whole: u32,
+    parts: [u32; MAX_PARTS],
+}
+
+struct Hit<'t> {
+    weight: u32,
+    parts: u8,
+    written: &'t str,
+}
+
 impl Keywords {
-    /// A router with its own list of words that say nothing.
+    /// A router that compares words.
     #[must_use]
     pub const fn new() -> Self {
         Self {}
     }
 
-    /// Chooses among the candidates.
+    /// Chooses among the candidates. The same request gets the same answer.
     #[must_use]
     pub fn choose(&self, request: &RouteRequest) -> Vec<Choice> {
-        match request.candidates.as_slice() {
-            [only] => vec![Choice::new(only.name.clone())],
-            _ => Vec::new(),
+        let spoken = spoken(&request.text);
+        let candidates = request.candidates.iter();
+        let scores: Vec<_> = candidates
+            .map(|one| (one, Score::of(one, &spoken)))
+            .collect();
+        // For each client that is clearly the best for a part, the parts that are its own.
+        let mut winners: Vec<(usize, u8)> = Vec::new();
+        for part in 0..MAX_PARTS {
+            let points = |score: &Score<'_>| score.parts.get(part).copied().unwrap_or_default();
+            let Some(best) = clear_best(&scores, points) else {
+                continue;
+            };
+            match winners.iter_mut().find(|(winner, _)| *winner == best) {
+                Some((_, parts)) => *parts |= 1 << part,
+                None => winners.push((best, 1 << part)),
+            }
+        }
+        if winners.len() < 2 {
+            let counts = |(_, score): &&(&Candidate, Score<'_>)| score.whole > 0;
+            let best = scores.iter().filter(counts).rev();
+            return match best.max_by_key(|(_, score)| score.whole) {
+                Some((candidate, score)) => vec![score.choice(candidate, u8::MAX)],
+                None => only(request).into_iter().collect(),
+            };
+        }
+        let winners = winners.into_iter();
+        winners
+            .filter_map(|(best, parts)| {
+                let (candidate, score) = scores.get(best)?;
+                Some(score.choice(candidate, parts))
+            })
+            .collect()
+    }
+}
+
+/// The only client there is.
+fn only(request: &RouteRequest) -> Option<Choice> {
+    match request.candidates.as_slice() {
+        [only] if request.excluded.is_empty() => {
+            let reason = format!("{} is the only client", only.name);
+            Some(Choice::new(only.name.clone()).with_reason(reason))
+        }
+        _ => None,
+    }
+}
+
+/// The candidate with the most points, if no other has as many.
+fn clear_best(
+    scores: &[(&Candidate, Score<'_>)],
+    points: impl Fn(&Score<'_>) -> u32,
+) -> Option<usize> {
+    let mut best = None;
+    let mut most = 0;
+    for (index, (_, score)) in scores.iter().enumerate() {
+        let points = points(score);
+        if points > most {
+            (best, most) = (Some(index), points);
+        } else if points == most {
+            best = None;
+        }
+    }
+    best
+}
+
+/// The words of a text by what is compared.
+fn spoken(text: &str) -> HashMap<String, Spoken<'_>> {
+    let mut spoken = HashMap::new();
+    let mut next = 0;
+    for (index, part) in parts(text).into_iter().enumerate() {
+        for word in words(part) {
+            let entry = spoken.entry(word.stem).or_insert(Spoken {
+                place: next,
+                parts: 0,
+                written: word.written,
+            });
+            entry.parts |= 1 << index;
+            next += 1;
+        }
+    }
+    spoken
+}
+
+/// A text between `;` and "and".
+fn parts(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut word = 0;
+    for (at, c) in text.char_indices() {
+        if c.is_alphanumeric() || matches!(c, '-' | '_') {
+            continue;
+        }
+        let is_and = text
+            .get(word..at)
+            .is_some_and(|word| word.eq_ignore_ascii_case("and"));
+        if (is_and || c == ';') && parts.len() + 1 < MAX_PARTS {
+            parts.extend(text.get(start..if is_and { word } else { at }));
+            start = at;
+        }
+        word = at + c.len_utf8();
+    }
+    parts.extend(text.get(start..));
+    parts
+}
+
+impl<'t> Score<'t> {
+    fn of(candidate: &Candidate, spoken: &HashMap<String, Spoken<'t>>) -> Self {
+        let mut score = Self {
+            hits: BTreeMap::new(),
+            whole: 0,
+            parts: [0; MAX_PARTS],
+        };
+        // What counts most comes first, so that a word that was found is not looked at again.
+        score.add(&candidate.name, NAME, spoken);
+        for capability in &candidate.capabilities {
+            score.add(capability, CAPABILITY, spoken);
+        }
+        score.add(&candidate.description, DESCRIPTION, spoken);
+        for hit in score.hits.values() {
+            score.whole += hit.weight;
+            for (part, points) in score.parts.iter_mut().enumerate() {
+                if hit.parts & 1 << part != 0 {
+                    *points += hit.weight;
+                }
+            }
+        }
+        score
+    }
+
+    fn add(&mut self, text: &str, weight: u32, spoken: &HashMap<String, Spoken<'t>>) {
+        for word in words(text) {
+            if let Some(found) = spoken.get(&word.stem) {
+                self.hits.entry(found.place).or_insert(Hit {
+                    weight,
+                    parts: found.parts,
+                    written: found.written,
+                });
+            }
+        }
+    }
+
+    /// The candidate, with the words of these parts as the reason.
+    fn choice(&self, candidate: &Candidate, parts: u8) -> Choice {
+        let hits = self.hits.values().filter(|hit| hit.parts & parts != 0);
+        let written: Vec<_> = hits.map(|hit| hit.written).collect();
+        let verb = if written.len() == 1 {
+            "matches"
+        } else {
+            "match"
+        };
+        let reason = format!("{} {verb} what {} does", listed(&written), candidate.name);
+        Choice::new(candidate.name.clone()).with_reason(reason)
+    }
+}
+
+/// `"a"`, `"b" and "c"`.
+fn listed(words: &[&str]) -> String {
+    let mut list = String::new();
+    let shown = words.len().min(MAX_SHOWN);
+    for (index, word) in words.iter().take(shown).enumerate() {
+        let before = match index {
+            0 => "",
+            _ if index + 1 == words.len() => " and ",
+            _ => ", ",
+        };
+        // Writing to a text does not fail.
+        let _ = write!(list, "{before}\"{word}\"");
+    }
+    if words.len() > shown {
+        let _ = write!(list, " and {} more", words.len() - shown);
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::router::Rejection;
+
+    fn clients() -> Vec<Candidate> {
+        vec![
+            Candidate::new(
+                "notes",
+                "Saves notes, ideas and shopping lists in a journal.",
+            )
+            .with_capability("notes")
+            .with_capability("lists"),
+            Candidate::new("home", "Switches lights and heating in the house."),
+            Candidate::new("calendar", "Knows appointments and reminds of them.")
+                .with_capability("reminders"),
+        ]
+    }
+
+    fn ask(text: &str) -> RouteRequest {
+        RouteRequest::new(text).with_candidates(clients())
+    }
+
+    fn chosen(text: &str) -> Vec<String> {
+        let choices = Keywords::new().choose(&ask(text));
+        choices.iter().map(|one| one.client.to_string()).collect()
+    }
+
+    #[test]
+    fn the_client_with_the_most_words_in_common_is_chosen() {
+        for (text, client) in [
+            ("Put milk on the shopping list", "notes"),
+            ("an IDEA: paint the house", "notes"),
+            ("switch the light off, please", "home"),
+            ("remind me of the dentist", "calendar"),
+            ("is there an appointment today?", "calendar"),
+            ("tell home it is cold", "home"),
+        ] {
+            assert_eq!(chosen(text), [client], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_counts_more_than_a_capability_and_that_more_than_a_description() {
+        let request = RouteRequest::new("music").with_candidates([
+            Candidate::new("a", "Plays music."),
+            Candidate::new("b", "Plays.").with_capability("music"),
+            Candidate::new("music", "Plays."),
+        ]);
+        let first = |request: &RouteRequest| {
+            let choices = Keywords::new().choose(request);
+            choices[0].client.to_string()
+        };
+        assert_eq!(first(&request), "music");
+        let without = request.candidates[..2].to_vec();
+        assert_eq!(first(&request.with_candidates(without)), "b");
+    }
+
+    #[test]
+    fn of_equal_clients_the_one_that_registered_first_is_chosen() {
+        let twins = ["b", "a"].map(|name| Candidate::new(name, "Plays music."));
+        let request = RouteRequest::new("play music").with_candidates(twins);
+        assert_eq!(Keywords::new().choose(&request)[0].client, "b");
+    }
+
+    #[test]
+    fn a_text_of_several_parts_goes_to_everybody_who_is_clearly_meant() {
+        assert_eq!(
+            chosen("turn on the lights and remind me of the cake"),
+            ["home", "calendar"]
+        );
+        assert_eq!(chosen("heating up; note that; lights"), ["home", "notes"]);
+        // The second part is nobody's.
+        assert_eq!(chosen("put milk on the list and eggs"), ["notes"]);
+        assert_eq!(chosen("hand the sandwich; andes"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_of_several_is_told_the_words_of_its_own_part() {
+        let choices = Keywords::new().choose(&ask("lights on and note my ideas and a list"));
+        let reasons: Vec<_> = choices.iter().map(|one| one.reason.as_deref()).collect();
+        assert_eq!(
+            reasons,
+            [
+                Some("\"lights\" matches what home does"),
+                Some("\"note\", \"ideas\" and \"list\" match what notes does"),
+            ]
+        );
+        assert!(choices.iter().all(|one| one.text.is_none()));
+    }
+
+    #[test]
+    fn a_reason_names_only_a_few_words() {
+        let words = "alpha beta gamma delta epsilon zeta";
+        let request = RouteRequest::new(words).with_candidates([Candidate::new("x", words)]);
+        assert_eq!(
+            Keywords::new().choose(&request)[0].reason.as_deref(),
+            Some("\"alpha\", \"beta\", \"gamma\", \"delta\" and 2 more match what x does")
+        );
+    }
+
+    #[test]
+    fn nobody_is_guessed_unless_there_is_only_one_client_at_all() {
+        assert_eq!(chosen("sing a song"), Vec::<String>::new());
+        assert_eq!(chosen("please do it for me"), Vec::<String>::new());
+        assert_eq!(chosen(""), Vec::<String>::new());
+        let alone = RouteRequest::new("sing").with_candidates([Candidate::new("x", "Plays.")]);
+        let choices = Keywords::new().choose(&alone);
+        assert_eq!(
+            choices,
+            [Choice::new("x").with_reason("x is the only client")]
+        );
+        let left = alone.with_rejections([Rejection::new("y", "No.")]);
+        assert_eq!(Keywords::new().choose(&left), []);
+        assert_eq!(Keywords::new().choose(&RouteRequest::new("sing")), []);
+    }
+
+    #[test]
+    fn a_text_of_countless_parts_is_looked_at_in_a_few() {
+        let text = "lights and notes; ".repeat(10_000);
+        assert_eq!(chosen(&text), ["home", "notes"]);
+        assert_eq!(parts(&text).len(), MAX_PARTS);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_survived_and_only_candidates_are_chosen_each_once(text in ".{0,60}|([a-z]{1,8}| and |;|-|notes|lights){0,20}") {
+            let names = chosen(&text);
+            let mut unique = names.clone();
+            unique.sort();
+            unique.dedup();
+            proptest::prop_assert_eq!(unique.len(), names.len());
+            proptest::prop_assert!(names.iter().all(|name| clients().iter().any(|one| one.name == **name)));
+            proptest::prop_assert_eq!(chosen(&text), names);
         }
     }
 }

@@ -14,7 +14,7 @@
 //! let choices = Keywords::new().choose(&request);
 //! assert_eq!(choices.len(), 1);
 //! assert_eq!(choices[0].client, "notes");
-//! assert_eq!(choices[0].reason.as_deref(), Some("notes is described with \"shopping\" and \"list\""));
+//! assert_eq!(choices[0].reason.as_deref(), Some("\"shopping\" and \"list\" match what notes does"));
 //! ```
 
 mod error;

@@ -241,6 +241,27 @@ fn a_whole_number_is_read_up_to_the_largest() {
 }
 
 #[test]
+fn a_number_is_read_to_the_nearest() {
+    for (text, number) in [
+        ("0", Some(0.0)),
+        ("-1.5e3", Some(-1500.0)),
+        ("0.95", Some(0.95)),
+        ("1e-400", Some(0.0)),
+        ("1e400", None),
+        ("\"1\"", None),
+        ("true", None),
+    ] {
+        assert_eq!(Reader::new(text).f64().ok().flatten(), number, "{text}");
+    }
+    let long = "0.123478901235678901234567890123";
+    let number = Reader::new(long).f64().unwrap().unwrap();
+    assert_eq!(Ok(number), long.parse::<f64>());
+    let mut reader = Reader::new(" 1e400, 7");
+    let error = reader.f64().unwrap_err();
+    assert_eq!((error.line(), error.column()), (1, 2));
+}
+
+#[test]
 fn what_serde_reads_keeps_its_place_in_the_text() {
     let text = "{\"a\":\n [true, \"x\"]}";
     let mut reader = Reader::new(text);

@@ -138,7 +138,7 @@ impl<P: Protocol> Link<P> {
     where
         F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
     {
-        let (producer, consumer) = queue::queue(self.shared.config.streams.clone());
+        let (producer, consumer) = queue(self.shared.config.streams.clone());
         let (completer, waiting) = prepare(Arc::clone(&self.shared), Some(producer), start);
         let stream = CallStream::new(consumer, waiting);
         async move {

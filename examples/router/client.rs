@@ -1,0 +1,372 @@
+//! `router client`: a client that keeps notes in a file.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use examples::cli::{self, Failure, complain};
+use examples::router::{Note, Notes, asks_for_notes};
+use examples::screen::{Colour, Screen, printable, smarthole};
+use rpc_core::CloseReason;
+use smarthole_proto::client::reconnect_policy;
+use smarthole_proto::limits::{DEFAULT_URL, MAX_ATTEMPTS};
+use smarthole_proto::net::{Message, link_config};
+use smarthole_proto::plugin::{
+    Context, Ended, Handler, Notice, Plugin, PluginConfig, PluginError, SetupError,
+};
+use smarthole_proto::{ClientId, ErrorCode, Notification, Registration, RegistrationError};
+use tokio::sync::Notify;
+
+/// Notes that one notification tells.
+const TOLD: usize = 10;
+
+const EXAMPLES: &str = "\
+Examples ('router' stands for 'cargo run -p examples --bin router --'):
+  Two clients of the router on this machine:
+    router client --name notes --description 'Keeps notes and shopping lists.'
+    router client --name ideas --description 'Keeps ideas.' --capability ideas --file ideas.txt
+  Clients that do not take everything, to see what a router does then:
+    router client --name shop --description 'Keeps shopping lists.' --only milk --only bread
+    router client --name lights --description 'Switches lamps.' --reject 'The bulb is broken.'
+    router client --name slow --description 'Thinks for long.' --delay 40s";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The name, by which the user can call the client: 'NAME: TEXT'.
+    #[arg(long, value_name = "NAME", default_value = "notes")]
+    name: String,
+    /// What the client does. The router chooses by it.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "Keeps notes and shopping lists: what to remember, what to buy."
+    )]
+    description: String,
+    /// A hint at what the client can do; may be given again.
+    #[arg(long = "capability", value_name = "WORD")]
+    capabilities: Vec<String>,
+    /// The file for the notes. Default: NAME.txt.
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The router: ws://HOST:PORT.
+    #[arg(long, value_name = "URL", default_value = DEFAULT_URL)]
+    url: String,
+    /// Take only messages with one of these words; may be given again.
+    #[arg(long = "only", value_name = "WORD")]
+    only: Vec<String>,
+    /// Take nothing, for this reason; with --only, what is not taken has this reason.
+    #[arg(long, value_name = "REASON")]
+    reject: Option<String>,
+    /// Wait before each answer. After 30 s the router gives the message to somebody else.
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = cli::duration)]
+    delay: Duration,
+    /// How often to try again when there is no router.
+    #[arg(long, value_name = "COUNT", default_value_t = MAX_ATTEMPTS)]
+    attempts: u32,
+    /// Show every frame.
+    #[arg(long)]
+    frames: bool,
+    /// Log more; twice for even more. RUST_LOG overrides it.
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+pub(crate) async fn run(args: Args) -> Result<(), Failure> {
+    cli::log(args.verbose);
+    let config = config(&args)?;
+    let file = args
+        .file
+        .unwrap_or_else(|| PathBuf::from(format!("{}.txt", args.name)));
+    let standing = Arc::new(Standing::default());
+    let keeper = Keeper {
+        notes: Arc::new(Notes::new(file)),
+        writing: tokio::sync::Mutex::new(()),
+        only: args.only.iter().map(|word| word.to_lowercase()).collect(),
+        reject: args.reject,
+        delay: args.delay,
+        standing: Arc::clone(&standing),
+    };
+    let plugin = Plugin::with_config(&args.url, config, keeper).map_err(|error| match error {
+        SetupError::Url { message } => Failure::usage(format_args!("--url: {message}")),
+        other => Failure::usage(other),
+    })?;
+    let ended = plugin
+        .run_until(async {
+            tokio::select! {
+                () = cli::end_signal() => complain("client: finishing what is under way"),
+                () = standing.refused.notified() => {}
+            }
+        })
+        .await;
+    if let Some(error) = standing.take_refusal() {
+        return Err(refused(&error));
+    }
+    match ended {
+        Ended::Stopped(report) => {
+            if report.aborted > 0 {
+                let aborted = report.aborted;
+                complain(format_args!("client: {aborted} messages were cut off"));
+            }
+            Ok(())
+        }
+        Ended::Refused(error) => Err(refused(&error)),
+        Ended::GaveUp(reason) => Err(Failure::new(format_args!(
+            "no router at {}: {reason}",
+            args.url
+        ))),
+        other => Err(Failure::new(other)),
+    }
+}
+
+fn config(args: &Args) -> Result<PluginConfig, Failure> {
+    let mut registration = Registration::new(args.name.as_str(), args.description.as_str())
+        .with_version(env!("CARGO_PKG_VERSION"));
+    for capability in &args.capabilities {
+        registration = registration.with_capability(capability.as_str());
+    }
+    let mut reconnect = reconnect_policy();
+    reconnect.backoff = reconnect.backoff.with_max_attempts(Some(args.attempts));
+    let mut link = link_config().with_reconnect(reconnect);
+    if args.frames {
+        let stderr = io::stderr();
+        let colour = cli::wants_colour(&stderr);
+        let screen = Screen::new(stderr, colour);
+        let frames = smarthole::Frames::default();
+        link = link.with_observer(screen.observer(&args.name, Colour::Cyan, frames));
+    }
+    let config = PluginConfig::new(registration).map_err(|error| {
+        let option = match error.code {
+            ErrorCode::InvalidName => "--name: ",
+            ErrorCode::InvalidDescription => "--description: ",
+            _ => "",
+        };
+        Failure::usage(format_args!("{option}{}", error.message))
+    })?;
+    Ok(config.with_link(link))
+}
+
+fn refused(error: &RegistrationError) -> Failure {
+    let hint = match error.code {
+        ErrorCode::DuplicateName => "; choose another one with --name",
+        _ => "",
+    };
+    let error = error.to_string();
+    Failure::new(format_args!(
+        "the router refuses the registration: {}{hint}",
+        printable(&error)
+    ))
+}
+
+/// How the client stands with the router.
+#[derive(Debug, Default)]
+struct Standing {
+    state: Mutex<State>,
+    /// Given when the client is refused that was never let in.
+    refused: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    was_in: bool,
+    refusal: Option<RegistrationError>,
+}
+
+impl Standing {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_refusal(&self) -> Option<RegistrationError> {
+        self.state().refusal.take()
+    }
+
+    fn let_in(&self) {
+        self.state().was_in = true;
+    }
+
+    /// Somebody who was in before may still have the name, on a line that the router believes in. Who
+    /// never was need not wait for that.
+    fn turned_away(&self, error: &RegistrationError) {
+        let mut state = self.state();
+        if !state.was_in {
+            state.refusal = Some(error.clone());
+            self.refused.notify_one();
+        }
+    }
+}
+
+/// What the client does with messages.
+struct Keeper {
+    notes: Arc<Notes>,
+    /// Held while the file is written.
+    writing: tokio::sync::Mutex<()>,
+    /// Words of the messages that are taken, in small letters; all of them if there are none.
+    only: Vec<String>,
+    reject: Option<String>,
+    delay: Duration,
+    standing: Arc<Standing>,
+}
+
+#[async_trait]
+impl Handler for Keeper {
+    async fn on_message(&self, _: &Context, message: &Message) -> Result<(), PluginError> {
+        let text = message.text();
+        complain(format_args!(
+            "client: gets {}",
+            printable(&format!("{text:?}"))
+        ));
+        tokio::time::sleep(self.delay).await;
+        if message.time_left().is_zero() {
+            // Somebody else has it by now.
+            return Err(PluginError::rejected("it took me too long"));
+        }
+        if let Some(reason) = self.refusal(text) {
+            complain(format_args!("client: rejects it: {}", printable(&reason)));
+            return Err(PluginError::rejected(reason));
+        }
+        if asks_for_notes(text) {
+            let notes = self.on_disk(Notes::all).await?;
+            message.ack().await?;
+            message.notify(told(&notes)).await?;
+        } else {
+            let kept = text.to_owned();
+            self.on_disk(move |notes| notes.add(&kept, SystemTime::now()))
+                .await?;
+            // Only now: what was acknowledged is safe.
+            message.ack().await?;
+            let shown = Notification::new(text).with_title("Note saved");
+            message.notify(shown).await?;
+        }
+        Ok(())
+    }
+
+    async fn on_ready(&self, cx: &Context, _: Option<&ClientId>) {
+        self.standing.let_in();
+        let (name, file) = (&cx.registration().name, self.notes.path().display());
+        complain(format_args!(
+            "client: registered as {name}; notes go to {file}"
+        ));
+    }
+
+    async fn on_error(&self, _: &Context, error: PluginError) {
+        let (file, error) = (self.notes.path().display(), error.to_string());
+        complain(format_args!("client: {file}: {}", printable(&error)));
+    }
+
+    fn on_lost(&self, cause: &CloseReason, retry_in: Duration) {
+        let cause = cause.to_string();
+        complain(format_args!(
+            "client: {}; trying again in {retry_in:?}",
+            printable(&cause)
+        ));
+    }
+
+    fn on_notice(&self, notice: &Notice) {
+        match notice {
+            Notice::Refused(error) => self.standing.turned_away(error),
+            Notice::Overdue { id } => {
+                complain(format_args!(
+                    "client: {} was not answered in time",
+                    printable(id)
+                ));
+            }
+            Notice::Lagged { events } => {
+                complain(format_args!(
+                    "client: too slow, {events} events were dropped"
+                ));
+            }
+            other => tracing::info!(notice = ?other, "client"),
+        }
+    }
+}
+
+impl Keeper {
+    /// Why a text is not taken.
+    fn refusal(&self, text: &str) -> Option<String> {
+        let words = || text.split(|c: char| !c.is_alphanumeric());
+        let wanted = |word: &str| self.only.contains(&word.to_lowercase());
+        if self.only.is_empty() {
+            self.reject.clone()
+        } else if words().any(wanted) {
+            None
+        } else {
+            let only = || format!("I only take what is about: {}", self.only.join(", "));
+            Some(self.reject.clone().unwrap_or_else(only))
+        }
+    }
+
+    /// Works on the file, one after the other, without holding up anything else.
+    async fn on_disk<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Notes) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let _writing = self.writing.lock().await;
+        let notes = Arc::clone(&self.notes);
+        let done = tokio::task::spawn_blocking(move || work(&notes)).await;
+        done.map_err(io::Error::other)?
+    }
+}
+
+/// The last notes, the newest last.
+fn told(notes: &[Note]) -> Notification {
+    let title = match notes.len() {
+        0 => "No notes yet".to_owned(),
+        1 => "1 note".to_owned(),
+        count => format!("{count} notes"),
+    };
+    let skipped = notes.len().saturating_sub(TOLD);
+    let last = notes.iter().skip(skipped).zip(skipped + 1..);
+    let lines = last.map(|(note, number)| format!("{number}. {}", note.text));
+    let lines: Vec<_> = lines.collect();
+    Notification::new(lines.join("\n")).with_title(title)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keeper(only: &[&str], reject: Option<&str>) -> Keeper {
+        Keeper {
+            notes: Arc::new(Notes::new("unused.txt")),
+            writing: tokio::sync::Mutex::new(()),
+            only: only.iter().map(|word| (*word).to_owned()).collect(),
+            reject: reject.map(str::to_owned),
+            delay: Duration::ZERO,
+            standing: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn what_is_not_about_the_words_is_rejected_with_the_reason() {
+        let picky = keeper(&["milk", "grüße"], None);
+        for text in ["buy Milk!", "milk", "GRÜSSE oder Grüße"] {
+            assert_eq!(picky.refusal(text), None, "{text}");
+        }
+        let reason = picky.refusal("buttermilk").unwrap();
+        assert!(reason.contains("milk, grüße"), "{reason}");
+        assert_eq!(
+            keeper(&["a"], Some("no")).refusal("b").as_deref(),
+            Some("no")
+        );
+        assert_eq!(keeper(&[], Some("no")).refusal("b").as_deref(), Some("no"));
+        assert_eq!(keeper(&[], None).refusal("b"), None);
+    }
+
+    #[test]
+    fn the_last_notes_are_told() {
+        let note = |number: usize| Note {
+            time: String::new(),
+            text: format!("note {number}"),
+        };
+        let notes: Vec<_> = (1..=12).map(note).collect();
+        let shown = told(&notes);
+        assert_eq!(shown.title.as_deref(), Some("12 notes"));
+        let body = shown.body.unwrap();
+        assert!(body.starts_with("3. note 3\n"), "{body}");
+        assert!(body.ends_with("12. note 12"), "{body}");
+        assert_eq!(told(&[]).title.as_deref(), Some("No notes yet"));
+    }
+}

@@ -1,0 +1,216 @@
+//! [`Desk`]: takes lines, hands them to the switch, and shows what becomes of them.
+
+use std::collections::HashSet;
+
+use rpc_core::net::Queued;
+use serde_json::{Value, json};
+use smarthole_proto::MessageId;
+use smarthole_proto::hub::{HubError, HubEvent, Input as Said, Settlement};
+use smarthole_proto::net::{HubEvents, Switch};
+
+use crate::desktop::{Desktop, Shown};
+use crate::input::{self, Input, Line};
+use crate::output::Output;
+use crate::show::Show;
+
+/// When lines are read, and when it is enough.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// Lines are read when so many clients are there.
+    pub(crate) clients: usize,
+    /// Whether it is enough when the lines have ended and all of them are settled.
+    pub(crate) once: bool,
+}
+
+/// What the person sees and writes.
+pub(crate) struct Desk {
+    switch: Switch,
+    show: Show,
+    desktop: Option<Desktop>,
+    input: Input,
+    output: Output,
+    /// Lines that are not settled.
+    open: HashSet<MessageId>,
+    sent: usize,
+    /// Lines that nobody took.
+    lost: usize,
+}
+
+impl Desk {
+    pub(crate) fn new(
+        switch: Switch,
+        show: Show,
+        desktop: Option<Desktop>,
+        mut input: Input,
+    ) -> Self {
+        let output = Output::new(input.printer.take());
+        Self {
+            switch,
+            show,
+            desktop,
+            input,
+            output,
+            open: HashSet::new(),
+            sent: 0,
+            lost: 0,
+        }
+    }
+
+    pub(crate) async fn say(&self, line: String) {
+        self.output.line(line).await;
+    }
+
+    async fn tell(&self, name: &str, about: Value, words: &str) {
+        self.say(self.show.note(name, about, words)).await;
+    }
+
+    /// Tells somebody in front of a terminal what can be done.
+    pub(crate) async fn greet(&self) {
+        if self.input.is_terminal && !self.show.is_json() {
+            self.say("write what you want done, or /help".to_owned())
+                .await;
+        }
+    }
+
+    /// Works until it is enough.
+    pub(crate) async fn work(&mut self, events: &mut HubEvents, wanted: Wanted) {
+        let mut reading = true;
+        loop {
+            if wanted.once && !reading && self.open.is_empty() {
+                return;
+            }
+            // Once there were enough, it does not matter who leaves.
+            let enough = self.sent > 0 || self.switch.clients().len() >= wanted.clients;
+            tokio::select! {
+                line = self.input.lines.recv(), if reading && enough => match line {
+                    Some(Line::Quit) => return,
+                    Some(line) => self.line(line).await,
+                    // At a terminal that is the end; a pipe may just have said everything.
+                    None if self.input.is_terminal && !wanted.once => return,
+                    None => reading = false,
+                },
+                event = events.next() => match event {
+                    Some(event) => self.event(event).await,
+                    None => return,
+                },
+            }
+        }
+    }
+
+    /// Shows what happens until something else has happened, and what is left to show then.
+    pub(crate) async fn until<T>(
+        &mut self,
+        events: &mut HubEvents,
+        end: impl Future<Output = T>,
+    ) -> T {
+        let mut end = std::pin::pin!(end);
+        let mut more = true;
+        let ended = loop {
+            tokio::select! {
+                ended = &mut end => break ended,
+                event = events.next(), if more => match event {
+                    Some(event) => self.event(event).await,
+                    None => more = false,
+                },
+            }
+        };
+        while let Some(event) = events.try_next() {
+            self.event(event).await;
+        }
+        ended
+    }
+
+    /// Writes what is to be written, leaves the terminal as it was, and returns how many lines there
+    /// were and how many of them nobody took.
+    pub(crate) async fn finish(self) -> (usize, usize) {
+        self.output.finish().await;
+        (self.sent, self.lost + self.open.len())
+    }
+
+    async fn line(&mut self, line: Line) {
+        match line {
+            Line::Text(text) => self.send(text).await,
+            Line::Clients => {
+                for line in self.show.clients(&self.switch.clients()) {
+                    self.say(line).await;
+                }
+            }
+            Line::History => {
+                for line in self.show.history(&self.switch.history()) {
+                    self.say(line).await;
+                }
+            }
+            Line::Help => self.tell("help", json!({}), input::HELP).await,
+            Line::Wrong(why) => {
+                self.tell("error", json!({ "message": why }), &why).await;
+                if !self.input.is_terminal {
+                    self.sent += 1;
+                    self.lost += 1;
+                }
+            }
+            Line::Quit => {}
+        }
+    }
+
+    async fn send(&mut self, text: String) {
+        self.sent += 1;
+        match self.switch.submit(Said::text(text)) {
+            Ok(id) => {
+                self.open.insert(id);
+            }
+            Err(error) => {
+                self.lost += 1;
+                let mut words = error.to_string();
+                if error == HubError::NoClients {
+                    words.push_str(": start one, for example with 'router client'");
+                }
+                self.tell("error", json!({ "message": error.to_string() }), &words)
+                    .await;
+            }
+        }
+    }
+
+    async fn event(&mut self, event: Queued<HubEvent>) {
+        let event = match event {
+            Queued::Item(event) => event,
+            Queued::Lagged(events) => {
+                let words = format!("too slow: {events} events are not shown");
+                self.tell("lagged", json!({ "events": events }), &words)
+                    .await;
+                if self.switch.in_flight() == 0 {
+                    self.open.clear();
+                }
+                return;
+            }
+            _ => return,
+        };
+        for line in self.show.event(&event) {
+            self.say(line).await;
+        }
+        match event {
+            HubEvent::Settled {
+                message, outcomes, ..
+            } if self.open.remove(&message) => {
+                let taken = |at: &Settlement| at.outcome.is_taken();
+                if !outcomes.iter().any(taken) {
+                    self.lost += 1;
+                }
+            }
+            HubEvent::Notification {
+                title,
+                body,
+                priority,
+                ..
+            } => {
+                if let Some(desktop) = &self.desktop {
+                    desktop.show(Shown {
+                        title: title.to_string(),
+                        body: body.to_string(),
+                        priority,
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}

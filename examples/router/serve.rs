@@ -1,0 +1,195 @@
+//! `router serve`: its options, its start and its end.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use examples::cli::{self, Failure, complain};
+use futures_util::FutureExt as _;
+use serde_json::json;
+use smarthole_proto::hub::HubConfig;
+use smarthole_proto::limits::{self, MAX_CONNECTIONS, ROUTING_LIMIT, SHUTDOWN_TIMEOUT};
+use smarthole_proto::net::{RouterOptions, Server, ServerOptions, Switch, http_config};
+use smarthole_proto::server::ServerConfig;
+
+use crate::desk::{Desk, Wanted};
+use crate::http::Http;
+use crate::show::{Show, Style};
+use crate::{choose, desktop, input};
+
+/// How long a request to `/input` may wait for what becomes of its message.
+const HTTP_PATIENCE: Duration = Duration::from_secs(110);
+/// How much longer its connection may be there.
+const HTTP_REST: Duration = Duration::from_secs(10);
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Where to listen; port 0 takes a free one. Only this machine can connect, whatever it is.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9473")]
+    listen: SocketAddr,
+    #[command(flatten)]
+    model: choose::ModelArgs,
+    /// How long a client may take to answer before its message goes to another one.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = cli::duration)]
+    response_timeout: Duration,
+    /// How many clients may get a message, one after the other, while each rejects it.
+    #[arg(long, value_name = "COUNT", default_value_t = ROUTING_LIMIT)]
+    routing_limit: u32,
+    /// Let others have a message that was written to a certain client, if that one rejects it.
+    #[arg(long)]
+    reroute_direct: bool,
+    /// Most clients at once.
+    #[arg(long, value_name = "COUNT", default_value_t = MAX_CONNECTIONS)]
+    max_clients: usize,
+    /// How often to ping clients; 0 is never.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = cli::duration)]
+    heartbeat: Duration,
+    /// How long a ping may stay unanswered.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = cli::duration)]
+    pong_timeout: Duration,
+    /// The origin of web pages that may connect, as SCHEME://HOST; may be given again. Programs that are
+    /// no browsers, and Obsidian, always may.
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    origins: Vec<String>,
+    /// Show notifications on the desktop too (build with '--features desktop').
+    #[arg(long)]
+    desktop: bool,
+    /// Print one JSON object for each event.
+    #[arg(long)]
+    json: bool,
+    /// A file that keeps the lines that were written in the terminal.
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
+    /// Read lines when this many clients are there.
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    clients: usize,
+    /// End when the input has ended and every message is settled; fail if one reached nobody.
+    #[arg(long)]
+    once: bool,
+    /// Log more; twice for even more. RUST_LOG overrides it.
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
+    cli::log(args.verbose);
+    let address = args.listen;
+    if !address.ip().to_canonical().is_loopback() {
+        return Err(Failure::usage(format_args!(
+            "only this machine may connect to a router: {address} is no address of loopback; \
+             listen on 127.0.0.1 or [::1]"
+        )));
+    }
+    let router = choose::router(&args.model)?;
+    let desktop = match args.desktop {
+        true => Some(desktop::open()?),
+        false => None,
+    };
+    let options = options(&args)?;
+    let server = Server::bind(address, router, options)
+        .await
+        .map_err(|error| {
+            Failure::new(format_args!(
+                "cannot listen on {address}: {error}; is there a router already? choose another \
+                 address with --listen"
+            ))
+        })?;
+
+    let mut first = pin!(cli::end_signal());
+    let mut second = pin!(cli::end_signal());
+    // Polled once before anything is said, a signal listens; one that comes earlier is not lost.
+    let early = first.as_mut().now_or_never();
+    let (switch, handle, url) = (server.switch(), server.handle(), server.url());
+    let events = switch.events();
+    let input = input::open(args.history)?;
+    let show = Show::new(match args.json {
+        true => Style::Json,
+        false => Style::People {
+            colour: cli::wants_colour(&std::io::stdout()),
+        },
+    });
+    let post = format!("http://{}/input", server.local_addr());
+    let listening = json!({ "url": url, "input": post });
+    let words = format!("listening on {url} (input: POST {post})");
+    let listening = show.note("listening", listening, &words);
+    let running = tokio::spawn(server.run());
+    let mut desk = Desk::new(switch, show, desktop, input);
+    desk.say(listening).await;
+    desk.greet().await;
+
+    let wanted = Wanted {
+        clients: args.clients,
+        once: args.once,
+    };
+    let mut events = events;
+    if early.is_none() {
+        tokio::select! {
+            () = desk.work(&mut events, wanted) => {}
+            () = &mut first => {}
+        }
+    }
+    let cut = || Failure::new("ended before everything was finished");
+    // Only now: it would have heard the first signal too.
+    if second.as_mut().now_or_never().is_some() {
+        return Err(cut());
+    }
+    if !args.once {
+        complain("clients may finish what is under way; once more ends at once");
+    }
+    // Twice the time: first for answers, then for goodbyes.
+    let report = tokio::select! {
+        report = desk.until(&mut events, handle.drain(2 * SHUTDOWN_TIMEOUT)) => report,
+        () = second => return Err(cut()),
+    };
+    running.await.map_err(Failure::new)?;
+    let (sent, lost) = desk.finish().await;
+    let (finished, aborted) = (report.finished, report.aborted);
+    tracing::info!(finished, aborted, "connections closed and cut");
+    if args.once && lost > 0 {
+        return Err(Failure::new(format_args!(
+            "nobody took {lost} of {sent} messages"
+        )));
+    }
+    Ok(())
+}
+
+fn options(args: &Args) -> Result<ServerOptions, Failure> {
+    let hub = HubConfig::default()
+        .with_response_timeout(args.response_timeout)
+        .with_routing_limit(args.routing_limit)
+        .with_reroute_direct(args.reroute_direct);
+    let switch = Switch::new(hub);
+    let heartbeat = Some(args.heartbeat).filter(|interval| !interval.is_zero());
+    let keep_alive = limits::keep_alive()
+        .with_interval(heartbeat)
+        .with_pong_timeout(args.pong_timeout);
+    let http = http_config();
+    let mut guards = http.guards.clone();
+    for origin in &args.origins {
+        guards = guards.with_allowed_origin(origin).map_err(Failure::usage)?;
+    }
+    let limits = http
+        .limits
+        .clone()
+        .with_max_websockets(Some(args.max_clients))
+        .with_handshake_timeout(HTTP_PATIENCE + HTTP_REST);
+    let service = Arc::new(Http {
+        switch: switch.clone(),
+        patience: HTTP_PATIENCE,
+    });
+    let http = http
+        .with_guards(guards)
+        .with_limits(limits)
+        .with_http(move |request, _| {
+            let service = Arc::clone(&service);
+            async move { service.answer(request).await }
+        });
+    let router = RouterOptions::default().with_timeout(args.model.model_timeout);
+    Ok(ServerOptions::default()
+        .with_switch(switch)
+        .with_router(router)
+        .with_connection(ServerConfig::default().with_keep_alive(keep_alive))
+        .with_http(http))
+}

@@ -1,0 +1,169 @@
+//! [`Server`]: a [`Switch`] on a socket.
+
+mod options;
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{FutureExt, future};
+use rpc_core::CloseFrame;
+use rpc_core::net::LinkConfig;
+use rpc_core::net::server::{Accepted, DrainReport, ShutdownHandle};
+use tokio::net::ToSocketAddrs;
+
+use super::{RouterOptions, Switch};
+use crate::limits::SHUTTING_DOWN;
+use crate::router::Router;
+use crate::server::ServerConfig;
+
+pub use options::{ServerOptions, http_config};
+
+/// A router's server on a socket.
+///
+/// ```no_run
+/// use smarthole_proto::hub::Input;
+/// use smarthole_proto::net::{Server, ServerOptions};
+/// use smarthole_proto::router::Keywords;
+///
+/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+/// let options = ServerOptions::default();
+/// let server = Server::bind("127.0.0.1:9473", Keywords::new(), options).await?;
+/// let switch = server.switch();
+/// println!("listening on {}", server.url());
+/// tokio::spawn(server.run());
+/// let settled = switch.ask(Input::text("put milk on the shopping list")).await?;
+/// for at in settled.outcomes {
+///     println!("{}: {:?}", at.client, at.outcome);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Server<R> {
+    server: rpc_core::net::server::Server,
+    router: Arc<R>,
+    options: RouterOptions,
+    shared: Arc<Shared>,
+}
+
+/// Ends a [`Server`].
+pub type ServerHandle = ShutdownHandle;
+
+/// What all connections of a server share.
+struct Shared {
+    switch: Switch,
+    connection: Arc<ServerConfig>,
+    link: Arc<LinkConfig>,
+    shutdown_timeout: Duration,
+}
+
+impl<R: Router> Server<R> {
+    /// Listens; the known server listens on 127.0.0.1 at [`DEFAULT_PORT`](crate::limits::DEFAULT_PORT).
+    ///
+    /// # Errors
+    /// The system's error, if the address cannot be had. Retrying helps once it is free.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn bind(
+        address: impl ToSocketAddrs,
+        router: R,
+        options: ServerOptions,
+    ) -> io::Result<Self> {
+        let max = options.connection.limits.max_message_bytes;
+        let mut http = options.http;
+        http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+        let mut link = options.link;
+        link.driver = link.driver.with_close_timeout(options.shutdown_timeout);
+        let shared = Shared {
+            switch: options.switch,
+            connection: Arc::new(options.connection),
+            link: Arc::new(link),
+            shutdown_timeout: options.shutdown_timeout,
+        };
+        let server = rpc_core::net::server::Server::bind(address, http).await?;
+        Ok(Self {
+            server,
+            router: Arc::new(router),
+            options: options.router,
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// The address that it listens on.
+    #[must_use]
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.server.local_addr()
+    }
+
+    /// Where clients connect to, such as `ws://127.0.0.1:9473`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("ws://{}", self.local_addr())
+    }
+
+    /// A handle that ends the server. Give its drain twice the
+    /// [`shutdown_timeout`](ServerOptions::shutdown_timeout): messages may still be answered, and
+    /// then connections are closed with 1001.
+    #[must_use]
+    pub fn handle(&self) -> ServerHandle {
+        self.server.shutdown_handle()
+    }
+
+    /// The switch: texts go in there, and what happens comes out.
+    #[must_use]
+    pub fn switch(&self) -> Switch {
+        self.shared.switch.clone()
+    }
+
+    /// Serves until the [handle](Self::handle) drains it: then no text is taken any more, messages
+    /// that are open may still be answered, and connections are closed with 1001. What is open at
+    /// the end is told by [`Switch::in_flight`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts all connections and ends the switch.
+    pub async fn run(self) -> DrainReport {
+        let (server, shared) = (self.server, self.shared);
+        let switch = shared.switch.clone();
+        let serving = server.run(move |accepted| serve(&shared, accepted));
+        let switching = switch.run(self.router, self.options);
+        tokio::select! {
+            report = serving => report,
+            never = switching => match never {},
+        }
+    }
+}
+
+impl<R> fmt::Debug for Server<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("server", &self.server)
+            .field("switch", &self.shared.switch)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One connection from its upgrade to its end. Not an `async fn`, and nothing around the two
+/// futures: each layer would hold a second copy of them, and there is one for every idle connection.
+fn serve(shared: &Arc<Shared>, accepted: Accepted) -> impl Future<Output = ()> + use<> {
+    let shared = Arc::clone(shared);
+    let (link, connection) = shared.switch.seat(
+        accepted.socket,
+        Arc::clone(&shared.connection),
+        Arc::clone(&shared.link),
+    );
+    let mut cancellation = accepted.cancellation;
+    let farewell = async move {
+        tokio::select! {
+            () = cancellation.cancelled() => {}
+            _ = link.closed() => return,
+        }
+        // In a box, which only the last moments of a connection need.
+        Box::pin(shared.switch.drain(shared.shutdown_timeout)).await;
+        link.close_with(CloseFrame::new(CloseFrame::GOING_AWAY, SHUTTING_DOWN));
+    };
+    future::join(connection, farewell).map(drop)
+}

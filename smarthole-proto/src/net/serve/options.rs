@@ -1,0 +1,132 @@
+//! [`ServerOptions`], and what is served before the upgrade.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use http::header::SEC_WEBSOCKET_PROTOCOL;
+use http::request::Parts;
+use rpc_core::net::LinkConfig;
+use rpc_core::net::server::{
+    Guards, HostPolicy, PeerPolicy, ServerConfig as HttpConfig, ServerLimits, UpgradeDecision,
+};
+
+use crate::hub::HubConfig;
+use crate::limits::{MAX_CONNECTIONS, OBSIDIAN_ORIGIN, SHUTDOWN_TIMEOUT};
+use crate::net::{RouterOptions, Switch};
+use crate::server::ServerConfig;
+
+/// What is served before and beside the upgrade by default. Any path upgrades, for at most 100
+/// clients at once; a further one gets 503.
+///
+/// Peers at 127.0.0.1 and `::1` only, for which also the `Host` must be a name of this machine. Web
+/// pages are kept out: without an `Origin`, or with that of the Obsidian client, a request passes.
+/// Allow more with [`Guards::with_allowed_origin`]. Of the subprotocols that a client offers the
+/// first one is selected, as the known server does.
+#[must_use]
+pub fn http_config() -> HttpConfig {
+    let guards = Guards::default()
+        .with_peers(PeerPolicy::LocalhostOnly)
+        .with_hosts(HostPolicy::LoopbackNames);
+    let guards = guards
+        .clone()
+        .with_allowed_origin(OBSIDIAN_ORIGIN)
+        // It is an origin; and if it were none, it could not pass.
+        .unwrap_or(guards);
+    HttpConfig::default()
+        .with_guards(guards)
+        .with_limits(ServerLimits::default().with_max_websockets(Some(MAX_CONNECTIONS)))
+        .with_on_upgrade(select_first)
+}
+
+fn select_first(parts: &mut Parts, _: SocketAddr) -> UpgradeDecision {
+    let offered = parts.headers.get(SEC_WEBSOCKET_PROTOCOL);
+    let offered = offered.and_then(|offered| offered.to_str().ok());
+    match offered.and_then(|offered| offered.split(',').next()) {
+        Some(first) => UpgradeDecision::accept_with(first.trim()),
+        None => UpgradeDecision::accept(),
+    }
+}
+
+/// How a [`Server`](super::Server) behaves.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ServerOptions {
+    /// The switch that is served, and only here. Clone it for what needs it before there is a
+    /// server, such as an HTTP service that takes texts.
+    pub switch: Switch,
+    /// How the router is asked.
+    pub router: RouterOptions,
+    /// Limits and times of each connection.
+    pub connection: ServerConfig,
+    /// Limits, guards and TLS before the upgrade, and the HTTP service beside it. Default
+    /// [`http_config`].
+    pub http: HttpConfig,
+    /// Transport treatment and observer of each connection; its reconnects and events are not used.
+    pub link: LinkConfig,
+    /// How long clients may go on answering when the server ends, and then how long they may take
+    /// to answer its Close. Default 1 s.
+    pub shutdown_timeout: Duration,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            switch: Switch::default(),
+            router: RouterOptions::default(),
+            connection: ServerConfig::default(),
+            http: http_config(),
+            link: LinkConfig::default(),
+            shutdown_timeout: SHUTDOWN_TIMEOUT,
+        }
+    }
+}
+
+impl ServerOptions {
+    /// Sets [`switch`](Self::switch).
+    #[must_use]
+    pub fn with_switch(mut self, switch: Switch) -> Self {
+        self.switch = switch;
+        self
+    }
+
+    /// Sets [`switch`](Self::switch) to a fresh one with this configuration.
+    #[must_use]
+    pub fn with_hub(self, config: HubConfig) -> Self {
+        self.with_switch(Switch::new(config))
+    }
+
+    /// Sets [`router`](Self::router).
+    #[must_use]
+    pub fn with_router(mut self, options: RouterOptions) -> Self {
+        self.router = options;
+        self
+    }
+
+    /// Sets [`connection`](Self::connection).
+    #[must_use]
+    pub fn with_connection(mut self, config: ServerConfig) -> Self {
+        self.connection = config;
+        self
+    }
+
+    /// Sets [`http`](Self::http). Start from [`http_config`].
+    #[must_use]
+    pub fn with_http(mut self, config: HttpConfig) -> Self {
+        self.http = config;
+        self
+    }
+
+    /// Sets [`link`](Self::link).
+    #[must_use]
+    pub fn with_link(mut self, config: LinkConfig) -> Self {
+        self.link = config;
+        self
+    }
+
+    /// Sets [`shutdown_timeout`](Self::shutdown_timeout).
+    #[must_use]
+    pub const fn with_shutdown_timeout(mut self, timeout: Duration) -> Self {
+        self.shutdown_timeout = timeout;
+        self
+    }
+}

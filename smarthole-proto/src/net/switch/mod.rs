@@ -1,0 +1,380 @@
+//! [`Switch`]: a hub that many tasks share.
+
+mod mailbox;
+mod routes;
+mod side;
+mod state;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+#[cfg(feature = "server")]
+use std::time::Duration;
+use std::time::Instant;
+
+use rpc_core::CloseReason;
+use rpc_core::decode::SharedStr;
+use rpc_core::net::link::entropy;
+use rpc_core::net::{Consumer, LagPolicy, LinkConfig, QueueConfig, Transport, link, queue};
+use tokio::sync::{Notify, oneshot};
+
+use crate::frame::{Registration, Response};
+use crate::hub::{
+    ConnId, Hub, HubConfig, HubError, HubEvent, Input, Outcome, RegisteredClient, RouteId,
+    Settlement, Unroutable,
+};
+use crate::id::MessageId;
+use crate::router::{Choice, Router, RouterError};
+use crate::server::ServerConfig;
+use mailbox::{Mail, Mailbox};
+use side::Place;
+use state::{Ask, Open, Seat, State};
+
+pub use routes::RouterOptions;
+pub use side::ServerSide;
+
+/// What happens at a [`Switch`], in order and bounded; what was dropped because it was not taken as
+/// fast as it came is [counted](rpc_core::net::Queued::Lagged).
+pub type HubEvents = Consumer<HubEvent>;
+
+/// What became of a message that was [asked](Switch::ask) about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Settled {
+    /// The message.
+    pub message: MessageId,
+    /// Everybody who got it, in the order of delivery. If one of them took it, it is taken.
+    pub outcomes: Vec<Settlement>,
+    /// Why nobody was asked any more, if nobody took it.
+    pub unroutable: Option<Unroutable>,
+}
+
+impl Settled {
+    /// Whether somebody took the message.
+    #[must_use]
+    pub fn is_taken(&self) -> bool {
+        self.outcomes.iter().any(|one| one.outcome.is_taken())
+    }
+}
+
+/// Why there is nothing to say about a message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// It was not taken, and nobody got it.
+    #[error(transparent)]
+    Refused(#[from] HubError),
+    /// The switch has ended before the message was settled; clients may have got it. Retrying may
+    /// deliver it twice.
+    #[error("the server has ended before message {message} was settled")]
+    Ended {
+        /// The message.
+        message: MessageId,
+    },
+}
+
+/// A delivery that has ended and is remembered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HistoryItem {
+    /// The message.
+    pub message: MessageId,
+    /// The client that got it.
+    pub client: SharedStr,
+    /// What became of it, with what the client said later.
+    pub outcome: Outcome,
+    /// Whether its time was over before it said anything.
+    pub late: bool,
+}
+
+/// A [`Hub`] that many tasks share: the way in for what users say, and the way to watch what becomes
+/// of it. Cheap to clone; all clones are the same switch.
+///
+/// It needs one task that [runs](Self::run) it, and one for each connection that it
+/// [serves](Self::serve). `Server` does both for WebSockets.
+///
+/// ```
+/// use std::sync::Arc;
+/// use rpc_core::net::mem;
+/// use smarthole_proto::hub::{HubConfig, Input};
+/// use smarthole_proto::net::{RouterOptions, Switch};
+/// use smarthole_proto::router::Keywords;
+/// use smarthole_proto::server::ServerConfig;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let switch = Switch::new(HubConfig::default());
+/// let (client, server) = mem::duplex(64);
+/// tokio::spawn(switch.serve(server, ServerConfig::default(), rpc_core::net::LinkConfig::default()));
+/// let running = switch.clone();
+/// tokio::spawn(async move { running.run(Arc::new(Keywords::new()), RouterOptions::default()).await });
+/// // Nobody has registered yet.
+/// assert!(switch.submit(Input::text("buy milk")).is_err());
+/// # drop(client);
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Switch {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// There is a question to the router, or the next deadline has come nearer.
+    woken: Notify,
+    /// Nothing is open any more, while the switch drains.
+    idle: Notify,
+}
+
+/// A switch with the default configuration.
+impl Default for Switch {
+    fn default() -> Self {
+        Self::new(HubConfig::default())
+    }
+}
+
+impl Switch {
+    /// A switch without clients.
+    #[must_use]
+    pub fn new(config: HubConfig) -> Self {
+        let seed = u128::from(entropy()) << 64 | u128::from(entropy());
+        Self {
+            shared: Arc::new(Shared {
+                state: Mutex::new(State::new(Hub::new(config, seed, clock()))),
+                woken: Notify::new(),
+                idle: Notify::new(),
+            }),
+        }
+    }
+
+    /// Takes what a user said, and returns the id under which it is [told](Self::events) what
+    /// becomes of it.
+    ///
+    /// # Errors
+    /// [`HubError`]; nobody has got anything then.
+    pub fn submit(&self, input: Input) -> Result<MessageId, HubError> {
+        self.with(|state, now| state.submit(input, now))
+    }
+
+    /// Takes what a user said, and waits until nothing about it is open any more.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    ///
+    /// # Cancel safety
+    /// Nothing happens before the first poll. Dropped after it, the future gives up the answer; the
+    /// message goes its way.
+    pub async fn ask(&self, input: Input) -> Result<Settled, AskError> {
+        let (sender, settled) = oneshot::channel();
+        let message = self.with(|state, now| {
+            let message = state.submit(input, now)?;
+            state.asks.insert(message.clone(), Ask::new(sender));
+            Ok::<_, HubError>(message)
+        })?;
+        settled.await.map_err(|_| AskError::Ended { message })
+    }
+
+    /// Everything that happens from now on. Any number of listeners may listen, each with a queue of
+    /// its own: 1,024 events and 16 MiB, of which the oldest are dropped when it is full.
+    #[must_use]
+    pub fn events(&self) -> HubEvents {
+        self.events_with(QueueConfig::default())
+    }
+
+    /// As [`events`](Self::events), with a queue like this. Nobody waits for a listener, so
+    /// [`LagPolicy::Block`] is as [`LagPolicy::DropOldest`]; [`LagPolicy::Close`] ends the queue.
+    #[must_use]
+    pub fn events_with(&self, mut config: QueueConfig) -> HubEvents {
+        if matches!(config.policy, LagPolicy::Block { .. }) {
+            config.policy = LagPolicy::DropOldest;
+        }
+        let (producer, consumer) = queue(config);
+        self.lock().listen(producer);
+        consumer
+    }
+
+    /// The registered clients, in the order of registration.
+    #[must_use]
+    pub fn clients(&self) -> Vec<RegisteredClient> {
+        self.read(|hub| hub.clients().cloned().collect())
+    }
+
+    /// The deliveries that ended last, in the order in which they ended, newest last.
+    #[must_use]
+    pub fn history(&self) -> Vec<HistoryItem> {
+        self.read(|hub| {
+            let items = hub.history().map(|entry| HistoryItem {
+                message: entry.message.clone(),
+                client: entry.client.into(),
+                outcome: entry.outcome.clone(),
+                late: entry.late,
+            });
+            items.collect()
+        })
+    }
+
+    /// How many messages something is open about: a client has time left, or the router is asked.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.read(Hub::open_messages)
+    }
+
+    /// Looks at the hub. Everything else waits meanwhile, so be quick.
+    pub fn read<T>(&self, look: impl FnOnce(&Hub) -> T) -> T {
+        look(&self.lock().hub)
+    }
+
+    /// Asks the router, and keeps the time of responses. Runs until it is dropped. A switch is run
+    /// once: dropping the future ends it, and with it every [`ask`](Self::ask) and all
+    /// [`events`](Self::events).
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the switch; what the router is asked is given up.
+    pub async fn run<R: Router>(&self, router: Arc<R>, options: RouterOptions) -> Infallible {
+        routes::run(self.clone(), router, options).await
+    }
+
+    /// Serves one connection to its end. The limits of `config` on the size of messages should be no
+    /// smaller than those of the hub.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts the line; the client leaves.
+    pub fn serve<T, C, L>(
+        &self,
+        transport: T,
+        config: C,
+        link_config: L,
+    ) -> impl Future<Output = CloseReason> + Send + use<T, C, L>
+    where
+        T: Transport,
+        C: Into<Arc<ServerConfig>>,
+        L: Into<Arc<LinkConfig>>,
+    {
+        self.seat(transport, config.into(), link_config.into()).1
+    }
+
+    /// A connection with its place here, and what runs it.
+    pub(super) fn seat<T: Transport>(
+        &self,
+        transport: T,
+        config: Arc<ServerConfig>,
+        link_config: Arc<LinkConfig>,
+    ) -> (
+        link::Link<ServerSide>,
+        impl Future<Output = CloseReason> + Send + use<T>,
+    ) {
+        let mailbox = Arc::new(Mailbox::new(&config.limits));
+        let conn = self.lock().next_conn();
+        let place = Place {
+            switch: self.clone(),
+            conn,
+            mailbox: Arc::clone(&mailbox),
+        };
+        let side = ServerSide::new(config).with_place(place);
+        // All events of the machine are dealt with at the place.
+        let (link, _, connection) = link::over(side, transport, link_config);
+        let seat = Seat {
+            link: link.clone(),
+            mailbox,
+        };
+        self.lock().seats.insert(conn, seat);
+        (link, connection.run())
+    }
+
+    /// Takes no new texts, and waits until nothing is open any more, at most so long.
+    #[cfg(feature = "server")]
+    pub(super) async fn drain(&self, timeout: Duration) {
+        self.lock().is_closing = true;
+        let idle = async {
+            loop {
+                // Made before the look, so that no change falls between.
+                let idle = self.shared.idle.notified();
+                if self.in_flight() == 0 {
+                    return;
+                }
+                idle.await;
+            }
+        };
+        if tokio::time::timeout(timeout, idle).await.is_err() {
+            let open = self.in_flight();
+            tracing::warn!(open, "messages are still open at the end");
+        }
+    }
+
+    fn register(&self, conn: ConnId, registration: &Registration) {
+        self.with(|state, _| {
+            let verdict = match state.hub.register(conn, registration) {
+                Ok(id) => Mail::Accept(id),
+                Err(error) => Mail::Refuse(error),
+            };
+            state.post(conn, verdict);
+        });
+    }
+
+    fn respond(&self, conn: ConnId, response: Response) {
+        self.with(|state, _| state.hub.respond(conn, response));
+    }
+
+    fn leave(&self, conn: ConnId) {
+        self.with(|state, _| {
+            state.hub.disconnect(conn);
+            state.seats.remove(&conn);
+        });
+    }
+
+    /// The next question to the router.
+    fn next_question(&self) -> Option<Open> {
+        self.lock().questions.pop_front()
+    }
+
+    fn answer(&self, route: RouteId, decision: Result<Vec<Choice>, RouterError>) {
+        self.with(|state, now| state.answer(route, decision, now));
+    }
+
+    /// The next deadline, for whoever sleeps until then and is woken if another comes before it.
+    fn arm(&self) -> Option<Instant> {
+        let mut state = self.lock();
+        state.armed = state.hub.poll_timeout();
+        state.armed
+    }
+
+    fn handle_timeout(&self) {
+        self.with(|state, now| state.hub.handle_timeout(now));
+    }
+
+    fn end(&self) {
+        self.lock().end();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        let state = self.shared.state.lock();
+        state.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with the hub, and passes on what comes out of it before anything else is done.
+    fn with<T>(&self, act: impl FnOnce(&mut State, Instant) -> T) -> T {
+        let mut state = self.lock();
+        let result = act(&mut state, clock());
+        let followed = state.pass_on();
+        drop(state);
+        if followed.wakes {
+            self.shared.woken.notify_one();
+        }
+        if followed.is_idle {
+            self.shared.idle.notify_waiters();
+        }
+        result
+    }
+}
+
+/// tokio's clock, which tests can pause.
+fn clock() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+impl fmt::Debug for Switch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Switch").field(&self.lock().hub).finish()
+    }
+}

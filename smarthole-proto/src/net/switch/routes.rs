@@ -1,0 +1,101 @@
+//! The task of a [`Switch`]: asks the router, and keeps the time.
+
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use tokio::task::JoinSet;
+use tokio::time::sleep_until;
+
+use super::{Open, Switch};
+use crate::limits::ROUTER_TIMEOUT;
+use crate::router::{Router, RouterError};
+
+/// How a [`Switch`] asks its router.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RouterOptions {
+    /// How long the router may take for one decision. Default 30 s.
+    pub timeout: Duration,
+    /// Most questions that it is asked at once; further ones wait in order. Default 16.
+    pub max_at_once: usize,
+}
+
+impl Default for RouterOptions {
+    fn default() -> Self {
+        Self {
+            timeout: ROUTER_TIMEOUT,
+            max_at_once: 16,
+        }
+    }
+}
+
+impl RouterOptions {
+    /// Sets [`timeout`](Self::timeout).
+    #[must_use]
+    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets [`max_at_once`](Self::max_at_once); at least 1.
+    #[must_use]
+    pub const fn with_max_at_once(mut self, questions: usize) -> Self {
+        self.max_at_once = if questions == 0 { 1 } else { questions };
+        self
+    }
+}
+
+/// However the task ends, nobody is left to believe that it goes on.
+struct End(Switch);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+pub(super) async fn run<R: Router>(
+    switch: Switch,
+    router: Arc<R>,
+    options: RouterOptions,
+) -> Infallible {
+    let end = End(switch);
+    let switch = &end.0;
+    // Tasks of their own, so that a router that computes holds up neither time nor clients. They go
+    // when this future goes.
+    let mut asked = JoinSet::new();
+    loop {
+        while asked.len() < options.max_at_once.max(1)
+            && let Some(question) = switch.next_question()
+        {
+            let (switch, router) = (switch.clone(), Arc::clone(&router));
+            asked.spawn(ask(switch, router, question, options.timeout));
+        }
+        let deadline = switch.arm();
+        tokio::select! {
+            () = switch.shared.woken.notified() => {}
+            () = sleep_until(deadline.unwrap_or_else(Instant::now).into()), if deadline.is_some() => {
+                switch.handle_timeout();
+            }
+            Some(_) = asked.join_next() => {}
+        }
+    }
+}
+
+/// Asks the router one question and passes on what it says. A panic of the router is its failure.
+async fn ask<R: Router>(switch: Switch, router: Arc<R>, question: Open, timeout: Duration) {
+    let deciding = async { router.route(&question.request).await };
+    let deciding = AssertUnwindSafe(deciding).catch_unwind();
+    let decision = match tokio::time::timeout(timeout, deciding).await {
+        Ok(Ok(decision)) => decision,
+        Ok(Err(_)) => {
+            tracing::error!("a router panicked");
+            Err(RouterError::failed("internal error"))
+        }
+        Err(_) => Err(RouterError::TimedOut { after: timeout }),
+    };
+    switch.answer(question.route, decision);
+}

@@ -1,0 +1,344 @@
+//! What a hub does with messages, as traces under virtual time.
+
+use insta::assert_snapshot;
+use smarthole_proto::hub::HubConfig;
+
+use super::hub_play::{play, play_with};
+
+#[test]
+fn a_message_goes_to_whom_the_router_chooses() {
+    assert_snapshot!(play(
+        "join notes
+         join lights
+         speak 0.95 remember the milk
+         choose notes ? it takes notes
+         wait 0.25
+         ack notes
+         wait 2
+         notify notes |Saved.
+         notify notes Journal|Saved.|high
+         history"
+    ));
+}
+
+#[test]
+fn a_named_client_gets_the_rest_of_the_text_at_once() {
+    assert_snapshot!(play(
+        "join notes
+         join Lights
+         say LIGHTS, on
+         ack Lights
+         say notes: milk
+         reject notes full
+         say notes : milk
+         choose Lights = milk!
+         ack Lights"
+    ));
+}
+
+#[test]
+fn a_rejection_is_routed_on_with_its_reason() {
+    assert_snapshot!(play(
+        "join notes
+         join lights
+         join calendar
+         say dentist at ten
+         choose notes
+         reject notes I only handle notes
+         choose calendar ? it has a time
+         ack calendar"
+    ));
+}
+
+#[test]
+fn silence_is_a_rejection_after_thirty_seconds() {
+    assert_snapshot!(play(
+        "join notes
+         join lights
+         say milk
+         choose lights
+         wait 29.999
+         wait 0.001
+         choose notes
+         wait 1
+         notify notes
+         wait 60"
+    ));
+}
+
+#[test]
+fn three_clients_in_a_row_may_reject_and_a_fourth_is_not_asked() {
+    assert_snapshot!(play(
+        "join a
+         join b
+         join c
+         join d
+         say x
+         choose a
+         reject a
+         choose b
+         reject b not me
+         choose c
+         wait 30"
+    ));
+}
+
+#[test]
+fn with_nobody_left_the_message_ends() {
+    assert_snapshot!(play(
+        "join a
+         join b
+         say x
+         choose a
+         reject a no
+         choose b
+         reject b no"
+    ));
+}
+
+#[test]
+fn several_recipients_have_one_id_and_answer_each_for_itself() {
+    assert_snapshot!(play(
+        "join a
+         join b
+         join c
+         say x
+         choose a ; b ? why
+         ack a
+         reject b no
+         choose c
+         wait 31"
+    ));
+}
+
+#[test]
+fn an_ack_outlives_the_rejections_of_others() {
+    assert_snapshot!(play(
+        "join a
+         join b
+         say x
+         choose a ; b
+         ack a
+         reject b no"
+    ));
+}
+
+#[test]
+fn copies_that_are_routed_on_never_reach_the_same_client() {
+    assert_snapshot!(play(
+        "join a
+         join b
+         join c
+         join d
+         say x
+         choose a; b
+         reject a one
+         reject b two
+         choose#2 c
+         choose#3 c; d
+         ack c
+         ack d"
+    ));
+}
+
+#[test]
+fn a_choice_that_another_question_has_used_up_is_asked_again() {
+    assert_snapshot!(play(
+        "join a
+         join b
+         join c
+         join d
+         say x
+         choose a; b
+         reject a one
+         reject b two
+         choose#2 c
+         choose#3 c
+         choose d
+         ack c
+         ack d"
+    ));
+}
+
+#[test]
+fn late_responses_are_recorded_and_move_nothing() {
+    assert_snapshot!(play(
+        "join a
+         join b
+         say x
+         choose a
+         wait 30
+         ack a
+         choose b
+         notify a Late|but here
+         reject b no
+         reject a after all
+         history"
+    ));
+}
+
+#[test]
+fn a_client_that_rejects_what_it_took_is_taken_at_its_word() {
+    assert_snapshot!(play(
+        "join a
+         join b
+         say x
+         choose a
+         ack a
+         reject a broken
+         choose b
+         ack b
+         history"
+    ));
+}
+
+#[test]
+fn a_named_client_that_rejects_ends_the_message_even_after_an_ack() {
+    assert_snapshot!(play(
+        "join a
+         join b
+         say a: x
+         ack a
+         reject a broken
+         say a: x
+         wait 30"
+    ));
+}
+
+#[test]
+fn if_so_configured_the_message_of_a_named_client_is_routed_on_with_its_prefix() {
+    let config = HubConfig::default().with_reroute_direct(true);
+    assert_snapshot!(play_with(
+        config,
+        "join a
+         join b
+         say a: x
+         reject a no
+         choose b
+         ack b"
+    ));
+}
+
+#[test]
+fn a_client_that_vanishes_may_come_back_and_answer() {
+    assert_snapshot!(play(
+        "join a
+         join b
+         say x
+         choose a
+         leave a
+         wait 10
+         join a
+         ack a
+         say y
+         choose a
+         leave a
+         wait 30
+         choose b
+         ack b"
+    ));
+}
+
+#[test]
+fn clients_that_vanish_before_they_are_chosen_are_skipped() {
+    assert_snapshot!(play(
+        "join a
+         join b
+         join c
+         say x
+         leave a
+         choose a; b
+         ack b
+         say y
+         leave b
+         choose b
+         choose c
+         ack c"
+    ));
+}
+
+#[test]
+fn with_everybody_gone_a_message_ends() {
+    assert_snapshot!(play(
+        "say x
+         join a
+         say x
+         leave a
+         choose a
+         join a
+         say y
+         choose a
+         leave a
+         wait 30"
+    ));
+}
+
+#[test]
+fn clients_that_vanish_again_and_again_use_the_limit_up() {
+    assert_snapshot!(play(
+        "join a
+         join b
+         join c
+         join d
+         say x
+         leave a
+         choose a
+         leave b
+         choose b
+         leave c
+         choose c"
+    ));
+}
+
+#[test]
+fn a_router_that_fails_ends_the_message() {
+    assert_snapshot!(play(
+        "join a
+         join b
+         say x
+         fail no model
+         say y
+         choose a
+         reject a no
+         fail no model"
+    ));
+}
+
+#[test]
+fn a_client_that_joins_meanwhile_may_be_chosen_the_next_time() {
+    assert_snapshot!(play(
+        "join a
+         say x
+         join b
+         choose a
+         reject a no
+         choose b
+         ack b"
+    ));
+}
+
+#[test]
+fn unknown_answers_do_not_stop_the_time() {
+    assert_snapshot!(play(
+        "join a
+         say a: x
+         mumble a
+         wait 30"
+    ));
+}
+
+#[test]
+fn deliveries_of_the_same_moment_end_in_their_order() {
+    assert_snapshot!(play(
+        "join a
+         join b
+         say a: 1
+         say b: 2
+         say a: 3
+         wait 0.5
+         say b: 4
+         wait 29.5
+         wait 0.5
+         history"
+    ));
+}
