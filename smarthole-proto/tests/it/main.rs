@@ -20,6 +20,7 @@ mod pair;
 mod played;
 mod plugin;
 mod serve;
+mod serve_trouble;
 mod stage;
 mod switch;
 mod vectors;
