@@ -182,6 +182,21 @@ async function pings_are_empty_and_pongs_keep_the_line() {
   await quick.stop();
 }
 
+async function by_default_a_ping_comes_after_30_s_and_its_pong_may_take_10() {
+  const began = Date.now();
+  const [alive, dead] = await Promise.all([
+    Client.register(served.url, "long-alive"),
+    Client.register(served.url, "long-dead", "d", { autoPong: false }),
+  ]);
+  const seconds = () => Math.round((Date.now() - began) / 1000);
+  await new Promise((ping) => dead.socket.once("ping", ping));
+  expect(seconds() >= 29 && seconds() <= 33, `the ping came after ${seconds()} s`);
+  same((await dead.closed).code, 1006, "no close");
+  expect(seconds() >= 39 && seconds() <= 44, `it was dropped after ${seconds()} s`);
+  same([alive.pings, alive.socket.readyState], [[""], 1], "who answers stays");
+  await alive.close();
+}
+
 async function a_shutdown_closes_with_1001() {
   const ending = await router(path);
   const clients = await Promise.all(["a", "b", "c"].map((name) => Client.register(ending.url, name)));
@@ -266,6 +281,10 @@ async function a_hundred_clients_have_a_thousand_messages() {
 }
 
 served = await router(path);
+checks.beside(
+  title(by_default_a_ping_comes_after_30_s_and_its_pong_may_take_10),
+  by_default_a_ping_comes_after_30_s_and_its_pong_may_take_10,
+);
 checks.beside(title(pings_are_empty_and_pongs_keep_the_line), pings_are_empty_and_pongs_keep_the_line);
 checks.beside(
   title(a_vanished_client_is_replaced_and_may_not_lose_a_message),
@@ -289,6 +308,7 @@ for (const check of [
 ]) {
   await checks.run(title(check), check);
 }
+await checks.others();
 await checks.run("the router ends", async () => {
   same(await served.stop(), 0, "the exit code");
   expect(!served.errors.some((line) => line.includes("panicked")), "nothing panicked");

@@ -60,8 +60,13 @@ export class Checks {
     this.#beside.push(this.run(name, check, milliseconds));
   }
 
+  /** Waits for those that were begun beside. */
+  others() {
+    return Promise.all(this.#beside);
+  }
+
   async finish() {
-    await Promise.all(this.#beside);
+    await this.others();
     console.log(`${this.#count} checks, ${this.#failed} failed`);
     process.exit(this.#failed || !this.#count ? 1 : 0);
   }
