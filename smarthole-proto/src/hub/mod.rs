@@ -58,7 +58,8 @@
 //! - Choices of clients that left while the router decided are skipped. If none is left, the router
 //!   is asked again, which counts as an attempt. Frames for a connection that is gone are still
 //!   given out; whoever takes them drops them, and the timeout does the rest.
-//! - A late answer of the router is as good as any: the hub waits without a deadline. A second one is
+//! - A late answer of the router is as good as any: the hub waits without a deadline. Whoever runs
+//!   the router has one, and [fails](Hub::fail) the question then. A second answer is
 //!   [`HubError::UnknownRoute`].
 //!
 //! # What is bounded

@@ -166,13 +166,13 @@ mod tests {
     #[test]
     fn other_words_are_not() {
         for (one, other) in [
-            ("bus", "bu"),
-            ("pass", "pas"),
-            ("this", "thi"),
-            ("sing", "s"),
-            ("red", "r"),
-            ("water", "wat"),
-            ("calendar", "calend"),
+            ("bus", "bug"),
+            ("pass", "past"),
+            ("sing", "so"),
+            ("red", "rod"),
+            ("water", "wash"),
+            ("calendar", "calling"),
+            ("note", "notice"),
         ] {
             assert_ne!(stem(one), stem(other));
         }

@@ -59,17 +59,17 @@ pub(crate) fn registration(name: &str) -> String {
 }
 
 /// A response with this payload: `null` for none of its own.
-pub(crate) fn response(id: &str, kind: &str, payload: Value) -> String {
+pub(crate) fn response(id: &str, kind: &str, payload: &Value) -> String {
     let payload = json!({"messageId": id, "type": kind, "payload": payload});
     json!({"type": "response", "payload": payload}).to_string()
 }
 
 pub(crate) fn ack(id: &str) -> String {
-    response(id, "ack", json!({}))
+    response(id, "ack", &json!({}))
 }
 
 pub(crate) fn reject(id: &str, reason: &str) -> String {
-    response(id, "reject", json!({"reason": reason}))
+    response(id, "reject", &json!({"reason": reason}))
 }
 
 /// The answer to a request from this address, read to its end.

@@ -1,0 +1,3 @@
+//! Integration tests of the ConnectOnion crate.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(unreachable_pub, reason = "helpers of a test binary")]

@@ -1,0 +1,142 @@
+//! A hundred clients with a thousand messages in flight: each is answered or times out exactly once.
+
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rpc_core::net::{QueueConfig, Queued};
+use serde_json::json;
+use smarthole_proto::hub::{HubConfig, HubEvent, Input};
+use smarthole_proto::net::{HubEvents, ServerOptions};
+use tokio::task::JoinSet;
+
+use crate::stage::start;
+use crate::wire::{Frame, Wire, ack, reject, response};
+
+const CLIENTS: usize = 100;
+const MESSAGES: usize = 1_000;
+
+fn name(client: usize) -> String {
+    format!("c{client}")
+}
+
+/// Registers, and then does what its number says: answers, rejects, shows something, or nothing.
+async fn client(address: SocketAddr, number: usize) -> Wire {
+    Wire::client(address, &name(number)).await
+}
+
+async fn play(mut wire: Wire, number: usize) {
+    while let Frame::Text(text) = wire.next().await {
+        let frame: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let id = frame["payload"]["id"].as_str().unwrap();
+        match number % 4 {
+            0 => {}
+            1 => wire.say(&ack(id)).await,
+            2 => wire.say(&reject(id, "not mine")).await,
+            _ => {
+                let shown = response(id, "notification", &json!({"body": "seen"}));
+                wire.say(&shown).await;
+                wire.say(&ack(id)).await;
+            }
+        }
+    }
+}
+
+/// How often each delivery ended, and each message was settled.
+#[derive(Default)]
+struct Book {
+    delivered: HashSet<(String, String)>,
+    ended: HashMap<(String, String), usize>,
+    settled: HashMap<String, usize>,
+}
+
+impl Book {
+    fn end(&mut self, message: &str, client: &str) {
+        let pair = (message.to_owned(), client.to_owned());
+        *self.ended.entry(pair).or_default() += 1;
+    }
+
+    /// Keeps account until so many messages are settled.
+    async fn keep(events: &mut HubEvents, messages: usize) -> Self {
+        let mut book = Self::default();
+        while book.settled.len() < messages {
+            let Some(Queued::Item(event)) = events.next().await else {
+                panic!("every event is needed");
+            };
+            match event {
+                HubEvent::Delivered {
+                    message, client, ..
+                } => {
+                    let pair = (message.to_string(), client.to_string());
+                    assert!(book.delivered.insert(pair), "delivered twice");
+                }
+                // In time or not: the first one counts, and a late one comes on top.
+                HubEvent::Rejected {
+                    message,
+                    client,
+                    late: false,
+                    ..
+                } => book.end(message.as_str(), &client),
+                HubEvent::Settled { message, outcomes } => {
+                    for outcome in outcomes {
+                        if outcome.outcome.is_taken() {
+                            book.end(message.as_str(), &outcome.client);
+                        }
+                    }
+                    *book.settled.entry(message.to_string()).or_default() += 1;
+                }
+                _ => {}
+            }
+        }
+        book
+    }
+}
+
+/// Submits what `text` gives for each number, and checks that everything ends exactly once.
+async fn each_ends_once(text: impl Fn(usize) -> String) -> Book {
+    let config = HubConfig::default().with_response_timeout(Duration::from_millis(300));
+    let server = start(ServerOptions::default().with_hub(config)).await;
+    let all = QueueConfig::default()
+        .with_max_items(1_000_000)
+        .with_max_bytes(usize::MAX);
+    let mut events = server.switch.events_with(all);
+    let mut clients = JoinSet::new();
+    for number in 0..CLIENTS {
+        let wire = client(server.address, number).await;
+        clients.spawn(play(wire, number));
+    }
+    for number in 0..MESSAGES {
+        let text = text(number);
+        server.switch.submit(Input::text(text)).unwrap();
+    }
+    let keep = Book::keep(&mut events, MESSAGES);
+    let book = tokio::time::timeout(Duration::from_secs(60), keep)
+        .await
+        .expect("everything ends");
+    assert_eq!(server.switch.in_flight(), 0);
+    assert!(book.settled.values().all(|count| *count == 1));
+    assert_eq!(book.ended.len(), book.delivered.len());
+    for pair in &book.delivered {
+        assert_eq!(book.ended.get(pair), Some(&1), "{pair:?}");
+    }
+    book
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_direct_messages_end_once_each() {
+    let book = each_ends_once(|number| format!("{}: hi", name(number % CLIENTS))).await;
+    assert_eq!(book.delivered.len(), MESSAGES);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_routed_messages_end_once_for_each_client_that_gets_them() {
+    // To one client that rejects or says nothing, so that most are routed again, or to two.
+    let book = each_ends_once(|number| match number % 2 {
+        0 => format!("for {} only", name(number % CLIENTS)),
+        _ => {
+            let (first, second) = (name(number % CLIENTS), name((number + 1) % CLIENTS));
+            format!("for {first} and {second}")
+        }
+    });
+    assert!(book.await.delivered.len() > MESSAGES * 3 / 2);
+}

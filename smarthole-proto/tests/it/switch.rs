@@ -1,0 +1,349 @@
+//! A switch under virtual time: real clients' behaviour over lines in memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::{FutureExt, SinkExt, StreamExt};
+use rpc_core::keepalive::KeepAlive;
+use rpc_core::net::mem::{self, MemTransport};
+use rpc_core::net::{LinkConfig, LinkEvent, Message, Queued, link};
+use rpc_core::{CloseFrame, CloseReason, Outgoing, Text};
+use serde_json::{Value, json};
+use smarthole_proto::hub::{HubConfig, HubEvent, Ignored, Input, Outcome, Unroutable};
+use smarthole_proto::id::client_id;
+use smarthole_proto::limits::RESPONSE_TIMEOUT_REASON;
+use smarthole_proto::net::{RouterOptions, ServerSide, Settled, Switch};
+use smarthole_proto::router::{Choice, RouteRequest, Router, RouterError};
+use smarthole_proto::server::{ServerConfig, ServerEvent};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::stage::{Obedient, until};
+use crate::wire::{ack, registration, reject, response};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn switch() -> Switch {
+    switch_with(HubConfig::default(), Obedient::default())
+}
+
+fn switch_with(config: HubConfig, router: impl Router) -> Switch {
+    let switch = Switch::new(config);
+    let running = switch.clone();
+    tokio::spawn(async move {
+        running
+            .run(Arc::new(router), RouterOptions::default())
+            .await
+    });
+    switch
+}
+
+struct Client {
+    line: MemTransport,
+    served: JoinHandle<CloseReason>,
+}
+
+impl Client {
+    /// A registered client that is never pinged, so that it need not listen.
+    async fn new(switch: &Switch, name: &str) -> Self {
+        let config = ServerConfig::default().with_keep_alive(KeepAlive::off());
+        Self::with(switch, name, config).await
+    }
+
+    async fn with(switch: &Switch, name: &str, config: ServerConfig) -> Self {
+        let (line, theirs) = mem::duplex(64);
+        let serving = switch.serve(theirs, config, LinkConfig::default());
+        let served = tokio::spawn(serving);
+        let mut client = Self { line, served };
+        client.say(&registration(name)).await;
+        let answer = client.hear().await;
+        assert_eq!(answer["payload"]["success"], true);
+        client
+    }
+
+    async fn say(&mut self, text: &str) {
+        self.line
+            .send(Outgoing::Text(Text::from(text)))
+            .await
+            .unwrap();
+    }
+
+    /// The next frame.
+    async fn hear(&mut self) -> Value {
+        match self.line.next().await {
+            Some(Ok(Message::Text(text))) => serde_json::from_str(text.as_str()).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The id of the next message.
+    async fn id(&mut self) -> String {
+        let frame = self.hear().await;
+        assert_eq!(frame["type"], "message");
+        frame["payload"]["id"].as_str().unwrap().to_owned()
+    }
+}
+
+fn ask(switch: &Switch, text: &str) -> JoinHandle<Settled> {
+    let (switch, input) = (switch.clone(), Input::text(text));
+    tokio::spawn(async move { switch.ask(input).await.unwrap() })
+}
+
+/// Lets everything happen that happens without time.
+async fn settle() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_counts_as_a_rejection_after_30_seconds_and_three_clients_are_tried() {
+    let switch = switch();
+    let mut clients = Vec::new();
+    for name in ["a", "b", "c", "d"] {
+        clients.push(Client::new(&switch, name).await);
+    }
+    let start = Instant::now();
+    let asked = ask(&switch, "hello");
+    let first = clients[0].id().await;
+    for client in &mut clients[1..3] {
+        let id = client.id().await;
+        assert_eq!(id, first);
+    }
+    assert_eq!(start.elapsed().as_secs(), 60);
+    let settled = asked.await.unwrap();
+    assert_eq!(start.elapsed().as_secs(), 90);
+    assert_eq!(settled.unroutable, Some(Unroutable::Exhausted));
+    let outcomes: Vec<_> = settled
+        .outcomes
+        .iter()
+        .map(|one| (&*one.client, &one.outcome))
+        .collect();
+    let out = &Outcome::TimedOut;
+    assert_eq!(outcomes, [("a", out), ("b", out), ("c", out)]);
+    assert!(clients[3].line.next().now_or_never().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_response_in_the_last_moment_counts_and_a_late_one_moves_nothing() {
+    let switch = switch();
+    let mut events = switch.events();
+    let mut notes = Client::new(&switch, "notes").await;
+    let asked = ask(&switch, "in time");
+    let id = notes.id().await;
+    tokio::time::sleep(30 * SECOND - Duration::from_millis(5)).await;
+    notes.say(&ack(&id)).await;
+    assert!(asked.await.unwrap().is_taken());
+    let asked = ask(&switch, "late");
+    let id = notes.id().await;
+    let settled = asked.await.unwrap();
+    assert_eq!(settled.outcomes[0].outcome, Outcome::TimedOut);
+    assert_eq!(settled.unroutable, Some(Unroutable::Exhausted));
+    notes.say(&reject(&id, "too late")).await;
+    notes
+        .say(&response(&id, "notification", &json!({"title": "Late"})))
+        .await;
+    let late = until(&mut events, |event| match event {
+        HubEvent::Notification { title, late, .. } => Some((title.to_string(), *late)),
+        _ => None,
+    });
+    assert_eq!(late.await, ("Late".to_owned(), true));
+    assert_eq!(switch.in_flight(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_comes_back_under_its_name_may_still_answer() {
+    let switch = switch();
+    let mut notes = Client::new(&switch, "notes").await;
+    let asked = ask(&switch, "hello");
+    let id = notes.id().await;
+    notes.line.cutter().cut();
+    assert_eq!(notes.served.await.unwrap(), CloseReason::Lost);
+    tokio::time::sleep(10 * SECOND).await;
+    let mut again = Client::new(&switch, "notes").await;
+    again.say(&ack(&id)).await;
+    assert!(asked.await.unwrap().is_taken());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_gone_costs_its_message_30_seconds_and_no_more() {
+    let switch = switch();
+    let mut notes = Client::new(&switch, "notes").await;
+    let mut lights = Client::new(&switch, "lights").await;
+    let start = Instant::now();
+    let asked = ask(&switch, "hello");
+    notes.id().await;
+    drop(notes.line);
+    let frame = lights.hear().await;
+    assert_eq!(start.elapsed().as_secs(), 30);
+    let reason = &frame["payload"]["metadata"]["routingReason"];
+    assert_eq!(*reason, format!("as told; {RESPONSE_TIMEOUT_REASON}"));
+    lights
+        .say(&ack(frame["payload"]["id"].as_str().unwrap()))
+        .await;
+    assert_eq!(asked.await.unwrap().outcomes.len(), 2);
+}
+
+/// Decides when it is told to.
+struct Slow(Arc<tokio::sync::Semaphore>);
+
+#[async_trait]
+impl Router for Slow {
+    async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError> {
+        self.0.acquire().await.unwrap().forget();
+        let all = request.candidates.iter();
+        Ok(all.map(|one| Choice::new(one.name.clone())).collect())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_leaves_while_the_router_decides_is_passed_over() {
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let switch = switch_with(HubConfig::default(), Slow(Arc::clone(&gate)));
+    let notes = Client::new(&switch, "notes").await;
+    let asked = ask(&switch, "hello");
+    settle().await;
+    drop(notes.line);
+    notes.served.await.unwrap();
+    let mut lights = Client::new(&switch, "lights").await;
+    // The choice is gone, so the router is asked again.
+    gate.add_permits(2);
+    let id = lights.id().await;
+    lights.say(&ack(&id)).await;
+    assert!(asked.await.unwrap().is_taken());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_router_without_end_is_given_up_after_30_seconds() {
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let switch = switch_with(HubConfig::default(), Slow(gate));
+    let _notes = Client::new(&switch, "notes").await;
+    let start = Instant::now();
+    let settled = ask(&switch, "hello").await.unwrap();
+    assert_eq!(start.elapsed().as_secs(), 30);
+    let after = 30 * SECOND;
+    let why = Unroutable::Router(RouterError::TimedOut { after });
+    assert_eq!(settled.unroutable, Some(why));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_lives_by_its_pongs_alone_and_dies_10_seconds_after_an_unanswered_ping() {
+    let switch = switch();
+    let mut alive = Client::with(&switch, "alive", ServerConfig::default()).await;
+    let dead = Client::with(&switch, "dead", ServerConfig::default()).await;
+    let start = Instant::now();
+    let listening = tokio::spawn(async move {
+        while let Some(Ok(message)) = alive.line.next().await {
+            assert!(matches!(message, Message::Ping(_)));
+        }
+    });
+    // Its line is up, but nobody reads it.
+    let Client { line, served } = dead;
+    let after = 10 * SECOND;
+    assert_eq!(served.await.unwrap(), CloseReason::KeepAlive { after });
+    assert_eq!(start.elapsed().as_secs(), 40);
+    tokio::time::sleep(3600 * SECOND).await;
+    assert!(!listening.is_finished());
+    assert_eq!(switch.clients().len(), 1);
+    // It reads the pings that came, and no Close behind them.
+    let left: Vec<_> = line.collect().await;
+    assert!(
+        left.iter()
+            .all(|frame| matches!(frame, Ok(Message::Ping(_)))),
+        "{left:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_switch_the_application_decides_and_answers() {
+    let (mut line, theirs) = mem::duplex(64);
+    let side = ServerSide::new(ServerConfig::default());
+    let (link, mut events, connection) = link::over(side, theirs, LinkConfig::default());
+    let served = tokio::spawn(connection.run());
+    let say = |text: String| Outgoing::Text(Text::from(text));
+    line.send(say(registration("notes"))).await.unwrap();
+    line.send(say(ack("msg-1"))).await.unwrap();
+    loop {
+        match events.next().await.unwrap() {
+            LinkEvent::Event(ServerEvent::Registration { registration }) => {
+                assert_eq!(registration.name, "notes");
+                let accepted = link.command(|conn, _| conn.accept(&client_id(7))).await;
+                assert_eq!(accepted, Ok(Ok(())));
+            }
+            LinkEvent::Event(ServerEvent::Response { response }) => {
+                assert_eq!(response.message_id, "msg-1");
+                break;
+            }
+            LinkEvent::State(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(matches!(line.next().await, Some(Ok(Message::Text(_)))));
+    drop((link, events));
+    let close = CloseFrame::new(CloseFrame::NORMAL, "");
+    let bye = line.next().await.unwrap().unwrap();
+    assert_eq!(bye, Message::Close(Some(close)));
+    assert_eq!(served.await.unwrap(), CloseReason::Local);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_ask_gives_up_the_answer_and_not_the_message() {
+    let switch = switch();
+    let mut events = switch.events();
+    let mut notes = Client::new(&switch, "notes").await;
+    let asked = ask(&switch, "hello");
+    let id = notes.id().await;
+    asked.abort();
+    notes.say(&ack(&id)).await;
+    let settled = until(&mut events, |event| match event {
+        HubEvent::Settled { message, .. } => Some(message.to_string()),
+        _ => None,
+    });
+    assert_eq!(settled.await, id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happens_is_told_in_order() {
+    let switch = switch();
+    let mut events = switch.events();
+    let mut notes = Client::new(&switch, "notes").await;
+    let asked = ask(&switch, "hello");
+    let id = notes.id().await;
+    notes.say(&ack(&id)).await;
+    notes.say(&ack(&id)).await;
+    asked.await.unwrap();
+    let bye = CloseFrame::new(CloseFrame::NORMAL, "bye");
+    notes.line.send(Outgoing::Close(bye)).await.unwrap();
+    notes.served.await.unwrap();
+    let mut told = Vec::new();
+    while let Some(Queued::Item(event)) = events.try_next() {
+        told.push(match event {
+            HubEvent::Registered { name, .. } => format!("{name} registered"),
+            HubEvent::Route { .. } => "asked".to_owned(),
+            HubEvent::Delivered { client, reason, .. } => {
+                format!("to {client} {}", reason.unwrap_or_default())
+            }
+            HubEvent::Acked { client, .. } => format!("{client} took it"),
+            HubEvent::Settled { .. } => "settled".to_owned(),
+            HubEvent::Ignored { why, .. } => {
+                assert_eq!(why, Ignored::AlreadyAcked);
+                "ignored".to_owned()
+            }
+            HubEvent::Left { name, .. } => format!("{name} left"),
+            other => panic!("{other:?}"),
+        });
+    }
+    assert_eq!(
+        told,
+        [
+            "notes registered",
+            "asked",
+            "to notes as told",
+            "notes took it",
+            "settled",
+            "ignored",
+            "notes left"
+        ]
+    );
+}
