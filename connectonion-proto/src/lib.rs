@@ -3,3 +3,4 @@
 
 pub mod merge;
 pub mod replay;
+pub mod session;
