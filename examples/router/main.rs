@@ -14,6 +14,7 @@ mod json;
 mod output;
 mod serve;
 mod show;
+mod terminal;
 
 use std::process::ExitCode;
 
