@@ -5,3 +5,6 @@
 mod session;
 mod session_crowd;
 mod session_model;
+mod keys;
+mod signing;
+mod vectors;
