@@ -13,6 +13,7 @@ pub mod id;
 pub mod limits;
 pub mod merge;
 pub mod replay;
+pub mod server;
 pub mod session;
 pub mod trust;
 
