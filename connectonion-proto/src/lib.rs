@@ -4,11 +4,13 @@
 
 pub mod auth;
 pub mod codec;
+pub mod console;
 pub mod error;
 pub mod frame;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod hub;
 pub mod id;
 pub mod limits;
 pub mod merge;
