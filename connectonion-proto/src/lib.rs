@@ -5,6 +5,9 @@
 pub mod codec;
 pub mod error;
 pub mod frame;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod id;
 pub mod limits;
 
