@@ -1,7 +1,5 @@
 //! The hub against a naive model, under random schedules.
 
-mod naive;
-
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -10,10 +8,8 @@ use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubError, HubEvent, Input, Ro
 use smarthole_proto::router::{Choice, RouterError};
 use smarthole_proto::{Answer, Notification, Registration, Response};
 
+use super::hub_naive::{Kind, Model, NAMES, TIMEOUT, state_name};
 use super::hub_play::{Names, outcome};
-use naive::{Kind, Model, TIMEOUT, state_name};
-
-const NAMES: [&str; 5] = ["a", "b", "c", "d", "A"];
 
 #[derive(Clone, Debug)]
 enum Op {

@@ -13,6 +13,7 @@ mod house;
 mod hub;
 mod hub_crowd;
 mod hub_model;
+mod hub_naive;
 mod hub_play;
 mod memory;
 mod net_client;

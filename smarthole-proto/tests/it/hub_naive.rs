@@ -1,11 +1,12 @@
-//! [`Model`]: a hub without any cleverness.
+//! The naive model of a hub: everything in lists, looked through from the front.
 
 use std::fmt::Write;
 
-pub(super) const TIMEOUT: u64 = 30_000;
+pub const NAMES: [&str; 5] = ["a", "b", "c", "d", "A"];
+pub const TIMEOUT: u64 = 30_000;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum State {
+pub enum State {
     Open { deadline: u64 },
     Acked,
     Notified,
@@ -14,55 +15,55 @@ pub(super) enum State {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Got {
-    pub(super) client: &'static str,
-    pub(super) attempt: u32,
-    pub(super) state: State,
-    pub(super) late: bool,
-    pub(super) forgotten: bool,
+pub struct Got {
+    pub client: &'static str,
+    pub attempt: u32,
+    pub state: State,
+    pub late: bool,
+    pub forgotten: bool,
 }
 
 #[derive(Default)]
-pub(super) struct Message {
-    pub(super) text: String,
-    pub(super) direct: bool,
-    pub(super) got: Vec<Got>,
-    pub(super) rejections: Vec<(&'static str, &'static str)>,
-    pub(super) why: Option<&'static str>,
-    pub(super) settled: bool,
+pub struct Message {
+    pub text: String,
+    pub direct: bool,
+    pub got: Vec<Got>,
+    pub rejections: Vec<(&'static str, &'static str)>,
+    pub why: Option<&'static str>,
+    pub settled: bool,
 }
 
-pub(super) struct Question {
-    pub(super) number: usize,
-    pub(super) message: usize,
-    pub(super) attempt: u32,
-    pub(super) asked: Vec<&'static str>,
-    pub(super) reached: usize,
+pub struct Question {
+    pub number: usize,
+    pub message: usize,
+    pub attempt: u32,
+    pub asked: Vec<&'static str>,
+    pub reached: usize,
 }
 
 /// Everything in lists, looked through from the front.
-pub(super) struct Model {
-    pub(super) limit: u32,
-    pub(super) reroute_direct: bool,
-    pub(super) max_history: usize,
-    pub(super) now: u64,
-    pub(super) clients: Vec<&'static str>,
-    pub(super) messages: Vec<Message>,
-    pub(super) questions: Vec<Question>,
-    pub(super) asked: usize,
+pub struct Model {
+    pub limit: u32,
+    pub reroute_direct: bool,
+    pub max_history: usize,
+    pub now: u64,
+    pub clients: Vec<&'static str>,
+    pub messages: Vec<Message>,
+    pub questions: Vec<Question>,
+    pub asked: usize,
     /// Deliveries in the order of sending, and those that ended in the order of ending.
-    pub(super) sent: Vec<(usize, usize)>,
-    pub(super) history: Vec<(usize, usize)>,
+    pub sent: Vec<(usize, usize)>,
+    pub history: Vec<(usize, usize)>,
     /// What is expected of the hub.
-    pub(super) lines: Vec<String>,
+    pub lines: Vec<String>,
 }
 
 impl Message {
-    pub(super) fn has(&self, client: &str) -> bool {
+    pub fn has(&self, client: &str) -> bool {
         self.got.iter().any(|got| got.client == client)
     }
 
-    pub(super) fn reasons(&self) -> String {
+    pub fn reasons(&self) -> String {
         let mut list = String::new();
         for (client, reason) in &self.rejections {
             let _ = write!(list, "\n      {client}: {reason}");
@@ -72,11 +73,11 @@ impl Message {
 }
 
 impl Model {
-    pub(super) fn line(&mut self, line: String) {
+    pub fn line(&mut self, line: String) {
         self.lines.push(line);
     }
 
-    pub(super) fn join(&mut self, name: &'static str) -> bool {
+    pub fn join(&mut self, name: &'static str) -> bool {
         if self.clients.contains(&name) {
             return false;
         }
@@ -85,7 +86,7 @@ impl Model {
         true
     }
 
-    pub(super) fn leave(&mut self, name: &'static str) -> bool {
+    pub fn leave(&mut self, name: &'static str) -> bool {
         let before = self.clients.len();
         self.clients.retain(|one| *one != name);
         if self.clients.len() == before {
@@ -95,7 +96,7 @@ impl Model {
         true
     }
 
-    pub(super) fn say(&mut self, to: Option<&str>, text: &str) -> bool {
+    pub fn say(&mut self, to: Option<&str>, text: &str) -> bool {
         if self.clients.is_empty() {
             return false;
         }
@@ -119,7 +120,7 @@ impl Model {
         true
     }
 
-    pub(super) fn deliver(
+    pub fn deliver(
         &mut self,
         message: usize,
         client: &'static str,
@@ -146,7 +147,7 @@ impl Model {
         ));
     }
 
-    pub(super) fn ask(&mut self, message: usize, attempt: u32) {
+    pub fn ask(&mut self, message: usize, attempt: u32) {
         let one = &self.messages[message];
         let candidates: Vec<_> = self
             .clients
@@ -187,7 +188,7 @@ impl Model {
     }
 
     /// How many get the message.
-    pub(super) fn decide(&mut self, number: usize, choices: &[&'static str]) -> Option<usize> {
+    pub fn decide(&mut self, number: usize, choices: &[&'static str]) -> Option<usize> {
         let at = self.questions.iter().position(|one| one.number == number)?;
         let question = self.questions.remove(at);
         let message = question.message;
@@ -219,7 +220,7 @@ impl Model {
         Some(chosen.len())
     }
 
-    pub(super) fn fail(&mut self, number: usize) -> bool {
+    pub fn fail(&mut self, number: usize) -> bool {
         let Some(at) = self.questions.iter().position(|one| one.number == number) else {
             return false;
         };
@@ -229,7 +230,7 @@ impl Model {
         true
     }
 
-    pub(super) fn answer(&mut self, client: &'static str, message: usize, kind: Kind) {
+    pub fn answer(&mut self, client: &'static str, message: usize, kind: Kind) {
         let ignored = |why: &str| format!("ignored m{}: {why}", message + 1);
         let Some(place) = self.messages[message]
             .got
@@ -276,7 +277,7 @@ impl Model {
         self.trim();
     }
 
-    pub(super) fn reroute(
+    pub fn reroute(
         &mut self,
         message: usize,
         client: &'static str,
@@ -293,7 +294,7 @@ impl Model {
     }
 
     /// The next deadline, and the delivery that was sent first among those of it.
-    pub(super) fn next_deadline(&self) -> Option<(u64, usize, usize)> {
+    pub fn next_deadline(&self) -> Option<(u64, usize, usize)> {
         let open = self.sent.iter().filter_map(|&(message, place)| {
             match self.messages[message].got[place].state {
                 State::Open { deadline } => Some((deadline, message, place)),
@@ -303,7 +304,7 @@ impl Model {
         open.min_by_key(|(deadline, ..)| *deadline)
     }
 
-    pub(super) fn advance(&mut self, to: u64) {
+    pub fn advance(&mut self, to: u64) {
         while let Some((deadline, message, place)) = self.next_deadline()
             && deadline <= to
         {
@@ -324,7 +325,7 @@ impl Model {
         self.now = to;
     }
 
-    pub(super) fn is_idle(&self, message: usize) -> bool {
+    pub fn is_idle(&self, message: usize) -> bool {
         let asked = self.questions.iter().any(|one| one.message == message);
         let got = &self.messages[message].got;
         !asked
@@ -333,7 +334,7 @@ impl Model {
                 .any(|got| matches!(got.state, State::Open { .. }))
     }
 
-    pub(super) fn settle(&mut self, message: usize) {
+    pub fn settle(&mut self, message: usize) {
         if !self.is_idle(message) {
             return;
         }
@@ -357,7 +358,7 @@ impl Model {
         }
     }
 
-    pub(super) fn trim(&mut self) {
+    pub fn trim(&mut self) {
         while self.history.len() > self.max_history {
             let (message, place) = self.history.remove(0);
             self.messages[message].got[place].forgotten = true;
@@ -365,7 +366,7 @@ impl Model {
     }
 }
 
-pub(super) fn state_name(state: State) -> &'static str {
+pub fn state_name(state: State) -> &'static str {
     match state {
         State::Open { .. } => "open",
         State::Acked => "acked",
@@ -376,7 +377,7 @@ pub(super) fn state_name(state: State) -> &'static str {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub enum Kind {
     Ack,
     Reject,
     Notify,
