@@ -12,7 +12,10 @@ pub const USAGE: u8 = 2;
 
 /// Writes a line to standard error. A reader that went away is no reason to panic.
 pub fn complain(line: impl Display) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    let stderr = std::io::stderr();
+    // A terminal in which a line is being edited does not go back to the left by itself.
+    let end = if stderr.is_terminal() { "\r" } else { "" };
+    let _ = writeln!(stderr.lock(), "{line}{end}");
 }
 
 /// Writes a line to standard output.
