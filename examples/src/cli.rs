@@ -96,9 +96,13 @@ pub fn log(verbose: u8) {
     use tracing_subscriber::EnvFilter;
     let default = match verbose {
         0 => "warn",
-        1 => "info,examples=debug,exoclaw_proto=debug,snek_proto=debug,rpc_core=debug",
+        1 => {
+            "info,examples=debug,exoclaw_proto=debug,smarthole_proto=debug,snek_proto=debug,rpc_core=debug"
+        }
         // The WebSocket library logs whole requests, secrets included, so it stays at `info`.
-        _ => "info,examples=trace,exoclaw_proto=trace,snek_proto=trace,rpc_core=trace",
+        _ => {
+            "info,examples=trace,exoclaw_proto=trace,smarthole_proto=trace,snek_proto=trace,rpc_core=trace"
+        }
     };
     // An empty variable orders nothing.
     let ordered = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
