@@ -6,4 +6,7 @@ mod allocations;
 mod frames;
 mod frames_props;
 mod invalid_json;
+mod keys;
+mod signing;
 mod transcripts;
+mod vectors;
