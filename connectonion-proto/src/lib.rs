@@ -4,3 +4,4 @@
 pub mod merge;
 pub mod replay;
 pub mod session;
+pub mod storage;
