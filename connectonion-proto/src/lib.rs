@@ -11,6 +11,10 @@ pub mod frame;
 pub mod fuzzing;
 pub mod id;
 pub mod limits;
+pub mod merge;
+pub mod replay;
+pub mod session;
+pub mod storage;
 pub mod trust;
 
 pub use frame::{ClientFrame, EventKind, ServerFrame, Session, StreamEvent};
