@@ -17,6 +17,7 @@ pub mod merge;
 pub mod replay;
 pub mod server;
 pub mod session;
+pub mod storage;
 pub mod trust;
 
 pub use frame::{ClientFrame, EventKind, ServerFrame, Session, StreamEvent};
