@@ -5,3 +5,4 @@ pub mod merge;
 pub mod replay;
 pub mod session;
 pub mod storage;
+pub mod upload;

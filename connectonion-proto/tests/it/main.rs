@@ -9,3 +9,4 @@ mod session;
 mod session_crowd;
 mod session_model;
 mod storage;
+mod upload;
