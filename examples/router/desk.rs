@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use examples::cli::complain;
 use rpc_core::net::Queued;
 use serde_json::{Value, json};
 use smarthole_proto::MessageId;
@@ -12,6 +13,7 @@ use crate::desktop::{Desktop, Shown};
 use crate::input::{self, Input, Line};
 use crate::output::Output;
 use crate::show::Show;
+use crate::terminal::Terminal;
 
 /// When lines are read, and when it is enough.
 #[derive(Clone, Copy, Debug)]
@@ -37,13 +39,8 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub(crate) fn new(
-        switch: Switch,
-        show: Show,
-        desktop: Option<Desktop>,
-        mut input: Input,
-    ) -> Self {
-        let output = Output::new(input.printer.take());
+    pub(crate) fn new(switch: Switch, show: Show, desktop: Option<Desktop>, input: Input) -> Self {
+        let output = Output::new(input.terminal.as_ref().map(Terminal::above));
         Self {
             switch,
             show,
@@ -56,8 +53,22 @@ impl Desk {
         }
     }
 
+    const fn is_terminal(&self) -> bool {
+        self.input.terminal.is_some()
+    }
+
     pub(crate) async fn say(&self, line: String) {
         self.output.line(line).await;
+    }
+
+    /// Tells the person something that is no result.
+    pub(crate) async fn warn(&self, line: &str) {
+        if self.is_terminal() {
+            // Standard error would go through the line that is being edited.
+            self.say(line.to_owned()).await;
+        } else {
+            complain(line);
+        }
     }
 
     async fn tell(&self, name: &str, about: Value, words: &str) {
@@ -66,7 +77,7 @@ impl Desk {
 
     /// Tells somebody in front of a terminal what can be done.
     pub(crate) async fn greet(&self) {
-        if self.input.is_terminal && !self.show.is_json() {
+        if self.is_terminal() && !self.show.is_json() {
             self.say("write what you want done, or /help".to_owned())
                 .await;
         }
@@ -86,7 +97,7 @@ impl Desk {
                     Some(Line::Quit) => return,
                     Some(line) => self.line(line).await,
                     // At a terminal that is the end; a pipe may just have said everything.
-                    None if self.input.is_terminal && !wanted.once => return,
+                    None if self.is_terminal() && !wanted.once => return,
                     None => reading = false,
                 },
                 event = events.next() => match event {
@@ -143,7 +154,7 @@ impl Desk {
             Line::Help => self.tell("help", json!({}), input::HELP).await,
             Line::Wrong(why) => {
                 self.tell("error", json!({ "message": why }), &why).await;
-                if !self.input.is_terminal {
+                if !self.is_terminal() {
                     self.sent += 1;
                     self.lost += 1;
                 }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
+use rpc_core::decode::Object;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use smarthole_proto::hub::{HubError, Input};
@@ -131,7 +132,8 @@ fn read(parts: &Parts, body: &[u8]) -> Result<(Input, bool), Problem> {
             "send text/plain, or JSON with the header 'content-type: application/json'",
         ));
     }
-    let said: Said = serde_json::from_str(body)
+    // An array is no object, whatever its items are.
+    let Object::<Said>(said) = serde_json::from_str(body)
         .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, error.to_string()))?;
     Ok((said.input()?, wait || said.wait))
 }
@@ -259,6 +261,7 @@ mod tests {
         for body in [
             "",
             "[]",
+            r#"["a"]"#,
             "\"a\"",
             "{}",
             r#"{"text":7}"#,

@@ -1,20 +1,17 @@
-//! Lines from a terminal, with editing and history, or from a pipe; and what they ask for.
+//! Lines from a terminal or a pipe, and what they ask for.
 
 use std::io::{self, BufRead, BufReader, IsTerminal as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 
 use examples::cli::{Failure, complain};
-use rustyline::error::ReadlineError;
-use rustyline::history::FileHistory;
-use rustyline::{Config, Editor, ExternalPrinter};
 use smarthole_proto::limits::MAX_PAYLOAD;
 use tokio::sync::mpsc;
 
+use crate::terminal::Terminal;
+
 /// Lines that may wait to be dealt with.
 const WAITING: usize = 16;
-/// Lines that are remembered.
-const HISTORY: usize = 1_000;
 
 pub(crate) const HELP: &str = "\
 Write what you want done; the router decides who gets it.
@@ -56,97 +53,31 @@ pub(crate) fn parse(line: &str) -> Option<Line> {
     })
 }
 
-/// Where lines come from, and how others write beside them.
+/// Where lines come from.
 pub(crate) struct Input {
     /// The lines. Ends with them.
     pub(crate) lines: mpsc::Receiver<Line>,
-    /// Writes above the line that is being edited; `None` if none is.
-    pub(crate) printer: Option<Box<dyn ExternalPrinter + Send>>,
-    /// Whether somebody sits there.
-    pub(crate) is_terminal: bool,
-    _restore: Restore,
+    /// Where somebody sits; `None` for a pipe. Left as it was when the input is dropped, after the lines.
+    pub(crate) terminal: Option<Terminal>,
 }
 
-/// Reads standard input in a thread of its own. `history` is a file for what was written.
-pub(crate) fn open(history: Option<PathBuf>) -> Result<Input, Failure> {
+/// Reads standard input in a thread of its own. `history` is a file for what is written at a
+/// terminal.
+pub(crate) fn open(history: Option<&Path>) -> Result<Input, Failure> {
     let (sender, lines) = mpsc::channel(WAITING);
-    let restore = Restore::new();
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
-    let mut printer = None;
-    if is_terminal {
-        let mut editor = editor(history.as_deref())?;
-        // A terminal that can do nothing is read like a pipe, and written to like one.
-        printer = editor.create_external_printer().ok().map(boxed);
-        thread::spawn(move || edit(&mut editor, &sender, history.as_deref()));
+    let terminal = if is_terminal && !is_dumb {
+        Some(Terminal::open(sender, history)?)
     } else {
         thread::spawn(move || read(BufReader::new(io::stdin()), &sender));
-    }
-    Ok(Input {
-        lines,
-        printer,
-        is_terminal,
-        _restore: restore,
-    })
+        None
+    };
+    Ok(Input { lines, terminal })
 }
 
-fn boxed(printer: impl ExternalPrinter + Send + 'static) -> Box<dyn ExternalPrinter + Send> {
-    Box::new(printer)
-}
-
-fn editor(history: Option<&Path>) -> Result<Editor<(), FileHistory>, Failure> {
-    let failed = |error| Failure::new(format_args!("the terminal cannot be used: {error}"));
-    let config = Config::builder()
-        .max_history_size(HISTORY)
-        .map_err(failed)?
-        .history_ignore_space(true)
-        .build();
-    let mut editor = Editor::with_config(config).map_err(failed)?;
-    if let Some(file) = history.filter(|file| file.exists()) {
-        editor.load_history(file).map_err(|error| {
-            let file = file.display();
-            Failure::usage(format_args!("--history {file} cannot be read: {error}"))
-        })?;
-    }
-    Ok(editor)
-}
-
-fn edit(
-    editor: &mut Editor<(), FileHistory>,
-    lines: &mpsc::Sender<Line>,
-    mut history: Option<&Path>,
-) {
-    loop {
-        let line = match editor.readline("> ") {
-            Ok(line) => line,
-            Err(ReadlineError::Interrupted) => {
-                let _ = lines.blocking_send(Line::Quit);
-                return;
-            }
-            Err(ReadlineError::Eof) => return,
-            Err(error) => {
-                complain(format_args!("warning: no more lines are read: {error}"));
-                return;
-            }
-        };
-        let _ = editor.add_history_entry(&line);
-        // Line by line: however the program ends, they are there the next time.
-        if let Some(file) = history
-            && let Err(error) = editor.append_history(file)
-        {
-            let file = file.display();
-            complain(format_args!("warning: no line goes to {file}: {error}"));
-            history = None;
-        }
-        let Some(line) = parse(&line) else { continue };
-        // Not read on after this: the terminal is left as it was found.
-        let is_last = line == Line::Quit;
-        if lines.blocking_send(line).is_err() || is_last {
-            return;
-        }
-    }
-}
-
-fn read(mut input: impl BufRead, lines: &mpsc::Sender<Line>) {
+/// Reads lines to their end.
+pub(crate) fn read(mut input: impl BufRead, lines: &mpsc::Sender<Line>) {
     loop {
         let line = match next_line(&mut input) {
             Ok(Some(Ok(text))) => parse(&text),
@@ -198,36 +129,6 @@ fn next_line(input: &mut impl BufRead) -> io::Result<Option<Result<String, Strin
     } else {
         String::from_utf8(line).map_err(|_| "a line is no text in UTF-8".to_owned())
     }))
-}
-
-/// Leaves the terminal as it was found, even if the program ends while a line is being edited.
-struct Restore {
-    #[cfg(unix)]
-    found: Option<rustix::termios::Termios>,
-}
-
-impl Restore {
-    #[cfg(unix)]
-    fn new() -> Self {
-        let found = rustix::termios::tcgetattr(io::stdin()).ok();
-        Self { found }
-    }
-
-    /// Elsewhere a console takes care of itself.
-    #[cfg(not(unix))]
-    const fn new() -> Self {
-        Self {}
-    }
-}
-
-#[cfg(unix)]
-impl Drop for Restore {
-    fn drop(&mut self) {
-        use rustix::termios::{OptionalActions, tcsetattr};
-        if let Some(found) = &self.found {
-            let _ = tcsetattr(io::stdin(), OptionalActions::Drain, found);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 use std::thread::{self, JoinHandle};
 
 use examples::cli;
-use rustyline::ExternalPrinter;
 use tokio::sync::mpsc;
+
+use crate::terminal::Above;
 
 /// Lines that may wait for a slow reader.
 const WAITING: usize = 256;
@@ -17,16 +18,13 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn new(printer: Option<Box<dyn ExternalPrinter + Send>>) -> Self {
+    pub(crate) fn new(above: Option<Above>) -> Self {
         let (lines, mut waiting) = mpsc::channel::<String>(WAITING);
         let thread = thread::spawn(move || {
-            let mut printer = printer;
             while let Some(line) = waiting.blocking_recv() {
-                let printed = printer.as_mut().map(|it| it.print(format!("{line}\n")));
-                // The editor has ended, or there is none.
-                if !matches!(printed, Some(Ok(()))) {
-                    printer = None;
-                    cli::say(line);
+                match &above {
+                    Some(above) => above.print(line),
+                    None => cli::say(line),
                 }
             }
         });

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use examples::cli::{self, Failure, complain};
+use examples::cli::{self, Failure};
 use futures_util::FutureExt as _;
 use serde_json::json;
 use smarthole_proto::hub::HubConfig;
@@ -103,7 +103,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let early = first.as_mut().now_or_never();
     let (switch, handle, url) = (server.switch(), server.handle(), server.url());
     let events = switch.events();
-    let input = input::open(args.history)?;
+    let input = input::open(args.history.as_deref())?;
     let show = Show::new(match args.json {
         true => Style::Json,
         false => Style::People {
@@ -136,7 +136,8 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         return Err(cut());
     }
     if !args.once {
-        complain("clients may finish what is under way; once more ends at once");
+        desk.warn("clients may finish what is under way; once more ends at once")
+            .await;
     }
     // Twice the time: first for answers, then for goodbyes.
     let report = tokio::select! {

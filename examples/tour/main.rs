@@ -1,9 +1,11 @@
 //! The tour: the protocols at work in one process, over real WebSockets on this machine.
 //!
-//! Each act is a folder with a story that can be read from top to bottom: `snek/`, `gateway/`.
+//! Each act is a folder with a story that can be read from top to bottom: `snek/`, `gateway/`,
+//! `smarthole/`.
 
 mod gateway;
 mod patience;
+mod smarthole;
 mod snek;
 
 use std::process::ExitCode;
@@ -12,13 +14,14 @@ use clap::Parser;
 use examples::cli::{self, Failure};
 use examples::screen::Screen;
 
-/// Shows two protocols at work, frame by frame: a Snek server, a bot and a user; and an Exoclaw
-/// gateway with its clients.
+/// Shows three protocols at work, frame by frame: a Snek server, a bot and a user; an Exoclaw
+/// gateway with its clients; and a SmartHole router with its clients.
 ///
 /// Everything happens on this machine: no account, no key, no arguments. Models follow a script.
 /// The bot calls a tool, sees a picture, loses its connection once and comes back by itself; the
-/// gateway asks for a token, remembers, keeps sessions and budgets apart. Exit code 0 if all went
-/// as it should, else 1.
+/// gateway asks for a token, remembers, keeps sessions and budgets apart; the router finds a client for
+/// each message, and another one when the first rejects it or is late. Exit code 0 if all went as it
+/// should, else 1.
 #[derive(Debug, Parser)]
 #[command(
     name = "tour",
@@ -37,7 +40,11 @@ async fn tour() -> Result<(), Failure> {
     let stdout = std::io::stdout();
     let colour = cli::wants_colour(&stdout);
     let screen = Screen::new(stdout, colour);
-    let acts = [snek::act(&screen).await?, gateway::act(&screen).await?];
+    let acts = [
+        snek::act(&screen).await?,
+        gateway::act(&screen).await?,
+        smarthole::act(&screen).await?,
+    ];
     screen.title(&format!(
         "All as expected: {} frames in {:.1} s.",
         screen.frames(),
@@ -48,5 +55,6 @@ async fn tour() -> Result<(), Failure> {
     }
     screen.note("next: cargo run -p examples --bin bot -- --help");
     screen.note("      cargo run -p examples --bin gateway");
+    screen.note("      cargo run -p examples --bin router -- --help");
     Ok(())
 }

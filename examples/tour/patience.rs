@@ -1,4 +1,4 @@
-//! [`in_time`]: nothing in the tour waits for ever.
+//! [`in_time`] and [`expect`]: nothing in the tour waits for ever, or for something else.
 
 use std::time::Duration;
 
@@ -12,4 +12,13 @@ pub(crate) async fn in_time<F: Future>(what: &str, work: F) -> Result<F::Output,
     tokio::time::timeout(PATIENCE, work)
         .await
         .map_err(|_| Failure::new(format_args!("expected {what} within {PATIENCE:?}")))
+}
+
+/// Fails with these words unless something holds.
+pub(crate) fn expect(holds: bool, what: &str) -> Result<(), Failure> {
+    if holds {
+        Ok(())
+    } else {
+        Err(Failure::new(format_args!("expected {what}")))
+    }
 }

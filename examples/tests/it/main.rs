@@ -11,6 +11,8 @@ mod fuzz_seeds;
 mod gateway;
 mod gateway_cli;
 mod programs;
+mod router_cli;
+mod router_terminal;
 mod tour;
 mod tree;
 mod uniform;

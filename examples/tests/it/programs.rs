@@ -1,7 +1,7 @@
 //! Runs the programs: to their end, or in the background with their first lines read.
 
 use std::io::{BufRead as _, BufReader, Read};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -35,11 +35,20 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(mut command: Command) -> Self {
+        Self::start_with(&mut command)
+    }
+
+    pub(crate) fn start_with(command: &mut Command) -> Self {
         let mut child = command.spawn().unwrap();
         let (sender, lines) = mpsc::channel();
         read_lines(child.stdout.take().unwrap(), sender.clone());
         read_lines(child.stderr.take().unwrap(), sender);
         Self { child, lines }
+    }
+
+    /// What it reads, if the command says that this is a pipe. It ends with the value.
+    pub(crate) fn input(&mut self) -> ChildStdin {
+        self.child.stdin.take().unwrap()
     }
 
     /// The next line that holds `text`, of either output.

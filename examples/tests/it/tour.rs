@@ -3,7 +3,7 @@
 use crate::programs::{outcome, program};
 
 #[test]
-fn the_tour_shows_a_bot_and_a_gateway_and_ends_well() {
+fn the_tour_shows_a_bot_a_gateway_and_a_router_and_ends_well() {
     let (code, out, err) = outcome(program(env!("CARGO_BIN_EXE_tour")));
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
     let mut rest = out.as_str();
@@ -46,12 +46,51 @@ fn the_tour_shows_a_bot_and_a_gateway_and_ends_well() {
         "17. Goodbye, gateway",
         "ann <-   #13 done",
         "ann <- (close",
+        "18. A router",
+        "notes -> registers notes: Keeps notes and shopping lists.",
+        "notes <- Client 'notes' registered successfully",
+        "sieve <- Client 'sieve' registered successfully",
+        r#"ann * says "Notes: buy milk""#,
+        r#"notes <- #1 "buy milk" (direct)"#,
+        "notes ->   #1 ack",
+        "notes ->   #1 notification: Done: buy milk",
+        "router * shows a notification of notes",
+        r#"notes <- #2 "put bread on my shopping list" (voice, "#,
+        "notes ->   #2 ack",
+        r#"lights <- #3 "switch on the light" ("#,
+        "lights ->   #3 reject: The bulb is broken.",
+        r#"torch <- #3 "switch on the light" ("#,
+        "torch ->   #3 ack",
+        r#"alarm <- #4 "wake me"#,
+        r#"diary <- #4 "wake me"#,
+        "diary ->   #4 ack",
+        "router * alarm did not answer in time",
+        "23. Something for two",
+        r#"says "note that it is dark and bring the torch""#,
+        "24. A message",
+        r#"sieve <- #6 "keep this" (direct)"#,
+        "sieve ->   #6 reject: The client dropped the message without a response",
+        "router * the client did not take the message",
+        "router * no client was chosen",
+        "26. Goodbye, router",
         "All as expected",
         "1 token refused",
+        "7 messages to a router, delivered 9 times, 2 of them again, 6 notifications",
     ] {
         let at = rest.find(expected);
         let at = at.unwrap_or_else(|| panic!("no {expected:?} where it belongs in\n{out}"));
         rest = &rest[at + expected.len()..];
+    }
+    // Two clients with one message answer in any order.
+    for client in ["notes", "torch"] {
+        for line in [
+            "<- #5 \"note that",
+            "->   #5 ack",
+            "->   #5 notification: Done: note",
+        ] {
+            let line = format!("{client} {line}");
+            assert!(out.contains(&line), "no {line:?} in\n{out}");
+        }
     }
 }
 

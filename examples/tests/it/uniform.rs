@@ -25,6 +25,11 @@ const FINISHED: &[Finished] = &[
         own_features: &[],
         without: &[],
     },
+    Finished {
+        folder: "smarthole-proto",
+        own_features: &[],
+        without: &[],
+    },
 ];
 
 /// In this order, in every protocol crate and in the core.

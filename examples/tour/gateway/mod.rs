@@ -16,8 +16,8 @@ use exoclaw_proto::budget::{Exceeded, Scope};
 use exoclaw_proto::client::ClientConfig;
 use rpc_core::{CloseFrame, CloseReason, Secret};
 
-use self::script::{Ann, Seen, expect, holds, piece, read};
-use crate::patience::in_time;
+use self::script::{Ann, Seen, holds, piece, read};
+use crate::patience::{expect, in_time};
 
 /// What a file would hold. Every key has a default; see `examples/gateway/gateway.toml`.
 const CONFIG: &str = r#"

@@ -187,12 +187,3 @@ pub(crate) fn holds(text: &str, expected: &str) -> Result<String, Failure> {
     let error = format!("expected an answer with {expected:?}, but it is {text:?}");
     Err(Failure::new(error))
 }
-
-/// Fails with these words unless something holds.
-pub(crate) fn expect(holds: bool, what: &str) -> Result<(), Failure> {
-    if holds {
-        Ok(())
-    } else {
-        Err(Failure::new(format_args!("expected {what}")))
-    }
-}

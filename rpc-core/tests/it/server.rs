@@ -173,6 +173,9 @@ async fn plain_requests_go_to_the_callers_service() {
     assert_eq!(server.status(chunked).await, "413");
     let long = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\n\r\nabcdef";
     assert_eq!(server.status(long).await, "413");
+    let broken = "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
+                  zz\r\nabc\r\n0\r\n\r\n";
+    assert_eq!(server.status(broken).await, "400");
     server.dial().await.unwrap();
 }
 

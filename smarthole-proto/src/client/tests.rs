@@ -404,8 +404,8 @@ fn a_promised_response_leaves_as_soon_as_it_can() {
     played.conn.ack("5").unwrap();
     played.conn.ack("6").unwrap();
     played.conn.respond_later(reject("7"));
-    assert_eq!(played.conn.ack("8"), Err(Refused::QueueFull));
     assert!(played.conn.poll_transmit().is_some());
+    assert_eq!(played.conn.ack("8"), Err(Refused::QueueFull));
     played.conn.close(played.now);
     assert_eq!(
         played.sent(),

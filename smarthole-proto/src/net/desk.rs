@@ -41,20 +41,28 @@ impl Desk {
     /// Leaves an answer, and tells the task.
     pub(super) fn leave(&self, ticket: Arc<Ticket>, answer: Answer) {
         self.lock().push((ticket, answer));
+        self.nudge();
+    }
+
+    /// Tells the task that there is something to collect.
+    pub(super) fn nudge(&self) {
         if let Some(link) = self.link.get() {
             link.nudge();
         }
     }
 
     /// Gives the machine what was left, but for what comes too late and what has been answered
-    /// meanwhile.
+    /// meanwhile. Where an answer is on its way, what was left stays until that is known.
     pub(super) fn collect(&self, conn: &mut ClientConn, now: Instant) {
-        let left = std::mem::take(&mut *self.lock());
-        for (ticket, answer) in left {
-            if now < ticket.deadline && !ticket.is_sent() {
-                conn.respond_later(Response::new(ticket.id.clone(), answer));
+        self.lock().retain(|(ticket, answer)| {
+            if ticket.is_on_the_way() {
+                return true;
             }
-        }
+            if now < ticket.deadline && !ticket.is_sent() {
+                conn.respond_later(Response::new(ticket.id.clone(), answer.clone()));
+            }
+            false
+        });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rpc_core::Refused;
@@ -41,11 +41,11 @@ impl Message {
     ) -> Self {
         // A copy of its own, because a responder may be kept longer than the frame should be.
         let id = SharedStr::from(content.id.as_str());
-        let state = AtomicU8::new(OPEN);
         let ticket = Arc::new(Ticket {
             id,
             deadline,
-            state,
+            state: AtomicU8::new(OPEN),
+            on_the_way: AtomicUsize::new(0),
         });
         Self {
             content,
@@ -196,11 +196,47 @@ pub(super) struct Ticket {
     pub(super) id: SharedStr,
     pub(super) deadline: Instant,
     state: AtomicU8,
+    /// Responses that the connection's task has yet to send or refuse. What was left on the desk
+    /// waits for them, because it is wanted only if they are refused.
+    on_the_way: AtomicUsize,
 }
 
 impl Ticket {
     pub(super) fn is_sent(&self) -> bool {
-        self.state.load(Ordering::Acquire) == SENT
+        self.state.load(Ordering::SeqCst) == SENT
+    }
+
+    pub(super) fn is_on_the_way(&self) -> bool {
+        self.on_the_way.load(Ordering::SeqCst) > 0
+    }
+}
+
+/// A response on its way to the connection's task: dropped when it was sent or refused.
+struct OnTheWay {
+    ticket: Arc<Ticket>,
+    desk: Arc<Desk>,
+}
+
+impl OnTheWay {
+    fn new(responder: &Responder) -> Self {
+        responder.ticket.on_the_way.fetch_add(1, Ordering::SeqCst);
+        Self {
+            ticket: Arc::clone(&responder.ticket),
+            desk: Arc::clone(&responder.desk),
+        }
+    }
+
+    fn sent(&self) {
+        self.ticket.state.store(SENT, Ordering::SeqCst);
+    }
+}
+
+impl Drop for OnTheWay {
+    fn drop(&mut self) {
+        let was_last = self.ticket.on_the_way.fetch_sub(1, Ordering::SeqCst) == 1;
+        if was_last && self.ticket.state.load(Ordering::SeqCst) == LEFT {
+            self.desk.nudge();
+        }
     }
 }
 
@@ -222,7 +258,7 @@ impl Responder {
     /// Whether a response was sent, or was left to be sent as soon as that is possible.
     #[must_use]
     pub fn is_answered(&self) -> bool {
-        self.ticket.state.load(Ordering::Acquire) != OPEN
+        self.ticket.state.load(Ordering::SeqCst) != OPEN
     }
 
     /// Takes the message.
@@ -275,12 +311,12 @@ impl Responder {
         loop {
             let link = self.desk.link().ok_or(Refused::Closed)?;
             let seen = link.state();
-            let ticket = Arc::clone(&self.ticket);
-            let response = Response::new(ticket.id.clone(), answer.clone());
+            let on_the_way = OnTheWay::new(self);
+            let response = Response::new(self.ticket.id.clone(), answer.clone());
             let sent = link.command(move |conn, _| {
                 conn.respond(&response)?;
                 if !matches!(response.answer, Answer::Unknown { .. }) {
-                    ticket.state.store(SENT, Ordering::Release);
+                    on_the_way.sent();
                 }
                 Ok(())
             });
@@ -303,7 +339,7 @@ impl Responder {
     /// Leaves an answer on the desk, if it is the first one.
     fn leave(&self, answer: Answer) {
         let state = &self.ticket.state;
-        let first = state.compare_exchange(OPEN, LEFT, Ordering::AcqRel, Ordering::Acquire);
+        let first = state.compare_exchange(OPEN, LEFT, Ordering::SeqCst, Ordering::SeqCst);
         if first.is_ok() {
             self.desk.leave(Arc::clone(&self.ticket), answer);
         }

@@ -1,11 +1,11 @@
 //! A hundred clients with a thousand messages in flight: each is answered or times out exactly once.
 
-use std::collections::{HashMap, HashSet};
-use std::net::SocketAddr;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use rpc_core::net::{QueueConfig, Queued};
 use serde_json::json;
+use smarthole_proto::MessageId;
 use smarthole_proto::hub::{HubConfig, HubEvent, Input};
 use smarthole_proto::net::{HubEvents, ServerOptions};
 use tokio::task::JoinSet;
@@ -20,11 +20,7 @@ fn name(client: usize) -> String {
     format!("c{client}")
 }
 
-/// Registers, and then does what its number says: answers, rejects, shows something, or nothing.
-async fn client(address: SocketAddr, number: usize) -> Wire {
-    Wire::client(address, &name(number)).await
-}
-
+/// Does what its number says: answers, rejects, shows something, or nothing.
 async fn play(mut wire: Wire, number: usize) {
     while let Frame::Text(text) = wire.next().await {
         let frame: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -42,18 +38,39 @@ async fn play(mut wire: Wire, number: usize) {
     }
 }
 
-/// How often each delivery ended, and each message was settled.
+/// How a delivery ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Answered,
+    Rejected,
+    TimedOut,
+}
+
+/// How each delivery ended, and how often each message was settled.
 #[derive(Default)]
 struct Book {
-    delivered: HashSet<(String, String)>,
-    ended: HashMap<(String, String), usize>,
+    deliveries: HashMap<(String, String), Option<End>>,
     settled: HashMap<String, usize>,
 }
 
 impl Book {
-    fn end(&mut self, message: &str, client: &str) {
-        let pair = (message.to_owned(), client.to_owned());
-        *self.ended.entry(pair).or_default() += 1;
+    fn deliver(&mut self, message: &MessageId, client: &str) {
+        let pair = (message.to_string(), client.to_owned());
+        assert_eq!(self.deliveries.insert(pair, None), None, "delivered twice");
+    }
+
+    /// Notes what a client said, or that it said nothing. It ends the delivery if nothing has, or
+    /// comes after the end that it must.
+    fn hear(&mut self, message: &MessageId, client: &str, end: End, is_late: bool) {
+        let pair = (message.to_string(), client.to_owned());
+        let ended = self.deliveries.get_mut(&pair).expect("it was delivered");
+        match (is_late, *ended) {
+            (false, None) => *ended = Some(end),
+            // A notification, and then an ack.
+            (false, Some(End::Answered)) if end == End::Answered => {}
+            (true, Some(End::TimedOut)) => {}
+            (_, before) => panic!("{pair:?}: {before:?}, then {end:?}"),
+        }
     }
 
     /// Keeps account until so many messages are settled.
@@ -66,23 +83,33 @@ impl Book {
             match event {
                 HubEvent::Delivered {
                     message, client, ..
-                } => {
-                    let pair = (message.to_string(), client.to_string());
-                    assert!(book.delivered.insert(pair), "delivered twice");
+                } => book.deliver(&message, &client),
+                HubEvent::Acked {
+                    message,
+                    client,
+                    late,
                 }
-                // In time or not: the first one counts, and a late one comes on top.
+                | HubEvent::Notification {
+                    message,
+                    client,
+                    late,
+                    ..
+                } => book.hear(&message, &client, End::Answered, late),
                 HubEvent::Rejected {
                     message,
                     client,
-                    late: false,
+                    timed_out,
+                    late,
                     ..
-                } => book.end(message.as_str(), &client),
-                HubEvent::Settled { message, outcomes } => {
-                    for outcome in outcomes {
-                        if outcome.outcome.is_taken() {
-                            book.end(message.as_str(), &outcome.client);
-                        }
-                    }
+                } => {
+                    let end = if timed_out {
+                        End::TimedOut
+                    } else {
+                        End::Rejected
+                    };
+                    book.hear(&message, &client, end, late);
+                }
+                HubEvent::Settled { message, .. } => {
                     *book.settled.entry(message.to_string()).or_default() += 1;
                 }
                 _ => {}
@@ -102,7 +129,7 @@ async fn each_ends_once(text: impl Fn(usize) -> String) -> Book {
     let mut events = server.switch.events_with(all);
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
-        let wire = client(server.address, number).await;
+        let wire = Wire::client(server.address, &name(number)).await;
         clients.spawn(play(wire, number));
     }
     for number in 0..MESSAGES {
@@ -115,17 +142,14 @@ async fn each_ends_once(text: impl Fn(usize) -> String) -> Book {
         .expect("everything ends");
     assert_eq!(server.switch.in_flight(), 0);
     assert!(book.settled.values().all(|count| *count == 1));
-    assert_eq!(book.ended.len(), book.delivered.len());
-    for pair in &book.delivered {
-        assert_eq!(book.ended.get(pair), Some(&1), "{pair:?}");
-    }
+    assert!(book.deliveries.values().all(Option::is_some));
     book
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_direct_messages_end_once_each() {
     let book = each_ends_once(|number| format!("{}: hi", name(number % CLIENTS))).await;
-    assert_eq!(book.delivered.len(), MESSAGES);
+    assert_eq!(book.deliveries.len(), MESSAGES);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -138,5 +162,5 @@ async fn a_thousand_routed_messages_end_once_for_each_client_that_gets_them() {
             format!("for {first} and {second}")
         }
     });
-    assert!(book.await.delivered.len() > MESSAGES * 3 / 2);
+    assert!(book.await.deliveries.len() > MESSAGES * 3 / 2);
 }

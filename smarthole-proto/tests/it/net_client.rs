@@ -152,6 +152,44 @@ async fn thousands_of_dropped_messages_are_each_rejected_once() {
     assert!(router.try_hear().now_or_never().is_none());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn on_many_threads_every_message_has_exactly_one_response() {
+    const COUNT: usize = 2_000;
+    let (client, mut events, mut router, _listener) = registered().await;
+    tokio::spawn(async move {
+        while let Some(event) = events.next().await {
+            if let LinkEvent::Event(Event::Message(message)) = event {
+                tokio::spawn(async move {
+                    match message.id().len() % 3 {
+                        0 => drop(message),
+                        1 => drop(message.ack().now_or_never()),
+                        _ => message.reject("no").await.unwrap(),
+                    }
+                });
+            }
+        }
+    });
+    let ids: Vec<String> = (0..COUNT)
+        .map(|n| "x".repeat(n % 7) + &n.to_string())
+        .collect();
+    let mut seen = std::collections::HashSet::new();
+    for some in ids.chunks(50) {
+        for id in some {
+            router.route(id, "text").await;
+        }
+        for _ in some {
+            let frame = router.hear().await;
+            let id = frame["payload"]["messageId"].as_str().unwrap().to_owned();
+            assert!(seen.insert(id), "twice: {frame}");
+        }
+    }
+    // Behind whatever else may be on its way.
+    client.link().command(|_, _| ()).await.unwrap();
+    client.close();
+    assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
+    assert!(ids.iter().all(|id| seen.contains(id)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn after_the_deadline_a_dropped_message_is_not_rejected() {
     let (client, mut events, mut router, _listener) = registered().await;

@@ -7,14 +7,15 @@ use async_trait::async_trait;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::mem::{self, MemTransport};
-use rpc_core::net::{LinkConfig, Message, Queued};
+use rpc_core::net::{LinkConfig, LinkEvent, Message, Queued, link};
 use rpc_core::{CloseFrame, CloseReason, Outgoing, Text};
 use serde_json::{Value, json};
 use smarthole_proto::hub::{HubConfig, HubEvent, Ignored, Input, Outcome, Unroutable};
+use smarthole_proto::id::client_id;
 use smarthole_proto::limits::RESPONSE_TIMEOUT_REASON;
-use smarthole_proto::net::{RouterOptions, Settled, Switch};
+use smarthole_proto::net::{RouterOptions, ServerSide, Settled, Switch};
 use smarthole_proto::router::{Choice, RouteRequest, Router, RouterError};
-use smarthole_proto::server::ServerConfig;
+use smarthole_proto::server::{ServerConfig, ServerEvent};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -252,6 +253,38 @@ async fn a_client_lives_by_its_pongs_alone_and_dies_10_seconds_after_an_unanswer
             .all(|frame| matches!(frame, Ok(Message::Ping(_)))),
         "{left:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_switch_the_application_decides_and_answers() {
+    let (mut line, theirs) = mem::duplex(64);
+    let side = ServerSide::new(ServerConfig::default());
+    let (link, mut events, connection) = link::over(side, theirs, LinkConfig::default());
+    let served = tokio::spawn(connection.run());
+    let say = |text: String| Outgoing::Text(Text::from(text));
+    line.send(say(registration("notes"))).await.unwrap();
+    line.send(say(ack("msg-1"))).await.unwrap();
+    loop {
+        match events.next().await.unwrap() {
+            LinkEvent::Event(ServerEvent::Registration { registration }) => {
+                assert_eq!(registration.name, "notes");
+                let accepted = link.command(|conn, _| conn.accept(&client_id(7))).await;
+                assert_eq!(accepted, Ok(Ok(())));
+            }
+            LinkEvent::Event(ServerEvent::Response { response }) => {
+                assert_eq!(response.message_id, "msg-1");
+                break;
+            }
+            LinkEvent::State(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(matches!(line.next().await, Some(Ok(Message::Text(_)))));
+    drop((link, events));
+    let close = CloseFrame::new(CloseFrame::NORMAL, "");
+    let bye = line.next().await.unwrap().unwrap();
+    assert_eq!(bye, Message::Close(Some(close)));
+    assert_eq!(served.await.unwrap(), CloseReason::Local);
 }
 
 #[tokio::test(start_paused = true)]

@@ -84,11 +84,9 @@ async fn answer(
         return upgrade(shared, peer, parts, agreed);
     }
     if config.has_http() {
-        let Some(body) = collect(body, config.limits.max_body_bytes).await else {
-            return plain(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "the body is too large or incomplete",
-            );
+        let body = match collect(body, config.limits.max_body_bytes).await {
+            Ok(body) => body,
+            Err((status, why)) => return plain(status, why),
         };
         if let Some(service) = config.http(Request::from_parts(parts, body), peer) {
             let answer = service.await;
@@ -188,22 +186,24 @@ pub(super) fn plain(status: StatusCode, body: impl Into<Bytes>) -> Response<Byte
     response
 }
 
-/// The whole body, or `None` if it is larger than `max` or breaks off.
-async fn collect(mut body: Incoming, max: usize) -> Option<Bytes> {
+/// The whole body, or the answer if it is larger than `max` or breaks off.
+async fn collect(mut body: Incoming, max: usize) -> Result<Bytes, (StatusCode, &'static str)> {
+    let too_large = (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
     let max_hint = u64::try_from(max).unwrap_or(u64::MAX);
     if body.size_hint().lower() > max_hint {
-        return None;
+        return Err(too_large);
     }
     let mut all = BytesMut::new();
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        if let Ok(data) = frame.ok()?.into_data() {
+        let frame = frame.map_err(|_| (StatusCode::BAD_REQUEST, "the body breaks off"))?;
+        if let Ok(data) = frame.into_data() {
             if data.len() > max.saturating_sub(all.len()) {
-                return None;
+                return Err(too_large);
             }
             all.extend_from_slice(&data);
         }
     }
-    Some(all.freeze())
+    Ok(all.freeze())
 }
 
 /// A body that is there already.

@@ -77,7 +77,7 @@ impl<R: Router> Server<R> {
         let mut http = options.http;
         http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
         let mut link = options.link;
-        link.driver = link.driver.with_close_timeout(options.shutdown_timeout);
+        link.driver = link.driver.with_close_timeout(options.shutdown_timeout / 2);
         let shared = Shared {
             switch: options.switch,
             connection: Arc::new(options.connection),
@@ -105,7 +105,7 @@ impl<R: Router> Server<R> {
         format!("ws://{}", self.local_addr())
     }
 
-    /// A handle that ends the server. Give its drain twice the
+    /// A handle that ends the server. Give its drain no less than the
     /// [`shutdown_timeout`](ServerOptions::shutdown_timeout): messages may still be answered, and
     /// then connections are closed with 1001.
     #[must_use]
@@ -162,7 +162,7 @@ fn serve(shared: &Arc<Shared>, accepted: Accepted) -> impl Future<Output = ()> +
             _ = link.closed() => return,
         }
         // In a box, which only the last moments of a connection need.
-        Box::pin(shared.switch.drain(shared.shutdown_timeout)).await;
+        Box::pin(shared.switch.drain(shared.shutdown_timeout / 2)).await;
         link.close_with(CloseFrame::new(CloseFrame::GOING_AWAY, SHUTTING_DOWN));
     };
     future::join(connection, farewell).map(drop)

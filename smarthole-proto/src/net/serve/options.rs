@@ -63,8 +63,9 @@ pub struct ServerOptions {
     pub http: HttpConfig,
     /// Transport treatment and observer of each connection; its reconnects and events are not used.
     pub link: LinkConfig,
-    /// How long clients may go on answering when the server ends, and then how long they may take
-    /// to answer its Close. Default 1 s.
+    /// How long the server's end may take. In the first half clients may still answer what is open,
+    /// in the second their Close is awaited (also when a single client is disconnected). Default
+    /// 1 s; give the [handle](super::ServerHandle)'s drain no less.
     pub shutdown_timeout: Duration,
 }
 

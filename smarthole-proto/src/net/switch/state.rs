@@ -11,7 +11,7 @@ use super::mailbox::{Mail, Mailbox, slow_reader};
 use super::{ServerSide, Settled};
 use crate::hub::{ConnId, Hub, HubError, HubEvent, Input, RouteId, Unroutable};
 use crate::id::MessageId;
-use crate::router::{Choice, RouteRequest, RouterError};
+use crate::router::{Candidate, Choice, RouteRequest, RouterError};
 
 /// The way to one connection.
 pub(super) struct Seat {
@@ -184,7 +184,9 @@ impl State {
 /// About how many bytes an event holds.
 fn weight(event: &HubEvent) -> usize {
     let texts = match event {
-        HubEvent::Route { request, .. } => request.text.len(),
+        HubEvent::Route { request, .. } => {
+            request.text.len() + request.candidates.len() * size_of::<Candidate>()
+        }
         HubEvent::Delivered { text, reason, .. } => {
             text.len() + reason.as_ref().map_or(0, |reason| reason.len())
         }

@@ -1,0 +1,251 @@
+//! The server over real sockets in trouble: clients that vanish or never read, routers that fail, the
+//! end.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rpc_core::Limits;
+use rpc_core::keepalive::KeepAlive;
+use rpc_core::net::{QueueConfig, Queued};
+use smarthole_proto::hub::{HubConfig, HubError, Input, Outcome, Unroutable};
+use smarthole_proto::limits::{MAX_PAYLOAD, RESPONSE_TIMEOUT_REASON};
+use smarthole_proto::net::{AskError, RouterOptions, ServerOptions};
+use smarthole_proto::router::RouterError;
+use smarthole_proto::server::ServerConfig;
+
+use crate::stage::{Running, start, start_with_timeout};
+use crate::wire::{Frame, Wire, ack, frame};
+
+async fn open() -> Running {
+    start(ServerOptions::default()).await
+}
+
+#[tokio::test]
+async fn a_client_that_vanishes_with_a_message_loses_it_to_another() {
+    let server = start_with_timeout(100).await;
+    let mut notes = Wire::client(server.address, "notes").await;
+    let mut lights = Wire::client(server.address, "lights").await;
+    let switch = server.switch.clone();
+    let asked = tokio::spawn(async move { switch.ask(Input::text("buy milk")).await });
+    notes.id().await;
+    drop(notes);
+    let message = lights.message().await;
+    let reason = format!("as told; {RESPONSE_TIMEOUT_REASON}");
+    assert_eq!(message["metadata"]["routingReason"], reason);
+    lights.say(&ack(message["id"].as_str().unwrap())).await;
+    let outcomes = asked.await.unwrap().unwrap().outcomes;
+    assert_eq!(outcomes[0].outcome, Outcome::TimedOut);
+    assert_eq!(outcomes[1].outcome, Outcome::Acked);
+}
+
+#[tokio::test]
+async fn what_a_client_answers_before_it_leaves_counts() {
+    let server = open().await;
+    for _ in 0..20 {
+        let mut notes = Wire::client(server.address, "notes").await;
+        let switch = server.switch.clone();
+        let asked = tokio::spawn(async move { switch.ask(Input::text("buy milk")).await });
+        let id = notes.id().await;
+        // In one write with the Close.
+        let mut last = frame(1, ack(&id).as_bytes());
+        last.extend(frame(8, &1000_u16.to_be_bytes()));
+        notes.send(&last).await;
+        assert!(asked.await.unwrap().unwrap().is_taken());
+        assert_eq!(notes.next().await, Frame::Close(1000, String::new()));
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_answers_no_ping_is_dropped_without_a_close() {
+    let beat = KeepAlive::default()
+        .with_interval(Some(Duration::from_millis(50)))
+        .with_pong_timeout(Duration::from_millis(50));
+    let config = ServerConfig::default().with_keep_alive(beat);
+    let server = start(ServerOptions::default().with_connection(config)).await;
+    let mut dead = Wire::client(server.address, "dead").await;
+    assert_eq!(dead.next().await, Frame::Ping);
+    // It may say something, but that is no pong.
+    dead.say("hello?").await;
+    assert_eq!(dead.next().await, Frame::End);
+    assert!(server.switch.clients().is_empty());
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_is_disconnected_and_the_others_are_not() {
+    let limits = Limits::default()
+        .with_max_message_bytes(MAX_PAYLOAD)
+        .with_max_outbox_bytes(1 << 20);
+    let mut options = ServerOptions::default()
+        .with_connection(ServerConfig::default().with_limits(limits))
+        .with_hub(HubConfig::default().with_max_open_bytes(usize::MAX));
+    // How long the server waits for the answer to its Close, which is not read either.
+    options.shutdown_timeout = Duration::from_millis(100);
+    let server = start(options).await;
+    let mut deaf = Wire::client(server.address, "deaf").await;
+    let mut notes = Wire::client(server.address, "notes").await;
+    let long = format!("deaf: {}", "x".repeat(256 << 10));
+    let mut sent = 0;
+    while server.switch.clients().len() == 2 {
+        sent += 1;
+        assert!(sent < 500, "{sent} messages are hoarded");
+        server.switch.submit(Input::text(long.clone())).unwrap();
+        tokio::task::yield_now().await;
+    }
+    let switch = server.switch.clone();
+    let asked = tokio::spawn(async move { switch.ask(Input::text("notes: hi")).await });
+    let id = notes.id().await;
+    notes.say(&ack(&id)).await;
+    assert!(asked.await.unwrap().unwrap().is_taken());
+    loop {
+        match deaf.next().await {
+            Frame::Text(_) => {}
+            Frame::Close(1013, _) | Frame::End => break,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_router_that_fails_panics_or_chooses_nobody_says_so_and_goes_on() {
+    let server = open().await;
+    let mut notes = Wire::client(server.address, "notes").await;
+    for (text, why) in [
+        (
+            "fail",
+            Unroutable::Router(RouterError::unavailable("asked to")),
+        ),
+        (
+            "panic",
+            Unroutable::Router(RouterError::failed("internal error")),
+        ),
+        ("nobody", Unroutable::NobodyChosen),
+    ] {
+        let settled = server.switch.ask(Input::text(text)).await.unwrap();
+        assert_eq!(settled.unroutable, Some(why), "{text}");
+        assert!(settled.outcomes.is_empty() && !settled.is_taken());
+    }
+    server.switch.submit(Input::text("a")).unwrap();
+    notes.id().await;
+}
+
+#[tokio::test]
+async fn a_router_that_hangs_is_given_up_and_keeps_others_waiting_no_longer() {
+    let after = Duration::from_millis(100);
+    let router = RouterOptions::default()
+        .with_timeout(after)
+        .with_max_at_once(2);
+    let server = start(ServerOptions::default().with_router(router)).await;
+    let mut notes = Wire::client(server.address, "notes").await;
+    let hang = || server.switch.ask(Input::text("hang"));
+    let work = async {
+        server.switch.submit(Input::text("a")).unwrap();
+        notes.id().await
+    };
+    // The third question waits until the first two are given up.
+    let (first, second, _) = tokio::join!(hang(), hang(), work);
+    let why = Unroutable::Router(RouterError::TimedOut { after });
+    assert_eq!(first.unwrap().unroutable, Some(why.clone()));
+    assert_eq!(second.unwrap().unroutable, Some(why));
+    let asked = &server.router.0;
+    assert_eq!(asked.ever.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test]
+async fn a_drain_lets_clients_answer_and_then_says_1001() {
+    let server = open().await;
+    let mut notes = Wire::client(server.address, "notes").await;
+    let mut idle = Wire::open(server.address).await;
+    let switch = server.switch.clone();
+    let asked = tokio::spawn(async move { switch.ask(Input::text("a")).await });
+    let id = notes.id().await;
+    let handle = server.handle.clone();
+    let drain = tokio::spawn(async move { handle.drain(Duration::from_secs(5)).await });
+    // Nothing new from now on, but what is open may end.
+    while server.switch.submit(Input::text("b")) != Err(HubError::Closed) {
+        tokio::task::yield_now().await;
+    }
+    notes.say(&ack(&id)).await;
+    assert!(asked.await.unwrap().unwrap().is_taken());
+    for wire in [&mut notes, &mut idle] {
+        loop {
+            match wire.next().await {
+                // Taken before the drain began.
+                Frame::Text(text) => {
+                    let frame: serde_json::Value = serde_json::from_str(&text).unwrap();
+                    wire.say(&ack(frame["payload"]["id"].as_str().unwrap()))
+                        .await;
+                }
+                other => {
+                    let close = Frame::Close(1001, "Server shutting down".to_owned());
+                    assert_eq!(other, close);
+                    break;
+                }
+            }
+        }
+        wire.send(&frame(8, &1001_u16.to_be_bytes())).await;
+    }
+    let report = drain.await.unwrap();
+    assert_eq!((report.finished, report.aborted), (2, 0));
+    assert_eq!(server.task.await.unwrap(), report);
+    assert!(Wire::open_refused(server.address).await);
+}
+
+#[tokio::test]
+async fn what_nobody_answers_before_the_end_is_reported() {
+    let timeout = Duration::from_millis(50);
+    let server = start(ServerOptions::default().with_shutdown_timeout(timeout)).await;
+    let mut events = server.switch.events();
+    let mut notes = Wire::client(server.address, "notes").await;
+    let switch = server.switch.clone();
+    let asked = tokio::spawn(async move { switch.ask(Input::text("a")).await });
+    let id = notes.id().await;
+    let report = server.handle.drain(Duration::from_secs(5)).await;
+    assert_eq!((report.finished, report.aborted), (1, 0));
+    let close = Frame::Close(1001, "Server shutting down".to_owned());
+    assert_eq!(notes.next().await, close);
+    server.task.await.unwrap();
+    let ended = asked.await.unwrap().unwrap_err();
+    assert!(
+        matches!(&ended, AskError::Ended { message } if message.as_str() == id),
+        "{ended:?}"
+    );
+    assert_eq!(server.switch.in_flight(), 1);
+    assert_eq!(
+        server.switch.submit(Input::text("b")),
+        Err(HubError::Closed)
+    );
+    while events.next().await.is_some() {}
+    assert!(server.switch.events().next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_listener_that_is_slow_loses_the_oldest_events_and_is_told_how_many() {
+    let server = open().await;
+    let mut slow = server
+        .switch
+        .events_with(QueueConfig::default().with_max_items(2));
+    drop(server.switch.events());
+    for name in ["a", "b", "c", "d"] {
+        Wire::client(server.address, name).await;
+    }
+    let mut lost = 0;
+    while slow.total_lost() < 2 {
+        tokio::task::yield_now().await;
+    }
+    if let Some(Queued::Lagged(events)) = slow.next().await {
+        lost = events;
+    }
+    assert!(lost >= 2, "{lost}");
+    assert!(matches!(slow.next().await, Some(Queued::Item(_))));
+}
+
+#[tokio::test]
+async fn without_clients_nothing_is_taken() {
+    let server = open().await;
+    let _unregistered = Wire::open(server.address).await;
+    let refused = server.switch.ask(Input::text("a")).await;
+    assert_eq!(refused, Err(AskError::Refused(HubError::NoClients)));
+    let _notes = Wire::client(server.address, "notes").await;
+    let refused = server.switch.ask(Input::text(" ")).await;
+    assert_eq!(refused, Err(AskError::Refused(HubError::Blank)));
+}
