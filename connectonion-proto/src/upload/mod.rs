@@ -5,10 +5,11 @@
 //! Pictures are not files: they go to the model as they are.
 //!
 //! ```
-//! use connectonion_proto::upload::{UploadLimits, Uploaded, plan, with_reminder};
+//! use connectonion_proto::frame::Attachment;
+//! use connectonion_proto::upload::{UploadLimits, plan, with_reminder};
 //!
-//! let sent = [Uploaded::new("../../etc/evil name.txt", "data:text/plain;base64,YmFyZQ==")];
-//! let files = plan(&sent, 0x5eed, &UploadLimits::default())?;
+//! let (name, data) = ("../../etc/evil name.txt", "data:text/plain;base64,YmFyZQ==");
+//! let files = plan(&[Attachment::<&str>::new(name, data)], 0x5eed, &UploadLimits::default())?;
 //! assert_eq!(files[0].name, "00000000000000000000000000005eed_evil name.txt");
 //! assert_eq!(files[0].bytes, b"bare");
 //!
@@ -22,19 +23,18 @@ mod save;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::fmt;
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
+use rpc_core::decode::{DecodeError, DecodeErrorKind};
+
 pub use save::save;
 
-/// Most files of one INPUT. ConnectOnion specification, *File Upload Protocol*.
-pub const MAX_FILES: usize = 10;
-/// Largest file in bytes, decoded. ConnectOnion specification, *File Upload Protocol*.
-pub const MAX_FILE_BYTES: usize = 10 * MIB;
+use crate::frame::Attachment;
+use crate::limits::{MAX_FILE_BYTES, MAX_FILES};
 
 const MIB: usize = 1024 * 1024;
 
@@ -76,37 +76,6 @@ impl UploadLimits {
     pub const fn with_max_file_bytes(mut self, bytes: usize) -> Self {
         self.max_file_bytes = bytes;
         self
-    }
-}
-
-/// A file as it was sent.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Uploaded<'a> {
-    name: Option<Cow<'a, str>>,
-    data: Option<Cow<'a, str>>,
-}
-
-impl<'a> Uploaded<'a> {
-    /// A file: its name, and its contents as a data URL or as base64 alone.
-    pub fn new(name: impl Into<Cow<'a, str>>, data: impl Into<Cow<'a, str>>) -> Self {
-        Self {
-            name: Some(name.into()),
-            data: Some(data.into()),
-        }
-    }
-
-    /// A file of which something may be missing; [`plan`] says so.
-    #[must_use]
-    pub const fn from_parts(name: Option<Cow<'a, str>>, data: Option<Cow<'a, str>>) -> Self {
-        Self { name, data }
-    }
-}
-
-/// Prints the size only: files are private.
-impl fmt::Debug for Uploaded<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = self.data.as_ref().map_or(0, |data| data.len());
-        write!(f, "Uploaded({bytes} bytes)")
     }
 }
 
@@ -154,9 +123,9 @@ pub enum UploadError {
         /// The limit in bytes.
         max: usize,
     },
-    /// A member is missing.
-    #[error("'{0}'")]
-    Missing(&'static str),
+    /// The list cannot be read, or a member of a file is missing.
+    #[error("{}", unreadable(.0))]
+    Unreadable(#[from] DecodeError),
     /// The name names no file.
     #[error("Invalid file name: {name:?}")]
     BadName {
@@ -179,8 +148,8 @@ pub enum UploadError {
 ///
 /// # Errors
 /// [`UploadError`], for the first file with a fault.
-pub fn plan(
-    files: &[Uploaded<'_>],
+pub fn plan<S: AsRef<str>>(
+    files: &[Attachment<S>],
     unique: u128,
     limits: &UploadLimits,
 ) -> Result<Vec<Saved>, UploadError> {
@@ -190,13 +159,14 @@ pub fn plan(
     }
     let numbers = (0..).map(|place: u128| unique.wrapping_add(place));
     let files = files.iter().zip(numbers);
-    let plan = |(file, number)| plan_one(file, number, limits.max_file_bytes);
+    let plan = |(file, number): (&Attachment<S>, u128)| {
+        let (name, data) = (file.name.as_ref(), file.data.as_ref());
+        plan_one(name, data, number, limits.max_file_bytes)
+    };
     files.map(plan).collect()
 }
 
-fn plan_one(file: &Uploaded<'_>, number: u128, max: usize) -> Result<Saved, UploadError> {
-    let data = file.data.as_deref().ok_or(UploadError::Missing("data"))?;
-    let sent = file.name.as_deref().ok_or(UploadError::Missing("name"))?;
+fn plan_one(sent: &str, data: &str, number: u128, max: usize) -> Result<Saved, UploadError> {
     let name = name::safe(sent).ok_or_else(|| UploadError::BadName {
         name: name::shown(sent),
     })?;
@@ -256,6 +226,14 @@ pub fn with_reminder<P: fmt::Display>(prompt: &str, paths: impl IntoIterator<Ite
          read_file tool or other available tools to read the file contents before responding. Do \
          not assume or guess the contents.</system-reminder>"
     )
+}
+
+/// The known hosts name the member that they miss, and nothing else.
+fn unreadable(error: &DecodeError) -> String {
+    match error.kind() {
+        DecodeErrorKind::MissingMember(member) => format!("'{member}'"),
+        kind => format!("Invalid files: {kind}"),
+    }
 }
 
 /// Mebibytes with one decimal, rounded: `1.0`.

@@ -5,12 +5,20 @@ use proptest::prelude::*;
 use super::*;
 
 fn plan_one_named(name: &str) -> Result<String, UploadError> {
-    let files = plan(&[Uploaded::new(name, "aGk=")], 0, &UploadLimits::default())?;
+    let files = plan(
+        &[Attachment::<String>::new(name, "aGk=")],
+        0,
+        &UploadLimits::default(),
+    )?;
     Ok(files[0].name[33..].to_owned())
 }
 
 fn decode(data: &str) -> Option<Vec<u8>> {
-    let files = plan(&[Uploaded::new("a", data)], 0, &UploadLimits::default());
+    let files = plan(
+        &[Attachment::<String>::new("a", data)],
+        0,
+        &UploadLimits::default(),
+    );
     files.ok().map(|files| files[0].bytes.clone())
 }
 
@@ -60,7 +68,10 @@ fn the_size_is_that_of_the_contents() {
         }
         assert_eq!(decoded_size(&data), bytes);
         plan(
-            &[Uploaded::new("a", format!("data:;base64,{data}"))],
+            &[Attachment::<String>::new(
+                "a",
+                format!("data:;base64,{data}"),
+            )],
             0,
             &limits,
         )
@@ -82,11 +93,11 @@ fn the_size_is_that_of_the_contents() {
 
 #[test]
 fn refusals_use_the_known_words() {
-    let file = || Uploaded::new("big.bin", "A".repeat(1_468_008));
+    let file = || Attachment::<String>::new("big.bin", "A".repeat(1_468_008));
     let limits = UploadLimits::default()
         .with_max_files(1)
         .with_max_file_bytes(MIB);
-    let said = |files: &[Uploaded<'_>]| plan(files, 0, &limits).unwrap_err().to_string();
+    let said = |files: &[Attachment<String>]| plan(files, 0, &limits).unwrap_err().to_string();
     assert_eq!(
         said(&[file(), file()]),
         "Too many files: 2 (max: 1). Increase max_files_per_request in host.yaml"
@@ -95,14 +106,23 @@ fn refusals_use_the_known_words() {
         said(&[file()]),
         "File too large: big.bin (1.1MB, max: 1MB). Increase max_file_size in host.yaml"
     );
-    assert_eq!(
-        said(&[Uploaded::from_parts(Some("a".into()), None)]),
-        "'data'"
-    );
-    assert_eq!(
-        said(&[Uploaded::from_parts(None, Some("".into()))]),
-        "'name'"
-    );
+}
+
+#[test]
+fn what_a_file_lacks_is_named() {
+    let said = |files: &str| {
+        let text = format!(r#"{{"type":"INPUT","prompt":"x","files":{files}}}"#);
+        let limits = rpc_core::Limits::default();
+        let frame = crate::ClientFrame::decode(&text, &limits).unwrap();
+        let crate::ClientFrame::Input(input) = frame else {
+            panic!("an input")
+        };
+        UploadError::from(input.files(&limits).unwrap_err()).to_string()
+    };
+    assert_eq!(said(r#"[{"name":"a"}]"#), "'data'");
+    assert_eq!(said(r#"[{"data":""}]"#), "'name'");
+    assert!(said(r#"[{"name":7,"data":""}]"#).starts_with("Invalid files: "));
+    assert!(said("[7]").starts_with("Invalid files: "));
 }
 
 #[test]
@@ -116,10 +136,12 @@ fn a_limit_with_a_fraction_is_shown_with_it() {
 #[test]
 fn ten_files_of_ten_mebibytes_pass() {
     let data = BASE64.encode(vec![0; MAX_FILE_BYTES]);
-    let files: Vec<_> = (0..10).map(|_| Uploaded::new("a", data.as_str())).collect();
+    let files: Vec<_> = (0..10)
+        .map(|_| Attachment::<String>::new("a", data.as_str()))
+        .collect();
     let limits = UploadLimits::default();
     assert_eq!(plan(&files, 0, &limits).unwrap().len(), 10);
-    let more = vec![Uploaded::new("a", ""); 11];
+    let more = vec![Attachment::<String>::new("a", ""); 11];
     assert!(plan(&more, 0, &limits).is_err());
 }
 
@@ -186,7 +208,7 @@ fn a_long_name_keeps_its_ending() {
 
 #[test]
 fn files_of_the_same_name_get_different_ones() {
-    let file = Uploaded::new("a", "");
+    let file = Attachment::<String>::new("a", "");
     let files = plan(&[file.clone(), file], u128::MAX, &UploadLimits::default()).unwrap();
     assert_eq!(files[0].name, format!("{:032x}_a", u128::MAX));
     assert_eq!(files[1].name, format!("{:032x}_a", 0));
@@ -208,8 +230,7 @@ fn the_agent_is_told_the_paths() {
 
 #[test]
 fn contents_are_never_printed() {
-    let file = Uploaded::new("secret name", "c2VjcmV0");
-    assert_eq!(format!("{file:?}"), "Uploaded(8 bytes)");
+    let file = Attachment::<String>::new("secret name", "c2VjcmV0");
     let files = plan(&[file], 0, &UploadLimits::default()).unwrap();
     assert_eq!(format!("{files:?}"), "[Saved(6 bytes)]");
 }

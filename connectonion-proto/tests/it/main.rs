@@ -13,6 +13,7 @@ mod scratch;
 mod session;
 mod session_crowd;
 mod session_model;
+mod session_naive;
 mod signing;
 mod storage;
 mod transcripts;

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use connectonion_proto::upload::{UploadLimits, Uploaded, plan, save, with_reminder};
+use connectonion_proto::frame::Attachment;
+use connectonion_proto::upload::{UploadLimits, plan, save, with_reminder};
 
 use super::scratch::Scratch;
 
@@ -11,8 +12,8 @@ fn files_are_written_where_the_agent_is_told() {
     let scratch = Scratch::new();
     let folder = scratch.path().join(".co/uploads");
     let sent = [
-        Uploaded::new("doc.txt", "data:text/plain;base64,aGVsbG8gZmlsZQ=="),
-        Uploaded::new("../../etc/evil name.txt", "YmFyZQ=="),
+        Attachment::<String>::new("doc.txt", "data:text/plain;base64,aGVsbG8gZmlsZQ=="),
+        Attachment::<String>::new("../../etc/evil name.txt", "YmFyZQ=="),
     ];
     let files = plan(&sent, 7, &UploadLimits::default()).unwrap();
     let paths = save(&folder, &files).unwrap();
@@ -28,7 +29,10 @@ fn files_are_written_where_the_agent_is_told() {
 #[test]
 fn nothing_is_overwritten_and_nothing_is_half_there() {
     let scratch = Scratch::new();
-    let sent = [Uploaded::new("a", "YQ=="), Uploaded::new("b", "Yg==")];
+    let sent = [
+        Attachment::<String>::new("a", "YQ=="),
+        Attachment::<String>::new("b", "Yg=="),
+    ];
     let files = plan(&sent, 7, &UploadLimits::default()).unwrap();
     let taken = scratch.file(&files[1].name);
     fs::write(&taken, "mine").unwrap();
@@ -42,7 +46,12 @@ fn nothing_is_overwritten_and_nothing_is_half_there() {
 #[test]
 fn a_link_is_not_followed() {
     let scratch = Scratch::new();
-    let files = plan(&[Uploaded::new("a", "YQ==")], 7, &UploadLimits::default()).unwrap();
+    let files = plan(
+        &[Attachment::<String>::new("a", "YQ==")],
+        7,
+        &UploadLimits::default(),
+    )
+    .unwrap();
     let target = scratch.file("target");
     std::os::unix::fs::symlink(&target, scratch.file(&files[0].name)).unwrap();
     assert!(save(scratch.path(), &files).is_err());
