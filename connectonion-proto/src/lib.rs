@@ -19,6 +19,7 @@ pub mod server;
 pub mod session;
 pub mod storage;
 pub mod trust;
+pub mod upload;
 
 pub use frame::{ClientFrame, EventKind, ServerFrame, Session, StreamEvent};
 pub use id::{EventId, SessionId};

@@ -2,8 +2,10 @@
 
 use std::time::Instant;
 
-use super::event::{Connect, ConnectError, Connected, MAX_SESSION_ID, Removed, SessionId, Status};
+use super::event::{Connect, ConnectError, Connected, MAX_SESSION_ID, Removed};
 use super::{ConnId, Seat, Session, SessionRegistry};
+use crate::frame::SessionState;
+use crate::id::{SessionId, session_id as new_id};
 use crate::replay::{EventLog, Next};
 
 impl SessionRegistry {
@@ -58,7 +60,7 @@ impl SessionRegistry {
         inserted.map_err(|_| ConnectError::TooManySessions)?;
         let connected = self.take_seat(conn, session_id, &request, now);
         Ok(Connected {
-            status: Status::New,
+            status: SessionState::New,
             ..connected
         })
     }
@@ -150,7 +152,7 @@ impl SessionRegistry {
     ) -> Connected {
         let mut connected = Connected {
             session_id,
-            status: Status::Connected,
+            status: SessionState::Connected,
             gap: None,
             failure: None,
         };
@@ -161,7 +163,7 @@ impl SessionRegistry {
         let mut cursor = before.unwrap_or_else(|| session.log.end());
         if session.run.is_some() {
             let resumed = session.log.resume(request.last_msg_id);
-            connected.status = Status::Running;
+            connected.status = SessionState::Running;
             connected.gap = resumed.gap;
             cursor = resumed.cursor;
         } else if before.is_none() {
@@ -183,15 +185,4 @@ impl SessionRegistry {
         self.rest(&connected.session_id, now);
         connected
     }
-}
-
-/// A UUID of version 4 (RFC 9562, section 5.4) from random bits.
-fn new_id(random: u128) -> SessionId {
-    const VERSION: u128 = 0xf << 76;
-    const VARIANT: u128 = 0b11 << 62;
-    let bits = (random & !VERSION & !VARIANT) | (4 << 76) | (0b10 << 62);
-    let hex = format!("{bits:032x}");
-    let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
-    let parts: Vec<&str> = parts.map(|part| hex.get(part).unwrap_or_default()).into();
-    parts.join("-").into()
 }

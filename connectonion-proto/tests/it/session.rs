@@ -2,15 +2,17 @@
 
 use std::time::{Duration, Instant};
 
+use connectonion_proto::auth::Address;
+use connectonion_proto::frame::SessionState;
 use connectonion_proto::replay::{Entry, LogLimits, Next};
 use connectonion_proto::session::{
     Accepted, AgentError, AnswerError, ConnId, Connect, ConnectError, Connected, Finish,
     InputError, Owner, RegistryConfig, RegistryEvent, Removed, RequestKind, RunId, RunOver,
-    RunRefused, RuntimeInput, SessionRegistry, Status,
+    RunRefused, RuntimeInput, SessionRegistry,
 };
 
-const ALICE: Owner = Owner::Key([1; 32]);
-const BOB: Owner = Owner::Key([2; 32]);
+const ALICE: Owner = Owner::Key(Address::from_bytes([1; 32]));
+const BOB: Owner = Owner::Key(Address::from_bytes([2; 32]));
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -116,7 +118,7 @@ impl Desk {
         }
     }
 
-    fn status(&self, id: &str) -> Option<Status> {
+    fn status(&self, id: &str) -> Option<SessionState> {
         self.registry.status(Some(ALICE), id)
     }
 }
@@ -126,7 +128,7 @@ fn without_an_id_a_session_gets_a_uuid() {
     let mut desk = Desk::new();
     for id in [None, Some("")] {
         let (_, connected) = desk.connect(Connect::new(ALICE).with_session_id(id));
-        assert_eq!(connected.status, Status::New);
+        assert_eq!(connected.status, SessionState::New);
         assert_eq!(connected.session_id.as_str().len(), 36);
     }
     assert_eq!(desk.registry.len(), 2);
@@ -136,7 +138,7 @@ fn without_an_id_a_session_gets_a_uuid() {
 fn an_unknown_id_is_new_and_keeps_its_name() {
     let mut desk = Desk::new();
     let (_, connected) = desk.back("my talk");
-    assert_eq!(connected.status, Status::New);
+    assert_eq!(connected.status, SessionState::New);
     assert_eq!(connected.session_id.as_str(), "my talk");
     let (_, connected) = desk.back(&"x".repeat(257));
     assert_eq!(connected.session_id.as_str().len(), 36);
@@ -146,9 +148,9 @@ fn an_unknown_id_is_new_and_keeps_its_name() {
 fn a_session_is_there_from_connect_on() {
     let mut desk = Desk::new();
     let (_, id) = desk.alice();
-    assert_eq!(desk.status(&id), Some(Status::Connected));
+    assert_eq!(desk.status(&id), Some(SessionState::Connected));
     let (_, connected) = desk.back(&id);
-    assert_eq!(connected.status, Status::Connected);
+    assert_eq!(connected.status, SessionState::Connected);
     assert_eq!(connected.session_id.as_str(), id);
 }
 
@@ -157,10 +159,10 @@ fn a_running_session_says_so() {
     let mut desk = Desk::new();
     let (conn, id) = desk.alice();
     let run = desk.start(conn);
-    assert_eq!(desk.status(&id), Some(Status::Running));
-    assert_eq!(desk.back(&id).1.status, Status::Running);
+    assert_eq!(desk.status(&id), Some(SessionState::Running));
+    assert_eq!(desk.back(&id).1.status, SessionState::Running);
     desk.finish(run);
-    assert_eq!(desk.back(&id).1.status, Status::Connected);
+    assert_eq!(desk.back(&id).1.status, SessionState::Connected);
 }
 
 #[test]
@@ -171,7 +173,7 @@ fn somebody_elses_id_gets_a_new_session_under_another_id() {
     for owner in [BOB, Owner::Unsigned] {
         let request = Connect::new(owner).with_session_id(Some(&id));
         let (thief, connected) = desk.connect(request);
-        assert_eq!(connected.status, Status::New);
+        assert_eq!(connected.status, SessionState::New);
         assert_ne!(connected.session_id.as_str(), id);
         desk.event(run, "secret");
         assert!(desk.frames(thief).is_empty());
@@ -196,9 +198,9 @@ fn who_did_not_sign_is_known_by_the_id() {
     let (_, connected) = desk.connect(Connect::new(Owner::Unsigned));
     let id = connected.session_id.to_string();
     let request = Connect::new(Owner::Unsigned).with_session_id(Some(&id));
-    assert_eq!(desk.connect(request).1.status, Status::Connected);
+    assert_eq!(desk.connect(request).1.status, SessionState::Connected);
     let signed = Connect::new(ALICE).with_session_id(Some(&id));
-    assert_eq!(desk.connect(signed).1.status, Status::New);
+    assert_eq!(desk.connect(signed).1.status, SessionState::New);
 }
 
 #[test]
@@ -210,7 +212,7 @@ fn a_second_connect_must_ask_for_the_same() {
         let connected = desk.registry.connect(conn, request, 9, now);
         connected.map(|it| (it.session_id.to_string(), it.status))
     };
-    let same = Ok((id.clone(), Status::Connected));
+    let same = Ok((id.clone(), SessionState::Connected));
     assert_eq!(again(Connect::new(ALICE).with_session_id(Some(&id))), same);
     assert_eq!(again(Connect::new(ALICE)), same);
     let refused = Err(ConnectError::AlreadyConnected);
@@ -221,7 +223,10 @@ fn a_second_connect_must_ask_for_the_same() {
     let run = desk.start(conn);
     // Now a new session was meant.
     let again = desk.registry.connect(conn, Connect::new(ALICE), 9, now);
-    assert_eq!(again, refused.map(|_: (String, Status)| unreachable!()));
+    assert_eq!(
+        again,
+        refused.map(|_: (String, SessionState)| unreachable!())
+    );
     desk.finish(run);
 }
 
@@ -245,7 +250,7 @@ fn an_idle_session_ends_ten_minutes_after_the_last_word() {
     desk.wait(9 * MINUTE);
     assert!(desk.registry.heard(conn, desk.now));
     desk.wait(10 * MINUTE - Duration::from_millis(1));
-    assert_eq!(desk.status(&id), Some(Status::Connected));
+    assert_eq!(desk.status(&id), Some(SessionState::Connected));
     desk.wait(Duration::from_millis(1));
     assert_eq!(desk.status(&id), None);
     let removed = desk.removed().unwrap();
@@ -263,7 +268,7 @@ fn a_socket_of_a_removed_session_may_connect_again() {
     let request = Connect::new(ALICE).with_session_id(Some(&id));
     let now = desk.now;
     let connected = desk.registry.connect(conn, request, 9, now).unwrap();
-    assert_eq!(connected.status, Status::New);
+    assert_eq!(connected.status, SessionState::New);
     assert_eq!(connected.session_id.as_str(), id);
 }
 
@@ -276,7 +281,7 @@ fn a_session_outlives_its_last_socket_by_ten_minutes() {
     assert_eq!(left.unwrap().as_str(), id);
     assert_eq!(desk.registry.disconnect(conn, desk.now), None);
     desk.wait(10 * MINUTE - Duration::from_millis(1));
-    assert_eq!(desk.status(&id), Some(Status::Connected));
+    assert_eq!(desk.status(&id), Some(SessionState::Connected));
     desk.wait(Duration::from_millis(1));
     assert_eq!(desk.removed().unwrap().1, Removed::Idle);
 }
@@ -289,7 +294,7 @@ fn the_grace_counts_from_the_last_of_several_sockets() {
     let (second, _) = desk.back(&id);
     desk.registry.disconnect(first, desk.now);
     desk.wait(2 * MINUTE);
-    assert_eq!(desk.status(&id), Some(Status::Connected));
+    assert_eq!(desk.status(&id), Some(SessionState::Connected));
     desk.registry.disconnect(second, desk.now);
     desk.wait(MINUTE);
     assert_eq!(desk.status(&id), None);
@@ -302,10 +307,10 @@ fn a_run_goes_on_without_a_socket_and_its_end_begins_the_grace() {
     let run = desk.start(conn);
     desk.registry.disconnect(conn, desk.now);
     desk.wait(50 * MINUTE);
-    assert_eq!(desk.status(&id), Some(Status::Running));
+    assert_eq!(desk.status(&id), Some(SessionState::Running));
     desk.finish(run);
     desk.wait(9 * MINUTE);
-    assert_eq!(desk.back(&id).1.status, Status::Connected);
+    assert_eq!(desk.back(&id).1.status, SessionState::Connected);
 }
 
 #[test]
@@ -319,7 +324,7 @@ fn a_run_is_given_up_after_an_hour_of_silence() {
     desk.wait(59 * MINUTE);
     desk.registry.heard(conn, desk.now);
     desk.wait(59 * MINUTE);
-    assert_eq!(desk.status(&id), Some(Status::Running));
+    assert_eq!(desk.status(&id), Some(SessionState::Running));
     desk.wait(MINUTE);
     let Some(RegistryEvent::Removed {
         why,
@@ -345,7 +350,7 @@ fn a_timeout_that_comes_early_does_nothing() {
     let (_, id) = desk.alice();
     let at = desk.registry.poll_timeout().unwrap();
     desk.registry.handle_timeout(at - Duration::from_millis(1));
-    assert_eq!(desk.status(&id), Some(Status::Connected));
+    assert_eq!(desk.status(&id), Some(SessionState::Connected));
     assert!(desk.registry.poll_event().is_none());
 }
 
@@ -370,7 +375,7 @@ fn a_client_that_comes_back_gets_what_it_has_not_shown() {
         (None, vec!["a", "b", "c", "d"]),
     ] {
         let (conn, connected) = desk.connect(resume(last));
-        assert_eq!(connected.status, Status::Running);
+        assert_eq!(connected.status, SessionState::Running);
         assert_eq!(connected.gap, None);
         assert_eq!(desk.frames(conn), replayed, "{last:?}");
     }
@@ -389,7 +394,7 @@ fn what_ended_while_nobody_watched_is_not_replayed() {
     desk.finish(run);
     let request = Connect::new(ALICE).with_session_id(Some(&id));
     let (conn, connected) = desk.connect(request.with_last_msg_id(Some("a")));
-    assert_eq!(connected.status, Status::Connected);
+    assert_eq!(connected.status, SessionState::Connected);
     assert!(desk.frames(conn).is_empty());
     assert_eq!(desk.registry.log_bytes(), 0);
 }
@@ -467,7 +472,7 @@ fn a_run_with_a_waiting_input_does_not_finish() {
     };
     assert_eq!(inputs[0].prompt, "too late?");
     assert!(desk.frames(conn).is_empty());
-    assert_eq!(desk.status(&id), Some(Status::Running));
+    assert_eq!(desk.status(&id), Some(SessionState::Running));
     desk.finish(run);
     assert_eq!(desk.frames(conn), ["OUTPUT"]);
 }
@@ -494,7 +499,7 @@ fn after_an_error_the_session_is_usable_at_once() {
     assert!(desk.input(conn, "unread").is_ok());
     let unread = desk.fail(run);
     assert_eq!(unread[0].prompt, "unread");
-    assert_eq!(desk.status(&id), Some(Status::Connected));
+    assert_eq!(desk.status(&id), Some(SessionState::Connected));
     assert_eq!(desk.frames(conn), ["ERROR"]);
     assert_eq!(desk.back(&id).1.failure, None);
     desk.start(conn);
@@ -680,5 +685,5 @@ fn times_too_long_to_count_are_for_ever() {
     let (_, id) = desk.alice();
     assert_eq!(desk.registry.poll_timeout(), None);
     desk.wait(1000 * HOUR);
-    assert_eq!(desk.status(&id), Some(Status::Connected));
+    assert_eq!(desk.status(&id), Some(SessionState::Connected));
 }

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use connectonion_proto::auth::Address;
+use connectonion_proto::frame::SessionState;
 use connectonion_proto::replay::Entry;
 use connectonion_proto::session::{
     Accepted, ConnId, Connect, Finish, Owner, RegistryConfig, RunId, RuntimeInput, SessionRegistry,
-    Status,
 };
 
 const SESSIONS: usize = 10_000;
@@ -23,7 +24,7 @@ struct Crowd {
 fn owner(client: usize) -> Owner {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&client.to_le_bytes());
-    Owner::Key(key)
+    Owner::Key(Address::from_bytes(key))
 }
 
 impl Crowd {
@@ -69,8 +70,8 @@ impl Crowd {
             let request = Connect::new(owner(client)).with_session_id(Some(id));
             let connected = self.registry.connect(*conn, request, 0, self.now).unwrap();
             assert_eq!(connected.session_id.as_str(), id);
-            assert_ne!(connected.status, Status::New);
-            running += usize::from(connected.status == Status::Running);
+            assert_ne!(connected.status, SessionState::New);
+            running += usize::from(connected.status == SessionState::Running);
             while self.registry.next_frame(*conn).is_some() {
                 frames += 1;
             }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use connectonion_proto::auth::Address;
 use connectonion_proto::session::{Owner, RuntimeInput};
 use connectonion_proto::storage::{
     JsonlOptions, JsonlStorage, MemoryStorage, Record, RecordStatus, Storage, StorageError,
@@ -14,8 +15,8 @@ use super::scratch::Scratch;
 
 const NOW: f64 = 1_795_293_457.5;
 const DAY: f64 = 86_400.0;
-const ALICE: Owner = Owner::Key([0xa1; 32]);
-const BOB: Owner = Owner::Key([0xb0; 32]);
+const ALICE: Owner = Owner::Key(Address::from_bytes([0xa1; 32]));
+const BOB: Owner = Owner::Key(Address::from_bytes([0xb0; 32]));
 
 fn json(text: &str) -> Option<SharedJson> {
     Some(SharedJson::from(&RawJson::new(text).unwrap()))
