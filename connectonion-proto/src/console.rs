@@ -3,8 +3,8 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use crate::auth::Address;
-use crate::session::{Owner, Status};
+use crate::frame::SessionState;
+use crate::session::Owner;
 
 /// The target of these lines in `tracing`.
 pub const TARGET: &str = "connectonion::console";
@@ -49,7 +49,7 @@ pub enum Line {
         /// At which session.
         session: String,
         /// How it stood.
-        status: Status,
+        status: SessionState,
     },
     /// The client watches an agent that runs already.
     Reattached,
@@ -149,7 +149,7 @@ impl fmt::Display for Identity<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Owner::Unsigned => f.write_str("unsigned"),
-            Owner::Key(key) => f.write_str(&Address::from_bytes(*key).short()),
+            Owner::Key(address) => f.write_str(&address.short()),
         }
     }
 }
@@ -171,7 +171,7 @@ impl fmt::Display for Cut<'_> {
 }
 
 /// What may be shown of a letter on a terminal: line breaks as spaces, nothing that controls it.
-const fn harmless(letter: char) -> Option<char> {
+fn harmless(letter: char) -> Option<char> {
     match letter {
         '\n' | '\t' => Some(' '),
         // Marks that turn the direction of text, and letters without a width.
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn lines_are_those_of_the_specification() {
-        let owner = Owner::Key([0x2f; 32]);
+        let owner = Owner::Key([0x2f; 32].into());
         let session = "aad5d1e2-1111".to_owned();
         let lines = [
             (
@@ -207,7 +207,7 @@ mod tests {
                 Line::Connected {
                     owner,
                     session: session.clone(),
-                    status: Status::New,
+                    status: SessionState::New,
                 },
                 "✓ CONNECT identity=0x2f2f2f2f2f2f2f... session=aad5d1e2... status=new",
             ),

@@ -10,7 +10,8 @@ use super::{Hub, Job};
 use crate::console::Line;
 use crate::frame::{Connected, ErrorFrame, Newer, SessionState};
 use crate::merge::merge;
-use crate::session::{self, ConnId, SessionId, Status};
+use crate::id::SessionId;
+use crate::session::{self, ConnId};
 use crate::storage::{Record, RecordStatus};
 
 impl Hub {
@@ -89,12 +90,7 @@ impl Hub {
             copy = Some(work.render(session_id.as_str(), None, now.unix));
             newer = true;
         }
-        let status = match entered.status {
-            Status::New => SessionState::New,
-            Status::Connected => SessionState::Connected,
-            Status::Running => SessionState::Running,
-        };
-        let mut connected = Connected::new(session_id.as_str(), status);
+        let mut connected = Connected::new(session_id.as_str(), entered.status);
         if let Some(copy) = copy {
             let items = chat_items(copy.get());
             connected = connected.with_newer(Newer::new(copy, items));
@@ -111,7 +107,7 @@ impl Hub {
             session: session_id.as_str().to_owned(),
             status: entered.status,
         });
-        if entered.status == Status::Running {
+        if entered.status == SessionState::Running {
             self.line(Line::Reattached);
         }
         self.reply(conn, Reply::Accept(Box::new(connected)));

@@ -7,7 +7,8 @@ use rpc_core::decode::{SharedJson, SharedStr};
 
 use crate::console::Line;
 use crate::frame::{Answer, Connect, Connected, ErrorFrame, Mode, RuntimeInputAck, Word};
-use crate::session::{Owner, RunId, RuntimeInput, SessionId};
+use crate::id::SessionId;
+use crate::session::{Owner, RunId, RuntimeInput};
 use crate::storage::Record;
 
 /// What time it is: for deadlines, and for what is written down.

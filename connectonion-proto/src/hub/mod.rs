@@ -40,11 +40,10 @@ use rpc_core::decode::SharedStr;
 use serde::Serialize;
 
 use crate::console::Line;
-use crate::frame::{ErrorFrame, SessionStatus, Standing};
+use crate::frame::{ErrorFrame, SessionState, SessionStatus, Standing};
 use crate::replay::Next;
-use crate::session::{
-    ConnId, Owner, RegistryEvent, Removed, RunId, RuntimeInput, SessionId, SessionRegistry, Status,
-};
+use crate::id::SessionId;
+use crate::session::{ConnId, Owner, RegistryEvent, Removed, RunId, RuntimeInput, SessionRegistry};
 use crate::storage::{Record, StorageError};
 
 pub use chat::chat_items;
@@ -122,7 +121,7 @@ impl Hub {
     pub fn status(&self, asker: Option<Owner>, session_id: Option<&SharedStr>) -> SessionStatus {
         let status = session_id.and_then(|id| self.registry.status(asker, id));
         let standing = match status {
-            Some(Status::Running) => Standing::Running,
+            Some(SessionState::Running) => Standing::Running,
             Some(_) => Standing::Connected,
             None => Standing::NotFound,
         };
@@ -275,12 +274,12 @@ impl Hub {
         self.replies.push_back((conn, reply));
     }
 
-    fn refuse(&mut self, conn: ConnId, error: ErrorFrame) {
+    pub(crate) fn refuse(&mut self, conn: ConnId, error: ErrorFrame) {
         self.reply(conn, Reply::Refuse(Box::new(error)));
     }
 
     /// Tells a connection a frame that answers neither CONNECT nor INPUT.
-    fn tell(&mut self, conn: ConnId, frame: &impl Serialize) {
+    pub(crate) fn tell(&mut self, conn: ConnId, frame: &impl Serialize) {
         match encode(frame) {
             Ok(text) => self.reply(conn, Reply::Frame(text)),
             // Its own frames are JSON.

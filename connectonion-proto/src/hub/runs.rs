@@ -14,11 +14,9 @@ use crate::frame::{
     Assistant, ErrorFrame, EventKind, FilesReceived, Output, ReceivedFile, RuntimeInputAck,
     UserInput,
 };
-use crate::id::runtime_input_id;
+use crate::id::{SessionId, runtime_input_id};
 use crate::limits::{ALREADY_RUNNING, AUTHENTICATE_FIRST, NO_RESULT};
-use crate::session::{
-    self, Accepted, ConnId, InputError, RunId, RunOver, RuntimeInput, SessionId,
-};
+use crate::session::{self, Accepted, ConnId, InputError, RunId, RunOver, RuntimeInput};
 use crate::storage::{RecordStatus, StorageError};
 
 impl Hub {
@@ -42,7 +40,7 @@ impl Hub {
         let id = runtime_input_id(self.ids.next());
         talk.intake.push_back(Intake {
             conn: Some(conn),
-            id: id.as_str().into(),
+            id,
             input,
         });
         self.next_intake(&session_id, now);
@@ -208,7 +206,7 @@ impl Hub {
                 });
                 self.attachments(&intake.input);
                 if let Some(conn) = intake.conn {
-                    let ack = RuntimeInputAck::new(session_id.as_str(), intake.id.clone());
+                    let ack = RuntimeInputAck::new(session_id.as_str(), intake.id.as_str());
                     self.reply(conn, Reply::Acknowledge(ack));
                 }
                 let turn = self.work_of(run).map_or(0, |work| work.turn);
@@ -281,6 +279,9 @@ impl Hub {
             return self.fail(run, NO_RESULT, now).map(|()| Finished::Done);
         }
         if !unread.is_empty() {
+            // What the user says now is what the user wants.
+            let _ = self.registry.run_mut(run).map(session::Run::take_interrupt);
+            let work = self.work_of(run).ok_or(RunOver)?;
             work.say(result);
             let said = EventKind::Assistant(Assistant::new(result));
             self.emit_own(run, said, None, now);
@@ -437,7 +438,7 @@ impl Hub {
             };
             work.push_message(super::work::user_message(&input.prompt, &input.images));
             let said = UserInput::interjected(input.prompt.clone(), work.turn, work.iteration);
-            self.emit_own(run, EventKind::UserInput(said), Some(&input.id), now);
+            self.emit_own(run, EventKind::UserInput(said), Some(input.id.as_str()), now);
         }
     }
 }

@@ -3,7 +3,6 @@
 use rpc_core::Text;
 use rpc_core::decode::{SharedJson, SharedStr};
 use rpc_core::encode::encode;
-use serde::Serialize;
 
 use super::event::{AskError, EmitError, HubEvent, Now, Reply};
 use super::work::with_member;
@@ -17,7 +16,7 @@ use crate::id::event_id;
 use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::{Entry, is_logged};
 use crate::session::{
-    AgentError, AnswerError, ConnId, RequestKind, RunId, RunOver, RuntimeInput,
+    AgentError, ConnId, RequestKind, RunId, RunOver, RuntimeInput,
 };
 
 /// Longest type of an agent's own event, in bytes.
@@ -27,9 +26,9 @@ impl Hub {
     /// The user answers a question of the agent. An answer that comes too late, or to nothing, gets
     /// an ERROR.
     pub fn respond(&mut self, conn: ConnId, response: Response) {
-        let kind = RequestKind::answered_by(response.answer.name());
-        let kind = kind.unwrap_or(RequestKind::AskUser);
-        match self.registry.answer(conn, kind, response.request_id.as_deref()) {
+        let kind = RequestKind::from(&response.answer);
+        let request_id = response.request_id.as_deref();
+        match self.registry.answer(conn, kind, request_id) {
             Ok((run, request_id)) => {
                 let answer = response.answer;
                 self.events.push_back(HubEvent::Answer {
@@ -38,18 +37,8 @@ impl Hub {
                     answer,
                 });
             }
-            Err(error) => {
-                let mut frame = ErrorFrame::new(error.to_string());
-                if let AgentError::Answer(error) = &error {
-                    frame = frame
-                        .with_code(AnswerError::CODE)
-                        .with_reason(error.reason());
-                }
-                if let Some(id) = response.request_id {
-                    frame = frame.with_request_id(id);
-                }
-                self.tell(conn, &frame);
-            }
+            Err(AgentError::Answer(error)) => self.tell(conn, &error.to_frame(request_id)),
+            Err(error) => self.tell(conn, &ErrorFrame::new(error.to_string())),
         }
     }
 
@@ -170,13 +159,7 @@ impl Hub {
     /// # Errors
     /// [`AskError`].
     pub fn ask(&mut self, run: RunId, question: EventKind, now: Now) -> Result<SharedStr, AskError> {
-        let kind = match &question {
-            EventKind::AskUser(_) => RequestKind::AskUser,
-            EventKind::ApprovalNeeded(_) => RequestKind::Approval,
-            EventKind::PlanReview(_) => RequestKind::PlanReview,
-            EventKind::UlwTurnsReached(_) => RequestKind::UlwTurns,
-            _ => return Err(AskError::NoRoom),
-        };
+        let kind = RequestKind::asked_by(&question).ok_or(AskError::NoRoom)?;
         let id = event_id(self.ids.next());
         let state = self.registry.run_mut(run)?;
         state.ask(kind, id.as_str()).map_err(|_| AskError::NoRoom)?;
@@ -261,12 +244,18 @@ impl Hub {
         Ok(work.render(session_id.as_str(), None, now.unix))
     }
 
-    /// Whether the user wants the agent to stop; asking once takes the wish back.
-    ///
-    /// # Errors
-    /// [`RunOver`].
-    pub fn take_interrupt(&mut self, run: RunId) -> Result<bool, RunOver> {
-        Ok(self.registry.run_mut(run)?.take_interrupt())
+    /// Whether the user wants the agent to stop; not in a run that is over.
+    #[must_use]
+    pub fn is_interrupted(&mut self, run: RunId) -> bool {
+        let state = self.registry.run_mut(run);
+        state.is_ok_and(|state| state.is_interrupted())
+    }
+
+    /// Whether the user has said something that waits for the agent.
+    #[must_use]
+    pub fn has_inputs(&mut self, run: RunId) -> bool {
+        let state = self.registry.run_mut(run);
+        state.is_ok_and(|state| state.inputs().len() > 0)
     }
 
     /// What a connection gets that has missed events of a run.

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
-use rpc_core::decode::{SharedJson, SharedStr};
+use rpc_core::decode::SharedJson;
 
 use super::event::NewInput;
 use super::work::Work;
+use crate::id::EventId;
 use crate::session::{ConnId, Owner, RunId, RuntimeInput};
 
 /// Where else a copy of a session is.
@@ -22,7 +23,7 @@ pub(super) struct Intake {
     /// Who is told; none for what was acknowledged before.
     pub(super) conn: Option<ConnId>,
     /// What it is called, if an agent works already.
-    pub(super) id: SharedStr,
+    pub(super) id: EventId,
     pub(super) input: NewInput,
 }
 

@@ -265,6 +265,14 @@ impl ServerConn {
         self.outbox.json(frame).map(drop)
     }
 
+    /// As [`tell`](Self::tell), of a frame that was encoded before, sharing its bytes.
+    ///
+    /// # Errors
+    /// As for [`tell`](Self::tell).
+    pub fn tell_text(&mut self, frame: Text) -> Result<(), Refused> {
+        self.outbox.text(frame).map(drop)
+    }
+
     /// Sends a frame that was encoded before, sharing its bytes: an event, an OUTPUT.
     ///
     /// # Errors

@@ -23,11 +23,16 @@
 //! ```
 
 mod book;
+#[cfg(feature = "auth")]
+mod door;
 mod list;
 mod policy;
 #[cfg(test)]
 mod tests;
 
 pub use book::{Standing, TrustBook};
+#[cfg(feature = "auth")]
+#[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
+pub use door::{Admission, Door, Onboarding, claim, prompt_of};
 pub use list::{AddressList, ListFull, MAX_ADDRESSES};
 pub use policy::{Decision, Method, SignaturePolicy, TrustLevel, TrustLevelError, TrustPolicy};
