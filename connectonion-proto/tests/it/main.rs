@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
 mod allocations;
+mod desk;
 mod frames;
 mod frames_props;
 mod invalid_json;
@@ -15,6 +16,7 @@ mod session_crowd;
 mod session_model;
 mod session_naive;
 mod signing;
+mod staff;
 mod storage;
 mod transcripts;
 mod upload;
