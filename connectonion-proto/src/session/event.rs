@@ -4,6 +4,7 @@ use rpc_core::{Id, Text};
 
 use super::ConnId;
 use super::run::{AnswerError, RunId, RunRefused, RuntimeInput};
+use crate::auth::Address;
 use crate::replay::Gap;
 
 /// The kind of a [`SessionId`].
@@ -25,6 +26,12 @@ pub enum Owner {
     Unsigned,
     /// The caller who proved this public key.
     Key([u8; 32]),
+}
+
+impl From<Address> for Owner {
+    fn from(address: Address) -> Self {
+        Self::Key(*address.as_bytes())
+    }
 }
 
 /// The state of a session. ConnectOnion specification, *CONNECTED*. Exhaustive: clients have to
