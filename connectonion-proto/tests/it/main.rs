@@ -5,6 +5,7 @@
 mod allocations;
 mod frames;
 mod frames_props;
+mod gate;
 mod invalid_json;
 mod keys;
 mod killed;
