@@ -48,8 +48,8 @@ impl Signer {
         Ok(Self::from_seed(&seed))
     }
 
-    /// Loads a key from a file that holds 32 bytes, as the known SDKs write it to [`KEY_FILE`](crate::limits::KEY_FILE), or
-    /// 64 hexadecimal digits.
+    /// Loads a key from a file that holds 32 bytes, as the known SDKs write it to
+    /// [`KEY_FILE`](crate::limits::KEY_FILE), or 64 hexadecimal digits.
     ///
     /// # Errors
     /// [`KeyError::File`], [`KeyError::NotAKey`].

@@ -24,7 +24,7 @@
 //! - A payload that is no object, or a signature that is no text, is answered. Hosts drop the
 //!   connection.
 //! - A signature can be used more than once, as in 1.2.1. 1.9.2 refuses that, and so does
-//!   [`UsedSignatures`](crate::auth::UsedSignatures), with its words.
+//!   [`UsedSignatures`], with its words.
 //! - Callers that are blocked are refused, and are not offered onboarding.
 //! - Where strangers have to go through onboarding, a caller without a signature is refused, though
 //!   the specification's table lets a careful host accept it: else a stranger would come in by

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use rpc_core::decode::FrameCopy;
+use rpc_core::decode::RawJson;
 use rpc_core::encode::encode_into;
-use rpc_core::{Limits, Refused};
+use rpc_core::{DecodeError, Limits, Refused};
 use serde::Serialize;
 
 use super::{Address, Canonical, Payload, Signature};
@@ -42,26 +42,31 @@ impl Signer {
     /// that every known host accepts: [`Canonical::Python`].
     ///
     /// # Errors
-    /// [`Refused::Encode`] if the payload is no JSON object, nests more than 128 levels deep or has
-    /// more than 65,536 values. Trying again fails again.
+    /// [`Refused::Encode`] if the payload is no JSON object, nests more than 128 levels deep, has
+    /// more than 65,536 values or a number that is too large. Trying again fails again.
     pub fn sign_payload(&self, payload: &(impl Serialize + ?Sized)) -> Result<Signed, Refused> {
         let mut text = String::new();
         encode_into(payload, &mut text)?;
         let limits = Limits::default().with_max_message_bytes(usize::MAX);
-        let payload = Payload::parse(&text, &limits).map_err(|error| Refused::Encode {
-            message: error.to_string(),
-        })?;
+        let payload = Payload::parse(&text, &limits).map_err(refused)?;
         let canonical = payload.canonical(Canonical::Python);
+        // A number beyond the largest one is not.
+        let payload = RawJson::new(&canonical).map_err(refused)?;
         let signature = self.key.sign(canonical.as_bytes());
-        let payload = FrameCopy::of(&canonical).whole_json();
         let signature = Signature::from_bytes(signature.to_bytes());
         let from = self.address.to_string();
-        Ok(Signed::new(payload, from, signature.to_string()))
+        Ok(Signed::new(&payload, from, signature.to_string()))
     }
 
     pub(super) fn seed(&self) -> &[u8; 32] {
         self.key.as_bytes()
     }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
+fn refused(error: DecodeError) -> Refused {
+    let message = error.to_string();
+    Refused::Encode { message }
 }
 
 /// Prints the public key only.

@@ -143,7 +143,8 @@ impl Verifier {
         let payload = Payload::parse(payload.json(), &self.limits);
         let payload = payload.map_err(AuthError::InvalidPayload)?;
         let timestamp = timestamp(&payload)?;
-        if (now - timestamp).abs() > SIGNATURE_WINDOW.as_secs_f64() {
+        let is_fresh = (now - timestamp).abs() <= SIGNATURE_WINDOW.as_secs_f64();
+        if !is_fresh {
             return Err(AuthError::Expired);
         }
         if !self.is_for_us(&payload, require_to) {

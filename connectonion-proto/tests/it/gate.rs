@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use connectonion_proto::ClientFrame;
 use connectonion_proto::auth::{Address, AuthError, InviteCodes, Verified, Verifier};
-use connectonion_proto::frame::{Connect, Json, OnboardMethod, OnboardSubmit};
+use connectonion_proto::frame::{Connect, Json, Number, OnboardMethod, OnboardSubmit};
 use connectonion_proto::trust::{
     AddressList, ClientLevel, Decision, SignaturePolicy, TrustBook, TrustLevel, TrustPolicy,
 };
@@ -78,7 +78,7 @@ impl Host {
         let now = connect
             .signed
             .number("timestamp")
-            .map_or(0.0, |it| it.as_f64());
+            .map_or(0.0, Number::as_f64);
         let level = match self.verifier.verify(&connect.signed, now) {
             Ok(verified) => {
                 self.try_code(&verified);
@@ -101,7 +101,7 @@ impl Host {
         let now = submit
             .signed
             .number("timestamp")
-            .map_or(0.0, |it| it.as_f64());
+            .map_or(0.0, Number::as_f64);
         let verified = self.verifier.verify_onboarding(&submit.signed, now)?;
         if self.book.level_of(&verified.address) == ClientLevel::Blocked {
             return Err(AuthError::Blocked);

@@ -6,7 +6,7 @@ use connectonion_proto::auth::{
 use connectonion_proto::frame::Signed;
 use connectonion_proto::trust::AddressList;
 use proptest::prelude::*;
-use rpc_core::decode::FrameCopy;
+use rpc_core::decode::{FrameCopy, RawJson};
 use serde_json::{Value, json};
 
 const NOW: f64 = 1_702_234_567.0;
@@ -331,6 +331,19 @@ fn nothing_secret_is_printed() {
     ] {
         assert!(!printed.contains(secret), "{printed}");
     }
+}
+
+#[test]
+fn a_number_that_is_too_large_is_not_signed() {
+    let payload = RawJson::new(r#"{"timestamp":1,"x":1e400}"#).unwrap();
+    assert!(client().sign_payload(&payload).is_err());
+}
+
+#[test]
+fn without_a_time_nothing_is_valid() {
+    let signed = signed(&json!({"timestamp": NOW}));
+    let refused = verifier().verify(&signed, f64::NAN).unwrap_err();
+    assert_eq!(refused, AuthError::Expired);
 }
 
 #[test]
