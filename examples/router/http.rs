@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, UPGRADE, X_CONTENT_TYPE_OPTIONS};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use rpc_core::decode::Object;
@@ -93,7 +93,7 @@ impl Http {
                 let taken = self.input(&parts, &body).await;
                 taken.unwrap_or_else(|problem| refused(&problem))
             }
-            _ => respond(StatusCode::OK, "text/plain; charset=utf-8", USAGE.into()),
+            _ => usage(),
         }
     }
 
@@ -177,6 +177,15 @@ fn refused(problem: &Problem) -> Response<Bytes> {
     answered(problem.status, &json!({ "error": problem.message }))
 }
 
+/// The answer where clients belong that speak WebSocket, with words for people.
+fn usage() -> Response<Bytes> {
+    let status = StatusCode::UPGRADE_REQUIRED;
+    let mut response = respond(status, "text/plain; charset=utf-8", USAGE.into());
+    let websocket = HeaderValue::from_static("websocket");
+    response.headers_mut().insert(UPGRADE, websocket);
+    response
+}
+
 fn answered(status: StatusCode, body: &Value) -> Response<Bytes> {
     respond(status, "application/json", format!("{body}\n").into())
 }
@@ -251,6 +260,14 @@ mod tests {
             assert!(!waits(query, r#"{"text":"a"}"#), "{query}");
         }
         assert!(waits("", r#"{"text":"a","wait":true}"#));
+    }
+
+    #[test]
+    fn who_comes_without_a_websocket_is_told_what_is_here() {
+        let response = usage();
+        assert_eq!(response.status(), 426);
+        assert_eq!(response.headers()[UPGRADE], "websocket");
+        assert!(response.body().ends_with(b"messages\n"));
     }
 
     #[test]
