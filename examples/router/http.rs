@@ -48,7 +48,9 @@ impl From<HubError> for Problem {
         let status = match error {
             HubError::Blank => StatusCode::BAD_REQUEST,
             HubError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            HubError::NoClients | HubError::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            HubError::NoClients | HubError::Busy | HubError::Closed => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, error.to_string())
@@ -294,6 +296,7 @@ mod tests {
             (HubError::TooLarge { size: 2, max: 1 }, 413),
             (HubError::NoClients, 503),
             (HubError::Busy, 503),
+            (HubError::Closed, 503),
         ] {
             assert_eq!(Problem::from(error).status.as_u16(), status);
         }
