@@ -10,6 +10,8 @@ use rpc_core::Limits;
 pub const WS_PATH: &str = "/ws";
 /// Where files that came with a prompt are saved, in the agent's project.
 pub const UPLOADS_FOLDER: &str = ".co/uploads";
+/// Where the known SDKs keep the key of an agent, in its project.
+pub const KEY_FILE: &str = ".co/keys/agent.key";
 /// Where results are remembered, in the agent's project.
 pub const RESULTS_FILE: &str = ".co/session_results.jsonl";
 
@@ -31,6 +33,18 @@ pub const MAX_FILE_BYTES: usize = 10 * 1024 * 1024;
 pub const MAX_RECEIVED: usize = 200;
 /// What follows such a text that goes on.
 pub const TRUNCATED: &str = "...(truncated)";
+
+// Numbers
+
+/// Most signatures that are remembered as used: 200 new connections a second, for the ten minutes
+/// that a signature from the future can be valid. Enforced by servers where it is on; configurable.
+pub const MAX_USED_SIGNATURES: usize = 120_000;
+/// Most addresses that onboarding and administrators can bring into a list. Enforced by servers.
+pub const MAX_ADDRESSES: usize = 100_000;
+/// Most invite codes of a host. Enforced by servers.
+pub const MAX_INVITE_CODES: usize = 1_024;
+/// Longest invite code, in bytes. Enforced by servers.
+pub const MAX_INVITE_CODE_BYTES: usize = 256;
 
 // Times
 

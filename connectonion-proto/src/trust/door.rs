@@ -4,11 +4,11 @@ use std::fmt;
 
 use rpc_core::decode::SharedStr;
 
-use super::{Decision, Method, Standing, TrustBook, TrustPolicy};
-use crate::auth::{Address, AuthError, Claim, InviteCodes, UsedSignatures, Verified, Verifier};
+use super::{ClientLevel, Decision, TrustBook, TrustPolicy};
+use crate::auth::{Address, AuthError, InviteCodes, UsedSignatures, Verified, Verifier};
 use crate::frame::{
     AdminAction, AdminRequest, AdminResult, Connect, ErrorFrame, Input, Number, OnboardMethod,
-    OnboardRequired, OnboardSubmit, OnboardSuccess, Signed, Word,
+    OnboardRequired, OnboardSubmit, OnboardSuccess, Word,
 };
 use crate::session::Owner;
 
@@ -167,7 +167,7 @@ impl Door {
 
     /// Verifies a CONNECT and decides about it.
     pub fn admit(&mut self, connect: &Connect, now: f64) -> Admission {
-        let verified = self.verifier.verify(&claim(&connect.signed), now);
+        let verified = self.verifier.verify(&connect.signed, now);
         self.decide(verified, now)
     }
 
@@ -179,7 +179,7 @@ impl Door {
             Err(error) => return Admission::Refuse(error),
         };
         let identity = verified.address;
-        let decision = self.policy().decide(Some(self.book.standing(&identity)));
+        let decision = self.policy().decide(Some(self.book.level_of(&identity)));
         let decision = match decision {
             Decision::Gate { .. } if self.brings_invite(&verified) => Decision::Accept,
             decision => decision,
@@ -217,8 +217,8 @@ impl Door {
 
     /// The policy, with the ways in that there are.
     fn policy(&self) -> TrustPolicy {
-        let invite = (!self.invites.is_empty()).then_some(Method::InviteCode);
-        let payment = self.payment.as_ref().map(|_| Method::Payment);
+        let invite = (!self.invites.is_empty()).then_some(OnboardMethod::InviteCode);
+        let payment = self.payment.as_ref().map(|_| OnboardMethod::Payment);
         self.policy
             .clone()
             .with_methods(invite.into_iter().chain(payment))
@@ -231,16 +231,9 @@ impl Door {
         is_good && self.book_mut().promote(&verified.address).is_ok()
     }
 
-    fn gate(&self, identity: Address, methods: &[Method]) -> Admission {
-        let methods: Vec<_> = methods
-            .iter()
-            .map(|method| match method {
-                Method::InviteCode => OnboardMethod::InviteCode,
-                Method::Payment => OnboardMethod::Payment,
-            })
-            .collect();
+    fn gate(&self, identity: Address, methods: &[OnboardMethod]) -> Admission {
         // Words are JSON.
-        let Ok(mut required) = OnboardRequired::new(identity.to_string(), &methods) else {
+        let Ok(mut required) = OnboardRequired::new(identity.to_string(), methods) else {
             return Admission::Refuse(AuthError::OnboardRequired);
         };
         if let Some((amount, address)) = &self.payment {
@@ -251,15 +244,14 @@ impl Door {
 
     /// Decides about what the stranger with this identity offers. Nobody else may answer for it.
     pub fn onboard(&mut self, identity: &Address, submit: &OnboardSubmit, now: f64) -> Onboarding {
-        let claim = claim(&submit.signed);
-        let verified = match self.verifier.verify_onboarding(&claim, now) {
+        let verified = match self.verifier.verify_onboarding(&submit.signed, now) {
             Ok(verified) => verified,
             Err(error) => return Onboarding::Refuse(error),
         };
         if verified.address != *identity {
             return Onboarding::Refuse(AuthError::InvalidSignature);
         }
-        if self.book.standing(identity) == Standing::Blocked {
+        if self.book.level_of(identity) == ClientLevel::Blocked {
             return Onboarding::Refuse(AuthError::Blocked);
         }
         let code = verified.payload.text("invite_code");
@@ -280,15 +272,15 @@ impl Door {
 
     /// A payment was found: the stranger is a contact now.
     pub fn paid(&mut self, identity: &Address) -> Onboarding {
-        if self.book.standing(identity) == Standing::Blocked {
+        if self.book.level_of(identity) == ClientLevel::Blocked {
             return Onboarding::Refuse(AuthError::Blocked);
         }
         self.welcome(identity, "Payment verified. You are now a contact.")
     }
 
     fn welcome(&mut self, identity: &Address, message: &'static str) -> Onboarding {
-        let level = match self.book.standing(identity) {
-            Standing::Stranger => self.book_mut().promote(identity),
+        let level = match self.book.level_of(identity) {
+            ClientLevel::Stranger => self.book_mut().promote(identity),
             standing => Ok(standing),
         };
         match level {
@@ -313,7 +305,7 @@ impl Door {
         now: f64,
     ) -> Result<AdminResult, ErrorFrame> {
         let told = |error: AuthError| ErrorFrame::new(error.to_string());
-        let verified = self.verifier.verify(&claim(&request.signed), now);
+        let verified = self.verifier.verify(&request.signed, now);
         let admin = verified.map_err(told)?.address;
         let is_host = admin == self.host;
         let Word::Known(action) = request.action else {
@@ -343,18 +335,11 @@ impl Door {
             _ => {}
         }
         let mut result = AdminResult::new(name(action), true);
-        let level = self.book.standing(&address).as_str();
+        let level = self.book.level_of(&address).as_str();
         result.level = Some(SharedStr::from_static(level));
         result.client_id = Some(address.to_string().into());
         Ok(result)
     }
-}
-
-/// What a frame claims about its sender.
-#[must_use]
-pub fn claim(signed: &Signed) -> Claim<'_> {
-    let payload = signed.payload.as_ref().map(rpc_core::decode::SharedJson::get);
-    Claim::of(payload, signed.from.as_deref(), signed.signature.as_deref())
 }
 
 /// The prompt of an INPUT, of a caller who was let in as this owner: that which is signed, if one
@@ -369,11 +354,10 @@ pub fn prompt_of(
     now: f64,
 ) -> Result<Option<SharedStr>, AuthError> {
     let plain = || Ok(input.prompt.clone().filter(|prompt| !prompt.is_empty()));
-    let claim = claim(&input.signed);
-    if !claim.is_signed() {
+    if input.signed.payload.is_none() || input.signed.signature.is_none() {
         return plain();
     }
-    let verified = verifier.verify_onboarding(&claim, now)?;
+    let verified = verifier.verify_onboarding(&input.signed, now)?;
     if let Owner::Key(address) = owner
         && *address != verified.address
     {

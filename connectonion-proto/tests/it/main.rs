@@ -6,6 +6,7 @@ mod allocations;
 mod desk;
 mod frames;
 mod frames_props;
+mod gate;
 mod invalid_json;
 mod keys;
 mod killed;

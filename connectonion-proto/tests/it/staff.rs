@@ -132,9 +132,9 @@ pub fn signed(kind: &str, key: &Signer, draft: Draft, members: Value) -> Value {
     let signed = key.sign_payload(&draft).unwrap();
     let mut frame = json!({
         "type": kind,
-        "payload": serde_json::from_str::<Value>(signed.payload.get()).unwrap(),
-        "from": signed.from.to_string(),
-        "signature": signed.signature.to_string(),
+        "payload": serde_json::from_str::<Value>(signed.payload.unwrap().get()).unwrap(),
+        "from": signed.from,
+        "signature": signed.signature,
     });
     let Value::Object(members) = members else {
         panic!("members are an object");

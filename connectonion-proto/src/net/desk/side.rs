@@ -21,7 +21,7 @@ use crate::hub::{Entrant, NewInput, Reply};
 use crate::limits::{ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, PROMPT_REQUIRED};
 use crate::server::{ServerConfig, ServerConn, ServerEvent, Warning};
 use crate::session::{ConnId, Owner};
-use crate::trust::{Admission, Onboarding, claim, prompt_of};
+use crate::trust::{Admission, Onboarding, prompt_of};
 
 /// The server's side of one accepted connection. Made with [`new`](Self::new) its events go to the
 /// application; [`Desk::serve`] makes one whose events go to the desk.
@@ -140,7 +140,7 @@ impl Place {
     fn connect(&mut self, connect: Connect) {
         let now = self.desk.unix_now();
         // Outside of every lock: it takes longer than all the rest.
-        let verified = self.desk.verifier().verify(&claim(&connect.signed), now);
+        let verified = self.desk.verifier().verify(&connect.signed, now);
         let admission = self.desk.door().decide(verified, now);
         // An invite code may have come with it.
         self.desk.book_changed();
