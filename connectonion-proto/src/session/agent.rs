@@ -142,7 +142,7 @@ impl SessionRegistry {
     /// acknowledged and not read: start a run with them, or tell the client.
     ///
     /// The ERROR goes to the sockets that watch. If there is none, the next one gets it with
-    /// [`Connected::failure`](super::Connected::failure).
+    /// [`Joined::failure`](super::Joined::failure).
     ///
     /// # Errors
     /// [`RunOver`].

@@ -33,14 +33,14 @@ impl From<Address> for Owner {
 
 /// What a CONNECT asks for, once it is known who sent it.
 #[derive(Clone, Copy, Debug)]
-pub struct Connect<'a> {
+pub struct SessionRequest<'a> {
     pub(super) owner: Owner,
     pub(super) session_id: Option<&'a str>,
     pub(super) last_msg_id: Option<&'a str>,
     pub(super) stored_owner: Option<Owner>,
 }
 
-impl<'a> Connect<'a> {
+impl<'a> SessionRequest<'a> {
     /// A new session for this caller.
     #[must_use]
     pub const fn new(owner: Owner) -> Self {
@@ -78,7 +78,7 @@ impl<'a> Connect<'a> {
 /// [`next_frame`](super::SessionRegistry::next_frame) gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Connected {
+pub struct Joined {
     /// The session. Not always the one that was asked for: somebody else's id is answered with a
     /// new one, as if it were unknown.
     pub session_id: SessionId,

@@ -11,14 +11,14 @@
 //! use connectonion_proto::replay::{Entry, Next};
 //! use connectonion_proto::frame::SessionState;
 //! use connectonion_proto::session::{
-//!     Accepted, ConnId, Connect, Finish, Owner, RegistryConfig, RuntimeInput, SessionRegistry,
+//!     Accepted, ConnId, SessionRequest, Finish, Owner, RegistryConfig, RuntimeInput, SessionRegistry,
 //! };
 //!
 //! let now = Instant::now();
 //! let mut registry = SessionRegistry::new(RegistryConfig::default(), now);
 //! let (conn, owner) = (ConnId(1), Owner::Key([7; 32].into()));
-//! let connected = registry.connect(conn, Connect::new(owner), 0x5eed, now)?;
-//! assert_eq!(connected.status, SessionState::New);
+//! let joined = registry.connect(conn, SessionRequest::new(owner), 0x5eed, now)?;
+//! assert_eq!(joined.status, SessionState::New);
 //!
 //! let input = || RuntimeInput::new("r1", "hello");
 //! let Accepted::Started(run) = registry.input(conn, input(), now)? else { panic!() };
@@ -84,8 +84,8 @@ use rpc_core::{PendingMap, Text};
 
 pub use config::RegistryConfig;
 pub use event::{
-    Accepted, AgentError, Connect, ConnectError, Connected, InputError, MAX_SESSION_ID, Owner,
-    RegistryEvent, Removed, RunOver,
+    Accepted, AgentError, ConnectError, InputError, Joined, MAX_SESSION_ID, Owner, RegistryEvent,
+    Removed, RunOver, SessionRequest,
 };
 pub use run::{AnswerError, Finish, RequestKind, Run, RunId, RunLimits, RunRefused, RuntimeInput};
 
@@ -126,6 +126,15 @@ struct Session {
 }
 
 impl Session {
+    fn info(&self) -> SessionInfo<'_> {
+        SessionInfo {
+            owner: self.owner,
+            status: self.status(),
+            sockets: &self.sockets,
+            run: self.run.as_ref().map(|(run, _)| *run),
+        }
+    }
+
     const fn status(&self) -> SessionState {
         match self.run {
             Some(_) => SessionState::Running,
@@ -189,13 +198,13 @@ impl SessionRegistry {
     /// What is known of a session.
     #[must_use]
     pub fn session(&self, session_id: &str) -> Option<SessionInfo<'_>> {
-        let session = self.sessions.get(session_id)?;
-        Some(SessionInfo {
-            owner: session.owner,
-            status: session.status(),
-            sockets: &session.sockets,
-            run: session.run.as_ref().map(|(run, _)| *run),
-        })
+        self.sessions.get(session_id).map(Session::info)
+    }
+
+    /// All sessions, in no particular order.
+    pub fn sessions(&self) -> impl Iterator<Item = (&SessionId, SessionInfo<'_>)> {
+        let sessions = self.sessions.iter();
+        sessions.map(|(id, session)| (id, session.info()))
     }
 
     /// The session that a socket is at.

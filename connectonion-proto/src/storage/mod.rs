@@ -20,7 +20,7 @@
 //! ```
 
 mod jsonl;
-mod lines;
+pub(crate) mod lines;
 mod memory;
 mod record;
 

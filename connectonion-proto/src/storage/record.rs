@@ -263,7 +263,7 @@ impl Record {
             expires: found.expires,
             duration_ms: found.duration_ms,
             owner: found.owner,
-            inputs: parse_inputs(found.inputs.as_ref())?,
+            inputs: found.inputs,
         })
     }
 }
@@ -289,7 +289,7 @@ pub(super) struct Found<'a> {
     created: f64,
     duration_ms: Option<u64>,
     pub(super) owner: Option<Owner>,
-    inputs: Option<RawJson<'a>>,
+    inputs: Vec<RuntimeInput>,
 }
 
 type Str<'a> = std::borrow::Cow<'a, str>;
@@ -309,7 +309,7 @@ impl<'a> Found<'a> {
             created: slots.created.require("created")?,
             duration_ms: slots.duration_ms.take().map(whole),
             owner: slots.owner.take().map(|it| parse_owner(&it)).transpose()?,
-            inputs: slots.inputs.take(),
+            inputs: parse_inputs(slots.inputs.get())?,
         })
     }
 }

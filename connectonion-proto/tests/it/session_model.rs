@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use connectonion_proto::auth::Address;
 use connectonion_proto::replay::{Entry, Next};
 use connectonion_proto::session::{
-    Accepted, ConnId, Connect, Finish, Owner, RegistryConfig, RegistryEvent, Removed, RequestKind,
-    RunId, RuntimeInput, SessionRegistry,
+    Accepted, ConnId, Finish, Owner, RegistryConfig, RegistryEvent, Removed, RequestKind, RunId,
+    RuntimeInput, SessionRegistry, SessionRequest,
 };
 use proptest::prelude::*;
 
@@ -93,7 +93,7 @@ impl Real {
                 last,
             } => {
                 self.random += 1;
-                let request = Connect::new(Owner::Key(Address::from_bytes([owner; 32])))
+                let request = SessionRequest::new(Owner::Key(Address::from_bytes([owner; 32])))
                     .with_session_id(NAMES[name])
                     .with_last_msg_id(last.map(|id| IDS[id]));
                 let result = self
@@ -257,7 +257,7 @@ proptest! {
         let now = Instant::now();
         let mut registry = SessionRegistry::new(RegistryConfig::default(), now);
         let conn = ConnId(0);
-        let connected = registry.connect(conn, Connect::new(Owner::Unsigned), 1, now).unwrap();
+        let connected = registry.connect(conn, SessionRequest::new(Owner::Unsigned), 1, now).unwrap();
         let id = connected.session_id;
         let mut read = 0;
         let mut written = 0;
@@ -283,7 +283,7 @@ proptest! {
                     }
                 }
                 Op::Connect { .. } => {
-                    let same = Connect::new(Owner::Unsigned).with_session_id(Some(id.as_str()));
+                    let same = SessionRequest::new(Owner::Unsigned).with_session_id(Some(id.as_str()));
                     if run.is_none() {
                         registry.connect(conn, same, 1, now).unwrap();
                     }
