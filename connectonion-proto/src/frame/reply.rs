@@ -254,7 +254,7 @@ impl<'a> Output<Cow<'a, str>, RawJson<'a>> {
 }
 
 /// A prompt that came while the agent was working is queued. ConnectOnion specification,
-/// *RUNTIME_INPUT_ACK*.
+/// *`RUNTIME_INPUT_ACK`*.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename = "RUNTIME_INPUT_ACK")]
 #[non_exhaustive]
