@@ -1,13 +1,17 @@
 //! What a registry is asked, answers and tells.
 
-use rpc_core::Text;
+use rpc_core::{Id, Text};
 
 use super::ConnId;
 use super::run::{AnswerError, RunId, RunRefused, RuntimeInput};
 use crate::replay::Gap;
 
-pub use crate::frame::SessionState as Status;
-pub use crate::id::{SessionId, SessionIdKind as SessionKind};
+/// The kind of a [`SessionId`].
+#[derive(Debug)]
+pub enum SessionKind {}
+
+/// What a session is called. A server makes UUIDs; a client may bring any text that is not empty.
+pub type SessionId = Id<SessionKind>;
 
 /// Longest id that a client may bring, in bytes; who brings a longer one gets another id.
 pub const MAX_SESSION_ID: usize = 256;
@@ -21,6 +25,30 @@ pub enum Owner {
     Unsigned,
     /// The caller who proved this public key.
     Key([u8; 32]),
+}
+
+/// The state of a session. ConnectOnion specification, *CONNECTED*. Exhaustive: clients have to
+/// treat any other word as one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// It was begun by this CONNECT.
+    New,
+    /// It is there, and no agent runs.
+    Connected,
+    /// An agent runs.
+    Running,
+}
+
+impl Status {
+    /// The word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Connected => "connected",
+            Self::Running => "running",
+        }
+    }
 }
 
 /// What a CONNECT asks for, once it is known who sent it.
