@@ -55,6 +55,7 @@ fn is_made_up(frame: &Map<String, Value>, name: &str, value: &Value) -> bool {
         "chat_items" => is("CONNECTED") && *value == Value::Array(Vec::new()),
         "session_id" => is("SESSION_STATUS") && value.is_null(),
         "session" => is("SESSION_STATUS"),
+        "result" => is("OUTPUT") && value.as_str() == Some(""),
         "multi_select" => is("ask_user") && *value == Value::Bool(false),
         _ => false,
     }

@@ -148,6 +148,10 @@ fn what_hosts_write_in_other_ways_is_read_too() {
             r#"{"type":"OUTPUT","result":[1],"duration_ms":1.5}"#,
             r#"{"type":"OUTPUT","result":"[1]","duration_ms":1.5}"#,
         ),
+        (
+            r#"{"type":"OUTPUT","result":null}"#,
+            r#"{"type":"OUTPUT","result":""}"#,
+        ),
         // Whoever sends a session has a newer one; without one there is nothing to take over.
         (
             r#"{"type":"CONNECTED","session_id":"s","status":"new","session":{}}"#,
