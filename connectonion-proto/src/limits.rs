@@ -56,7 +56,7 @@ pub const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a client waits for the answer to its CONNECT. The specification has no number; the known
 /// clients wait 30 s. Enforced by clients; configurable.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a client waits for CONNECTED after ONBOARD_SUCCESS before it connects again: old hosts
+/// How long a client waits for CONNECTED after `ONBOARD_SUCCESS` before it connects again: old hosts
 /// want that. Enforced by clients; configurable.
 pub const ONBOARDED_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a session is kept that does nothing. Enforced by servers; configurable.

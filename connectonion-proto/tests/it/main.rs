@@ -12,6 +12,7 @@ mod invalid_json;
 mod keys;
 mod killed;
 mod merge;
+mod reading;
 mod scratch;
 mod session;
 mod session_crowd;
