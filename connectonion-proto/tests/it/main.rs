@@ -1,3 +1,7 @@
 //! Integration tests of the ConnectOnion crate.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
+
+mod session;
+mod session_crowd;
+mod session_model;

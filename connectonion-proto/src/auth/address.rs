@@ -1,0 +1,120 @@
+//! [`Address`]: a public key, which is the identity of a client or an agent.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::hex;
+
+/// A public key, which is the identity of a client or an agent.
+///
+/// Peers write it in several ways, with and without `0x`, in lower and upper case. As identities
+/// are compared, in lists too, they have to be compared as this type and never as text. It is
+/// written as `0x` and 64 digits in lower case.
+///
+/// That the 32 bytes are a key at all is found out when a signature is verified.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address([u8; 32]);
+
+/// A text is no [`Address`]: it needs 64 hexadecimal digits, with or without `0x`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an address is 0x and 64 hexadecimal digits")]
+#[non_exhaustive]
+pub struct AddressError;
+
+impl Address {
+    /// How many characters [`short`](Self::short) keeps.
+    const SHORT: usize = 16;
+
+    /// The address of a public key.
+    #[must_use]
+    pub const fn from_bytes(key: [u8; 32]) -> Self {
+        Self(key)
+    }
+
+    /// The public key.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Reads 64 hexadecimal digits in any case, with or without `0x`.
+    ///
+    /// # Errors
+    /// [`AddressError`]
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        hex::parse(text).map(Self).ok_or(AddressError)
+    }
+
+    /// The first 16 characters and `...`, for log lines. Never compare by it.
+    #[must_use]
+    pub fn short(&self) -> String {
+        let mut text = self.to_string();
+        text.truncate(Self::SHORT);
+        text + "..."
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        Self::parse(text)
+    }
+}
+
+impl From<[u8; 32]> for Address {
+    fn from(key: [u8; 32]) -> Self {
+        Self(key)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("0x")?;
+        hex::write(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+impl serde::Serialize for Address {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "0xb16959e4baab682412e21ba70e84739c9b3efbf974613814a0923007e30910c2";
+
+    #[test]
+    fn every_spelling_of_an_address_is_the_same_identity() {
+        let address = Address::parse(TEXT).unwrap();
+        let bare = TEXT.trim_start_matches("0x");
+        for text in [
+            bare.to_owned(),
+            bare.to_uppercase(),
+            TEXT.to_uppercase(),
+            format!("0x{}", bare.to_uppercase()),
+        ] {
+            assert_eq!(text.parse(), Ok(address), "{text}");
+        }
+        assert_eq!(address.to_string(), TEXT);
+        assert_eq!(address.short(), "0xb16959e4baab68...");
+        assert_eq!(format!("{address:?}"), format!("Address({TEXT})"));
+    }
+
+    #[test]
+    fn only_32_bytes_are_an_address() {
+        let short = TEXT.get(..64).unwrap();
+        for text in ["", "0x", short, &format!("{TEXT}00"), &format!("{TEXT} ")] {
+            assert_eq!(Address::parse(text), Err(AddressError), "{text}");
+        }
+    }
+}

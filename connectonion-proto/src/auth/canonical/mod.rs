@@ -1,0 +1,103 @@
+//! Canonical JSON: the bytes that a signature is about, made from the received text.
+//!
+//! Peers sign what their own language writes for the payload, and there are several such forms:
+//! see [`Canonical`]. All of them are made from the text as it was received, so that nothing gets
+//! lost on the way: numbers keep their digits, members can keep their order, and half of a
+//! surrogate pair stays what it is. From the bytes upwards: `points` reads the characters of a
+//! string, `tree` finds strings, numbers and members, `number` writes numbers as Python does,
+//! `write` puts a form together.
+
+mod number;
+mod points;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod write;
+
+use rpc_core::decode::check_size;
+use rpc_core::{DecodeError, Limits};
+
+pub(super) use tree::{Value, same_name};
+
+/// The largest payload that [`canonical_json`] reads, in bytes: 16 MiB, which is as much as a host
+/// takes in one message.
+pub const MAX_PAYLOAD: usize = 16 * 1024 * 1024;
+
+/// A form in which a payload is signed. In each of them there is no white space; strings have the
+/// short escapes `\" \\ \b \f \n \r \t`, and `\u00xx` for other control characters; of members with
+/// the same name the last one counts, in the place of the first. Exhaustive: a signature over
+/// anything else is refused by the known hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Canonical {
+    /// Members sorted by code point at every level; DEL and everything that is not ASCII escaped as
+    /// `\uxxxx`; numbers as received. What Python clients sign.
+    Escaped,
+    /// As [`Escaped`](Self::Escaped), but with the characters themselves; only halves of surrogate
+    /// pairs are escaped. What newer JavaScript clients sign.
+    Utf8,
+    /// As [`Utf8`](Self::Utf8), but with only the outermost members sorted, as JavaScript does it
+    /// (whole numbers first, then by UTF-16 unit), and those inside in the order in which they were
+    /// received. What older JavaScript clients sign.
+    TopLevel,
+    /// As [`Escaped`](Self::Escaped), but with numbers as Python writes them: `1e5` is `100000.0`.
+    /// What a Python host makes of a text; the same as [`Escaped`](Self::Escaped) if the text comes
+    /// from Python. We sign this: every host makes the same of it, whatever happens on the way.
+    Python,
+}
+
+impl Canonical {
+    /// All forms, in the order in which a signature is tried.
+    pub const ALL: [Self; 4] = [Self::Escaped, Self::Utf8, Self::TopLevel, Self::Python];
+
+    /// How the members of an object are sorted. `outermost` if it is the payload itself.
+    const fn order(self, outermost: bool) -> Order {
+        match self {
+            Self::Escaped | Self::Utf8 | Self::Python => Order::CodePoints,
+            Self::TopLevel if outermost => Order::JavaScript,
+            Self::TopLevel => Order::Received,
+        }
+    }
+}
+
+/// How the members of an object are sorted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    CodePoints,
+    JavaScript,
+    Received,
+}
+
+/// Writes a JSON text in a canonical form.
+///
+/// ```
+/// use connectonion_proto::auth::{Canonical, canonical_json};
+///
+/// let text = r#"{"to": "you", "a": {"z": 1.50, "é": null}}"#;
+/// let escaped = canonical_json(text, Canonical::Escaped)?;
+/// assert_eq!(escaped, r#"{"a":{"z":1.50,"\u00e9":null},"to":"you"}"#);
+/// let python = canonical_json(text, Canonical::Python)?;
+/// assert_eq!(python, r#"{"a":{"z":1.5,"\u00e9":null},"to":"you"}"#);
+/// # Ok::<(), rpc_core::DecodeError>(())
+/// ```
+///
+/// # Errors
+/// [`DecodeError`] if the text is not JSON, has more than [`MAX_PAYLOAD`] bytes or 65,536 values,
+/// or nests more than 128 levels deep. Trying again fails again.
+pub fn canonical_json(text: &str, form: Canonical) -> Result<String, DecodeError> {
+    let value = read(text, &limits())?;
+    Ok(value.canonical(form, text.len()))
+}
+
+/// The bounds of a payload that is read without others.
+pub(super) fn limits() -> Limits {
+    Limits::default().with_max_message_bytes(MAX_PAYLOAD)
+}
+
+/// Reads a text that is one JSON value.
+///
+/// # Errors
+/// As [`canonical_json`], with these limits.
+pub(super) fn read<'a>(text: &'a str, limits: &Limits) -> Result<Value<'a>, DecodeError> {
+    check_size(text.len(), limits)?;
+    Value::read(text, limits)
+}

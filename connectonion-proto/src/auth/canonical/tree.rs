@@ -1,0 +1,191 @@
+//! [`Value`]: a JSON text taken apart, every piece of it still a piece of the text.
+
+use std::cmp::Ordering;
+use std::mem;
+
+use rpc_core::decode::{DecodeErrorKind, RawJson};
+use rpc_core::{DecodeError, Limits};
+
+use super::points::{Points, by_points};
+
+/// Nesting is followed by recursion, so that it is bounded whatever the limits say.
+const DEEPEST: usize = 128;
+
+/// A JSON value.
+pub(in crate::auth) enum Value<'a> {
+    /// `true`, `false` or `null`.
+    Word(&'a str),
+    /// Its text.
+    Number(&'a str),
+    /// What is between the quotation marks.
+    Text(&'a str),
+    List(Vec<Value<'a>>),
+    /// In the order in which they were received, no name twice.
+    Object(Vec<Member<'a>>),
+}
+
+/// A member of an object.
+pub(in crate::auth) struct Member<'a> {
+    /// What is between the quotation marks of its name.
+    pub(in crate::auth) name: &'a str,
+    /// The text of its value.
+    pub(in crate::auth) text: &'a str,
+    pub(in crate::auth) value: Value<'a>,
+}
+
+/// Whether a name, given as the text between its quotation marks, is this one.
+pub(in crate::auth) fn same_name(quoted: &str, name: &str) -> bool {
+    if quoted.contains('\\') {
+        Points::of(quoted).eq(name.chars().map(u32::from))
+    } else {
+        quoted == name
+    }
+}
+
+impl<'a> Value<'a> {
+    pub(super) fn read(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
+        // From here on the text is JSON, and only its nesting and size can be wrong.
+        RawJson::new(text)?;
+        let mut walk = Walk {
+            text,
+            at: 0,
+            values: 0,
+            most: limits.max_items,
+            deepest: limits.max_depth.min(DEEPEST),
+        };
+        walk.value(0)
+    }
+}
+
+/// A place in a text that is JSON.
+struct Walk<'a> {
+    text: &'a str,
+    at: usize,
+    /// How many values have been read.
+    values: usize,
+    most: usize,
+    deepest: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn value(&mut self, depth: usize) -> Result<Value<'a>, DecodeError> {
+        self.values += 1;
+        if self.values > self.most {
+            let max = self.most;
+            return Err(DecodeError::new(DecodeErrorKind::TooManyItems { max }));
+        }
+        match self.token() {
+            Some(b'"') => self.quoted().map(Value::Text),
+            Some(b'{') => self.object(depth + 1),
+            Some(b'[') => self.list(depth + 1),
+            Some(b'-' | b'0'..=b'9') => Ok(Value::Number(self.word())),
+            Some(_) => Ok(Value::Word(self.word())),
+            None => Err(syntax()),
+        }
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Value<'a>, DecodeError> {
+        let mut items = Vec::new();
+        self.items(depth, b']', |walk| {
+            items.push(walk.value(depth)?);
+            Ok(())
+        })?;
+        Ok(Value::List(items))
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Value<'a>, DecodeError> {
+        let mut members = Vec::new();
+        self.items(depth, b'}', |walk| {
+            if walk.token() != Some(b'"') {
+                return Err(syntax());
+            }
+            let name = walk.quoted()?;
+            walk.token();
+            walk.at += 1;
+            walk.token();
+            let start = walk.at;
+            let value = walk.value(depth)?;
+            let text = walk.text.get(start..walk.at).ok_or_else(syntax)?;
+            members.push(Member { name, text, value });
+            Ok(())
+        })?;
+        Ok(Value::Object(last_ones(members)))
+    }
+
+    /// What is between two brackets, `item` by `item`.
+    fn items(
+        &mut self,
+        depth: usize,
+        end: u8,
+        mut item: impl FnMut(&mut Self) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
+        if depth > self.deepest {
+            let max = self.deepest;
+            return Err(DecodeError::new(DecodeErrorKind::TooDeep { max }));
+        }
+        self.at += 1;
+        if self.token() == Some(end) {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            item(self)?;
+            let delimiter = self.token().ok_or_else(syntax)?;
+            self.at += 1;
+            if delimiter == end {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The next byte that is no white space.
+    fn token(&mut self) -> Option<u8> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let space = rest.iter().position(|byte| !byte.is_ascii_whitespace())?;
+        self.at += space;
+        rest.get(space).copied()
+    }
+
+    /// What is between the quotation mark here and the next one.
+    fn quoted(&mut self) -> Result<&'a str, DecodeError> {
+        let rest = self.text.get(self.at + 1..).ok_or_else(syntax)?;
+        let mut escaped = false;
+        let end = rest.bytes().position(|byte| {
+            let is_end = byte == b'"' && !escaped;
+            escaped = byte == b'\\' && !escaped;
+            is_end
+        });
+        let inner = end.and_then(|end| rest.get(..end)).ok_or_else(syntax)?;
+        self.at += inner.len() + 2;
+        Ok(inner)
+    }
+
+    /// A number, `true`, `false` or `null`.
+    fn word(&mut self) -> &'a str {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let ends = |byte: u8| matches!(byte, b',' | b']' | b'}') || byte.is_ascii_whitespace();
+        let end = rest.bytes().position(ends).unwrap_or(rest.len());
+        self.at += end;
+        rest.get(..end).unwrap_or_default()
+    }
+}
+
+/// Keeps the last value of every name, in the place of the first.
+fn last_ones(members: Vec<Member<'_>>) -> Vec<Member<'_>> {
+    let mut placed: Vec<_> = members.into_iter().enumerate().collect();
+    placed.sort_by(|(_, a), (_, b)| by_points(a.name, b.name));
+    placed.dedup_by(|(_, later), (_, first)| {
+        let same = by_points(later.name, first.name) == Ordering::Equal;
+        if same {
+            mem::swap(later, first);
+        }
+        same
+    });
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, member)| member).collect()
+}
+
+/// Not reached: the text was checked before.
+fn syntax() -> DecodeError {
+    DecodeError::new(DecodeErrorKind::Syntax)
+}

@@ -1,0 +1,70 @@
+//! Bytes as hexadecimal digits.
+
+use std::fmt;
+
+/// Bytes from twice as many digits in any case; `0x` before them is allowed. `None` if it is
+/// anything else.
+pub(super) fn parse<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digits = text
+        .strip_prefix("0x")
+        .or_else(|| text.strip_prefix("0X"))
+        .unwrap_or(text)
+        .as_bytes();
+    if digits.len() != 2 * N {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        for digit in pair {
+            *byte = *byte << 4 | value(*digit)?;
+        }
+    }
+    Some(bytes)
+}
+
+const fn value(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
+    }
+}
+
+/// Writes bytes in lower case.
+pub(super) fn write(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for byte in bytes {
+        write!(f, "{byte:02x}")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_may_have_a_prefix_and_any_case() {
+        for text in ["00ff1A", "0x00ff1a", "0X00FF1A"] {
+            assert_eq!(parse(text), Some([0, 255, 26]), "{text}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for text in [
+            "",
+            "0x",
+            "00ff1",
+            "00ff1a0",
+            "00ff1g",
+            " 00ff1a",
+            "00 ff1a",
+            "0x0x00ff1a",
+            "+0ff1a",
+            "0ff1é",
+        ] {
+            assert_eq!(parse::<3>(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! [`InviteCodes`]: the codes that make a contact of a stranger.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rpc_core::Secret;
+use subtle::{Choice, ConstantTimeEq};
+
+/// The longest invite code, in bytes.
+pub const MAX_CODE_BYTES: usize = 256;
+/// The most invite codes of a host.
+pub const MAX_CODES: usize = 1_024;
+
+/// Invite codes that cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InviteError {
+    /// A code is empty: a frame with an empty code is one without.
+    #[error("an invite code is empty")]
+    EmptyCode,
+    /// A code is longer than [`MAX_CODE_BYTES`].
+    #[error("an invite code is longer than {MAX_CODE_BYTES} bytes")]
+    CodeTooLong,
+    /// There are more than [`MAX_CODES`].
+    #[error("there are more than {MAX_CODES} invite codes")]
+    TooMany,
+}
+
+/// The codes that make a contact of a stranger. There are none by default; the known host's
+/// default code is published, so that everybody knows it.
+///
+/// ```
+/// use connectonion_proto::auth::InviteCodes;
+///
+/// let codes = InviteCodes::new(["red-onion", "spring onion"])?;
+/// assert!(codes.check("red-onion"));
+/// assert!(!codes.check("Red-Onion"));
+/// # Ok::<(), connectonion_proto::auth::InviteError>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct InviteCodes(Arc<[Code]>);
+
+/// A code, padded with zeros.
+struct Code {
+    padded: Secret<Padded>,
+    len: usize,
+}
+
+type Padded = [u8; MAX_CODE_BYTES];
+
+/// Copies a text into the fixed size; `None` if it is longer.
+fn pad(text: &str) -> Option<Padded> {
+    let mut padded = [0; MAX_CODE_BYTES];
+    padded
+        .get_mut(..text.len())?
+        .copy_from_slice(text.as_bytes());
+    Some(padded)
+}
+
+impl InviteCodes {
+    /// Takes codes.
+    ///
+    /// # Errors
+    /// [`InviteError`]
+    pub fn new<C: Into<Secret>>(codes: impl IntoIterator<Item = C>) -> Result<Self, InviteError> {
+        let mut list = Vec::new();
+        for code in codes {
+            let code = code.into();
+            let text = code.expose();
+            if text.is_empty() {
+                return Err(InviteError::EmptyCode);
+            }
+            if list.len() == MAX_CODES {
+                return Err(InviteError::TooMany);
+            }
+            list.push(Code {
+                padded: Secret::new(pad(text).ok_or(InviteError::CodeTooLong)?),
+                len: text.len(),
+            });
+        }
+        Ok(Self(list.into()))
+    }
+
+    /// Whether there is no code, so that nobody can get in by one.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether this is one of the codes, to the letter.
+    ///
+    /// All codes are compared, each as a whole: the time that it takes tells neither how much of an
+    /// offer was right nor how long a code is.
+    #[must_use]
+    pub fn check(&self, offered: &str) -> bool {
+        let Some(padded) = pad(offered) else {
+            return false;
+        };
+        let mut found = Choice::from(0);
+        for code in self.0.iter() {
+            found |= code.len.ct_eq(&offered.len()) & code.padded.expose()[..].ct_eq(&padded[..]);
+        }
+        found.into()
+    }
+}
+
+/// Prints how many codes there are, not which.
+impl fmt::Debug for InviteCodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "InviteCodes({})", self.0.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn without_codes_nothing_is_one() {
+        let codes = InviteCodes::default();
+        assert!(codes.is_empty() && !codes.check(""));
+        assert!(!codes.check("OpenOnion"));
+    }
+
+    #[test]
+    fn codes_have_bounds() {
+        let longest = "x".repeat(MAX_CODE_BYTES);
+        let codes = InviteCodes::new([longest.as_str()]).unwrap();
+        assert!(codes.check(&longest) && !codes.check(&(longest.clone() + "x")));
+        let error = |codes: &[&str]| InviteCodes::new(codes.iter().copied()).unwrap_err();
+        assert_eq!(error(&["a", ""]), InviteError::EmptyCode);
+        assert_eq!(error(&[&(longest + "x")]), InviteError::CodeTooLong);
+        assert_eq!(error(&["a"; MAX_CODES + 1]), InviteError::TooMany);
+    }
+
+    #[test]
+    fn codes_are_not_printed() {
+        let codes = InviteCodes::new(["s3cret"]).unwrap();
+        assert_eq!(format!("{codes:?}"), "InviteCodes(1)");
+    }
+
+    proptest! {
+        #[test]
+        fn the_check_agrees_with_equality(
+            codes in prop::collection::vec("[ab\0é]{1,3}", 0..4),
+            offered in "[ab\0é]{0,3}",
+        ) {
+            let list = InviteCodes::new(codes.iter().map(String::as_str)).unwrap();
+            prop_assert_eq!(list.check(&offered), codes.contains(&offered));
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! [`Payload`]: the signed part of a frame as it was received. [`Draft`]: one to be signed.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rpc_core::decode::{DecodeErrorKind, RawJson};
+use rpc_core::{DecodeError, Limits};
+use serde::Serialize;
+use serde_json::{Map, Number, Value as Json};
+
+use super::Address;
+use super::canonical::{self, Canonical, Value, same_name};
+
+/// The signed part of a frame as it was received: a JSON object. Members are read here and not
+/// from the frame once more, so that what is read is what was signed: of members with the same
+/// name the last one counts.
+pub struct Payload<'a> {
+    value: Value<'a>,
+    size: usize,
+}
+
+impl<'a> Payload<'a> {
+    /// Reads a payload: at most [`Limits::max_message_bytes`], [`Limits::max_depth`] levels (128 at
+    /// the most) and [`Limits::max_items`] values in all.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it is no JSON object or beyond the limits. Trying again fails again.
+    pub fn parse(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
+        let value = canonical::read(text, limits)?;
+        if !matches!(value, Value::Object(_)) {
+            return Err(DecodeError::new(DecodeErrorKind::NotAnObject));
+        }
+        let size = text.len();
+        Ok(Self { value, size })
+    }
+
+    /// The payload in one of the forms in which it can be signed.
+    #[must_use]
+    pub fn canonical(&self, form: Canonical) -> String {
+        self.value.canonical(form, self.size)
+    }
+
+    /// A member as it was sent, `null` too.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<RawJson<'a>> {
+        let Value::Object(members) = &self.value else {
+            return None;
+        };
+        let member = members.iter().find(|it| same_name(it.name, name))?;
+        RawJson::new(member.text).ok()
+    }
+
+    /// A member that is a string. `None` for one that no text can hold (a lone surrogate), too.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.get(name)?.into_str()
+    }
+
+    /// A member that is a number, the nearest that there is: beyond the largest one, infinity.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<f64> {
+        let raw = self.get(name)?;
+        let is_number = matches!(raw.first_byte(), Some(b'-' | b'0'..=b'9'));
+        is_number.then(|| raw.get().parse().ok()).flatten()
+    }
+}
+
+/// Prints the length only: payloads carry prompts and invite codes.
+impl fmt::Debug for Payload<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Payload({} bytes)", self.size)
+    }
+}
+
+/// A payload to be signed: `timestamp`, and what else is said.
+///
+/// Hosts may accept a signature only once, and the same payload always has the same one. The known
+/// SDKs send whole seconds and nothing random, so that two connections in one second fail there:
+/// use [`with_nonce`](Self::with_nonce) or [`exact`](Self::exact).
+///
+/// ```
+/// use connectonion_proto::auth::Draft;
+///
+/// let draft = Draft::new(1702234567.25).with_nonce(7);
+/// let json = serde_json::to_string(&draft)?;
+/// assert_eq!(json, r#"{"nonce":"00000000000000000000000000000007","timestamp":1702234567}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Draft(Map<String, Json>);
+
+impl Draft {
+    /// A payload of this time, in seconds since 1970; a fraction is left out.
+    #[must_use]
+    pub fn new(now: f64) -> Self {
+        Self::at(&format!("{:.0}", now.floor()))
+    }
+
+    /// A payload of this time, in seconds since 1970, exact to the millisecond.
+    #[must_use]
+    pub fn exact(now: f64) -> Self {
+        // Without zeros at the end, which a host would not write.
+        let text = format!("{now:.3}");
+        Self::at(text.trim_end_matches('0').trim_end_matches('.'))
+    }
+
+    fn at(seconds: &str) -> Self {
+        let time = seconds.parse::<Number>().map_or(Json::Null, Json::Number);
+        Self(Map::new()).with("timestamp", time)
+    }
+
+    /// For whom it is: a host refuses what is for another one.
+    #[must_use]
+    pub fn with_to(self, host: &Address) -> Self {
+        self.with("to", host.to_string())
+    }
+
+    /// A random number, so that this payload is like no other. Entropy is an argument.
+    #[must_use]
+    pub fn with_nonce(self, entropy: u128) -> Self {
+        self.with("nonce", format!("{entropy:032x}"))
+    }
+
+    /// Sets any member, `invite_code` for example.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Json>) -> Self {
+        self.0.insert(name.to_owned(), value.into());
+        self
+    }
+}
+
+/// Prints the names of the members only: values may be invite codes.
+impl fmt::Debug for Draft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// A wall clock's time in seconds since 1970, as payloads carry it; 0 before 1970.
+#[must_use]
+pub fn unix_seconds(now: SystemTime) -> f64 {
+    let since = now.duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn payload(text: &str) -> Payload<'_> {
+        Payload::parse(text, &Limits::default()).unwrap()
+    }
+
+    fn json(draft: &Draft) -> String {
+        serde_json::to_string(draft).unwrap()
+    }
+
+    #[test]
+    fn members_are_read_as_they_were_sent() {
+        let payload = payload(r#" {"a": "x\u00e9", "n": 1.50, "z": null, "\u0062": [1, 2]} "#);
+        assert_eq!(payload.text("a").as_deref(), Some("xé"));
+        assert_eq!(payload.number("n"), Some(1.5));
+        assert!(payload.get("z").unwrap().is_null());
+        assert_eq!(payload.get("b").unwrap().get(), "[1, 2]");
+        assert_eq!(payload.text("n"), None);
+        assert_eq!(payload.number("a"), None);
+        assert_eq!(payload.number("b"), None);
+        assert!(payload.get("c").is_none());
+        assert_eq!(format!("{payload:?}"), "Payload(58 bytes)");
+    }
+
+    #[test]
+    fn the_last_of_two_members_counts() {
+        let payload = payload(r#"{"to":"a","\u0074o":"b"}"#);
+        assert_eq!(payload.text("to").as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_is_no_text() {
+        assert_eq!(payload(r#"{"a":"\ud83e"}"#).text("a"), None);
+    }
+
+    #[test]
+    fn only_an_object_is_a_payload() {
+        for text in ["[]", "null", "\"a\"", "1"] {
+            let error = Payload::parse(text, &Limits::default()).unwrap_err();
+            assert_eq!(error.kind(), DecodeErrorKind::NotAnObject, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_draft_has_whole_seconds_or_exact_ones() {
+        assert_eq!(json(&Draft::new(12.999)), r#"{"timestamp":12}"#);
+        assert_eq!(json(&Draft::exact(12.25)), r#"{"timestamp":12.25}"#);
+        assert_eq!(json(&Draft::exact(12.9996)), r#"{"timestamp":13}"#);
+        assert_eq!(json(&Draft::exact(100.0)), r#"{"timestamp":100}"#);
+        let later = 1_702_234_567.123_4;
+        assert_eq!(
+            json(&Draft::exact(later)),
+            r#"{"timestamp":1702234567.123}"#
+        );
+    }
+
+    #[test]
+    fn a_draft_shows_no_invite_code() {
+        let draft = Draft::new(1.0).with("invite_code", "s3cret");
+        assert_eq!(json(&draft), r#"{"invite_code":"s3cret","timestamp":1}"#);
+        assert_eq!(format!("{draft:?}"), r#"{"invite_code", "timestamp"}"#);
+    }
+
+    #[test]
+    fn time_is_counted_from_1970() {
+        let now = UNIX_EPOCH + Duration::from_millis(1500);
+        assert_eq!(unix_seconds(now).to_bits(), 1.5_f64.to_bits());
+        let before = UNIX_EPOCH - Duration::from_secs(1);
+        assert_eq!(unix_seconds(before).to_bits(), 0.0_f64.to_bits());
+    }
+}

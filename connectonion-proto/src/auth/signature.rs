@@ -1,0 +1,83 @@
+//! [`Signature`]: 64 bytes of Ed25519.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::hex;
+
+/// An Ed25519 signature. It is written as 128 digits in lower case without `0x`, as the SDKs send
+/// it and all hosts accept; with `0x` (as the specification shows it) and in upper case it is read
+/// as well.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Signature([u8; 64]);
+
+/// A text is no [`Signature`]: it needs 128 hexadecimal digits, with or without `0x`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a signature is 128 hexadecimal digits")]
+#[non_exhaustive]
+pub struct SignatureError;
+
+impl Signature {
+    /// A signature from its bytes. Whether it is one of anything is found out when it is verified.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 64]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 64] {
+        &self.0
+    }
+
+    /// Reads 128 hexadecimal digits in any case, with or without `0x`.
+    ///
+    /// # Errors
+    /// [`SignatureError`]
+    pub fn parse(text: &str) -> Result<Self, SignatureError> {
+        hex::parse(text).map(Self).ok_or(SignatureError)
+    }
+}
+
+impl FromStr for Signature {
+    type Err = SignatureError;
+
+    fn from_str(text: &str) -> Result<Self, SignatureError> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        hex::write(&self.0, f)
+    }
+}
+
+/// Prints nothing of the signature: until it expires, whoever has it can open a connection.
+impl fmt::Debug for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Signature(..)")
+    }
+}
+
+impl serde::Serialize for Signature {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_is_read_in_every_spelling_and_written_bare() {
+        let text = "0fA".repeat(42) + "00";
+        let signature = Signature::parse(&text).unwrap();
+        assert_eq!(signature.to_string(), text.to_lowercase());
+        assert_eq!(Signature::parse(&format!("0x{text}")), Ok(signature));
+        assert_eq!(text.to_uppercase().parse(), Ok(signature));
+        assert_eq!(format!("{signature:?}"), "Signature(..)");
+        assert_eq!(Signature::parse(&text[2..]), Err(SignatureError));
+    }
+}

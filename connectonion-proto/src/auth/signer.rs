@@ -1,0 +1,83 @@
+//! [`Signer`]: a private key, which signs payloads.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ed25519_dalek::{Signer as _, SigningKey};
+use rpc_core::decode::{FrameCopy, SharedJson};
+use rpc_core::encode::encode_into;
+use rpc_core::{Limits, Refused};
+use serde::Serialize;
+
+use super::{Address, Canonical, Payload, Signature};
+
+/// A private key. It is never printed, wiped from memory when the last clone goes, and written to
+/// nothing but a [file](Self::save).
+#[derive(Clone)]
+pub struct Signer {
+    key: Arc<SigningKey>,
+    address: Address,
+}
+
+/// A signed payload: what goes into a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Signed {
+    /// The payload, in the very form that is signed.
+    pub payload: SharedJson,
+    /// Whose it is.
+    pub from: Address,
+    /// The signature.
+    pub signature: Signature,
+}
+
+impl Signer {
+    /// The key that belongs to a seed of 32 random bytes. Whoever knows the seed has the key: take
+    /// it from a good source, and wipe it.
+    #[must_use]
+    pub fn from_seed(seed: &[u8; 32]) -> Self {
+        let key = SigningKey::from_bytes(seed);
+        let address = Address::from_bytes(key.verifying_key().to_bytes());
+        let key = Arc::new(key);
+        Self { key, address }
+    }
+
+    /// The public key.
+    #[must_use]
+    pub const fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Signs a payload: a [`Draft`](super::Draft), or any other value that is a JSON object. It is
+    /// signed in the form that every known host accepts, [`Canonical::Python`].
+    ///
+    /// # Errors
+    /// [`Refused::Encode`] if the payload is no JSON object, nests more than 128 levels deep or has
+    /// more than 65,536 values. Trying again fails again.
+    pub fn sign_payload(&self, payload: &(impl Serialize + ?Sized)) -> Result<Signed, Refused> {
+        let mut text = String::new();
+        encode_into(payload, &mut text)?;
+        let limits = Limits::default().with_max_message_bytes(usize::MAX);
+        let payload = Payload::parse(&text, &limits).map_err(|error| Refused::Encode {
+            message: error.to_string(),
+        })?;
+        let canonical = payload.canonical(Canonical::Python);
+        let signature = self.key.sign(canonical.as_bytes());
+        Ok(Signed {
+            payload: FrameCopy::of(&canonical).whole_json(),
+            from: self.address,
+            signature: Signature::from_bytes(signature.to_bytes()),
+        })
+    }
+
+    pub(super) fn seed(&self) -> &[u8; 32] {
+        self.key.as_bytes()
+    }
+}
+
+/// Prints the public key only.
+impl fmt::Debug for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Signer({})", self.address)
+    }
+}

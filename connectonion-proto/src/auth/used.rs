@@ -1,0 +1,95 @@
+//! [`UsedSignatures`]: a signature counts once.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::{AuthError, EXPIRY_SECONDS, Signature, Verified};
+
+/// Signatures that have been used and have not expired, so that none counts twice. Optional: peers
+/// of the specification repeat a signature when they connect twice within one second.
+///
+/// Ask after everything else has been checked: whoever has a key can make as many signatures as
+/// they like, so what is not let in should not be remembered.
+///
+/// The number is bounded, and a signature that is still valid is never forgotten for another one:
+/// beyond the bound, everybody is refused until some have expired.
+#[derive(Clone, Debug)]
+pub struct UsedSignatures {
+    used: HashSet<Signature>,
+    /// The same, by the second after which they are no longer valid.
+    by_end: BTreeMap<u64, Vec<Signature>>,
+    max: usize,
+}
+
+impl Default for UsedSignatures {
+    fn default() -> Self {
+        Self::new(Self::DEFAULT_MAX)
+    }
+}
+
+impl UsedSignatures {
+    /// How many signatures are remembered by default: 200 new connections a second, for the ten
+    /// minutes that a signature from the future can be valid.
+    pub const DEFAULT_MAX: usize = 120_000;
+
+    /// Remembers up to `max` signatures. Each takes about 150 bytes while it is valid.
+    #[must_use]
+    pub fn new(max: usize) -> Self {
+        Self {
+            used: HashSet::new(),
+            by_end: BTreeMap::new(),
+            max,
+        }
+    }
+
+    /// Uses up the signature of a frame. `now` is in seconds since 1970.
+    ///
+    /// # Errors
+    /// [`AuthError::AlreadyUsed`], [`AuthError::ReplayProtectionUnavailable`] if there is no room.
+    /// Nothing has changed then, except that what has expired is forgotten.
+    pub fn spend(&mut self, verified: &Verified<'_>, now: f64) -> Result<(), AuthError> {
+        self.forget_expired(now);
+        let signature = verified.signature;
+        if self.used.contains(&signature) {
+            return Err(AuthError::AlreadyUsed);
+        }
+        if self.used.len() >= self.max {
+            return Err(AuthError::ReplayProtectionUnavailable);
+        }
+        self.used.insert(signature);
+        let end = seconds((verified.timestamp + EXPIRY_SECONDS).ceil());
+        self.by_end.entry(end).or_default().push(signature);
+        Ok(())
+    }
+
+    /// How many signatures are remembered.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.used.len()
+    }
+
+    /// Whether none is remembered.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.used.is_empty()
+    }
+
+    fn forget_expired(&mut self, now: f64) {
+        let valid = self.by_end.split_off(&seconds(now));
+        for signature in std::mem::replace(&mut self.by_end, valid)
+            .values()
+            .flatten()
+        {
+            self.used.remove(signature);
+        }
+    }
+}
+
+/// Whole seconds; 0 before 1970.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast stays within bounds by itself"
+)]
+const fn seconds(time: f64) -> u64 {
+    time as u64
+}

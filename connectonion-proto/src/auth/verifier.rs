@@ -1,0 +1,291 @@
+//! [`Verifier`]: whose a signed frame is. ConnectOnion specification, *Authentication*.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+
+use ed25519_dalek::VerifyingKey;
+use rpc_core::Limits;
+
+use super::canonical::{Canonical, limits};
+use super::{Address, AuthError, Payload, Signature};
+use crate::trust::AddressList;
+
+/// How far the time of a payload may be from ours, in seconds, to either side. Exactly that far is
+/// allowed.
+pub const EXPIRY_SECONDS: f64 = 300.0;
+
+/// What a frame says about who sent it, before anything of it is believed. `None` is a member that
+/// is absent or null.
+#[derive(Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct Claim<'a> {
+    /// The JSON text of `payload`, as it was received.
+    pub payload: Option<&'a str>,
+    /// The member `from`.
+    pub from: Option<&'a str>,
+    /// The member `signature`.
+    pub signature: Option<&'a str>,
+}
+
+impl<'a> Claim<'a> {
+    /// A claim with everything that it needs. Without it: [`Claim::default`].
+    #[must_use]
+    pub const fn new(payload: &'a str, from: &'a str, signature: &'a str) -> Self {
+        Self::of(Some(payload), Some(from), Some(signature))
+    }
+
+    /// A claim of members that may be absent.
+    #[must_use]
+    pub const fn of(
+        payload: Option<&'a str>,
+        from: Option<&'a str>,
+        signature: Option<&'a str>,
+    ) -> Self {
+        Self {
+            payload,
+            from,
+            signature,
+        }
+    }
+
+    /// Whether there is a payload and a signature, good or not. A frame without is of nobody.
+    #[must_use]
+    pub const fn is_signed(&self) -> bool {
+        self.payload.is_some() && self.signature.is_some()
+    }
+}
+
+/// Prints what is there only: payloads carry prompts, and a signature opens connections.
+impl fmt::Debug for Claim<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim")
+            .field("payload", &self.payload.map(str::len))
+            .field("from", &self.from)
+            .field("signature", &self.signature.map(str::len))
+            .finish()
+    }
+}
+
+/// A frame that is known to be of its sender.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Verified<'a> {
+    /// Who signed it.
+    pub address: Address,
+    /// What was signed. Read prompts and invite codes here: the frame's other members are not
+    /// signed.
+    pub payload: Payload<'a>,
+    /// The payload's time, in seconds since 1970.
+    pub timestamp: f64,
+    /// The signature.
+    pub signature: Signature,
+}
+
+/// Says whose a signed frame is, or why that is not known.
+///
+/// The checks and their order are those of the known hosts: payload and signature are there, the
+/// blacklist, `from`, `signature`, `timestamp`, its age, `to`, and the signature itself, strictly:
+/// no key and no half of a signature that would fit several payloads, no second spelling of a
+/// signature. What is stricter and more lenient than there stands under *Deviations* in the
+/// crate's documentation.
+///
+/// A signature counts as often as it comes, until it expires. [`UsedSignatures`](super::UsedSignatures)
+/// changes that.
+#[derive(Clone, Debug)]
+pub struct Verifier {
+    recipient: Option<Address>,
+    require_to: bool,
+    blacklist: AddressList,
+    limits: Limits,
+}
+
+impl Default for Verifier {
+    fn default() -> Self {
+        Self {
+            recipient: None,
+            require_to: false,
+            blacklist: AddressList::default(),
+            limits: limits(),
+        }
+    }
+}
+
+impl Verifier {
+    /// Accepts what is signed, for whomever.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The host's own address: a payload that is `to` another one is refused.
+    #[must_use]
+    pub const fn with_recipient(mut self, host: Address) -> Self {
+        self.recipient = Some(host);
+        self
+    }
+
+    /// Whether a payload without `to` is refused as well, if there is a
+    /// [recipient](Self::with_recipient). Off by default. A payload without `to` can be used at
+    /// every host.
+    #[must_use]
+    pub const fn with_required_to(mut self, required: bool) -> Self {
+        self.require_to = required;
+        self
+    }
+
+    /// Addresses that are refused before anything else is looked at.
+    #[must_use]
+    pub fn with_blacklist(mut self, blacklist: AddressList) -> Self {
+        self.blacklist = blacklist;
+        self
+    }
+
+    /// The bounds of a payload. Default: those of [`canonical_json`](super::canonical_json).
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Says whose a frame is. `now` is in seconds since 1970: see
+    /// [`unix_seconds`](super::unix_seconds).
+    ///
+    /// # Errors
+    /// [`AuthError`], which is what the peer is told. [`AuthError::SignedRequestRequired`] is an
+    /// unsigned frame: whether that is allowed is up to a
+    /// [`TrustPolicy`](crate::trust::TrustPolicy).
+    pub fn verify<'a>(&self, claim: &Claim<'a>, now: f64) -> Result<Verified<'a>, AuthError> {
+        self.check(claim, now, self.require_to)
+    }
+
+    /// As [`verify`](Self::verify), for an `ONBOARD_SUBMIT`: no known client says there for whom it
+    /// is, so `to` is never required.
+    ///
+    /// # Errors
+    /// [`AuthError`], which is what the peer is told.
+    pub fn verify_onboarding<'a>(
+        &self,
+        claim: &Claim<'a>,
+        now: f64,
+    ) -> Result<Verified<'a>, AuthError> {
+        self.check(claim, now, false)
+    }
+
+    fn check<'a>(
+        &self,
+        claim: &Claim<'a>,
+        now: f64,
+        require_to: bool,
+    ) -> Result<Verified<'a>, AuthError> {
+        let (Some(payload), Some(signature)) = (claim.payload, claim.signature) else {
+            return Err(AuthError::SignedRequestRequired);
+        };
+        let from = claim.from.unwrap_or_default();
+        // What is no address at all fails as late as at the known hosts: with its signature.
+        let address = Address::parse(from).ok();
+        if address.is_some_and(|address| self.blacklist.contains(&address)) {
+            return Err(AuthError::Blacklisted);
+        }
+        if from.is_empty() {
+            return Err(AuthError::FromRequired);
+        }
+        if signature.is_empty() {
+            return Err(AuthError::SignatureRequired);
+        }
+        let payload = Payload::parse(payload, &self.limits).map_err(AuthError::InvalidPayload)?;
+        let timestamp = timestamp(&payload)?;
+        if (now - timestamp).abs() > EXPIRY_SECONDS {
+            return Err(AuthError::Expired);
+        }
+        if !self.is_for_us(&payload, require_to) {
+            return Err(AuthError::WrongRecipient);
+        }
+        let (Some(address), Ok(signature)) = (address, Signature::parse(signature)) else {
+            return Err(AuthError::InvalidSignature);
+        };
+        if !verify_signature(&address, &payload, &signature, &Canonical::ALL) {
+            return Err(AuthError::InvalidSignature);
+        }
+        Ok(Verified {
+            address,
+            payload,
+            timestamp,
+            signature,
+        })
+    }
+
+    fn is_for_us(&self, payload: &Payload<'_>, require_to: bool) -> bool {
+        let Some(recipient) = self.recipient else {
+            return true;
+        };
+        match payload.get("to") {
+            Some(to) if !is_falsy(to.get()) => {
+                let to = to.as_str().map(|to| Address::parse(&to));
+                to == Some(Ok(recipient))
+            }
+            _ => !require_to,
+        }
+    }
+}
+
+/// Whether this key signed this payload in one of these forms, strictly.
+///
+/// ```
+/// use connectonion_proto::auth::{Canonical, Payload, Signer, verify_signature};
+/// use rpc_core::Limits;
+///
+/// let signer = Signer::from_seed(&[1; 32]);
+/// let signed = signer.sign_payload(&serde_json::json!({"timestamp": 1702234567}))?;
+/// let payload = Payload::parse(signed.payload.get(), &Limits::default())?;
+/// assert!(verify_signature(&signed.from, &payload, &signed.signature, &Canonical::ALL));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn verify_signature(
+    address: &Address,
+    payload: &Payload<'_>,
+    signature: &Signature,
+    forms: &[Canonical],
+) -> bool {
+    let Ok(key) = VerifyingKey::from_bytes(address.as_bytes()) else {
+        return false;
+    };
+    let signature = ed25519_dalek::Signature::from_bytes(signature.as_bytes());
+    // Most payloads are the same in all forms. Not the texts are kept, which may be large.
+    let mut tried = Vec::with_capacity(forms.len());
+    let hasher = RandomState::new();
+    forms.iter().any(|form| {
+        let text = payload.canonical(*form);
+        let hash = hasher.hash_one(&text);
+        if tried.contains(&hash) {
+            return false;
+        }
+        tried.push(hash);
+        key.verify_strict(text.as_bytes(), &signature).is_ok()
+    })
+}
+
+/// The payload's time in seconds since 1970.
+fn timestamp(payload: &Payload<'_>) -> Result<f64, AuthError> {
+    let raw = payload
+        .get("timestamp")
+        .ok_or(AuthError::TimestampRequired)?;
+    match payload.number("timestamp") {
+        Some(timestamp) if timestamp != 0.0 => Ok(timestamp),
+        Some(_) => Err(AuthError::TimestampRequired),
+        None if is_falsy(raw.get()) => Err(AuthError::TimestampRequired),
+        None => Err(AuthError::TimestampNotNumeric),
+    }
+}
+
+/// Whether Python takes a value for nothing: then it counts as absent. (A number can be zero in
+/// many ways; that is not looked at here.)
+fn is_falsy(json: &str) -> bool {
+    let is_empty = |open, close| {
+        let inside = json
+            .strip_prefix(open)
+            .and_then(|it| it.strip_suffix(close));
+        inside.is_some_and(|inside: &str| inside.trim_ascii().is_empty())
+    };
+    matches!(json, "null" | "false" | "\"\"") || is_empty('[', ']') || is_empty('{', '}')
+}

@@ -1,0 +1,206 @@
+//! Which of two copies of a session counts: [`merge`], and the [`Version`] that decides it.
+//!
+//! A client keeps the conversation and sends it with CONNECT; a server keeps what its agent made of
+//! it. The copy with the later `turn` is the newer one, then the one with the higher `iteration` in
+//! that turn, then the one with the later `updated`. If all three are equal the client's copy is
+//! taken. The newer copy is taken whole, with every member that this crate does not know; nothing
+//! is ever mixed.
+//!
+//! ```
+//! use connectonion_proto::merge::merge;
+//!
+//! let stored = r#"{"messages":[{"role":"user","content":"hi"}],"turn":2,"iteration":1}"#;
+//! let sent = r#"{"messages":[],"turn":1,"iteration":7,"mode":"safe"}"#;
+//! let merged = merge(Some(stored), Some(sent));
+//! assert!(merged.server_newer);
+//! assert_eq!(merged.session, Some(stored));
+//! ```
+
+use std::cmp::Ordering;
+
+use rpc_core::Limits;
+use rpc_core::decode::{self, DecodeError, Field, Members, RawJson, Slot};
+
+/// How new a copy of a session is: its members `turn`, `iteration` and `updated`, compared in this
+/// order. A member that is absent, or no number that can be held, counts as 0.
+///
+/// `iteration` counts within a turn and starts again at 1, so it means nothing across turns.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Version {
+    /// How many prompts the session has had.
+    pub turn: f64,
+    /// How many times the model was called for the last of them.
+    pub iteration: f64,
+    /// When the agent last changed it, in seconds since 1970.
+    pub updated: f64,
+}
+
+impl Version {
+    /// The version of a session's text; `None` if the text is no JSON object. Of a member that
+    /// comes twice the last one counts, as for everybody else who reads the text.
+    #[must_use]
+    pub fn of(session: &str) -> Option<Self> {
+        // The text came in a message that was within its limit.
+        let limits = Limits::default().with_max_message_bytes(usize::MAX);
+        let found: Found = decode::object(session, &limits).ok()?;
+        Some(found.0)
+    }
+}
+
+impl Ord for Version {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // JSON has no numbers but finite ones, and the two zeros are one.
+        let compare = |one: f64, other: f64| (one + 0.0).total_cmp(&(other + 0.0));
+        compare(self.turn, other.turn)
+            .then_with(|| compare(self.iteration, other.iteration))
+            .then_with(|| compare(self.updated, other.updated))
+    }
+}
+
+impl PartialOrd for Version {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Version {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Version {}
+
+/// The copy that counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Merged<'a> {
+    /// Its text, as it came; `None` if there is no copy.
+    pub session: Option<&'a str>,
+    /// Whether it is the server's. CONNECTED then says `server_newer` and carries the session.
+    pub server_newer: bool,
+    /// How new it is; the lowest version if there is no copy.
+    pub version: Version,
+}
+
+/// Decides between the server's copy of a session and the client's. ConnectOnion specification,
+/// *CONNECT*; a server asks before it answers CONNECT, and again with what it has stored before it
+/// runs an INPUT.
+///
+/// A text that is no JSON object counts as no copy. Whoever has a copy wins against nobody.
+#[must_use]
+pub fn merge<'a>(server: Option<&'a str>, client: Option<&'a str>) -> Merged<'a> {
+    let with_version = |text: Option<&'a str>| text.and_then(|it| Some((it, Version::of(it)?)));
+    let (server, client) = (with_version(server), with_version(client));
+    let server_newer = match (&server, &client) {
+        (Some((_, server)), Some((_, client))) => server > client,
+        (server, _) => server.is_some(),
+    };
+    let winner = if server_newer { server } else { client };
+    Merged {
+        session: winner.map(|(text, _)| text),
+        server_newer,
+        version: winner.map(|(_, version)| version).unwrap_or_default(),
+    }
+}
+
+#[derive(Default)]
+struct Found(Version);
+
+impl<'a> Members<'a> for Found {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
+        let (name, place) = match name {
+            "turn" => ("turn", &mut self.0.turn),
+            "iteration" => ("iteration", &mut self.0.iteration),
+            "updated" => ("updated", &mut self.0.updated),
+            _ => return field.skip(),
+        };
+        // A fresh slot for each, so that the last one counts.
+        let mut slot = Slot::<RawJson<'a>>::default();
+        field.raw(name, &mut slot)?;
+        *place = slot.get().and_then(number).unwrap_or_default();
+        Ok(())
+    }
+}
+
+fn number(value: &RawJson<'_>) -> Option<f64> {
+    let is_number = matches!(value.first_byte(), Some(b'-' | b'0'..=b'9'));
+    let number = is_number.then(|| value.get().parse().ok()).flatten();
+    number.filter(|it: &f64| it.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn newer(server: &str, client: &str) -> bool {
+        merge(Some(server), Some(client)).server_newer
+    }
+
+    #[test]
+    fn a_later_turn_beats_any_iteration() {
+        assert!(newer(r#"{"turn":2,"iteration":2}"#, r#"{"turn":1,"iteration":7}"#));
+        assert!(!newer(r#"{"turn":1,"iteration":7}"#, r#"{"turn":2,"iteration":2}"#));
+    }
+
+    #[test]
+    fn within_a_turn_the_iteration_decides_and_then_the_time() {
+        assert!(newer(
+            r#"{"turn":1,"iteration":3,"updated":1.5}"#,
+            r#"{"turn":1,"iteration":2,"updated":9}"#
+        ));
+        assert!(newer(
+            r#"{"turn":1,"iteration":3,"updated":1795293457.0320854}"#,
+            r#"{"turn":1,"iteration":3,"updated":1795293457.0320852}"#
+        ));
+    }
+
+    #[test]
+    fn the_client_wins_a_tie() {
+        let (server, client) = (r#"{"turn":1,"by":"server"}"#, r#"{"turn":1.0,"by":"client"}"#);
+        let merged = merge(Some(server), Some(client));
+        assert!(!merged.server_newer);
+        assert_eq!(merged.session, Some(client));
+        assert!(!newer(r#"{"turn":0}"#, r#"{"turn":-0.0}"#));
+    }
+
+    #[test]
+    fn who_sends_nothing_loses() {
+        assert!(merge(Some("{}"), None).server_newer);
+        assert_eq!(merge(Some("{}"), None).session, Some("{}"));
+        assert_eq!(merge(None, Some("{}")).session, Some("{}"));
+        assert!(!merge(None, Some("{}")).server_newer);
+        assert_eq!(merge(None, None).session, None);
+        assert!(!merge(None, None).server_newer);
+    }
+
+    #[test]
+    fn a_session_that_is_no_object_is_none() {
+        for text in ["", "null", "[]", r#""x""#, "7", r#"{"turn":9"#] {
+            assert!(merge(Some("{}"), Some(text)).server_newer, "{text}");
+            assert_eq!(merge(Some(text), None).session, None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_counts_as_0() {
+        for turn in [r#""9""#, "null", "true", "[9]", r#"{"turn":9}"#, "1e999"] {
+            let text = format!(r#"{{"turn":{turn},"updated":5}}"#);
+            let version = Version::of(&text).unwrap();
+            assert_eq!((version.turn, version.updated), (0.0, 5.0), "{turn}");
+        }
+        assert!(newer("{}", r#"{"turn":-1}"#));
+    }
+
+    #[test]
+    fn of_a_repeated_member_the_last_one_counts() {
+        let version = Version::of(r#"{"turn":9,"turn":1,"\u0074urn":2,"turns":7}"#).unwrap();
+        assert_eq!(version.turn, 2.0);
+    }
+
+    #[test]
+    fn the_winner_is_taken_as_it_came() {
+        let server = r#" { "turn" : 1, "mine": {"b":1,"a":[ 1.50 ]}, "\u00fc": null } "#;
+        assert_eq!(merge(Some(server), Some("{}")).session, Some(server));
+    }
+}

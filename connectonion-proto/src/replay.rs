@@ -1,0 +1,520 @@
+//! The events of a run, kept for sockets that come back: [`EventLog`].
+//!
+//! Everybody who reads a log has a [`Cursor`] of their own, so that an event is held once however
+//! many sockets watch, and a slow socket costs nothing but its place. A client that comes back says
+//! which event it showed last; reading goes on after the first event with that id, and from the
+//! beginning of the run if the id is unknown or absent. Ids need not be unique, so a client may see
+//! an event twice, but it misses none without being told: what had to be dropped is a [`Gap`].
+//!
+//! ```
+//! use connectonion_proto::replay::{Entry, EventLog, LogLimits, Next};
+//!
+//! let mut log = EventLog::new(LogLimits::default());
+//! log.begin();
+//! log.push(Entry::event(r#"{"type":"thinking","id":"e1"}"#.into()).with_id("e1"));
+//! log.push(Entry::event(r#"{"type":"thinking","id":"e2"}"#.into()).with_id("e2"));
+//! let mut cursor = log.resume(Some("e1")).cursor;
+//! let Some(Next::Event(text)) = log.next(&mut cursor) else { panic!() };
+//! assert_eq!(text.as_str(), r#"{"type":"thinking","id":"e2"}"#);
+//! assert_eq!(log.next(&mut cursor), None);
+//! ```
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+
+use rpc_core::Text;
+
+/// Frames that are answers to one socket, or belong to the connection: they are neither logged nor
+/// replayed.
+const NEVER_LOGGED: [&str; 9] = [
+    "CONNECTED",
+    "PING",
+    "OUTPUT",
+    "ERROR",
+    "RUNTIME_INPUT_ACK",
+    "SESSION_STATUS",
+    "ONBOARD_REQUIRED",
+    "ONBOARD_SUCCESS",
+    "ADMIN_RESULT",
+];
+
+/// Longest id of a dropped event that is remembered, in bytes; the usual ones have 36.
+const MAX_REMEMBERED_ID: usize = 128;
+
+/// Whether frames of this type are logged and replayed: all but those that answer one socket.
+#[must_use]
+pub fn is_logged(frame_type: &str) -> bool {
+    !NEVER_LOGGED.contains(&frame_type)
+}
+
+/// Bounds on one log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogLimits {
+    /// Most bytes of texts and ids. Default 4 MiB; a single larger event is kept alone.
+    pub max_bytes: usize,
+    /// Most events. Default 10,000.
+    pub max_events: usize,
+}
+
+impl Default for LogLimits {
+    fn default() -> Self {
+        Self {
+            max_bytes: 4 * 1024 * 1024,
+            max_events: 10_000,
+        }
+    }
+}
+
+impl LogLimits {
+    /// Sets [`max_bytes`](Self::max_bytes).
+    #[must_use]
+    pub const fn with_max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Sets [`max_events`](Self::max_events).
+    #[must_use]
+    pub const fn with_max_events(mut self, events: usize) -> Self {
+        self.max_events = events;
+        self
+    }
+}
+
+/// One frame for everybody who watches a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    text: Text,
+    id: Option<Arc<str>>,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Event,
+    Snapshot,
+    Closing,
+}
+
+impl Entry {
+    /// An event of the agent, encoded.
+    #[must_use]
+    pub const fn event(text: Text) -> Self {
+        Self::new(text, Kind::Event)
+    }
+
+    /// An event that repeats all that the earlier snapshots said, such as `session_sync`. When room
+    /// is needed, earlier snapshots go first, which leaves no gap.
+    #[must_use]
+    pub const fn snapshot(text: Text) -> Self {
+        Self::new(text, Kind::Snapshot)
+    }
+
+    /// The frame that ends a run, OUTPUT or ERROR: for those who watch, and never replayed.
+    #[must_use]
+    pub const fn closing(text: Text) -> Self {
+        Self::new(text, Kind::Closing)
+    }
+
+    /// Sets the event's id, which a client can come back with.
+    #[must_use]
+    pub fn with_id(mut self, id: &str) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    const fn new(text: Text, kind: Kind) -> Self {
+        Self {
+            text,
+            id: None,
+            kind,
+        }
+    }
+
+    fn size(&self) -> usize {
+        self.text.len() + self.id.as_ref().map_or(0, |id| id.len())
+    }
+}
+
+/// A place in a log: between two frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cursor(u64);
+
+/// Events that were dropped before they were read. Whoever missed them needs the session as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Gap {
+    /// How many, at most: some may be ones that the reader had.
+    pub missed: u64,
+}
+
+/// Where a client goes on reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Resumed {
+    /// The place.
+    pub cursor: Cursor,
+    /// What is missing before it.
+    pub gap: Option<Gap>,
+}
+
+/// What comes next for a reader. Exhaustive: readers have to deal with all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// An event.
+    Event(Text),
+    /// The frame that ended the run.
+    Closing(Text),
+    /// Events were dropped while the reader was slow. The next ones follow.
+    Gap(Gap),
+}
+
+/// The events of a session's run, oldest first, and who reads where is up to the readers.
+///
+/// One log serves a session for all its runs: [`begin`](Self::begin) starts a run, which makes the
+/// earlier ones unreachable for those who come back, while slow readers still get their rest.
+/// Pushing, reading and resuming take constant time.
+pub struct EventLog {
+    limits: LogLimits,
+    /// `None` where a snapshot was and a later one stands for it.
+    entries: VecDeque<(Option<Text>, Option<Arc<str>>, Kind)>,
+    /// The place before the first entry, counted from the beginning of all.
+    first: u64,
+    /// Where the run began.
+    run: u64,
+    /// The first event of the run with this id, also if it has been dropped lately: an id may come
+    /// again, and a client that knows only the first event must not go on after the second.
+    ids: HashMap<Arc<str>, u64>,
+    /// The ids of those that were dropped, oldest first.
+    dropped: VecDeque<Arc<str>>,
+    /// Snapshots that are still held.
+    snapshots: VecDeque<u64>,
+    bytes: usize,
+}
+
+impl EventLog {
+    /// An empty log.
+    #[must_use]
+    pub fn new(limits: LogLimits) -> Self {
+        Self {
+            limits,
+            entries: VecDeque::new(),
+            first: 0,
+            run: 0,
+            ids: HashMap::new(),
+            dropped: VecDeque::new(),
+            snapshots: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Begins a run: those who come back from now on read from here.
+    pub fn begin(&mut self) {
+        self.run = self.end().0;
+        self.ids.clear();
+        self.dropped.clear();
+    }
+
+    /// Adds a frame, and drops the oldest ones for which there is no room any more.
+    pub fn push(&mut self, entry: Entry) {
+        let place = self.end().0;
+        self.bytes += entry.size();
+        let Entry { text, id, kind } = entry;
+        if let Some(id) = &id {
+            self.ids.entry(Arc::clone(id)).or_insert(place);
+        }
+        if kind == Kind::Snapshot {
+            self.snapshots.push_back(place);
+        }
+        self.entries.push_back((Some(text), id, kind));
+        while self.entries.len() > self.limits.max_events.max(1) {
+            self.drop_first();
+        }
+        self.shrink_to(self.limits.max_bytes);
+    }
+
+    /// Drops what is oldest until no more than so many bytes are held: superseded snapshots, then
+    /// events. The newest frame stays.
+    pub fn shrink_to(&mut self, max_bytes: usize) {
+        while self.bytes > max_bytes && self.snapshots.len() > 1 {
+            self.drop_snapshot();
+        }
+        while self.bytes > max_bytes && self.entries.len() > 1 {
+            self.drop_first();
+        }
+    }
+
+    /// Where a client that comes back goes on: after the first event of the run with this id, or at
+    /// the run's beginning if there is none.
+    #[must_use]
+    pub fn resume(&self, last_msg_id: Option<&str>) -> Resumed {
+        let shown = last_msg_id.and_then(|id| self.ids.get(id));
+        let place = shown.map_or(self.run, |place| place + 1);
+        let missed = self.first.saturating_sub(place);
+        Resumed {
+            cursor: Cursor(place.max(self.first)),
+            gap: (missed > 0).then_some(Gap { missed }),
+        }
+    }
+
+    /// The place after the newest frame.
+    #[must_use]
+    pub fn end(&self) -> Cursor {
+        Cursor(self.first + self.entries.len() as u64)
+    }
+
+    /// Whether nothing comes after a place.
+    #[must_use]
+    pub fn is_read(&self, cursor: Cursor) -> bool {
+        cursor >= self.end()
+    }
+
+    /// What comes next; moves the cursor over it. `None` at the end.
+    pub fn next(&self, cursor: &mut Cursor) -> Option<Next> {
+        if cursor.0 < self.first {
+            let missed = self.first - cursor.0;
+            cursor.0 = self.first;
+            return Some(Next::Gap(Gap { missed }));
+        }
+        loop {
+            let place = usize::try_from(cursor.0 - self.first).ok()?;
+            let (text, _, kind) = self.entries.get(place)?;
+            cursor.0 += 1;
+            match text {
+                Some(text) if *kind == Kind::Closing => return Some(Next::Closing(text.clone())),
+                Some(text) => return Some(Next::Event(text.clone())),
+                // A later snapshot stands for this one.
+                None => {}
+            }
+        }
+    }
+
+    /// Drops everything: everybody has read it.
+    pub fn clear(&mut self) {
+        self.first = self.end().0;
+        self.run = self.first;
+        self.bytes = 0;
+        self.entries = VecDeque::new();
+        self.snapshots = VecDeque::new();
+        self.dropped = VecDeque::new();
+        self.ids = HashMap::new();
+    }
+
+    /// How many bytes are held.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How many frames are held, those included whose text went when a snapshot replaced them.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn drop_snapshot(&mut self) {
+        let Some(place) = self.snapshots.pop_front() else {
+            return;
+        };
+        let entry = place.checked_sub(self.first).and_then(|at| {
+            let at = usize::try_from(at).ok()?;
+            self.entries.get_mut(at)
+        });
+        if let Some((text, ..)) = entry {
+            self.bytes -= text.take().map_or(0, |text| text.len());
+        }
+    }
+
+    fn drop_first(&mut self) {
+        let Some((text, id, _)) = self.entries.pop_front() else {
+            return;
+        };
+        self.bytes -= text.map_or(0, |text| text.len());
+        if let Some(id) = id {
+            self.bytes -= id.len();
+            // Not if it is of an earlier run, or repeats the id of an event before it.
+            if self.ids.get(&id) == Some(&self.first) {
+                self.remember(id);
+            }
+        }
+        if self.snapshots.front() == Some(&self.first) {
+            self.snapshots.pop_front();
+        }
+        self.first += 1;
+    }
+
+    /// Keeps the id of an event that has been dropped, within bounds.
+    fn remember(&mut self, id: Arc<str>) {
+        if id.len() > MAX_REMEMBERED_ID {
+            self.ids.remove(&id);
+            return;
+        }
+        self.dropped.push_back(id);
+        if self.dropped.len() > self.limits.max_events
+            && let Some(oldest) = self.dropped.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+    }
+}
+
+impl Default for EventLog {
+    fn default() -> Self {
+        Self::new(LogLimits::default())
+    }
+}
+
+/// Prints numbers only: events carry private text.
+impl fmt::Debug for EventLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventLog")
+            .field("events", &self.entries.len())
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(limits: LogLimits) -> EventLog {
+        let mut log = EventLog::new(limits);
+        log.begin();
+        log
+    }
+
+    fn event(text: &str) -> Entry {
+        Entry::event(text.into()).with_id(text)
+    }
+
+    /// What a reader gets from here to the end.
+    fn rest(log: &EventLog, mut cursor: Cursor) -> Vec<String> {
+        let next = || log.next(&mut cursor);
+        std::iter::from_fn(next)
+            .map(|next| match next {
+                Next::Event(text) => text.as_str().to_owned(),
+                Next::Closing(text) => format!("end {}", text.as_str()),
+                Next::Gap(gap) => format!("gap {}", gap.missed),
+            })
+            .collect()
+    }
+
+    fn resumed(log: &EventLog, id: Option<&str>) -> (Vec<String>, Option<u64>) {
+        let resumed = log.resume(id);
+        (rest(log, resumed.cursor), resumed.gap.map(|gap| gap.missed))
+    }
+
+    #[test]
+    fn reading_goes_on_after_the_first_event_with_the_id() {
+        let mut log = log(LogLimits::default());
+        for id in ["a", "b", "c", "b", "d"] {
+            log.push(event(id));
+        }
+        assert_eq!(resumed(&log, Some("b")).0, ["c", "b", "d"]);
+        assert!(resumed(&log, Some("d")).0.is_empty());
+    }
+
+    #[test]
+    fn an_absent_or_unknown_id_means_the_whole_run() {
+        let mut log = log(LogLimits::default());
+        log.push(event("a"));
+        log.push(Entry::event("no id".into()));
+        assert_eq!(resumed(&log, None), (vec!["a".into(), "no id".into()], None));
+        assert_eq!(resumed(&log, Some("x")).0, ["a", "no id"]);
+    }
+
+    #[test]
+    fn earlier_runs_are_not_replayed_but_slow_readers_get_them() {
+        let mut log = log(LogLimits::default());
+        let slow = log.end();
+        log.push(event("a"));
+        log.push(Entry::closing("output".into()));
+        log.begin();
+        log.push(event("b"));
+        assert_eq!(resumed(&log, None).0, ["b"]);
+        assert_eq!(resumed(&log, Some("a")).0, ["b"]);
+        assert_eq!(rest(&log, slow), ["a", "end output", "b"]);
+    }
+
+    #[test]
+    fn what_was_dropped_is_told() {
+        let mut log = log(LogLimits::default().with_max_events(2));
+        let slow = log.end();
+        for id in ["a", "b", "c", "d"] {
+            log.push(event(id));
+        }
+        assert_eq!(resumed(&log, None), (vec!["c".into(), "d".into()], Some(2)));
+        assert_eq!(resumed(&log, Some("a")).1, Some(1));
+        assert_eq!(resumed(&log, Some("b")).1, None);
+        assert_eq!(rest(&log, slow), ["gap 2", "c", "d"]);
+    }
+
+    #[test]
+    fn an_id_that_comes_again_after_its_event_was_dropped_loses_nothing() {
+        let mut log = log(LogLimits::default().with_max_events(2));
+        for id in ["call", "x", "y", "call"] {
+            log.push(event(id));
+        }
+        // The client may have seen the first "call" only.
+        let (events, missed) = resumed(&log, Some("call"));
+        assert_eq!((events, missed), (vec!["y".into(), "call".into()], Some(1)));
+    }
+
+    #[test]
+    fn bytes_are_bounded_but_the_newest_event_is_kept() {
+        let mut log = log(LogLimits::default().with_max_bytes(100));
+        for _ in 0..50 {
+            log.push(Entry::event("x".repeat(30).into()).with_id("id"));
+            assert!(log.bytes() <= 100);
+        }
+        log.push(Entry::event("y".repeat(1000).into()));
+        assert_eq!(log.len(), 1);
+        assert_eq!(log.bytes(), 1000);
+    }
+
+    #[test]
+    fn superseded_snapshots_go_first_and_leave_no_gap() {
+        let mut log = log(LogLimits::default().with_max_bytes(100));
+        let snapshot = |n: usize| Entry::snapshot(format!("{n:>40}").into());
+        log.push(event("a"));
+        log.push(snapshot(1));
+        log.push(event("b"));
+        log.push(snapshot(2));
+        assert_eq!(resumed(&log, None).0.len(), 4);
+        log.push(event("c"));
+        log.push(snapshot(3).with_id("s3"));
+        let (events, gap) = resumed(&log, None);
+        let events: Vec<_> = events.iter().map(|it| it.trim()).collect();
+        assert_eq!((events, gap), (vec!["a", "b", "2", "c", "3"], None));
+        assert!(log.bytes() <= 100);
+    }
+
+    #[test]
+    fn a_cleared_log_holds_nothing_and_keeps_its_places() {
+        let mut log = log(LogLimits::default());
+        let before = log.end();
+        log.push(event("a"));
+        let end = log.end();
+        log.clear();
+        assert!(log.is_empty() && log.bytes() == 0);
+        assert!(log.is_read(end) && !log.is_read(before));
+        log.push(event("b"));
+        assert_eq!(rest(&log, end), ["b"]);
+        assert_eq!(resumed(&log, None).0, ["b"]);
+    }
+
+    #[test]
+    fn answers_to_one_socket_are_never_logged() {
+        assert!(is_logged("thinking") && is_logged("session_sync") && is_logged("custom"));
+        assert!(!is_logged("OUTPUT") && !is_logged("RUNTIME_INPUT_ACK"));
+    }
+}

@@ -1,0 +1,190 @@
+//! The side of the runs: inputs, events, questions and answers, the end.
+
+use std::time::Instant;
+
+use rpc_core::Text;
+use rpc_core::decode::SharedStr;
+
+use super::event::{Accepted, AgentError, InputError, RunOver, SessionId};
+use super::run::{AnswerError, Finish, RequestKind, Run, RunId, RuntimeInput};
+use super::{ConnId, SessionRegistry};
+use crate::replay::Entry;
+
+impl SessionRegistry {
+    /// Takes an INPUT: it starts a run, or waits for the agent that runs. Its id is for
+    /// RUNTIME_INPUT_ACK; one that starts a run needs none. ConnectOnion specification, *INPUT*.
+    ///
+    /// Check what comes with the prompt before, such as [uploads](crate::upload): a run that was
+    /// started has to end.
+    ///
+    /// # Errors
+    /// [`InputError`]; nothing changed.
+    pub fn input(
+        &mut self,
+        conn: ConnId,
+        input: RuntimeInput,
+        now: Instant,
+    ) -> Result<Accepted, InputError> {
+        let id = self.session_of(conn).cloned();
+        let id = id.ok_or(InputError::NotConnected)?;
+        let session = self.sessions.get_mut(id.as_str());
+        let session = session.ok_or(InputError::NotConnected)?;
+        if input.prompt.is_empty() {
+            return Err(InputError::NoPrompt);
+        }
+        let accepted = if let Some((run, state)) = &mut session.run {
+            state.push_input(input).map_err(InputError::Running)?;
+            Accepted::Queued(*run)
+        } else {
+            if self.runs.len() >= self.config.max_running {
+                return Err(InputError::TooManyRuns);
+            }
+            let run = RunId(self.next_run);
+            self.next_run += 1;
+            self.runs.insert(run, id.clone());
+            session.run = Some((run, Box::new(Run::new(self.config.run))));
+            session.used = true;
+            session.failure = None;
+            session.log.begin();
+            Accepted::Started(run)
+        };
+        self.rest(&id, now);
+        Ok(accepted)
+    }
+
+    /// Takes the answer to a question of the agent, and returns whose it was and its id. Nothing but
+    /// the question's place is kept here: hand the answer to the agent. An answer without a
+    /// `request_id`, as old clients send it, is for the only open question of its kind.
+    ///
+    /// # Errors
+    /// [`AgentError::NotConnected`], [`AgentError::Answer`]; nothing changed.
+    pub fn answer(
+        &mut self,
+        conn: ConnId,
+        kind: RequestKind,
+        request_id: Option<&str>,
+    ) -> Result<(RunId, SharedStr), AgentError> {
+        let run = self.run_at(conn)?;
+        let (run, state) = run.ok_or(AnswerError::Stale)?;
+        let request_id = state.answer(kind, request_id)?;
+        Ok((*run, request_id))
+    }
+
+    /// Asks the agent to stop after its current step.
+    ///
+    /// # Errors
+    /// [`AgentError::NotConnected`], [`AgentError::Idle`].
+    pub fn interrupt(&mut self, conn: ConnId) -> Result<RunId, AgentError> {
+        let run = self.run_at(conn)?;
+        let (run, state) = run.ok_or(AgentError::Idle)?;
+        state.interrupt();
+        Ok(*run)
+    }
+
+    /// The state of a run, to take inputs, ask questions and look for an interrupt.
+    ///
+    /// # Errors
+    /// [`RunOver`].
+    pub fn run_mut(&mut self, run: RunId) -> Result<&mut Run, RunOver> {
+        let id = self.runs.get(&run).ok_or(RunOver)?;
+        let session = self.sessions.get_mut(id.as_str()).ok_or(RunOver)?;
+        let state = session.run.as_mut().filter(|(running, _)| *running == run);
+        state.map(|(_, state)| &mut **state).ok_or(RunOver)
+    }
+
+    /// The session of a run.
+    #[must_use]
+    pub fn session_of_run(&self, run: RunId) -> Option<&SessionId> {
+        self.runs.get(&run)
+    }
+
+    /// Adds an event of the agent: for every socket of the session, and for those that come back
+    /// while the run goes on.
+    ///
+    /// # Errors
+    /// [`RunOver`].
+    pub fn event(&mut self, run: RunId, entry: Entry, now: Instant) -> Result<(), RunOver> {
+        let id = self.runs.get(&run).cloned().ok_or(RunOver)?;
+        self.push(&id, entry);
+        self.rest(&id, now);
+        Ok(())
+    }
+
+    /// Ends a run with its OUTPUT, if no input waits. Else the agent has to go on with what is
+    /// returned, and the OUTPUT is dropped. Store the result before: OUTPUT is a promise.
+    ///
+    /// # Errors
+    /// [`RunOver`].
+    pub fn finish(&mut self, run: RunId, output: Text, now: Instant) -> Result<Finish, RunOver> {
+        let finish = self.run_mut(run)?.finish();
+        if finish == Finish::Done {
+            self.end_run(run, output, now);
+        }
+        Ok(finish)
+    }
+
+    /// Ends a run with an ERROR. The session can be used again at once. Returns the inputs that were
+    /// acknowledged and not read: start a run with them, or tell the client.
+    ///
+    /// The ERROR goes to the sockets that watch. If there is none, the next one gets it with
+    /// [`Connected::failure`](super::Connected::failure).
+    ///
+    /// # Errors
+    /// [`RunOver`].
+    pub fn fail(
+        &mut self,
+        run: RunId,
+        error: Text,
+        now: Instant,
+    ) -> Result<Vec<RuntimeInput>, RunOver> {
+        let unread = self.run_mut(run)?.take_inputs();
+        if let Some(id) = self.end_run(run, error.clone(), now)
+            && let Some(session) = self.sessions.get_mut(id.as_str())
+        {
+            session.failure = Some((session.log.end(), error));
+        }
+        Ok(unread)
+    }
+
+    fn end_run(&mut self, run: RunId, closing: Text, now: Instant) -> Option<SessionId> {
+        let id = self.runs.remove(&run)?;
+        self.push(&id, Entry::closing(closing));
+        if let Some(session) = self.sessions.get_mut(id.as_str()) {
+            session.run = None;
+        }
+        self.rest(&id, now);
+        self.tidy(&id);
+        Some(id)
+    }
+
+    /// Adds a frame for everybody who watches.
+    fn push(&mut self, id: &SessionId, entry: Entry) {
+        let Some(session) = self.sessions.get_mut(id.as_str()) else {
+            return;
+        };
+        self.log_bytes -= session.log.bytes();
+        session.log.push(entry);
+        let over = (self.log_bytes + session.log.bytes()).saturating_sub(self.config.max_log_bytes);
+        if over > 0 {
+            let keep = session.log.bytes().saturating_sub(over);
+            session.log.shrink_to(keep);
+        }
+        self.log_bytes += session.log.bytes();
+        for conn in &session.sockets {
+            if let Some(seat) = self.seats.get_mut(conn)
+                && !seat.is_ready
+            {
+                seat.is_ready = true;
+                self.ready.push_back(*conn);
+            }
+        }
+    }
+
+    /// What runs in the session of a socket.
+    fn run_at(&mut self, conn: ConnId) -> Result<Option<&mut (RunId, Box<Run>)>, AgentError> {
+        let seat = self.seats.get(&conn).ok_or(AgentError::NotConnected)?;
+        let session = self.sessions.get_mut(seat.session.as_str());
+        let session = session.ok_or(AgentError::NotConnected)?;
+        Ok(session.run.as_mut())
+    }
+}

@@ -1,0 +1,455 @@
+//! [`Run`]: one INPUT being worked on, what is said meanwhile, and what the agent asks.
+
+use std::collections::VecDeque;
+
+use rpc_core::decode::SharedStr;
+
+/// Numbers a run. No two runs of a registry have the same number, so an agent that works on after
+/// its run was given up cannot reach the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunId(pub u64);
+
+/// What a user says to a running agent. ConnectOnion specification, *INPUT*.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RuntimeInput {
+    /// The id of its RUNTIME_INPUT_ACK, and of the `user_input` event that tells when it was read.
+    pub id: SharedStr,
+    /// The text.
+    pub prompt: SharedStr,
+    /// Pictures, as data URLs.
+    pub images: Vec<SharedStr>,
+}
+
+impl RuntimeInput {
+    /// A text.
+    pub fn new(id: impl Into<SharedStr>, prompt: impl Into<SharedStr>) -> Self {
+        Self {
+            id: id.into(),
+            prompt: prompt.into(),
+            images: Vec::new(),
+        }
+    }
+
+    /// Adds pictures.
+    #[must_use]
+    pub fn with_images(mut self, images: Vec<SharedStr>) -> Self {
+        self.images = images;
+        self
+    }
+
+    fn size(&self) -> usize {
+        let images: usize = self.images.iter().map(|image| image.len()).sum();
+        self.id.len() + self.prompt.len() + images
+    }
+}
+
+/// What an agent can wait for. Each kind has an event that asks and a frame that answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RequestKind {
+    /// `ask_user`, answered by ASK_USER_RESPONSE.
+    AskUser,
+    /// `approval_needed`, answered by APPROVAL_RESPONSE.
+    Approval,
+    /// `plan_review`, answered by PLAN_REVIEW_RESPONSE.
+    PlanReview,
+    /// `ulw_turns_reached`, answered by ULW_RESPONSE.
+    UlwTurns,
+}
+
+impl RequestKind {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [
+        Self::AskUser,
+        Self::Approval,
+        Self::PlanReview,
+        Self::UlwTurns,
+    ];
+
+    /// The type of the event that asks.
+    #[must_use]
+    pub const fn event_type(self) -> &'static str {
+        match self {
+            Self::AskUser => "ask_user",
+            Self::Approval => "approval_needed",
+            Self::PlanReview => "plan_review",
+            Self::UlwTurns => "ulw_turns_reached",
+        }
+    }
+
+    /// The type of the frame that answers.
+    #[must_use]
+    pub const fn response_type(self) -> &'static str {
+        match self {
+            Self::AskUser => "ASK_USER_RESPONSE",
+            Self::Approval => "APPROVAL_RESPONSE",
+            Self::PlanReview => "PLAN_REVIEW_RESPONSE",
+            Self::UlwTurns => "ULW_RESPONSE",
+        }
+    }
+
+    /// The kind that frames of this type answer.
+    #[must_use]
+    pub fn answered_by(response_type: &str) -> Option<Self> {
+        let mut kinds = Self::ALL.into_iter();
+        kinds.find(|kind| kind.response_type() == response_type)
+    }
+}
+
+/// An answer that belongs to no question which is open. Nothing changed. On the wire it is an ERROR
+/// with the code [`CODE`](Self::CODE); sending the same answer again fails again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnswerError {
+    /// The question was answered by somebody else, or its run is over, or it never was.
+    #[error("this question is not open any more")]
+    Stale,
+    /// Several questions of this kind are open, and the answer does not say which it means.
+    #[error("several questions are open: request_id is required")]
+    RequestIdRequired,
+}
+
+impl AnswerError {
+    /// The `code` of the ERROR.
+    pub const CODE: &'static str = "STALE_ANSWER";
+
+    /// The `reason` of the ERROR.
+    #[must_use]
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Stale => "stale",
+            Self::RequestIdRequired => "request_id_required",
+        }
+    }
+}
+
+/// An input that a run does not take. Nothing changed and nothing must be acknowledged. Sending it
+/// again once the run is over is safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunRefused {
+    /// The agent reads no more inputs before it finishes.
+    #[error("the agent reads no more inputs in this run")]
+    TooLate,
+    /// Too many inputs, or too long ones, wait already.
+    #[error("too many inputs wait for the agent")]
+    Full,
+    /// A question with this id is open, or too many are.
+    #[error("no room for another question")]
+    Question,
+}
+
+/// Bounds on one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunLimits {
+    /// Most inputs that wait to be read. Default 64.
+    pub max_inputs: usize,
+    /// Most bytes of such inputs. Default 16 MiB.
+    pub max_input_bytes: usize,
+    /// Most questions that are open. Default 64.
+    pub max_requests: usize,
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        Self {
+            max_inputs: 64,
+            max_input_bytes: 16 * 1024 * 1024,
+            max_requests: 64,
+        }
+    }
+}
+
+impl RunLimits {
+    /// Sets [`max_inputs`](Self::max_inputs).
+    #[must_use]
+    pub const fn with_max_inputs(mut self, inputs: usize) -> Self {
+        self.max_inputs = inputs;
+        self
+    }
+
+    /// Sets [`max_input_bytes`](Self::max_input_bytes).
+    #[must_use]
+    pub const fn with_max_input_bytes(mut self, bytes: usize) -> Self {
+        self.max_input_bytes = bytes;
+        self
+    }
+
+    /// Sets [`max_requests`](Self::max_requests).
+    #[must_use]
+    pub const fn with_max_requests(mut self, requests: usize) -> Self {
+        self.max_requests = requests;
+        self
+    }
+}
+
+/// How a run goes on when the agent wants to finish. Exhaustive: there is nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Finish {
+    /// It is over.
+    Done,
+    /// These were acknowledged and not read: the agent has to go on with them. Nothing changed
+    /// but that they are taken.
+    More(Vec<RuntimeInput>),
+}
+
+/// One INPUT being worked on.
+///
+/// What is acknowledged is read: an input that comes while the agent works waits until the agent
+/// takes it at its next step, a run with inputs waiting does not finish, and one whose agent takes
+/// no more says so *before* anything is acknowledged.
+///
+/// ```
+/// use connectonion_proto::session::{Finish, Run, RunLimits, RunRefused, RuntimeInput};
+///
+/// let mut run = Run::new(RunLimits::default());
+/// run.push_input(RuntimeInput::new("r1", "also say please"))?; // acknowledge it now
+/// let Finish::More(inputs) = run.finish() else { panic!() };
+/// assert_eq!(&*inputs[0].prompt, "also say please");
+/// assert!(run.last_call().is_empty());
+/// let late = run.push_input(RuntimeInput::new("r2", "too late"));
+/// assert_eq!(late, Err(RunRefused::TooLate));
+/// assert_eq!(run.finish(), Finish::Done);
+/// # Ok::<(), RunRefused>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Run {
+    limits: RunLimits,
+    inputs: VecDeque<RuntimeInput>,
+    input_bytes: usize,
+    takes_inputs: bool,
+    interrupted: bool,
+    /// In the order of asking.
+    requests: Vec<(SharedStr, RequestKind)>,
+}
+
+impl Run {
+    /// A run that takes inputs.
+    #[must_use]
+    pub const fn new(limits: RunLimits) -> Self {
+        Self {
+            limits,
+            inputs: VecDeque::new(),
+            input_bytes: 0,
+            takes_inputs: true,
+            interrupted: false,
+            requests: Vec::new(),
+        }
+    }
+
+    /// Adds what a user says meanwhile. If it is taken, acknowledge it.
+    ///
+    /// # Errors
+    /// [`RunRefused::TooLate`], [`RunRefused::Full`].
+    pub fn push_input(&mut self, input: RuntimeInput) -> Result<(), RunRefused> {
+        if !self.takes_inputs {
+            return Err(RunRefused::TooLate);
+        }
+        let bytes = self.input_bytes + input.size();
+        if self.inputs.len() >= self.limits.max_inputs || bytes > self.limits.max_input_bytes {
+            return Err(RunRefused::Full);
+        }
+        self.input_bytes = bytes;
+        self.inputs.push_back(input);
+        Ok(())
+    }
+
+    /// Takes the inputs that wait, oldest first: the agent reads them in its next step.
+    pub fn take_inputs(&mut self) -> Vec<RuntimeInput> {
+        self.input_bytes = 0;
+        self.inputs.drain(..).collect()
+    }
+
+    /// As [`take_inputs`](Self::take_inputs), for the last time: inputs are refused from now on. For
+    /// agents that have no further step, or never take any.
+    pub fn last_call(&mut self) -> Vec<RuntimeInput> {
+        self.takes_inputs = false;
+        self.take_inputs()
+    }
+
+    /// Ends the run, if no input waits.
+    pub fn finish(&mut self) -> Finish {
+        if !self.inputs.is_empty() {
+            return Finish::More(self.take_inputs());
+        }
+        self.takes_inputs = false;
+        self.requests.clear();
+        Finish::Done
+    }
+
+    /// Asks the agent to stop after its current step.
+    pub fn interrupt(&mut self) {
+        self.interrupted = true;
+    }
+
+    /// Whether the agent is asked to stop; asking it once takes the wish back.
+    pub fn take_interrupt(&mut self) -> bool {
+        std::mem::take(&mut self.interrupted)
+    }
+
+    /// The inputs that wait, oldest first.
+    pub fn inputs(&self) -> impl ExactSizeIterator<Item = &RuntimeInput> {
+        self.inputs.iter()
+    }
+
+    /// The questions that are open, in the order of asking.
+    pub fn requests(&self) -> impl ExactSizeIterator<Item = (&str, RequestKind)> {
+        self.requests.iter().map(|(id, kind)| (&**id, *kind))
+    }
+
+    /// Opens a question; `id` is that of the event that asks. It stays open until it is answered,
+    /// [withdrawn](Self::withdraw), or the run ends: a human may be thinking.
+    ///
+    /// # Errors
+    /// [`RunRefused::Question`].
+    pub fn ask(&mut self, kind: RequestKind, id: &str) -> Result<(), RunRefused> {
+        let known = self.requests.iter().any(|(open, _)| open == id);
+        if known || self.requests.len() >= self.limits.max_requests {
+            return Err(RunRefused::Question);
+        }
+        self.requests.push((id.into(), kind));
+        Ok(())
+    }
+
+    /// Closes the question that an answer is for, and returns its id. An answer of an old client
+    /// names no question: it is for the only one of its kind.
+    ///
+    /// # Errors
+    /// [`AnswerError::Stale`], [`AnswerError::RequestIdRequired`].
+    pub fn answer(
+        &mut self,
+        kind: RequestKind,
+        request_id: Option<&str>,
+    ) -> Result<SharedStr, AnswerError> {
+        let is_it = |(id, asked): &(SharedStr, RequestKind)| {
+            *asked == kind && request_id.is_none_or(|wanted| id == wanted)
+        };
+        let mut places = (0..).zip(&self.requests).filter(|(_, it)| is_it(it));
+        let (place, _) = places.next().ok_or(AnswerError::Stale)?;
+        if places.next().is_some() {
+            return Err(AnswerError::RequestIdRequired);
+        }
+        Ok(self.requests.remove(place).0)
+    }
+
+    /// Closes a question that the agent asks no longer; `false` if it was not open.
+    pub fn withdraw(&mut self, id: &str) -> bool {
+        let before = self.requests.len();
+        self.requests.retain(|(open, _)| open != id);
+        self.requests.len() < before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run() -> Run {
+        Run::new(RunLimits::default())
+    }
+
+    fn prompts(inputs: &[RuntimeInput]) -> Vec<&str> {
+        inputs.iter().map(|input| &*input.prompt).collect()
+    }
+
+    #[test]
+    fn inputs_are_read_once_and_in_order() {
+        let mut run = run();
+        run.push_input(RuntimeInput::new("1", "a")).unwrap();
+        run.push_input(RuntimeInput::new("2", "b")).unwrap();
+        assert_eq!(prompts(&run.take_inputs()), ["a", "b"]);
+        assert!(run.take_inputs().is_empty());
+        assert_eq!(run.finish(), Finish::Done);
+    }
+
+    #[test]
+    fn after_the_end_no_input_is_taken() {
+        let mut run = run();
+        assert_eq!(run.finish(), Finish::Done);
+        let refused = run.push_input(RuntimeInput::new("1", "a"));
+        assert_eq!(refused, Err(RunRefused::TooLate));
+    }
+
+    #[test]
+    fn waiting_inputs_are_bounded() {
+        let limits = RunLimits::default()
+            .with_max_inputs(2)
+            .with_max_input_bytes(20);
+        let mut run = Run::new(limits);
+        let long = RuntimeInput::new("1", "x".repeat(20));
+        assert_eq!(run.push_input(long), Err(RunRefused::Full));
+        let picture = RuntimeInput::new("1", "x").with_images(vec!["x".repeat(20).into()]);
+        assert_eq!(run.push_input(picture), Err(RunRefused::Full));
+        for id in ["1", "2"] {
+            run.push_input(RuntimeInput::new(id, "x")).unwrap();
+        }
+        let third = RuntimeInput::new("3", "x");
+        assert_eq!(run.push_input(third.clone()), Err(RunRefused::Full));
+        assert_eq!(run.take_inputs().len(), 2);
+        run.push_input(third).unwrap();
+    }
+
+    #[test]
+    fn an_answer_is_for_the_question_that_it_names() {
+        let mut run = run();
+        run.ask(RequestKind::Approval, "a").unwrap();
+        run.ask(RequestKind::Approval, "b").unwrap();
+        assert_eq!(run.answer(RequestKind::Approval, Some("b")).unwrap(), "b");
+        let again = run.answer(RequestKind::Approval, Some("b"));
+        assert_eq!(again, Err(AnswerError::Stale));
+        assert_eq!(run.answer(RequestKind::Approval, None).unwrap(), "a");
+    }
+
+    #[test]
+    fn an_answer_of_another_kind_is_for_nothing() {
+        let mut run = run();
+        run.ask(RequestKind::Approval, "a").unwrap();
+        for id in [None, Some("a")] {
+            let answer = run.answer(RequestKind::AskUser, id);
+            assert_eq!(answer, Err(AnswerError::Stale));
+        }
+        assert_eq!(run.requests().len(), 1);
+    }
+
+    #[test]
+    fn an_answer_that_could_be_for_two_questions_is_refused() {
+        let mut run = run();
+        run.ask(RequestKind::AskUser, "a").unwrap();
+        run.ask(RequestKind::AskUser, "b").unwrap();
+        let answer = run.answer(RequestKind::AskUser, None);
+        assert_eq!(answer, Err(AnswerError::RequestIdRequired));
+        assert_eq!(run.requests().len(), 2);
+    }
+
+    #[test]
+    fn questions_are_over_with_the_run_or_when_withdrawn() {
+        let mut run = run();
+        run.ask(RequestKind::AskUser, "a").unwrap();
+        assert_eq!(run.ask(RequestKind::AskUser, "a"), Err(RunRefused::Question));
+        assert!(run.withdraw("a") && !run.withdraw("a"));
+        run.ask(RequestKind::PlanReview, "b").unwrap();
+        assert_eq!(run.finish(), Finish::Done);
+        let answer = run.answer(RequestKind::PlanReview, Some("b"));
+        assert_eq!(answer, Err(AnswerError::Stale));
+    }
+
+    #[test]
+    fn an_interrupt_is_told_once() {
+        let mut run = run();
+        assert!(!run.take_interrupt());
+        run.interrupt();
+        run.interrupt();
+        assert!(run.take_interrupt() && !run.take_interrupt());
+    }
+
+    #[test]
+    fn every_kind_of_question_has_its_answer() {
+        for kind in RequestKind::ALL {
+            assert_eq!(RequestKind::answered_by(kind.response_type()), Some(kind));
+        }
+        assert_eq!(RequestKind::answered_by("INPUT"), None);
+    }
+}

@@ -1,0 +1,197 @@
+//! The side of the sockets: coming, being heard, taking frames, going.
+
+use std::time::Instant;
+
+use super::event::{Connect, ConnectError, Connected, MAX_SESSION_ID, Removed, SessionId, Status};
+use super::{ConnId, Seat, Session, SessionRegistry};
+use crate::replay::{EventLog, Next};
+
+impl SessionRegistry {
+    /// Takes a socket in whose CONNECT was found good: to the session that it asks for, or to a new
+    /// one. `random` should be 128 random bits: whoever did not sign is known by the session's id
+    /// alone. ConnectOnion specification, *CONNECT*.
+    ///
+    /// A second CONNECT of the same socket is taken if it asks for the same again.
+    ///
+    /// # Errors
+    /// [`ConnectError`]; nothing changed.
+    pub fn connect(
+        &mut self,
+        conn: ConnId,
+        request: Connect<'_>,
+        random: u128,
+        now: Instant,
+    ) -> Result<Connected, ConnectError> {
+        if let Some(seat) = self.seats.get(&conn) {
+            let session_id = seat.session.clone();
+            let same = self.sessions.get(session_id.as_str()).is_some_and(|it| {
+                let same_id = request
+                    .session_id
+                    .map_or(!it.used, |id| id == session_id.as_str());
+                it.owner == request.owner && same_id
+            });
+            if !same {
+                return Err(ConnectError::AlreadyConnected);
+            }
+            return Ok(self.take_seat(conn, session_id, &request, now));
+        }
+        let asked_for = request.session_id.filter(|id| id.len() <= MAX_SESSION_ID);
+        let session_id = asked_for.filter(|id| self.may_have(id, &request));
+        let session_id = session_id.map_or_else(|| new_id(random), SessionId::from);
+        if let Some(session) = self.sessions.get(session_id.as_str()) {
+            if session.sockets.len() >= self.config.max_sockets {
+                return Err(ConnectError::TooManySockets);
+            }
+            return Ok(self.take_seat(conn, session_id, &request, now));
+        }
+        self.make_room()?;
+        let session = Session {
+            owner: request.owner,
+            sockets: Vec::new(),
+            run: None,
+            used: false,
+            log: EventLog::new(self.config.log),
+            failure: None,
+            parked: None,
+        };
+        let inserted = self.sessions.insert(session_id.clone(), session, None);
+        inserted.map_err(|_| ConnectError::TooManySessions)?;
+        let connected = self.take_seat(conn, session_id, &request, now);
+        Ok(Connected {
+            status: Status::New,
+            ..connected
+        })
+    }
+
+    /// Forgets a socket that is gone, cleanly or not, and returns the session that it was at. What
+    /// runs there runs on.
+    pub fn disconnect(&mut self, conn: ConnId, now: Instant) -> Option<SessionId> {
+        let seat = self.seats.remove(&conn)?;
+        let session = self.sessions.get_mut(seat.session.as_str())?;
+        session.sockets.retain(|one| *one != conn);
+        if session.sockets.is_empty() && session.run.is_none() {
+            self.rest(&seat.session, now);
+        }
+        self.tidy(&seat.session);
+        Some(seat.session)
+    }
+
+    /// Notes that a socket has sent something, whatever it was: its session is alive. `false` if it
+    /// is at none.
+    pub fn heard(&mut self, conn: ConnId, now: Instant) -> bool {
+        let Some(seat) = self.seats.get(&conn) else {
+            return false;
+        };
+        let id = seat.session.clone();
+        self.rest(&id, now);
+        true
+    }
+
+    /// A socket that has frames to take, each once until there are new ones for it.
+    #[must_use]
+    pub fn poll_ready(&mut self) -> Option<ConnId> {
+        loop {
+            let conn = self.ready.pop_front()?;
+            // It may be gone, or have been told when its number stood here twice.
+            if let Some(seat) = self.seats.get_mut(&conn)
+                && std::mem::take(&mut seat.is_ready)
+            {
+                return Some(conn);
+            }
+        }
+    }
+
+    /// The next frame for a socket, in order. Take them while there is room to send, until `None`;
+    /// a socket that stops before goes on where it was.
+    #[must_use]
+    pub fn next_frame(&mut self, conn: ConnId) -> Option<Next> {
+        let seat = self.seats.get_mut(&conn)?;
+        let session = self.sessions.get_mut(seat.session.as_str())?;
+        let next = session.log.next(&mut seat.cursor);
+        if let (Some(Next::Closing(_)), Some((place, _))) = (&next, &session.failure)
+            && seat.cursor == *place
+        {
+            session.failure = None;
+        }
+        if session.log.is_read(seat.cursor) && session.run.is_none() && !session.log.is_empty() {
+            let id = seat.session.clone();
+            self.tidy(&id);
+        }
+        next
+    }
+
+    /// Whether this caller may have a session of this id: it is theirs, or nobody's.
+    fn may_have(&self, id: &str, request: &Connect<'_>) -> bool {
+        let owner = self.sessions.get(id).map(|session| session.owner);
+        let owner = owner.or(request.stored_owner);
+        owner.is_none_or(|owner| owner == request.owner)
+    }
+
+    /// Sees to it that there is room for one more session.
+    fn make_room(&mut self) -> Result<(), ConnectError> {
+        if self.sessions.len() < self.config.max_sessions {
+            return Ok(());
+        }
+        let oldest = self.parked.first_key_value().map(|(_, id)| id.clone());
+        let oldest = oldest.ok_or(ConnectError::TooManySessions)?;
+        if let Some(session) = self.sessions.complete(oldest.as_str()).live() {
+            self.removed(oldest, session, Removed::Evicted);
+        }
+        Ok(())
+    }
+
+    /// Seats a socket at a session that is there.
+    fn take_seat(
+        &mut self,
+        conn: ConnId,
+        session_id: SessionId,
+        request: &Connect<'_>,
+        now: Instant,
+    ) -> Connected {
+        let mut connected = Connected {
+            session_id,
+            status: Status::Connected,
+            gap: None,
+            failure: None,
+        };
+        let Some(session) = self.sessions.get_mut(connected.session_id.as_str()) else {
+            return connected;
+        };
+        let before = self.seats.get(&conn).map(|seat| seat.cursor);
+        let mut cursor = before.unwrap_or_else(|| session.log.end());
+        if session.run.is_some() {
+            let resumed = session.log.resume(request.last_msg_id);
+            connected.status = Status::Running;
+            connected.gap = resumed.gap;
+            cursor = resumed.cursor;
+        } else if before.is_none() {
+            connected.failure = session.failure.take().map(|(_, text)| text);
+        }
+        if !session.sockets.contains(&conn) {
+            session.sockets.push(conn);
+        }
+        let is_ready = !session.log.is_read(cursor);
+        if is_ready {
+            self.ready.push_back(conn);
+        }
+        let seat = Seat {
+            session: connected.session_id.clone(),
+            cursor,
+            is_ready,
+        };
+        self.seats.insert(conn, seat);
+        self.rest(&connected.session_id, now);
+        connected
+    }
+}
+
+/// A UUID of version 4 (RFC 9562, section 5.4) from random bits.
+fn new_id(random: u128) -> SessionId {
+    const VERSION: u128 = 0xf << 76;
+    const VARIANT: u128 = 0b11 << 62;
+    let bits = (random & !VERSION & !VARIANT) | (4 << 76) | (0b10 << 62);
+    let hex = format!("{bits:032x}");
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
+    let parts: Vec<&str> = parts.map(|part| hex.get(part).unwrap_or_default()).into();
+    parts.join("-").into()
+}

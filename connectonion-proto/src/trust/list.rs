@@ -1,0 +1,164 @@
+//! [`AddressList`]: a file with one address per line.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use crate::auth::Address;
+
+/// Most addresses that [`AddressList::insert`] lets a list have.
+pub const MAX_ADDRESSES: usize = 100_000;
+
+/// A list has [`MAX_ADDRESSES`] addresses. Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a list of addresses is full")]
+#[non_exhaustive]
+pub struct ListFull;
+
+/// A list of addresses, as the known hosts keep it in a file: one address per line, in any
+/// spelling; what follows a `#` is a comment. In a line with `*`, everything but the stars has to
+/// be somewhere in the address (`0x3d40*`); a star alone is everybody.
+///
+/// ```
+/// use connectonion_proto::trust::AddressList;
+///
+/// let list = AddressList::parse("# friends\n0x0101*\n");
+/// assert!(list.contains(&[1; 32].into()));
+/// assert!(!list.contains(&[2; 32].into()));
+/// ```
+#[derive(Clone, Default)]
+pub struct AddressList {
+    lines: Vec<Line>,
+    addresses: HashSet<Address>,
+    /// What has to be in an address, in lower case.
+    patterns: Vec<String>,
+}
+
+/// Kept, so that a list can be written as it was read.
+#[derive(Clone)]
+enum Line {
+    Address(Address),
+    Other(String),
+}
+
+impl AddressList {
+    /// Reads a list. A line that is neither an address nor a pattern nor a comment is kept and
+    /// fits nobody: see [`unknown_lines`](Self::unknown_lines).
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let mut list = Self::default();
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        for line in text.lines() {
+            let entry = without_comment(line);
+            if let Ok(address) = Address::parse(entry) {
+                // A line with a comment stays as it is.
+                let kept = match entry.len() == line.trim().len() {
+                    true => Line::Address(address),
+                    false => Line::Other(line.to_owned()),
+                };
+                list.lines.push(kept);
+                list.addresses.insert(address);
+                continue;
+            }
+            if entry.contains('*') {
+                list.patterns.push(entry.replace('*', "").to_lowercase());
+            }
+            list.lines.push(Line::Other(line.to_owned()));
+        }
+        list
+    }
+
+    /// Whether an address is in the list, by itself or by a pattern.
+    #[must_use]
+    pub fn contains(&self, address: &Address) -> bool {
+        if self.addresses.contains(address) {
+            return true;
+        }
+        if self.patterns.is_empty() {
+            return false;
+        }
+        let text = address.to_string();
+        self.patterns.iter().any(|pattern| text.contains(pattern))
+    }
+
+    /// Adds an address. `false` if it is in the list already, maybe by a pattern.
+    ///
+    /// # Errors
+    /// [`ListFull`]
+    pub fn insert(&mut self, address: Address) -> Result<bool, ListFull> {
+        if self.contains(&address) {
+            return Ok(false);
+        }
+        if self.addresses.len() >= MAX_ADDRESSES {
+            return Err(ListFull);
+        }
+        self.addresses.insert(address);
+        self.lines.push(Line::Address(address));
+        Ok(true)
+    }
+
+    /// Removes an address. `false` if it was not there. It may still be in the list by a pattern.
+    pub fn remove(&mut self, address: &Address) -> bool {
+        if !self.addresses.remove(address) {
+            return false;
+        }
+        self.lines.retain(|line| match line {
+            Line::Address(it) => it != address,
+            Line::Other(text) => Address::parse(without_comment(text)) != Ok(*address),
+        });
+        true
+    }
+
+    /// The addresses in the list, without those of patterns, in no order.
+    pub fn addresses(&self) -> impl Iterator<Item = &Address> {
+        self.addresses.iter()
+    }
+
+    /// The lines that fit nobody, with their numbers, counted from 1: neither an address nor a
+    /// pattern nor a comment. Tell the operator, who expects them to do something.
+    pub fn unknown_lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.lines.iter().enumerate().filter_map(|(at, line)| {
+            let Line::Other(text) = line else { return None };
+            let entry = without_comment(text);
+            let is_known = entry.is_empty() || entry.contains('*') || Address::parse(entry).is_ok();
+            (!is_known).then_some((at + 1, entry))
+        })
+    }
+}
+
+/// What stands in a line before a comment.
+fn without_comment(line: &str) -> &str {
+    line.split('#').next().unwrap_or_default().trim()
+}
+
+impl FromIterator<Address> for AddressList {
+    fn from_iter<I: IntoIterator<Item = Address>>(addresses: I) -> Self {
+        let mut list = Self::default();
+        for address in addresses {
+            if list.addresses.insert(address) {
+                list.lines.push(Line::Address(address));
+            }
+        }
+        list
+    }
+}
+
+/// The text of the list, to be read again: with its comments, addresses in their usual spelling.
+impl fmt::Display for AddressList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for line in &self.lines {
+            match line {
+                Line::Address(address) => writeln!(f, "{address}")?,
+                Line::Other(text) => writeln!(f, "{text}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Prints how long the list is.
+impl fmt::Debug for AddressList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (addresses, patterns) = (self.addresses.len(), self.patterns.len());
+        write!(f, "AddressList({addresses} addresses, {patterns} patterns)")
+    }
+}
