@@ -3,10 +3,18 @@
 #![doc = include_str!("../README.md")]
 
 pub mod auth;
+pub mod codec;
+pub mod error;
+pub mod frame;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod id;
+pub mod limits;
 pub mod merge;
 pub mod replay;
 pub mod session;
 pub mod trust;
+
+pub use frame::{ClientFrame, EventKind, ServerFrame, Session, StreamEvent};
+pub use id::{EventId, SessionId};

@@ -12,7 +12,7 @@ use crate::auth::{self, Canonical, Payload};
 
 /// A JSON text gets the canonical forms that are made of it in another way, and a form is its own
 /// form.
-pub fn canonical_json(data: &[u8]) {
+pub fn canonical(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
@@ -209,23 +209,23 @@ mod tests {
         fn likely_texts_keep_their_rules(
             text in r#"\{("(a|b|é|🧅|ﾮ|10|9|01|\\u0061|\\ud83e\\uddc5|\\ud83e)":("x"|"é\u{7f}"|"\\n\\/\\u0001"|"\\ud83e"|7|-0|1\.50|1e5|1E-7|1e400|0\.1|null|true|\[\]|\[1, \{"b":1,"a":2,"b":3\}\]|\{"z":1,"a":"🧅"\}),?){0,6}\}"#,
         ) {
-            canonical_json(text.replace(",}", "}").as_bytes());
+            canonical(text.replace(",}", "}").as_bytes());
         }
 
         #[test]
         fn any_bytes_are_survived(data: Vec<u8>) {
-            canonical_json(&data);
+            canonical(&data);
         }
 
         #[test]
         fn any_numbers_are_those_of_python(value: f64) {
-            canonical_json(format!("[{value},{value:e}]").as_bytes());
+            canonical(format!("[{value},{value:e}]").as_bytes());
         }
 
         #[test]
         fn any_strings_are_survived(name: String, text: String) {
             let member = |name: &str| serde_json::Value::from(name).to_string();
-            canonical_json(format!("{{{}:{}}}", member(&name), member(&text)).as_bytes());
+            canonical(format!("{{{}:{}}}", member(&name), member(&text)).as_bytes());
         }
     }
 }

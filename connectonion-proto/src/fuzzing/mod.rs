@@ -3,4 +3,4 @@
 
 mod canonical;
 
-pub use canonical::canonical_json;
+pub use canonical::canonical;

@@ -1,1 +1,205 @@
+//! Lists, standings and decisions.
 
+use proptest::prelude::*;
+
+use super::*;
+use crate::auth::{Address, AuthError};
+
+fn address(byte: u8) -> Address {
+    Address::from_bytes([byte; 32])
+}
+
+fn denied() -> Decision {
+    Decision::Deny(AuthError::DeniedByRules)
+}
+
+#[test]
+fn a_list_has_addresses_in_any_spelling_patterns_and_comments() {
+    let one = address(0xab).to_string();
+    let text = format!(
+        "\u{feff}# friends\r\n\n{}\n  {}  # the other one\n0xcdCD*\n#{}\n",
+        one.to_uppercase(),
+        address(2).to_string().trim_start_matches("0x"),
+        address(3),
+    );
+    let list = AddressList::parse(&text);
+    for (byte, expected) in [
+        (0xab, true),
+        (2, true),
+        (3, false),
+        (0xcd, true),
+        (4, false),
+    ] {
+        assert_eq!(list.contains(&address(byte)), expected, "{byte}");
+    }
+    assert_eq!(list.unknown_lines().count(), 0);
+    assert_eq!(format!("{list:?}"), "AddressList(2 addresses, 1 patterns)");
+}
+
+#[test]
+fn a_pattern_is_what_is_left_without_its_stars() {
+    let caller = Address::parse(&format!("0x3d40{}", "0".repeat(60))).unwrap();
+    for (pattern, expected) in [
+        ("*", true),
+        ("0x3d40*", true),
+        ("0X3D40*", true),
+        ("*d400*", true),
+        ("0x*3d4", true),
+        ("0x3d41*", false),
+        ("*x3d40*1*", false),
+    ] {
+        let list = AddressList::parse(pattern);
+        assert_eq!(list.contains(&caller), expected, "{pattern}");
+    }
+}
+
+#[test]
+fn lines_that_fit_nobody_are_told() {
+    let text = format!("# a\nsome-name\n0x12\n{}\n*\n", address(1));
+    let list = AddressList::parse(&text);
+    let unknown: Vec<_> = list.unknown_lines().collect();
+    assert_eq!(unknown, [(2, "some-name"), (3, "0x12")]);
+    assert_eq!(list.to_string(), text);
+}
+
+#[test]
+fn a_list_is_changed_and_written_with_its_comments() {
+    let mut list = AddressList::parse(&format!("# a\n{} # b\n", address(1)));
+    assert_eq!(list.insert(address(2)), Ok(true));
+    assert_eq!(list.insert(address(1)), Ok(false));
+    let written = format!("# a\n{} # b\n{}\n", address(1), address(2));
+    assert_eq!(list.to_string(), written);
+    assert!(list.remove(&address(1)) && !list.remove(&address(1)));
+    assert!(!list.contains(&address(1)));
+    assert_eq!(list.to_string(), format!("# a\n{}\n", address(2)));
+    let mut open = AddressList::parse("*");
+    assert_eq!(open.insert(address(1)), Ok(false), "a pattern has it");
+    assert!(!open.remove(&address(1)) && open.contains(&address(1)));
+}
+
+#[test]
+fn a_list_has_an_end() {
+    let many = (0..MAX_ADDRESSES).map(|number| {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&number.to_le_bytes());
+        Address::from_bytes(key)
+    });
+    let mut list: AddressList = many.collect();
+    assert_eq!(list.insert(address(9)), Err(ListFull));
+    assert!(list.remove(&address(0)));
+    assert_eq!(list.insert(address(9)), Ok(true));
+}
+
+#[test]
+fn blocked_is_blocked_whatever_else_it_is() {
+    let mut book = TrustBook::default();
+    let caller = address(1);
+    assert_eq!(book.standing(&caller), Standing::Stranger);
+    assert_eq!(book.promote(&caller), Ok(Standing::Contact));
+    assert_eq!(book.promote(&caller), Ok(Standing::Whitelisted));
+    assert_eq!(book.promote(&caller), Ok(Standing::Whitelisted));
+    book.admins.insert(caller).unwrap();
+    assert!(book.is_admin(&caller));
+    assert_eq!(book.block(&caller), Ok(true));
+    assert_eq!(book.block(&caller), Ok(false));
+    assert_eq!(book.standing(&caller), Standing::Blocked);
+    assert!(!book.is_admin(&caller));
+    assert_eq!(book.promote(&caller), Ok(Standing::Blocked));
+    assert_eq!(book.demote(&caller), Ok(Standing::Blocked));
+    assert!(book.unblock(&caller));
+    assert_eq!(book.standing(&caller), Standing::Whitelisted);
+    assert_eq!(book.demote(&caller), Ok(Standing::Contact));
+    assert_eq!(book.demote(&caller), Ok(Standing::Stranger));
+    assert_eq!(book.demote(&caller), Ok(Standing::Stranger));
+}
+
+#[test]
+fn a_policy_decides_by_its_level() {
+    use Standing::{Blocked, Contact, Stranger, Whitelisted};
+    use TrustLevel::{Careful, Open, Strict};
+
+    let gate = Decision::Gate {
+        methods: vec![Method::InviteCode, Method::Payment],
+    };
+    for (level, standing, expected) in [
+        (Open, Stranger, Decision::Accept),
+        (Open, Contact, Decision::Accept),
+        (Open, Whitelisted, Decision::Accept),
+        (Open, Blocked, denied()),
+        (Careful, Stranger, gate),
+        (Careful, Contact, Decision::Accept),
+        (Careful, Whitelisted, Decision::Accept),
+        (Careful, Blocked, denied()),
+        (Strict, Stranger, denied()),
+        (Strict, Contact, denied()),
+        (Strict, Whitelisted, Decision::Accept),
+        (Strict, Blocked, denied()),
+    ] {
+        for signatures in [SignaturePolicy::SpecTable, SignaturePolicy::AlwaysSigned] {
+            let policy = TrustPolicy::new(level)
+                .with_signatures(signatures)
+                .with_methods([Method::InviteCode, Method::Payment]);
+            assert_eq!(
+                policy.decide(Some(standing)),
+                expected,
+                "{level:?} {standing:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn callers_without_a_signature_are_decided_about_as_the_table_says() {
+    let unsigned = |recommend_signature| Decision::AcceptUnsigned {
+        recommend_signature,
+    };
+    for (level, expected) in [
+        (TrustLevel::Open, unsigned(false)),
+        (TrustLevel::Careful, unsigned(true)),
+        (
+            TrustLevel::Strict,
+            Decision::Deny(AuthError::SignedRequestRequired),
+        ),
+    ] {
+        let policy = TrustPolicy::new(level);
+        assert_eq!(policy.decide(None), expected, "{level:?}");
+        let policy = policy.with_signatures(SignaturePolicy::AlwaysSigned);
+        let required = Decision::Deny(AuthError::SignedRequestRequired);
+        assert_eq!(policy.decide(None), required, "{level:?}");
+    }
+}
+
+#[test]
+fn nobody_walks_round_the_gate_by_leaving_out_the_signature() {
+    let policy = TrustPolicy::new(TrustLevel::Careful).with_methods([Method::InviteCode]);
+    let required = Decision::Deny(AuthError::SignedRequestRequired);
+    assert_eq!(policy.decide(None), required);
+}
+
+#[test]
+fn a_careful_host_without_onboarding_refuses_strangers_if_all_have_to_sign() {
+    let policy = TrustPolicy::new(TrustLevel::Careful);
+    assert_eq!(policy.decide(Some(Standing::Stranger)), Decision::Accept);
+    let policy = policy.with_signatures(SignaturePolicy::AlwaysSigned);
+    assert_eq!(policy.decide(Some(Standing::Stranger)), denied());
+}
+
+#[test]
+fn levels_are_read_by_their_names() {
+    for level in [TrustLevel::Open, TrustLevel::Careful, TrustLevel::Strict] {
+        assert_eq!(level.as_str().parse(), Ok(level));
+    }
+    assert_eq!("".parse::<TrustLevel>(), Err(TrustLevelError));
+}
+
+proptest! {
+    #[test]
+    fn a_list_is_read_as_it_was_written(text in "([#*x0-9a-f\n ]|0x){0,40}") {
+        let list = AddressList::parse(&text);
+        let again = AddressList::parse(&list.to_string());
+        for byte in 0..=255 {
+            let caller = address(byte);
+            prop_assert_eq!(list.contains(&caller), again.contains(&caller));
+        }
+    }
+}

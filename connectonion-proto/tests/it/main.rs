@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
+mod keys;
 mod session;
 mod session_crowd;
 mod session_model;
+mod signing;
+mod vectors;

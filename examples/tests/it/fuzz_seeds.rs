@@ -13,7 +13,11 @@ mod ws;
 type Body = fn(&[u8]);
 
 /// Every fuzz target and the body that it calls.
-const TARGETS: [(&str, Body); 25] = [
+const TARGETS: [(&str, Body); 26] = [
+    (
+        "connectonion_canonical",
+        connectonion_proto::fuzzing::canonical,
+    ),
     ("exoclaw_client_conn", exoclaw_proto::fuzzing::client_conn),
     (
         "exoclaw_client_frames",
@@ -88,6 +92,11 @@ fn replay(target: &str) {
         "these seeds fail:\n{}",
         failed.join("\n")
     );
+}
+
+#[test]
+fn the_seeds_of_canonical_json_pass() {
+    replay("connectonion_canonical");
 }
 
 #[test]
@@ -264,7 +273,13 @@ fn targets_seeds_and_the_manifest_name_the_same_things() {
         assert!(!seeds(name).is_empty(), "{name} has no seeds");
         assert!(readme.contains(&format!("`{name}`")), "{name} in README");
         let target = read(&fuzz.join("fuzz_targets").join(format!("{name}.rs")));
-        let owners = ["exoclaw_", "gateway_", "smarthole_", "snek_"];
+        let owners = [
+            "connectonion_",
+            "exoclaw_",
+            "gateway_",
+            "smarthole_",
+            "snek_",
+        ];
         let body = owners.iter().find_map(|owner| name.strip_prefix(owner));
         let body = body.unwrap_or(name);
         assert!(

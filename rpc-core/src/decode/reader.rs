@@ -265,6 +265,25 @@ impl<'de> Reader<'de> {
         })
     }
 
+    /// An object, member by member: `member` gets the name and has to read the value.
+    ///
+    /// # Errors
+    /// If it is no object, or what `member` says.
+    pub fn each_member(
+        &mut self,
+        mut member: impl FnMut(Cow<'de, str>, &mut Self) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
+        self.members(|reader, name| {
+            if !name.has_escapes {
+                return member(Cow::Borrowed(name.inner), reader);
+            }
+            match unescape(name.inner) {
+                Some(name) => member(Cow::Owned(name), reader),
+                None => Err(reader.syntax()),
+            }
+        })
+    }
+
     /// An array, item by item: `item` has to read each of them.
     ///
     /// # Errors

@@ -221,6 +221,24 @@ fn a_reader_prints_nothing_of_its_text() {
 }
 
 #[test]
+fn members_are_read_in_order_with_their_names() {
+    let mut read = Vec::new();
+    let mut reader = Reader::new(r#" {"a":1,"\u0062" : [ ],"a":null} "#);
+    let members = reader.each_member(|name, value| {
+        read.push((name, value.raw_or_null()?.into_text()));
+        Ok(())
+    });
+    members.unwrap();
+    reader.end().unwrap();
+    let read: Vec<_> = read.iter().map(|(name, value)| (&**name, &**value)).collect();
+    assert_eq!(read, [("a", "1"), ("b", "[ ]"), ("a", "null")]);
+    for text in ["[]", "{", r#"{"\ud800":1}"#, r#"{"a":}"#] {
+        let mut reader = Reader::new(text);
+        assert!(reader.each_member(|_, value| value.skip()).is_err(), "{text}");
+    }
+}
+
+#[test]
 fn a_loose_member_never_makes_a_frame_unreadable() {
     for (json, expected) in [
         (r#""x""#, LooseStr::Str("x".into())),

@@ -1,1 +1,113 @@
+//! The bounds of canonical JSON, and what it has in common with other readers.
 
+use proptest::prelude::*;
+use rpc_core::decode::DecodeErrorKind;
+use serde::de::IgnoredAny;
+
+use super::*;
+
+fn kind(text: &str) -> Option<DecodeErrorKind> {
+    let error = canonical_json(text, Canonical::Escaped).err();
+    error.map(|error| error.kind())
+}
+
+#[test]
+fn what_is_no_json_is_refused() {
+    for text in [
+        "",
+        " ",
+        "{",
+        "[1,]",
+        "{\"a\":1,}",
+        "{a:1}",
+        "[01]",
+        "[1.]",
+        "[.5]",
+        "[+1]",
+        "[1e]",
+        "nul",
+        "NaN",
+        "[Infinity]",
+        "'a'",
+        "\"\n\"",
+        "\"\\x\"",
+        "\"\\u12g4\"",
+        "1 2",
+        "\u{feff}1",
+        "\"\u{7f}",
+        "[1 2]",
+        "{\"a\" 1}",
+    ] {
+        assert_eq!(kind(text), Some(DecodeErrorKind::Syntax), "{text:?}");
+    }
+}
+
+#[test]
+fn nesting_has_an_end() {
+    let nested = |depth| "[".repeat(depth) + &"]".repeat(depth);
+    assert_eq!(kind(&nested(128)), None);
+    let too_deep = Some(DecodeErrorKind::TooDeep { max: 128 });
+    assert_eq!(kind(&nested(129)), too_deep);
+    assert_eq!(kind(&nested(100_000)), too_deep);
+    let limits = Limits::default().with_max_depth(1_000_000);
+    let error = read(&nested(100_000), &limits).err().map(|it| it.kind());
+    assert_eq!(error, too_deep, "whatever the limits say");
+    let few = Limits::default().with_max_depth(1);
+    assert!(read("{\"a\":1}", &few).is_ok() && read("{\"a\":[]}", &few).is_err());
+}
+
+#[test]
+fn values_are_counted() {
+    let limits = Limits::default().with_max_items(3);
+    assert!(read("[1,{}]", &limits).is_ok());
+    for text in ["[1,2,3]", "{\"a\":1,\"a\":2,\"a\":3}", "[[[[]]]]"] {
+        let error = read(text, &limits).err().map(|it| it.kind());
+        assert_eq!(error, Some(DecodeErrorKind::TooManyItems { max: 3 }));
+    }
+}
+
+#[test]
+fn a_text_has_a_largest_size() {
+    let text = " ".repeat(MAX_PAYLOAD);
+    let too_large = DecodeErrorKind::TooLarge {
+        size: MAX_PAYLOAD + 1,
+        max: MAX_PAYLOAD,
+    };
+    assert_eq!(kind(&(text.clone() + "7")), Some(too_large));
+    assert_eq!(kind(&(text[1..].to_owned() + "7")), None);
+}
+
+#[test]
+fn many_members_of_the_same_name_take_no_time() {
+    // Quadratic ways take minutes.
+    let members = vec![r#""a":1"#; 60_000].join(",");
+    let written = canonical_json(&format!("{{{members}}}"), Canonical::TopLevel);
+    assert_eq!(written.unwrap(), r#"{"a":1}"#);
+}
+
+proptest! {
+    #[test]
+    fn the_same_texts_are_json_as_for_serde_json(
+        text in r#"([\[\]\{\},: ]|"(a|\\u00|\\ud83e|\\n|\\q|é)?"?|-|0|1|\.5|e|E\+|true|fals|null|\n){0,12}"#,
+    ) {
+        let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
+        prop_assert_eq!(kind(&text).is_none(), is_json, "{:?}", text);
+    }
+
+    #[test]
+    fn the_order_of_sending_does_not_matter_where_members_are_sorted(
+        members in prop::collection::hash_map("[a-cé🧅]{0,2}", 0..9_u8, 0..6),
+    ) {
+        let quoted = |name: &str| serde_json::Value::from(name).to_string();
+        let mut texts: Vec<_> = members
+            .iter()
+            .map(|(name, value)| format!("{}:{value}", quoted(name)))
+            .collect();
+        let sent = format!("{{{}}}", texts.join(","));
+        texts.reverse();
+        let reversed = format!("{{ {} }}", texts.join(" , "));
+        for form in Canonical::ALL {
+            prop_assert_eq!(canonical_json(&sent, form), canonical_json(&reversed, form));
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! [`Number`]: a number that is written as it was read, whole or not.
+
+use serde::{Serialize, Serializer};
+
+/// A JSON number. Peers write the same member now as `0`, now as `0.25`, and the session that a
+/// client hands back should be the one that it got, so whether there was a fraction is kept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Number(Kind);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Whole(i64),
+    /// Finite.
+    Real(f64),
+}
+
+impl Number {
+    /// Reads the text of a JSON number. `None` if it is none, or too large for 64 bits.
+    #[must_use]
+    pub fn parse(json: &str) -> Option<Self> {
+        let first = json.bytes().next()?;
+        if !matches!(first, b'-' | b'0'..=b'9') {
+            return None;
+        }
+        let is_whole = |byte: u8| matches!(byte, b'-' | b'0'..=b'9');
+        if json != "-0"
+            && json.bytes().all(is_whole)
+            && let Ok(whole) = json.parse()
+        {
+            return Some(Self(Kind::Whole(whole)));
+        }
+        let real: f64 = json.parse().ok()?;
+        real.is_finite().then_some(Self(Kind::Real(real)))
+    }
+
+    /// The number, the nearest that a double holds.
+    #[must_use]
+    pub const fn as_f64(self) -> f64 {
+        match self.0 {
+            #[expect(clippy::cast_precision_loss, reason = "the nearest one is meant")]
+            Kind::Whole(whole) => whole as f64,
+            Kind::Real(real) => real,
+        }
+    }
+
+    /// The number if it was written as a whole one from 0 up.
+    #[must_use]
+    pub fn as_u64(self) -> Option<u64> {
+        match self.0 {
+            Kind::Whole(whole) => whole.try_into().ok(),
+            Kind::Real(_) => None,
+        }
+    }
+}
+
+impl From<u32> for Number {
+    fn from(number: u32) -> Self {
+        Self(Kind::Whole(number.into()))
+    }
+}
+
+impl From<i64> for Number {
+    fn from(number: i64) -> Self {
+        Self(Kind::Whole(number))
+    }
+}
+
+/// A number over [`i64::MAX`] becomes the nearest double.
+impl From<u64> for Number {
+    fn from(number: u64) -> Self {
+        match number.try_into() {
+            Ok(whole) => Self(Kind::Whole(whole)),
+            #[expect(clippy::cast_precision_loss, reason = "the nearest one is meant")]
+            Err(_) => Self(Kind::Real(number as f64)),
+        }
+    }
+}
+
+/// What is no number (infinite, or not a number) becomes 0: JSON has no way to write it.
+impl From<f64> for Number {
+    fn from(number: f64) -> Self {
+        if number.is_finite() {
+            Self(Kind::Real(number))
+        } else {
+            Self(Kind::Whole(0))
+        }
+    }
+}
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Kind::Whole(whole) => serializer.serialize_i64(whole),
+            Kind::Real(real) => serializer.serialize_f64(real),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_written_as_it_was_read() {
+        for text in [
+            "0",
+            "-7",
+            "0.0",
+            "-0.0",
+            "1702234567",
+            "1795293032.5080616",
+            "9223372036854775807",
+            "1.8446744073709552e+19",
+        ] {
+            let number = Number::parse(text).unwrap();
+            assert_eq!(serde_json::to_string(&number).unwrap(), text);
+        }
+        assert_eq!(Number::parse("-0"), Some(Number::from(-0.0)));
+        assert_eq!(Number::parse("1e3"), Some(Number::from(1000.0)));
+        assert_eq!(
+            Number::parse("18446744073709551615"),
+            Some(u64::MAX.into())
+        );
+        for text in ["", "1e999", "x", "\"1\"", "true", "inf", "NaN"] {
+            assert_eq!(Number::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_becomes_nothing() {
+        for odd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(Number::from(odd), Number::from(0_u32));
+        }
+        assert_eq!(Number::from(7_u32).as_u64(), Some(7));
+        assert_eq!(Number::from(-7_i64).as_u64(), None);
+        assert_eq!(Number::from(7_u64).as_f64(), 7.0);
+    }
+}

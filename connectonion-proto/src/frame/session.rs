@@ -1,0 +1,314 @@
+//! [`Session`]: the conversation that both sides keep, with every member that anybody put into it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use rpc_core::decode::{self, DecodeError, DecodeErrorKind, RawJson, Reader};
+use rpc_core::encode::encode_into;
+use rpc_core::{Limits, Refused};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use super::number::Number;
+use super::word::{Mode, Word};
+
+/// A session as it travels in CONNECT, CONNECTED, OUTPUT and `session_sync`: an object whose members
+/// are kept in order and as they were sent, known or not. ConnectOnion specification, *CONNECT*.
+///
+/// Frames hold it raw, so that a session of megabytes that is only passed on costs nothing; read it
+/// with [`parse`](Self::parse). The messages and the trace stay raw in here too.
+///
+/// ```
+/// # use connectonion_proto::frame::{Mode, Session};
+/// # use rpc_core::Limits;
+/// let text = r#"{"messages":[],"mode":"safe","theirs":[1]}"#;
+/// let mut session = Session::parse(text, &Limits::default())?;
+/// assert!(session.mode().is_some_and(|mode| mode == Mode::Safe.into()));
+/// session.set("turn", &2)?;
+/// assert_eq!(
+///     serde_json::to_string(&session)?,
+///     r#"{"messages":[],"mode":"safe","theirs":[1],"turn":2}"#
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Session<'a> {
+    members: Vec<(Cow<'a, str>, RawJson<'a>)>,
+}
+
+impl<'a> Session<'a> {
+    /// An empty session: `{}`.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            members: Vec::new(),
+        }
+    }
+
+    /// Reads the members of a session, whatever they are.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if the text is no JSON object, or has more than [`Limits::max_items`]
+    /// members.
+    pub fn parse(json: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
+        let max = limits.max_items;
+        let mut members = Vec::new();
+        let mut reader = Reader::new(json);
+        if reader.first_byte() != Some(b'{') {
+            return Err(reader.fail(DecodeErrorKind::NotAnObject));
+        }
+        reader.each_member(|name, value| {
+            if members.len() == max {
+                return Err(value.fail(DecodeErrorKind::TooManyItems { max }));
+            }
+            members.push((name, value.raw_or_null()?));
+            Ok(())
+        })?;
+        reader.end()?;
+        Ok(Self { members })
+    }
+
+    /// The members in order, as they were sent.
+    pub fn members(&self) -> impl Iterator<Item = (&str, &RawJson<'a>)> {
+        self.members.iter().map(|(name, value)| (&**name, value))
+    }
+
+    /// A member as it was sent; `None` if it is absent or null. Of several the last, as the known
+    /// peers read it.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&RawJson<'a>> {
+        let mut from_the_end = self.members.iter().rev();
+        let (_, value) = from_the_end.find(|(known, _)| known == name)?;
+        Some(value).filter(|value| !value.is_null())
+    }
+
+    /// A member that is a string.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.get(name)?.as_str()
+    }
+
+    /// A member that is a number.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<Number> {
+        Number::parse(self.get(name)?.get())
+    }
+
+    /// The session's id.
+    #[must_use]
+    pub fn session_id(&self) -> Option<Cow<'_, str>> {
+        self.text("session_id")
+    }
+
+    /// What was said to the model and by it, in OpenAI's form: an array, raw.
+    #[must_use]
+    pub fn messages(&self) -> Option<&RawJson<'a>> {
+        self.get("messages")
+    }
+
+    /// What the agent did: an array of stream events, raw.
+    #[must_use]
+    pub fn trace(&self) -> Option<&RawJson<'a>> {
+        self.get("trace")
+    }
+
+    /// How many prompts there were.
+    #[must_use]
+    pub fn turn(&self) -> Option<Number> {
+        self.number("turn")
+    }
+
+    /// How many calls of the model the last turn took.
+    #[must_use]
+    pub fn iteration(&self) -> Option<Number> {
+        self.number("iteration")
+    }
+
+    /// When it was last changed, in seconds since 1970.
+    #[must_use]
+    pub fn updated(&self) -> Option<Number> {
+        self.number("updated")
+    }
+
+    /// What the agent may do without asking.
+    #[must_use]
+    pub fn mode(&self) -> Option<Word<Mode, Cow<'_, str>>> {
+        self.text("mode").map(Word::parse)
+    }
+
+    /// The last prompt.
+    #[must_use]
+    pub fn user_prompt(&self) -> Option<Cow<'_, str>> {
+        self.text("user_prompt")
+    }
+
+    /// The last answer.
+    #[must_use]
+    pub fn result(&self) -> Option<Cow<'_, str>> {
+        self.text("result")
+    }
+
+    /// Sets a member: where it is, or at the end. The others stay as they were sent.
+    ///
+    /// # Errors
+    /// [`Refused::Encode`] if the value is not JSON. Nothing has changed then.
+    pub fn set(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<(), Refused> {
+        let mut json = String::new();
+        encode_into(value, &mut json)?;
+        let value = RawJson::new(&json).map_err(|error| Refused::Encode {
+            message: error.to_string(),
+        })?;
+        self.set_raw(name, value.into_owned());
+        Ok(())
+    }
+
+    /// As [`set`](Self::set), with a value as it was sent.
+    pub fn set_raw(&mut self, name: &str, value: RawJson<'a>) {
+        let mut from_the_end = self.members.iter_mut().rev();
+        match from_the_end.find(|(known, _)| known == name) {
+            Some((_, place)) => *place = value,
+            None => self.members.push((Cow::Owned(name.to_owned()), value)),
+        }
+    }
+
+    /// Takes a member out, and others of its name.
+    pub fn remove(&mut self, name: &str) {
+        self.members.retain(|(known, _)| known != name);
+    }
+
+    /// Adds items to the end of a member that is an array (`messages`, `trace`), or makes it one. A
+    /// member that is none is replaced.
+    ///
+    /// # Errors
+    /// [`Refused::Encode`] if an item is not JSON. Nothing has changed then.
+    pub fn append<T: Serialize>(
+        &mut self,
+        name: &str,
+        items: impl IntoIterator<Item = T>,
+    ) -> Result<(), Refused> {
+        let list = self.get(name).map_or("[]", RawJson::get);
+        let inner = list
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'));
+        let inner = inner.unwrap_or_default().trim_end();
+        let mut json = String::with_capacity(list.len() + 256);
+        json.push('[');
+        json.push_str(inner);
+        let mut is_first = decode::first_byte(inner).is_none();
+        for item in items {
+            if !std::mem::take(&mut is_first) {
+                json.push(',');
+            }
+            encode_into(&item, &mut json)?;
+        }
+        json.push(']');
+        let value = RawJson::new(&json).map_err(|error| Refused::Encode {
+            message: error.to_string(),
+        })?;
+        self.set_raw(name, value.into_owned());
+        Ok(())
+    }
+
+    /// A copy that borrows nothing.
+    #[must_use]
+    pub fn into_owned(self) -> Session<'static> {
+        let own = |(name, value): (Cow<'_, str>, RawJson<'_>)| {
+            (Cow::Owned(name.into_owned()), value.into_owned())
+        };
+        Session {
+            members: self.members.into_iter().map(own).collect(),
+        }
+    }
+}
+
+/// Prints the names only: the rest is private text.
+impl fmt::Debug for Session<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Session ")?;
+        f.debug_list()
+            .entries(self.members.iter().map(|(name, _)| name))
+            .finish()
+    }
+}
+
+impl Serialize for Session<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_map(Some(self.members.len()))?;
+        for (name, value) in &self.members {
+            object.serialize_entry(name, value)?;
+        }
+        object.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(json: &str) -> Session<'_> {
+        Session::parse(json, &Limits::default()).unwrap()
+    }
+
+    fn written(session: &Session<'_>) -> String {
+        serde_json::to_string(session).unwrap()
+    }
+
+    #[test]
+    fn every_member_is_kept_as_it_was_sent_and_in_its_place() {
+        let text = r#"{"b":1.50,"a":{"z":1,"y":[ 2 ]},"messages":[],"b":null,"é":"\u00e9"}"#;
+        let session = parse(text);
+        assert_eq!(written(&session), text);
+        assert_eq!(written(&session.into_owned()), text);
+    }
+
+    #[test]
+    fn a_change_leaves_the_others_as_they_were() {
+        let mut session = parse(r#"{"turn":1,"x":1.0,"mode":"plan","turn":2}"#);
+        assert_eq!(session.turn(), Some(2_u32.into()));
+        session.set("turn", &3).unwrap();
+        session.set("updated", &1.5).unwrap();
+        session.remove("mode");
+        assert_eq!(
+            written(&session),
+            r#"{"turn":1,"x":1.0,"turn":3,"updated":1.5}"#
+        );
+        session.remove("turn");
+        assert_eq!(session.turn(), None);
+    }
+
+    #[test]
+    fn items_are_added_behind_those_that_are_there() {
+        let mut session = parse(r#"{"messages":[ {"a":1.0} ],"trace":7}"#);
+        session.append("messages", [1, 2]).unwrap();
+        session.append("trace", ["x"]).unwrap();
+        session.append("more", [(); 0]).unwrap();
+        session.append("more", [true]).unwrap();
+        assert_eq!(
+            written(&session),
+            r#"{"messages":[ {"a":1.0},1,2],"trace":["x"],"more":[true]}"#
+        );
+    }
+
+    #[test]
+    fn what_is_absent_null_or_of_another_type_is_not_there() {
+        let session = parse(r#"{"turn":"2","iteration":null,"updated":1.5,"mode":7}"#);
+        assert_eq!((session.turn(), session.iteration()), (None, None));
+        assert_eq!(session.updated().map(Number::as_f64), Some(1.5));
+        assert_eq!((session.mode(), session.messages()), (None, None));
+    }
+
+    #[test]
+    fn only_an_object_is_a_session() {
+        for text in ["", "[]", "null", r#"{"a":1"#, r#"{"a":1} {}"#, "\"x\""] {
+            assert!(Session::parse(text, &Limits::default()).is_err(), "{text}");
+        }
+        let few = Limits::default().with_max_items(1);
+        assert!(Session::parse(r#"{"a":1,"b":2}"#, &few).is_err());
+    }
+
+    #[test]
+    fn nothing_private_is_printed() {
+        let session = parse(r#"{"messages":["hunter2"]}"#);
+        assert_eq!(format!("{session:?}"), r#"Session ["messages"]"#);
+    }
+}

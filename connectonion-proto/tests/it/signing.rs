@@ -1,0 +1,405 @@
+//! Signing and verifying: the checks, their order, and what each of them says.
+
+use connectonion_proto::auth::{
+    Address, AuthError, Claim, Draft, EXPIRY_SECONDS, Signed, Signer, UsedSignatures, Verifier,
+};
+use connectonion_proto::trust::AddressList;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const NOW: f64 = 1_702_234_567.0;
+
+fn host() -> Signer {
+    Signer::from_seed(&[1; 32])
+}
+
+fn client() -> Signer {
+    Signer::from_seed(&[2; 32])
+}
+
+/// A verifier of the host.
+fn verifier() -> Verifier {
+    Verifier::new().with_recipient(*host().address())
+}
+
+/// The members of a frame, as they are sent.
+struct Frame {
+    payload: String,
+    from: String,
+    signature: String,
+}
+
+impl Frame {
+    fn of(signed: &Signed) -> Self {
+        Self {
+            payload: signed.payload.get().to_owned(),
+            from: signed.from.to_string(),
+            signature: signed.signature.to_string(),
+        }
+    }
+
+    fn signed(payload: &Value) -> Self {
+        Self::of(&client().sign_payload(payload).unwrap())
+    }
+
+    fn claim(&self) -> Claim<'_> {
+        Claim::new(&self.payload, &self.from, &self.signature)
+    }
+}
+
+/// Why a payload is refused that is signed well.
+fn refusal(verifier: &Verifier, payload: &Value) -> Option<AuthError> {
+    let frame = Frame::signed(payload);
+    verifier.verify(&frame.claim(), NOW).err()
+}
+
+#[test]
+fn a_signed_frame_is_of_its_signer() {
+    let draft = Draft::exact(NOW + 0.25)
+        .with_to(host().address())
+        .with_nonce(9)
+        .with("invite_code", "rëd");
+    let frame = Frame::of(&client().sign_payload(&draft).unwrap());
+    let claim = frame.claim();
+    let verified = verifier().verify(&claim, NOW).unwrap();
+    assert_eq!(&verified.address, client().address());
+    assert_eq!(verified.timestamp.to_bits(), (NOW + 0.25).to_bits());
+    assert_eq!(verified.payload.text("invite_code").as_deref(), Some("rëd"));
+    assert_eq!(verified.signature.to_string(), frame.signature);
+}
+
+#[test]
+fn a_frame_without_payload_or_signature_is_of_nobody() {
+    let frame = Frame::signed(&json!({"timestamp": NOW}));
+    for claim in [
+        Claim::default(),
+        Claim::of(None, Some(&frame.from), Some(&frame.signature)),
+        Claim::of(Some(&frame.payload), Some(&frame.from), None),
+    ] {
+        assert!(!claim.is_signed());
+        let refused = verifier().verify(&claim, NOW).unwrap_err();
+        assert_eq!(refused, AuthError::SignedRequestRequired);
+    }
+    assert!(frame.claim().is_signed());
+}
+
+#[test]
+fn the_first_check_that_fails_gives_the_error() {
+    let blacklist: AddressList = [*client().address()].into_iter().collect();
+    let strict = verifier().with_blacklist(blacklist);
+    let stranger = Address::from_bytes([9; 32]).to_string();
+    let from = client().address().to_string();
+    let in_upper_case = from.trim_start_matches("0x").to_uppercase();
+    for (payload, from, signature, expected) in [
+        ("{}", from.as_str(), "", AuthError::Blacklisted),
+        ("{}", &in_upper_case, "00", AuthError::Blacklisted),
+        ("{}", "", "", AuthError::FromRequired),
+        ("{}", &stranger, "", AuthError::SignatureRequired),
+        ("{}", &stranger, "00", AuthError::TimestampRequired),
+        (
+            r#"{"timestamp":"1"}"#,
+            &stranger,
+            "00",
+            AuthError::TimestampNotNumeric,
+        ),
+        (
+            r#"{"timestamp":1,"to":"x"}"#,
+            &stranger,
+            "00",
+            AuthError::Expired,
+        ),
+        (
+            r#"{"timestamp":1702234567,"to":"x"}"#,
+            &stranger,
+            "00",
+            AuthError::WrongRecipient,
+        ),
+        (
+            r#"{"timestamp":1702234567}"#,
+            &stranger,
+            "00",
+            AuthError::InvalidSignature,
+        ),
+        (
+            r#"{"timestamp":1702234567}"#,
+            "0x",
+            "00",
+            AuthError::InvalidSignature,
+        ),
+        (
+            r#"{"timestamp":1702234567}"#,
+            "someone",
+            "00",
+            AuthError::InvalidSignature,
+        ),
+    ] {
+        let claim = Claim::new(payload, from, signature);
+        let refused = strict.verify(&claim, NOW).unwrap_err();
+        assert_eq!(refused, expected, "{payload} {from} {signature}");
+    }
+}
+
+#[test]
+fn a_payload_that_is_no_object_is_refused_and_not_taken_for_unsigned() {
+    for payload in ["[]", "null", "7", r#""{}""#, "{", &"[".repeat(1000)] {
+        let frame = Frame::signed(&json!({"timestamp": NOW}));
+        let claim = Claim::new(payload, &frame.from, &frame.signature);
+        let refused = verifier().verify(&claim, NOW).unwrap_err();
+        assert!(matches!(refused, AuthError::InvalidPayload(_)), "{payload}");
+    }
+}
+
+#[test]
+fn a_timestamp_is_a_number_that_is_not_zero() {
+    let none = [
+        json!(0),
+        json!(0.0),
+        json!(-0.0),
+        json!(null),
+        json!(false),
+        json!(""),
+        json!([]),
+        json!({}),
+    ];
+    for timestamp in none {
+        let refused = refusal(&verifier(), &json!({ "timestamp": timestamp }));
+        assert_eq!(refused, Some(AuthError::TimestampRequired), "{timestamp}");
+    }
+    for timestamp in [
+        json!(true),
+        json!("1702234567"),
+        json!([0]),
+        json!({"a": 1}),
+    ] {
+        let refused = refusal(&verifier(), &json!({ "timestamp": timestamp }));
+        assert_eq!(refused, Some(AuthError::TimestampNotNumeric), "{timestamp}");
+    }
+    assert_eq!(
+        refusal(&verifier(), &json!({})),
+        Some(AuthError::TimestampRequired)
+    );
+}
+
+#[test]
+fn a_payload_expires_after_five_minutes_to_either_side() {
+    for (timestamp, expected) in [
+        (NOW, None),
+        (NOW - EXPIRY_SECONDS, None),
+        (NOW + EXPIRY_SECONDS, None),
+        (NOW - EXPIRY_SECONDS - 0.001, Some(AuthError::Expired)),
+        (NOW + EXPIRY_SECONDS + 0.001, Some(AuthError::Expired)),
+        (-NOW, Some(AuthError::Expired)),
+        (1e300, Some(AuthError::Expired)),
+    ] {
+        let refused = refusal(&verifier(), &json!({ "timestamp": timestamp }));
+        assert_eq!(refused, expected, "{timestamp}");
+    }
+    let claim = Claim::new(r#"{"timestamp":1e999}"#, "0x", "00");
+    assert_eq!(
+        verifier().verify(&claim, NOW).unwrap_err(),
+        AuthError::Expired
+    );
+}
+
+#[test]
+fn a_payload_for_somebody_else_is_refused_and_one_for_nobody_only_on_demand() {
+    let strict = verifier().with_required_to(true);
+    let us = host().address().to_string();
+    for to in [
+        us.clone(),
+        us.to_uppercase(),
+        us.trim_start_matches("0x").to_owned(),
+    ] {
+        let payload = json!({"timestamp": NOW, "to": to});
+        assert_eq!(refusal(&verifier(), &payload), None, "{to}");
+        assert_eq!(refusal(&strict, &payload), None, "{to}");
+    }
+    let other = json!(client().address().to_string());
+    for to in [
+        other.clone(),
+        json!("x"),
+        json!(7),
+        json!(true),
+        json!([us]),
+    ] {
+        let payload = json!({"timestamp": NOW, "to": to});
+        assert_eq!(
+            refusal(&verifier(), &payload),
+            Some(AuthError::WrongRecipient),
+            "{to}"
+        );
+    }
+    for payload in [
+        json!({"timestamp": NOW}),
+        json!({"timestamp": NOW, "to": null}),
+        json!({"timestamp": NOW, "to": ""}),
+    ] {
+        assert_eq!(refusal(&verifier(), &payload), None, "{payload}");
+        assert_eq!(
+            refusal(&strict, &payload),
+            Some(AuthError::WrongRecipient),
+            "{payload}"
+        );
+    }
+    let anybody = Verifier::new().with_required_to(true);
+    assert_eq!(
+        refusal(&anybody, &json!({"timestamp": NOW, "to": other})),
+        None
+    );
+}
+
+#[test]
+fn onboarding_needs_no_recipient() {
+    let strict = verifier().with_required_to(true);
+    let frame = Frame::signed(&json!({"timestamp": NOW, "invite_code": "x"}));
+    assert!(strict.verify_onboarding(&frame.claim(), NOW).is_ok());
+    let frame = Frame::signed(&json!({"timestamp": NOW, "to": "x"}));
+    let refused = strict.verify_onboarding(&frame.claim(), NOW).unwrap_err();
+    assert_eq!(refused, AuthError::WrongRecipient);
+}
+
+#[test]
+fn the_recipient_that_was_signed_last_counts() {
+    // Python keeps the last of two members, so that it is the last one that is signed.
+    let us = host().address().to_string();
+    let signed = Frame::signed(&json!({"timestamp": 1_702_234_567, "to": us}));
+    let payload = format!(r#"{{"timestamp":1702234567,"to":"0x00","to":"{us}"}}"#);
+    let claim = Claim::new(&payload, &signed.from, &signed.signature);
+    assert!(verifier().verify(&claim, NOW).is_ok());
+    let payload = format!(r#"{{"timestamp":1702234567,"to":"{us}","to":"0x00"}}"#);
+    let claim = Claim::new(&payload, &signed.from, &signed.signature);
+    let refused = verifier().verify(&claim, NOW).unwrap_err();
+    assert_eq!(refused, AuthError::WrongRecipient);
+}
+
+/// Uses up a signature of the client at a time.
+fn spend(used: &mut UsedSignatures, timestamp: f64, now: f64) -> Result<(), AuthError> {
+    let frame = Frame::signed(&json!({ "timestamp": timestamp }));
+    let claim = frame.claim();
+    used.spend(&verifier().verify(&claim, now)?, now)
+}
+
+#[test]
+fn a_signature_can_be_used_up() {
+    let mut used = UsedSignatures::default();
+    assert_eq!(spend(&mut used, NOW, NOW), Ok(()));
+    assert_eq!(spend(&mut used, NOW, NOW), Err(AuthError::AlreadyUsed));
+    assert_eq!(spend(&mut used, NOW + 1.0, NOW), Ok(()));
+    let last = NOW + EXPIRY_SECONDS;
+    assert_eq!(spend(&mut used, NOW, last), Err(AuthError::AlreadyUsed));
+    assert_eq!(spend(&mut used, NOW, last + 0.5), Err(AuthError::Expired));
+}
+
+#[test]
+fn another_spelling_of_a_used_signature_is_used_too() {
+    let mut used = UsedSignatures::default();
+    let frame = Frame::signed(&json!({"timestamp": 1_702_234_567}));
+    let spelled = format!("0x{}", frame.signature.to_uppercase());
+    let other = Claim::new(" {\"timestamp\" : 1702234567}", &frame.from, &spelled);
+    let claim = frame.claim();
+    let first = verifier().verify(&claim, NOW).unwrap();
+    assert_eq!(used.spend(&first, NOW), Ok(()));
+    let second = verifier().verify(&other, NOW).unwrap();
+    assert_eq!(used.spend(&second, NOW), Err(AuthError::AlreadyUsed));
+}
+
+#[test]
+fn a_signature_that_is_valid_is_not_forgotten_for_another() {
+    let mut used = UsedSignatures::new(2);
+    assert_eq!(spend(&mut used, NOW - 200.0, NOW), Ok(()));
+    assert_eq!(spend(&mut used, NOW, NOW), Ok(()));
+    let full = Err(AuthError::ReplayProtectionUnavailable);
+    assert_eq!(spend(&mut used, NOW + 1.0, NOW), full);
+    assert_eq!(
+        spend(&mut used, NOW - 200.0, NOW),
+        Err(AuthError::AlreadyUsed)
+    );
+    assert_eq!(spend(&mut used, NOW + 1.0, NOW + 100.0), full);
+    assert_eq!(spend(&mut used, NOW + 1.0, NOW + 101.0), Ok(()));
+    assert_eq!(used.len(), 2);
+    assert_eq!(spend(&mut used, NOW + 1000.0, NOW + 1000.0), Ok(()));
+    assert_eq!(used.len(), 1, "what has expired is forgotten");
+}
+
+#[test]
+fn nothing_secret_is_printed() {
+    let signer = Signer::from_seed(b"0123456789abcdef0123456789abcdef");
+    let signed = signer.sign_payload(&json!({"timestamp": 1, "invite_code": "s3cret"}));
+    let frame = Frame::of(&signed.unwrap());
+    let signed = signer.sign_payload(&json!({"timestamp": 1, "invite_code": "s3cret"}));
+    let printed = format!("{signer:?} {signed:?} {:?}", frame.claim());
+    assert!(printed.contains(&signer.address().to_string()));
+    for secret in [
+        "s3cret",
+        "30313233",
+        "0123456789abcdef",
+        "48, 49, 50",
+        &frame.signature,
+    ] {
+        assert!(!printed.contains(secret), "{printed}");
+    }
+}
+
+#[test]
+fn what_is_no_object_is_not_signed() {
+    for payload in [json!([]), json!(null), json!("x"), json!(7)] {
+        assert!(client().sign_payload(&payload).is_err(), "{payload}");
+    }
+}
+
+/// Any JSON value, not too large.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((any::<String>(), inner), 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn whatever_is_signed_verifies_and_nothing_else_does(
+        members in prop::collection::vec(("[a-z]{1,4}", any_json()), 0..4),
+        seed: [u8; 32],
+        at in 0..1000_usize,
+        bit in 0..8,
+    ) {
+        let mut payload: Value = Value::Object(members.into_iter().collect());
+        payload["timestamp"] = json!(NOW);
+        payload["to"] = json!(host().address());
+        let frame = Frame::of(&Signer::from_seed(&seed).sign_payload(&payload).unwrap());
+        prop_assert!(verifier().verify(&frame.claim(), NOW).is_ok());
+        // The same values, written by somebody else.
+        let rewritten = serde_json::to_string_pretty(&payload).unwrap();
+        let claim = Claim::new(&rewritten, &frame.from, &frame.signature);
+        prop_assert!(verifier().verify(&claim, NOW).is_ok());
+        // One bit of the text that was signed.
+        let mut bytes = frame.payload.clone().into_bytes();
+        let at = at % bytes.len();
+        bytes[at] ^= 1_u8 << bit;
+        if let Ok(changed) = String::from_utf8(bytes) {
+            let claim = Claim::new(&changed, &frame.from, &frame.signature);
+            if let Ok(verified) = verifier().verify(&claim, NOW) {
+                let same = verified.payload.canonical(connectonion_proto::auth::Canonical::Python);
+                prop_assert_eq!(same, &*frame.payload, "a bit that says nothing");
+            }
+        }
+    }
+
+    #[test]
+    fn any_claim_is_survived(payload: String, from: String, signature: String) {
+        let claim = Claim::new(&payload, &from, &signature);
+        prop_assert!(verifier().verify(&claim, NOW).is_err());
+    }
+}

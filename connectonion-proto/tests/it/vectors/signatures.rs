@@ -1,0 +1,103 @@
+//! Signatures of real clients are accepted, others are not, and which host accepts which is known.
+
+use connectonion_proto::auth::{
+    Address, Canonical, Claim, Payload, Signature, Signer, Verifier, canonical_json,
+    verify_signature,
+};
+use rpc_core::Limits;
+use rpc_core::decode::RawJson;
+
+use super::{Vector, run};
+
+/// The time of most payloads.
+const NOW: f64 = 1_702_234_567.0;
+
+/// The host that these payloads are for, if they are for anybody.
+const HOST: &str = "0x0389957884cb62711a90b0ae5a32ea1c340668530433c75e1c13499936f1948b";
+
+fn is_accepted(vector: &Vector, forms: &[Canonical]) -> bool {
+    let payload = Payload::parse(vector.str("payload"), &Limits::default()).unwrap();
+    let address = Address::parse(vector.str("from"));
+    let signature = Signature::parse(vector.str("signature"));
+    let (Ok(address), Ok(signature)) = (address, signature) else {
+        return false;
+    };
+    verify_signature(&address, &payload, &signature, forms)
+}
+
+#[test]
+fn every_signature_of_a_real_client_is_accepted_and_no_other() {
+    run("signatures", |vector| {
+        let expected = vector.str("signer") != "nobody";
+        assert_eq!(is_accepted(vector, &Canonical::ALL), expected);
+        assert!(expected || !vector.is("1.9.2"), "no host accepts it either");
+        let host = HOST.parse().unwrap();
+        let claim = Claim::new(
+            vector.str("payload"),
+            vector.str("from"),
+            vector.str("signature"),
+        );
+        let verified = Verifier::new().with_recipient(host).verify(&claim, NOW);
+        assert_eq!(verified.is_ok(), expected, "{verified:?}");
+    });
+}
+
+#[test]
+fn what_the_first_hosts_accept_is_the_python_form() {
+    run("signatures", |vector| {
+        let accepted = is_accepted(vector, &[Canonical::Python]);
+        assert_eq!(accepted, vector.is("1.2.1"));
+    });
+}
+
+#[test]
+fn what_newer_hosts_accept_is_three_of_the_forms() {
+    // They write numbers as Python does and sort as Python does, and JavaScript does not.
+    let beyond_them = [
+        "names that are numbers, outermost members sorted",
+        "names beyond the first plane, outermost members sorted",
+        "a small number, outermost members sorted",
+    ];
+    run("signatures", |vector| {
+        let forms = [Canonical::Python, Canonical::Utf8, Canonical::TopLevel];
+        let accepted = is_accepted(vector, &forms);
+        let expected = vector.is("1.9.2") || beyond_them.contains(&vector.name());
+        assert_eq!(accepted, expected);
+    });
+}
+
+#[test]
+fn we_sign_as_python_does() {
+    run("signatures", |vector| {
+        let is_pythons = vector.str("signer") == "python 1.2.1";
+        let Some(canonical) = vector.try_str("canonical").filter(|_| is_pythons) else {
+            return;
+        };
+        let Some(seed) = vector.try_str("seed") else {
+            return;
+        };
+        // As it was received: the value of another library would lose digits.
+        let payload = RawJson::new(vector.str("payload")).unwrap();
+        let seed = Address::parse(seed).unwrap();
+        let signed = Signer::from_seed(seed.as_bytes()).sign_payload(&payload);
+        let signed = signed.unwrap();
+        let theirs = Signature::parse(vector.str("signature")).unwrap();
+        assert_eq!(signed.signature, theirs);
+        assert_eq!(signed.from, vector.str("from").parse().unwrap());
+        assert_eq!(signed.payload.get(), canonical);
+    });
+}
+
+#[test]
+fn what_was_signed_is_one_of_the_forms() {
+    run("signatures", |vector| {
+        let Some(canonical) = vector.try_str("canonical") else {
+            return;
+        };
+        let text = vector.str("payload");
+        let mut forms = Canonical::ALL
+            .map(|form| canonical_json(text, form))
+            .into_iter();
+        assert!(forms.any(|form| form.as_deref() == Ok(canonical)));
+    });
+}
