@@ -15,6 +15,7 @@ pub mod limits;
 pub mod merge;
 pub mod replay;
 pub mod session;
+pub mod storage;
 pub mod trust;
 
 pub use frame::{ClientFrame, EventKind, ServerFrame, Session, StreamEvent};

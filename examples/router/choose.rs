@@ -10,6 +10,9 @@ use examples::model::provider::{Provider, ProviderConfig, build};
 use examples::router::{ModelRouter, model::patience};
 use smarthole_proto::router::{Keywords, Router};
 
+/// The longest answer of a model: some tool calls.
+const MAX_TOKENS: u32 = 1024;
+
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Who chooses")]
 pub(crate) struct ModelArgs {
@@ -58,7 +61,9 @@ pub(crate) fn router(args: &ModelArgs) -> Result<Arc<dyn Router>, Failure> {
     let patience = patience()
         .with_head_timeout(args.model_timeout)
         .with_idle_timeout(args.model_timeout);
-    let config = ProviderConfig::new(provider, name).with_patience(patience);
+    let config = ProviderConfig::new(provider, name)
+        .with_max_tokens(MAX_TOKENS)
+        .with_patience(patience);
     // The option stands for the variable that holds another address.
     let env = |name: &str| match &args.model_url {
         Some(url) if provider.endpoint_variable() == Some(name) => Some(url.clone()),

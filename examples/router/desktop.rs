@@ -55,6 +55,7 @@ mod imp {
 
     async fn run(mut receiver: mpsc::Receiver<Shown>) {
         let mut throttle = Throttle::default();
+        let mut works = true;
         loop {
             let wait = throttle.wait(Instant::now());
             let due = async {
@@ -74,14 +75,20 @@ mod imp {
                 },
                 () = due => {
                     if let Some(shown) = throttle.pop(Instant::now()) {
-                        show(&shown).await;
+                        let shown = show(&shown).await;
+                        // Once is enough, for as long as it goes on.
+                        if works && let Err(error) = &shown {
+                            let error = error.to_string();
+                            complain(format_args!("warning: no notification: {}", printable(&error)));
+                        }
+                        works = shown.is_ok();
                     }
                 }
             }
         }
     }
 
-    async fn show(shown: &Shown) {
+    async fn show(shown: &Shown) -> notify_rust::error::Result<()> {
         let mut notification = Notification::new();
         notification
             .appname("router")
@@ -93,13 +100,7 @@ mod imp {
             Priority::Normal => Urgency::Normal,
             Priority::High => Urgency::Critical,
         });
-        if let Err(error) = notification.show_async().await {
-            let error = error.to_string();
-            complain(format_args!(
-                "warning: no notification: {}",
-                printable(&error)
-            ));
-        }
+        notification.show_async().await.map(drop)
     }
 
     /// A body may hold markup, which a client is not asked for.

@@ -166,6 +166,7 @@ pub(crate) fn history(history: &[HistoryItem]) -> Value {
     let one = |it: &HistoryItem| {
         let mut value = at_client(&it.client, &it.outcome);
         value["id"] = json!(it.message.as_str());
+        value["text"] = json!(*it.text);
         value["late"] = json!(it.late);
         value
     };

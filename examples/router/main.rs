@@ -37,11 +37,12 @@ Examples ('router' stands for 'cargo run -p examples --bin router --'):
     echo 'notes: buy milk' | router --clients 1 --once --json
   With a language model that chooses (add '--features llm' before '--bin'):
     ANTHROPIC_API_KEY=.. router --model anthropic --model-name NAME
-    router --model openai --model-url http://127.0.0.1:11434/v1/chat/completions --model-name llama3.2
+    OPENAI_API_KEY=any router --model openai --model-url http://127.0.0.1:11434/v1 \\
+      --model-name llama3.2
   With notifications on the desktop: add '--features desktop' before '--bin', and
     router --desktop
 
-The environment: ANTHROPIC_API_KEY and OPENAI_API_KEY.
+The environment: ANTHROPIC_API_KEY and OPENAI_API_KEY; a server that wants no key takes any.
 
 Exit codes: 0 ended as asked, 1 failed, 2 called in a wrong way.";
 

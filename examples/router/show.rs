@@ -226,7 +226,8 @@ impl Show {
             };
             // Who says nothing in time is late, of course.
             let late = item.late && item.outcome != Outcome::TimedOut;
-            let line = format!("{} {what}{}", self.client(&item.client), too_late(late));
+            let (text, client) = (quoted(&item.text), self.client(&item.client));
+            let line = format!("{text}: {client} {what}{}", too_late(late));
             lines.push(self.about(item.message.as_str(), &line));
         }
         lines
@@ -249,3 +250,6 @@ fn quoted(text: &str) -> String {
 const fn too_late(late: bool) -> &'static str {
     if late { ", too late" } else { "" }
 }
+
+#[cfg(test)]
+mod tests;

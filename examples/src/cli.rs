@@ -12,7 +12,10 @@ pub const USAGE: u8 = 2;
 
 /// Writes a line to standard error. A reader that went away is no reason to panic.
 pub fn complain(line: impl Display) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    let stderr = std::io::stderr();
+    // A terminal in which a line is being edited does not go back to the left by itself.
+    let end = if stderr.is_terminal() { "\r" } else { "" };
+    let _ = writeln!(stderr.lock(), "{line}{end}");
 }
 
 /// Writes a line to standard output.
@@ -93,9 +96,13 @@ pub fn log(verbose: u8) {
     use tracing_subscriber::EnvFilter;
     let default = match verbose {
         0 => "warn",
-        1 => "info,examples=debug,exoclaw_proto=debug,snek_proto=debug,rpc_core=debug",
+        1 => {
+            "info,examples=debug,exoclaw_proto=debug,smarthole_proto=debug,snek_proto=debug,rpc_core=debug"
+        }
         // The WebSocket library logs whole requests, secrets included, so it stays at `info`.
-        _ => "info,examples=trace,exoclaw_proto=trace,snek_proto=trace,rpc_core=trace",
+        _ => {
+            "info,examples=trace,exoclaw_proto=trace,smarthole_proto=trace,snek_proto=trace,rpc_core=trace"
+        }
     };
     // An empty variable orders nothing.
     let ordered = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();

@@ -89,7 +89,12 @@ impl<'a> Body<'a> {
         name: &'static str,
     ) -> Result<Option<RawJson<'a>>, DecodeError> {
         let mut found = None;
-        for member in self.first.iter().map_while(Option::as_ref).chain(&self.more) {
+        for member in self
+            .first
+            .iter()
+            .map_while(Option::as_ref)
+            .chain(&self.more)
+        {
             if member.name != name {
                 continue;
             }

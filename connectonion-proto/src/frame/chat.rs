@@ -155,11 +155,7 @@ impl<'a> ChatItem<Cow<'a, str>, RawJson<'a>> {
         Ok(items)
     }
 
-    fn read(
-        json: &'a str,
-        reader: &mut Reader<'a>,
-        limits: &Limits,
-    ) -> Result<Self, DecodeError> {
+    fn read(json: &'a str, reader: &mut Reader<'a>, limits: &Limits) -> Result<Self, DecodeError> {
         let mut again = reader.clone();
         let body = Body::read_from(json, reader, limits)?;
         let content = || {

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use rpc_core::decode::{self, DecodeError, Field, FrameCopy, Members, RawJson, SharedJson, SharedStr, Slot};
+use rpc_core::decode::{
+    self, DecodeError, Field, FrameCopy, Members, RawJson, SharedJson, SharedStr, Slot,
+};
 use rpc_core::{Limits, Refused};
 use serde::Serialize;
 

@@ -32,8 +32,8 @@ pub use connect::{AdminRequest, Connect, OnboardSubmit, SessionQuery};
 pub use event::{
     AgentImage, ApprovalNeeded, AskField, AskUser, Assistant, BatchItem, BorrowedEvent, Compact,
     Complete, DiffPreview, Eval, EventKind, FilesReceived, Intent, LlmCall, LlmResult, ModeChanged,
-    OtherEvent, PlanReview, ReceivedFile, SessionSync, StreamEvent, Thinking, ToolBlocked, ToolCall,
-    ToolResult, UlwTurnsReached, Usage, UserInput,
+    OtherEvent, PlanReview, ReceivedFile, SessionSync, StreamEvent, Thinking, ToolBlocked,
+    ToolCall, ToolResult, UlwTurnsReached, Usage, UserInput,
 };
 pub use input::{Attachment, Input};
 pub use json::Json;

@@ -117,10 +117,7 @@ mod tests {
         }
         assert_eq!(Number::parse("-0"), Some(Number::from(-0.0)));
         assert_eq!(Number::parse("1e3"), Some(Number::from(1000.0)));
-        assert_eq!(
-            Number::parse("18446744073709551615"),
-            Some(u64::MAX.into())
-        );
+        assert_eq!(Number::parse("18446744073709551615"), Some(u64::MAX.into()));
         for text in ["", "1e999", "x", "\"1\"", "true", "inf", "NaN"] {
             assert_eq!(Number::parse(text), None, "{text}");
         }

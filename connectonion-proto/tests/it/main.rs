@@ -3,8 +3,17 @@
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
 mod keys;
+mod allocations;
+mod frames;
+mod frames_props;
+mod invalid_json;
+mod killed;
+mod merge;
+mod scratch;
 mod session;
 mod session_crowd;
 mod session_model;
 mod signing;
+mod storage;
+mod transcripts;
 mod vectors;

@@ -219,7 +219,7 @@ fn choices(request: &RouteRequest, tools: &[ToolDefinition], calls: &[ToolCall])
         choices.push(choice);
     }
     if choices.is_empty() {
-        tracing::warn!(calls = calls.len(), "the model chose nobody");
+        tracing::info!(calls = calls.len(), "the model chose nobody");
     }
     choices
 }

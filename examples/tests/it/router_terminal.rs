@@ -7,7 +7,7 @@ use std::io::{Read as _, Write as _};
 use std::process::{Child, Command};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
@@ -91,14 +91,7 @@ impl Screen {
     }
 
     fn ends_with(mut self, code: i32) {
-        let deadline = Instant::now() + PATIENCE;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(Instant::now() < deadline, "it goes on");
-            thread::sleep(Duration::from_millis(10));
-        };
+        let status = self.child.wait().unwrap();
         assert_eq!(status.code(), Some(code));
         let modes = tcgetattr(&self.keys).unwrap().local_modes;
         assert!(modes.contains(LocalModes::ECHO | LocalModes::ICANON));

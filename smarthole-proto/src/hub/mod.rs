@@ -83,6 +83,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use rpc_core::decode::SharedStr;
 use rpc_core::{PendingCalls, Text};
 
 pub use clients::RegisteredClient;
@@ -107,6 +108,8 @@ pub struct ConnId(pub u64);
 pub struct HistoryEntry<'h> {
     /// The message.
     pub message: &'h MessageId,
+    /// What the user said, whole.
+    pub text: &'h SharedStr,
     /// The client that got it.
     pub client: &'h str,
     /// What became of it, with what the client said later.
@@ -315,6 +318,7 @@ impl Hub {
             let delivery = message.delivery(*place)?;
             Some(HistoryEntry {
                 message: &message.id,
+                text: &message.input.text,
                 client: &delivery.client,
                 outcome: delivery.outcome()?,
                 late: delivery.late,

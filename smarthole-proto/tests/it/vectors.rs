@@ -4,6 +4,7 @@
 mod direct;
 mod frames;
 mod registrations;
+mod sequences;
 mod timestamps;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,9 +46,14 @@ impl Vector {
             .unwrap_or_else(|| panic!("no number {member}: {}", self.0))
     }
 
+    /// The items of a list.
+    pub(crate) fn list(&self, member: &str) -> &[Value] {
+        self.get(member).as_array().unwrap()
+    }
+
     /// The texts of a list.
     pub(crate) fn strs(&self, member: &str) -> Vec<&str> {
-        let items = self.get(member).as_array().unwrap().iter();
+        let items = self.list(member).iter();
         items.map(|item| item.as_str().unwrap()).collect()
     }
 }

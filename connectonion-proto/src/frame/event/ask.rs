@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 
-use rpc_core::decode::{
-    self, DecodeError, Field, Members, RawJson, SharedJson, SharedStr, Slot,
-};
+use rpc_core::decode::{self, DecodeError, Field, Members, RawJson, SharedJson, SharedStr, Slot};
 use rpc_core::{Limits, Refused};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};

@@ -11,7 +11,9 @@ use std::borrow::Cow;
 use rpc_core::decode::{DecodeError, FrameCopy, RawJson, SharedJson, SharedStr};
 use serde::{Serialize, Serializer};
 
-pub use ask::{ApprovalNeeded, AskField, AskUser, BatchItem, ModeChanged, PlanReview, UlwTurnsReached};
+pub use ask::{
+    ApprovalNeeded, AskField, AskUser, BatchItem, ModeChanged, PlanReview, UlwTurnsReached,
+};
 pub use model::{Compact, Complete, LlmCall, LlmResult, SessionSync, Usage};
 pub use other::OtherEvent;
 pub use said::{Assistant, Eval, Intent, Thinking, UserInput};
@@ -221,7 +223,10 @@ impl<'a> BorrowedKind<'a> {
             "tool_result" => ("tool_result", ToolResult::read(body).map(Self::ToolResult)),
             "llm_call" => ("llm_call", LlmCall::read(body).map(Self::LlmCall)),
             "llm_result" => ("llm_result", LlmResult::read(body).map(Self::LlmResult)),
-            "session_sync" => ("session_sync", SessionSync::read(body).map(Self::SessionSync)),
+            "session_sync" => (
+                "session_sync",
+                SessionSync::read(body).map(Self::SessionSync),
+            ),
             "user_input" => ("user_input", UserInput::read(body).map(Self::UserInput)),
             "assistant" => ("assistant", Assistant::read(body).map(Self::Assistant)),
             "ask_user" => ("ask_user", AskUser::read(body).map(Self::AskUser)),
@@ -231,7 +236,10 @@ impl<'a> BorrowedKind<'a> {
             }
             "plan_review" => ("plan_review", PlanReview::read(body).map(Self::PlanReview)),
             "compact" => ("compact", Compact::read(body).map(Self::Compact)),
-            "mode_changed" => ("mode_changed", ModeChanged::read(body).map(Self::ModeChanged)),
+            "mode_changed" => (
+                "mode_changed",
+                ModeChanged::read(body).map(Self::ModeChanged),
+            ),
             "ulw_turns_reached" => {
                 let kind = UlwTurnsReached::read(body).map(Self::UlwTurnsReached);
                 ("ulw_turns_reached", kind)
@@ -242,9 +250,15 @@ impl<'a> BorrowedKind<'a> {
             }
             "intent" => ("intent", Intent::read(body).map(Self::Intent)),
             "eval" => ("eval", Eval::read(body).map(Self::Eval)),
-            "tool_blocked" => ("tool_blocked", ToolBlocked::read(body).map(Self::ToolBlocked)),
+            "tool_blocked" => (
+                "tool_blocked",
+                ToolBlocked::read(body).map(Self::ToolBlocked),
+            ),
             "agent_image" => ("agent_image", AgentImage::read(body).map(Self::AgentImage)),
-            "diff_preview" => ("diff_preview", DiffPreview::read(body).map(Self::DiffPreview)),
+            "diff_preview" => (
+                "diff_preview",
+                DiffPreview::read(body).map(Self::DiffPreview),
+            ),
             "complete" => ("complete", Complete::read(body).map(Self::Complete)),
             _ => return None,
         })

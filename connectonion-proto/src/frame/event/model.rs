@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
-use rpc_core::decode::{DecodeError, Field, Members, RawJson, SharedJson, SharedStr, Slot, parse_object};
 use rpc_core::Limits;
+use rpc_core::decode::{
+    DecodeError, Field, Members, RawJson, SharedJson, SharedStr, Slot, parse_object,
+};
 use serde::Serialize;
 
 use super::super::body::Body;
@@ -189,9 +191,7 @@ impl<'a> Members<'a> for UsageMembers {
             "input_tokens" => field.u64("input_tokens", &mut self.input_tokens),
             "output_tokens" => field.u64("output_tokens", &mut self.output_tokens),
             "cached_tokens" => field.u64("cached_tokens", &mut self.cached_tokens),
-            "cache_write_tokens" => {
-                field.u64("cache_write_tokens", &mut self.cache_write_tokens)
-            }
+            "cache_write_tokens" => field.u64("cache_write_tokens", &mut self.cache_write_tokens),
             "cost" => field.f64("cost", &mut self.cost),
             _ => field.skip(),
         }

@@ -252,4 +252,3 @@ impl<'a> Eval<Cow<'a, str>> {
         }
     }
 }
-

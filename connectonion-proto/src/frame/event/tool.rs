@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 
 use rpc_core::Limits;
-use rpc_core::decode::{
-    self, DecodeError, Field, Members, RawJson, SharedJson, SharedStr, Slot,
-};
+use rpc_core::decode::{self, DecodeError, Field, Members, RawJson, SharedJson, SharedStr, Slot};
 use serde::Serialize;
 
 use super::super::body::Body;
@@ -295,7 +293,11 @@ pub struct DiffPreview<S = SharedStr> {
 
 impl DiffPreview {
     /// The whole change of a file.
-    pub fn new(path: impl Into<SharedStr>, preview: impl Into<SharedStr>, file_exists: bool) -> Self {
+    pub fn new(
+        path: impl Into<SharedStr>,
+        preview: impl Into<SharedStr>,
+        file_exists: bool,
+    ) -> Self {
         Self {
             path: path.into(),
             preview: Some(preview.into()),

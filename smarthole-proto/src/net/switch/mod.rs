@@ -80,6 +80,8 @@ pub enum AskError {
 pub struct HistoryItem {
     /// The message.
     pub message: MessageId,
+    /// What the user said, whole.
+    pub text: SharedStr,
     /// The client that got it.
     pub client: SharedStr,
     /// What became of it, with what the client said later.
@@ -206,6 +208,7 @@ impl Switch {
         self.read(|hub| {
             let items = hub.history().map(|entry| HistoryItem {
                 message: entry.message.clone(),
+                text: entry.text.clone(),
                 client: entry.client.into(),
                 outcome: entry.outcome.clone(),
                 late: entry.late,

@@ -1,10 +1,13 @@
 //! Encoding into a buffer or a shared text, and frames as they may be logged; decoding stands on the
 //! frames.
 
+mod redact;
+
 use rpc_core::Refused;
 use rpc_core::decode::{RawJson, SharedJson};
 use serde::Serialize;
 
+pub use redact::redact;
 pub use rpc_core::encode::{encode, encode_into};
 
 /// Makes the JSON value that frames hold: arguments of a tool, a conversation, a list of items.

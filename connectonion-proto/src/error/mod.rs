@@ -1,0 +1,218 @@
+//! What a server answers to a text that is no frame: [`refusal`], [`unknown_type`], [`InvalidJson`].
+
+mod invalid_json;
+mod repr;
+
+use rpc_core::decode::{DecodeError, DecodeErrorKind, RawJson};
+
+use crate::frame::{ErrorFrame, Unknown};
+use crate::limits::{MAX_RECEIVED, TRUNCATED};
+
+pub use invalid_json::InvalidJson;
+
+/// The ERROR for a text that [`ClientFrame::decode`](crate::ClientFrame::decode) has refused, in the
+/// words of the known hosts where they have some. Those hang up on several of these texts; the
+/// connection may stay open. Exception: a message over the size limit
+/// ([`DecodeErrorKind::TooLarge`]) has to be closed with 1009.
+///
+/// ConnectOnion specification, *ERROR*.
+#[must_use]
+pub fn refusal(text: &str, error: &DecodeError) -> ErrorFrame {
+    match error.kind() {
+        DecodeErrorKind::Syntax | DecodeErrorKind::NotAnObject => malformed(text, error),
+        DecodeErrorKind::MissingMember("type") => unknown("None"),
+        DecodeErrorKind::WrongType { member: "type", .. } => {
+            let tag = rpc_core::decode::find_member(text, "type");
+            unknown(&tag.map_or_else(|| "None".to_owned(), |tag| repr::value(&tag)))
+        }
+        kind => match error.frame() {
+            Some(frame) => ErrorFrame::new(format!("Invalid {frame}: {kind}")),
+            None => ErrorFrame::new(format!("Invalid message: {kind}")),
+        },
+    }
+}
+
+/// The ERROR for a binary message, which the known hosts read as an object without a type.
+#[must_use]
+pub fn binary() -> ErrorFrame {
+    unknown("None")
+}
+
+/// The ERROR for a frame of a type that this crate does not know. Clients of the protocol before
+/// CONNECT are told what to send.
+#[must_use]
+pub fn unknown_type(frame: &Unknown<'_>) -> ErrorFrame {
+    let words = repr::text(&frame.tag);
+    match &*frame.tag {
+        "INIT" | "ATTACH" => {
+            ErrorFrame::new(format!("unknown message type: {words} (send CONNECT)"))
+        }
+        _ => unknown(&words),
+    }
+}
+
+fn unknown(words: &str) -> ErrorFrame {
+    ErrorFrame::new(format!("unknown message type: {words}"))
+}
+
+fn malformed(text: &str, error: &DecodeError) -> ErrorFrame {
+    // The known hosts take nothing for an empty object.
+    if text.is_empty() {
+        return unknown("None");
+    }
+    let message = match InvalidJson::find(text) {
+        Some(invalid) => invalid.to_string(),
+        None if RawJson::new(text).is_ok() && error.kind() == DecodeErrorKind::NotAnObject => {
+            "Invalid message: not a JSON object".to_owned()
+        }
+        // Python reads more than JSON: `NaN`, half a surrogate.
+        None => InvalidJson::at(text, error).to_string(),
+    };
+    ErrorFrame::new(message).with_received(received(text))
+}
+
+/// As much of a text as goes back to its sender.
+fn received(text: &str) -> String {
+    match text.char_indices().nth(MAX_RECEIVED) {
+        Some((end, _)) => {
+            let shown = text.get(..end).unwrap_or_default();
+            format!("{shown}{TRUNCATED}")
+        }
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ClientFrame;
+    use rpc_core::Limits;
+
+    fn refused(text: &str) -> ErrorFrame {
+        let error = ClientFrame::decode(text, &Limits::default()).unwrap_err();
+        refusal(text, &error)
+    }
+
+    fn message(text: &str) -> String {
+        refused(text).message.to_string()
+    }
+
+    #[test]
+    fn what_is_no_json_goes_back_with_its_place() {
+        for text in [
+            "{\"type\":\n    INPUT, \"prompt\": \"é\"}",
+            "[1,",
+            "not json",
+            "\u{feff}{}",
+        ] {
+            let error = refused(text);
+            assert!(error.message.starts_with("Invalid JSON: "), "{text}");
+            assert_eq!(error.received.as_deref(), Some(text));
+        }
+        assert_eq!(
+            message("{\"type\":\n    INPUT, \"prompt\": \"é\"}"),
+            "Invalid JSON: Expecting value at line 2 col 5 (pos 13)"
+        );
+    }
+
+    #[test]
+    fn a_long_text_goes_back_in_part() {
+        let text = "é".repeat(200);
+        assert_eq!(refused(&text).received.as_deref(), Some(&*text));
+        let long = "é".repeat(201);
+        let part = format!("{text}...(truncated)");
+        assert_eq!(refused(&long).received.as_deref(), Some(&*part));
+    }
+
+    #[test]
+    fn what_is_json_but_no_object_is_told_so() {
+        for text in ["[1,2]", "\"hi\"", "3", "null", " true "] {
+            let error = refused(text);
+            assert_eq!(error.message, "Invalid message: not a JSON object");
+            assert_eq!(error.received.as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn a_frame_without_a_type_has_the_type_none() {
+        for text in ["", "{}", r#"{"no_type":1}"#, r#"{"type":null}"#] {
+            assert_eq!(message(text), "unknown message type: None", "{text}");
+        }
+        assert_eq!(binary().message, "unknown message type: None");
+    }
+
+    #[test]
+    fn a_type_that_is_no_text_is_named_as_python_does() {
+        for (json, words) in [
+            ("7", "7"),
+            ("1.50", "1.50"),
+            ("true", "True"),
+            ("false", "False"),
+            (r#"["a"]"#, r#"["a"]"#),
+            ("{}", "{}"),
+        ] {
+            let text = format!(r#"{{"type":{json}}}"#);
+            let expected = format!("unknown message type: {words}");
+            assert_eq!(message(&text), expected);
+        }
+    }
+
+    #[test]
+    fn an_unknown_type_is_named_as_python_does() {
+        for (json, words) in [
+            ("\"SEAL\"", "'SEAL'"),
+            ("\"it's\"", "\"it's\""),
+            (r#""a'\"b""#, r#"'a\'"b'"#),
+            (r#""a\n\u0007\\é\u200b""#, r"'a\n\x07\\é\u200b'"),
+            ("\"INIT\"", "'INIT' (send CONNECT)"),
+        ] {
+            let text = format!(r#"{{"type":{json}}}"#);
+            let ClientFrame::Unknown(frame) =
+                ClientFrame::decode(&text, &Limits::default()).unwrap()
+            else {
+                panic!("{text} is known");
+            };
+            let expected = format!("unknown message type: {words}");
+            assert_eq!(&*unknown_type(&frame).message, expected);
+        }
+        let long = format!(r#"{{"type":"{}"}}"#, "x".repeat(10_000));
+        let frame = ClientFrame::decode(&long, &Limits::default()).unwrap();
+        let ClientFrame::Unknown(frame) = frame else {
+            panic!("it is known");
+        };
+        assert!(unknown_type(&frame).message.len() < 300);
+    }
+
+    #[test]
+    fn a_known_type_with_a_wrong_member_is_told_which() {
+        for (text, words) in [
+            (
+                r#"{"type":"INPUT","prompt":1}"#,
+                "Invalid INPUT: member `prompt` is not a string",
+            ),
+            (
+                r#"{"type":"CONNECT","payload":[]}"#,
+                "Invalid CONNECT: member `payload` is not an object",
+            ),
+            (
+                r#"{"type":"APPROVAL_RESPONSE"}"#,
+                "Invalid APPROVAL_RESPONSE: member `approved` is missing",
+            ),
+            (
+                r#"{"type":"PONG","type":"PONG"}"#,
+                "Invalid message: member `type` comes twice",
+            ),
+        ] {
+            let error = refused(text);
+            assert_eq!((&*error.message, error.received), (words, None));
+        }
+    }
+
+    #[test]
+    fn what_python_reads_and_json_does_not_is_told_so_too() {
+        for text in [r#"{"type":NaN}"#, r#"{"type":"\ud800"}"#, "NaN"] {
+            let message = message(text);
+            assert!(message.starts_with("Invalid JSON: "), "{message}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Ids: [`SessionId`] and [`EventId`], and how a server makes them.
+
+use rpc_core::Id;
+
+/// The kind of a [`SessionId`].
+#[derive(Debug)]
+pub enum SessionIdKind {}
+
+/// The kind of an [`EventId`].
+#[derive(Debug)]
+pub enum EventIdKind {}
+
+/// What both sides call a session: any text. Servers make UUIDs.
+pub type SessionId = Id<SessionIdKind>;
+
+/// What a server calls an event: any text, and not always unique. Clients send the last one back as
+/// `last_msg_id`.
+pub type EventId = Id<EventIdKind>;
+
+/// The id of a session, from 128 random bits: a UUID of version 4.
+#[must_use]
+pub fn session_id(random: u128) -> SessionId {
+    SessionId::new(uuid(random))
+}
+
+/// The id of an event, from 128 random bits: `ev-` and a UUID of version 4.
+#[must_use]
+pub fn event_id(random: u128) -> EventId {
+    EventId::new(format!("ev-{}", uuid(random)))
+}
+
+/// The id of a prompt that comes while the agent is working, from 128 random bits: `runtime-input-`
+/// and a UUID of version 4. The event that says when it is taken in has the same.
+#[must_use]
+pub fn runtime_input_id(random: u128) -> EventId {
+    EventId::new(format!("runtime-input-{}", uuid(random)))
+}
+
+/// A UUID of version 4 (RFC 9562, section 5.4).
+fn uuid(random: u128) -> String {
+    const VERSION: u128 = 0xf << 76;
+    const VARIANT: u128 = 0b11 << 62;
+    let bits = (random & !VERSION & !VARIANT) | (4 << 76) | (0b10 << 62);
+    let hex = format!("{bits:032x}");
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
+    let parts: Vec<&str> = parts.map(|part| hex.get(part).unwrap_or_default()).into();
+    parts.join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_uuids_of_version_4() {
+        let zeros = session_id(0);
+        assert_eq!(zeros.as_str(), "00000000-0000-4000-8000-000000000000");
+        let ones = event_id(u128::MAX);
+        assert_eq!(ones.as_str(), "ev-ffffffff-ffff-4fff-bfff-ffffffffffff");
+        let id = runtime_input_id(0x550e_8400_e29b_31d4_2716_4466_5544_0000);
+        assert_eq!(
+            id.as_str(),
+            "runtime-input-550e8400-e29b-41d4-a716-446655440000"
+        );
+    }
+}

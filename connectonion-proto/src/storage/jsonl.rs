@@ -1,0 +1,341 @@
+//! [`JsonlStorage`]: sessions in a file, one record a line, new ones at the end.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::lines::{Index, Slot, Span};
+use super::record::is_expired;
+use super::{Record, RecordStatus, Storage, StorageError, interrupted};
+
+/// How a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JsonlOptions {
+    /// Whether each record is on the disk before [`append`](Storage::append) returns. Without it a
+    /// record survives the process, but the last ones may not survive a loss of power. Default no.
+    pub sync: bool,
+    /// Longest line in bytes: longer ones are refused, and skipped where they are found. Default
+    /// 64 MiB.
+    pub max_line_bytes: usize,
+    /// A file of at least so many bytes, less than half of which count, is compacted when a record
+    /// is added; `None` leaves it to [`compact`](Storage::compact). Default 1 MiB.
+    pub compact_from: Option<u64>,
+}
+
+impl Default for JsonlOptions {
+    fn default() -> Self {
+        Self {
+            sync: false,
+            max_line_bytes: 64 * 1024 * 1024,
+            compact_from: Some(1024 * 1024),
+        }
+    }
+}
+
+impl JsonlOptions {
+    /// Sets [`sync`](Self::sync).
+    #[must_use]
+    pub const fn with_sync(mut self, sync: bool) -> Self {
+        self.sync = sync;
+        self
+    }
+
+    /// Sets [`max_line_bytes`](Self::max_line_bytes).
+    #[must_use]
+    pub const fn with_max_line_bytes(mut self, bytes: usize) -> Self {
+        self.max_line_bytes = bytes;
+        self
+    }
+
+    /// Sets [`compact_from`](Self::compact_from).
+    #[must_use]
+    pub const fn with_compact_from(mut self, bytes: Option<u64>) -> Self {
+        self.compact_from = bytes;
+        self
+    }
+}
+
+/// Keeps sessions in a file, as ConnectOnion's own hosts do (`.co/session_results.jsonl`), and reads
+/// theirs.
+///
+/// - A record is one write at the end of the file. A line that a crash cut short is skipped, and
+///   the next record begins on a line of its own.
+/// - Lines that are no records are skipped and counted, never removed but by compaction, which
+///   copies what counts to a file beside it and renames that. A crash in between leaves the old
+///   file.
+/// - In memory is a small index, not the records. One process may write a file at a time; on Unix
+///   only its user may read it.
+pub struct JsonlStorage {
+    path: PathBuf,
+    options: JsonlOptions,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    /// Opened to read, and to write at the end.
+    file: File,
+    index: Index,
+    /// How long the file has to be before it is worth looking at again whether to compact it.
+    look_from: u64,
+}
+
+impl JsonlStorage {
+    /// Opens a file, or makes it, with the folders above it.
+    ///
+    /// # Errors
+    /// [`StorageError::Io`]; retrying is safe.
+    pub fn open(path: impl Into<PathBuf>, options: JsonlOptions) -> Result<Self, StorageError> {
+        let path = path.into();
+        if let Some(folder) = folder(&path) {
+            fs::create_dir_all(folder).map_err(StorageError::io("make the folder"))?;
+        }
+        let file = open(&path, false).map_err(StorageError::io("open the file"))?;
+        let index = Index::read(BufReader::new(&file), options.max_line_bytes)
+            .map_err(StorageError::io("read the file"))?;
+        Ok(Self {
+            inner: Mutex::new(Inner {
+                file,
+                index,
+                look_from: options.compact_from.unwrap_or(u64::MAX),
+            }),
+            path,
+            options,
+        })
+    }
+
+    /// Where the file is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many sessions there are, expired ones included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().index.sessions()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many bytes the file has.
+    #[must_use]
+    pub fn file_bytes(&self) -> u64 {
+        self.lock().index.len
+    }
+
+    /// How many lines were found that are no records, for example cut short by a crash.
+    #[must_use]
+    pub fn skipped_lines(&self) -> u64 {
+        self.lock().index.skipped
+    }
+
+    /// A panic elsewhere leaves nothing half done.
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Storage for JsonlStorage {
+    fn load(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError> {
+        let inner = self.lock();
+        let slot = inner.index.get(session_id);
+        let Some(slot) = slot.filter(|slot| !is_expired(&slot.status, slot.expires, now)) else {
+            return Ok(None);
+        };
+        inner.record(session_id, slot).map(Some)
+    }
+
+    fn append(&self, record: &Record) -> Result<(), StorageError> {
+        let mut inner = self.lock();
+        inner.append(record, &self.options)?;
+        if inner.index.len >= inner.look_from {
+            if inner.index.live < inner.index.len / 2 {
+                // The record is stored, whatever becomes of this.
+                let _ = inner.compact(&self.path, |_| true);
+            }
+            let from = self.options.compact_from.unwrap_or(u64::MAX);
+            inner.look_from = inner.index.len.saturating_mul(2).max(from);
+        }
+        Ok(())
+    }
+
+    fn recover(&self, now: f64) -> Result<Vec<Record>, StorageError> {
+        let mut inner = self.lock();
+        let running = inner.index.list(|slot| slot.status == RecordStatus::Running);
+        let running: Vec<_> = running
+            .into_iter()
+            .map(|(id, slot)| (id.to_owned(), slot.clone()))
+            .collect();
+        let mut found = Vec::new();
+        for (id, slot) in running {
+            let record = interrupted(inner.record(&id, &slot)?, now);
+            inner.append(&record, &self.options)?;
+            found.push(record);
+        }
+        Ok(found)
+    }
+
+    fn compact(&self, now: f64) -> Result<(), StorageError> {
+        let keep = |slot: &Slot| !is_expired(&slot.status, slot.expires, now);
+        self.lock().compact(&self.path, keep)
+    }
+}
+
+impl Inner {
+    /// Reads a session's record, with what it takes over from the one before.
+    fn record(&self, session_id: &str, slot: &Slot) -> Result<Record, StorageError> {
+        let mut record = self.read(slot.last, session_id)?;
+        record.owner = slot.owner;
+        if let Some(span) = slot.session.filter(|span| *span != slot.last) {
+            record.session = self.read(span, session_id)?.session;
+        }
+        Ok(record)
+    }
+
+    fn read(&self, span: Span, session_id: &str) -> Result<Record, StorageError> {
+        let record = Record::parse(&self.line(span)?).map_err(|_| StorageError::Changed)?;
+        if record.session_id != session_id {
+            return Err(StorageError::Changed);
+        }
+        Ok(record)
+    }
+
+    fn line(&self, span: Span) -> Result<String, StorageError> {
+        let mut line = vec![0; span.len];
+        let mut file = &self.file;
+        let read = file
+            .seek(SeekFrom::Start(span.offset))
+            .and_then(|_| file.read_exact(&mut line));
+        match read {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(StorageError::Changed);
+            }
+            read => read.map_err(StorageError::io("read the file"))?,
+        }
+        String::from_utf8(line).map_err(|_| StorageError::Changed)
+    }
+
+    fn append(&mut self, record: &Record, options: &JsonlOptions) -> Result<(), StorageError> {
+        let line = record.to_line();
+        if line.len() > options.max_line_bytes {
+            return Err(StorageError::TooLarge {
+                size: line.len(),
+                max: options.max_line_bytes,
+            });
+        }
+        // What was cut short must not swallow this one.
+        let start = if self.index.is_torn { "\n" } else { "" };
+        let written = self
+            .file
+            .write_all([start, &line, "\n"].concat().as_bytes());
+        if let Err(error) = written {
+            // Some of it may be there: look, so that no place is wrong.
+            self.index.is_torn = true;
+            self.index.len = self.file.metadata().map_or(self.index.len, |it| it.len());
+            return Err(StorageError::io("write to the file")(error));
+        }
+        let span = Span {
+            offset: self.index.len + start.len() as u64,
+            len: line.len(),
+        };
+        self.index.is_torn = false;
+        self.index.len = span.offset + span.len as u64 + 1;
+        self.index.take(span, line.as_bytes());
+        if options.sync {
+            let synced = self.file.sync_data();
+            synced.map_err(StorageError::io("write to the disk"))?;
+        }
+        Ok(())
+    }
+
+    /// Writes what counts to a new file, and puts it in the place of the old one.
+    fn compact(&mut self, path: &Path, keep: impl Fn(&Slot) -> bool) -> Result<(), StorageError> {
+        let failed = || StorageError::io("compact the file");
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".tmp");
+        let beside = PathBuf::from(beside);
+        let file = open(&beside, true).map_err(failed())?;
+        let index = self.copy(keep, &file)?;
+        file.sync_all().map_err(failed())?;
+        fs::rename(&beside, path).map_err(failed())?;
+        self.file = file;
+        self.index = index;
+        // So that the new name survives a loss of power. Not every system can.
+        let folder = folder(path).map(File::open);
+        if let Some(Ok(folder)) = folder {
+            let _ = folder.sync_all();
+        }
+        Ok(())
+    }
+
+    /// Writes what counts to a file: lines as they are, but for those that take something over.
+    fn copy(&self, keep: impl Fn(&Slot) -> bool, file: &File) -> Result<Index, StorageError> {
+        let mut out = BufWriter::new(file);
+        let mut index = Index::default();
+        for (id, slot) in self.index.list(keep) {
+            let mut line = if slot.is_whole {
+                self.line(slot.last)?
+            } else {
+                self.record(id, slot)?.to_line()
+            };
+            let span = Span {
+                offset: index.len,
+                len: line.len(),
+            };
+            if !index.take(span, line.as_bytes()) {
+                return Err(StorageError::Changed);
+            }
+            line.push('\n');
+            let written = out.write_all(line.as_bytes());
+            written.map_err(StorageError::io("compact the file"))?;
+            index.len += line.len() as u64;
+        }
+        let written = out.flush();
+        written.map_err(StorageError::io("compact the file"))?;
+        Ok(index)
+    }
+}
+
+/// The folder that a file is in.
+fn folder(path: &Path) -> Option<&Path> {
+    let folder = path.parent()?;
+    Some(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
+}
+
+/// Opens a file to read and to write at its end, for its user alone.
+fn open(path: &Path, emptied: bool) -> io::Result<File> {
+    if emptied {
+        // A link that somebody put there is not followed.
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).append(true);
+    if emptied {
+        options.create_new(true);
+    } else {
+        options.create(true);
+    }
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Prints numbers only: records are private.
+impl fmt::Debug for JsonlStorage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JsonlStorage")
+            .field("sessions", &self.len())
+            .field("bytes", &self.file_bytes())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,152 @@
+//! [`Index`]: where in a file of lines the last record of each session is.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead};
+
+use super::record::{Found, RecordStatus, may_inherit};
+use crate::session::Owner;
+
+/// A line in the file, without its line break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Span {
+    pub(super) offset: u64,
+    pub(super) len: usize,
+}
+
+impl Span {
+    /// With the line break.
+    const fn size(self) -> u64 {
+        self.len as u64 + 1
+    }
+}
+
+/// What is known of a session without reading its line.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Slot {
+    /// The last record.
+    pub(super) last: Span,
+    /// The last record with a session object.
+    pub(super) session: Option<Span>,
+    pub(super) status: RecordStatus,
+    pub(super) expires: Option<f64>,
+    pub(super) owner: Option<Owner>,
+    /// Whether the last record says all of this itself.
+    pub(super) is_whole: bool,
+}
+
+impl Slot {
+    /// How many bytes of the file count because of it.
+    fn size(&self) -> u64 {
+        let session = self.session.filter(|session| *session != self.last);
+        self.last.size() + session.map_or(0, Span::size)
+    }
+}
+
+/// The sessions of a file.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    slots: HashMap<Box<str>, Slot>,
+    /// How long the file is.
+    pub(super) len: u64,
+    /// How much of it counts.
+    pub(super) live: u64,
+    /// Whether the file ends in the middle of a line.
+    pub(super) is_torn: bool,
+    /// Lines that are no records.
+    pub(super) skipped: u64,
+}
+
+impl Index {
+    /// Reads a file from its beginning. Lines that are no records, or longer than `max_line` bytes,
+    /// are skipped; so is the last one, if it was not written to its end.
+    pub(super) fn read(mut file: impl BufRead, max_line: usize) -> io::Result<Self> {
+        let mut index = Self::default();
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let (size, is_whole) = read_line(&mut file, max_line, &mut line)?;
+            if size == 0 {
+                return Ok(index);
+            }
+            let offset = index.len;
+            index.len += size;
+            index.is_torn = !is_whole;
+            if line.is_empty() {
+                continue;
+            }
+            let span = Span {
+                offset,
+                len: line.len(),
+            };
+            if line.len() > max_line || !index.take(span, &line) {
+                index.skipped += 1;
+            }
+        }
+    }
+
+    /// Takes a line into account; `false` if it is no record.
+    pub(super) fn take(&mut self, span: Span, line: &[u8]) -> bool {
+        let found = std::str::from_utf8(line).ok();
+        let Some(found) = found.and_then(|line| Found::read(line).ok()) else {
+            return false;
+        };
+        let before = self.slots.get(&*found.session_id);
+        self.live -= before.map_or(0, Slot::size);
+        let before = before.filter(|it| may_inherit(found.owner, it.owner));
+        let own = found.session.as_ref().map(|_| span);
+        let session = own.or_else(|| before?.session);
+        let owner = found.owner.or_else(|| before?.owner);
+        let slot = Slot {
+            last: span,
+            session,
+            status: RecordStatus::parse(&found.status),
+            expires: found.expires,
+            owner,
+            is_whole: session == own && owner == found.owner,
+        };
+        self.live += slot.size();
+        self.slots.insert(found.session_id.into(), slot);
+        true
+    }
+
+    pub(super) fn get(&self, session_id: &str) -> Option<&Slot> {
+        self.slots.get(session_id)
+    }
+
+    pub(super) fn sessions(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The sessions that satisfy `keep`, in the order of their last records.
+    pub(super) fn list(&self, keep: impl Fn(&Slot) -> bool) -> Vec<(&str, &Slot)> {
+        let slots = self.slots.iter().map(|(id, slot)| (&**id, slot));
+        let mut list: Vec<_> = slots.filter(|(_, slot)| keep(slot)).collect();
+        list.sort_unstable_by_key(|(_, slot)| slot.last);
+        list
+    }
+}
+
+/// Reads a line, without its line break. Returns how many bytes it takes in the file, and whether
+/// the line break was there. Of a line longer than `max` bytes no more than one more is kept.
+fn read_line(file: &mut impl BufRead, max: usize, line: &mut Vec<u8>) -> io::Result<(u64, bool)> {
+    let mut size = 0;
+    loop {
+        let buffer = match file.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            buffer => buffer?,
+        };
+        if buffer.is_empty() {
+            return Ok((size, false));
+        }
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let taken = end.map_or(buffer.len(), |end| end + 1);
+        let room = (max + 1).saturating_sub(line.len());
+        let piece = buffer.get(..end.unwrap_or(taken)).unwrap_or_default();
+        line.extend(piece.iter().take(room));
+        file.consume(taken);
+        size += taken as u64;
+        if end.is_some() {
+            return Ok((size, true));
+        }
+    }
+}

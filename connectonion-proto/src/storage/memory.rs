@@ -1,0 +1,125 @@
+//! [`MemoryStorage`]: sessions that are forgotten with the process.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rpc_core::decode::SharedStr;
+
+use super::{Record, RecordStatus, Storage, StorageError, interrupted};
+
+/// Keeps the last record of each session in memory, for tests and for hosts that may forget. When
+/// there are too many, the session whose record is oldest is forgotten.
+pub struct MemoryStorage {
+    max: usize,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Their lines, which hold nothing else in memory, and their places in `order`.
+    records: HashMap<SharedStr, (u64, String)>,
+    /// The sessions in the order of their records.
+    order: BTreeMap<u64, SharedStr>,
+    next: u64,
+}
+
+impl Inner {
+    fn get(&self, session_id: &str) -> Option<Record> {
+        let (_, line) = self.records.get(session_id)?;
+        Record::parse(line).ok()
+    }
+
+    fn put(&mut self, record: &Record) {
+        let id = SharedStr::from(record.session_id.as_str());
+        if let Some((place, _)) = self.records.remove(&id) {
+            self.order.remove(&place);
+        }
+        self.order.insert(self.next, id.clone());
+        self.records.insert(id, (self.next, record.to_line()));
+        self.next += 1;
+    }
+}
+
+impl MemoryStorage {
+    /// An empty storage for at most so many sessions.
+    #[must_use]
+    pub fn new(max_sessions: usize) -> Self {
+        Self {
+            max: max_sessions,
+            inner: Mutex::default(),
+        }
+    }
+
+    /// How many sessions there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().records.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lock().records.is_empty()
+    }
+
+    /// A panic elsewhere leaves nothing half done.
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Storage for MemoryStorage {
+    fn load(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError> {
+        let record = self.lock().get(session_id);
+        Ok(record.filter(|record| !record.is_expired(now)))
+    }
+
+    fn append(&self, record: &Record) -> Result<(), StorageError> {
+        let mut inner = self.lock();
+        let mut record = record.clone();
+        if let Some(before) = inner.get(&record.session_id) {
+            record.inherit(before);
+        }
+        inner.put(&record);
+        while inner.records.len() > self.max
+            && let Some((_, oldest)) = inner.order.pop_first()
+        {
+            inner.records.remove(&oldest);
+        }
+        Ok(())
+    }
+
+    fn recover(&self, now: f64) -> Result<Vec<Record>, StorageError> {
+        let mut inner = self.lock();
+        let records = inner.order.values().filter_map(|id| inner.get(id));
+        let running = records.filter(|record| record.status == RecordStatus::Running);
+        let found: Vec<_> = running.map(|record| interrupted(record, now)).collect();
+        for record in &found {
+            inner.put(record);
+        }
+        Ok(found)
+    }
+
+    fn compact(&self, now: f64) -> Result<(), StorageError> {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        inner.records.retain(|_, (place, line)| {
+            let keep = Record::parse(line).is_ok_and(|record| !record.is_expired(now));
+            if !keep {
+                inner.order.remove(place);
+            }
+            keep
+        });
+        Ok(())
+    }
+}
+
+/// Prints numbers only: records are private.
+impl fmt::Debug for MemoryStorage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStorage")
+            .field("sessions", &self.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,118 @@
+//! What outlives a host: [`Storage`], in a file ([`JsonlStorage`]) or in memory ([`MemoryStorage`]).
+//!
+//! A host stores a [`Record`] when a run begins, when it waits for a human and when it ends. Of each
+//! session the last record counts; one without a session object keeps that of the record before it,
+//! so that a crash in the middle of a run loses nothing that was answered earlier.
+//!
+//! What has been [appended](Storage::append) survives the process: the system has it when the call
+//! returns. So append first, and then send the OUTPUT or the RUNTIME_INPUT_ACK.
+//!
+//! ```
+//! use connectonion_proto::storage::{MemoryStorage, Record, RecordStatus, Storage};
+//!
+//! let storage = MemoryStorage::new(1000);
+//! let run = Record::running("abc", "hello", 1795293457.5);
+//! storage.append(&run)?;
+//! storage.append(&run.done("hi there", 14))?;
+//! let found = storage.load("abc", 1795293458.0)?.unwrap();
+//! assert_eq!(found.status, RecordStatus::Done);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod jsonl;
+mod lines;
+mod memory;
+mod record;
+
+use std::io;
+
+pub use jsonl::{JsonlOptions, JsonlStorage};
+pub use memory::MemoryStorage;
+pub use record::{RESULT_TTL, Record, RecordStatus};
+
+/// Where sessions are kept. Times are in seconds since 1970.
+///
+/// The methods block for as long as a disk takes: call them where blocking is allowed.
+pub trait Storage: Send + Sync {
+    /// The last record of a session, with the newest session object that is known; `None` if there
+    /// is none that has not expired.
+    ///
+    /// # Errors
+    /// [`StorageError`]; retrying is safe.
+    fn load(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError>;
+
+    /// Adds a record.
+    ///
+    /// # Errors
+    /// [`StorageError`]; what was there before is still there. Retrying is safe.
+    fn append(&self, record: &Record) -> Result<(), StorageError>;
+
+    /// To be called once, when a host starts: runs that no host works on any more are recorded as
+    /// [`RecordStatus::Interrupted`], to expire as long after `now` as they would have after their
+    /// beginning. Returns them, with the prompt and the acknowledged inputs that nobody answered.
+    ///
+    /// # Errors
+    /// [`StorageError`]; some may have been recorded, and retrying is safe.
+    fn recover(&self, now: f64) -> Result<Vec<Record>, StorageError>;
+
+    /// Gives back the room of what has expired or was replaced.
+    ///
+    /// # Errors
+    /// [`StorageError`]; nothing is lost, and retrying is safe.
+    fn compact(&self, now: f64) -> Result<(), StorageError>;
+}
+
+/// Why something was not stored or not found. Nothing that was stored is lost.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StorageError {
+    /// The system refused. Retrying may help: a disk can be full for a while.
+    #[error("{what}: {message}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// The kind of the error.
+        kind: io::ErrorKind,
+        /// Its text.
+        message: String,
+    },
+    /// The record is longer than a line may be. Retrying fails again.
+    #[error("a record of {size} bytes is longer than {max}")]
+    TooLarge {
+        /// Its size in bytes.
+        size: usize,
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// A line that was there is not there any more: somebody else changed the file. Retrying fails
+    /// again.
+    #[error("the file was changed by somebody else")]
+    Changed,
+}
+
+impl StorageError {
+    /// Whether the same call may succeed later.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::Io { .. } => true,
+            Self::TooLarge { .. } | Self::Changed => false,
+        }
+    }
+
+    fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
+        move |error| Self::Io {
+            what,
+            kind: error.kind(),
+            message: error.to_string(),
+        }
+    }
+}
+
+/// What [`Storage::recover`] records of a run.
+fn interrupted(mut record: Record, now: f64) -> Record {
+    let lifetime = record.expires.map(|expires| expires - record.created);
+    record.status = RecordStatus::Interrupted;
+    record.expires = lifetime.map(|lifetime| now + lifetime.max(0.0));
+    record
+}

@@ -1,0 +1,471 @@
+//! [`Record`]: one line of the storage.
+
+use rpc_core::Limits;
+use rpc_core::decode::{
+    self, DecodeError, Field, FrameCopy, Members, RawJson, SharedJson, SharedStr, Slot,
+};
+use rpc_core::encode::encode_into;
+
+use crate::session::{Owner, RuntimeInput};
+
+/// How long a result is kept, in seconds.
+pub const RESULT_TTL: f64 = 86_400.0;
+
+/// What a record says of its session.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RecordStatus {
+    /// A run began. It never expires: see [`Storage::recover`](super::Storage::recover).
+    Running,
+    /// The agent waits for a human, with the session as it is so far.
+    WaitingApproval,
+    /// A run ended with a result.
+    Done,
+    /// A run ended with an error.
+    Failed,
+    /// A run ended with its host.
+    Interrupted,
+    /// The session is there; nothing ran since.
+    Connected,
+    /// A word that this crate does not know.
+    Other(SharedStr),
+}
+
+impl RecordStatus {
+    /// The word in the record.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Running => "running",
+            Self::WaitingApproval => "waiting_approval",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+            Self::Connected => "connected",
+            Self::Other(word) => word,
+        }
+    }
+
+    /// The status that is written like this.
+    #[must_use]
+    pub fn parse(word: &str) -> Self {
+        match word {
+            "running" => Self::Running,
+            "waiting_approval" => Self::WaitingApproval,
+            "done" => Self::Done,
+            "failed" => Self::Failed,
+            "interrupted" => Self::Interrupted,
+            "connected" => Self::Connected,
+            other => Self::Other(other.into()),
+        }
+    }
+}
+
+/// What is stored of a session: one line of JSON.
+///
+/// The first eight members are those of ConnectOnion's own hosts, in their order, so that both read
+/// each other's files. Two more are ours, and left out when there is nothing to say. Times are in
+/// seconds since 1970.
+///
+/// ```
+/// use connectonion_proto::storage::Record;
+///
+/// let record = Record::running("abc", "hello", 1795293457.5);
+/// assert_eq!(
+///     record.to_line(),
+///     concat!(
+///         r#"{"session_id": "abc", "status": "running", "prompt": "hello", "result": null, "#,
+///         r#""session": null, "created": 1795293457.5, "expires": 1795379857.5, "#,
+///         r#""duration_ms": null}"#
+///     )
+/// );
+/// assert_eq!(Record::parse(&record.to_line())?, record);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Record {
+    /// The session.
+    pub session_id: SharedStr,
+    /// What is said of it.
+    pub status: RecordStatus,
+    /// What the user asked for.
+    pub prompt: SharedStr,
+    /// What the agent answered.
+    pub result: Option<SharedStr>,
+    /// The session object, as it was at the end of the run.
+    pub session: Option<SharedJson>,
+    /// When the run began.
+    pub created: f64,
+    /// When the record may be forgotten; `None` is never.
+    pub expires: Option<f64>,
+    /// How long the run took, in milliseconds.
+    pub duration_ms: Option<u64>,
+    /// Who the session belongs to; `None` if the writer did not know owners.
+    pub owner: Option<Owner>,
+    /// Inputs that were acknowledged while the agent ran, and may not have been read.
+    pub inputs: Vec<RuntimeInput>,
+}
+
+impl Record {
+    /// A record that says nothing but this, and expires after [`RESULT_TTL`].
+    pub fn new(
+        session_id: impl Into<SharedStr>,
+        status: RecordStatus,
+        prompt: impl Into<SharedStr>,
+        created: f64,
+    ) -> Self {
+        Self {
+            session_id: session_id.into(),
+            status,
+            prompt: prompt.into(),
+            result: None,
+            session: None,
+            created,
+            expires: Some(created + RESULT_TTL),
+            duration_ms: None,
+            owner: None,
+            inputs: Vec::new(),
+        }
+    }
+
+    /// A run begins.
+    pub fn running(
+        session_id: impl Into<SharedStr>,
+        prompt: impl Into<SharedStr>,
+        created: f64,
+    ) -> Self {
+        Self::new(session_id, RecordStatus::Running, prompt, created)
+    }
+
+    /// The record of the same run, now that it ended with a result.
+    #[must_use]
+    pub fn done(mut self, result: impl Into<SharedStr>, duration_ms: u64) -> Self {
+        self.status = RecordStatus::Done;
+        self.result = Some(result.into());
+        self.duration_ms = Some(duration_ms);
+        self.inputs.clear();
+        self
+    }
+
+    /// The record of the same run, now that it ended with an error or its host.
+    #[must_use]
+    pub fn with_status(mut self, status: RecordStatus) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// Sets the session object.
+    #[must_use]
+    pub fn with_session(mut self, session: Option<SharedJson>) -> Self {
+        self.session = session;
+        self
+    }
+
+    /// Sets when the record may be forgotten.
+    #[must_use]
+    pub const fn with_expires(mut self, expires: Option<f64>) -> Self {
+        self.expires = expires;
+        self
+    }
+
+    /// Sets who the session belongs to.
+    #[must_use]
+    pub const fn with_owner(mut self, owner: Option<Owner>) -> Self {
+        self.owner = owner;
+        self
+    }
+
+    /// Sets the inputs that were acknowledged. Store them before the acknowledgement is sent, and
+    /// they survive the host.
+    #[must_use]
+    pub fn with_inputs(mut self, inputs: Vec<RuntimeInput>) -> Self {
+        self.inputs = inputs;
+        self
+    }
+
+    /// Whether the record may be forgotten at this time. Never while its run goes on.
+    #[must_use]
+    pub fn is_expired(&self, now: f64) -> bool {
+        is_expired(&self.status, self.expires, now)
+    }
+
+    /// Takes over what this record does not say itself, from the one before it of the same session:
+    /// the session object and the owner. Nothing from a session of somebody else.
+    pub(super) fn inherit(&mut self, before: Self) {
+        if may_inherit(self.owner, before.owner) {
+            self.session = self.session.take().or(before.session);
+            self.owner = self.owner.or(before.owner);
+        }
+    }
+
+    /// The line, without a line break at its end or anywhere in it.
+    #[must_use]
+    pub fn to_line(&self) -> String {
+        let mut line = String::new();
+        let mut separator = "{";
+        let mut name = |line: &mut String, name: &str| {
+            line.push_str(separator);
+            separator = ", ";
+            line.extend(["\"", name, "\": "]);
+        };
+        name(&mut line, "session_id");
+        write_str(&mut line, &self.session_id);
+        name(&mut line, "status");
+        write_str(&mut line, self.status.as_str());
+        name(&mut line, "prompt");
+        write_str(&mut line, &self.prompt);
+        name(&mut line, "result");
+        write_or_null(&mut line, self.result.as_ref(), |line, it| write_str(line, it));
+        name(&mut line, "session");
+        write_or_null(&mut line, self.session.as_ref(), write_json);
+        name(&mut line, "created");
+        write_time(&mut line, &self.created);
+        name(&mut line, "expires");
+        let expires = self.expires.filter(|time| time.is_finite());
+        write_or_null(&mut line, expires.as_ref(), write_time);
+        name(&mut line, "duration_ms");
+        write_or_null(&mut line, self.duration_ms.as_ref(), |line, it| {
+            line.push_str(&it.to_string());
+        });
+        if let Some(owner) = &self.owner {
+            name(&mut line, "owner");
+            write_str(&mut line, &owner_text(owner));
+        }
+        if !self.inputs.is_empty() {
+            name(&mut line, "inputs");
+            write_inputs(&mut line, &self.inputs);
+        }
+        line.push('}');
+        line
+    }
+
+    /// Reads a line. Members that are not known are ignored, and absent ones are null but for
+    /// `session_id`, `status` and `created`.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if the line is no record; reading it again fails again.
+    pub fn parse(line: &str) -> Result<Self, DecodeError> {
+        let found = Found::read(line)?;
+        let copy = FrameCopy::of(line);
+        Ok(Self {
+            session_id: copy.str(&found.session_id),
+            status: RecordStatus::parse(&found.status),
+            prompt: found.prompt.as_deref().map(|it| copy.str(it)).unwrap_or_default(),
+            result: found.result.as_ref().map(|it| text(it, &copy)),
+            session: found.session.as_ref().map(|it| copy.json(it)),
+            created: found.created,
+            expires: found.expires,
+            duration_ms: found.duration_ms,
+            owner: found.owner,
+            inputs: parse_inputs(found.inputs.as_ref())?,
+        })
+    }
+}
+
+/// Whether a record of this status may be forgotten.
+pub(super) fn is_expired(status: &RecordStatus, expires: Option<f64>, now: f64) -> bool {
+    *status != RecordStatus::Running && expires.is_some_and(|expires| expires < now)
+}
+
+/// Whether a record goes on with the session of the record before it.
+pub(super) fn may_inherit(owner: Option<Owner>, before: Option<Owner>) -> bool {
+    owner.is_none() || before.is_none() || owner == before
+}
+
+/// The members of a line, borrowed from it.
+pub(super) struct Found<'a> {
+    pub(super) session_id: Str<'a>,
+    pub(super) status: Str<'a>,
+    pub(super) expires: Option<f64>,
+    pub(super) session: Option<RawJson<'a>>,
+    prompt: Option<Str<'a>>,
+    result: Option<RawJson<'a>>,
+    created: f64,
+    duration_ms: Option<u64>,
+    pub(super) owner: Option<Owner>,
+    inputs: Option<RawJson<'a>>,
+}
+
+type Str<'a> = std::borrow::Cow<'a, str>;
+
+impl<'a> Found<'a> {
+    pub(super) fn read(line: &'a str) -> Result<Self, DecodeError> {
+        // Lines are bounded where they are read from a file.
+        let limits = Limits::default().with_max_message_bytes(usize::MAX);
+        let slots: Slots<'a> = decode::object(line, &limits)?;
+        Ok(Self {
+            session_id: slots.session_id.require("session_id")?,
+            status: slots.status.require("status")?,
+            expires: slots.expires.take(),
+            session: slots.session.take(),
+            prompt: slots.prompt.take(),
+            result: slots.result.take(),
+            created: slots.created.require("created")?,
+            duration_ms: slots.duration_ms.take().map(whole),
+            owner: slots.owner.take().map(|it| parse_owner(&it)).transpose()?,
+            inputs: slots.inputs.take(),
+        })
+    }
+}
+
+#[derive(Default)]
+struct Slots<'a> {
+    session_id: Slot<Str<'a>>,
+    status: Slot<Str<'a>>,
+    prompt: Slot<Str<'a>>,
+    result: Slot<RawJson<'a>>,
+    session: Slot<RawJson<'a>>,
+    created: Slot<f64>,
+    expires: Slot<f64>,
+    duration_ms: Slot<f64>,
+    owner: Slot<Str<'a>>,
+    inputs: Slot<RawJson<'a>>,
+}
+
+impl<'a> Members<'a> for Slots<'a> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
+        match name {
+            "session_id" => field.str("session_id", &mut self.session_id),
+            "status" => field.str("status", &mut self.status),
+            "prompt" => field.str("prompt", &mut self.prompt),
+            "result" => field.raw("result", &mut self.result),
+            "session" => field.raw_object("session", &mut self.session),
+            "created" => field.f64("created", &mut self.created),
+            "expires" => field.f64("expires", &mut self.expires),
+            "duration_ms" => field.f64("duration_ms", &mut self.duration_ms),
+            "owner" => field.str("owner", &mut self.owner),
+            "inputs" => field.raw_array("inputs", &mut self.inputs),
+            _ => field.skip(),
+        }
+    }
+}
+
+/// An input that was acknowledged.
+#[derive(Default)]
+struct InputSlots<'a> {
+    id: Slot<Str<'a>>,
+    prompt: Slot<Str<'a>>,
+    images: Slot<RawJson<'a>>,
+}
+
+impl<'a> Members<'a> for InputSlots<'a> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
+        match name {
+            "id" => field.str("id", &mut self.id),
+            "prompt" => field.str("prompt", &mut self.prompt),
+            "images" => field.raw_array("images", &mut self.images),
+            _ => field.skip(),
+        }
+    }
+}
+
+fn parse_inputs(inputs: Option<&RawJson<'_>>) -> Result<Vec<RuntimeInput>, DecodeError> {
+    let Some(inputs) = inputs else {
+        return Ok(Vec::new());
+    };
+    let limits = Limits::default().with_max_message_bytes(usize::MAX);
+    decode::parse_objects(inputs.get(), &limits, |slots: InputSlots<'_>| {
+        let images = slots.images.take();
+        let images: Option<Vec<String>> = images.map(|it| it.parse()).transpose()?;
+        let images = images.unwrap_or_default().into_iter();
+        let (id, prompt) = (slots.id.require("id")?, slots.prompt.require("prompt")?);
+        let input = RuntimeInput::new(&*id, &*prompt);
+        Ok(input.with_images(images.map(SharedStr::from).collect()))
+    })
+}
+
+/// A result is text; what an agent returned instead is kept as its JSON.
+fn text(value: &RawJson<'_>, copy: &FrameCopy<'_>) -> SharedStr {
+    value
+        .as_str()
+        .map_or_else(|| copy.str(value.get()), |text| copy.str(&text))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "conversions from floats saturate"
+)]
+const fn whole(number: f64) -> u64 {
+    number as u64
+}
+
+fn write_str(line: &mut String, text: &str) {
+    // A text is always JSON.
+    let _ = encode_into(text, line);
+}
+
+fn write_or_null<T>(line: &mut String, value: Option<&T>, write: impl Fn(&mut String, &T)) {
+    match value {
+        Some(value) => write(line, value),
+        None => line.push_str("null"),
+    }
+}
+
+/// In JSON line breaks are white space: inside of strings they are escaped.
+fn write_json(line: &mut String, json: &SharedJson) {
+    let pieces = json.get().split(['\n', '\r']);
+    line.extend(pieces.flat_map(|piece| [piece, " "]));
+    // The space after the last piece.
+    line.pop();
+}
+
+/// Always with a point, as other hosts write times. JSON has no infinity.
+fn write_time(line: &mut String, time: &f64) {
+    let time = if time.is_finite() { *time } else { 0.0 };
+    line.push_str(&format!("{time:?}"));
+}
+
+fn write_inputs(line: &mut String, inputs: &[RuntimeInput]) {
+    let mut separator = "[";
+    for input in inputs {
+        line.push_str(separator);
+        separator = ", ";
+        line.push_str("{\"id\": ");
+        write_str(line, &input.id);
+        line.push_str(", \"prompt\": ");
+        write_str(line, &input.prompt);
+        if !input.images.is_empty() {
+            line.push_str(", \"images\": ");
+            // A list of texts is always JSON.
+            let _ = encode_into(&input.images, line);
+        }
+        line.push('}');
+    }
+    line.push(']');
+}
+
+const UNSIGNED: &str = "unsigned";
+
+fn owner_text(owner: &Owner) -> String {
+    match owner {
+        Owner::Unsigned => UNSIGNED.to_owned(),
+        Owner::Key(key) => {
+            let digits = key.iter().map(|byte| format!("{byte:02x}"));
+            std::iter::once("0x".to_owned()).chain(digits).collect()
+        }
+    }
+}
+
+/// An owner that cannot be read makes the record unreadable: else it would be nobody's, and
+/// anybody's.
+fn parse_owner(text: &str) -> Result<Owner, DecodeError> {
+    if text == UNSIGNED {
+        return Ok(Owner::Unsigned);
+    }
+    parse_key(text).map(Owner::Key).ok_or_else(|| DecodeError::bad_value("owner", "an address"))
+}
+
+fn parse_key(text: &str) -> Option<[u8; 32]> {
+    let digits = text.strip_prefix("0x")?.as_bytes();
+    let mut key = [0; 32];
+    if digits.len() != 2 * key.len() || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    for (byte, pair) in key.iter_mut().zip(digits.chunks(2)) {
+        let pair = std::str::from_utf8(pair).ok()?;
+        *byte = u8::from_str_radix(pair, 16).ok()?;
+    }
+    Some(key)
+}

@@ -1,0 +1,463 @@
+//! Both storages, and what only a file can suffer.
+
+use std::fs;
+use std::path::Path;
+
+use connectonion_proto::session::{Owner, RuntimeInput};
+use connectonion_proto::storage::{
+    JsonlOptions, JsonlStorage, MemoryStorage, Record, RecordStatus, Storage, StorageError,
+};
+use proptest::prelude::*;
+use rpc_core::decode::{RawJson, SharedJson};
+
+use super::scratch::Scratch;
+
+const NOW: f64 = 1_795_293_457.5;
+const DAY: f64 = 86_400.0;
+const ALICE: Owner = Owner::Key([0xa1; 32]);
+const BOB: Owner = Owner::Key([0xb0; 32]);
+
+fn json(text: &str) -> Option<SharedJson> {
+    Some(SharedJson::from(&RawJson::new(text).unwrap()))
+}
+
+fn running(id: &str) -> Record {
+    Record::running(id, "hello", NOW)
+}
+
+fn done(id: &str, session: &str) -> Record {
+    running(id).done("hi", 14).with_session(json(session))
+}
+
+fn open(path: &Path) -> JsonlStorage {
+    JsonlStorage::open(path, JsonlOptions::default()).unwrap()
+}
+
+/// Every storage has to do this.
+fn both(test: impl Fn(&dyn Storage)) {
+    test(&MemoryStorage::new(100));
+    let scratch = Scratch::new();
+    test(&open(&scratch.file("results.jsonl")));
+}
+
+fn session(storage: &dyn Storage, id: &str) -> Option<String> {
+    let record = storage.load(id, NOW).unwrap()?;
+    record.session.map(|session| session.get().to_owned())
+}
+
+#[test]
+fn the_last_record_of_a_session_counts() {
+    both(|storage| {
+        assert_eq!(storage.load("a", NOW).unwrap(), None);
+        storage.append(&running("a")).unwrap();
+        storage.append(&running("b")).unwrap();
+        storage.append(&done("a", r#"{"turn":1}"#)).unwrap();
+        let found = storage.load("a", NOW).unwrap().unwrap();
+        assert_eq!(found, done("a", r#"{"turn":1}"#));
+        assert_eq!(storage.load("b", NOW).unwrap().unwrap(), running("b"));
+    });
+}
+
+#[test]
+fn everything_that_a_record_says_comes_back() {
+    let inputs = vec![
+        RuntimeInput::new("i1", "also \"this\"\n"),
+        RuntimeInput::new("i2", "look").with_images(vec!["data:image/png;base64,AA==".into()]),
+    ];
+    let records = [
+        running("ids are any text\n\u{2028}\"").with_inputs(inputs),
+        running("x").done("\u{1f600}\r\n\0", u64::from(u32::MAX)).with_owner(Some(ALICE)),
+        running("x").with_owner(Some(Owner::Unsigned)).with_expires(None),
+        running("x").with_status(RecordStatus::Other("later".into())),
+        done("x", r#"{"messages":[{"role":"user","content":"ü"}],"n":1.50,"turn":2}"#),
+        running("").with_status(RecordStatus::WaitingApproval),
+    ];
+    for record in records {
+        both(|storage| {
+            storage.append(&record).unwrap();
+            let found = storage.load(&record.session_id, NOW).unwrap();
+            assert_eq!(found.as_ref(), Some(&record));
+        });
+        let line = record.to_line();
+        assert!(!line.contains(['\n', '\r']), "{line}");
+        assert!(serde_json::from_str::<serde_json::Value>(&line).is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn a_session_object_is_one_line_whatever_white_space_it_came_with() {
+    let pretty = "{\r\n  \"messages\": [\n],\n\"s\":\"a\\nb\"\n}";
+    let record = running("x").with_session(json(pretty));
+    let line = record.to_line();
+    assert!(!line.contains(['\n', '\r']));
+    let read = Record::parse(&line).unwrap().session.unwrap();
+    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    assert_eq!(value(read.get()), value(pretty));
+}
+
+#[test]
+fn a_run_that_began_does_not_hide_what_was_answered_before() {
+    both(|storage| {
+        storage.append(&done("a", r#"{"turn":1}"#)).unwrap();
+        storage.append(&running("a")).unwrap();
+        assert_eq!(session(storage, "a").unwrap(), r#"{"turn":1}"#);
+        storage.compact(NOW).unwrap();
+        storage.append(&running("a")).unwrap();
+        storage.recover(NOW).unwrap();
+        assert_eq!(session(storage, "a").unwrap(), r#"{"turn":1}"#);
+    });
+}
+
+#[test]
+fn the_session_of_somebody_else_is_not_taken_over() {
+    both(|storage| {
+        let alice = done("a", r#"{"secret":1}"#).with_owner(Some(ALICE));
+        storage.append(&alice).unwrap();
+        storage.append(&running("a").with_owner(Some(BOB))).unwrap();
+        assert_eq!(session(storage, "a"), None);
+        storage.compact(NOW).unwrap();
+        assert_eq!(session(storage, "a"), None);
+    });
+}
+
+#[test]
+fn a_writer_that_knows_no_owners_does_not_give_a_session_away() {
+    both(|storage| {
+        storage.append(&running("a").with_owner(Some(ALICE))).unwrap();
+        storage.append(&done("a", "{}")).unwrap();
+        let owner = |storage: &dyn Storage| storage.load("a", NOW).unwrap().unwrap().owner;
+        assert_eq!(owner(storage), Some(ALICE));
+        storage.compact(NOW).unwrap();
+        assert_eq!(owner(storage), Some(ALICE));
+        assert_eq!(session(storage, "a").unwrap(), "{}");
+    });
+}
+
+#[test]
+fn a_record_expires_but_a_run_does_not() {
+    both(|storage| {
+        storage.append(&done("a", "{}")).unwrap();
+        storage.append(&running("b")).unwrap();
+        storage.append(&running("c").with_expires(None).done("", 0)).unwrap();
+        let there = |id, now| storage.load(id, now).unwrap().is_some();
+        assert!(there("a", NOW + DAY));
+        let later = NOW + DAY + 1.0;
+        assert!(!there("a", later) && there("b", later) && there("c", later));
+        storage.compact(later).unwrap();
+        // Even a clock that goes back does not bring it back.
+        assert!(!there("a", NOW) && there("b", NOW) && there("c", NOW));
+    });
+}
+
+#[test]
+fn runs_that_lost_their_host_are_found_once_and_keep_what_was_said() {
+    both(|storage| {
+        let unread = vec![RuntimeInput::new("i", "also this")];
+        storage.append(&running("a")).unwrap();
+        storage.append(&done("b", "{}")).unwrap();
+        storage.append(&running("c").with_inputs(unread.clone())).unwrap();
+        let waiting = running("d").with_status(RecordStatus::WaitingApproval);
+        storage.append(&waiting).unwrap();
+        let found = storage.recover(NOW + 2.0 * DAY).unwrap();
+        let ids: Vec<_> = found.iter().map(|it| it.session_id.to_string()).collect();
+        assert_eq!(ids, ["a", "c"]);
+        assert_eq!(found[1].inputs, unread);
+        assert_eq!(found[1].prompt, "hello");
+        let record = storage.load("c", NOW + 2.5 * DAY).unwrap().unwrap();
+        assert_eq!(record.status, RecordStatus::Interrupted);
+        assert_eq!(record.inputs, unread);
+        assert!(storage.load("c", NOW + 3.5 * DAY).unwrap().is_none());
+        assert!(storage.recover(NOW + 2.0 * DAY).unwrap().is_empty());
+    });
+}
+
+#[test]
+fn the_memory_is_bounded() {
+    let storage = MemoryStorage::new(2);
+    for id in ["a", "b", "a", "c"] {
+        storage.append(&running(id)).unwrap();
+    }
+    assert_eq!(storage.len(), 2);
+    assert!(storage.load("b", NOW).unwrap().is_none());
+    assert!(storage.load("a", NOW).unwrap().is_some());
+}
+
+#[test]
+fn the_file_of_a_real_host_is_read_and_written_alike() {
+    let sample = include_str!("../vectors/session_results-1.2.1.jsonl");
+    let scratch = Scratch::new();
+    let path = scratch.file("results.jsonl");
+    let storage = open(&path);
+    for line in sample.lines() {
+        let record = Record::parse(line).unwrap();
+        assert_eq!(record.to_line(), line);
+        storage.append(&record).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), sample);
+    let found = open(&path);
+    assert_eq!((found.len(), found.skipped_lines()), (2, 0));
+    let now = 1_795_293_500.0;
+    let ended = found.load("b5f6bc3c-cff4-4377-b4f0-cf6bc93bf72e", now);
+    let ended = ended.unwrap().unwrap();
+    assert_eq!(ended.status, RecordStatus::Done);
+    assert_eq!(ended.result.as_deref(), Some("echo: hello"));
+    assert_eq!(ended.duration_ms, Some(14));
+    let waits = found.load("284a997c-6aac-49f9-9672-dcc40975eaed", now);
+    let waits = waits.unwrap().unwrap();
+    assert_eq!(waits.status, RecordStatus::WaitingApproval);
+    assert!(waits.session.unwrap().get().contains("pending_tool"));
+}
+
+#[test]
+fn a_file_cut_at_any_byte_keeps_every_whole_record_and_takes_new_ones() {
+    let scratch = Scratch::new();
+    let whole = scratch.file("whole.jsonl");
+    let storage = open(&whole);
+    let records = [
+        done("a", r#"{"turn":1}"#),
+        running("b"),
+        running("a"),
+        running("b").done("\u{fc}\u{1f600}", 3),
+    ];
+    let mut ends = vec![0];
+    for record in &records {
+        storage.append(record).unwrap();
+        ends.push(fs::metadata(&whole).unwrap().len() as usize);
+    }
+    let bytes = fs::read(&whole).unwrap();
+    let cut = scratch.file("cut.jsonl");
+    for at in 0..=bytes.len() {
+        fs::write(&cut, &bytes[..at]).unwrap();
+        let storage = open(&cut);
+        // A record without its line break is whole, too.
+        let written = ends.iter().filter(|end| **end <= at + 1 && **end > 0).count();
+        let (written, rest) = records.split_at(written);
+        for id in ["a", "b"] {
+            let of_id = |record: &&Record| record.session_id == id;
+            let status = |record: Option<&Record>| record.map(|it| it.status.clone());
+            let found = storage.load(id, NOW).unwrap();
+            let expected = written.iter().rev().find(of_id);
+            assert_eq!(status(found.as_ref()), status(expected), "{id} at {at}");
+        }
+        if !written.is_empty() {
+            assert_eq!(session(&storage, "a").unwrap(), r#"{"turn":1}"#, "at {at}");
+        }
+        for record in rest {
+            storage.append(record).unwrap();
+        }
+        drop(storage);
+        let again = open(&cut);
+        let ended = again.load("b", NOW).unwrap().unwrap();
+        assert_eq!(ended, records[3], "at {at}");
+        assert!(again.skipped_lines() <= 1);
+        assert_eq!(session(&again, "a").unwrap(), r#"{"turn":1}"#, "at {at}");
+    }
+}
+
+#[test]
+fn lines_that_are_no_records_are_skipped() {
+    let scratch = Scratch::new();
+    let path = scratch.file("results.jsonl");
+    let good = running("a").to_line();
+    let later = r#"{"session_id":"b","status":"done","created":1,"revision":7,"metadata":{}}"#;
+    let mut text = format!("\n[]\n{good}\n{{\"session_id\":\"a\"}}\nnull\n").into_bytes();
+    text.extend(b"{\"session_id\":\"c\xff\",\"status\":\"done\",\"created\":1}\n");
+    let stranger = r#"{"session_id":"a","status":"done","created":1,"owner":"somebody"}"#;
+    text.extend(format!("{stranger}\n{later}").bytes());
+    fs::write(&path, text).unwrap();
+    let storage = open(&path);
+    assert_eq!((storage.len(), storage.skipped_lines()), (2, 5));
+    assert_eq!(storage.load("a", NOW).unwrap().unwrap(), running("a"));
+    let found = storage.load("b", NOW).unwrap().unwrap();
+    assert_eq!(found.status, RecordStatus::Done);
+    assert_eq!((found.prompt.as_str(), found.expires), ("", None));
+    // What another host wrote besides stays when the file is compacted.
+    storage.compact(NOW).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    assert_eq!(text, format!("{good}\n{later}\n"));
+    assert_eq!(storage.skipped_lines(), 0);
+}
+
+#[test]
+fn lines_are_bounded() {
+    let scratch = Scratch::new();
+    let path = scratch.file("results.jsonl");
+    let long = running(&"x".repeat(300));
+    let text = format!("{}\n{}\n", long.to_line(), running("a").to_line());
+    fs::write(&path, text).unwrap();
+    let options = JsonlOptions::default().with_max_line_bytes(250);
+    let storage = JsonlStorage::open(&path, options).unwrap();
+    assert_eq!((storage.len(), storage.skipped_lines()), (1, 1));
+    let refused = storage.append(&long).unwrap_err();
+    assert!(matches!(refused, StorageError::TooLarge { max: 250, .. }));
+    assert!(!refused.is_retryable());
+    storage.append(&running("b")).unwrap();
+    assert!(storage.load("a", NOW).unwrap().is_some());
+    assert!(storage.load("b", NOW).unwrap().is_some());
+}
+
+#[test]
+fn a_file_grows_with_what_counts_and_not_with_what_was_written() {
+    let scratch = Scratch::new();
+    let path = scratch.file("results.jsonl");
+    let options = JsonlOptions::default().with_compact_from(Some(4096));
+    let storage = JsonlStorage::open(&path, options).unwrap();
+    for turn in 0..2000 {
+        let session = format!(r#"{{"turn":{turn}}}"#);
+        storage.append(&running("a")).unwrap();
+        storage.append(&done("a", &session)).unwrap();
+        assert!(storage.file_bytes() < 16_384, "turn {turn}");
+    }
+    assert_eq!(storage.file_bytes(), fs::metadata(&path).unwrap().len());
+    assert_eq!(session(&storage, "a").unwrap(), r#"{"turn":1999}"#);
+    drop(storage);
+    assert_eq!(session(&open(&path), "a").unwrap(), r#"{"turn":1999}"#);
+}
+
+#[test]
+fn what_a_crash_left_of_a_compaction_is_no_obstacle() {
+    let scratch = Scratch::new();
+    let path = scratch.file("results.jsonl");
+    fs::write(scratch.file("results.jsonl.tmp"), "{\"session").unwrap();
+    let storage = open(&path);
+    storage.append(&done("a", "{}")).unwrap();
+    storage.append(&done("a", r#"{"turn":2}"#)).unwrap();
+    storage.compact(NOW).unwrap();
+    storage.append(&running("b")).unwrap();
+    drop(storage);
+    let storage = open(&path);
+    assert_eq!((storage.len(), storage.skipped_lines()), (2, 0));
+    assert_eq!(session(&storage, "a").unwrap(), r#"{"turn":2}"#);
+    assert!(!scratch.file("results.jsonl.tmp").exists());
+}
+
+#[test]
+fn a_compaction_that_fails_loses_nothing() {
+    let scratch = Scratch::new();
+    let path = scratch.file("results.jsonl");
+    // A folder where the new file would be.
+    fs::create_dir(scratch.file("results.jsonl.tmp")).unwrap();
+    let storage = open(&path);
+    storage.append(&done("a", "{}")).unwrap();
+    let failed = storage.compact(NOW).unwrap_err();
+    assert!(failed.is_retryable());
+    storage.append(&running("b")).unwrap();
+    assert!(session(&storage, "a").is_some());
+    assert_eq!(open(&path).len(), 2);
+}
+
+#[test]
+fn a_file_that_somebody_else_emptied_is_noticed() {
+    let scratch = Scratch::new();
+    let path = scratch.file("results.jsonl");
+    let storage = open(&path);
+    storage.append(&running("a")).unwrap();
+    fs::write(&path, "").unwrap();
+    assert_eq!(storage.load("a", NOW), Err(StorageError::Changed));
+}
+
+#[test]
+fn synced_records_are_written_alike() {
+    let scratch = Scratch::new();
+    let path = scratch.path().join("new/folders/results.jsonl");
+    let options = JsonlOptions::default().with_sync(true);
+    let storage = JsonlStorage::open(&path, options).unwrap();
+    storage.append(&running("a")).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    assert_eq!(text, running("a").to_line() + "\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn only_its_user_may_read_the_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let scratch = Scratch::new();
+    let path = scratch.file("results.jsonl");
+    let storage = open(&path);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&path), 0o600);
+    storage.append(&running("a")).unwrap();
+    storage.compact(NOW).unwrap();
+    assert_eq!(mode(&path), 0o600);
+}
+
+/// One thing that is done to a storage.
+#[derive(Clone, Debug)]
+enum Op {
+    Append(Record),
+    Recover(f64),
+    Compact(f64),
+    Reopen,
+    /// The last bytes of a write that did not happen whole.
+    Tear(usize),
+}
+
+fn record() -> impl Strategy<Value = Record> {
+    let id = prop::sample::select(vec!["a", "b", "c"]);
+    let status = prop::sample::select(vec!["running", "done", "failed", "odd"]);
+    let session = prop::option::of(0..100_u32);
+    let owner = prop::sample::select(vec![None, Some(ALICE), Some(BOB), Some(Owner::Unsigned)]);
+    let expires = prop::option::of((-2..4_i8).prop_map(|days| NOW + f64::from(days) * DAY));
+    let record = (id, status, session, owner, expires, "[\u{0}-\u{ff}]{0,6}");
+    record.prop_map(|(id, status, session, owner, expires, prompt)| {
+        let session = session.and_then(|turn| json(&format!("{{\n\"turn\":{turn}}}")));
+        Record::new(id, RecordStatus::parse(status), prompt, NOW)
+            .with_session(session)
+            .with_owner(owner)
+            .with_expires(expires)
+    })
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let now = || (0..3_i8).prop_map(|days| NOW + f64::from(days) * DAY);
+    prop_oneof![
+        8 => record().prop_map(Op::Append),
+        1 => now().prop_map(Op::Recover),
+        1 => now().prop_map(Op::Compact),
+        2 => Just(Op::Reopen),
+        1 => (1..40_usize).prop_map(Op::Tear),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_file_keeps_what_the_memory_keeps(ops in prop::collection::vec(op(), 1..40)) {
+        let scratch = Scratch::new();
+        let path = scratch.file("results.jsonl");
+        let options = JsonlOptions::default().with_compact_from(Some(1000));
+        let mut file = JsonlStorage::open(&path, options).unwrap();
+        let memory = MemoryStorage::new(100);
+        for op in ops {
+            match op {
+                Op::Append(record) => {
+                    file.append(&record).unwrap();
+                    memory.append(&record).unwrap();
+                }
+                Op::Recover(now) => {
+                    prop_assert_eq!(file.recover(now).unwrap(), memory.recover(now).unwrap());
+                }
+                Op::Compact(now) => {
+                    file.compact(now).unwrap();
+                    memory.compact(now).unwrap();
+                }
+                Op::Reopen => file = JsonlStorage::open(&path, options).unwrap(),
+                Op::Tear(bytes) => {
+                    let line = done("a", r#"{"torn":true}"#).to_line();
+                    let mut bytes = line.as_bytes()[..bytes].to_vec();
+                    bytes.splice(0..0, fs::read(&path).unwrap());
+                    fs::write(&path, bytes).unwrap();
+                    file = JsonlStorage::open(&path, options).unwrap();
+                }
+            }
+            for id in ["a", "b", "c"] {
+                for now in [NOW, NOW + 1.5 * DAY] {
+                    let (here, there) = (file.load(id, now), memory.load(id, now));
+                    prop_assert_eq!(here.unwrap(), there.unwrap());
+                }
+            }
+            prop_assert_eq!(file.file_bytes(), fs::metadata(&path).unwrap().len());
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Recordings of a real host, played to the codec.
+//!
+//! Some of the recordings have only the first two of their `session_sync` frames, for size; their
+//! first line says so.
+
+use std::path::Path;
+
+use connectonion_proto::error;
+use connectonion_proto::frame::{ChatItem, EventKind};
+use connectonion_proto::{ClientFrame, ServerFrame, Session, codec};
+use rpc_core::Limits;
+use rpc_core::decode::FrameCopy;
+use rpc_core::testing::json::assert_same;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+#[derive(serde::Deserialize)]
+struct Line {
+    conn: Option<u32>,
+    dir: Option<String>,
+    frame: Option<Box<RawValue>>,
+    /// What was sent, where it was no frame.
+    raw: Option<String>,
+}
+
+/// The recordings by name, in order.
+fn recordings() -> Vec<(String, Vec<Line>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    files
+        .into_iter()
+        .map(|path| {
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            let text = std::fs::read_to_string(path).unwrap();
+            let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+            (name, lines.collect())
+        })
+        .collect()
+}
+
+/// The frames that went in a direction, with the name of their recording.
+fn frames(dir: &str) -> Vec<(String, String)> {
+    let mut frames = Vec::new();
+    for (name, lines) in recordings() {
+        for line in lines {
+            if let (Some(frame), true) = (line.frame, line.dir.as_deref() == Some(dir)) {
+                frames.push((name.clone(), frame.get().to_owned()));
+            }
+        }
+    }
+    frames
+}
+
+fn written(frame: &impl serde::Serialize) -> String {
+    codec::encode(frame).unwrap().as_str().to_owned()
+}
+
+/// The conversation of a frame and its items, which stay raw in it, are read and written again too.
+fn read_on(name: &str, session: Option<&str>, items: Option<&str>) {
+    let limits = Limits::default();
+    if let Some(session) = session {
+        let read = Session::parse(session, &limits).unwrap();
+        assert_same(&written(&read), session);
+        assert!(read.messages().is_some() || name.contains("status"));
+    }
+    if let Some(items) = items {
+        let copy = FrameCopy::of(items);
+        let read = ChatItem::list(items, &limits).unwrap();
+        assert_same(&written(&read), items);
+        let shared: Vec<_> = read.iter().map(|item| item.to_shared(&copy)).collect();
+        assert_same(&written(&shared), items);
+    }
+}
+
+#[test]
+fn every_frame_of_the_host_is_read_and_written_again() {
+    let limits = Limits::default();
+    let frames = frames("s2c");
+    assert!(frames.len() > 300, "{}", frames.len());
+    for (name, text) in &frames {
+        let frame = ServerFrame::decode(text, &limits)
+            .unwrap_or_else(|error| panic!("{name}: {error}: {text}"));
+        let mut expected: Value = serde_json::from_str(text).unwrap();
+        let (mut session, mut items) = (None, None);
+        match &frame {
+            ServerFrame::Unknown(_) => panic!("{name}: unknown: {text}"),
+            ServerFrame::Connected(connected) => {
+                let newer = connected.newer.as_ref();
+                session = newer.map(|newer| newer.session.get());
+                items = newer.map(|newer| newer.chat_items.get());
+            }
+            ServerFrame::Output(output) => {
+                session = output.session.as_ref().map(|session| session.get());
+                items = output.chat_items.as_ref().map(|items| items.get());
+            }
+            ServerFrame::Event(event) => {
+                assert!(event.id.is_some() && event.ts.is_some() && event.session_id.is_some());
+                match &event.kind {
+                    EventKind::Other(_) => panic!("{name}: not known: {text}"),
+                    EventKind::SessionSync(sync) => session = Some(sync.session.get()),
+                    // Ours has the question in both places.
+                    EventKind::AskUser(_) => expected["text"] = expected["question"].clone(),
+                    EventKind::LlmResult(result) => {
+                        let usage = result.usage().unwrap().unwrap();
+                        assert!(usage.input_tokens > 100);
+                    }
+                    _ => {}
+                }
+                let shared = event.to_shared(&FrameCopy::of(text));
+                assert_same(&written(&shared), &expected.to_string());
+            }
+            _ => {}
+        }
+        assert_same(&written(&frame), &expected.to_string());
+        assert_same(&written(&frame.clone().into_owned()), &expected.to_string());
+        assert_eq!(frame.name(), expected["type"]);
+        read_on(name, session, items);
+    }
+}
+
+#[test]
+fn every_frame_of_the_client_is_read_and_written_again() {
+    let limits = Limits::default();
+    let frames = frames("c2s");
+    assert!(frames.len() > 80, "{}", frames.len());
+    for (name, text) in &frames {
+        let frame = match ClientFrame::decode(text, &limits) {
+            Ok(frame) => frame,
+            Err(error) => {
+                let message = error::refusal(text, &error).message;
+                let is_named = message.starts_with("unknown message type: ")
+                    || message == "Invalid CONNECT: member `payload` is not an object"
+                    || message == "Invalid CONNECT: member `signature` is not a string";
+                assert!(is_named, "{name}: {message}: {text}");
+                continue;
+            }
+        };
+        assert!(!matches!(frame, ClientFrame::Unknown(_)), "{name}: {text}");
+        assert_same(&written(&frame), text);
+        assert_same(&written(&frame.clone().into_owned()), text);
+        let shared = match &frame {
+            ClientFrame::Connect(frame) => written(&frame.to_shared(&FrameCopy::of(text))),
+            ClientFrame::Input(frame) => {
+                assert!(frame.images(&limits).is_ok() && frame.files(&limits).is_ok());
+                written(&frame.to_shared(&FrameCopy::of(text)))
+            }
+            ClientFrame::Response(frame) => written(&frame.to_shared(&FrameCopy::of(text))),
+            ClientFrame::OnboardSubmit(frame) => written(&frame.to_shared(&FrameCopy::of(text))),
+            _ => continue,
+        };
+        assert_same(&shared, text);
+    }
+}
+
+#[test]
+fn what_was_signed_is_there_as_it_was_sent() {
+    for (_, text) in frames("c2s") {
+        let Ok(ClientFrame::Connect(connect)) = ClientFrame::decode(&text, &Limits::default())
+        else {
+            continue;
+        };
+        let sent: Value = serde_json::from_str(&text).unwrap();
+        let Some(payload) = &connect.signed.payload else {
+            assert!(sent.get("payload").is_none());
+            continue;
+        };
+        assert!(text.contains(payload.get()));
+        assert_same(payload.get(), &sent["payload"].to_string());
+        let shown = codec::redact(&text);
+        let signature = connect.signed.signature.unwrap();
+        assert!(!shown.contains(&*signature), "{shown}");
+    }
+}
+
+#[test]
+fn what_was_no_frame_is_refused_in_the_words_of_the_host() {
+    let mut answered = 0;
+    for (_, lines) in recordings() {
+        for pair in lines.windows(2) {
+            let (Some(raw), Some(answer)) = (&pair[0].raw, &pair[1].frame) else {
+                continue;
+            };
+            assert_eq!(pair[0].conn, pair[1].conn);
+            let error = ClientFrame::decode(raw, &Limits::default()).unwrap_err();
+            assert_same(&written(&error::refusal(raw, &error)), answer.get());
+            answered += 1;
+        }
+    }
+    assert_eq!(answered, 4);
+}
