@@ -14,6 +14,7 @@ pub mod id;
 pub mod limits;
 pub mod merge;
 pub mod replay;
+pub mod server;
 pub mod session;
 pub mod storage;
 pub mod trust;
