@@ -13,6 +13,9 @@ pub mod fuzzing;
 pub mod id;
 pub mod limits;
 pub mod merge;
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub mod net;
 pub mod replay;
 pub mod server;
 pub mod session;

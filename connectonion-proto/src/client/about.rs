@@ -100,7 +100,12 @@ mod tests {
 
     #[test]
     fn what_an_agent_says_when_it_fails_is_about_the_run() {
-        for words in ["scripted LLM failure", "Unable to run agent", "unauthorized", ""] {
+        for words in [
+            "scripted LLM failure",
+            "Unable to run agent",
+            "unauthorized",
+            "",
+        ] {
             assert_eq!(of(words), About::Run, "{words}");
         }
         let coded = ErrorFrame::new("x").with_code("whatever");
@@ -118,7 +123,10 @@ mod tests {
             ("unknown message type: 'ADMIN_BLOCK'", About::Admin),
             ("forbidden: admin only", About::Admin),
             ("interrupt requires an active turn", About::Other),
-            ("Invalid JSON: Expecting value at line 1 col 1 (pos 0)", About::Other),
+            (
+                "Invalid JSON: Expecting value at line 1 col 1 (pos 0)",
+                About::Other,
+            ),
         ] {
             assert_eq!(of(words), expected, "{words}");
         }
@@ -136,8 +144,20 @@ mod tests {
             assert_eq!(refusal(words), CloseReason::Authentication { message });
         }
         let used = refusal("unauthorized: this CONNECT was already used");
-        assert!(matches!(used, CloseReason::Refused { retryable: true, .. }));
+        assert!(matches!(
+            used,
+            CloseReason::Refused {
+                retryable: true,
+                ..
+            }
+        ));
         let other = refusal("Unable to initialize session mode");
-        assert!(matches!(other, CloseReason::Refused { retryable: false, .. }));
+        assert!(matches!(
+            other,
+            CloseReason::Refused {
+                retryable: false,
+                ..
+            }
+        ));
     }
 }

@@ -81,7 +81,11 @@ impl ClientConn {
         J: Serialize,
     {
         self.check_ready()?;
-        if input.prompt.as_ref().is_none_or(|it| it.as_ref().is_empty()) {
+        if input
+            .prompt
+            .as_ref()
+            .is_none_or(|it| it.as_ref().is_empty())
+        {
             return Err(Refused::Invalid {
                 what: "prompt",
                 why: "it is empty".to_owned(),

@@ -16,7 +16,9 @@ mod commands;
 mod config;
 mod event;
 mod receive;
+mod resume;
 mod seen;
+mod sign;
 #[cfg(test)]
 mod tests;
 
@@ -31,8 +33,8 @@ use rpc_core::decode::{DecodeError, DecodeErrorKind, SharedStr};
 use rpc_core::outbox::FrameNumber;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CallError, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Outbox,
-    Outgoing, Text,
+    CallError, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Outbox, Outgoing,
+    Text,
 };
 use serde::Serialize;
 
@@ -41,7 +43,10 @@ use asked::{Asked, Pending};
 
 pub use config::{ClientConfig, reconnect_policy};
 pub use event::{ClientEvent, OtherFrame, Reply, Step, Taken, Warning};
+pub use resume::Resume;
+pub(crate) use resume::{Found, find};
 pub use seen::Seen;
+pub use sign::Sign;
 
 /// What the connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -147,7 +152,10 @@ impl ClientConn {
         now: Instant,
     ) -> Self {
         let config = config.into();
-        let sent = config.limits.clone().with_max_message_bytes(config.max_sent_bytes);
+        let sent = config
+            .limits
+            .clone()
+            .with_max_message_bytes(config.max_sent_bytes);
         let mut conn = Self {
             state: ClientState::AwaitConnected,
             onboarded: false,

@@ -158,7 +158,9 @@ fn the_connect_leaves_first_and_its_answer_lets_the_client_in() {
     let sent = played.sent();
     assert_eq!(
         sent,
-        [json!({"type": "CONNECT", "payload": {"timestamp": 1}, "from": "0xab", "signature": "cd"})]
+        [
+            json!({"type": "CONNECT", "payload": {"timestamp": 1}, "from": "0xab", "signature": "cd"})
+        ]
     );
     assert_eq!(played.conn.state(), ClientState::AwaitConnected);
     let refused = played.conn.input(&Input::new("hi"), played.now);
@@ -213,11 +215,17 @@ fn a_prompt_that_comes_too_late_for_the_run_is_refused_or_starts_the_next() {
     let rejected = json!({"type": "ERROR", "code": "RUNTIME_INPUT_REJECTED", "message": "retry",
         "retryable": true});
     let event = played.after(&rejected);
-    assert!(matches!(event, ClientEvent::Reply { id: of, result: Err(CallError::Remote(error)) }
-        if of == id && error.retryable == Some(true)));
+    assert!(
+        matches!(event, ClientEvent::Reply { id: of, result: Err(CallError::Remote(error)) }
+        if of == id && error.retryable == Some(true))
+    );
     let id = played.input("later");
     played.take(&output("done"));
-    assert_eq!(played.conn.state(), ClientState::Running, "the host has not said");
+    assert_eq!(
+        played.conn.state(),
+        ClientState::Running,
+        "the host has not said"
+    );
     played.take(&user_input("later", "u2"));
     assert!(played.events().contains(&taken(id, Taken::Started)));
     played.take(&output("done, too"));
@@ -248,7 +256,10 @@ fn an_acknowledgement_that_overtakes_the_first_step_is_the_interjections() {
 fn an_error_of_the_agent_ends_the_run_and_the_session_can_be_used_again() {
     let (mut played, _) = Played::running();
     let event = played.after(&error("scripted LLM failure"));
-    assert!(matches!(event, ClientEvent::RunEnded(Err(CallError::Remote(_)))));
+    assert!(matches!(
+        event,
+        ClientEvent::RunEnded(Err(CallError::Remote(_)))
+    ));
     assert_eq!(played.conn.state(), ClientState::Ready);
     played.input("again");
 }
@@ -258,15 +269,20 @@ fn an_error_before_the_first_step_refuses_the_prompt() {
     let mut played = Played::ready();
     let id = played.input("with ten files too many");
     let event = played.after(&error("Too many files: 11 (max: 10)."));
-    assert!(matches!(event, ClientEvent::Reply { id: of, result: Err(CallError::Remote(_)) }
-        if of == id));
+    assert!(
+        matches!(event, ClientEvent::Reply { id: of, result: Err(CallError::Remote(_)) }
+        if of == id)
+    );
     assert_eq!(played.conn.state(), ClientState::Ready);
 }
 
 #[test]
 fn a_complaint_about_something_else_leaves_the_run_alone() {
     let (mut played, _) = Played::running();
-    for words in ["unknown message type: 'mode_change'", "interrupt requires an active turn"] {
+    for words in [
+        "unknown message type: 'mode_change'",
+        "interrupt requires an active turn",
+    ] {
         let event = played.after(&error(words));
         assert!(matches!(event, ClientEvent::Complaint(_)), "{words}");
         assert_eq!(played.conn.state(), ClientState::Running);
@@ -325,7 +341,12 @@ fn pings_are_answered_at_once_in_every_state() {
 #[test]
 fn any_frame_is_a_sign_of_life_and_silence_is_death() {
     let (mut played, _) = Played::running();
-    for frame in [json!({"type": "PING"}), thinking("t"), json!({"type": "NEWS"}), json!([])] {
+    for frame in [
+        json!({"type": "PING"}),
+        thinking("t"),
+        json!({"type": "NEWS"}),
+        json!([]),
+    ] {
         played.wait(SILENCE_TIMEOUT - SECOND);
         played.take(&frame);
     }
@@ -399,21 +420,28 @@ fn a_refused_connect_ends_the_connection_with_the_reason() {
 fn a_stranger_may_try_several_codes_and_is_then_connected_without_another_connect() {
     let mut played = Played::new(ClientConfig::new());
     played.sent();
-    assert_eq!(played.conn.onboard(&offer(), played.now), Err(Refused::NotReady));
+    assert_eq!(
+        played.conn.onboard(&offer(), played.now),
+        Err(Refused::NotReady)
+    );
     let event = played.after(&gate());
     assert!(matches!(event, ClientEvent::OnboardRequired(_)));
     assert_eq!(played.conn.state(), ClientState::AwaitOnboarding);
     let first = played.conn.onboard(&offer(), played.now).unwrap();
     assert_eq!(played.sent()[0]["type"], "ONBOARD_SUBMIT");
     let event = played.after(&error("Invalid invite code"));
-    assert!(matches!(event, ClientEvent::Reply { id, result: Err(CallError::Remote(_)) }
-        if id == first));
+    assert!(
+        matches!(event, ClientEvent::Reply { id, result: Err(CallError::Remote(_)) }
+        if id == first)
+    );
     let second = played.conn.onboard(&offer(), played.now).unwrap();
     played.take(&success());
     played.take(&connected("new"));
     let events = played.events();
-    assert!(matches!(&events[0], ClientEvent::Reply { id, result: Ok(Reply::Onboarded(_)) }
-        if *id == second));
+    assert!(
+        matches!(&events[0], ClientEvent::Reply { id, result: Ok(Reply::Onboarded(_)) }
+        if *id == second)
+    );
     assert!(matches!(&events[1], ClientEvent::Connected(_)));
     assert_eq!(played.sent().len(), 1, "the offer, and no CONNECT");
     assert_eq!(played.conn.state(), ClientState::Ready);
@@ -475,9 +503,10 @@ fn what_was_under_way_ends_once_when_the_line_is_lost() {
     let events = played.lose();
     let delivery = |wanted: CallId| {
         events.iter().find_map(|event| match event {
-            ClientEvent::Reply { id, result: Err(error) } if *id == wanted => {
-                Some(error.delivery())
-            }
+            ClientEvent::Reply {
+                id,
+                result: Err(error),
+            } if *id == wanted => Some(error.delivery()),
             _ => None,
         })
     };
@@ -498,18 +527,24 @@ fn questions_to_the_host_have_a_deadline_and_an_answer() {
     );
     let status = json!({"type": "SESSION_STATUS", "session_id": "s", "status": "running"});
     let event = played.after(&status);
-    assert!(matches!(event, ClientEvent::Reply { id, result: Ok(Reply::Status(status)) }
-        if id == asked && status.status == Standing::Running.into()));
+    assert!(
+        matches!(event, ClientEvent::Reply { id, result: Ok(Reply::Status(status)) }
+        if id == asked && status.status == Standing::Running.into())
+    );
     let request = AdminRequest::new(AdminAction::GetLevel, Signed::none());
     let asked = played.conn.admin(&request, played.now).unwrap();
     let event = played.after(&error("forbidden: admin only"));
-    assert!(matches!(event, ClientEvent::Reply { id, result: Err(CallError::Remote(_)) }
-        if id == asked));
+    assert!(
+        matches!(event, ClientEvent::Reply { id, result: Err(CallError::Remote(_)) }
+        if id == asked)
+    );
     let asked = played.conn.query("s", played.now).unwrap();
     played.take(&json!({"type": "PING"}));
     played.wait(30 * SECOND);
-    assert!(matches!(played.event(), ClientEvent::Reply { id, result: Err(CallError::TimedOut { .. }) }
-        if id == asked));
+    assert!(
+        matches!(played.event(), ClientEvent::Reply { id, result: Err(CallError::TimedOut { .. }) }
+        if id == asked)
+    );
 }
 
 #[test]
@@ -547,7 +582,10 @@ fn an_empty_prompt_and_one_that_is_too_large_are_refused_at_once() {
     let mut played = Played::new(ClientConfig::new().with_max_sent_bytes(500));
     played.take(&connected("new"));
     let refused = played.conn.input(&Input::new(""), played.now);
-    assert!(matches!(refused, Err(Refused::Invalid { what: "prompt", .. })));
+    assert!(matches!(
+        refused,
+        Err(Refused::Invalid { what: "prompt", .. })
+    ));
     let large = Input::new("x".repeat(500));
     let refused = played.conn.input(&large, played.now);
     assert!(matches!(refused, Err(Refused::TooLarge { max: 500, .. })));
@@ -575,12 +613,24 @@ fn conversations_after_every_step_can_be_left_out() {
 #[test]
 fn odd_frames_are_warnings() {
     let mut played = Played::ready();
-    for frame in [connected("new"), gate(), ack("r"), success(), json!([]), json!({"type": 7})] {
+    for frame in [
+        connected("new"),
+        gate(),
+        ack("r"),
+        success(),
+        json!([]),
+        json!({"type": 7}),
+    ] {
         let event = played.after(&frame);
         assert!(matches!(event, ClientEvent::Warning(_)), "{frame}");
     }
-    played.conn.handle_message(Incoming::Binary(b"{}"), played.now);
-    assert!(matches!(played.event(), ClientEvent::Warning(Warning::BadFrame(_))));
+    played
+        .conn
+        .handle_message(Incoming::Binary(b"{}"), played.now);
+    assert!(matches!(
+        played.event(),
+        ClientEvent::Warning(Warning::BadFrame(_))
+    ));
     let news = json!({"type": "AGENT_PROFILE", "name": "x"});
     assert!(matches!(played.after(&news), ClientEvent::Unknown(other)
         if other.tag == "AGENT_PROFILE"));
