@@ -10,6 +10,8 @@ mod invalid_json;
 mod killed;
 mod merge;
 mod scratch;
+mod net_client;
+mod scripted;
 mod session;
 mod session_crowd;
 mod session_model;
