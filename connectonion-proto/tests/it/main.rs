@@ -2,15 +2,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
-mod keys;
 mod allocations;
 mod frames;
 mod frames_props;
 mod invalid_json;
+mod keys;
 mod killed;
 mod merge;
-mod scratch;
 mod net_client;
+mod net_resume;
+mod scratch;
 mod scripted;
 mod session;
 mod session_crowd;

@@ -91,7 +91,10 @@ async fn a_connect_is_signed_for_this_host_and_like_no_other() {
 async fn a_prompt_gives_its_steps_and_then_the_output() {
     let (agent, _events, mut host, _listener) = ready().await;
     let mut run = agent.input("hello").await;
-    assert_eq!(host.hear().await, json!({"type": "INPUT", "prompt": "hello"}));
+    assert_eq!(
+        host.hear().await,
+        json!({"type": "INPUT", "prompt": "hello"})
+    );
     host.say_all(&[user_input("hello", "u"), thinking("t"), output("hi")])
         .await;
     assert_eq!(step(&mut run).await, "user_input");
@@ -144,11 +147,27 @@ async fn questions_of_the_agent_are_answered_by_their_values() {
     let mut run = agent.input("work").await;
     host.hear_type("INPUT").await;
     host.say_all(&[
-        event("ask_user", "q1", &json!({"question": "Which?", "options": ["a", "b"]})),
-        event("approval_needed", "q2", &json!({"tool": "rm", "arguments": {}, "description": ""})),
-        event("approval_needed", "q3", &json!({"tool": "rm", "arguments": {}})),
+        event(
+            "ask_user",
+            "q1",
+            &json!({"question": "Which?", "options": ["a", "b"]}),
+        ),
+        event(
+            "approval_needed",
+            "q2",
+            &json!({"tool": "rm", "arguments": {}, "description": ""}),
+        ),
+        event(
+            "approval_needed",
+            "q3",
+            &json!({"tool": "rm", "arguments": {}}),
+        ),
         event("plan_review", "q4", &json!({"plan_content": "1. do it"})),
-        event("ulw_turns_reached", "q5", &json!({"turns_used": 3, "max_turns": 3})),
+        event(
+            "ulw_turns_reached",
+            "q5",
+            &json!({"turns_used": 3, "max_turns": 3}),
+        ),
     ])
     .await;
     let Some(Ok(RunEvent::AskUser(ask))) = run.next().await else {
@@ -182,10 +201,14 @@ async fn questions_of_the_agent_are_answered_by_their_values() {
     ] {
         assert_eq!(host.hear().await, sent);
     }
-    host.say(&json!({"type": "ERROR", "code": "STALE_ANSWER", "message": "late", "request_id": "q5"}))
-        .await;
-    assert!(matches!(next(&mut events).await, Event::AnswerRefused { request_id: Some(id), .. }
-        if id == "q5"));
+    host.say(
+        &json!({"type": "ERROR", "code": "STALE_ANSWER", "message": "late", "request_id": "q5"}),
+    )
+    .await;
+    assert!(
+        matches!(next(&mut events).await, Event::AnswerRefused { request_id: Some(id), .. }
+        if id == "q5")
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,7 +218,11 @@ async fn nobody_declines_every_question() {
     host.hear_type("INPUT").await;
     host.say_all(&[
         event("ask_user", "q1", &json!({"question": "Which?"})),
-        event("approval_needed", "q2", &json!({"tool": "rm", "arguments": {}})),
+        event(
+            "approval_needed",
+            "q2",
+            &json!({"tool": "rm", "arguments": {}}),
+        ),
         output("done without"),
     ])
     .await;
@@ -213,7 +240,10 @@ struct Yes(Mutex<Vec<String>>);
 #[async_trait]
 impl Human for Yes {
     async fn step(&self, step: &Step) {
-        self.0.lock().unwrap().push(step.event.kind.name().to_owned());
+        self.0
+            .lock()
+            .unwrap()
+            .push(step.event.kind.name().to_owned());
     }
 
     async fn ask_user(&self, question: &AskUser) -> SharedStr {
@@ -233,7 +263,11 @@ async fn somebody_answers_while_the_run_is_read_to_its_end() {
     host.say_all(&[
         user_input("work", "u"),
         event("ask_user", "q1", &json!({"question": "Really?"})),
-        event("approval_needed", "q2", &json!({"tool": "rm", "arguments": {}})),
+        event(
+            "approval_needed",
+            "q2",
+            &json!({"tool": "rm", "arguments": {}}),
+        ),
         output("done"),
     ])
     .await;
@@ -424,7 +458,10 @@ async fn a_stranger_tries_until_a_code_is_right() {
     let (agent, mut events, mut listener) = open(options());
     let (mut host, _) = Host::answered(&mut listener, &gate()).await;
     assert!(matches!(next(&mut events).await, Event::OnboardRequired(_)));
-    for (code, answer) in [("wrong", error("Invalid invite code")), ("right", success())] {
+    for (code, answer) in [
+        ("wrong", error("Invalid invite code")),
+        ("right", success()),
+    ] {
         let offer = agent.onboard(code);
         let hear = async {
             let submit = host.hear_type("ONBOARD_SUBMIT").await;
@@ -491,7 +528,13 @@ async fn a_run_ends_when_its_agent_is_closed_or_its_task_is_gone() {
     host.hear_type("INPUT").await;
     agent.close();
     let ended = failure(&mut run).await;
-    assert!(matches!(ended, CallError::Closed { reason: CloseReason::Local, .. }));
+    assert!(matches!(
+        ended,
+        CallError::Closed {
+            reason: CloseReason::Local,
+            ..
+        }
+    ));
     assert_eq!(ended.delivery(), Delivery::Unknown);
 
     let (dialer, _listener) = mem::listen(1);
@@ -499,7 +542,13 @@ async fn a_run_ends_when_its_agent_is_closed_or_its_task_is_gone() {
     let mut run = agent.attach();
     drop(connection);
     let ended = failure(&mut run).await;
-    assert!(matches!(ended, CallError::Closed { reason: CloseReason::TaskGone, .. }));
+    assert!(matches!(
+        ended,
+        CallError::Closed {
+            reason: CloseReason::TaskGone,
+            ..
+        }
+    ));
 }
 
 #[tokio::test(start_paused = true)]

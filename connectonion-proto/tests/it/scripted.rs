@@ -94,7 +94,10 @@ impl Host {
 
 impl<T: Transport> Host<T> {
     pub async fn say(&mut self, frame: &Value) {
-        let _ = self.0.send(Outgoing::Text(frame.to_string().as_str().into())).await;
+        let _ = self
+            .0
+            .send(Outgoing::Text(frame.to_string().as_str().into()))
+            .await;
     }
 
     pub async fn say_all(&mut self, frames: &[Value]) {
