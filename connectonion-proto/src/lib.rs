@@ -3,6 +3,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod auth;
+pub mod client;
 pub mod codec;
 pub mod console;
 pub mod error;
