@@ -24,6 +24,8 @@ pub struct ServerConfig {
     /// dead client is dropped without a closing handshake. Default: every 20 s, and 20 s for the
     /// pong, as the known hosts.
     pub keep_alive: KeepAlive,
+    /// Largest CONNECT that waits at the gate, in bytes: strangers are many. Default 1 MiB.
+    pub max_gated_bytes: usize,
     /// Bounds on size and number. A client above
     /// [`max_message_rate`](Limits::max_message_rate) is disconnected with code 1008. Default
     /// [`server_limits`].
@@ -38,6 +40,7 @@ impl Default for ServerConfig {
             keep_alive: KeepAlive::default()
                 .with_interval(Some(SOCKET_PING))
                 .with_pong_timeout(SOCKET_PING),
+            max_gated_bytes: 1024 * 1024,
             limits: server_limits(),
         }
     }
@@ -62,6 +65,13 @@ impl ServerConfig {
     #[must_use]
     pub const fn with_keep_alive(mut self, keep_alive: KeepAlive) -> Self {
         self.keep_alive = keep_alive;
+        self
+    }
+
+    /// Sets [`max_gated_bytes`](Self::max_gated_bytes).
+    #[must_use]
+    pub const fn with_max_gated_bytes(mut self, bytes: usize) -> Self {
+        self.max_gated_bytes = bytes;
         self
     }
 
