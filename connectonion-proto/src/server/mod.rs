@@ -145,13 +145,15 @@ impl ServerConn {
             timers.set(Timer::Ping, ping_at);
         }
         let rate = config.limits.max_message_rate;
+        let sent = config.limits.clone();
+        let sent = sent.with_max_message_bytes(config.max_sent_bytes);
         Self {
             stage: Stage::Outside,
             awaited: None,
             is_newcomer: false,
             held: Backlog::new(),
             held_bytes: 0,
-            outbox: Outbox::new(&config.limits),
+            outbox: Outbox::new(&sent),
             is_blocked: false,
             events: Backlog::new(),
             event_bytes: 0,
