@@ -10,6 +10,7 @@ mod gate;
 mod host;
 mod host_desk;
 mod host_killed;
+mod host_recorded;
 mod hub;
 mod hub_play;
 mod invalid_json;
