@@ -251,8 +251,12 @@ async fn play(recording: &str, until: usize) {
         }
         let bare = |frame: &Value| {
             let items = frame["chat_items"].as_array().cloned().unwrap_or_default();
-            // The recorded agent thinks without leaving a trace.
-            let items = items.iter().filter(|it| it["type"] != "thinking");
+            // The recorded agent thinks without leaving a trace, and does not remember that it has
+            // asked what to do.
+            let items = items.iter().filter(|it| {
+                let has_asked = it["content"] == "What would you like me to do?";
+                it["type"] != "thinking" && !has_asked
+            });
             let bare = items.map(|it| {
                 // Uploads have their own names here.
                 let path = it["content"].to_string().contains("system-reminder")
