@@ -85,7 +85,9 @@ impl Resume {
             return Some(kept.clone());
         };
         // What cannot be changed is sent as it is.
-        let changed = session.set("iteration", &0).and_then(|()| codec::to_json(&session));
+        let changed = session
+            .set("iteration", &0)
+            .and_then(|()| codec::to_json(&session));
         changed.ok().or_else(|| Some(kept.clone()))
     }
 }
@@ -254,7 +256,7 @@ mod tests {
         assert_eq!(resume.session_before_a_run(&limits), None);
         resume.session = Some(session);
         let sent = resume.session_before_a_run(&limits).unwrap();
-        assert_eq!(sent.get(), r#"{"turn":3,"iteration":0,"x":[1]}"#);
+        assert_eq!(sent.get(), r#"{"iteration":0,"turn":3,"x":[1]}"#);
     }
 
     #[test]

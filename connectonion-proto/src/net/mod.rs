@@ -13,7 +13,7 @@ pub use remote::{
 };
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
-pub use remote::{ConnectError, connect, dialer};
+pub use remote::{ConnectError, FindError, Found, connect, dialer, find, look_up};
 
 /// The client's handle under the name that it has in every protocol.
 pub type Client = RemoteAgent;

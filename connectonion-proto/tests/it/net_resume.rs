@@ -176,7 +176,8 @@ async fn a_question_is_answered_over_the_next_line() {
     let back = async {
         let (mut host, connect) = Host::answered(&mut listener, &connected("running")).await;
         assert_eq!(connect.get("last_msg_id"), None, "the question is open");
-        host.say(&event("ask_user", "q", &json!({"question": "Which?"}))).await;
+        host.say(&event("ask_user", "q", &json!({"question": "Which?"})))
+            .await;
         let sent = host.hear().await;
         let expected = json!({"type": "ASK_USER_RESPONSE", "answer": "a", "request_id": "q"});
         assert_eq!(sent, expected);
@@ -229,7 +230,8 @@ async fn a_program_that_was_started_anew_hears_the_question_that_is_open() {
     let mut run = agent.input("hello").await;
     host.hear_type("INPUT").await;
     let question = event("ask_user", "q", &json!({"question": "Which?"}));
-    host.say_all(&[user_input("hello", "u"), question.clone()]).await;
+    host.say_all(&[user_input("hello", "u"), question.clone()])
+        .await;
     assert_eq!(step(&mut run).await, "user_input");
     assert!(matches!(run.next().await, Some(Ok(RunEvent::AskUser(_)))));
     let kept = agent.session();
@@ -280,7 +282,13 @@ async fn a_new_session_is_a_new_connection_with_or_without_the_conversation() {
         assert_eq!(connect.get("session_id"), None);
         assert_eq!(connect.get("session").is_some(), keeps);
         let ended = failure(&mut stuck).await;
-        assert!(matches!(ended, CallError::Closed { reason: CloseReason::Local, .. }));
+        assert!(matches!(
+            ended,
+            CallError::Closed {
+                reason: CloseReason::Local,
+                ..
+            }
+        ));
     }
 }
 

@@ -10,7 +10,9 @@ use rpc_core::{CallError, CallId, CloseReason, Delivery, Limits, Refused, Retry}
 use super::protocol::ClientSide;
 use super::run::{End, Item, Run};
 use crate::client::{Found, Resume, Seen, Step, Taken, find};
-use crate::frame::{Connect, Connected, ErrorFrame, EventKind, Input, Output, Response, SessionState, Signed};
+use crate::frame::{
+    Connect, Connected, ErrorFrame, EventKind, Input, Output, Response, SessionState, Signed,
+};
 
 /// The session as this client knows it. Shared by the handles and the connection's task.
 pub(super) struct Book {
@@ -288,6 +290,7 @@ impl Book {
             state.resume.session_id = Some(SharedStr::from(frame.session_id.as_str()));
         }
         state.live = None;
+        state.replaying = false;
         let open = state.open.take();
         let found = match (&open, &frame.newer) {
             (
@@ -300,16 +303,19 @@ impl Book {
             ) => find(&newer.session, prompt, *turn, &self.limits),
             _ => Found::Nothing,
         };
-        if let Some(newer) = &frame.newer {
-            state.resume.session = Some(newer.session.clone());
-        }
+        let newer = frame.newer.as_ref().map(|newer| newer.session.clone());
         if frame.status == SessionState::Running {
+            // A turn that has not ended is no conversation to go on with elsewhere.
+            state.live = newer;
             state.replaying = true;
             state.open = Some(Open {
                 delivery: Some(Delivery::Delivered),
                 ..open.unwrap_or_default()
             });
             return;
+        }
+        if newer.is_some() {
+            state.resume.session = newer;
         }
         let end = match (open, found) {
             // Whoever listens hoped for a run.
