@@ -428,7 +428,10 @@ mod tests {
         let mut log = log(LogLimits::default());
         log.push(event("a"));
         log.push(Entry::event("no id".into()));
-        assert_eq!(resumed(&log, None), (vec!["a".into(), "no id".into()], None));
+        assert_eq!(
+            resumed(&log, None),
+            (vec!["a".into(), "no id".into()], None)
+        );
         assert_eq!(resumed(&log, Some("x")).0, ["a", "no id"]);
     }
 

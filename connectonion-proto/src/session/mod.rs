@@ -86,9 +86,7 @@ pub use event::{
     Accepted, AgentError, Connect, ConnectError, Connected, InputError, MAX_SESSION_ID, Owner,
     RegistryEvent, Removed, RunOver, SessionId, SessionKind, Status,
 };
-pub use run::{
-    AnswerError, Finish, RequestKind, Run, RunId, RunLimits, RunRefused, RuntimeInput,
-};
+pub use run::{AnswerError, Finish, RequestKind, Run, RunId, RunLimits, RunRefused, RuntimeInput};
 
 use crate::replay::{Cursor, EventLog};
 

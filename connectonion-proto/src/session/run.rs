@@ -428,7 +428,10 @@ mod tests {
     fn questions_are_over_with_the_run_or_when_withdrawn() {
         let mut run = run();
         run.ask(RequestKind::AskUser, "a").unwrap();
-        assert_eq!(run.ask(RequestKind::AskUser, "a"), Err(RunRefused::Question));
+        assert_eq!(
+            run.ask(RequestKind::AskUser, "a"),
+            Err(RunRefused::Question)
+        );
         assert!(run.withdraw("a") && !run.withdraw("a"));
         run.ask(RequestKind::PlanReview, "b").unwrap();
         assert_eq!(run.finish(), Finish::Done);

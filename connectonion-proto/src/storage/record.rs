@@ -216,7 +216,9 @@ impl Record {
         name(&mut line, "prompt");
         write_str(&mut line, &self.prompt);
         name(&mut line, "result");
-        write_or_null(&mut line, self.result.as_ref(), |line, it| write_str(line, it));
+        write_or_null(&mut line, self.result.as_ref(), |line, it| {
+            write_str(line, it)
+        });
         name(&mut line, "session");
         write_or_null(&mut line, self.session.as_ref(), write_json);
         name(&mut line, "created");
@@ -251,7 +253,11 @@ impl Record {
         Ok(Self {
             session_id: copy.str(&found.session_id),
             status: RecordStatus::parse(&found.status),
-            prompt: found.prompt.as_deref().map(|it| copy.str(it)).unwrap_or_default(),
+            prompt: found
+                .prompt
+                .as_deref()
+                .map(|it| copy.str(it))
+                .unwrap_or_default(),
             result: found.result.as_ref().map(|it| text(it, &copy)),
             session: found.session.as_ref().map(|it| copy.json(it)),
             created: found.created,
@@ -454,7 +460,9 @@ fn parse_owner(text: &str) -> Result<Owner, DecodeError> {
     if text == UNSIGNED {
         return Ok(Owner::Unsigned);
     }
-    parse_key(text).map(Owner::Key).ok_or_else(|| DecodeError::bad_value("owner", "an address"))
+    parse_key(text)
+        .map(Owner::Key)
+        .ok_or_else(|| DecodeError::bad_value("owner", "an address"))
 }
 
 fn parse_key(text: &str) -> Option<[u8; 32]> {

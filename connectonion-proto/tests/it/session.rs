@@ -46,7 +46,9 @@ impl Desk {
         self.sockets += 1;
         self.random += 1;
         let conn = ConnId(self.sockets);
-        let connected = self.registry.connect(conn, request, self.random, self.now)?;
+        let connected = self
+            .registry
+            .connect(conn, request, self.random, self.now)?;
         Ok((conn, connected))
     }
 
@@ -602,7 +604,10 @@ fn a_full_registry_drops_who_was_away_longest_and_never_who_is_there() {
     desk.registry.disconnect(away, desk.now);
     desk.registry.disconnect(runner, desk.now);
     let (_, fourth) = desk.alice();
-    assert_eq!(desk.removed().unwrap(), (first, Removed::Evicted, vec![], None));
+    assert_eq!(
+        desk.removed().unwrap(),
+        (first, Removed::Evicted, vec![], None)
+    );
     for id in [&kept, &running, &fourth] {
         assert!(desk.status(id).is_some());
     }
@@ -660,7 +665,10 @@ fn nothing_is_heard_from_who_is_not_connected() {
     assert_eq!(desk.input(nobody, "hi"), Err(InputError::NotConnected));
     assert!(!desk.registry.heard(nobody, desk.now));
     assert_eq!(desk.registry.next_frame(nobody), None);
-    assert_eq!(desk.registry.interrupt(nobody), Err(AgentError::NotConnected));
+    assert_eq!(
+        desk.registry.interrupt(nobody),
+        Err(AgentError::NotConnected)
+    );
     let text = InputError::NotConnected.to_string();
     assert_eq!(text, "authenticate first (send CONNECT)");
 }

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use connectonion_proto::replay::Entry;
 use connectonion_proto::session::{
-    Accepted, ConnId, Connect, Finish, Owner, RegistryConfig, RunId, RuntimeInput,
-    SessionRegistry, Status,
+    Accepted, ConnId, Connect, Finish, Owner, RegistryConfig, RunId, RuntimeInput, SessionRegistry,
+    Status,
 };
 
 const SESSIONS: usize = 10_000;

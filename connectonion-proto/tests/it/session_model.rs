@@ -407,7 +407,9 @@ impl Real {
                 other => panic!("{other:?}"),
             };
             let unread = unread.len();
-            lines.push(format!("removed {session_id} {why} {sockets:?} {run:?} {unread}"));
+            lines.push(format!(
+                "removed {session_id} {why} {sockets:?} {run:?} {unread}"
+            ));
         }
         if sort {
             lines.sort();
@@ -429,7 +431,9 @@ impl Real {
                 let request = Connect::new(Owner::Key([owner; 32]))
                     .with_session_id(NAMES[name])
                     .with_last_msg_id(last.map(|id| IDS[id]));
-                let result = self.registry.connect(ConnId(conn), request, self.random, now);
+                let result = self
+                    .registry
+                    .connect(ConnId(conn), request, self.random, now);
                 self.removed(false);
                 self.line(match result {
                     Ok(it) => {

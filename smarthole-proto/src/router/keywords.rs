@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-use super::words::words;
+use super::words::{Word, words};
 use super::{Candidate, Choice, RouteRequest};
 
 /// What a word counts that is found in a client's name, its capabilities, its description.
@@ -12,6 +12,10 @@ const CAPABILITY: u32 = 3;
 const DESCRIPTION: u32 = 1;
 /// Most parts of a text that are looked at alone; the last one is the whole rest.
 const MAX_PARTS: usize = 8;
+/// Most words of each part that are looked at.
+const MAX_WORDS: usize = 4096;
+/// Most bytes of a client's capabilities that are looked at, so that no client costs the others time.
+const MAX_HINTS: usize = 4 * 1024;
 /// Most words that a reason names.
 const MAX_SHOWN: usize = 4;
 
@@ -149,7 +153,7 @@ fn spoken(text: &str) -> HashMap<String, Spoken<'_>> {
     let mut spoken = HashMap::new();
     let mut next = 0;
     for (index, part) in parts(text).into_iter().enumerate() {
-        for word in words(part) {
+        for word in words(part).take(MAX_WORDS) {
             let entry = spoken.entry(word.stem).or_insert(Spoken {
                 place: next,
                 parts: 0,
@@ -192,11 +196,15 @@ impl<'t> Score<'t> {
             parts: [0; MAX_PARTS],
         };
         // What counts most comes first, so that a word that was found is not looked at again.
-        score.add(&candidate.name, NAME, spoken);
-        for capability in &candidate.capabilities {
-            score.add(capability, CAPABILITY, spoken);
-        }
-        score.add(&candidate.description, DESCRIPTION, spoken);
+        score.add(words(&candidate.name), NAME, spoken);
+        let mut room = MAX_HINTS;
+        let hints = candidate.capabilities.iter().take_while(|hint| {
+            let fits = hint.len() <= room;
+            room = room.saturating_sub(hint.len().max(1));
+            fits && room > 0
+        });
+        score.add(hints.flat_map(|hint| words(hint)), CAPABILITY, spoken);
+        score.add(words(&candidate.description), DESCRIPTION, spoken);
         for hit in score.hits.values() {
             score.whole += hit.weight;
             for (part, points) in score.parts.iter_mut().enumerate() {
@@ -208,8 +216,13 @@ impl<'t> Score<'t> {
         score
     }
 
-    fn add(&mut self, text: &str, weight: u32, spoken: &HashMap<String, Spoken<'t>>) {
-        for word in words(text) {
+    fn add<'c>(
+        &mut self,
+        words: impl Iterator<Item = Word<'c>>,
+        weight: u32,
+        spoken: &HashMap<String, Spoken<'t>>,
+    ) {
+        for word in words {
             if let Some(found) = spoken.get(&word.stem) {
                 self.hits.entry(found.place).or_insert(Hit {
                     weight,
@@ -375,6 +388,24 @@ mod tests {
         let text = "lights and notes; ".repeat(10_000);
         assert_eq!(chosen(&text), ["home", "notes"]);
         assert_eq!(parts(&text).len(), MAX_PARTS);
+    }
+
+    #[test]
+    fn of_countless_words_the_first_are_looked_at() {
+        let mut busy = Candidate::new("busy", "Does much.");
+        let hints = (10_000..75_536).map(|number| format!("word{number}").into());
+        busy.capabilities = hints.collect();
+        let clients = [busy, Candidate::new("x", "Plays.")];
+        let count = |text: &str| {
+            let request = RouteRequest::new(text).with_candidates(clients.clone());
+            Keywords::new().choose(&request).len()
+        };
+        assert_eq!(count("word10000"), 1);
+        let last = MAX_HINTS / "word10000".len() - 1;
+        assert_eq!(count(&format!("word{}", 10_000 + last)), 1);
+        assert_eq!(count(&format!("word{}", 10_000 + last + 1)), 0);
+        let long = format!("{}plays", "sing ".repeat(MAX_WORDS));
+        assert_eq!(count(&long), 0);
     }
 
     proptest::proptest! {
