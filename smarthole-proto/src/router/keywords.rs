@@ -29,7 +29,8 @@ const MAX_SHOWN: usize = 4;
 /// - Several are chosen if the text consists of several parts, separated by `;` or the word "and", of
 ///   which different clients are each clearly the best one for a part. All of them get the whole text.
 /// - If no word matches, nobody is chosen, because a guess would bother the wrong client; except that
-///   the only client there is, with nobody who rejected the message before it, gets everything.
+///   the only client there is gets everything, and so does the only one that is left when all others
+///   rejected the message.
 ///
 /// The rejections' reasons are not looked at: clients that rejected a message are no candidates.
 ///
@@ -119,15 +120,18 @@ impl Keywords {
     }
 }
 
-/// The only client there is.
+/// The only client there is, or that is left while nobody has the message.
 fn only(request: &RouteRequest) -> Option<Choice> {
-    match request.candidates.as_slice() {
-        [only] if request.excluded.is_empty() => {
-            let reason = format!("{} is the only client", only.name);
-            Some(Choice::new(only.name.clone()).with_reason(reason))
-        }
-        _ => None,
-    }
+    let [only] = request.candidates.as_slice() else {
+        return None;
+    };
+    let left = match (request.excluded.len(), request.rejections.len()) {
+        (0, _) => "",
+        (had, rejected) if had <= rejected => " left",
+        _ => return None,
+    };
+    let reason = format!("{} is the only client{left}", only.name);
+    Some(Choice::new(only.name.clone()).with_reason(reason))
 }
 
 /// The candidate with the most points, if no other has as many.
@@ -368,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_guessed_unless_there_is_only_one_client_at_all() {
+    fn nobody_is_guessed_unless_there_is_only_one_client_or_one_left() {
         assert_eq!(chosen("sing a song"), Vec::<String>::new());
         assert_eq!(chosen("please do it for me"), Vec::<String>::new());
         assert_eq!(chosen(""), Vec::<String>::new());
@@ -378,7 +382,14 @@ mod tests {
             choices,
             [Choice::new("x").with_reason("x is the only client")]
         );
-        let left = alone.with_rejections([Rejection::new("y", "No.")]);
+        let mut left = alone.with_rejections([Rejection::new("y", "No.")]);
+        let choices = Keywords::new().choose(&left);
+        assert_eq!(
+            choices,
+            [Choice::new("x").with_reason("x is the only client left")]
+        );
+        // Somebody else has it, and has not rejected it.
+        left.excluded.push("z".into());
         assert_eq!(Keywords::new().choose(&left), []);
         assert_eq!(Keywords::new().choose(&RouteRequest::new("sing")), []);
     }
