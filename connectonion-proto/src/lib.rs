@@ -16,6 +16,7 @@ pub mod replay;
 pub mod session;
 pub mod storage;
 pub mod trust;
+pub mod upload;
 
 pub use frame::{ClientFrame, EventKind, ServerFrame, Session, StreamEvent};
 pub use id::{EventId, SessionId};

@@ -5,14 +5,15 @@ use std::time::Instant;
 use rpc_core::Text;
 use rpc_core::decode::SharedStr;
 
-use super::event::{Accepted, AgentError, InputError, RunOver, SessionId};
+use super::event::{Accepted, AgentError, InputError, RunOver};
 use super::run::{AnswerError, Finish, RequestKind, Run, RunId, RuntimeInput};
 use super::{ConnId, SessionRegistry};
+use crate::id::SessionId;
 use crate::replay::Entry;
 
 impl SessionRegistry {
     /// Takes an INPUT: it starts a run, or waits for the agent that runs. Its id is for
-    /// RUNTIME_INPUT_ACK; one that starts a run needs none. ConnectOnion specification, *INPUT*.
+    /// `RUNTIME_INPUT_ACK`; one that starts a run needs none. ConnectOnion specification, *INPUT*.
     ///
     /// Check what comes with the prompt before, such as [uploads](crate::upload): a run that was
     /// started has to end.
@@ -127,7 +128,7 @@ impl SessionRegistry {
     /// acknowledged and not read: start a run with them, or tell the client.
     ///
     /// The ERROR goes to the sockets that watch. If there is none, the next one gets it with
-    /// [`Connected::failure`](super::Connected::failure).
+    /// [`Joined::failure`](super::Joined::failure).
     ///
     /// # Errors
     /// [`RunOver`].

@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
 mod allocations;
+mod desk;
 mod frames;
 mod frames_props;
 mod invalid_json;
@@ -13,7 +14,11 @@ mod scratch;
 mod session;
 mod session_crowd;
 mod session_model;
+mod session_naive;
+mod session_recorded;
+mod session_runs;
 mod signing;
 mod storage;
 mod transcripts;
+mod upload;
 mod vectors;

@@ -13,11 +13,13 @@ mod ws;
 type Body = fn(&[u8]);
 
 /// Every fuzz target and the body that it calls.
-const TARGETS: [(&str, Body); 26] = [
+const TARGETS: [(&str, Body); 28] = [
     (
         "connectonion_canonical",
         connectonion_proto::fuzzing::canonical,
     ),
+    ("connectonion_jsonl", connectonion_proto::fuzzing::jsonl),
+    ("connectonion_merge", connectonion_proto::fuzzing::merge),
     ("exoclaw_client_conn", exoclaw_proto::fuzzing::client_conn),
     (
         "exoclaw_client_frames",
@@ -97,6 +99,16 @@ fn replay(target: &str) {
 #[test]
 fn the_seeds_of_canonical_json_pass() {
     replay("connectonion_canonical");
+}
+
+#[test]
+fn the_seeds_of_stored_sessions_pass() {
+    replay("connectonion_jsonl");
+}
+
+#[test]
+fn the_seeds_of_merged_sessions_pass() {
+    replay("connectonion_merge");
 }
 
 #[test]
