@@ -3,16 +3,23 @@
 #![doc = include_str!("../README.md")]
 
 pub mod auth;
+pub mod client;
 pub mod codec;
+pub mod console;
 pub mod error;
 pub mod frame;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod hub;
 pub mod id;
 pub mod limits;
 pub mod merge;
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub mod net;
 pub mod replay;
+pub mod server;
 pub mod session;
 pub mod storage;
 pub mod trust;

@@ -18,10 +18,6 @@ use super::unknown::Unknown;
 /// One frame of the server, as a client reads it. ConnectOnion specification, *Server → Client*.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a decoded frame is read where it lies; a box would be an allocation per event"
-)]
 pub enum ServerFrame<'a> {
     /// The client is let in.
     Connected(Connected<Cow<'a, str>, RawJson<'a>>),

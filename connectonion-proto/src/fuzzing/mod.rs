@@ -2,10 +2,13 @@
 #![allow(clippy::panic, reason = "a broken rule has to stop the fuzzer")]
 
 mod canonical;
+mod frames;
 mod jsonl;
 mod merge;
+mod read;
 
 pub use canonical::canonical;
+pub use frames::{client_frames, server_frames};
 pub use jsonl::jsonl;
 pub use merge::merge_texts as merge;
 
@@ -15,8 +18,45 @@ mod tests {
 
     use super::*;
 
+    const CLIENT: &str = r#"(CONNECT|INPUT|PONG|APPROVAL_RESPONSE|ASK_USER_RESPONSE|PLAN_REVIEW_RESPONSE|ULW_RESPONSE|mode_change|prompt_update|SESSION_STATUS|ONBOARD_SUBMIT|ADMIN_ADD|ADMIN_LATER|INIT|later|P\\u004fNG)"#;
+    const CLIENT_MEMBER: &str = r#""(type|payload|from|signature|session_id|session|last_msg_id|prompt|images|files|answer|approved|scope|mode|feedback|request_id|message|action|turns|x)":("plan"|"once"|"continue"|""|"x"|"\\u00e9"|true|null|7|1\.50|-0|\[\]|\["data:,x"\]|\{\}|\{"session_id":"s"\}|\{"invite_code":"c","payment":1\})"#;
+    const SERVER: &str = "(CONNECTED|OUTPUT|PING|ERROR|SESSION_STATUS|RUNTIME_INPUT_ACK|ONBOARD_REQUIRED|ONBOARD_SUCCESS|ADMIN_RESULT|user_input|assistant|llm_call|llm_result|thinking|tool_call|tool_result|ask_user|approval_needed|plan_review|compact|mode_changed|ulw_turns_reached|files_received|intent|eval|tool_blocked|agent_image|diff_preview|complete|session_sync|later)";
+    const SERVER_MEMBER: &str = r#""(type|id|ts|session_id|session|chat_items|status|server_newer|message|error|received|code|content|turn|name|tool_id|args|result|timing_ms|question|text|options|fields|methods|mode|usage|runtime_input|files|plan_content|tool|x)":("executing"|"done"|""|"x"|"\\u00e9"|true|false|null|7|1\.50|-0|\[\]|\["a"\]|\[\{"id":"i","type":"user","content":"c"\}\]|\{\}|\{"messages":\[\],"turn":1\})"#;
+
+    /// A frame of such a type with such members.
+    fn frame(tag: &'static str, member: &'static str) -> impl Strategy<Value = String> {
+        let members = prop::collection::vec(member, 0..7);
+        (tag, members, any::<prop::sample::Index>()).prop_map(|(tag, mut members, at)| {
+            let at = at.index(members.len() + 1);
+            members.insert(at, format!(r#""type":"{tag}""#));
+            format!("{{{}}}", members.join(" ,"))
+        })
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
+
+        #[test]
+        fn frames_of_clients_keep_their_rules(text in frame(CLIENT, CLIENT_MEMBER)) {
+            client_frames(text.as_bytes());
+        }
+
+        #[test]
+        fn frames_of_servers_keep_their_rules(text in frame(SERVER, SERVER_MEMBER)) {
+            server_frames(text.as_bytes());
+        }
+
+        #[test]
+        fn broken_frames_keep_their_rules(
+            text in frame(CLIENT, CLIENT_MEMBER),
+            at in any::<prop::sample::Index>(),
+        ) {
+            let mut letters: Vec<char> = text.chars().collect();
+            letters.remove(at.index(letters.len()));
+            let text: String = letters.into_iter().collect();
+            client_frames(text.as_bytes());
+            server_frames(text.as_bytes());
+        }
 
         #[test]
         fn sessions_are_merged_by_the_rules(
@@ -42,6 +82,8 @@ mod tests {
 
         #[test]
         fn any_bytes_are_survived(data: Vec<u8>) {
+            client_frames(&data);
+            server_frames(&data);
             merge(&data);
             jsonl(&data);
         }

@@ -28,6 +28,20 @@ impl SessionRegistry {
     ) -> Result<Accepted, InputError> {
         let id = self.session_of(conn).cloned();
         let id = id.ok_or(InputError::NotConnected)?;
+        self.input_to(&id, input, now)
+    }
+
+    /// As [`input`](Self::input), for a session whether or not anybody watches it: for what had to
+    /// wait until it was stored.
+    ///
+    /// # Errors
+    /// [`InputError`]; nothing changed.
+    pub fn input_to(
+        &mut self,
+        id: &SessionId,
+        input: RuntimeInput,
+        now: Instant,
+    ) -> Result<Accepted, InputError> {
         let session = self.sessions.get_mut(id.as_str());
         let session = session.ok_or(InputError::NotConnected)?;
         if input.prompt.is_empty() {
@@ -49,7 +63,7 @@ impl SessionRegistry {
             session.log.begin();
             Accepted::Started(run)
         };
-        self.rest(&id, now);
+        self.rest(id, now);
         Ok(accepted)
     }
 

@@ -25,6 +25,12 @@ pub enum Owner {
     Key(Address),
 }
 
+impl From<Address> for Owner {
+    fn from(address: Address) -> Self {
+        Self::Key(address)
+    }
+}
+
 /// What a CONNECT asks for, once it is known who sent it.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionRequest<'a> {

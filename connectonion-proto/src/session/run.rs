@@ -287,6 +287,12 @@ impl Run {
         std::mem::take(&mut self.interrupted)
     }
 
+    /// Whether the agent is asked to stop.
+    #[must_use]
+    pub const fn is_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
     /// The inputs that wait, oldest first.
     pub fn inputs(&self) -> impl ExactSizeIterator<Item = &RuntimeInput> {
         self.inputs.iter()

@@ -9,7 +9,7 @@ use connectonion_proto::error;
 use connectonion_proto::frame::{ChatItem, EventKind};
 use connectonion_proto::{ClientFrame, ServerFrame, Session, codec};
 use rpc_core::Limits;
-use rpc_core::decode::FrameCopy;
+use rpc_core::decode::{FrameCopy, RawJson};
 use rpc_core::testing::json::assert_same;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -94,8 +94,8 @@ fn every_frame_of_the_host_is_read_and_written_again() {
                 items = newer.map(|newer| newer.chat_items.get());
             }
             ServerFrame::Output(output) => {
-                session = output.session.as_ref().map(|session| session.get());
-                items = output.chat_items.as_ref().map(|items| items.get());
+                session = output.session.as_ref().map(RawJson::get);
+                items = output.chat_items.as_ref().map(RawJson::get);
             }
             ServerFrame::Event(event) => {
                 assert!(event.id.is_some() && event.ts.is_some() && event.session_id.is_some());

@@ -13,13 +13,21 @@ mod ws;
 type Body = fn(&[u8]);
 
 /// Every fuzz target and the body that it calls.
-const TARGETS: [(&str, Body); 28] = [
+const TARGETS: [(&str, Body); 30] = [
     (
         "connectonion_canonical",
         connectonion_proto::fuzzing::canonical,
     ),
     ("connectonion_jsonl", connectonion_proto::fuzzing::jsonl),
     ("connectonion_merge", connectonion_proto::fuzzing::merge),
+    (
+        "connectonion_client_frames",
+        connectonion_proto::fuzzing::client_frames,
+    ),
+    (
+        "connectonion_server_frames",
+        connectonion_proto::fuzzing::server_frames,
+    ),
     ("exoclaw_client_conn", exoclaw_proto::fuzzing::client_conn),
     (
         "exoclaw_client_frames",
@@ -109,6 +117,16 @@ fn the_seeds_of_stored_sessions_pass() {
 #[test]
 fn the_seeds_of_merged_sessions_pass() {
     replay("connectonion_merge");
+}
+
+#[test]
+fn the_seeds_of_the_connectonion_client_frames_pass() {
+    replay("connectonion_client_frames");
+}
+
+#[test]
+fn the_seeds_of_the_connectonion_server_frames_pass() {
+    replay("connectonion_server_frames");
 }
 
 #[test]

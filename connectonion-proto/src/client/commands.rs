@@ -1,0 +1,222 @@
+//! The commands of [`ClientConn`]: each is taken whole or refused with nothing changed.
+
+use std::time::Instant;
+
+use rpc_core::decode::{SharedJson, SharedStr};
+use rpc_core::timers::later;
+use rpc_core::{CallId, CloseFrame, CloseReason, Refused};
+use serde::Serialize;
+
+use super::asked::Kind;
+use super::{ClientConn, ClientState, Timer};
+use crate::frame::{
+    AdminRequest, ClientFrame, Connect, Input, ModeChange, OnboardSubmit, PromptUpdate, Response,
+    SessionQuery,
+};
+
+impl ClientConn {
+    /// Sends another CONNECT, freshly signed: after [`ConnectWanted`](super::ClientEvent), or at the
+    /// gate in the place of the one that waits there.
+    ///
+    /// # Errors
+    /// [`Refused::Invalid`] if the client is let in already, or its CONNECT is being answered;
+    /// [`Refused::Closed`], [`Refused::QueueFull`], [`Refused::TooLarge`].
+    pub fn connect<S: Serialize, J: Serialize>(
+        &mut self,
+        connect: &Connect<S, J>,
+        now: Instant,
+    ) -> Result<(), Refused> {
+        match self.state {
+            ClientState::Closed => return Err(Refused::Closed),
+            ClientState::AwaitConnected if self.onboarded => {}
+            ClientState::AwaitOnboarding => {}
+            _ => {
+                return Err(Refused::Invalid {
+                    what: "CONNECT",
+                    why: "there was one on this connection; open a new one".to_owned(),
+                });
+            }
+        }
+        self.outbox.json(connect)?;
+        self.onboarded = false;
+        self.state = ClientState::AwaitConnected;
+        self.timers.stop(Timer::Onboarded);
+        self.await_connected(now);
+        Ok(())
+    }
+
+    /// Offers what a stranger has to offer. A [`Reply`](super::ClientEvent::Reply) follows; after a
+    /// refusal another try is allowed, and after a success CONNECTED comes by itself.
+    ///
+    /// # Errors
+    /// [`Refused::NotReady`] unless the host has asked for it, [`Refused::Closed`],
+    /// [`Refused::TooManyCalls`], [`Refused::QueueFull`], [`Refused::TooLarge`].
+    pub fn onboard<S: Serialize, J: Serialize>(
+        &mut self,
+        submit: &OnboardSubmit<S, J>,
+        now: Instant,
+    ) -> Result<CallId, Refused> {
+        match self.state {
+            ClientState::Closed => return Err(Refused::Closed),
+            ClientState::AwaitOnboarding => {}
+            _ => return Err(Refused::NotReady),
+        }
+        self.ask(submit, Kind::Onboarding, self.answer_deadline(now))
+    }
+
+    /// Sends a prompt. With no agent at work a run begins with it: its steps follow and then
+    /// [`RunEnded`](super::ClientEvent::RunEnded). While one works, the prompt is an interjection:
+    /// it is queued, and images and files of it are dropped by the known hosts. Which of the two it
+    /// was, says the [`Reply`](super::ClientEvent::Reply); it can be another one than it was meant to
+    /// be, because both sides act at the same time.
+    ///
+    /// # Errors
+    /// [`Refused::Invalid`] for an empty prompt, [`Refused::TooLarge`] beyond
+    /// [`max_sent_bytes`](super::ClientConfig::max_sent_bytes), [`Refused::NotReady`] before
+    /// CONNECTED, [`Refused::Closed`], [`Refused::TooManyCalls`], [`Refused::QueueFull`]. A prompt
+    /// that may have reached the host must not be sent again: it would run twice.
+    pub fn input<S, J>(&mut self, input: &Input<S, J>, _: Instant) -> Result<CallId, Refused>
+    where
+        S: AsRef<str> + Serialize,
+        J: Serialize,
+    {
+        self.check_ready()?;
+        if input
+            .prompt
+            .as_ref()
+            .is_none_or(|it| it.as_ref().is_empty())
+        {
+            return Err(Refused::Invalid {
+                what: "prompt",
+                why: "it is empty".to_owned(),
+            });
+        }
+        let kind = match self.state {
+            ClientState::Running => Kind::Interjection,
+            _ => Kind::Prompt,
+        };
+        let id = self.ask(input, kind, None)?;
+        self.settle_state();
+        Ok(id)
+    }
+
+    /// Answers a question of the agent. Hosts confirm nothing; an answer that comes too late is an
+    /// [`AnswerRefused`](super::ClientEvent::AnswerRefused) at newer ones. The question may be one
+    /// of an earlier connection.
+    ///
+    /// # Errors
+    /// [`Refused::NotReady`] before CONNECTED, [`Refused::Closed`], [`Refused::QueueFull`],
+    /// [`Refused::TooLarge`]. Old hosts take a second answer for that to their next question.
+    pub fn respond(&mut self, response: &Response, _: Instant) -> Result<(), Refused> {
+        self.check_ready()?;
+        let frame = self.outbox.json(response)?;
+        self.forget_sent();
+        self.answers.push_back((frame, response.clone()));
+        Ok(())
+    }
+
+    /// Lets the agent work in another mode. Newer hosts confirm with an event `mode_changed`.
+    ///
+    /// # Errors
+    /// As for [`respond`](Self::respond). Safe to repeat.
+    pub fn set_mode<S>(&mut self, change: &ModeChange<S>, _: Instant) -> Result<(), Refused>
+    where
+        S: AsRef<str> + Serialize,
+    {
+        self.send_ready(change)
+    }
+
+    /// Gives the mode `ulw` another goal.
+    ///
+    /// # Errors
+    /// As for [`respond`](Self::respond). Safe to repeat.
+    pub fn update_prompt<S: Serialize>(
+        &mut self,
+        update: &PromptUpdate<S>,
+        _: Instant,
+    ) -> Result<(), Refused> {
+        self.send_ready(update)
+    }
+
+    /// Lets the agent stop after what it is doing; the run ends with an OUTPUT.
+    ///
+    /// # Errors
+    /// As for [`respond`](Self::respond). Safe to repeat.
+    pub fn interrupt(&mut self, _: Instant) -> Result<(), Refused> {
+        self.send_ready(&ClientFrame::Interrupt)
+    }
+
+    /// Asks how a session stands. A [`Reply`](super::ClientEvent::Reply) follows.
+    ///
+    /// # Errors
+    /// As for [`respond`](Self::respond), and [`Refused::TooManyCalls`]. Safe to repeat.
+    pub fn query(
+        &mut self,
+        session_id: impl Into<SharedStr>,
+        now: Instant,
+    ) -> Result<CallId, Refused> {
+        self.check_ready()?;
+        let query = SessionQuery::new(session_id);
+        self.ask(&query, Kind::Status, self.answer_deadline(now))
+    }
+
+    /// Asks for what only administrators may. A [`Reply`](super::ClientEvent::Reply) follows.
+    ///
+    /// # Errors
+    /// As for [`query`](Self::query). Safe to repeat.
+    pub fn admin(
+        &mut self,
+        request: &AdminRequest<SharedStr, SharedJson>,
+        now: Instant,
+    ) -> Result<CallId, Refused> {
+        self.check_ready()?;
+        self.ask(request, Kind::Admin, self.answer_deadline(now))
+    }
+
+    /// Forgets something that was asked: no [`Reply`](super::ClientEvent::Reply) to it follows. The
+    /// host is not told, because the protocol has no way to. `false` if it has been answered.
+    pub fn cancel(&mut self, id: CallId) -> bool {
+        self.asked.cancel(id)
+    }
+
+    /// Closes with code 1000. What is queued is sent first; what was asked ends at once, and a run
+    /// goes on at the host.
+    pub fn close(&mut self, now: Instant) {
+        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
+    }
+
+    /// Closes with this frame, as [`close`](Self::close) does.
+    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        self.shut_with(CloseReason::Local, frame);
+    }
+
+    const fn check_ready(&self) -> Result<(), Refused> {
+        match self.state {
+            ClientState::Ready | ClientState::Running => Ok(()),
+            ClientState::Closed => Err(Refused::Closed),
+            ClientState::AwaitConnected | ClientState::AwaitOnboarding => Err(Refused::NotReady),
+        }
+    }
+
+    fn send_ready(&mut self, frame: &impl Serialize) -> Result<(), Refused> {
+        self.check_ready()?;
+        self.outbox.json(frame)?;
+        Ok(())
+    }
+
+    fn ask(
+        &mut self,
+        frame: &impl Serialize,
+        kind: Kind,
+        deadline: Option<Instant>,
+    ) -> Result<CallId, Refused> {
+        self.asked.check_room()?;
+        let frame = self.outbox.json(frame)?;
+        self.asked.insert(kind, frame, deadline)
+    }
+
+    fn answer_deadline(&self, now: Instant) -> Option<Instant> {
+        let timeout = self.config.answer_timeout?;
+        Some(later(now, timeout))
+    }
+}

@@ -1,0 +1,127 @@
+//! [`ClientConfig`], and when to connect again.
+
+use std::time::Duration;
+
+use rpc_core::Limits;
+use rpc_core::backoff::{BackoffPolicy, Jitter};
+use rpc_core::reconnect::ReconnectPolicy;
+
+use crate::limits::{
+    CONNECT_TIMEOUT, MAX_SERVER_MESSAGE, ONBOARDED_TIMEOUT, SILENCE_TIMEOUT, client_limits,
+};
+
+/// The delay before the first reconnect.
+const FIRST_DELAY: Duration = Duration::from_secs(1);
+/// No reconnect waits longer.
+const LONGEST_DELAY: Duration = Duration::from_secs(30);
+/// How long a question to the host waits for its answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// When to connect again after a line was lost: after about 1 s, then twice as long each time up to
+/// 30 s, with jitter so that the clients of a host that restarts do not come back all at once, without
+/// end. A CONNECTED starts the delays anew. The specification says nothing about it.
+#[must_use]
+pub const fn reconnect_policy() -> ReconnectPolicy {
+    let backoff = BackoffPolicy::new(FIRST_DELAY, 2.0)
+        .with_max(Some(LONGEST_DELAY))
+        .with_jitter(Jitter::Equal);
+    ReconnectPolicy::new(backoff)
+}
+
+/// How long a client waits, and how much it takes.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ClientConfig {
+    /// How long the host may take to answer a CONNECT; `None` is for ever. At its gate there is no
+    /// deadline. Default 30 s.
+    pub connect_timeout: Option<Duration>,
+    /// How long the host may take to finish the CONNECT after it has let a stranger in. Hosts before
+    /// the specification's version never do: they want another CONNECT. Default 3 s.
+    pub onboarded_timeout: Duration,
+    /// How long nothing at all may come before the line counts as dead; `None` is for ever. Hosts
+    /// send a PING every 30 s, also while a human thinks. Default 60 s.
+    pub silence_timeout: Option<Duration>,
+    /// How long a question to the host (an onboarding, a SESSION_STATUS, an administrator's request)
+    /// waits for its answer; `None` is for ever. Prompts have no deadline. Default 30 s.
+    pub answer_timeout: Option<Duration>,
+    /// Whether `session_sync` events are passed on: known hosts send the whole conversation after
+    /// every step. Default yes.
+    pub session_sync: bool,
+    /// Largest frame that is sent, in bytes; a larger one is refused at once. Hosts close on it.
+    /// Default 16 MiB, the known hosts' limit.
+    pub max_sent_bytes: usize,
+    /// Bounds on size and number of what is received. Default
+    /// [`client_limits`](crate::limits::client_limits): 64 MiB for a message.
+    pub limits: Limits,
+}
+
+impl Default for ClientConfig {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ClientConfig {
+    /// Everything by default.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            connect_timeout: Some(CONNECT_TIMEOUT),
+            onboarded_timeout: ONBOARDED_TIMEOUT,
+            silence_timeout: Some(SILENCE_TIMEOUT),
+            answer_timeout: Some(ANSWER_TIMEOUT),
+            session_sync: true,
+            max_sent_bytes: MAX_SERVER_MESSAGE,
+            limits: client_limits(),
+        }
+    }
+
+    /// Sets [`connect_timeout`](Self::connect_timeout).
+    #[must_use]
+    pub const fn with_connect_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// Sets [`onboarded_timeout`](Self::onboarded_timeout).
+    #[must_use]
+    pub const fn with_onboarded_timeout(mut self, timeout: Duration) -> Self {
+        self.onboarded_timeout = timeout;
+        self
+    }
+
+    /// Sets [`silence_timeout`](Self::silence_timeout).
+    #[must_use]
+    pub const fn with_silence_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.silence_timeout = timeout;
+        self
+    }
+
+    /// Sets [`answer_timeout`](Self::answer_timeout).
+    #[must_use]
+    pub const fn with_answer_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.answer_timeout = timeout;
+        self
+    }
+
+    /// Sets [`session_sync`](Self::session_sync).
+    #[must_use]
+    pub const fn with_session_sync(mut self, passed_on: bool) -> Self {
+        self.session_sync = passed_on;
+        self
+    }
+
+    /// Sets [`max_sent_bytes`](Self::max_sent_bytes).
+    #[must_use]
+    pub const fn with_max_sent_bytes(mut self, bytes: usize) -> Self {
+        self.max_sent_bytes = bytes;
+        self
+    }
+
+    /// Sets [`limits`](Self::limits).
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+}

@@ -1,0 +1,448 @@
+//! The client's side of one connection: [`ClientConn`].
+//!
+//! ```text
+//! (CONNECT sent) ─> AwaitConnected ─ CONNECTED ─────────> Ready <─ run ends ─┐
+//!                    │     │    ^                         │   └─ prompt ─> Running
+//!                    │ ONBOARD_ │ ONBOARD_SUCCESS         │                  │
+//!                    │ REQUIRED │                         │                  │
+//!                    │     v    │                         │                  │
+//!                    │   AwaitOnboarding                  │                  │
+//!                    └─────────> Closed <─────────────────┴──────────────────┘
+//! ```
+
+mod about;
+mod asked;
+mod commands;
+mod config;
+mod event;
+mod receive;
+mod resume;
+mod seen;
+mod sign;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use rpc_core::backlog::Backlog;
+use rpc_core::decode::{DecodeError, DecodeErrorKind, SharedStr};
+use rpc_core::outbox::FrameNumber;
+use rpc_core::timers::{TimerKind, Timers, later, sooner};
+use rpc_core::{
+    CallError, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Outbox, Outgoing,
+    Text,
+};
+use serde::Serialize;
+
+use crate::frame::{Connect, Response, Signed};
+use asked::{Asked, Pending};
+
+pub use config::{ClientConfig, reconnect_policy};
+pub use event::{ClientEvent, OtherFrame, Reply, Step, Taken, Warning};
+pub use resume::Resume;
+pub(crate) use resume::{Found, find};
+pub use seen::Seen;
+pub use sign::Sign;
+
+/// What the connection waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ClientState {
+    /// The answer to the CONNECT.
+    AwaitConnected,
+    /// What a stranger offers to be let in: the host has asked for it.
+    AwaitOnboarding,
+    /// A prompt.
+    Ready,
+    /// The end of a run, or the host's word about a prompt. Prompts are interjections now.
+    Running,
+    /// The connection has ended.
+    Closed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timer {
+    Connect,
+    Onboarded,
+    Silence,
+}
+
+impl TimerKind for Timer {
+    const ALL: &'static [Self] = &[Self::Connect, Self::Onboarded, Self::Silence];
+
+    fn index(self) -> usize {
+        self as usize
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Onboarded => "onboarded",
+            Self::Silence => "silence",
+        }
+    }
+}
+
+/// An event and how many bytes it keeps.
+type Weighed = (ClientEvent, usize);
+
+/// The client's side of one open connection. It sends the CONNECT that it is given at once, answers
+/// PINGs, and takes prompts once it is let in.
+///
+/// It signs nothing and reads no clock: CONNECT and ONBOARD_SUBMIT come signed
+/// ([`auth`](crate::auth)). A connection that was lost is followed by a new machine with a CONNECT
+/// that names the session and the last event; the host then sends what was missed, and maybe some of
+/// it twice ([`Seen`]). The machine sends nothing twice.
+///
+/// ```
+/// use std::time::Instant;
+/// use connectonion_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState};
+/// use connectonion_proto::frame::{Connect, Input, Signed};
+/// use rpc_core::{Incoming, Machine};
+///
+/// let now = Instant::now();
+/// let connect: Connect = Connect::new(Signed::none()); // sign it: most hosts want that
+/// let mut conn = ClientConn::new(ClientConfig::new(), &connect, 0x5eed, now);
+/// assert!(conn.poll_transmit().is_some()); // the CONNECT: hand it to your socket
+///
+/// let answer = r#"{"type":"CONNECTED","session_id":"abc","status":"new"}"#;
+/// conn.handle_message(Incoming::Text(answer), now);
+/// assert!(matches!(conn.poll_event(), Some(ClientEvent::Connected(_))));
+///
+/// conn.input(&Input::new("hello"), now)?;
+/// assert_eq!(conn.state(), ClientState::Running);
+/// # Ok::<(), rpc_core::Refused>(())
+/// ```
+pub struct ClientConn {
+    config: Arc<ClientConfig>,
+    state: ClientState,
+    /// The stranger was let in, and CONNECTED has not come.
+    onboarded: bool,
+    session_id: Option<SharedStr>,
+    /// A run is going on, as far as the host's frames say.
+    run: bool,
+    asked: Asked,
+    /// The answers of the user that may not have left, oldest first.
+    answers: VecDeque<(FrameNumber, Response)>,
+    outbox: Outbox,
+    events: Backlog<Weighed>,
+    event_bytes: usize,
+    timers: Timers<Timer>,
+    /// A silence that was noticed late has been forgiven since the host was heard last.
+    forgiven: bool,
+    closed: Option<CloseReason>,
+    /// The end has been told to the application.
+    told: bool,
+    /// The line is gone, so what waits in the outbox was never sent.
+    cut: bool,
+}
+
+impl ClientConn {
+    /// A connection that was just opened. It sends this CONNECT at once. `seed` makes the ids of
+    /// what is asked; they never leave this side.
+    #[must_use]
+    pub fn new<S: Serialize, J: Serialize>(
+        config: impl Into<Arc<ClientConfig>>,
+        connect: &Connect<S, J>,
+        seed: u64,
+        now: Instant,
+    ) -> Self {
+        let config = config.into();
+        let sent = config
+            .limits
+            .clone()
+            .with_max_message_bytes(config.max_sent_bytes);
+        let mut conn = Self {
+            state: ClientState::AwaitConnected,
+            onboarded: false,
+            session_id: None,
+            run: false,
+            asked: Asked::new(seed, config.limits.max_pending, now),
+            answers: VecDeque::new(),
+            outbox: Outbox::new(&sent),
+            events: Backlog::new(),
+            event_bytes: 0,
+            timers: Timers::new(),
+            forgiven: false,
+            closed: None,
+            told: false,
+            cut: false,
+            config,
+        };
+        conn.await_connected(now);
+        conn.listen(now);
+        if let Err(refused) = conn.outbox.json(connect) {
+            conn.fail(&refused.to_string());
+        }
+        conn
+    }
+
+    /// A connection that ends at once, because no CONNECT could be made for it.
+    pub(crate) fn without_connect(
+        config: impl Into<Arc<ClientConfig>>,
+        why: &str,
+        now: Instant,
+    ) -> Self {
+        let connect: Connect = Connect::new(Signed::none());
+        let mut conn = Self::new(config, &connect, 0, now);
+        conn.outbox.discard();
+        conn.fail(why);
+        conn
+    }
+
+    /// What the connection waits for.
+    #[must_use]
+    pub const fn state(&self) -> ClientState {
+        self.state
+    }
+
+    /// The session, once the client is let in.
+    #[must_use]
+    pub fn session_id(&self) -> Option<&str> {
+        self.session_id.as_deref()
+    }
+
+    /// How much is under way: prompts and questions without an answer, and the run.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.asked.len() + usize::from(self.run)
+    }
+
+    /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        if self.closed.is_some() {
+            return None;
+        }
+        let timer = self.timers.poll_timeout();
+        let timer = timer.map(|(at, kind)| (at, kind.name()));
+        sooner(timer, self.asked.poll_timeout().map(|at| (at, "answer")))
+    }
+
+    fn await_connected(&mut self, now: Instant) {
+        match self.config.connect_timeout {
+            Some(timeout) => self.timers.set(Timer::Connect, later(now, timeout)),
+            None => self.timers.stop(Timer::Connect),
+        }
+    }
+
+    /// From now on silence counts.
+    fn listen(&mut self, now: Instant) {
+        if let Some(timeout) = self.config.silence_timeout {
+            self.timers.set(Timer::Silence, later(now, timeout));
+        }
+    }
+
+    fn pong(&mut self) {
+        // Without room for it, silence is what a host hears that does not read.
+        let _ = self.outbox.text(pong());
+    }
+
+    fn unexpected(&mut self, name: &'static str) {
+        self.warn(Warning::Unexpected { name });
+    }
+
+    fn warn(&mut self, warning: Warning) {
+        self.push(ClientEvent::Warning(warning), 0);
+    }
+
+    fn push(&mut self, event: ClientEvent, bytes: usize) {
+        let weight = size_of::<Weighed>() + bytes;
+        self.event_bytes += weight;
+        self.events.push_back((event, weight));
+    }
+
+    /// Forgets the answers that have left.
+    fn forget_sent(&mut self) {
+        while let Some((frame, _)) = self.answers.front()
+            && self.outbox.was_taken(*frame)
+        {
+            self.answers.pop_front();
+        }
+    }
+
+    /// No CONNECT could be sent, and another attempt would end the same way.
+    fn fail(&mut self, why: &str) {
+        let message = format!("the CONNECT could not be sent: {why}");
+        let retryable = false;
+        self.end(CloseReason::Refused { message, retryable });
+    }
+
+    /// Sends a Close and ends. What is queued still leaves before it.
+    fn shut(&mut self, reason: CloseReason, code: u16) {
+        let words = match &reason {
+            CloseReason::Authentication { .. } | CloseReason::Refused { .. } => String::new(),
+            other => other.to_string(),
+        };
+        self.shut_with(reason, CloseFrame::new(code, words));
+    }
+
+    fn shut_with(&mut self, reason: CloseReason, frame: CloseFrame) {
+        if self.closed.is_none() {
+            self.outbox.close(frame);
+            self.end(reason);
+        }
+    }
+
+    /// Ends. What is under way ends in [`poll_event`](Machine::poll_event), so that no number of
+    /// questions needs room in the queue.
+    fn end(&mut self, reason: CloseReason) {
+        self.state = ClientState::Closed;
+        self.closed.get_or_insert(reason);
+        self.timers.stop_all();
+    }
+
+    /// The next of the events with which everything ends that was under way.
+    fn last_events(&mut self, reason: &CloseReason) -> Option<ClientEvent> {
+        if let Some((id, pending)) = self.asked.pop_any() {
+            let delivery = self.delivery(&pending);
+            let reason = reason.clone();
+            let result = Err(CallError::Closed { reason, delivery });
+            return Some(ClientEvent::Reply { id, result });
+        }
+        if std::mem::take(&mut self.run) {
+            let reason = reason.clone();
+            let delivery = Delivery::Delivered;
+            let lost = CallError::Closed { reason, delivery };
+            return Some(ClientEvent::RunEnded(Err(lost)));
+        }
+        if self.cut {
+            self.forget_sent();
+        } else {
+            self.answers.clear();
+        }
+        let (_, response) = self.answers.pop_front()?;
+        Some(ClientEvent::Unsent(response))
+    }
+
+    fn delivery(&self, pending: &Pending) -> Delivery {
+        if self.cut && !self.outbox.was_taken(pending.frame) {
+            Delivery::NotSent
+        } else {
+            Delivery::Unknown
+        }
+    }
+
+    fn on_silence(&mut self, at: Instant, now: Instant) {
+        let Some(patience) = self.config.silence_timeout else {
+            return;
+        };
+        // Whoever does not read hears nothing, and neither does a machine that slept.
+        let slept = now.saturating_duration_since(at) > patience;
+        if !self.wants_input() || (slept && !self.forgiven) {
+            self.forgiven = true;
+            return self.listen(now);
+        }
+        let silence = CloseReason::KeepAlive { after: patience };
+        self.shut(silence, CloseFrame::GOING_AWAY);
+    }
+}
+
+fn pong() -> Text {
+    Text::new(Bytes::from_static(br#"{"type":"PONG"}"#)).unwrap_or_default()
+}
+
+impl Machine for ClientConn {
+    type Event = ClientEvent;
+
+    fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
+        if self.closed.is_some() {
+            return;
+        }
+        self.forgiven = false;
+        self.listen(now);
+        match message {
+            Incoming::Text(text) => self.on_text(text, now),
+            Incoming::Binary(_) => {
+                let error = DecodeError::new(DecodeErrorKind::Binary);
+                self.warn(Warning::BadFrame(error));
+            }
+            _ => {}
+        }
+    }
+
+    fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
+        // Whatever is queued cannot leave any more.
+        self.outbox.discard();
+        if self.closed.is_none() {
+            self.cut = true;
+            self.end(why.into());
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.closed.is_some() {
+            return;
+        }
+        while let Some((at, _)) = self.timers.poll_timeout()
+            && let Some(timer) = self.timers.pop_expired(now)
+        {
+            match timer {
+                Timer::Connect => {
+                    let after = self.config.connect_timeout.unwrap_or_default();
+                    let late = CloseReason::HandshakeTimeout { after };
+                    return self.shut(late, CloseFrame::NORMAL);
+                }
+                Timer::Onboarded => {
+                    self.await_connected(now);
+                    self.push(ClientEvent::ConnectWanted, 0);
+                }
+                Timer::Silence => self.on_silence(at, now),
+            }
+            if self.closed.is_some() {
+                return;
+            }
+        }
+        while let Some((id, pending)) = self.asked.pop_expired(now) {
+            let delivery = self.delivery(&pending);
+            let result = Err(CallError::TimedOut { delivery });
+            self.push(ClientEvent::Reply { id, result }, 0);
+        }
+    }
+
+    fn poll_transmit(&mut self) -> Option<Outgoing> {
+        self.outbox.pop()
+    }
+
+    fn poll_event(&mut self) -> Option<ClientEvent> {
+        if let Some((event, weight)) = self.events.pop_front() {
+            self.event_bytes -= weight;
+            return Some(event);
+        }
+        let reason = self.closed.clone()?;
+        if self.told {
+            return None;
+        }
+        let last = self.last_events(&reason);
+        self.told = last.is_none();
+        Some(last.unwrap_or(ClientEvent::Closed(reason)))
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.next_timeout().map(|(at, _)| at)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+
+    fn wants_input(&self) -> bool {
+        self.events.len() < self.config.limits.max_events
+            && self.event_bytes < self.config.limits.max_event_bytes
+    }
+}
+
+/// Prints where it stands, nothing of what it carries.
+impl fmt::Debug for ClientConn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientConn")
+            .field("state", &self.state)
+            .field("in_flight", &self.in_flight())
+            .field("events", &self.events.len())
+            .finish_non_exhaustive()
+    }
+}

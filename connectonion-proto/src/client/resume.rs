@@ -1,0 +1,247 @@
+//! [`Resume`]: what a client keeps between two connections, and between two programs.
+
+use std::borrow::Cow;
+
+use rpc_core::decode::{self, DecodeError, SharedJson, SharedStr, find_member};
+use rpc_core::{Limits, Refused};
+use serde::Serialize;
+
+use crate::codec;
+use crate::frame::{Connect, Session, Signed};
+
+/// Where a client goes on: its session, the last event that it has shown, and the conversation, which
+/// is the client's own. ConnectOnion specification, *Client Reconnect*.
+///
+/// ```
+/// use connectonion_proto::client::Resume;
+///
+/// let mut resume = Resume::default();
+/// resume.session_id = Some("abc".into());
+/// let json = resume.to_json()?; // keep it in a file
+/// assert_eq!(Resume::parse(&json)?, resume);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Resume {
+    /// The session; `None` for a new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SharedStr>,
+    /// The id of the last event that was shown. The host sends again what came after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_msg_id: Option<SharedStr>,
+    /// The conversation: a [`Session`], as the host has sent it last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<SharedJson>,
+}
+
+impl Resume {
+    /// The CONNECT that goes on here.
+    #[must_use]
+    pub fn connect(&self, signed: Signed) -> Connect {
+        let mut connect = Connect::new(signed);
+        connect.session_id.clone_from(&self.session_id);
+        connect.last_msg_id.clone_from(&self.last_msg_id);
+        connect.session.clone_from(&self.session);
+        connect
+    }
+
+    /// As JSON, to be kept.
+    ///
+    /// # Errors
+    /// None in practice: what it holds is JSON.
+    pub fn to_json(&self) -> Result<String, Refused> {
+        let mut text = String::new();
+        codec::encode_into(self, &mut text)?;
+        Ok(text)
+    }
+
+    /// Reads what [`to_json`](Self::to_json) wrote.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it is no JSON object.
+    pub fn parse(json: &str) -> Result<Self, DecodeError> {
+        // A member alone is found in much that is no object.
+        Session::parse(json, &Limits::default())?;
+        let text = |name| find_member(json, name)?.into_str();
+        let session = find_member(json, "session").filter(|it| it.first_byte() == Some(b'{'));
+        Ok(Self {
+            session_id: text("session_id").map(|id| SharedStr::from(&*id)),
+            last_msg_id: text("last_msg_id").map(|id| SharedStr::from(&*id)),
+            session: session.as_ref().map(SharedJson::from),
+        })
+    }
+
+    /// How many prompts the conversation had, if it says so.
+    pub(crate) fn turn(&self) -> Option<u64> {
+        let session = self.session.as_ref()?;
+        find_member(session.get(), "turn").and_then(|turn| turn.get().parse().ok())
+    }
+}
+
+/// What a conversation says about a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// The prompt was answered.
+    Answer(SharedStr),
+    /// The prompt arrived and has no answer.
+    Prompt,
+    /// The prompt is not there.
+    Nothing,
+}
+
+/// Looks for a prompt and its answer in a conversation. Hosts add to a prompt that came with files,
+/// so its beginning is enough. `turn` is how many prompts there were before it.
+pub(crate) fn find(session: &SharedJson, prompt: &str, turn: Option<u64>, max: &Limits) -> Found {
+    let Ok(session) = Session::parse(session.get(), max) else {
+        return Found::Nothing;
+    };
+    let turns = session.turn().and_then(crate::frame::Number::as_u64);
+    if let (Some(before), Some(after)) = (turn, turns)
+        && after <= before
+    {
+        return Found::Nothing;
+    }
+    let Some(messages) = session.messages() else {
+        return Found::Nothing;
+    };
+    let Ok(messages) = decode::raw_list(messages.get(), max) else {
+        return Found::Nothing;
+    };
+    let mut found = Found::Nothing;
+    for message in &messages {
+        let message = message.get();
+        match (member(message, "role").as_deref(), &found) {
+            (Some("user"), _) if says(message, prompt) => found = Found::Prompt,
+            // Somebody has said something else since.
+            (Some("user"), Found::Answer(_)) => break,
+            (Some("assistant"), Found::Prompt | Found::Answer(_)) if !uses_tools(message) => {
+                if let Some(content) = member(message, "content").filter(|it| !it.is_empty()) {
+                    found = Found::Answer(SharedStr::from(&*content));
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// A member that is a text.
+fn member<'a>(message: &'a str, name: &str) -> Option<Cow<'a, str>> {
+    find_member(message, name)?.into_str()
+}
+
+/// Whether the model goes on after this message.
+fn uses_tools(message: &str) -> bool {
+    let calls = find_member(message, "tool_calls").filter(|calls| calls.first_byte() == Some(b'['));
+    let calls =
+        calls.map(|calls| decode::raw_list(calls.get(), &Limits::default()).map(|it| it.len()));
+    calls.is_some_and(|count| count.is_ok_and(|count| count > 0))
+}
+
+/// Whether a message begins with this prompt: as a text, or as the first text of several parts.
+fn says(message: &str, prompt: &str) -> bool {
+    let Some(content) = find_member(message, "content") else {
+        return false;
+    };
+    if let Some(text) = content.as_str() {
+        return text.starts_with(prompt);
+    }
+    let limits = Limits::default();
+    let parts = decode::raw_list(content.get(), &limits).unwrap_or_default();
+    let mut texts = parts
+        .iter()
+        .filter_map(|part| find_member(part.get(), "text"));
+    texts.any(|text| text.as_str().is_some_and(|text| text.starts_with(prompt)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn found(session: &Value, prompt: &str, turn: Option<u64>) -> Found {
+        let session = codec::to_json(session).unwrap();
+        find(&session, prompt, turn, &Limits::default())
+    }
+
+    #[test]
+    fn the_answer_to_the_last_such_prompt_is_found() {
+        let session = json!({"turn": 2, "messages": [
+            {"role": "user", "content": "hi"}, {"role": "assistant", "content": "old"},
+            {"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": []},
+            {"role": "tool", "content": "5"}, {"role": "assistant", "content": "new"},
+        ]});
+        assert_eq!(found(&session, "hi", Some(1)), Found::Answer("new".into()));
+        assert_eq!(found(&session, "hi", None), Found::Answer("new".into()));
+        assert_eq!(
+            found(&session, "hi", Some(2)),
+            Found::Nothing,
+            "no new turn"
+        );
+        assert_eq!(found(&session, "ho", Some(1)), Found::Nothing);
+    }
+
+    #[test]
+    fn a_prompt_without_an_answer_did_arrive() {
+        let session = json!({"messages": [{"role": "user", "content": "hi"}]});
+        assert_eq!(found(&session, "hi", None), Found::Prompt);
+    }
+
+    #[test]
+    fn prompts_with_files_and_images_are_found_by_their_beginning() {
+        let session = json!({"messages": [
+            {"role": "user", "content": "read it\n\n<system-reminder>.."},
+            {"role": "assistant", "content": "yes"},
+            {"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "and this"}]},
+            {"role": "assistant", "content": "a cat"},
+        ]});
+        assert_eq!(
+            found(&session, "and this", None),
+            Found::Answer("a cat".into())
+        );
+        assert_eq!(
+            found(&session, "read it", None),
+            Found::Answer("yes".into())
+        );
+    }
+
+    #[test]
+    fn what_is_no_conversation_says_nothing() {
+        for odd in [
+            json!({}),
+            json!({"messages": {}}),
+            json!({"messages": [1, null]}),
+            json!([]),
+        ] {
+            assert_eq!(found(&odd, "hi", None), Found::Nothing);
+        }
+    }
+
+    #[test]
+    fn a_kept_resume_is_read_back() {
+        let session = codec::to_json(&json!({"turn": 3, "theirs": [1]})).unwrap();
+        let resume = Resume {
+            session_id: Some("a\"b".into()),
+            last_msg_id: Some("ev-1".into()),
+            session: Some(session),
+        };
+        assert_eq!(Resume::parse(&resume.to_json().unwrap()).unwrap(), resume);
+        assert_eq!(resume.turn(), Some(3));
+        assert_eq!(Resume::parse("{}").unwrap(), Resume::default());
+        for bad in ["", "[]", "null", r#""session_id""#] {
+            assert!(Resume::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_connect_names_what_is_known() {
+        let resume = Resume {
+            session_id: Some("s".into()),
+            ..Resume::default()
+        };
+        let connect = resume.connect(Signed::none());
+        assert_eq!(connect.session_id.as_deref(), Some("s"));
+        assert_eq!((connect.last_msg_id, connect.session), (None, None));
+    }
+}

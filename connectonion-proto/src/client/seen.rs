@@ -1,0 +1,118 @@
+//! [`Seen`]: which events of a run have been shown.
+
+use std::collections::{HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::frame::{EventKind, StreamEvent, Vocabulary, Word};
+
+/// Most events that are remembered: as many as a host keeps of a run.
+const MAX_SEEN: usize = 65_536;
+
+/// Which events of a run have been shown, so that those that a host sends again after a reconnect
+/// are shown once.
+///
+/// A host goes on after the *first* event with the id that it was given, and the start and the end of
+/// one thing share an id, so what tells events apart is id, type and status together. Events without
+/// an id are always new. The newest 65,536 are remembered.
+///
+/// ```
+/// use connectonion_proto::client::Seen;
+/// use connectonion_proto::frame::{Assistant, EventKind, StreamEvent};
+///
+/// let mut seen = Seen::default();
+/// let event = StreamEvent::new(EventKind::Assistant(Assistant::new("hi")), "ev-1", 1.5, "s");
+/// assert!(seen.is_new(&event));
+/// assert!(!seen.is_new(&event));
+/// ```
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Hashes, which are enough: two that collide cost one event of some 2⁶⁴.
+    known: HashSet<u64>,
+    order: VecDeque<u64>,
+}
+
+impl Seen {
+    /// Whether the event is new, and remembers it.
+    pub fn is_new(&mut self, event: &StreamEvent) -> bool {
+        let Some(id) = &event.id else {
+            return true;
+        };
+        let mut hasher = DefaultHasher::new();
+        (id.as_str(), event.kind.name(), status(&event.kind)).hash(&mut hasher);
+        let key = hasher.finish();
+        if !self.known.insert(key) {
+            return false;
+        }
+        self.order.push_back(key);
+        if self.order.len() > MAX_SEEN
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+        true
+    }
+
+    /// Forgets all: another run has other events.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// How far the thing is that the event is about.
+fn status<J>(kind: &EventKind<rpc_core::decode::SharedStr, J>) -> Option<&str> {
+    fn word<K: Vocabulary>(word: &Word<K>) -> &str {
+        word.as_str()
+    }
+    match kind {
+        EventKind::LlmCall(it) => it.status.as_ref().map(word),
+        EventKind::LlmResult(it) => it.status.as_ref().map(word),
+        EventKind::Thinking(it) => it.status.as_ref().map(word),
+        EventKind::ToolCall(it) => it.status.as_ref().map(word),
+        EventKind::ToolResult(it) => it.status.as_ref().map(word),
+        EventKind::Compact(it) => Some(word(&it.status)),
+        EventKind::Intent(it) => it.status.as_ref().map(word),
+        EventKind::Eval(it) => it.status.as_ref().map(word),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::frame::{Compact, Phase, Thinking};
+
+    use super::*;
+
+    fn event(id: &str, kind: EventKind) -> StreamEvent {
+        StreamEvent::new(kind, id, 1.0, "s")
+    }
+
+    #[test]
+    fn a_start_and_its_end_may_share_an_id() {
+        let mut seen = Seen::default();
+        let compact = |phase| event("c", EventKind::Compact(Compact::new(phase)));
+        assert!(seen.is_new(&compact(Phase::Compacting)));
+        assert!(seen.is_new(&compact(Phase::Done)));
+        assert!(!seen.is_new(&compact(Phase::Done)));
+        assert!(seen.is_new(&event("c", EventKind::Thinking(Thinking::new("x")))));
+    }
+
+    #[test]
+    fn an_event_without_an_id_is_always_new() {
+        let mut seen = Seen::default();
+        let mut thought = event("t", EventKind::Thinking(Thinking::new("x")));
+        thought.id = None;
+        assert!(seen.is_new(&thought) && seen.is_new(&thought));
+    }
+
+    #[test]
+    fn only_the_newest_are_remembered() {
+        let mut seen = Seen::default();
+        for id in 0..=MAX_SEEN {
+            let id = id.to_string();
+            assert!(seen.is_new(&event(&id, EventKind::Thinking(Thinking::default()))));
+        }
+        assert_eq!(seen.known.len(), MAX_SEEN);
+        assert!(seen.is_new(&event("0", EventKind::Thinking(Thinking::default()))));
+        assert!(!seen.is_new(&event("7", EventKind::Thinking(Thinking::default()))));
+    }
+}

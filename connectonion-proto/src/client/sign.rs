@@ -1,0 +1,34 @@
+//! [`Sign`]: whoever signs for a client.
+
+use rpc_core::Refused;
+
+use crate::auth::{Address, Draft};
+use crate::frame::Signed;
+
+/// Whoever signs for a client: a key in memory (`auth::Signer`, with the feature `auth`), or one that
+/// lies somewhere else.
+pub trait Sign: Send + Sync + 'static {
+    /// The client's address.
+    fn address(&self) -> Address;
+
+    /// Signs a payload, in the form that every known host accepts
+    /// ([`Canonical::Python`](crate::auth::Canonical)). It is called in the connection's task, so it
+    /// must not block for long.
+    ///
+    /// # Errors
+    /// [`Refused`] if it cannot; the connection then ends for good.
+    fn sign(&self, payload: &Draft) -> Result<Signed, Refused>;
+}
+
+#[cfg(feature = "auth")]
+impl Sign for crate::auth::Signer {
+    fn address(&self) -> Address {
+        *Self::address(self)
+    }
+
+    fn sign(&self, payload: &Draft) -> Result<Signed, Refused> {
+        let signed = self.sign_payload(payload)?;
+        let (from, signature) = (signed.from.to_string(), signed.signature.to_string());
+        Ok(Signed::new(signed.payload, from, signature))
+    }
+}

@@ -1,0 +1,646 @@
+//! The client's machine, frame by frame, in virtual time.
+
+use std::time::{Duration, Instant};
+
+use rpc_core::{CallId, Disconnect, Limits, Refused, Retry};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::client::{Reply, Taken};
+use crate::frame::{
+    AdminAction, AdminRequest, Answer, Input, Mode, ModeChange, OnboardSubmit, Standing,
+};
+use crate::limits::{CONNECT_TIMEOUT, ONBOARDED_TIMEOUT, PING_INTERVAL, SILENCE_TIMEOUT};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A machine and its clock.
+struct Played {
+    conn: ClientConn,
+    now: Instant,
+}
+
+impl Played {
+    fn new(config: ClientConfig) -> Self {
+        let now = Instant::now();
+        let signed: Signed = Signed::new(raw(r#"{"timestamp":1}"#), "0xab", "cd");
+        let conn = ClientConn::new(config, &Connect::new(signed), 7, now);
+        Self { conn, now }
+    }
+
+    /// Let in, with nothing left to say.
+    fn ready() -> Self {
+        let mut played = Self::new(ClientConfig::new());
+        played.take(&connected("new"));
+        played.sent();
+        played.events();
+        played
+    }
+
+    /// A run goes on that was started with a prompt.
+    fn running() -> (Self, CallId) {
+        let mut played = Self::ready();
+        let id = played.input("go");
+        played.take(&user_input("go", "u1"));
+        played.sent();
+        played.events();
+        (played, id)
+    }
+
+    fn take(&mut self, frame: &Value) {
+        let text = frame.to_string();
+        self.conn.handle_message(Incoming::Text(&text), self.now);
+    }
+
+    fn input(&mut self, prompt: &str) -> CallId {
+        self.conn.input(&Input::new(prompt), self.now).unwrap()
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.now += time;
+        self.conn.handle_timeout(self.now);
+    }
+
+    fn lose(&mut self) -> Vec<ClientEvent> {
+        self.conn.handle_disconnect(Disconnect::Eof, self.now);
+        self.events()
+    }
+
+    fn sent(&mut self) -> Vec<Value> {
+        std::iter::from_fn(|| self.conn.poll_transmit())
+            .map(|frame| match frame {
+                Outgoing::Text(text) => serde_json::from_str(text.as_str()).unwrap(),
+                Outgoing::Close(frame) => json!({ "close": frame.code }),
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    fn events(&mut self) -> Vec<ClientEvent> {
+        std::iter::from_fn(|| self.conn.poll_event()).collect()
+    }
+
+    /// The only event that waits.
+    fn event(&mut self) -> ClientEvent {
+        let mut events = self.events();
+        assert_eq!(events.len(), 1, "{events:?}");
+        events.remove(0)
+    }
+
+    /// The event of the next frame.
+    fn after(&mut self, frame: &Value) -> ClientEvent {
+        self.take(frame);
+        self.event()
+    }
+}
+
+fn raw(json: &str) -> rpc_core::decode::SharedJson {
+    let raw = rpc_core::decode::RawJson::new(json).unwrap();
+    (&raw).into()
+}
+
+fn connected(status: &str) -> Value {
+    json!({"type": "CONNECTED", "session_id": "s", "status": status})
+}
+
+fn user_input(prompt: &str, id: &str) -> Value {
+    json!({"type": "user_input", "content": prompt, "turn": 1, "id": id, "ts": 1.5,
+        "session_id": "s"})
+}
+
+fn thinking(id: &str) -> Value {
+    json!({"type": "thinking", "content": "hm", "id": id, "ts": 1.5, "session_id": "s"})
+}
+
+fn output(result: &str) -> Value {
+    json!({"type": "OUTPUT", "result": result, "session_id": "s", "duration_ms": 3})
+}
+
+fn error(message: &str) -> Value {
+    json!({"type": "ERROR", "message": message})
+}
+
+fn ack(id: &str) -> Value {
+    json!({"type": "RUNTIME_INPUT_ACK", "session_id": "s", "id": id})
+}
+
+fn gate() -> Value {
+    json!({"type": "ONBOARD_REQUIRED", "identity": "0xab", "methods": ["invite_code"]})
+}
+
+fn success() -> Value {
+    json!({"type": "ONBOARD_SUCCESS", "identity": "0xab", "level": "contact", "message": "ok"})
+}
+
+fn offer() -> OnboardSubmit {
+    OnboardSubmit::new(Signed::new(raw(r#"{"invite_code":"x"}"#), "0xab", "cd"))
+}
+
+fn taken(id: CallId, taken: Taken) -> ClientEvent {
+    let result = Ok(Reply::Input(taken));
+    ClientEvent::Reply { id, result }
+}
+
+fn queued(id: CallId, name: &str) -> ClientEvent {
+    taken(id, Taken::Queued { id: name.into() })
+}
+
+fn closed(events: &[ClientEvent]) -> CloseReason {
+    match events.last() {
+        Some(ClientEvent::Closed(reason)) => reason.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_connect_leaves_first_and_its_answer_lets_the_client_in() {
+    let mut played = Played::new(ClientConfig::new());
+    let sent = played.sent();
+    assert_eq!(
+        sent,
+        [
+            json!({"type": "CONNECT", "payload": {"timestamp": 1}, "from": "0xab", "signature": "cd"})
+        ]
+    );
+    assert_eq!(played.conn.state(), ClientState::AwaitConnected);
+    let refused = played.conn.input(&Input::new("hi"), played.now);
+    assert_eq!(refused, Err(Refused::NotReady));
+    let event = played.after(&connected("new"));
+    assert!(matches!(event, ClientEvent::Connected(_)));
+    assert_eq!(played.conn.state(), ClientState::Ready);
+    assert_eq!(played.conn.session_id(), Some("s"));
+}
+
+#[test]
+fn a_prompt_becomes_a_run_and_the_output_ends_it() {
+    let mut played = Played::ready();
+    let id = played.input("hello");
+    assert_eq!(played.sent(), [json!({"type": "INPUT", "prompt": "hello"})]);
+    assert_eq!(played.conn.state(), ClientState::Running);
+    played.take(&user_input("hello", "u1"));
+    let events = played.events();
+    assert_eq!(events[0], taken(id, Taken::Started));
+    assert!(matches!(&events[1], ClientEvent::Step(step)
+        if step.event.id.as_deref() == Some("u1") && step.frame.get().contains("hello")));
+    let event = played.after(&output("hi"));
+    assert!(matches!(event, ClientEvent::RunEnded(Ok(output)) if output.result == "hi"));
+    assert_eq!(played.conn.state(), ClientState::Ready);
+    assert_eq!(played.conn.in_flight(), 0);
+}
+
+#[test]
+fn a_host_that_shows_no_steps_ends_the_run_all_the_same() {
+    let mut played = Played::ready();
+    let id = played.input("hello");
+    played.take(&output("hi"));
+    let events = played.events();
+    assert_eq!(events[0], taken(id, Taken::Started));
+    assert!(matches!(&events[1], ClientEvent::RunEnded(Ok(_))));
+}
+
+#[test]
+fn a_prompt_in_mid_run_is_acknowledged_and_the_run_goes_on() {
+    let (mut played, _) = Played::running();
+    let id = played.input("and this");
+    assert_eq!(played.after(&ack("r1")), queued(id, "r1"));
+    assert_eq!(played.conn.state(), ClientState::Running);
+    played.take(&output("both"));
+    assert_eq!(played.conn.state(), ClientState::Ready);
+}
+
+#[test]
+fn a_prompt_that_comes_too_late_for_the_run_is_refused_or_starts_the_next() {
+    let (mut played, _) = Played::running();
+    let id = played.input("late");
+    let rejected = json!({"type": "ERROR", "code": "RUNTIME_INPUT_REJECTED", "message": "retry",
+        "retryable": true});
+    let event = played.after(&rejected);
+    assert!(
+        matches!(event, ClientEvent::Reply { id: of, result: Err(CallError::Remote(error)) }
+        if of == id && error.retryable == Some(true))
+    );
+    let id = played.input("later");
+    played.take(&output("done"));
+    assert_eq!(
+        played.conn.state(),
+        ClientState::Running,
+        "the host has not said"
+    );
+    played.take(&user_input("later", "u2"));
+    assert!(played.events().contains(&taken(id, Taken::Started)));
+    played.take(&output("done, too"));
+    assert_eq!(played.conn.state(), ClientState::Ready);
+}
+
+#[test]
+fn a_run_of_another_device_takes_the_prompt_as_an_interjection() {
+    let mut played = Played::ready();
+    let id = played.input("hello");
+    assert_eq!(played.after(&ack("r1")), queued(id, "r1"));
+    played.take(&user_input("theirs", "u1"));
+    assert_eq!(played.events().len(), 1);
+    assert_eq!(played.conn.state(), ClientState::Running);
+}
+
+#[test]
+fn an_acknowledgement_that_overtakes_the_first_step_is_the_interjections() {
+    let mut played = Played::ready();
+    let first = played.input("first");
+    let second = played.input("second");
+    assert_eq!(played.after(&ack("r1")), queued(second, "r1"));
+    played.take(&user_input("first", "u1"));
+    assert_eq!(played.events()[0], taken(first, Taken::Started));
+}
+
+#[test]
+fn an_error_of_the_agent_ends_the_run_and_the_session_can_be_used_again() {
+    let (mut played, _) = Played::running();
+    let event = played.after(&error("scripted LLM failure"));
+    assert!(matches!(
+        event,
+        ClientEvent::RunEnded(Err(CallError::Remote(_)))
+    ));
+    assert_eq!(played.conn.state(), ClientState::Ready);
+    played.input("again");
+}
+
+#[test]
+fn an_error_before_the_first_step_refuses_the_prompt() {
+    let mut played = Played::ready();
+    let id = played.input("with ten files too many");
+    let event = played.after(&error("Too many files: 11 (max: 10)."));
+    assert!(
+        matches!(event, ClientEvent::Reply { id: of, result: Err(CallError::Remote(_)) }
+        if of == id)
+    );
+    assert_eq!(played.conn.state(), ClientState::Ready);
+}
+
+#[test]
+fn a_complaint_about_something_else_leaves_the_run_alone() {
+    let (mut played, _) = Played::running();
+    for words in [
+        "unknown message type: 'mode_change'",
+        "interrupt requires an active turn",
+    ] {
+        let event = played.after(&error(words));
+        assert!(matches!(event, ClientEvent::Complaint(_)), "{words}");
+        assert_eq!(played.conn.state(), ClientState::Running);
+    }
+}
+
+#[test]
+fn questions_are_answered_by_their_id_and_a_late_answer_is_told() {
+    let (mut played, _) = Played::running();
+    played.take(&json!({"type": "ask_user", "question": "Which?", "id": "q", "ts": 1.0}));
+    let answer = Response::new("q", Answer::AskUser(raw("\"red\"")));
+    played.conn.respond(&answer, played.now).unwrap();
+    assert_eq!(
+        played.sent(),
+        [json!({"type": "ASK_USER_RESPONSE", "answer": "red", "request_id": "q"})]
+    );
+    played.events();
+    let stale = json!({"type": "ERROR", "code": "STALE_ANSWER", "request_id": "q",
+        "message": "stale"});
+    let event = played.after(&stale);
+    assert!(matches!(event, ClientEvent::AnswerRefused { request_id: Some(id), .. } if id == "q"));
+    assert_eq!(played.conn.state(), ClientState::Running);
+}
+
+#[test]
+fn an_answer_that_had_not_left_when_the_line_was_lost_comes_back() {
+    let (mut played, _) = Played::running();
+    let sent = Response::new("q1", Answer::PlanReview("yes".into()));
+    let unsent = Response::new("q2", Answer::PlanReview("no".into()));
+    played.conn.respond(&sent, played.now).unwrap();
+    played.sent();
+    played.conn.respond(&unsent, played.now).unwrap();
+    let events = played.lose();
+    assert!(matches!(&events[0], ClientEvent::RunEnded(Err(lost))
+        if lost.delivery() == Delivery::Delivered));
+    assert_eq!(events[1], ClientEvent::Unsent(unsent));
+    assert_eq!(events[2], ClientEvent::Closed(CloseReason::Lost));
+    assert_eq!(events.len(), 3);
+}
+
+#[test]
+fn pings_are_answered_at_once_in_every_state() {
+    let mut played = Played::new(ClientConfig::new());
+    played.sent();
+    let ping = json!({"type": "PING"});
+    let pong = json!({"type": "PONG"});
+    for frame in [&gate(), &success(), &connected("running")] {
+        played.take(&ping);
+        assert_eq!(played.sent(), [pong.clone()]);
+        played.take(frame);
+    }
+    played.take(&ping);
+    assert_eq!(played.sent(), [pong]);
+}
+
+#[test]
+fn any_frame_is_a_sign_of_life_and_silence_is_death() {
+    let (mut played, _) = Played::running();
+    for frame in [
+        json!({"type": "PING"}),
+        thinking("t"),
+        json!({"type": "NEWS"}),
+        json!([]),
+    ] {
+        played.wait(SILENCE_TIMEOUT - SECOND);
+        played.take(&frame);
+    }
+    played.sent();
+    played.events();
+    played.wait(SILENCE_TIMEOUT);
+    let events = played.events();
+    let after = SILENCE_TIMEOUT;
+    assert_eq!(closed(&events), CloseReason::KeepAlive { after });
+    assert_eq!(closed(&events).retry(), Retry::Backoff);
+    assert_eq!(played.sent(), [json!({"close": 1001})]);
+}
+
+#[test]
+fn a_human_may_think_for_hours() {
+    let (mut played, _) = Played::running();
+    for _ in 0..1000 {
+        played.wait(PING_INTERVAL);
+        played.take(&json!({"type": "PING"}));
+        assert_eq!(played.sent().len(), 1);
+    }
+    assert_eq!(played.conn.state(), ClientState::Running);
+}
+
+#[test]
+fn a_silence_that_is_noticed_late_is_forgiven_once() {
+    let mut played = Played::ready();
+    played.wait(3 * SILENCE_TIMEOUT);
+    assert!(!played.conn.is_closed());
+    played.wait(3 * SILENCE_TIMEOUT);
+    assert!(played.conn.is_closed());
+}
+
+#[test]
+fn whoever_takes_no_events_hears_no_silence() {
+    let limits = Limits::default().with_max_events(1);
+    let mut played = Played::new(ClientConfig::new().with_limits(limits));
+    played.take(&connected("new"));
+    assert!(!played.conn.wants_input());
+    played.wait(SILENCE_TIMEOUT);
+    assert!(!played.conn.is_closed());
+    played.events();
+    played.wait(SILENCE_TIMEOUT);
+    assert!(played.conn.is_closed());
+}
+
+#[test]
+fn a_host_that_does_not_answer_the_connect_is_left() {
+    let mut played = Played::new(ClientConfig::new());
+    played.sent();
+    played.wait(CONNECT_TIMEOUT);
+    let after = CONNECT_TIMEOUT;
+    let events = played.events();
+    assert_eq!(closed(&events), CloseReason::HandshakeTimeout { after });
+    assert_eq!(played.sent(), [json!({"close": 1000})]);
+}
+
+#[test]
+fn a_refused_connect_ends_the_connection_with_the_reason() {
+    let mut played = Played::new(ClientConfig::new());
+    played.take(&error("unauthorized: invalid signature"));
+    let events = played.events();
+    assert!(matches!(&events[0], ClientEvent::Refused(_)));
+    assert_eq!(closed(&events).retry(), Retry::Never);
+    let mut played = Played::new(ClientConfig::new());
+    played.take(&error("unauthorized: this CONNECT was already used"));
+    assert_eq!(closed(&played.events()).retry(), Retry::Backoff);
+}
+
+#[test]
+fn a_stranger_may_try_several_codes_and_is_then_connected_without_another_connect() {
+    let mut played = Played::new(ClientConfig::new());
+    played.sent();
+    assert_eq!(
+        played.conn.onboard(&offer(), played.now),
+        Err(Refused::NotReady)
+    );
+    let event = played.after(&gate());
+    assert!(matches!(event, ClientEvent::OnboardRequired(_)));
+    assert_eq!(played.conn.state(), ClientState::AwaitOnboarding);
+    let first = played.conn.onboard(&offer(), played.now).unwrap();
+    assert_eq!(played.sent()[0]["type"], "ONBOARD_SUBMIT");
+    let event = played.after(&error("Invalid invite code"));
+    assert!(
+        matches!(event, ClientEvent::Reply { id, result: Err(CallError::Remote(_)) }
+        if id == first)
+    );
+    let second = played.conn.onboard(&offer(), played.now).unwrap();
+    played.take(&success());
+    played.take(&connected("new"));
+    let events = played.events();
+    assert!(
+        matches!(&events[0], ClientEvent::Reply { id, result: Ok(Reply::Onboarded(_)) }
+        if *id == second)
+    );
+    assert!(matches!(&events[1], ClientEvent::Connected(_)));
+    assert_eq!(played.sent().len(), 1, "the offer, and no CONNECT");
+    assert_eq!(played.conn.state(), ClientState::Ready);
+    played.wait(ONBOARDED_TIMEOUT);
+    assert_eq!(played.events(), []);
+}
+
+#[test]
+fn the_gate_has_no_deadline() {
+    let mut played = Played::new(ClientConfig::new());
+    played.take(&gate());
+    for _ in 0..200 {
+        played.wait(PING_INTERVAL);
+        played.take(&json!({"type": "PING"}));
+    }
+    assert_eq!(played.conn.state(), ClientState::AwaitOnboarding);
+}
+
+#[test]
+fn an_old_host_gets_another_connect_after_the_gate() {
+    let mut played = Played::new(ClientConfig::new());
+    played.take(&gate());
+    played.conn.onboard(&offer(), played.now).unwrap();
+    played.take(&success());
+    played.sent();
+    played.events();
+    played.wait(ONBOARDED_TIMEOUT);
+    assert_eq!(played.event(), ClientEvent::ConnectWanted);
+    let connect: Connect = Connect::new(Signed::none());
+    played.conn.connect(&connect, played.now).unwrap();
+    assert_eq!(played.sent(), [json!({"type": "CONNECT"})]);
+    assert!(played.conn.connect(&connect, played.now).is_err());
+    played.take(&connected("new"));
+    assert_eq!(played.conn.state(), ClientState::Ready);
+    assert!(played.conn.connect(&connect, played.now).is_err());
+}
+
+#[test]
+fn a_session_that_runs_goes_on_where_it_is() {
+    for word in ["running", "executing"] {
+        let mut played = Played::new(ClientConfig::new());
+        played.take(&connected(word));
+        assert_eq!(played.conn.state(), ClientState::Running, "{word}");
+        played.take(&thinking("t"));
+        played.take(&output("done"));
+        assert_eq!(played.conn.state(), ClientState::Ready);
+    }
+    let mut played = Played::new(ClientConfig::new());
+    played.take(&connected("suspended"));
+    assert_eq!(played.conn.state(), ClientState::Ready);
+}
+
+#[test]
+fn what_was_under_way_ends_once_when_the_line_is_lost() {
+    let mut played = Played::ready();
+    let sent = played.input("sent");
+    played.sent();
+    let unsent = played.input("unsent");
+    let events = played.lose();
+    let delivery = |wanted: CallId| {
+        events.iter().find_map(|event| match event {
+            ClientEvent::Reply {
+                id,
+                result: Err(error),
+            } if *id == wanted => Some(error.delivery()),
+            _ => None,
+        })
+    };
+    assert_eq!(delivery(sent), Some(Delivery::Unknown));
+    assert_eq!(delivery(unsent), Some(Delivery::NotSent));
+    assert_eq!(events.len(), 3);
+    assert_eq!(closed(&events), CloseReason::Lost);
+    assert_eq!(played.conn.poll_timeout(), None);
+}
+
+#[test]
+fn questions_to_the_host_have_a_deadline_and_an_answer() {
+    let mut played = Played::ready();
+    let asked = played.conn.query("s", played.now).unwrap();
+    assert_eq!(
+        played.sent(),
+        [json!({"type": "SESSION_STATUS", "session": {"session_id": "s"}})]
+    );
+    let status = json!({"type": "SESSION_STATUS", "session_id": "s", "status": "running"});
+    let event = played.after(&status);
+    assert!(
+        matches!(event, ClientEvent::Reply { id, result: Ok(Reply::Status(status)) }
+        if id == asked && status.status == Standing::Running.into())
+    );
+    let request = AdminRequest::new(AdminAction::GetLevel, Signed::none());
+    let asked = played.conn.admin(&request, played.now).unwrap();
+    let event = played.after(&error("forbidden: admin only"));
+    assert!(
+        matches!(event, ClientEvent::Reply { id, result: Err(CallError::Remote(_)) }
+        if id == asked)
+    );
+    let asked = played.conn.query("s", played.now).unwrap();
+    played.take(&json!({"type": "PING"}));
+    played.wait(30 * SECOND);
+    assert!(
+        matches!(played.event(), ClientEvent::Reply { id, result: Err(CallError::TimedOut { .. }) }
+        if id == asked)
+    );
+}
+
+#[test]
+fn what_nobody_waits_for_any_more_is_answered_to_nobody() {
+    let (mut played, _) = Played::running();
+    let first = played.input("first");
+    let second = played.input("second");
+    assert!(played.conn.cancel(first));
+    played.take(&ack("r1"));
+    assert_eq!(played.events(), []);
+    assert_eq!(played.after(&ack("r2")), queued(second, "r2"));
+    assert!(!played.conn.cancel(second));
+}
+
+#[test]
+fn modes_goals_and_interrupts_are_sent_as_hosts_read_them() {
+    let (mut played, _) = Played::running();
+    let change = ModeChange::<&str>::new(Mode::Ulw).with_turns(5);
+    played.conn.set_mode(&change, played.now).unwrap();
+    let goal = crate::frame::PromptUpdate::<&str>::new("better");
+    played.conn.update_prompt(&goal, played.now).unwrap();
+    played.conn.interrupt(played.now).unwrap();
+    assert_eq!(
+        played.sent(),
+        [
+            json!({"type": "mode_change", "mode": "ulw", "turns": 5}),
+            json!({"type": "prompt_update", "prompt": "better"}),
+            json!({"type": "INTERRUPT"}),
+        ]
+    );
+}
+
+#[test]
+fn an_empty_prompt_and_one_that_is_too_large_are_refused_at_once() {
+    let mut played = Played::new(ClientConfig::new().with_max_sent_bytes(500));
+    played.take(&connected("new"));
+    let refused = played.conn.input(&Input::new(""), played.now);
+    assert!(matches!(
+        refused,
+        Err(Refused::Invalid { what: "prompt", .. })
+    ));
+    let large = Input::new("x".repeat(500));
+    let refused = played.conn.input(&large, played.now);
+    assert!(matches!(refused, Err(Refused::TooLarge { max: 500, .. })));
+    assert_eq!(played.conn.state(), ClientState::Ready);
+    assert_eq!(played.conn.in_flight(), 0);
+}
+
+#[test]
+fn a_change_of_mode_between_two_runs_begins_none() {
+    let mut played = Played::ready();
+    let changed = json!({"type": "mode_changed", "mode": "plan", "id": "m", "ts": 1.0});
+    assert!(matches!(played.after(&changed), ClientEvent::Step(_)));
+    assert_eq!(played.conn.state(), ClientState::Ready);
+}
+
+#[test]
+fn conversations_after_every_step_can_be_left_out() {
+    let mut played = Played::new(ClientConfig::new().with_session_sync(false));
+    played.take(&connected("running"));
+    played.events();
+    played.take(&json!({"type": "session_sync", "session": {}, "id": "y", "ts": 1.0}));
+    assert_eq!(played.events(), []);
+}
+
+#[test]
+fn odd_frames_are_warnings() {
+    let mut played = Played::ready();
+    for frame in [
+        connected("new"),
+        gate(),
+        ack("r"),
+        success(),
+        json!([]),
+        json!({"type": 7}),
+    ] {
+        let event = played.after(&frame);
+        assert!(matches!(event, ClientEvent::Warning(_)), "{frame}");
+    }
+    played
+        .conn
+        .handle_message(Incoming::Binary(b"{}"), played.now);
+    assert!(matches!(
+        played.event(),
+        ClientEvent::Warning(Warning::BadFrame(_))
+    ));
+    let news = json!({"type": "AGENT_PROFILE", "name": "x"});
+    assert!(matches!(played.after(&news), ClientEvent::Unknown(other)
+        if other.tag == "AGENT_PROFILE"));
+    assert_eq!(played.conn.state(), ClientState::Ready);
+}
+
+#[test]
+fn debug_output_shows_nothing_of_what_is_said() {
+    let mut played = Played::ready();
+    played.input("secret");
+    played.take(&user_input("secret", "u"));
+    assert!(!format!("{:?}", played.conn).contains("secret"));
+}

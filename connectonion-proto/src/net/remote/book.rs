@@ -1,0 +1,401 @@
+//! [`Book`]: what is known of the session, its runs and who listens to them, over all connections.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rpc_core::decode::{SharedJson, SharedStr};
+use rpc_core::net::{Producer, QueueConfig, WeakLink, queue};
+use rpc_core::{CallError, CallId, CloseReason, Delivery, Limits, Refused, Retry};
+
+use super::protocol::ClientSide;
+use super::run::{End, Item, Run};
+use crate::client::{Found, Resume, Seen, Step, Taken, find};
+use crate::frame::{Connected, ErrorFrame, EventKind, Input, Output, Response, SessionState};
+
+/// The session as this client knows it. Shared by the handles and the connection's task.
+pub(super) struct Book {
+    link: OnceLock<WeakLink<ClientSide>>,
+    run: QueueConfig,
+    limits: Limits,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    resume: Resume,
+    /// The conversation in mid-run, as the host has sent it last.
+    live: Option<SharedJson>,
+    seen: Seen,
+    /// The host may send again what was shown before.
+    replaying: bool,
+    listeners: Vec<Listener>,
+    /// The run that goes on, as far as this client has to do with it.
+    open: Option<Open>,
+    /// Answers that could not leave yet.
+    unsent: Vec<Response>,
+    /// Nothing more comes.
+    ended: bool,
+}
+
+/// A run that this client started, or that it has seen.
+#[derive(Default)]
+struct Open {
+    /// The prompt that started it, while the host has said nothing about it.
+    id: Option<CallId>,
+    /// What started it, if this client did.
+    prompt: Option<SharedStr>,
+    /// How many prompts the conversation had before it.
+    turn: Option<u64>,
+    /// Whether the host is known to have the prompt.
+    delivery: Option<Delivery>,
+    /// Why the line was lost on which it began.
+    lost: Option<CloseReason>,
+}
+
+/// A [`Run`]'s other end.
+struct Listener {
+    items: Producer<Item>,
+    /// Its prompt, until the host has said what became of it.
+    waits: Option<(CallId, SharedStr)>,
+}
+
+impl Listener {
+    fn step(&self, step: &Step) {
+        let weight = step.frame.get().len();
+        self.items.push(Item::Step(step.clone()), weight);
+    }
+
+    /// The last item, which weighs nothing so that it takes no other's place.
+    fn end(self, end: End) {
+        self.items.push(Item::End(Box::new(end)), 0);
+    }
+}
+
+impl Book {
+    pub(super) fn new(resume: Resume, run: QueueConfig, limits: Limits) -> Self {
+        let state = State {
+            resume,
+            ..State::default()
+        };
+        Self {
+            link: OnceLock::new(),
+            run,
+            limits,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// The link whose task writes this book.
+    pub(super) fn attach(&self, link: WeakLink<ClientSide>) {
+        // There is one link for each book, so it is not attached before.
+        let _ = self.link.set(link);
+    }
+
+    pub(super) fn link(&self) -> Option<&WeakLink<ClientSide>> {
+        self.link.get()
+    }
+
+    /// Lets the connection's task bring the machine what waits here.
+    pub(super) fn nudge(&self) {
+        if let Some(link) = self.link.get() {
+            link.nudge();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn resume(&self) -> Resume {
+        self.lock().resume.clone()
+    }
+
+    pub(super) fn live(&self) -> Option<SharedJson> {
+        self.lock().live.clone()
+    }
+
+    /// Listens to the run that goes on, or to the one that the next CONNECTED tells of.
+    pub(super) fn listen(&self, run: impl FnOnce(rpc_core::net::Consumer<Item>) -> Run) -> Run {
+        let (items, consumer) = queue(self.run.clone());
+        let listener = Listener { items, waits: None };
+        let mut state = self.lock();
+        if state.ended {
+            listener.end(Err(CallError::Refused(Refused::Closed)));
+        } else {
+            state.listeners.push(listener);
+        }
+        run(consumer)
+    }
+
+    /// The two ends of a run that is about to be started.
+    pub(super) fn ends(&self) -> (Producer<Item>, rpc_core::net::Consumer<Item>) {
+        queue(self.run.clone())
+    }
+
+    /// A prompt was handed to the machine.
+    pub(super) fn begin(&self, id: CallId, input: &Input, items: Producer<Item>, starts: bool) {
+        let prompt = input.prompt.clone().unwrap_or_default();
+        let mut state = self.lock();
+        if starts {
+            state.open = Some(Open {
+                id: Some(id),
+                prompt: Some(prompt.clone()),
+                turn: state.resume.turn(),
+                ..Open::default()
+            });
+        }
+        let waits = Some((id, prompt));
+        state.listeners.push(Listener { items, waits });
+    }
+
+    /// The host has said what became of a prompt; `false` if no run waits for that.
+    pub(super) fn taken(&self, id: CallId, result: &Result<Taken, CallError<ErrorFrame>>) -> bool {
+        let mut state = self.lock();
+        let is_its = |listener: &Listener| listener.waits.as_ref().is_some_and(|(of, _)| *of == id);
+        let Some(at) = state.listeners.iter().position(is_its) else {
+            if matches!(result, Ok(Taken::Started)) {
+                state.start(None);
+            }
+            return false;
+        };
+        match result {
+            Ok(Taken::Started) => {
+                let waits = state.listeners.get_mut(at).and_then(|it| it.waits.take());
+                state.start(waits.map(|(_, prompt)| prompt));
+            }
+            Ok(Taken::Queued { id: name }) => {
+                if state.is_open(id) {
+                    // The run is another device's.
+                    let delivery = Some(Delivery::Delivered);
+                    state.open = Some(Open {
+                        delivery,
+                        ..Open::default()
+                    });
+                }
+                if let Some(listener) = state.listeners.get_mut(at) {
+                    listener.waits = None;
+                    let queued = Item::Queued { id: name.clone() };
+                    listener.items.push(queued, 0);
+                }
+            }
+            Err(CallError::Closed { reason, delivery })
+                if is_passing(reason) && state.is_open(id) =>
+            {
+                // The next CONNECTED tells more.
+                if let Some(listener) = state.listeners.get_mut(at) {
+                    listener.waits = None;
+                }
+                state.lose(reason, *delivery);
+            }
+            Err(error) => {
+                if state.is_open(id) {
+                    state.open = None;
+                }
+                state.end_one(at, &Err(error.clone()));
+            }
+        }
+        true
+    }
+
+    /// A step: given to who listens. It comes back if nobody does.
+    pub(super) fn step(&self, step: Step) -> Option<Step> {
+        let mut state = self.lock();
+        if state.replaying {
+            if !state.seen.is_new(&step.event) {
+                return None;
+            }
+            state.replaying = false;
+        } else {
+            state.seen.is_new(&step.event);
+        }
+        if let Some(id) = &step.event.id {
+            state.resume.last_msg_id = Some(SharedStr::from(id.as_str()));
+        }
+        if let EventKind::SessionSync(sync) = &step.event.kind {
+            state.live = Some(sync.session.clone());
+            return None;
+        }
+        state
+            .listeners
+            .retain(|it| !it.items.is_abandoned() || it.waits.is_some());
+        let mut heard = false;
+        for listener in state.listeners.iter().filter(|it| it.waits.is_none()) {
+            listener.step(&step);
+            heard = true;
+        }
+        (!heard).then_some(step)
+    }
+
+    /// The run has ended; the result comes back if nobody listens.
+    pub(super) fn run_ended(&self, result: End) -> Option<End> {
+        let mut state = self.lock();
+        match &result {
+            Ok(output) => {
+                if let Some(session) = &output.session {
+                    state.resume.session = Some(session.clone());
+                }
+            }
+            Err(CallError::Closed { reason, .. }) if is_passing(reason) => {
+                state.open.get_or_insert_default();
+                state.lose(reason, Delivery::Delivered);
+                return None;
+            }
+            Err(_) => {}
+        }
+        state.open = None;
+        state.live = None;
+        state.seen.clear();
+        state.end_listeners(&result)
+    }
+
+    /// The client was let in, for the first time or again.
+    pub(super) fn connected(&self, frame: &Connected) {
+        let mut state = self.lock();
+        let same = state
+            .resume
+            .session_id
+            .as_ref()
+            .is_some_and(|id| *id == frame.session_id);
+        if !same {
+            state.resume.last_msg_id = None;
+            state.seen.clear();
+            state.resume.session_id = Some(SharedStr::from(frame.session_id.as_str()));
+        }
+        state.live = None;
+        let open = state.open.take();
+        let found = match (&open, &frame.newer) {
+            (
+                Some(Open {
+                    prompt: Some(prompt),
+                    turn,
+                    ..
+                }),
+                Some(newer),
+            ) => find(&newer.session, prompt, *turn, &self.limits),
+            _ => Found::Nothing,
+        };
+        if let Some(newer) = &frame.newer {
+            state.resume.session = Some(newer.session.clone());
+        }
+        if frame.status == SessionState::Running {
+            state.replaying = true;
+            state.open = Some(Open {
+                delivery: Some(Delivery::Delivered),
+                ..open.unwrap_or_default()
+            });
+            return;
+        }
+        let end = match (open, found) {
+            // Whoever listens hoped for a run.
+            (None, _) => Err(CallError::Refused(Refused::UnknownId)),
+            (Some(_), Found::Answer(answer)) => Ok(output(answer, frame)),
+            (Some(open), found) => Err(CallError::Closed {
+                reason: open.lost.unwrap_or(CloseReason::Lost),
+                delivery: match found {
+                    Found::Nothing => open.delivery.unwrap_or(Delivery::Unknown),
+                    _ => Delivery::Delivered,
+                },
+            }),
+        };
+        state.seen.clear();
+        state.end_listeners(&end);
+    }
+
+    /// Keeps an answer for the next connection.
+    pub(super) fn keep(&self, response: Response) {
+        self.lock().unsent.push(response);
+    }
+
+    /// The answers that wait for a connection.
+    pub(super) fn take_unsent(&self) -> Vec<Response> {
+        std::mem::take(&mut self.lock().unsent)
+    }
+
+    /// Nothing more comes, for this reason.
+    pub(super) fn end(&self, reason: &CloseReason) {
+        let mut state = self.lock();
+        state.ended = true;
+        let open = state.open.take().unwrap_or_default();
+        let end = Err(CallError::Closed {
+            reason: reason.clone(),
+            delivery: open.delivery.unwrap_or(Delivery::Unknown),
+        });
+        for listener in std::mem::take(&mut state.listeners) {
+            listener.end(end.clone());
+        }
+    }
+}
+
+impl State {
+    /// A run has begun with this prompt, or with one that no run waits for.
+    fn start(&mut self, prompt: Option<SharedStr>) {
+        self.seen.clear();
+        self.replaying = false;
+        let turn = self.resume.turn();
+        self.open = Some(Open {
+            prompt,
+            turn,
+            delivery: Some(Delivery::Delivered),
+            ..Open::default()
+        });
+    }
+
+    /// Whether the run is to be started by this prompt.
+    fn is_open(&self, id: CallId) -> bool {
+        self.open.as_ref().is_some_and(|open| open.id == Some(id))
+    }
+
+    /// The line is lost on which the run was going on.
+    fn lose(&mut self, reason: &CloseReason, delivery: Delivery) {
+        if let Some(open) = &mut self.open {
+            open.id = None;
+            open.delivery.get_or_insert(delivery);
+            open.lost = Some(reason.clone());
+        }
+    }
+
+    fn end_one(&mut self, at: usize, end: &End) {
+        if at < self.listeners.len() {
+            self.listeners.remove(at).end(end.clone());
+        }
+    }
+
+    /// Ends those whose prompts the run has answered. The result comes back if there are none.
+    fn end_listeners(&mut self, end: &End) -> Option<End> {
+        let (waiting, ended): (Vec<_>, Vec<_>) = std::mem::take(&mut self.listeners)
+            .into_iter()
+            .partition(|listener| listener.waits.is_some());
+        self.listeners = waiting;
+        let nobody = ended.iter().all(|it| it.items.is_abandoned());
+        for listener in ended {
+            listener.end(end.clone());
+        }
+        nobody.then(|| end.clone())
+    }
+}
+
+/// Whether another connection may follow one that ended like this.
+fn is_passing(reason: &CloseReason) -> bool {
+    reason.retry() != Retry::Never
+}
+
+/// The output of a run that has ended while nobody was connected.
+fn output(answer: SharedStr, frame: &Connected) -> Output {
+    let mut output = Output::new(answer, frame.session_id.clone(), 0);
+    output.duration_ms = None;
+    if let Some(newer) = &frame.newer {
+        output.session = Some(newer.session.clone());
+        output.chat_items = Some(newer.chat_items.clone());
+    }
+    output
+}
+
+impl fmt::Debug for Book {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        f.debug_struct("Book")
+            .field("session_id", &state.resume.session_id)
+            .field("listeners", &state.listeners.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,63 @@
+//! [`Event`]: what the application learns besides its runs.
+
+use rpc_core::CallError;
+use rpc_core::decode::SharedStr;
+
+use crate::client::{OtherFrame, Step, Warning};
+use crate::frame::{Connected, ErrorFrame, OnboardRequired, Output};
+
+/// What happened to an agent's connection. That it was lost and is back is told by the link's state.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// Let in, for the first time or again. With a conversation that is newer than the client's, if
+    /// the host has one: show that one instead.
+    Connected(Connected),
+    /// The client is a stranger here: [`onboard`](super::RemoteAgent::onboard) answers. There is no
+    /// deadline.
+    OnboardRequired(OnboardRequired),
+    /// The CONNECT was refused.
+    Refused(ErrorFrame),
+    /// A step of a run that no [`Run`](super::Run) listens to, or a change between two runs.
+    Step(Step),
+    /// The end of a run that no [`Run`](super::Run) listens to.
+    RunEnded(Result<Output, CallError<ErrorFrame>>),
+    /// An answer to a question of the agent came too late.
+    AnswerRefused {
+        /// The event that was answered.
+        request_id: Option<SharedStr>,
+        /// The host's words.
+        error: ErrorFrame,
+    },
+    /// The host complains about something that was sent and has no answer of its own: a change of
+    /// mode, an interrupt, an invite code that was offered by itself.
+    Complaint(ErrorFrame),
+    /// A frame that this crate does not know. Ignore it, or read it yourself.
+    Unknown(OtherFrame),
+    /// Something odd that the connection survived.
+    Warning(Warning),
+}
+
+impl Event {
+    /// About how many bytes the event keeps.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let kept = match self {
+            Self::Connected(connected) => {
+                let newer = connected.newer.as_ref();
+                newer.map_or(0, |newer| {
+                    newer.session.get().len() + newer.chat_items.get().len()
+                })
+            }
+            Self::Step(step) => step.frame.get().len(),
+            Self::RunEnded(Ok(output)) => {
+                let session = output.session.as_ref().map_or(0, |it| it.get().len());
+                let items = output.chat_items.as_ref().map_or(0, |it| it.get().len());
+                output.result.len() + session + items
+            }
+            Self::Unknown(other) => other.frame.get().len(),
+            _ => 0,
+        };
+        size_of::<Self>() + kept
+    }
+}

@@ -1,0 +1,56 @@
+//! [`Human`]: whoever answers an agent's questions.
+
+use async_trait::async_trait;
+use rpc_core::decode::SharedStr;
+
+use super::ask;
+use crate::client::Step;
+use crate::frame::{
+    Approval, ApprovalNeeded, AskUser, PlanReview, Rejection, Ulw, UlwTurnsReached,
+};
+
+/// What is said when nobody is there to answer.
+const NOBODY: &str = "Nobody is here to answer. This is not an approval.";
+
+/// Whoever sees what an agent does and answers its questions: a terminal, a chat window, a test.
+///
+/// Everything has a default: questions are declined, so that no agent waits for an answer that nobody
+/// will give.
+#[async_trait]
+pub trait Human: Send + Sync {
+    /// The agent has done something.
+    async fn step(&self, step: &Step) {
+        let _ = step;
+    }
+
+    /// The agent asks.
+    async fn ask_user(&self, question: &AskUser) -> SharedStr {
+        let _ = question;
+        SharedStr::from_static(NOBODY)
+    }
+
+    /// A tool waits for leave.
+    async fn approve(&self, tool: &ApprovalNeeded) -> Approval {
+        let _ = tool;
+        Approval::refused(Rejection::Hard).with_feedback(NOBODY)
+    }
+
+    /// A plan waits for a word: what the tool that asked returns.
+    async fn review_plan(&self, plan: &PlanReview) -> SharedStr {
+        let _ = plan;
+        SharedStr::from_static(NOBODY)
+    }
+
+    /// The turns of the mode `ulw` are used up.
+    async fn turns_reached(&self, reached: &UlwTurnsReached) -> Ulw {
+        let _ = reached;
+        ask::stop()
+    }
+}
+
+/// Nobody: declines every question.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nobody;
+
+#[async_trait]
+impl Human for Nobody {}

@@ -1,0 +1,64 @@
+//! A client of an agent somewhere else: [`RemoteAgent`], and how it is connected.
+
+mod agent;
+mod ask;
+mod book;
+mod event;
+mod human;
+mod options;
+mod protocol;
+mod run;
+#[cfg(feature = "ws")]
+mod url;
+
+use std::sync::Arc;
+
+use rpc_core::net::{Dialer, link};
+
+pub use agent::RemoteAgent;
+pub use ask::Ask;
+pub use event::Event;
+pub use human::{Human, Nobody};
+pub use options::AgentOptions;
+pub use protocol::ClientSide;
+pub use run::{Run, RunEvent};
+#[cfg(feature = "ws")]
+pub use url::{ConnectError, connect, dialer};
+
+use crate::client::Sign;
+use book::Book;
+use protocol::Pen;
+
+/// What a client's application receives besides its runs: [`Event`]s and changes of the link's state,
+/// in order and bounded.
+pub type Events = rpc_core::net::Events<Event>;
+
+/// A client's connection and its successors: spawn [`run`](rpc_core::net::Connection::run).
+pub type Connection<D> = rpc_core::net::Connection<ClientSide, D>;
+
+/// Connects through any dialer: in memory, through a proxy, with your own TLS. Whether the line is
+/// safe for prompts is the caller's to know.
+#[must_use]
+pub fn connect_with<D: Dialer>(
+    dialer: D,
+    identity: impl Sign,
+    options: AgentOptions,
+) -> (RemoteAgent, Events, Connection<D>) {
+    let AgentOptions {
+        client,
+        host,
+        resume,
+        invite_code,
+        run,
+        link: link_config,
+        clock,
+        ..
+    } = options;
+    let book = Arc::new(Book::new(resume, run, client.limits.clone()));
+    let pen = Pen::new(Arc::new(identity), host, clock);
+    let config = Arc::new(client.with_session_sync(true));
+    let side = ClientSide::new(config, pen.clone(), Arc::clone(&book), invite_code);
+    let (link, events, connection) = link::open(side, dialer, link_config);
+    book.attach(link.downgrade());
+    (RemoteAgent::new(link, book, pen), events, connection)
+}

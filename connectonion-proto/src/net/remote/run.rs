@@ -1,0 +1,231 @@
+//! [`Run`]: what an agent does with a prompt, step by step.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures_util::Stream;
+use rpc_core::decode::SharedStr;
+use rpc_core::net::{Consumer, Link, QueueConfig, Queued, queue};
+use rpc_core::{CallError, CloseReason, Delivery, Refused};
+
+use super::ask::Ask;
+use super::book::Book;
+use super::human::{Human, Nobody};
+use super::protocol::ClientSide;
+use crate::client::Step;
+use crate::frame::{
+    ApprovalNeeded, AskUser, ErrorFrame, EventKind, Output, PlanReview, UlwTurnsReached,
+};
+
+/// How a run ends.
+pub(super) type End = Result<Output, CallError<ErrorFrame>>;
+
+/// What the connection's task gives a run.
+#[derive(Debug)]
+pub(super) enum Item {
+    Step(Step),
+    Queued { id: SharedStr },
+    End(Box<End>),
+}
+
+/// What a [`Run`] gives.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RunEvent {
+    /// The agent has done something. Its questions come as the variants below.
+    Step(Step),
+    /// The agent asks the user, and waits.
+    AskUser(Ask<AskUser>),
+    /// A tool waits for the user's leave.
+    Approval(Ask<ApprovalNeeded>),
+    /// A plan waits for the user's word.
+    PlanReview(Ask<PlanReview>),
+    /// The turns of the mode `ulw` are used up, and the agent waits.
+    TurnsReached(Ask<UlwTurnsReached>),
+    /// An agent was at work already: the prompt is queued, and a step `user_input` with this id says
+    /// when it is taken in. The run that it is listening to now is that agent's.
+    Queued {
+        /// What the host calls the prompt.
+        id: SharedStr,
+    },
+    /// So many steps were dropped here, because they were not taken as fast as they came. The
+    /// conversation in the output has what they led to.
+    Lagged(u64),
+}
+
+/// What an agent does with a prompt: a stream of [`RunEvent`]s that ends after the outcome. An error
+/// is the last item; a good end is told by [`outcome`](Self::outcome).
+///
+/// It survives reconnects: what was missed comes then, what comes twice is shown once. A run that has
+/// ended meanwhile ends with its answer, as the conversation has it. If the host knows nothing of it,
+/// it ends with [`CallError::Closed`], whose [`delivery`](CallError::delivery) says whether the
+/// prompt may have arrived; it is never sent again by itself.
+///
+/// Dropping it stops listening; the agent goes on. [`interrupt`](super::RemoteAgent::interrupt) stops
+/// it.
+pub struct Run {
+    /// `None` once the end was read.
+    items: Option<Consumer<Item>>,
+    end: Option<End>,
+    book: Arc<Book>,
+    /// Keeps the connection open.
+    _link: Link<ClientSide>,
+}
+
+impl Run {
+    pub(super) const fn new(
+        items: Consumer<Item>,
+        book: Arc<Book>,
+        link: Link<ClientSide>,
+    ) -> Self {
+        Self {
+            items: Some(items),
+            end: None,
+            book,
+            _link: link,
+        }
+    }
+
+    /// A run that could not be started.
+    pub(super) fn refused(mut self, refused: Refused) -> Self {
+        let (items, consumer) = queue(QueueConfig::default());
+        items.push(Item::End(Box::new(Err(refused.into()))), 0);
+        self.items = Some(consumer);
+        self
+    }
+
+    /// The next event; an `Err` is the last one, and then `None` follows.
+    ///
+    /// # Errors
+    /// Every [`CallError`]. [`CallError::Remote`] is the agent's or the host's error. Saying it again
+    /// is only safe if [`CallError::delivery`] says that it was not sent.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: an event is either returned or stays queued.
+    pub async fn next(&mut self) -> Option<Result<RunEvent, CallError<ErrorFrame>>> {
+        poll_fn(|cx| self.poll_step(cx)).await
+    }
+
+    /// Reads to the end, and lets `human` see the steps and answer the questions. While it thinks,
+    /// steps wait.
+    ///
+    /// # Errors
+    /// As for [`next`](Self::next), and [`CallError::Refused`] if an answer could not be sent.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe but for the question that is being answered: it stays open, and nobody knows it
+    /// here any more.
+    pub async fn complete(&mut self, human: &dyn Human) -> End {
+        while let Some(event) = self.next().await {
+            match event? {
+                RunEvent::Step(step) => human.step(&step).await,
+                RunEvent::AskUser(ask) => {
+                    let answer = human.ask_user(ask.question()).await;
+                    ask.answer(answer).await?;
+                }
+                RunEvent::Approval(ask) => {
+                    let approval = human.approve(ask.question()).await;
+                    ask.decide(approval).await?;
+                }
+                RunEvent::PlanReview(ask) => {
+                    let word = human.review_plan(ask.question()).await;
+                    ask.reply(word).await?;
+                }
+                RunEvent::TurnsReached(ask) => {
+                    let decision = human.turns_reached(ask.question()).await;
+                    ask.decide(decision).await?;
+                }
+                RunEvent::Queued { .. } | RunEvent::Lagged(_) => {}
+            }
+        }
+        match &self.end {
+            Some(end) => end.clone(),
+            // The stream has ended, so there is an end.
+            None => Err(gone()),
+        }
+    }
+
+    /// Reads to the end. Questions of the agent are declined, as [`Nobody`] does: use
+    /// [`complete`](Self::complete) for somebody who answers.
+    ///
+    /// # Errors
+    /// As for [`complete`](Self::complete).
+    ///
+    /// # Cancel safety
+    /// As for [`complete`](Self::complete).
+    pub async fn output(&mut self) -> End {
+        self.complete(&Nobody).await
+    }
+
+    /// How the run ended; `None` until its end was read.
+    #[must_use]
+    pub const fn outcome(&self) -> Option<&End> {
+        self.end.as_ref()
+    }
+
+    /// Poll form of [`next`](Self::next).
+    pub fn poll_step(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<RunEvent, CallError<ErrorFrame>>>> {
+        let Some(items) = &mut self.items else {
+            return Poll::Ready(None);
+        };
+        let end = match ready!(items.poll_queued(cx)) {
+            Some(Queued::Item(Item::Step(step))) => {
+                return Poll::Ready(Some(Ok(self.event(step))));
+            }
+            Some(Queued::Item(Item::Queued { id })) => {
+                return Poll::Ready(Some(Ok(RunEvent::Queued { id })));
+            }
+            Some(Queued::Item(Item::End(end))) => *end,
+            Some(Queued::Lagged(steps)) => {
+                return Poll::Ready(Some(Ok(RunEvent::Lagged(steps))));
+            }
+            // Whoever listens is told the end, so it is somebody who was never heard of.
+            _ => Err(gone()),
+        };
+        self.items = None;
+        let last = end.as_ref().err().cloned().map(Err);
+        self.end = Some(end);
+        Poll::Ready(last)
+    }
+
+    fn event(&self, step: Step) -> RunEvent {
+        let book = || Arc::downgrade(&self.book);
+        match &step.event.kind {
+            EventKind::AskUser(it) => RunEvent::AskUser(Ask::new(it.clone(), step, book())),
+            EventKind::ApprovalNeeded(it) => RunEvent::Approval(Ask::new(it.clone(), step, book())),
+            EventKind::PlanReview(it) => RunEvent::PlanReview(Ask::new(it.clone(), step, book())),
+            EventKind::UlwTurnsReached(it) => RunEvent::TurnsReached(Ask::new(*it, step, book())),
+            _ => RunEvent::Step(step),
+        }
+    }
+}
+
+fn gone() -> CallError<ErrorFrame> {
+    CallError::Closed {
+        reason: CloseReason::TaskGone,
+        delivery: Delivery::Unknown,
+    }
+}
+
+impl Stream for Run {
+    type Item = Result<RunEvent, CallError<ErrorFrame>>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_step(cx)
+    }
+}
+
+/// Prints where it stands, nothing of what was said.
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("ended", &self.end.is_some())
+            .finish_non_exhaustive()
+    }
+}

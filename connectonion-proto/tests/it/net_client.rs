@@ -1,0 +1,563 @@
+//! The remote agent over a line in memory, on a clock that tests move: one connection.
+
+use std::sync::Mutex;
+use std::time::{Duration, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use connectonion_proto::client::{ClientConfig, Step, Taken};
+use connectonion_proto::frame::{
+    AdminAction, Approval, ApprovalNeeded, AskUser, Input, Mode, Rejection, Scope, Standing,
+};
+use connectonion_proto::net::{
+    AgentOptions, Event, Events, Human, RemoteAgent, Run, RunEvent, connect_with,
+};
+use rpc_core::decode::SharedStr;
+use rpc_core::net::mem::{self, MemListener};
+use rpc_core::net::{LinkEvent, LinkState, QueueConfig};
+use rpc_core::{CallError, CloseReason, Delivery, Refused};
+use serde_json::{Value, json};
+
+use crate::scripted::{
+    Host, NOW, client_key, connected, error, event, host_key, output, signed_by, thinking,
+    user_input,
+};
+
+pub fn options() -> AgentOptions {
+    AgentOptions::default()
+        .with_host(*host_key().address())
+        .with_clock(|| UNIX_EPOCH + Duration::from_secs_f64(NOW))
+}
+
+pub fn open(options: AgentOptions) -> (RemoteAgent, Events, MemListener) {
+    let (dialer, listener) = mem::listen(64);
+    let (agent, events, connection) = connect_with(dialer, client_key(), options);
+    tokio::spawn(connection.run());
+    (agent, events, listener)
+}
+
+/// An agent that is let in, its events and its host.
+pub async fn ready() -> (RemoteAgent, Events, Host, MemListener) {
+    let (agent, events, mut listener) = open(options());
+    let (host, _) = Host::answered(&mut listener, &connected("new")).await;
+    agent.ready().await.unwrap();
+    (agent, events, host, listener)
+}
+
+/// The next event of the protocol but the first CONNECTED.
+pub async fn next(events: &mut Events) -> Event {
+    loop {
+        match events.next().await.expect("an event") {
+            LinkEvent::Event(Event::Connected(_)) | LinkEvent::State(_) => {}
+            LinkEvent::Event(event) => return event,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// The type of the next step.
+pub async fn step(run: &mut Run) -> String {
+    match run.next().await {
+        Some(Ok(RunEvent::Step(step))) => step.event.kind.name().to_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// How the run ends that gives nothing more.
+pub async fn failure(run: &mut Run) -> CallError<connectonion_proto::frame::ErrorFrame> {
+    match run.next().await {
+        Some(Err(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connect_is_signed_for_this_host_and_like_no_other() {
+    let mut nonces = Vec::new();
+    for _ in 0..2 {
+        let (agent, _events, mut listener) = open(options());
+        let (_host, connect) = Host::answered(&mut listener, &connected("new")).await;
+        agent.ready().await.unwrap();
+        assert_eq!(signed_by(&connect), agent.address().to_string());
+        let payload = &connect["payload"];
+        assert_eq!(payload["to"], host_key().address().to_string());
+        assert_eq!(payload["timestamp"], NOW);
+        nonces.push(payload["nonce"].as_str().unwrap().to_owned());
+        assert_eq!(connect.get("session_id"), None);
+    }
+    assert_ne!(nonces[0], nonces[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_gives_its_steps_and_then_the_output() {
+    let (agent, _events, mut host, _listener) = ready().await;
+    let mut run = agent.input("hello").await;
+    assert_eq!(
+        host.hear().await,
+        json!({"type": "INPUT", "prompt": "hello"})
+    );
+    host.say_all(&[user_input("hello", "u"), thinking("t"), output("hi")])
+        .await;
+    assert_eq!(step(&mut run).await, "user_input");
+    assert!(run.outcome().is_none());
+    let output = run.output().await.unwrap();
+    assert_eq!(output.result, "hi");
+    assert!(run.next().await.is_none());
+    assert!(matches!(run.outcome(), Some(Ok(_))));
+    let kept = agent.session();
+    assert_eq!(kept.session_id.as_deref(), Some("s-1"));
+    assert_eq!(kept.last_msg_id.as_deref(), Some("t"));
+    assert!(kept.session.unwrap().get().contains("\"turn\":2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn images_and_files_go_along() {
+    use connectonion_proto::frame::Attachment;
+    let (agent, _events, mut host, _listener) = ready().await;
+    let file = Attachment::<&str>::new("a.txt", "data:text/plain;base64,aGk=");
+    let input = Input::new("look").with_images(&["data:image/png;base64,AA=="]);
+    let input = input.unwrap().with_files(&[file]).unwrap();
+    let _run = agent.send(input).await;
+    let sent = host.hear_type("INPUT").await;
+    assert_eq!(sent["images"], json!(["data:image/png;base64,AA=="]));
+    assert_eq!(
+        sent["files"],
+        json!([{"name": "a.txt", "data": "data:text/plain;base64,aGk="}])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_of_the_agent_ends_the_run_and_the_next_prompt_runs() {
+    let (agent, _events, mut host, _listener) = ready().await;
+    let mut run = agent.input("boom").await;
+    host.hear_type("INPUT").await;
+    host.say_all(&[user_input("boom", "u"), error("scripted failure")])
+        .await;
+    assert_eq!(step(&mut run).await, "user_input");
+    let failed = failure(&mut run).await;
+    assert!(matches!(failed, CallError::Remote(error) if error.message == "scripted failure"));
+    let mut run = agent.input("again").await;
+    host.hear_type("INPUT").await;
+    host.say(&output("fine")).await;
+    assert_eq!(run.output().await.unwrap().result, "fine");
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_of_the_agent_are_answered_by_their_values() {
+    let (agent, mut events, mut host, _listener) = ready().await;
+    let mut run = agent.input("work").await;
+    host.hear_type("INPUT").await;
+    host.say_all(&[
+        event(
+            "ask_user",
+            "q1",
+            &json!({"question": "Which?", "options": ["a", "b"]}),
+        ),
+        event(
+            "approval_needed",
+            "q2",
+            &json!({"tool": "rm", "arguments": {}, "description": ""}),
+        ),
+        event(
+            "approval_needed",
+            "q3",
+            &json!({"tool": "rm", "arguments": {}}),
+        ),
+        event("plan_review", "q4", &json!({"plan_content": "1. do it"})),
+        event(
+            "ulw_turns_reached",
+            "q5",
+            &json!({"turns_used": 3, "max_turns": 3}),
+        ),
+    ])
+    .await;
+    let Some(Ok(RunEvent::AskUser(ask))) = run.next().await else {
+        panic!("a question");
+    };
+    assert_eq!(ask.question().question, "Which?");
+    assert_eq!(ask.request_id(), Some("q1"));
+    ask.answer("a").await.unwrap();
+    let Some(Ok(RunEvent::Approval(ask))) = run.next().await else {
+        panic!("an approval");
+    };
+    ask.approve(Scope::Session).await.unwrap();
+    let Some(Ok(RunEvent::Approval(ask))) = run.next().await else {
+        panic!("an approval");
+    };
+    ask.reject(Rejection::Soft).await.unwrap();
+    let Some(Ok(RunEvent::PlanReview(ask))) = run.next().await else {
+        panic!("a plan");
+    };
+    ask.reply("do it").await.unwrap();
+    let Some(Ok(RunEvent::TurnsReached(ask))) = run.next().await else {
+        panic!("turns");
+    };
+    ask.go_on(5).await.unwrap();
+    for sent in [
+        json!({"type": "ASK_USER_RESPONSE", "answer": "a", "request_id": "q1"}),
+        json!({"type": "APPROVAL_RESPONSE", "approved": true, "scope": "session", "request_id": "q2"}),
+        json!({"type": "APPROVAL_RESPONSE", "approved": false, "mode": "reject_soft", "request_id": "q3"}),
+        json!({"type": "PLAN_REVIEW_RESPONSE", "message": "do it", "request_id": "q4"}),
+        json!({"type": "ULW_RESPONSE", "action": "continue", "turns": 5, "request_id": "q5"}),
+    ] {
+        assert_eq!(host.hear().await, sent);
+    }
+    host.say(
+        &json!({"type": "ERROR", "code": "STALE_ANSWER", "message": "late", "request_id": "q5"}),
+    )
+    .await;
+    assert!(
+        matches!(next(&mut events).await, Event::AnswerRefused { request_id: Some(id), .. }
+        if id == "q5")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_declines_every_question() {
+    let (agent, _events, mut host, _listener) = ready().await;
+    let mut run = agent.input("work").await;
+    host.hear_type("INPUT").await;
+    host.say_all(&[
+        event("ask_user", "q1", &json!({"question": "Which?"})),
+        event(
+            "approval_needed",
+            "q2",
+            &json!({"tool": "rm", "arguments": {}}),
+        ),
+        output("done without"),
+    ])
+    .await;
+    assert_eq!(run.output().await.unwrap().result, "done without");
+    assert_eq!(host.hear().await["type"], "ASK_USER_RESPONSE");
+    let refused = host.hear().await;
+    assert_eq!(refused["approved"], json!(false));
+    assert_eq!(refused["mode"], "reject_hard");
+}
+
+/// Says yes to everything and writes down what it sees.
+#[derive(Default)]
+struct Yes(Mutex<Vec<String>>);
+
+#[async_trait]
+impl Human for Yes {
+    async fn step(&self, step: &Step) {
+        self.0
+            .lock()
+            .unwrap()
+            .push(step.event.kind.name().to_owned());
+    }
+
+    async fn ask_user(&self, question: &AskUser) -> SharedStr {
+        format!("yes: {}", question.question).into()
+    }
+
+    async fn approve(&self, _: &ApprovalNeeded) -> Approval {
+        Approval::granted(Scope::Once)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_answers_while_the_run_is_read_to_its_end() {
+    let (agent, _events, mut host, _listener) = ready().await;
+    let mut run = agent.input("work").await;
+    host.hear_type("INPUT").await;
+    host.say_all(&[
+        user_input("work", "u"),
+        event("ask_user", "q1", &json!({"question": "Really?"})),
+        event(
+            "approval_needed",
+            "q2",
+            &json!({"tool": "rm", "arguments": {}}),
+        ),
+        output("done"),
+    ])
+    .await;
+    let human = Yes::default();
+    assert_eq!(run.complete(&human).await.unwrap().result, "done");
+    assert_eq!(host.hear().await["answer"], "yes: Really?");
+    assert_eq!(host.hear().await["approved"], json!(true));
+    assert_eq!(*human.0.lock().unwrap(), ["user_input"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interjection_is_acknowledged_and_the_run_answers_both() {
+    let (agent, _events, mut host, _listener) = ready().await;
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    host.say(&user_input("hello", "u")).await;
+    assert_eq!(step(&mut run).await, "user_input");
+    let speak = agent.interject("and this");
+    let hear = async {
+        assert_eq!(host.hear().await["prompt"], "and this");
+        host.say(&json!({"type": "RUNTIME_INPUT_ACK", "session_id": "s-1", "id": "r-1"}))
+            .await;
+    };
+    let (taken, ()) = tokio::join!(speak, hear);
+    assert_eq!(taken.unwrap(), Taken::Queued { id: "r-1".into() });
+    let mut listens = agent.input("this too").await;
+    host.hear_type("INPUT").await;
+    host.say_all(&[
+        thinking("t1"),
+        json!({"type": "RUNTIME_INPUT_ACK", "session_id": "s-1", "id": "r-2"}),
+        thinking("t2"),
+        output("all three"),
+    ])
+    .await;
+    assert!(matches!(listens.next().await, Some(Ok(RunEvent::Queued { id })) if id == "r-2"));
+    assert_eq!(step(&mut listens).await, "thinking");
+    assert_eq!(listens.output().await.unwrap().result, "all three");
+    assert_eq!(step(&mut run).await, "thinking");
+    assert_eq!(step(&mut run).await, "thinking");
+    assert_eq!(run.output().await.unwrap().result, "all three");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_misses_the_run_gets_the_next_one_for_itself() {
+    let (agent, _events, mut host, _listener) = ready().await;
+    let mut first = agent.input("one").await;
+    host.hear_type("INPUT").await;
+    host.say(&user_input("one", "u1")).await;
+    assert_eq!(step(&mut first).await, "user_input");
+    let mut second = agent.input("two").await;
+    host.hear_type("INPUT").await;
+    host.say_all(&[output("first"), user_input("two", "u2"), output("second")])
+        .await;
+    assert_eq!(first.output().await.unwrap().result, "first");
+    assert_eq!(second.output().await.unwrap().result, "second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_run_listens_to_is_an_event() {
+    let (agent, mut events, mut host, _listener) = ready().await;
+    drop(agent.input("hello").await);
+    host.hear_type("INPUT").await;
+    host.say_all(&[
+        user_input("hello", "u"),
+        output("hi"),
+        event("mode_changed", "m", &json!({"mode": "plan"})),
+        json!({"type": "AGENT_PROFILE"}),
+        error("interrupt requires an active turn"),
+    ])
+    .await;
+    assert!(matches!(next(&mut events).await, Event::Step(_)));
+    assert!(matches!(next(&mut events).await, Event::RunEnded(Ok(_))));
+    assert!(matches!(next(&mut events).await, Event::Step(step)
+        if step.event.kind.name() == "mode_changed"));
+    assert!(matches!(next(&mut events).await, Event::Unknown(_)));
+    assert!(matches!(next(&mut events).await, Event::Complaint(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_conversation_in_mid_run_is_there_without_flooding_the_run() {
+    let (agent, _events, mut host, _listener) = ready().await;
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    host.say_all(&[
+        user_input("hello", "u"),
+        event("session_sync", "y", &json!({"session": {"turn": 1}})),
+        thinking("t"),
+    ])
+    .await;
+    assert_eq!(step(&mut run).await, "user_input");
+    assert_eq!(step(&mut run).await, "thinking");
+    assert_eq!(agent.live_session().unwrap().get(), r#"{"turn":1}"#);
+    host.say(&output("hi")).await;
+    run.output().await.unwrap();
+    assert_eq!(agent.live_session(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_not_taken_loses_its_oldest_steps_and_never_its_end() {
+    let queue = QueueConfig::default().with_max_items(3);
+    let (agent, _events, mut listener) = open(options().with_run(queue));
+    let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
+    agent.ready().await.unwrap();
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    for id in 0..10 {
+        host.say(&thinking(&id.to_string())).await;
+    }
+    host.say(&output("hi")).await;
+    // A question behind it all: its answer says that all was read.
+    let asked = agent.status("s-1");
+    let answer = async {
+        host.hear_type("SESSION_STATUS").await;
+        host.say(&json!({"type": "SESSION_STATUS", "session_id": "s-1", "status": "connected"}))
+            .await;
+    };
+    let (status, ()) = tokio::join!(asked, answer);
+    assert_eq!(status.unwrap().status, Standing::Connected.into());
+    assert!(matches!(run.next().await, Some(Ok(RunEvent::Lagged(8)))));
+    assert_eq!(step(&mut run).await, "thinking");
+    assert_eq!(run.output().await.unwrap().result, "hi");
+}
+
+#[tokio::test(start_paused = true)]
+async fn orders_are_sent_as_hosts_read_them() {
+    let (agent, _events, mut host, _listener) = ready().await;
+    agent.set_mode(Mode::Plan, None).await.unwrap();
+    agent.update_prompt("better").await.unwrap();
+    agent.interrupt().await.unwrap();
+    for sent in [
+        json!({"type": "mode_change", "mode": "plan"}),
+        json!({"type": "prompt_update", "prompt": "better"}),
+        json!({"type": "INTERRUPT"}),
+    ] {
+        assert_eq!(host.hear().await, sent);
+    }
+    let asked = agent.admin(AdminAction::GetLevel, "0xabc");
+    let answer = async {
+        let request = host.hear_type("ADMIN_GET_LEVEL").await;
+        assert_eq!(request["payload"]["client_id"], "0xabc");
+        assert_eq!(signed_by(&request), agent.address().to_string());
+        host.say(&error("forbidden: admin only")).await;
+    };
+    let (refused, ()) = tokio::join!(asked, answer);
+    assert!(matches!(refused, Err(CallError::Remote(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_connected_nothing_is_sent() {
+    let (agent, _events, mut listener) = open(options());
+    let mut run = agent.input("early").await;
+    let refused = failure(&mut run).await;
+    assert!(matches!(refused, CallError::Refused(Refused::NotConnected)));
+    let mut host = Host::accept(&mut listener).await;
+    host.hear_type("CONNECT").await;
+    let mut run = agent.input("early").await;
+    let refused = failure(&mut run).await;
+    assert_eq!(refused.delivery(), Delivery::NotSent);
+    assert!(refused.is_retryable());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_signature_ends_it_all() {
+    let (agent, mut events, mut listener) = open(options());
+    let mut run = agent.attach();
+    let _host = Host::answered(&mut listener, &error("unauthorized: invalid signature")).await;
+    let message = "unauthorized: invalid signature".to_owned();
+    let reason = CloseReason::Authentication { message };
+    assert_eq!(agent.closed().await, reason);
+    assert!(matches!(next(&mut events).await, Event::Refused(_)));
+    assert!(matches!(agent.state(), LinkState::GaveUp { .. }));
+    let ended = failure(&mut run).await;
+    assert!(matches!(ended, CallError::Closed { reason: of, .. } if of == reason));
+    let late = failure(&mut agent.attach()).await;
+    assert!(matches!(late, CallError::Refused(Refused::Closed)));
+}
+
+fn gate() -> Value {
+    json!({"type": "ONBOARD_REQUIRED", "identity": "0x1", "methods": ["invite_code"]})
+}
+
+fn success() -> Value {
+    json!({"type": "ONBOARD_SUCCESS", "identity": "0x1", "level": "contact", "message": "ok"})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stranger_tries_until_a_code_is_right() {
+    let (agent, mut events, mut listener) = open(options());
+    let (mut host, _) = Host::answered(&mut listener, &gate()).await;
+    assert!(matches!(next(&mut events).await, Event::OnboardRequired(_)));
+    for (code, answer) in [
+        ("wrong", error("Invalid invite code")),
+        ("right", success()),
+    ] {
+        let offer = agent.onboard(code);
+        let hear = async {
+            let submit = host.hear_type("ONBOARD_SUBMIT").await;
+            assert_eq!(submit["payload"]["invite_code"], code);
+            assert_eq!(signed_by(&submit), agent.address().to_string());
+            host.say(&answer).await;
+        };
+        let (offered, ()) = tokio::join!(offer, hear);
+        assert_eq!(offered.is_ok(), code == "right", "{offered:?}");
+    }
+    host.say(&connected("new")).await;
+    assert_eq!(agent.ready().await, Ok(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_code_that_is_known_is_offered_by_itself_once() {
+    let (agent, mut events, mut listener) = open(options().with_invite_code("secret".to_owned()));
+    let (mut host, _) = Host::answered(&mut listener, &gate()).await;
+    let submit = host.hear_type("ONBOARD_SUBMIT").await;
+    assert_eq!(submit["payload"]["invite_code"], "secret");
+    host.say(&error("Invalid invite code")).await;
+    assert!(matches!(next(&mut events).await, Event::OnboardRequired(_)));
+    assert!(matches!(next(&mut events).await, Event::Complaint(_)));
+    let offer = agent.onboard_by_payment(10.5);
+    let hear = async {
+        let submit = host.hear_type("ONBOARD_SUBMIT").await;
+        assert_eq!(submit["payload"]["payment"], 10.5);
+        host.say_all(&[success(), connected("new")]).await;
+    };
+    let (paid, ()) = tokio::join!(offer, hear);
+    assert!(paid.is_ok());
+    agent.ready().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_host_gets_a_freshly_signed_connect_after_its_gate() {
+    let (agent, _events, mut listener) = open(options().with_invite_code("secret".to_owned()));
+    let (mut host, first) = Host::answered(&mut listener, &gate()).await;
+    host.hear_type("ONBOARD_SUBMIT").await;
+    host.say(&success()).await;
+    let second = host.hear_type("CONNECT").await;
+    assert_eq!(signed_by(&second), agent.address().to_string());
+    assert_ne!(first["signature"], second["signature"]);
+    host.say(&connected("new")).await;
+    agent.ready().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_line_is_kept_by_runs_and_closed_with_the_last_of_them() {
+    let (agent, events, mut host, _listener) = ready().await;
+    let run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    drop((agent, events));
+    host.say(&json!({"type": "PING"})).await;
+    host.hear_type("PONG").await;
+    drop(run);
+    assert_eq!(host.hear().await, json!({"close": 1000}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_ends_when_its_agent_is_closed_or_its_task_is_gone() {
+    let (agent, _events, mut host, _listener) = ready().await;
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    agent.close();
+    let ended = failure(&mut run).await;
+    assert!(matches!(
+        ended,
+        CallError::Closed {
+            reason: CloseReason::Local,
+            ..
+        }
+    ));
+    assert_eq!(ended.delivery(), Delivery::Unknown);
+
+    let (dialer, _listener) = mem::listen(1);
+    let (agent, _events, connection) = connect_with(dialer, client_key(), options());
+    let mut run = agent.attach();
+    drop(connection);
+    let ended = failure(&mut run).await;
+    assert!(matches!(
+        ended,
+        CallError::Closed {
+            reason: CloseReason::TaskGone,
+            ..
+        }
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn debug_output_shows_nothing_that_is_secret() {
+    let options = options().with_invite_code("s3cret".to_owned());
+    assert!(!format!("{options:?}").contains("s3cret"));
+    let (agent, _events, mut host, _listener) = ready().await;
+    let run = agent.input("s3cret").await;
+    host.hear_type("INPUT").await;
+    assert!(!format!("{agent:?} {run:?}").contains("s3cret"));
+    assert_eq!(ClientConfig::default(), ClientConfig::new());
+}

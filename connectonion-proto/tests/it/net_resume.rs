@@ -1,0 +1,392 @@
+//! The remote agent over lines that are lost: what is resumed, what is shown once, what is said twice
+//! (nothing).
+
+use std::time::Duration;
+
+use connectonion_proto::client::Resume;
+use connectonion_proto::net::{AgentOptions, Event, RemoteAgent, Run, RunEvent};
+use rpc_core::net::mem::MemListener;
+use rpc_core::net::{LinkEvent, LinkState};
+use rpc_core::reconnect::ReconnectPolicy;
+use rpc_core::{CallError, CloseReason, Delivery, Refused};
+use serde_json::json;
+use tokio::time::{Instant, timeout};
+
+use crate::net_client::{failure, open, options, ready, step};
+use crate::scripted::{
+    Host, connected, error, event, newer, output, signed_by, thinking, user_input,
+};
+
+/// A run whose first two steps were shown when its line was cut.
+async fn cut_in_mid_run() -> (RemoteAgent, Run, MemListener) {
+    let (agent, _, mut host, listener) = ready().await;
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    host.say_all(&[user_input("hello", "u"), thinking("t1")])
+        .await;
+    assert_eq!(step(&mut run).await, "user_input");
+    assert_eq!(step(&mut run).await, "thinking");
+    host.cut();
+    (agent, run, listener)
+}
+
+/// Nothing is said again.
+async fn hears_nothing_more(mut host: Host) {
+    let heard = timeout(Duration::from_secs(59), host.hear()).await;
+    assert!(heard.is_err(), "{heard:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_goes_on_after_its_line_was_lost_and_what_comes_twice_is_shown_once() {
+    let (agent, mut run, mut listener) = cut_in_mid_run().await;
+    let (mut host, connect) = Host::answered(&mut listener, &connected("running")).await;
+    assert_eq!(connect["session_id"], "s-1");
+    assert_eq!(connect["last_msg_id"], "t1");
+    assert_eq!(signed_by(&connect), agent.address().to_string());
+    // A host that does not know the id begins at the beginning.
+    host.say_all(&[user_input("hello", "u"), thinking("t1"), thinking("t2")])
+        .await;
+    assert_eq!(step(&mut run).await, "thinking");
+    host.say(&output("hi")).await;
+    assert_eq!(run.output().await.unwrap().result, "hi");
+    assert_eq!(agent.session().last_msg_id.as_deref(), Some("t2"));
+    hears_nothing_more(host).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_and_its_end_with_one_id_are_both_shown() {
+    let (agent, _, mut host, mut listener) = ready().await;
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    let compact = |status: &str| event("compact", "c", &json!({"status": status}));
+    host.say_all(&[user_input("hello", "u"), compact("compacting")])
+        .await;
+    assert_eq!(step(&mut run).await, "user_input");
+    assert_eq!(step(&mut run).await, "compact");
+    host.cut();
+    let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
+    host.say_all(&[compact("done"), output("hi")]).await;
+    assert_eq!(step(&mut run).await, "compact");
+    assert_eq!(run.output().await.unwrap().result, "hi");
+}
+
+#[tokio::test(start_paused = true)]
+async fn updates_of_one_id_are_shown_where_nothing_was_lost() {
+    let (agent, _, mut host, _listener) = ready().await;
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    let progress = event("progress", "p", &json!({"done": 1}));
+    host.say_all(&[user_input("hello", "u"), progress.clone(), progress])
+        .await;
+    for name in ["user_input", "progress", "progress"] {
+        assert_eq!(step(&mut run).await, name);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_ended_meanwhile_ends_with_the_answer_in_the_conversation() {
+    for status in ["connected", "new"] {
+        let (agent, mut run, mut listener) = cut_in_mid_run().await;
+        let (host, _) = Host::answered(&mut listener, &newer(status, "while you were away")).await;
+        let output = run.output().await.unwrap();
+        assert_eq!(output.result, "while you were away");
+        assert!(output.chat_items.is_some());
+        let kept = agent.session().session.unwrap();
+        assert!(kept.get().contains("while you were away"));
+        hears_nothing_more(host).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_the_host_has_forgotten_ends_with_what_is_known_of_its_prompt() {
+    let (_agent, mut run, mut listener) = cut_in_mid_run().await;
+    let (host, _) = Host::answered(&mut listener, &connected("new")).await;
+    let lost = failure(&mut run).await;
+    assert!(matches!(
+        lost,
+        CallError::Closed {
+            reason: CloseReason::Lost,
+            ..
+        }
+    ));
+    assert_eq!(lost.delivery(), Delivery::Delivered);
+    hears_nothing_more(host).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_may_have_been_lost_is_not_sent_again() {
+    for (answer, expected) in [
+        (connected("connected"), Err(Delivery::Unknown)),
+        (connected("new"), Err(Delivery::Unknown)),
+        (newer("connected", "it did arrive"), Ok("it did arrive")),
+    ] {
+        let (agent, _, mut host, mut listener) = ready().await;
+        let mut run = agent.input("hello").await;
+        host.hear_type("INPUT").await;
+        host.cut();
+        let (host, _) = Host::answered(&mut listener, &answer).await;
+        let end = run.output().await;
+        let end = end.as_ref().map(|it| it.result.as_str());
+        assert_eq!(end.map_err(CallError::delivery), expected);
+        hears_nothing_more(host).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_running_session_says_that_the_prompt_did_arrive() {
+    let (agent, _, mut host, mut listener) = ready().await;
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    host.cut();
+    let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
+    host.say_all(&[user_input("hello", "u"), output("hi")])
+        .await;
+    assert_eq!(step(&mut run).await, "user_input");
+    assert_eq!(run.output().await.unwrap().result, "hi");
+    hears_nothing_more(host).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_lost_lines_are_one_run() {
+    let (_agent, mut run, mut listener) = cut_in_mid_run().await;
+    for id in ["t2", "t3", "t4"] {
+        let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
+        host.say(&thinking(id)).await;
+        assert_eq!(step(&mut run).await, "thinking");
+        host.cut();
+    }
+    let (mut host, connect) = Host::answered(&mut listener, &connected("running")).await;
+    assert_eq!(connect["last_msg_id"], "t4");
+    host.say(&output("hi")).await;
+    assert_eq!(run.output().await.unwrap().result, "hi");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_answered_over_the_next_line() {
+    let (agent, _, mut host, mut listener) = ready().await;
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    host.say(&event("ask_user", "q", &json!({"question": "Which?"})))
+        .await;
+    let Some(Ok(RunEvent::AskUser(ask))) = run.next().await else {
+        panic!("a question");
+    };
+    host.cut();
+    let answer = ask.answer("a");
+    let back = async {
+        let (mut host, connect) = Host::answered(&mut listener, &connected("running")).await;
+        assert_eq!(connect["last_msg_id"], "q");
+        let sent = host.hear().await;
+        let expected = json!({"type": "ASK_USER_RESPONSE", "answer": "a", "request_id": "q"});
+        assert_eq!(sent, expected);
+        host.say(&output("a it is")).await;
+        host
+    };
+    let (answered, _host) = tokio::join!(answer, back);
+    answered.unwrap();
+    assert_eq!(run.output().await.unwrap().result, "a it is");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_of_an_agent_that_is_gone_cannot_be_answered() {
+    let (agent, _, mut host, _listener) = ready().await;
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    host.say(&event("ask_user", "q", &json!({"question": "Which?"})))
+        .await;
+    let Some(Ok(RunEvent::AskUser(ask))) = run.next().await else {
+        panic!("a question");
+    };
+    agent.close();
+    assert_eq!(host.hear().await, json!({"close": 1000}));
+    drop(host);
+    agent.closed().await;
+    assert_eq!(ask.answer("a").await, Err(Refused::Closed));
+    drop((agent, run));
+    assert_eq!(ask.answer("a").await, Err(Refused::Closed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_was_started_anew_goes_on_with_its_run() {
+    let resume = Resume::parse(
+        r#"{"session_id":"s-1","last_msg_id":"t1","session":{"turn":1,"messages":[]}}"#,
+    );
+    let (agent, _events, mut listener) = open(options().with_resume(resume.unwrap()));
+    let mut run = agent.attach();
+    let (mut host, connect) = Host::answered(&mut listener, &connected("running")).await;
+    assert_eq!(connect["session_id"], "s-1");
+    assert_eq!(connect["last_msg_id"], "t1");
+    assert_eq!(connect["session"], json!({"turn": 1, "messages": []}));
+    host.say_all(&[thinking("t2"), output("hi")]).await;
+    assert_eq!(step(&mut run).await, "thinking");
+    assert_eq!(run.output().await.unwrap().result, "hi");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_attaches_to_an_idle_session_is_told_so() {
+    let (agent, mut events, mut listener) = open(options());
+    let mut run = agent.attach();
+    let (_host, _) = Host::answered(&mut listener, &newer("connected", "old")).await;
+    let nothing = failure(&mut run).await;
+    assert!(matches!(nothing, CallError::Refused(Refused::UnknownId)));
+    loop {
+        match events.next().await {
+            Some(LinkEvent::Event(Event::Connected(frame))) => {
+                assert!(frame.newer.is_some());
+                break;
+            }
+            Some(LinkEvent::State(_)) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_session_than_the_one_that_was_asked_for_is_the_one_that_counts() {
+    let (agent, mut run, mut listener) = cut_in_mid_run().await;
+    let mut other = connected("new");
+    other["session_id"] = json!("s-2");
+    let (host, _) = Host::answered(&mut listener, &other).await;
+    assert_eq!(failure(&mut run).await.delivery(), Delivery::Delivered);
+    assert_eq!(agent.session().session_id.as_deref(), Some("s-2"));
+    assert_eq!(agent.session().last_msg_id, None);
+    host.cut();
+    let (_host, connect) = Host::answered(&mut listener, &connected("new")).await;
+    assert_eq!(connect["session_id"], "s-2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_of_another_device_is_not_the_answer_to_a_prompt() {
+    let (agent, _, mut host, mut listener) = ready().await;
+    let mut run = agent.input("mine").await;
+    host.hear_type("INPUT").await;
+    host.say(&json!({"type": "RUNTIME_INPUT_ACK", "session_id": "s-1", "id": "r"}))
+        .await;
+    assert!(matches!(
+        run.next().await,
+        Some(Ok(RunEvent::Queued { .. }))
+    ));
+    host.cut();
+    // The conversation begins with `hello`.
+    let (_host, _) = Host::answered(&mut listener, &newer("connected", "theirs")).await;
+    assert_eq!(failure(&mut run).await.delivery(), Delivery::Delivered);
+    drop(agent);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconnects_wait_longer_each_time_and_a_connected_starts_them_anew() {
+    let (agent, _events, mut listener) = open(options());
+    let mut waits = Vec::new();
+    let mut lost = Instant::now();
+    for round in 0..8 {
+        let host = Host::accept(&mut listener).await;
+        waits.push(lost.elapsed());
+        assert!(!agent.state().is_ready(), "{round}");
+        host.cut();
+        lost = Instant::now();
+    }
+    for pair in waits.windows(2).skip(5) {
+        assert!(pair[1] >= Duration::from_secs(15), "{waits:?}");
+        assert!(pair[1] <= Duration::from_secs(30), "{waits:?}");
+    }
+    let (host, _) = Host::answered(&mut listener, &connected("new")).await;
+    agent.ready().await.unwrap();
+    host.cut();
+    lost = Instant::now();
+    let _host = Host::accept(&mut listener).await;
+    assert!(lost.elapsed() <= Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_host_is_left_and_the_run_goes_on_elsewhere() {
+    let (agent, mut events, mut host, mut listener) = ready().await;
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    host.say(&user_input("hello", "u")).await;
+    assert_eq!(step(&mut run).await, "user_input");
+    let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
+    let mut lost = None;
+    while lost.is_none() {
+        if let Some(LinkEvent::State(LinkState::Lost { cause, .. })) = events.next().await {
+            lost = Some(cause);
+        }
+    }
+    let after = Duration::from_secs(60);
+    assert_eq!(lost, Some(CloseReason::KeepAlive { after }));
+    host.say(&output("hi")).await;
+    assert_eq!(run.output().await.unwrap().result, "hi");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_reconnects_a_run_ends_with_its_line() {
+    let link = AgentOptions::default().link;
+    let link = link.with_reconnect(ReconnectPolicy::off());
+    let (agent, _events, mut listener) = open(options().with_link(link));
+    let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
+    agent.ready().await.unwrap();
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    host.say(&user_input("hello", "u")).await;
+    assert_eq!(step(&mut run).await, "user_input");
+    host.cut();
+    let lost = failure(&mut run).await;
+    assert!(matches!(
+        lost,
+        CallError::Closed {
+            reason: CloseReason::Lost,
+            ..
+        }
+    ));
+    assert_eq!(lost.delivery(), Delivery::Delivered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_refuses_after_a_lost_line_ends_the_run() {
+    let (agent, mut run, mut listener) = cut_in_mid_run().await;
+    let _host = Host::answered(&mut listener, &error("forbidden: blacklisted")).await;
+    let ended = failure(&mut run).await;
+    assert!(matches!(
+        ended,
+        CallError::Closed {
+            reason: CloseReason::Authentication { .. },
+            ..
+        }
+    ));
+    agent.closed().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interjection_whose_line_was_lost_says_whether_it_may_have_arrived() {
+    let (agent, _, mut host, mut listener) = ready().await;
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    host.say(&user_input("hello", "u")).await;
+    assert_eq!(step(&mut run).await, "user_input");
+    let speak = agent.interject("and this");
+    let mut listens = agent.input("this too").await;
+    let hear = async {
+        host.hear_type("INPUT").await;
+        host.hear_type("INPUT").await;
+        host.cut();
+    };
+    let (spoken, ()) = tokio::join!(speak, hear);
+    assert_eq!(spoken.unwrap_err().delivery(), Delivery::Unknown);
+    assert_ne!(failure(&mut listens).await.delivery(), Delivery::Delivered);
+    let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
+    host.say(&output("hi")).await;
+    assert_eq!(run.output().await.unwrap().result, "hi");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_conversation_of_the_last_run_opens_the_next_connection() {
+    let (agent, _events, mut host, mut listener) = ready().await;
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    host.say_all(&[user_input("hello", "u"), output("hi")])
+        .await;
+    run.output().await.unwrap();
+    host.cut();
+    let (_host, connect) = Host::answered(&mut listener, &connected("connected")).await;
+    let session = &connect["session"];
+    assert_eq!(session["result"], "hi");
+}

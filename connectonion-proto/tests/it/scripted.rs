@@ -1,0 +1,131 @@
+//! A host on any line whose every frame the test decides.
+
+use connectonion_proto::auth::{Claim, Signer, Verifier};
+use futures_util::{SinkExt, StreamExt};
+use rpc_core::Outgoing;
+use rpc_core::net::mem::{MemListener, MemTransport};
+use rpc_core::net::{Message, Transport};
+use serde_json::{Value, json};
+
+/// The wall clock of every client here.
+pub const NOW: f64 = 1_702_234_567.25;
+
+/// The host's end of one connection.
+pub struct Host<T = MemTransport>(pub T);
+
+pub fn client_key() -> Signer {
+    Signer::from_seed(&[2; 32])
+}
+
+pub fn host_key() -> Signer {
+    Signer::from_seed(&[1; 32])
+}
+
+/// Who has signed this frame for the host.
+pub fn signed_by(frame: &Value) -> String {
+    let payload = frame["payload"].to_string();
+    let text = |name: &str| frame[name].as_str().unwrap().to_owned();
+    let (from, signature) = (text("from"), text("signature"));
+    let verifier = Verifier::new().with_recipient(*host_key().address());
+    let claim = Claim::new(&payload, &from, &signature);
+    let verified = verifier.verify(&claim, NOW).unwrap();
+    verified.address.to_string()
+}
+
+pub fn connected(status: &str) -> Value {
+    json!({"type": "CONNECTED", "session_id": "s-1", "status": status})
+}
+
+/// CONNECTED with a conversation that has this answer to `hello` in its second turn.
+pub fn newer(status: &str, answer: &str) -> Value {
+    let mut frame = connected(status);
+    frame["server_newer"] = json!(true);
+    frame["session"] = json!({"session_id": "s-1", "turn": 2, "messages": [
+        {"role": "user", "content": "hello"}, {"role": "assistant", "content": answer},
+    ]});
+    frame["chat_items"] = json!([{"type": "user", "content": "hello", "id": "msg-1"}]);
+    frame
+}
+
+pub fn event(tag: &str, id: &str, members: &Value) -> Value {
+    let mut frame = json!({"type": tag, "id": id, "ts": 1.5, "session_id": "s-1"});
+    for (name, value) in members.as_object().unwrap() {
+        frame[name] = value.clone();
+    }
+    frame
+}
+
+pub fn user_input(prompt: &str, id: &str) -> Value {
+    event("user_input", id, &json!({"content": prompt, "turn": 2}))
+}
+
+pub fn thinking(id: &str) -> Value {
+    event("thinking", id, &json!({"content": "hm"}))
+}
+
+pub fn output(result: &str) -> Value {
+    json!({"type": "OUTPUT", "result": result, "session_id": "s-1", "duration_ms": 3,
+        "session": {"session_id": "s-1", "turn": 2, "iteration": 1, "result": result},
+        "chat_items": []})
+}
+
+pub fn error(message: &str) -> Value {
+    json!({"type": "ERROR", "message": message})
+}
+
+impl Host {
+    /// The next connection, before anything is said.
+    pub async fn accept(listener: &mut MemListener) -> Self {
+        Self(listener.accept().await.expect("a connection"))
+    }
+
+    /// The next connection, let in with this answer. Returns its CONNECT, too.
+    pub async fn answered(listener: &mut MemListener, answer: &Value) -> (Self, Value) {
+        let mut host = Self::accept(listener).await;
+        let connect = host.hear_type("CONNECT").await;
+        host.say(answer).await;
+        (host, connect)
+    }
+
+    pub fn cut(self) {
+        self.0.cutter().cut();
+    }
+}
+
+impl<T: Transport> Host<T> {
+    pub async fn say(&mut self, frame: &Value) {
+        let _ = self
+            .0
+            .send(Outgoing::Text(frame.to_string().as_str().into()))
+            .await;
+    }
+
+    pub async fn say_all(&mut self, frames: &[Value]) {
+        for frame in frames {
+            self.say(frame).await;
+        }
+    }
+
+    /// The next frame of the client, or its Close as `{"close": code}`.
+    pub async fn hear(&mut self) -> Value {
+        self.try_hear().await.expect("a frame")
+    }
+
+    pub async fn hear_type(&mut self, tag: &str) -> Value {
+        let frame = self.hear().await;
+        assert_eq!(frame["type"], tag, "{frame}");
+        frame
+    }
+
+    /// The next frame; `None` once the line has ended.
+    pub async fn try_hear(&mut self) -> Option<Value> {
+        loop {
+            match self.0.next().await? {
+                Ok(Message::Text(text)) => return serde_json::from_str(text.as_str()).ok(),
+                Ok(Message::Close(Some(frame))) => return Some(json!({"close": frame.code})),
+                Ok(_) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
