@@ -219,8 +219,17 @@ mod tests {
                 },
                 "✓ INPUT identity=unsigned session=s prompt=hello world",
             ),
-            (Line::ClientSession { messages: 4 }, "  ↑ client session: 4 messages"),
-            (Line::Attachments { images: 2, files: 1 }, "  ↑ 2 images, 1 files"),
+            (
+                Line::ClientSession { messages: 4 },
+                "  ↑ client session: 4 messages",
+            ),
+            (
+                Line::Attachments {
+                    images: 2,
+                    files: 1,
+                },
+                "  ↑ 2 images, 1 files",
+            ),
         ];
         for (line, words) in lines {
             assert_eq!(line.to_string(), words);
@@ -241,7 +250,10 @@ mod tests {
             session: "é".repeat(9),
             prompt: "x".repeat(50),
         };
-        let words = format!("↳ RUNTIME_INPUT session=éééééééé... prompt={}", "x".repeat(50));
+        let words = format!(
+            "↳ RUNTIME_INPUT session=éééééééé... prompt={}",
+            "x".repeat(50)
+        );
         assert_eq!(line.to_string(), words);
     }
 }

@@ -7,9 +7,7 @@ use rpc_core::Limits;
 use rpc_core::decode::{self, RawJson, SharedJson};
 
 use crate::codec::to_json;
-use crate::frame::{
-    ChatItem, ChatItemKind, EventKind, ServerFrame, ToolItem, ToolStatus, Word,
-};
+use crate::frame::{ChatItem, ChatItemKind, EventKind, ServerFrame, ToolItem, ToolStatus, Word};
 
 type Item<'a> = ChatItem<Cow<'a, str>, RawJson<'a>>;
 type Kind<'a> = ChatItemKind<Cow<'a, str>, RawJson<'a>>;
@@ -63,21 +61,24 @@ struct Message<'a> {
 /// What users and agents said, in order.
 fn messages_of<'a>(messages: &'a str, limits: &Limits) -> Vec<Message<'a>> {
     let messages = decode::raw_list(messages, limits).unwrap_or_default();
-    let said = messages.into_iter().enumerate().filter_map(|(at, message)| {
-        let Cow::Borrowed(text) = message.into_text() else {
-            return None;
-        };
-        let role = decode::find_member(text, "role")?.into_str()?;
-        let content = decode::find_member(text, "content")?;
-        let is_nothing = content.is_null() || content.get() == "\"\"";
-        let (is_user, kind): (_, Kind<'a>) = match &*role {
-            "user" => (true, ChatItemKind::User(content)),
-            "assistant" if !is_nothing => (false, ChatItemKind::Agent(content)),
-            _ => return None,
-        };
-        let item = ChatItem::new(format!("msg-{at}"), kind);
-        Some(Message { is_user, item })
-    });
+    let said = messages
+        .into_iter()
+        .enumerate()
+        .filter_map(|(at, message)| {
+            let Cow::Borrowed(text) = message.into_text() else {
+                return None;
+            };
+            let role = decode::find_member(text, "role")?.into_str()?;
+            let content = decode::find_member(text, "content")?;
+            let is_nothing = content.is_null() || content.get() == "\"\"";
+            let (is_user, kind): (_, Kind<'a>) = match &*role {
+                "user" => (true, ChatItemKind::User(content)),
+                "assistant" if !is_nothing => (false, ChatItemKind::Agent(content)),
+                _ => return None,
+            };
+            let item = ChatItem::new(format!("msg-{at}"), kind);
+            Some(Message { is_user, item })
+        });
     said.collect()
 }
 
@@ -110,7 +111,11 @@ fn turns_of<'a>(trace: &'a str, limits: &Limits) -> Vec<Vec<Item<'a>>> {
                 (call.tool_id, ChatItemKind::ToolCall(tool))
             }
             EventKind::ToolResult(result) => {
-                let is_error = result.status.as_ref().and_then(Word::known).is_some_and(ToolStatus::is_error);
+                let is_error = result
+                    .status
+                    .as_ref()
+                    .and_then(Word::known)
+                    .is_some_and(ToolStatus::is_error);
                 let status = match is_error {
                     true => ToolStatus::Error,
                     false => ToolStatus::Done,
@@ -138,12 +143,15 @@ fn turns_of<'a>(trace: &'a str, limits: &Limits) -> Vec<Vec<Item<'a>>> {
                 }
                 continue;
             }
-            EventKind::Thinking(it) => (format!("thinking-{at}").into(), ChatItemKind::Thinking(it)),
+            EventKind::Thinking(it) => {
+                (format!("thinking-{at}").into(), ChatItemKind::Thinking(it))
+            }
             EventKind::Intent(it) => (format!("intent-{at}").into(), ChatItemKind::Intent(it)),
             EventKind::Eval(it) => (format!("eval-{at}").into(), ChatItemKind::Eval(it)),
-            EventKind::FilesReceived(it) => {
-                (format!("files-{at}").into(), ChatItemKind::FilesReceived(it))
-            }
+            EventKind::FilesReceived(it) => (
+                format!("files-{at}").into(),
+                ChatItemKind::FilesReceived(it),
+            ),
             _ => continue,
         };
         turn.push(ChatItem::new(id, kind));
@@ -194,7 +202,11 @@ mod tests {
         for session in ["", "[]", "{}", r#"{"messages":7,"trace":{}}"#] {
             assert_eq!(items(session), "[]", "{session}");
         }
-        let session = r#"{"messages":[1,{"role":"user"},{"role":"user","content":[]},{"content":"x"}]}"#;
-        assert_eq!(items(session), r#"[{"id":"msg-2","type":"user","content":[]}]"#);
+        let session =
+            r#"{"messages":[1,{"role":"user"},{"role":"user","content":[]},{"content":"x"}]}"#;
+        assert_eq!(
+            items(session),
+            r#"[{"id":"msg-2","type":"user","content":[]}]"#
+        );
     }
 }

@@ -9,8 +9,8 @@ use super::work::{count_messages, with_inputs};
 use super::{Hub, Job};
 use crate::console::Line;
 use crate::frame::{Connected, ErrorFrame, Newer, SessionState};
-use crate::merge::merge;
 use crate::id::SessionId;
+use crate::merge::merge;
 use crate::session::{self, ConnId};
 use crate::storage::{Record, RecordStatus};
 
@@ -46,7 +46,7 @@ impl Hub {
         now: Now,
     ) {
         let connect = &entrant.connect;
-        let request = session::Connect::new(entrant.owner)
+        let request = session::SessionRequest::new(entrant.owner)
             .with_session_id(connect.session_id.as_deref())
             .with_last_msg_id(connect.last_msg_id.as_deref())
             .with_stored_owner(stored.as_ref().and_then(|record| record.owner));
@@ -80,12 +80,19 @@ impl Hub {
         let merged = merge(ours.as_deref(), handed.map(SharedJson::get));
         let mut newer = merged.server_newer;
         let is_running = talk.run().is_some();
-        if !newer && !is_running && let Some(session) = handed.filter(|_| merged.session.is_some()) {
+        if !newer
+            && !is_running
+            && let Some(session) = handed.filter(|_| merged.session.is_some())
+        {
             talk.copy = Some(session.clone());
             talk.origin = Origin::Elsewhere;
         }
         let mut copy = talk.settled().filter(|_| newer).cloned();
-        if let Some(work) = talk.work.as_ref().filter(|_| is_running && entered.gap.is_some()) {
+        if let Some(work) = talk
+            .work
+            .as_ref()
+            .filter(|_| is_running && entered.gap.is_some())
+        {
             // What was dropped cannot be sent again, so the client gets all that there is.
             copy = Some(work.render(session_id.as_str(), None, now.unix));
             newer = true;

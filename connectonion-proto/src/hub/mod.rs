@@ -34,15 +34,15 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::time::Instant;
 
+use rpc_core::decode::SharedStr;
 use rpc_core::encode::encode;
 use rpc_core::{Refused, Text};
-use rpc_core::decode::SharedStr;
 use serde::Serialize;
 
 use crate::console::Line;
 use crate::frame::{ErrorFrame, SessionState, SessionStatus, Standing};
-use crate::replay::Next;
 use crate::id::SessionId;
+use crate::replay::Next;
 use crate::session::{ConnId, Owner, RegistryEvent, Removed, RunId, RuntimeInput, SessionRegistry};
 use crate::storage::{Record, StorageError};
 
@@ -316,7 +316,12 @@ impl Hub {
             return;
         };
         let gone = || ErrorFrame::new("the session is over: send CONNECT again");
-        for conn in talk.storing.iter().chain(&talk.intake).filter_map(|intake| intake.conn) {
+        for conn in talk
+            .storing
+            .iter()
+            .chain(&talk.intake)
+            .filter_map(|intake| intake.conn)
+        {
             self.refuse(conn, gone().with_retryable(true));
         }
         if talk.work.as_ref().is_some_and(|work| work.run.is_none()) {

@@ -65,7 +65,8 @@ impl Hub {
                     let Some(run) = work.run else { return };
                     let mut inputs = work.acknowledged.clone();
                     inputs.push(intake.runtime_input());
-                    let (owner, prompt, began) = (talk.owner, work.input.prompt.clone(), work.began);
+                    let (owner, prompt, began) =
+                        (talk.owner, work.input.prompt.clone(), work.began);
                     talk.storing = talk.intake.pop_front();
                     let record = self.record(session_id, owner, &prompt, began);
                     let session_id = session_id.clone();
@@ -331,7 +332,9 @@ impl Hub {
         let output = || Output::new(result, session_id.as_str(), duration_ms);
         let items = chat_items(session.get());
         let with = |session: rpc_core::decode::SharedJson| {
-            output().with_session(session).with_chat_items(items.clone())
+            output()
+                .with_session(session)
+                .with_chat_items(items.clone())
         };
         let smaller = || without(session, "trace").map(with);
         let forms = [
@@ -340,7 +343,10 @@ impl Hub {
             Some(output()),
             Some(Output::new("", session_id.as_str(), duration_ms)),
         ];
-        let mut texts = forms.into_iter().flatten().filter_map(|it| encode(&it).ok());
+        let mut texts = forms
+            .into_iter()
+            .flatten()
+            .filter_map(|it| encode(&it).ok());
         texts.find(|text| text.len() <= max).unwrap_or_default()
     }
 
@@ -438,7 +444,12 @@ impl Hub {
             };
             work.push_message(super::work::user_message(&input.prompt, &input.images));
             let said = UserInput::interjected(input.prompt.clone(), work.turn, work.iteration);
-            self.emit_own(run, EventKind::UserInput(said), Some(input.id.as_str()), now);
+            self.emit_own(
+                run,
+                EventKind::UserInput(said),
+                Some(input.id.as_str()),
+                now,
+            );
         }
     }
 }

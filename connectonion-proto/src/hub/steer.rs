@@ -4,9 +4,9 @@ use rpc_core::Text;
 use rpc_core::decode::{SharedJson, SharedStr};
 use rpc_core::encode::encode;
 
+use super::Hub;
 use super::event::{AskError, EmitError, HubEvent, Now, Reply};
 use super::work::with_member;
-use super::Hub;
 use crate::codec::to_json;
 use crate::frame::{
     ErrorFrame, EventKind, ModeChange, ModeChanged, PromptUpdate, Response, SessionSync,
@@ -15,9 +15,7 @@ use crate::frame::{
 use crate::id::event_id;
 use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::{Entry, is_logged};
-use crate::session::{
-    AgentError, ConnId, RequestKind, RunId, RunOver, RuntimeInput,
-};
+use crate::session::{AgentError, ConnId, RequestKind, RunId, RunOver, RuntimeInput};
 
 /// Longest type of an agent's own event, in bytes.
 const MAX_EVENT_NAME: usize = 128;
@@ -158,7 +156,12 @@ impl Hub {
     ///
     /// # Errors
     /// [`AskError`].
-    pub fn ask(&mut self, run: RunId, question: EventKind, now: Now) -> Result<SharedStr, AskError> {
+    pub fn ask(
+        &mut self,
+        run: RunId,
+        question: EventKind,
+        now: Now,
+    ) -> Result<SharedStr, AskError> {
         let kind = RequestKind::asked_by(&question).ok_or(AskError::NoRoom)?;
         let id = event_id(self.ids.next());
         let state = self.registry.run_mut(run)?;
@@ -225,7 +228,12 @@ impl Hub {
     ///
     /// # Errors
     /// [`EmitError`].
-    pub fn set_mode(&mut self, run: RunId, mode: &Word<crate::frame::Mode>, now: Now) -> Result<(), EmitError> {
+    pub fn set_mode(
+        &mut self,
+        run: RunId,
+        mode: &Word<crate::frame::Mode>,
+        now: Now,
+    ) -> Result<(), EmitError> {
         let value = to_json(mode.as_str())?;
         self.set_member(run, "mode", value)?;
         let mut changed = ModeChanged::new(crate::frame::Mode::Safe, Trigger::Agent);
@@ -270,7 +278,9 @@ impl Hub {
     }
 
     fn working(&mut self, run: RunId) -> Result<&mut super::work::Work, RunOver> {
-        self.work_of(run).filter(|work| !work.is_ending).ok_or(RunOver)
+        self.work_of(run)
+            .filter(|work| !work.is_ending)
+            .ok_or(RunOver)
     }
 }
 

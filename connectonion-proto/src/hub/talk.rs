@@ -80,12 +80,19 @@ impl Talk {
 
     /// Puts a prompt back that was being stored, behind those that were acknowledged before it.
     pub(super) fn put_back(&mut self, intake: Intake) {
-        let older = self.intake.iter().take_while(|it| it.conn.is_none()).count();
+        let older = self
+            .intake
+            .iter()
+            .take_while(|it| it.conn.is_none())
+            .count();
         self.intake.insert(older, intake);
     }
 
     /// Whether nothing is lost when it is forgotten.
     pub(super) fn is_idle(&self) -> bool {
-        self.work.is_none() && self.intake.is_empty() && self.storing.is_none() && self.origin == Origin::Elsewhere
+        self.work.is_none()
+            && self.intake.is_empty()
+            && self.storing.is_none()
+            && self.origin == Origin::Elsewhere
     }
 }

@@ -111,7 +111,12 @@ impl Work {
     }
 
     /// The session as it is now.
-    pub(super) fn render(&self, session_id: &str, result: Option<&str>, updated: f64) -> SharedJson {
+    pub(super) fn render(
+        &self,
+        session_id: &str,
+        result: Option<&str>,
+        updated: f64,
+    ) -> SharedJson {
         let whole = self.build(session_id, result, updated);
         // Everything in it is JSON already.
         whole.unwrap_or_default()
@@ -165,11 +170,17 @@ pub(super) fn with_inputs(session: &SharedJson, inputs: &[RuntimeInput]) -> Shar
     };
     let messages = inputs.iter().map(|it| user_message(&it.prompt, &it.images));
     let added = whole.append("messages", messages);
-    added.and_then(|()| to_json(&whole)).unwrap_or_else(|_| session.clone())
+    added
+        .and_then(|()| to_json(&whole))
+        .unwrap_or_else(|_| session.clone())
 }
 
 /// A session with another value of one member.
-pub(super) fn with_member(session: Option<&SharedJson>, name: &str, value: &SharedJson) -> Option<SharedJson> {
+pub(super) fn with_member(
+    session: Option<&SharedJson>,
+    name: &str,
+    value: &SharedJson,
+) -> Option<SharedJson> {
     let limits = Limits::default().with_max_message_bytes(usize::MAX);
     let whole = session.and_then(|session| Session::parse(session.get(), &limits).ok());
     let mut whole = whole.unwrap_or_default();

@@ -214,7 +214,8 @@ impl ServerConn {
     pub fn welcome(&mut self, success: &OnboardSuccess) -> Result<(), Refused> {
         self.check_awaited(|it| matches!(it, Awaited::Onboard))?;
         self.outbox.json(success)?;
-        if let Stage::Gated { identity, stash } = std::mem::replace(&mut self.stage, Stage::Outside) {
+        if let Stage::Gated { identity, stash } = std::mem::replace(&mut self.stage, Stage::Outside)
+        {
             self.is_newcomer = true;
             self.awaited = Some(Awaited::Onboarded);
             let connect = *stash;
@@ -460,7 +461,11 @@ impl ServerConn {
         if let Some(interval) = self.config.ping_interval {
             // Counted from the opening, unless this comes so late that the next one is due too.
             let next = later(self.ping_at, interval);
-            self.ping_at = if next > now { next } else { later(now, interval) };
+            self.ping_at = if next > now {
+                next
+            } else {
+                later(now, interval)
+            };
             self.timers.set(Timer::Ping, self.ping_at);
         }
         // One more is of no use to a client that has much to read.

@@ -93,13 +93,25 @@ async fn a_second_connect_has_to_be_for_the_same() {
     let desk = desk();
     let (mut client, connected) = Client::inside(&desk, json!({})).await;
     let id = &connected["session_id"];
-    client.say(&connect(&client_key(), json!({"session_id": id}))).await;
+    client
+        .say(&connect(&client_key(), json!({"session_id": id})))
+        .await;
     assert_eq!(&client.hear_a("CONNECTED").await["session_id"], id);
-    client.say(&connect(&client_key(), json!({"session_id": "other"}))).await;
-    assert_eq!(client.hear_a("ERROR").await["message"], ALREADY_AUTHENTICATED);
+    client
+        .say(&connect(&client_key(), json!({"session_id": "other"})))
+        .await;
+    assert_eq!(
+        client.hear_a("ERROR").await["message"],
+        ALREADY_AUTHENTICATED
+    );
     let other = Signer::from_seed(&[3; 32]);
-    client.say(&connect(&other, json!({"session_id": id}))).await;
-    assert_eq!(client.hear_a("ERROR").await["message"], ALREADY_AUTHENTICATED);
+    client
+        .say(&connect(&other, json!({"session_id": id})))
+        .await;
+    assert_eq!(
+        client.hear_a("ERROR").await["message"],
+        ALREADY_AUTHENTICATED
+    );
     assert_eq!(client.ask("hello").await, "echo: hello");
 }
 
@@ -110,7 +122,9 @@ async fn somebody_elses_session_is_another_one() {
     client.ask("secret").await;
     let mut thief = Client::open(&desk);
     let other = Signer::from_seed(&[3; 32]);
-    thief.say(&connect(&other, json!({"session_id": "mine"}))).await;
+    thief
+        .say(&connect(&other, json!({"session_id": "mine"})))
+        .await;
     let connected = thief.hear_a("CONNECTED").await;
     assert_eq!(connected["status"], "new");
     assert_ne!(connected["session_id"], "mine");
@@ -200,7 +214,10 @@ async fn what_is_said_to_an_agent_that_does_not_listen_is_answered_all_the_same(
     assert_eq!(types(&frames), ["assistant", "user_input", "OUTPUT"]);
     assert_eq!(frames[2]["result"], "echo: and");
     let messages = frames[2]["session"]["messages"].as_array().unwrap();
-    let said: Vec<_> = messages.iter().map(|it| it["content"].as_str().unwrap()).collect();
+    let said: Vec<_> = messages
+        .iter()
+        .map(|it| it["content"].as_str().unwrap())
+        .collect();
     assert_eq!(said, ["sleep 2", "slept 2", "and", "echo: and"]);
 }
 
@@ -242,9 +259,14 @@ async fn what_was_acknowledged_is_read_even_if_the_agent_fails() {
     client.hear_a("RUNTIME_INPUT_ACK").await;
     client.say(&input("second")).await;
     client.hear_a("RUNTIME_INPUT_ACK").await;
-    client.say(&json!({"type":"ASK_USER_RESPONSE","answer":"x"})).await;
+    client
+        .say(&json!({"type":"ASK_USER_RESPONSE","answer":"x"}))
+        .await;
     let frames = client.hear_until("OUTPUT").await;
-    let said: Vec<_> = frames.iter().filter(|it| it["type"] == "user_input").collect();
+    let said: Vec<_> = frames
+        .iter()
+        .filter(|it| it["type"] == "user_input")
+        .collect();
     assert_eq!(said.len(), 2);
     assert_eq!(frames.last().unwrap()["result"], "echo: first\n\nsecond");
 }
@@ -256,14 +278,19 @@ async fn answers_are_for_the_question_that_they_name() {
     let late = json!({"type":"APPROVAL_RESPONSE","approved":true,"request_id":"old"});
     client.say(&late).await;
     let error = client.hear_a("ERROR").await;
-    assert_eq!((&error["code"], &error["reason"]), (&json!("STALE_ANSWER"), &json!("stale")));
+    assert_eq!(
+        (&error["code"], &error["reason"]),
+        (&json!("STALE_ANSWER"), &json!("stale"))
+    );
     assert_eq!(error["request_id"], "old");
     client.say(&input("approve /etc")).await;
     let question = client.hear_until("approval_needed").await.pop().unwrap();
     assert_eq!(question["arguments"], json!({"path": "/etc"}));
     client.say(&late).await;
     client.hear_a("ERROR").await;
-    client.say(&json!({"type":"ASK_USER_RESPONSE","answer":"yes"})).await;
+    client
+        .say(&json!({"type":"ASK_USER_RESPONSE","answer":"yes"}))
+        .await;
     client.hear_a("ERROR").await;
     let answer = json!({"type":"APPROVAL_RESPONSE","approved":false,"request_id":question["id"]});
     client.say(&answer).await;
@@ -272,7 +299,9 @@ async fn answers_are_for_the_question_that_they_name() {
     client.hear_a("ERROR").await;
     client.say(&input("plan it")).await;
     client.hear_until("plan_review").await;
-    client.say(&json!({"type":"PLAN_REVIEW_RESPONSE","message":"go"})).await;
+    client
+        .say(&json!({"type":"PLAN_REVIEW_RESPONSE","message":"go"}))
+        .await;
     assert_eq!(client.output().await["result"], "plan go");
 }
 
@@ -312,7 +341,8 @@ async fn a_mode_holds_at_once_and_everybody_is_told() {
     let (mut one, connected) = Client::inside(&desk, json!({})).await;
     let same = json!({"session_id": connected["session_id"]});
     let (mut other, _) = Client::inside(&desk, same).await;
-    one.say(&json!({"type":"mode_change","mode":"accept_edits"})).await;
+    one.say(&json!({"type":"mode_change","mode":"accept_edits"}))
+        .await;
     for client in [&mut one, &mut other] {
         let changed = client.hear_a("mode_changed").await;
         assert_eq!(changed["mode"], "accept_edits");
@@ -342,17 +372,24 @@ async fn a_stranger_comes_in_with_an_invite_code() {
     let desk = desk_with(careful());
     let mut client = Client::open(&desk);
     let key = client_key();
-    client.say(&connect(&key, json!({"session_id": "first"}))).await;
+    client
+        .say(&connect(&key, json!({"session_id": "first"})))
+        .await;
     let required = client.hear_a("ONBOARD_REQUIRED").await;
     assert_eq!(required["identity"], key.address().to_string());
     assert_eq!(required["methods"], json!(["invite_code"]));
     client.say(&input("hello")).await;
     assert_eq!(client.hear_a("ERROR").await["message"], AUTHENTICATE_FIRST);
     // The last CONNECT is the one that waits.
-    client.say(&connect(&key, json!({"session_id": "second"}))).await;
+    client
+        .say(&connect(&key, json!({"session_id": "second"})))
+        .await;
     client.hear_a("ONBOARD_REQUIRED").await;
     client.say(&offer(&key, "blue-onion")).await;
-    assert_eq!(client.hear_a("ERROR").await["message"], "Invalid invite code");
+    assert_eq!(
+        client.hear_a("ERROR").await["message"],
+        "Invalid invite code"
+    );
     let other = Signer::from_seed(&[3; 32]);
     client.say(&offer(&other, "red-onion")).await;
     let error = client.hear_a("ERROR").await;
@@ -399,12 +436,23 @@ async fn only_administrators_administrate() {
         signed(kind, key, draft, json!({}))
     };
     let admin = Signer::from_seed(&[9; 32]);
-    client.say(&request(&admin, "ADMIN_BLOCK", "client_id")).await;
-    assert_eq!(client.hear_a("ERROR").await["message"], "forbidden: admin only");
-    desk.with_door(|door| door.book_mut().admins.insert(*admin.address())).unwrap();
-    client.say(&request(&admin, "ADMIN_BLOCK", "client_id")).await;
+    client
+        .say(&request(&admin, "ADMIN_BLOCK", "client_id"))
+        .await;
+    assert_eq!(
+        client.hear_a("ERROR").await["message"],
+        "forbidden: admin only"
+    );
+    desk.with_door(|door| door.book_mut().admins.insert(*admin.address()))
+        .unwrap();
+    client
+        .say(&request(&admin, "ADMIN_BLOCK", "client_id"))
+        .await;
     let result = client.hear_a("ADMIN_RESULT").await;
-    assert_eq!((&result["action"], &result["level"]), (&json!("block"), &json!("blocked")));
+    assert_eq!(
+        (&result["action"], &result["level"]),
+        (&json!("block"), &json!("blocked"))
+    );
     client.say(&request(&admin, "ADMIN_ADD", "admin_id")).await;
     let error = client.hear_a("ERROR").await;
     assert_eq!(error["message"], "forbidden: super admin only");

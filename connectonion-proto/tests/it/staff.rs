@@ -86,7 +86,11 @@ impl Agent for Scripted {
                 let message = turn.plan_review(PlanReview::new(rest)).await?;
                 format!("plan {message}")
             }
-            "mode" => format!("mode {}", turn.mode().map_or("none".to_owned(), |it| it.as_str().to_owned())),
+            "mode" => format!(
+                "mode {}",
+                turn.mode()
+                    .map_or("none".to_owned(), |it| it.as_str().to_owned())
+            ),
             "switch" => {
                 turn.set_mode(Mode::Plan)?;
                 "switched".to_owned()
@@ -96,7 +100,11 @@ impl Agent for Scripted {
                 let session: Value = session.parse().unwrap();
                 format!("{} messages", session["messages"].as_array().unwrap().len())
             }
-            "look" => format!("{} images, {} files", prompt.images.len(), prompt.files.len()),
+            "look" => format!(
+                "{} images, {} files",
+                prompt.images.len(),
+                prompt.files.len()
+            ),
             "read" => std::fs::read_to_string(&*prompt.files[0].path).unwrap(),
             "fail" => return Err(AgentError::new(rest)),
             "panic" => panic!("{rest}"),
@@ -125,7 +133,12 @@ pub fn now() -> f64 {
 
 /// A CONNECT of this key, with these members.
 pub fn connect(key: &Signer, members: Value) -> Value {
-    signed("CONNECT", key, Draft::exact(now()).with_to(host_key().address()), members)
+    signed(
+        "CONNECT",
+        key,
+        Draft::exact(now()).with_to(host_key().address()),
+        members,
+    )
 }
 
 pub fn signed(kind: &str, key: &Signer, draft: Draft, members: Value) -> Value {
@@ -181,7 +194,10 @@ impl Client {
     }
 
     pub async fn say_text(&mut self, text: &str) {
-        self.line.send(Outgoing::Text(Text::from(text))).await.unwrap();
+        self.line
+            .send(Outgoing::Text(Text::from(text)))
+            .await
+            .unwrap();
     }
 
     /// The next frame, within a minute of the paused clock.
@@ -229,5 +245,8 @@ impl Client {
 }
 
 pub fn types(frames: &[Value]) -> Vec<&str> {
-    frames.iter().map(|it| it["type"].as_str().unwrap()).collect()
+    frames
+        .iter()
+        .map(|it| it["type"].as_str().unwrap())
+        .collect()
 }

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use rpc_core::backlog::Backlog;
 use rpc_core::CloseFrame;
+use rpc_core::backlog::Backlog;
 
 use crate::hub::Reply;
 

@@ -253,7 +253,10 @@ impl Desk {
     }
 
     fn door(&self) -> MutexGuard<'_, Door> {
-        self.shared.door.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared
+            .door
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn verifier(&self) -> &Verifier {

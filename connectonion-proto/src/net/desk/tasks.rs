@@ -216,7 +216,9 @@ async fn save(desk: Desk, conn: ConnId, prompt: SharedStr, input: Input) -> Opti
                 .with_session(input.session.clone()),
         )
     });
-    let saved = saving.await.unwrap_or_else(|_| Err("internal error".to_owned()));
+    let saved = saving
+        .await
+        .unwrap_or_else(|_| Err("internal error".to_owned()));
     desk.with(|state, now| match saved {
         Ok(input) => state.hub.input(conn, input, now),
         Err(message) => state.hub.refuse(conn, ErrorFrame::new(message)),
@@ -234,7 +236,10 @@ async fn check_payment(
     let is_paid = match desk.shared.payments.clone() {
         Some(payments) => {
             let asking = async move { payments.is_paid(&identity, amount).await };
-            AssertUnwindSafe(asking).catch_unwind().await.unwrap_or(false)
+            AssertUnwindSafe(asking)
+                .catch_unwind()
+                .await
+                .unwrap_or(false)
         }
         None => false,
     };

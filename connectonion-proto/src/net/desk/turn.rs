@@ -75,9 +75,8 @@ impl Turn {
     /// # Errors
     /// As for [`emit`](Self::emit).
     pub fn emit_as(&self, id: &str, event: EventKind) -> Result<(), EmitError> {
-        let emit = |state: &mut super::state::State, now| {
-            state.hub.emit(self.run, event, Some(id), now)
-        };
+        let emit =
+            |state: &mut super::state::State, now| state.hub.emit(self.run, event, Some(id), now);
         self.desk.with(emit).map(drop)
     }
 
@@ -206,7 +205,9 @@ impl Turn {
     #[must_use]
     pub fn mode(&self) -> Option<Word<Mode>> {
         let mode = self.member("mode")?;
-        let mode = rpc_core::decode::RawJson::new(mode.get()).ok()?.into_str()?;
+        let mode = rpc_core::decode::RawJson::new(mode.get())
+            .ok()?
+            .into_str()?;
         Some(match Word::<Mode, &str>::parse(&mode) {
             Word::Known(known) => Word::Known(known),
             Word::Other(word) => Word::Other(word.into()),
@@ -227,7 +228,8 @@ impl Turn {
     #[must_use]
     pub fn take_goal(&self) -> Option<SharedStr> {
         let goal = self.signals.goal.lock();
-        goal.unwrap_or_else(std::sync::PoisonError::into_inner).take()
+        goal.unwrap_or_else(std::sync::PoisonError::into_inner)
+            .take()
     }
 
     /// The conversation as it is now, with every member that anybody put into it: read it with
@@ -244,9 +246,7 @@ impl Turn {
     /// A member of the session as it is now, other than `messages` and `trace`.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<SharedJson> {
-        let member = self
-            .desk
-            .with(|state, _| state.hub.member(self.run, name));
+        let member = self.desk.with(|state, _| state.hub.member(self.run, name));
         member.ok().flatten()
     }
 

@@ -10,8 +10,8 @@ use http::{Method, Request, Response, StatusCode};
 use serde::Serialize;
 
 use super::options::Service;
-use crate::frame::Vocabulary;
 use crate::frame::Standing;
+use crate::frame::Vocabulary;
 use crate::net::Desk;
 use crate::session::Owner;
 

@@ -16,10 +16,10 @@ use rpc_core::net::LinkConfig;
 use rpc_core::net::server::{Accepted, DrainReport, ShutdownHandle};
 use tokio::net::ToSocketAddrs;
 
+use self::http::Pages;
 use super::desk::{Agent, Desk};
 use crate::limits::WS_PATH;
 use crate::server::ServerConfig;
-use self::http::Pages;
 
 pub use options::{HostOptions, http_config};
 
@@ -186,7 +186,10 @@ fn serve(shared: &Arc<Shared>, accepted: Accepted) -> impl Future<Output = ()> +
         }
         // In a box, which only the last moments of a connection need.
         Box::pin(shared.desk.drain(shared.shutdown_timeout / 2)).await;
-        link.close_with(CloseFrame::new(SERVICE_RESTART, "the host is shutting down"));
+        link.close_with(CloseFrame::new(
+            SERVICE_RESTART,
+            "the host is shutting down",
+        ));
     };
     future::join(connection, farewell).map(drop)
 }
