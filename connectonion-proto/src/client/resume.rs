@@ -76,6 +76,18 @@ impl Resume {
         let session = self.session.as_ref()?;
         find_member(session.get(), "turn").and_then(|turn| turn.get().parse().ok())
     }
+
+    /// The conversation, so that one of the host that goes as far or further wins over it.
+    pub(crate) fn session_before_a_run(&self, limits: &Limits) -> Option<SharedJson> {
+        let kept = self.session.as_ref()?;
+        let parsed = Session::parse(kept.get(), limits).ok();
+        let Some(mut session) = parsed.filter(|it| it.iteration().is_some()) else {
+            return Some(kept.clone());
+        };
+        // What cannot be changed is sent as it is.
+        let changed = session.set("iteration", &0).and_then(|()| codec::to_json(&session));
+        changed.ok().or_else(|| Some(kept.clone()))
+    }
 }
 
 /// What a conversation says about a prompt.
@@ -232,6 +244,17 @@ mod tests {
         for bad in ["", "[]", "null", r#""session_id""#] {
             assert!(Resume::parse(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_conversation_from_before_a_run_loses_to_any_of_the_host() {
+        let session = codec::to_json(&json!({"turn": 3, "iteration": 7, "x": [1]})).unwrap();
+        let mut resume = Resume::default();
+        let limits = Limits::default();
+        assert_eq!(resume.session_before_a_run(&limits), None);
+        resume.session = Some(session);
+        let sent = resume.session_before_a_run(&limits).unwrap();
+        assert_eq!(sent.get(), r#"{"turn":3,"iteration":0,"x":[1]}"#);
     }
 
     #[test]

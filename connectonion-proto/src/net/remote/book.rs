@@ -10,7 +10,7 @@ use rpc_core::{CallError, CallId, CloseReason, Delivery, Limits, Refused, Retry}
 use super::protocol::ClientSide;
 use super::run::{End, Item, Run};
 use crate::client::{Found, Resume, Seen, Step, Taken, find};
-use crate::frame::{Connected, ErrorFrame, EventKind, Input, Output, Response, SessionState};
+use crate::frame::{Connect, Connected, ErrorFrame, EventKind, Input, Output, Response, SessionState, Signed};
 
 /// The session as this client knows it. Shared by the handles and the connection's task.
 pub(super) struct Book {
@@ -108,6 +108,29 @@ impl Book {
 
     pub(super) fn resume(&self) -> Resume {
         self.lock().resume.clone()
+    }
+
+    /// The CONNECT of the next connection.
+    pub(super) fn connect(&self, signed: Signed) -> Connect {
+        let state = self.lock();
+        let mut connect = state.resume.connect(signed);
+        if state.open.is_some() || !state.listeners.is_empty() {
+            // The host's conversation is the newer one if it has the run. Hosts up to 1.2.1 compare
+            // the iterations of the last turn first, and may take an old turn for a newer one.
+            connect.session = state.resume.session_before_a_run(&self.limits);
+        }
+        connect
+    }
+
+    /// Another session from the next connection on, with the same conversation or a new one.
+    pub(super) fn renew(&self, keeps_conversation: bool) {
+        let mut state = self.lock();
+        let session = state.resume.session.take().filter(|_| keeps_conversation);
+        state.resume = Resume {
+            session,
+            ..Resume::default()
+        };
+        state.seen.clear();
     }
 
     pub(super) fn live(&self) -> Option<SharedJson> {
@@ -208,7 +231,10 @@ impl Book {
         } else {
             state.seen.is_new(&step.event);
         }
-        if let Some(id) = &step.event.id {
+        // A question is done with when it is answered: whoever goes on here has to hear it.
+        if let Some(id) = &step.event.id
+            && step.event.kind.awaits().is_none()
+        {
             state.resume.last_msg_id = Some(SharedStr::from(id.as_str()));
         }
         if let EventKind::SessionSync(sync) = &step.event.kind {

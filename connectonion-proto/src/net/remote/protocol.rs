@@ -51,7 +51,7 @@ impl ClientSide {
     /// Another CONNECT for the session.
     fn connect_again(&self, machine: &mut ClientConn, now: Instant) -> Result<(), Refused> {
         let signed = self.pen.sign(self.pen.draft())?;
-        machine.connect(&self.book.resume().connect(signed), now)
+        machine.connect(&self.book.connect(signed), now)
     }
 
     fn offer_code(&mut self, machine: &mut ClientConn, now: Instant) {
@@ -101,7 +101,7 @@ impl Protocol for ClientSide {
         let config = Arc::clone(&self.config);
         match self.pen.sign(self.pen.draft()) {
             Ok(signed) => {
-                let connect = self.book.resume().connect(signed);
+                let connect = self.book.connect(signed);
                 ClientConn::new(config, &connect, entropy, now)
             }
             Err(refused) => ClientConn::without_connect(config, &refused.to_string(), now),
