@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::limits::{MAX_SERVER_MESSAGE, RESULT_TTL};
+use crate::limits::{MAX_CLIENT_MESSAGE, RESULT_TTL};
 use crate::session::RegistryConfig;
 
 /// How a [`Hub`](super::Hub) behaves.
@@ -11,9 +11,9 @@ use crate::session::RegistryConfig;
 pub struct HubConfig {
     /// How long sessions live, how many there may be, and what they may hold.
     pub registry: RegistryConfig,
-    /// Largest OUTPUT in bytes; a larger one is sent without the session's trace, then without the
-    /// session. Default 16 MiB, as much as a connection sends by default; old Python clients take
-    /// [1 MiB](crate::limits::OLD_CLIENT_MESSAGE).
+    /// Largest event or OUTPUT in bytes: no more than a connection
+    /// [sends](crate::server::ServerConfig::max_sent_bytes). A larger OUTPUT is sent without the
+    /// session's trace, then without the session. Default 64 MiB.
     pub max_output_bytes: usize,
     /// Bytes of events that a session's trace keeps of one run; the oldest go first. Default 1 MiB.
     pub max_trace_bytes: usize,
@@ -27,7 +27,7 @@ impl Default for HubConfig {
     fn default() -> Self {
         Self {
             registry: RegistryConfig::default(),
-            max_output_bytes: MAX_SERVER_MESSAGE,
+            max_output_bytes: MAX_CLIENT_MESSAGE,
             max_trace_bytes: 1024 * 1024,
             result_ttl: RESULT_TTL,
             max_intake: 64,

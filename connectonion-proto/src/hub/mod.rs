@@ -11,7 +11,7 @@
 //!
 //! - A prompt that begins a run is acknowledged by the first event of that run, its `user_input`. It
 //!   was stored before, with the whole conversation.
-//! - A prompt for an agent that works already is acknowledged by RUNTIME_INPUT_ACK, and stored
+//! - A prompt for an agent that works already is acknowledged by `RUNTIME_INPUT_ACK`, and stored
 //!   before that. It is read: by the agent in this run, or by another run if the agent fails.
 //! - An OUTPUT is stored before it is sent. If the storage fails, it is sent all the same, because
 //!   the client keeps the conversation; until it is stored, the hub holds it in memory.
@@ -23,6 +23,7 @@ mod config;
 mod enter;
 mod event;
 mod ids;
+mod intake;
 mod runs;
 mod steer;
 mod talk;
@@ -115,7 +116,7 @@ impl Hub {
         &self.registry
     }
 
-    /// Answers SESSION_STATUS. `asker` is who the connection proved to be; `None` if it proved
+    /// Answers `SESSION_STATUS`. `asker` is who the connection proved to be; `None` if it proved
     /// nothing and has to. Who does not own a session learns nothing of it.
     #[must_use]
     pub fn status(&self, asker: Option<Owner>, session_id: Option<&SharedStr>) -> SessionStatus {
@@ -144,9 +145,9 @@ impl Hub {
     /// Takes what the storage did.
     pub fn stored(&mut self, job: JobId, outcome: Result<(), StorageError>, now: Now) {
         match self.jobs.remove(&job) {
-            Some(Job::Begin { session_id }) => self.begin_stored(session_id, outcome, now),
+            Some(Job::Begin { session_id }) => self.begin_stored(&session_id, outcome, now),
             Some(Job::Interject { session_id, run }) => {
-                self.interjection_stored(session_id, run, outcome, now);
+                self.interjection_stored(&session_id, run, outcome, now);
             }
             Some(Job::End {
                 session_id,

@@ -33,7 +33,7 @@ pub enum Admission {
     Refuse(AuthError),
 }
 
-/// What is decided about an ONBOARD_SUBMIT. Exhaustive: there is nothing else.
+/// What is decided about an `ONBOARD_SUBMIT`. Exhaustive: there is nothing else.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Onboarding {
     /// The caller is a contact now.
@@ -303,14 +303,14 @@ impl Door {
         &mut self,
         request: &AdminRequest,
         now: f64,
-    ) -> Result<AdminResult, ErrorFrame> {
-        let told = |error: AuthError| ErrorFrame::new(error.to_string());
+    ) -> Result<AdminResult, Box<ErrorFrame>> {
+        let told = |error: AuthError| Box::new(ErrorFrame::new(error.to_string()));
         let verified = self.verifier.verify(&request.signed, now);
         let admin = verified.map_err(told)?.address;
         let is_host = admin == self.host;
         let Word::Known(action) = request.action else {
             let words = format!("Unknown admin action: {}", request.action.as_str());
-            return Err(ErrorFrame::new(words));
+            return Err(Box::new(ErrorFrame::new(words)));
         };
         if matches!(action, AdminAction::Add | AdminAction::Remove) {
             if !is_host {
@@ -369,14 +369,15 @@ pub fn prompt_of(
     }
 }
 
-fn subject(id: Option<&str>, missing: &'static str) -> Result<Address, ErrorFrame> {
+fn subject(id: Option<&str>, missing: &'static str) -> Result<Address, Box<ErrorFrame>> {
     let id = id.filter(|id| !id.is_empty());
-    let id = id.ok_or_else(|| ErrorFrame::new(SharedStr::from_static(missing)))?;
-    Address::parse(id).map_err(|error| ErrorFrame::new(error.to_string()))
+    let told = |words: SharedStr| Box::new(ErrorFrame::new(words));
+    let id = id.ok_or_else(|| told(SharedStr::from_static(missing)))?;
+    Address::parse(id).map_err(|error| told(error.to_string().into()))
 }
 
-fn full(error: super::ListFull) -> ErrorFrame {
-    ErrorFrame::new(error.to_string())
+fn full(error: super::ListFull) -> Box<ErrorFrame> {
+    Box::new(ErrorFrame::new(error.to_string()))
 }
 
 /// What the answer calls it.

@@ -260,15 +260,12 @@ async fn what_was_acknowledged_is_read_even_if_the_agent_fails() {
     client.say(&input("second")).await;
     client.hear_a("RUNTIME_INPUT_ACK").await;
     client
-        .say(&json!({"type":"ASK_USER_RESPONSE","answer":"x"}))
+        .say(&json!({"type":"ASK_USER_RESPONSE","answer":"fail"}))
         .await;
-    let frames = client.hear_until("OUTPUT").await;
-    let said: Vec<_> = frames
-        .iter()
-        .filter(|it| it["type"] == "user_input")
-        .collect();
-    assert_eq!(said.len(), 2);
-    assert_eq!(frames.last().unwrap()["result"], "echo: first\n\nsecond");
+    let error = client.hear_until("ERROR").await.pop().unwrap();
+    assert_eq!(error["message"], "as it was told");
+    assert_eq!(client.output().await["result"], "echo: first");
+    assert_eq!(client.output().await["result"], "echo: second");
 }
 
 #[tokio::test(start_paused = true)]

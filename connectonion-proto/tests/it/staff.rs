@@ -15,10 +15,10 @@ use connectonion_proto::trust::TrustLevel;
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::mem::{self, MemTransport};
-use rpc_core::net::{LinkConfig, Message};
-use rpc_core::{CloseReason, Outgoing, Text};
+use rpc_core::net::ws::{WsDialer, WsStream};
+use rpc_core::net::{Dialer, LinkConfig, Message, Transport};
+use rpc_core::{CloseFrame, Outgoing, Text};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
 
 pub const SECOND: Duration = Duration::from_secs(1);
 
@@ -74,6 +74,9 @@ impl Agent for Scripted {
             }
             "ask" => {
                 let answer = turn.ask_user(AskUser::new(rest)).await?;
+                if answer.get() == "\"fail\"" {
+                    return Err(AgentError::new("as it was told"));
+                }
                 format!("answer {}", answer.get())
             }
             "approve" => {
@@ -161,9 +164,8 @@ pub fn input(prompt: &str) -> Value {
 }
 
 /// A client that says what it is told to say.
-pub struct Client {
-    line: MemTransport,
-    pub served: JoinHandle<CloseReason>,
+pub struct Client<T = MemTransport> {
+    line: T,
 }
 
 impl Client {
@@ -177,8 +179,8 @@ impl Client {
     pub fn open_with(desk: &Desk, config: ServerConfig) -> Self {
         let (line, theirs) = mem::duplex(64);
         let serving = desk.serve(theirs, None, config, LinkConfig::default());
-        let served = tokio::spawn(serving);
-        Self { line, served }
+        tokio::spawn(serving);
+        Self { line }
     }
 
     /// A client of the usual key that is in, and its CONNECTED.
@@ -187,6 +189,37 @@ impl Client {
         client.say(&connect(&client_key(), members)).await;
         let connected = client.hear_a("CONNECTED").await;
         (client, connected)
+    }
+}
+
+impl Client<WsStream> {
+    /// A client on a real socket.
+    pub async fn dial(url: &str) -> Self {
+        let dialer = WsDialer::new(url).unwrap();
+        let line = dialer.dial().await.unwrap();
+        Self { line }
+    }
+
+    /// As [`Client::inside`].
+    pub async fn dial_in(url: &str, members: Value) -> (Self, Value) {
+        let mut client = Self::dial(url).await;
+        client.say(&connect(&client_key(), members)).await;
+        let connected = client.hear_a("CONNECTED").await;
+        (client, connected)
+    }
+}
+
+impl<T: Transport> Client<T> {
+    /// How the host closes.
+    pub async fn close_frame(&mut self) -> CloseFrame {
+        loop {
+            let message = tokio::time::timeout(60 * SECOND, self.line.next()).await;
+            match message.expect("the line ends").expect("with a Close") {
+                Ok(Message::Close(frame)) => return frame.expect("with a code"),
+                Ok(_) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
     }
 
     pub async fn say(&mut self, frame: &Value) {

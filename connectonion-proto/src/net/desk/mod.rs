@@ -33,6 +33,7 @@ use side::Place;
 use state::{Errand, Seat, State};
 
 pub use agent::{Agent, AgentError, Prompt, Reply};
+use options::OnTrust;
 pub use options::{DeskOptions, Payments};
 pub use side::ServerSide;
 pub use turn::Turn;
@@ -84,7 +85,7 @@ struct Shared {
     uploads: std::path::PathBuf,
     upload_limits: crate::upload::UploadLimits,
     payments: Option<Arc<dyn Payments>>,
-    on_trust: Option<Arc<dyn Fn(&crate::trust::TrustBook) + Send + Sync>>,
+    on_trust: Option<Arc<OnTrust>>,
     /// There is something to begin or to store, or the next deadline has come nearer.
     woken: Notify,
     /// Nothing is being run or stored, while the desk drains.
@@ -233,7 +234,7 @@ impl Desk {
         self.lock().is_closing
     }
 
-    fn administrate(&self, request: &AdminRequest) -> Result<AdminResult, ErrorFrame> {
+    fn administrate(&self, request: &AdminRequest) -> Result<AdminResult, Box<ErrorFrame>> {
         let now = self.unix_now();
         let result = self.door().administrate(request, now);
         if result.is_ok() {

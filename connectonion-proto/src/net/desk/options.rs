@@ -25,7 +25,7 @@ pub trait Payments: Send + Sync + 'static {
     async fn is_paid(&self, payer: &Address, amount: f64) -> bool;
 }
 
-type OnTrust = dyn Fn(&TrustBook) + Send + Sync;
+pub(super) type OnTrust = dyn Fn(&TrustBook) + Send + Sync;
 
 /// How a [`Desk`](super::Desk) behaves.
 #[non_exhaustive]

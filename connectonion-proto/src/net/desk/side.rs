@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
+use rpc_core::decode::{DecodeError, SharedStr};
 use rpc_core::net::{Protocol, Sorted};
 use rpc_core::{CloseFrame, Refused};
 
@@ -18,7 +19,7 @@ use crate::codec::redact;
 use crate::console::Line;
 use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit};
 use crate::hub::{Entrant, NewInput, Reply};
-use crate::limits::{ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, PROMPT_REQUIRED};
+use crate::limits::{ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, PROMPT_REQUIRED, server_limits};
 use crate::server::{ServerConfig, ServerConn, ServerEvent, Warning};
 use crate::session::{ConnId, Owner};
 use crate::trust::{Admission, Onboarding, prompt_of};
@@ -105,7 +106,7 @@ impl Place {
                 let result = self.desk.administrate(&request);
                 self.alive(|hub, conn, _| match &result {
                     Ok(result) => hub.tell(conn, result),
-                    Err(error) => hub.tell(conn, error),
+                    Err(error) => hub.tell(conn, &**error),
                 });
             }
             ServerEvent::Pong => self.alive(|_, _, _| {}),
@@ -239,7 +240,7 @@ impl Place {
                     .with_session(input.session);
                 self.alive(|hub, conn, now| hub.input(conn, input, now));
             }
-            Err(error) => self.refuse(error),
+            Err(error) => self.refuse(ErrorFrame::new(format!("Invalid INPUT: {error}"))),
         }
     }
 
@@ -254,7 +255,13 @@ impl Place {
         }
         if let Some(verdict) = self.verdict.take() {
             let told = match &verdict {
-                Verdict::Gate(identity, required) => machine.gate(*identity, required),
+                Verdict::Gate(identity, required) => match machine.gate(*identity, required) {
+                    Err(Refused::TooLarge { .. }) => {
+                        let words = "the conversation is too long: come in without it first";
+                        machine.refuse(&ErrorFrame::new(words))
+                    }
+                    told => told,
+                },
                 Verdict::Welcome(success) => machine.welcome(success),
             };
             self.check(told, machine, now);
@@ -281,9 +288,8 @@ impl Place {
 }
 
 /// The pictures that come with a prompt.
-pub(super) fn images_of(input: &Input) -> Result<Vec<rpc_core::decode::SharedStr>, ErrorFrame> {
-    let images = input.images(&crate::limits::server_limits());
-    let images = images.map_err(|error| ErrorFrame::new(format!("Invalid INPUT: {error}")))?;
+pub(super) fn images_of(input: &Input) -> Result<Vec<SharedStr>, DecodeError> {
+    let images = input.images(&server_limits())?;
     Ok(images.iter().map(|image| (&**image).into()).collect())
 }
 

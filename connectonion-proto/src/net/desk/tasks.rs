@@ -40,7 +40,7 @@ impl Drop for End {
 
 /// What the storage did.
 enum Outcome {
-    Loaded(JobId, Result<Option<Record>, StorageError>),
+    Loaded(JobId, Box<Result<Option<Record>, StorageError>>),
     Stored(JobId, Result<(), StorageError>),
 }
 
@@ -140,7 +140,7 @@ fn carry_out(
 ) -> Vec<Outcome> {
     let jobs = jobs.into_iter();
     jobs.map(|job| match job {
-        StorageJob::Load(job, id) => Outcome::Loaded(job, storage.load(id.as_str(), now)),
+        StorageJob::Load(job, id) => Outcome::Loaded(job, Box::new(storage.load(id.as_str(), now))),
         StorageJob::Store(job, record) => Outcome::Stored(job, storage.append(&record)),
     })
     .collect()
@@ -208,7 +208,7 @@ async fn save(desk: Desk, conn: ConnId, prompt: SharedStr, input: Input) -> Opti
         let text = upload::with_reminder(&prompt, &paths);
         let files = plan.iter().zip(&paths);
         let files = files.map(|(file, path)| SavedFile::new(file.name.as_str(), path.as_str()));
-        let images = images_of(&input).map_err(|error| error.message.to_string())?;
+        let images = images_of(&input).map_err(|error| format!("Invalid INPUT: {error}"))?;
         Ok::<_, String>(
             NewInput::new(text)
                 .with_images(images)
@@ -277,7 +277,7 @@ impl Desk {
         self.with(|state, now| {
             for outcome in outcomes {
                 match outcome {
-                    Outcome::Loaded(job, found) => state.hub.loaded(job, found, now),
+                    Outcome::Loaded(job, found) => state.hub.loaded(job, *found, now),
                     Outcome::Stored(job, outcome) => state.hub.stored(job, outcome, now),
                 }
             }

@@ -82,7 +82,11 @@ impl Host {
         agent: impl Agent,
         options: HostOptions,
     ) -> io::Result<Self> {
-        let desk = Desk::new(agent, options.desk);
+        let max = options.connection.limits.max_message_bytes;
+        let max_sent = options.connection.max_sent_bytes;
+        let mut desk = options.desk;
+        desk.hub.max_output_bytes = desk.hub.max_output_bytes.min(max_sent);
+        let desk = Desk::new(agent, desk);
         let pages = Arc::new(Pages {
             desk: desk.clone(),
             name: options.name,
@@ -91,10 +95,9 @@ impl Host {
             started: Instant::now(),
             service: options.service,
         });
-        let max = options.connection.limits.max_message_bytes;
         let mut http = options.http.with_path(WS_PATH);
         http = http.with_http(move |request, peer| Arc::clone(&pages).answer(request, peer));
-        http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+        http.ws = http.ws.with_max_message(max).with_max_outgoing(max_sent);
         let mut link = options.link;
         link.driver = link.driver.with_close_timeout(options.shutdown_timeout / 2);
         let shared = Shared {
