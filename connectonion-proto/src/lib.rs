@@ -5,11 +5,13 @@
 pub mod auth;
 pub mod client;
 pub mod codec;
+pub mod console;
 pub mod error;
 pub mod frame;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod hub;
 pub mod id;
 pub mod limits;
 pub mod merge;
@@ -21,6 +23,7 @@ pub mod server;
 pub mod session;
 pub mod storage;
 pub mod trust;
+pub mod upload;
 
 pub use frame::{ClientFrame, EventKind, ServerFrame, Session, StreamEvent};
 pub use id::{EventId, SessionId};

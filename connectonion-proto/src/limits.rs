@@ -10,6 +10,8 @@ use rpc_core::Limits;
 pub const WS_PATH: &str = "/ws";
 /// Where files that came with a prompt are saved, in the agent's project.
 pub const UPLOADS_FOLDER: &str = ".co/uploads";
+/// Where the known SDKs keep the key of an agent, in its project.
+pub const KEY_FILE: &str = ".co/keys/agent.key";
 /// Where results are remembered, in the agent's project.
 pub const RESULTS_FILE: &str = ".co/session_results.jsonl";
 
@@ -32,6 +34,18 @@ pub const MAX_RECEIVED: usize = 200;
 /// What follows such a text that goes on.
 pub const TRUNCATED: &str = "...(truncated)";
 
+// Numbers
+
+/// Most signatures that are remembered as used: 200 new connections a second, for the ten minutes
+/// that a signature from the future can be valid. Enforced by servers where it is on; configurable.
+pub const MAX_USED_SIGNATURES: usize = 120_000;
+/// Most addresses that onboarding and administrators can bring into a list. Enforced by servers.
+pub const MAX_ADDRESSES: usize = 100_000;
+/// Most invite codes of a host. Enforced by servers.
+pub const MAX_INVITE_CODES: usize = 1_024;
+/// Longest invite code, in bytes. Enforced by servers.
+pub const MAX_INVITE_CODE_BYTES: usize = 256;
+
 // Times
 
 /// How often a server sends a PING, from the opening of the socket on. Enforced; configurable.
@@ -42,7 +56,7 @@ pub const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a client waits for the answer to its CONNECT. The specification has no number; the known
 /// clients wait 30 s. Enforced by clients; configurable.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a client waits for CONNECTED after ONBOARD_SUCCESS before it connects again: old hosts
+/// How long a client waits for CONNECTED after `ONBOARD_SUCCESS` before it connects again: old hosts
 /// want that. Enforced by clients; configurable.
 pub const ONBOARDED_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a session is kept that does nothing. Enforced by servers; configurable.
@@ -72,6 +86,9 @@ pub const NO_RESULT: &str = "Agent completed without result";
 pub const NOTHING_TO_INTERRUPT: &str = "interrupt requires an active turn";
 /// The code of an ERROR that refuses an answer which comes too late, or to nothing.
 pub const STALE_ANSWER: &str = "STALE_ANSWER";
+/// The code of an ERROR that refuses a prompt which the running agent would not read; it may be sent
+/// again after the OUTPUT.
+pub const RUNTIME_INPUT_REJECTED: &str = "RUNTIME_INPUT_REJECTED";
 
 /// The bounds of a server's connection: [`Limits::default`] with [`MAX_SERVER_MESSAGE`].
 #[must_use]

@@ -139,8 +139,14 @@ mod tests {
 
     #[test]
     fn a_later_turn_beats_any_iteration() {
-        assert!(newer(r#"{"turn":2,"iteration":2}"#, r#"{"turn":1,"iteration":7}"#));
-        assert!(!newer(r#"{"turn":1,"iteration":7}"#, r#"{"turn":2,"iteration":2}"#));
+        assert!(newer(
+            r#"{"turn":2,"iteration":2}"#,
+            r#"{"turn":1,"iteration":7}"#
+        ));
+        assert!(!newer(
+            r#"{"turn":1,"iteration":7}"#,
+            r#"{"turn":2,"iteration":2}"#
+        ));
     }
 
     #[test]
@@ -157,7 +163,10 @@ mod tests {
 
     #[test]
     fn the_client_wins_a_tie() {
-        let (server, client) = (r#"{"turn":1,"by":"server"}"#, r#"{"turn":1.0,"by":"client"}"#);
+        let (server, client) = (
+            r#"{"turn":1,"by":"server"}"#,
+            r#"{"turn":1.0,"by":"client"}"#,
+        );
         let merged = merge(Some(server), Some(client));
         assert!(!merged.server_newer);
         assert_eq!(merged.session, Some(client));

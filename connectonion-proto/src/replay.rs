@@ -23,7 +23,10 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-use rpc_core::Text;
+use rpc_core::encode::encode;
+use rpc_core::{Refused, Text};
+
+use crate::frame::{EventKind, StreamEvent};
 
 /// Frames that are answers to one socket, or belong to the connection: they are neither logged nor
 /// replayed.
@@ -116,6 +119,22 @@ impl Entry {
     #[must_use]
     pub const fn closing(text: Text) -> Self {
         Self::new(text, Kind::Closing)
+    }
+
+    /// An event of the agent. A `session_sync` is a snapshot.
+    ///
+    /// # Errors
+    /// [`Refused::Encode`] if it is not JSON.
+    pub fn encode(event: &StreamEvent) -> Result<Self, Refused> {
+        let text = encode(event)?;
+        let entry = match event.kind {
+            EventKind::SessionSync(_) => Self::snapshot(text),
+            _ => Self::event(text),
+        };
+        Ok(match &event.id {
+            Some(id) => entry.with_id(id),
+            None => entry,
+        })
     }
 
     /// Sets the event's id, which a client can come back with.
@@ -428,7 +447,10 @@ mod tests {
         let mut log = log(LogLimits::default());
         log.push(event("a"));
         log.push(Entry::event("no id".into()));
-        assert_eq!(resumed(&log, None), (vec!["a".into(), "no id".into()], None));
+        assert_eq!(
+            resumed(&log, None),
+            (vec!["a".into(), "no id".into()], None)
+        );
         assert_eq!(resumed(&log, Some("x")).0, ["a", "no id"]);
     }
 

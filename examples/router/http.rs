@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, UPGRADE, X_CONTENT_TYPE_OPTIONS};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use rpc_core::decode::Object;
@@ -48,7 +48,9 @@ impl From<HubError> for Problem {
         let status = match error {
             HubError::Blank => StatusCode::BAD_REQUEST,
             HubError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            HubError::NoClients | HubError::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            HubError::NoClients | HubError::Busy | HubError::Closed => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, error.to_string())
@@ -93,7 +95,7 @@ impl Http {
                 let taken = self.input(&parts, &body).await;
                 taken.unwrap_or_else(|problem| refused(&problem))
             }
-            _ => respond(StatusCode::OK, "text/plain; charset=utf-8", USAGE.into()),
+            _ => usage(),
         }
     }
 
@@ -177,6 +179,15 @@ fn refused(problem: &Problem) -> Response<Bytes> {
     answered(problem.status, &json!({ "error": problem.message }))
 }
 
+/// The answer where clients belong that speak WebSocket, with words for people.
+fn usage() -> Response<Bytes> {
+    let status = StatusCode::UPGRADE_REQUIRED;
+    let mut response = respond(status, "text/plain; charset=utf-8", USAGE.into());
+    let websocket = HeaderValue::from_static("websocket");
+    response.headers_mut().insert(UPGRADE, websocket);
+    response
+}
+
 fn answered(status: StatusCode, body: &Value) -> Response<Bytes> {
     respond(status, "application/json", format!("{body}\n").into())
 }
@@ -254,6 +265,14 @@ mod tests {
     }
 
     #[test]
+    fn who_comes_without_a_websocket_is_told_what_is_here() {
+        let response = usage();
+        assert_eq!(response.status(), 426);
+        assert_eq!(response.headers()[UPGRADE], "websocket");
+        assert!(response.body().ends_with(b"messages\n"));
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_a_status() {
         assert_eq!(status(None, b"a"), 415);
         assert_eq!(status(Some("application/x-www-form-urlencoded"), b"a"), 415);
@@ -277,6 +296,7 @@ mod tests {
             (HubError::TooLarge { size: 2, max: 1 }, 413),
             (HubError::NoClients, 503),
             (HubError::Busy, 503),
+            (HubError::Closed, 503),
         ] {
             assert_eq!(Problem::from(error).status.as_u16(), status);
         }

@@ -23,6 +23,8 @@ use crate::{choose, desktop, input};
 const HTTP_PATIENCE: Duration = Duration::from_secs(110);
 /// How much longer its connection may be there.
 const HTTP_REST: Duration = Duration::from_secs(10);
+/// Most requests at once, beside the clients: each may wait for the end of its message.
+const MAX_REQUESTS: usize = 4_096;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -81,6 +83,10 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
             "only this machine may connect to a router: {address} is no address of loopback; \
              listen on 127.0.0.1 or [::1]"
         )));
+    }
+    // Every connection is an open file.
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
     }
     let router = choose::router(&args.model)?;
     let desktop = match args.desktop {
@@ -175,6 +181,7 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
         .limits
         .clone()
         .with_max_websockets(Some(args.max_clients))
+        .with_max_connections(args.max_clients.saturating_add(MAX_REQUESTS))
         .with_handshake_timeout(HTTP_PATIENCE + HTTP_REST);
     let service = Arc::new(Http {
         switch: switch.clone(),
@@ -193,4 +200,30 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
         .with_router(router)
         .with_connection(ServerConfig::default().with_keep_alive(keep_alive))
         .with_http(http))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn there_is_room_for_all_clients_and_for_requests_that_wait() {
+        for (line, clients) in [
+            (&["router"][..], 100),
+            (&["router", "--max-clients=5000"], 5000),
+        ] {
+            let options = options(&Line::parse_from(line).args).unwrap();
+            let limits = options.http.limits;
+            assert_eq!(limits.max_websockets, Some(clients));
+            assert_eq!(limits.max_connections, clients + MAX_REQUESTS);
+        }
+    }
 }

@@ -93,7 +93,7 @@ export function all(path, served) {
     },
 
     async clients_that_answer_no_ping() {
-      const quick = await router(path, "--heartbeat", "200ms", "--pong-timeout", "200ms");
+      const quick = await router(path, "--heartbeat", "300ms", "--pong-timeout", "500ms");
       const wire = await Wire.open(quick.port);
       wire.write(text(registration('{"name":"dead","description":"d"}')));
       same(JSON.parse((await wire.next()).text).payload.success, true, "the answer");
@@ -106,7 +106,7 @@ export function all(path, served) {
       const half = await Client.register(quick.url, "half", "d", { autoPong: false });
       same((await half.closed).code, 1006, "the code");
       const alive = (await Client.register(quick.url, "alive")).always("ack");
-      await sleep(500);
+      await sleep(1000);
       same((await say(quick.port, "alive: x")).status, 200, "who answers stays");
       await alive.close();
       await quick.stop();

@@ -6,10 +6,7 @@ use std::sync::Arc;
 use rpc_core::Secret;
 use subtle::{Choice, ConstantTimeEq};
 
-/// The longest invite code, in bytes.
-pub const MAX_CODE_BYTES: usize = 256;
-/// The most invite codes of a host.
-pub const MAX_CODES: usize = 1_024;
+use crate::limits::{MAX_INVITE_CODE_BYTES, MAX_INVITE_CODES};
 
 /// Invite codes that cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,11 +15,11 @@ pub enum InviteError {
     /// A code is empty: a frame with an empty code is one without.
     #[error("an invite code is empty")]
     EmptyCode,
-    /// A code is longer than [`MAX_CODE_BYTES`].
-    #[error("an invite code is longer than {MAX_CODE_BYTES} bytes")]
+    /// A code is longer than [`MAX_INVITE_CODE_BYTES`].
+    #[error("an invite code is longer than {MAX_INVITE_CODE_BYTES} bytes")]
     CodeTooLong,
-    /// There are more than [`MAX_CODES`].
-    #[error("there are more than {MAX_CODES} invite codes")]
+    /// There are more than [`MAX_INVITE_CODES`].
+    #[error("there are more than {MAX_INVITE_CODES} invite codes")]
     TooMany,
 }
 
@@ -46,11 +43,11 @@ struct Code {
     len: usize,
 }
 
-type Padded = [u8; MAX_CODE_BYTES];
+type Padded = [u8; MAX_INVITE_CODE_BYTES];
 
 /// Copies a text into the fixed size; `None` if it is longer.
 fn pad(text: &str) -> Option<Padded> {
-    let mut padded = [0; MAX_CODE_BYTES];
+    let mut padded = [0; MAX_INVITE_CODE_BYTES];
     padded
         .get_mut(..text.len())?
         .copy_from_slice(text.as_bytes());
@@ -70,7 +67,7 @@ impl InviteCodes {
             if text.is_empty() {
                 return Err(InviteError::EmptyCode);
             }
-            if list.len() == MAX_CODES {
+            if list.len() == MAX_INVITE_CODES {
                 return Err(InviteError::TooMany);
             }
             list.push(Code {
@@ -126,13 +123,13 @@ mod tests {
 
     #[test]
     fn codes_have_bounds() {
-        let longest = "x".repeat(MAX_CODE_BYTES);
+        let longest = "x".repeat(MAX_INVITE_CODE_BYTES);
         let codes = InviteCodes::new([longest.as_str()]).unwrap();
         assert!(codes.check(&longest) && !codes.check(&(longest.clone() + "x")));
         let error = |codes: &[&str]| InviteCodes::new(codes.iter().copied()).unwrap_err();
         assert_eq!(error(&["a", ""]), InviteError::EmptyCode);
         assert_eq!(error(&[&(longest + "x")]), InviteError::CodeTooLong);
-        assert_eq!(error(&["a"; MAX_CODES + 1]), InviteError::TooMany);
+        assert_eq!(error(&["a"; MAX_INVITE_CODES + 1]), InviteError::TooMany);
     }
 
     #[test]

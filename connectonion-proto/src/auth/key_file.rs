@@ -8,9 +8,6 @@ use zeroize::Zeroizing;
 
 use super::{Signer, hex};
 
-/// Where the known SDKs keep the key of a project, seen from its folder.
-pub const KEY_FILE: &str = ".co/keys/agent.key";
-
 /// Longer than every spelling of a key.
 const MAX_FILE: u64 = 256;
 
@@ -51,8 +48,8 @@ impl Signer {
         Ok(Self::from_seed(&seed))
     }
 
-    /// Loads a key from a file that holds 32 bytes, as the known SDKs write it to [`KEY_FILE`], or
-    /// 64 hexadecimal digits.
+    /// Loads a key from a file that holds 32 bytes, as the known SDKs write it to
+    /// [`KEY_FILE`](crate::limits::KEY_FILE), or 64 hexadecimal digits.
     ///
     /// # Errors
     /// [`KeyError::File`], [`KeyError::NotAKey`].

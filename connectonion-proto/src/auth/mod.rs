@@ -8,24 +8,44 @@
 //! A client signs in the one form that every host accepts, and a host accepts every form that a
 //! known client signs: see [`Canonical`].
 //!
+//! # Deviations
+//!
+//! What the specification leaves open is done as the known hosts do it (Python, 1.2.1 and 1.9.2),
+//! except for this:
+//!
+//! - Numbers of a payload may be signed as they were sent, and JavaScript's order of members is the
+//!   one that JavaScript has. Hosts write numbers anew and sort by code point, and so refuse some
+//!   signatures of JavaScript clients that are right.
+//! - An address is compared in one spelling. Hosts compare texts, so that a blocked caller comes in
+//!   who writes it in upper case.
+//! - A payload for another recipient is refused, as in 1.9.2; 1.2.1 does not look. One without a
+//!   recipient is accepted, as in 1.2.1; 1.9.2 refuses it, and so does
+//!   [`Verifier::with_required_to`](crate::auth::Verifier::with_required_to).
+//! - A payload that is no object, or a signature that is no text, is answered. Hosts drop the
+//!   connection.
+//! - A signature can be used more than once, as in 1.2.1. 1.9.2 refuses that, and so does
+//!   [`UsedSignatures`], with its words.
+//! - Callers that are blocked are refused, and are not offered onboarding.
+//! - Where strangers have to go through onboarding, a caller without a signature is refused, though
+//!   the specification's table lets a careful host accept it: else a stranger would come in by
+//!   leaving the signature out. See [`SignaturePolicy`](crate::trust::SignaturePolicy).
+//!
 #![cfg_attr(
     feature = "auth",
     doc = r#"
 ```
-use connectonion_proto::auth::{AuthError, Claim, Draft, Signer, Verifier};
+use connectonion_proto::auth::{AuthError, Draft, Signer, Verifier};
 
 let host = Signer::from_seed(&[1; 32]);
 let client = Signer::from_seed(&[2; 32]);
 let now = 1_702_234_567.25;
 
 let signed = client.sign_payload(&Draft::new(now).with_to(host.address()))?;
-let (from, signature) = (signed.from.to_string(), signed.signature.to_string());
-let claim = Claim::new(signed.payload.get(), &from, &signature);
 
 let verifier = Verifier::new().with_recipient(*host.address());
-let verified = verifier.verify(&claim, now)?;
+let verified = verifier.verify(&signed, now)?;
 assert_eq!(&verified.address, client.address());
-assert_eq!(verifier.verify(&claim, now + 301.0).unwrap_err(), AuthError::Expired);
+assert_eq!(verifier.verify(&signed, now + 301.0).unwrap_err(), AuthError::Expired);
 # Ok::<(), Box<dyn std::error::Error>>(())
 ```
 "#
@@ -49,17 +69,17 @@ mod used;
 mod verifier;
 
 pub use address::{Address, AddressError};
-pub use canonical::{Canonical, MAX_PAYLOAD, canonical_json};
+pub use canonical::{Canonical, canonical_json};
 pub use error::AuthError;
 #[cfg(feature = "auth")]
-pub use invite::{InviteCodes, InviteError, MAX_CODE_BYTES, MAX_CODES};
+pub use invite::{InviteCodes, InviteError};
 #[cfg(feature = "auth")]
-pub use key_file::{KEY_FILE, KeyError};
+pub use key_file::KeyError;
 pub use payload::{Draft, Payload, unix_seconds};
 pub use signature::{Signature, SignatureError};
 #[cfg(feature = "auth")]
-pub use signer::{Signed, Signer};
+pub use signer::Signer;
 #[cfg(feature = "auth")]
 pub use used::UsedSignatures;
 #[cfg(feature = "auth")]
-pub use verifier::{Claim, EXPIRY_SECONDS, Verified, Verifier, verify_signature};
+pub use verifier::{Verified, Verifier, verify_signature};

@@ -4,12 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use rpc_core::decode::{FrameCopy, SharedJson};
+use rpc_core::decode::RawJson;
 use rpc_core::encode::encode_into;
-use rpc_core::{Limits, Refused};
+use rpc_core::{DecodeError, Limits, Refused};
 use serde::Serialize;
 
 use super::{Address, Canonical, Payload, Signature};
+use crate::frame::Signed;
 
 /// A private key. It is never printed, wiped from memory when the last clone goes, and written to
 /// nothing but a [file](Self::save).
@@ -17,18 +18,6 @@ use super::{Address, Canonical, Payload, Signature};
 pub struct Signer {
     key: Arc<SigningKey>,
     address: Address,
-}
-
-/// A signed payload: what goes into a frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Signed {
-    /// The payload, in the very form that is signed.
-    pub payload: SharedJson,
-    /// Whose it is.
-    pub from: Address,
-    /// The signature.
-    pub signature: Signature,
 }
 
 impl Signer {
@@ -48,31 +37,36 @@ impl Signer {
         &self.address
     }
 
-    /// Signs a payload: a [`Draft`](super::Draft), or any other value that is a JSON object. It is
-    /// signed in the form that every known host accepts, [`Canonical::Python`].
+    /// Signs a payload: a [`Draft`](super::Draft), or any other value that is a JSON object. What
+    /// comes back goes into a frame. It holds the payload in the very form that is signed, the one
+    /// that every known host accepts: [`Canonical::Python`].
     ///
     /// # Errors
-    /// [`Refused::Encode`] if the payload is no JSON object, nests more than 128 levels deep or has
-    /// more than 65,536 values. Trying again fails again.
+    /// [`Refused::Encode`] if the payload is no JSON object, nests more than 128 levels deep, has
+    /// more than 65,536 values or a number that is too large. Trying again fails again.
     pub fn sign_payload(&self, payload: &(impl Serialize + ?Sized)) -> Result<Signed, Refused> {
         let mut text = String::new();
         encode_into(payload, &mut text)?;
         let limits = Limits::default().with_max_message_bytes(usize::MAX);
-        let payload = Payload::parse(&text, &limits).map_err(|error| Refused::Encode {
-            message: error.to_string(),
-        })?;
+        let payload = Payload::parse(&text, &limits).map_err(refused)?;
         let canonical = payload.canonical(Canonical::Python);
+        // A number beyond the largest one is not.
+        let payload = RawJson::new(&canonical).map_err(refused)?;
         let signature = self.key.sign(canonical.as_bytes());
-        Ok(Signed {
-            payload: FrameCopy::of(&canonical).whole_json(),
-            from: self.address,
-            signature: Signature::from_bytes(signature.to_bytes()),
-        })
+        let signature = Signature::from_bytes(signature.to_bytes());
+        let from = self.address.to_string();
+        Ok(Signed::new(&payload, from, signature.to_string()))
     }
 
     pub(super) fn seed(&self) -> &[u8; 32] {
         self.key.as_bytes()
     }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
+fn refused(error: DecodeError) -> Refused {
+    let message = error.to_string();
+    Refused::Encode { message }
 }
 
 /// Prints the public key only.

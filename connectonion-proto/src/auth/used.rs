@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{AuthError, EXPIRY_SECONDS, Signature, Verified};
+use super::{AuthError, Signature, Verified};
+use crate::limits::{MAX_USED_SIGNATURES, SIGNATURE_WINDOW};
 
 /// Signatures that have been used and have not expired, so that none counts twice. Optional: peers
 /// of the specification repeat a signature when they connect twice within one second.
@@ -22,15 +23,11 @@ pub struct UsedSignatures {
 
 impl Default for UsedSignatures {
     fn default() -> Self {
-        Self::new(Self::DEFAULT_MAX)
+        Self::new(MAX_USED_SIGNATURES)
     }
 }
 
 impl UsedSignatures {
-    /// How many signatures are remembered by default: 200 new connections a second, for the ten
-    /// minutes that a signature from the future can be valid.
-    pub const DEFAULT_MAX: usize = 120_000;
-
     /// Remembers up to `max` signatures. Each takes about 150 bytes while it is valid.
     #[must_use]
     pub fn new(max: usize) -> Self {
@@ -56,7 +53,7 @@ impl UsedSignatures {
             return Err(AuthError::ReplayProtectionUnavailable);
         }
         self.used.insert(signature);
-        let end = seconds((verified.timestamp + EXPIRY_SECONDS).ceil());
+        let end = seconds((verified.timestamp + SIGNATURE_WINDOW.as_secs_f64()).ceil());
         self.by_end.entry(end).or_default().push(signature);
         Ok(())
     }

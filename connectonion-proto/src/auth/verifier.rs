@@ -1,70 +1,14 @@
 //! [`Verifier`]: whose a signed frame is. ConnectOnion specification, *Authentication*.
 
-use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 
 use ed25519_dalek::VerifyingKey;
 use rpc_core::Limits;
 
-use super::canonical::{Canonical, limits};
-use super::{Address, AuthError, Payload, Signature};
+use super::{Address, AuthError, Canonical, Payload, Signature};
+use crate::frame::{Json, Signed};
+use crate::limits::{SIGNATURE_WINDOW, server_limits};
 use crate::trust::AddressList;
-
-/// How far the time of a payload may be from ours, in seconds, to either side. Exactly that far is
-/// allowed.
-pub const EXPIRY_SECONDS: f64 = 300.0;
-
-/// What a frame says about who sent it, before anything of it is believed. `None` is a member that
-/// is absent or null.
-#[derive(Clone, Copy, Default)]
-#[non_exhaustive]
-pub struct Claim<'a> {
-    /// The JSON text of `payload`, as it was received.
-    pub payload: Option<&'a str>,
-    /// The member `from`.
-    pub from: Option<&'a str>,
-    /// The member `signature`.
-    pub signature: Option<&'a str>,
-}
-
-impl<'a> Claim<'a> {
-    /// A claim with everything that it needs. Without it: [`Claim::default`].
-    #[must_use]
-    pub const fn new(payload: &'a str, from: &'a str, signature: &'a str) -> Self {
-        Self::of(Some(payload), Some(from), Some(signature))
-    }
-
-    /// A claim of members that may be absent.
-    #[must_use]
-    pub const fn of(
-        payload: Option<&'a str>,
-        from: Option<&'a str>,
-        signature: Option<&'a str>,
-    ) -> Self {
-        Self {
-            payload,
-            from,
-            signature,
-        }
-    }
-
-    /// Whether there is a payload and a signature, good or not. A frame without is of nobody.
-    #[must_use]
-    pub const fn is_signed(&self) -> bool {
-        self.payload.is_some() && self.signature.is_some()
-    }
-}
-
-/// Prints what is there only: payloads carry prompts, and a signature opens connections.
-impl fmt::Debug for Claim<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Claim")
-            .field("payload", &self.payload.map(str::len))
-            .field("from", &self.from)
-            .field("signature", &self.signature.map(str::len))
-            .finish()
-    }
-}
 
 /// A frame that is known to be of its sender.
 #[derive(Debug)]
@@ -86,8 +30,7 @@ pub struct Verified<'a> {
 /// The checks and their order are those of the known hosts: payload and signature are there, the
 /// blacklist, `from`, `signature`, `timestamp`, its age, `to`, and the signature itself, strictly:
 /// no key and no half of a signature that would fit several payloads, no second spelling of a
-/// signature. What is stricter and more lenient than there stands under *Deviations* in the
-/// crate's documentation.
+/// signature. What is different from there stands in the documentation of [`auth`](super).
 ///
 /// A signature counts as often as it comes, until it expires. [`UsedSignatures`](super::UsedSignatures)
 /// changes that.
@@ -105,7 +48,7 @@ impl Default for Verifier {
             recipient: None,
             require_to: false,
             blacklist: AddressList::default(),
-            limits: limits(),
+            limits: server_limits(),
         }
     }
 }
@@ -154,8 +97,12 @@ impl Verifier {
     /// [`AuthError`], which is what the peer is told. [`AuthError::SignedRequestRequired`] is an
     /// unsigned frame: whether that is allowed is up to a
     /// [`TrustPolicy`](crate::trust::TrustPolicy).
-    pub fn verify<'a>(&self, claim: &Claim<'a>, now: f64) -> Result<Verified<'a>, AuthError> {
-        self.check(claim, now, self.require_to)
+    pub fn verify<'a, S: AsRef<str>, J: Json>(
+        &self,
+        signed: &'a Signed<S, J>,
+        now: f64,
+    ) -> Result<Verified<'a>, AuthError> {
+        self.check(signed, now, self.require_to)
     }
 
     /// As [`verify`](Self::verify), for an `ONBOARD_SUBMIT`: no known client says there for whom it
@@ -163,24 +110,25 @@ impl Verifier {
     ///
     /// # Errors
     /// [`AuthError`], which is what the peer is told.
-    pub fn verify_onboarding<'a>(
+    pub fn verify_onboarding<'a, S: AsRef<str>, J: Json>(
         &self,
-        claim: &Claim<'a>,
+        signed: &'a Signed<S, J>,
         now: f64,
     ) -> Result<Verified<'a>, AuthError> {
-        self.check(claim, now, false)
+        self.check(signed, now, false)
     }
 
-    fn check<'a>(
+    fn check<'a, S: AsRef<str>, J: Json>(
         &self,
-        claim: &Claim<'a>,
+        signed: &'a Signed<S, J>,
         now: f64,
         require_to: bool,
     ) -> Result<Verified<'a>, AuthError> {
-        let (Some(payload), Some(signature)) = (claim.payload, claim.signature) else {
+        let (Some(payload), Some(signature)) = (&signed.payload, &signed.signature) else {
             return Err(AuthError::SignedRequestRequired);
         };
-        let from = claim.from.unwrap_or_default();
+        let signature = signature.as_ref();
+        let from = signed.from.as_ref().map_or("", AsRef::as_ref);
         // What is no address at all fails as late as at the known hosts: with its signature.
         let address = Address::parse(from).ok();
         if address.is_some_and(|address| self.blacklist.contains(&address)) {
@@ -192,9 +140,11 @@ impl Verifier {
         if signature.is_empty() {
             return Err(AuthError::SignatureRequired);
         }
-        let payload = Payload::parse(payload, &self.limits).map_err(AuthError::InvalidPayload)?;
+        let payload = Payload::parse(payload.json(), &self.limits);
+        let payload = payload.map_err(AuthError::InvalidPayload)?;
         let timestamp = timestamp(&payload)?;
-        if (now - timestamp).abs() > EXPIRY_SECONDS {
+        let is_fresh = (now - timestamp).abs() <= SIGNATURE_WINDOW.as_secs_f64();
+        if !is_fresh {
             return Err(AuthError::Expired);
         }
         if !self.is_for_us(&payload, require_to) {
@@ -236,8 +186,9 @@ impl Verifier {
 ///
 /// let signer = Signer::from_seed(&[1; 32]);
 /// let signed = signer.sign_payload(&serde_json::json!({"timestamp": 1702234567}))?;
-/// let payload = Payload::parse(signed.payload.get(), &Limits::default())?;
-/// assert!(verify_signature(&signed.from, &payload, &signed.signature, &Canonical::ALL));
+/// let payload = Payload::parse(r#"{ "timestamp": 1702234567 }"#, &Limits::default())?;
+/// let signature = signed.signature.unwrap_or_default().parse()?;
+/// assert!(verify_signature(signer.address(), &payload, &signature, &Canonical::ALL));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use]

@@ -27,8 +27,6 @@ impl Sign for crate::auth::Signer {
     }
 
     fn sign(&self, payload: &Draft) -> Result<Signed, Refused> {
-        let signed = self.sign_payload(payload)?;
-        let (from, signature) = (signed.from.to_string(), signed.signature.to_string());
-        Ok(Signed::new(signed.payload, from, signature))
+        self.sign_payload(payload)
     }
 }

@@ -13,7 +13,7 @@ pub(super) trait Keep {
     /// A kept JSON value.
     type Json;
 
-    fn text(&self, text: &Cow<'_, str>) -> Self::Text;
+    fn text(&self, text: &str) -> Self::Text;
     fn json(&self, json: &RawJson<'_>) -> Self::Json;
 
     fn texts(&self, text: &Option<Cow<'_, str>>) -> Option<Self::Text> {
@@ -46,8 +46,8 @@ impl Keep for Owned {
     type Text = Cow<'static, str>;
     type Json = RawJson<'static>;
 
-    fn text(&self, text: &Cow<'_, str>) -> Self::Text {
-        Cow::Owned(text.clone().into_owned())
+    fn text(&self, text: &str) -> Self::Text {
+        Cow::Owned(text.to_owned())
     }
 
     fn json(&self, json: &RawJson<'_>) -> Self::Json {
@@ -60,7 +60,7 @@ impl Keep for FrameCopy<'_> {
     type Text = SharedStr;
     type Json = SharedJson;
 
-    fn text(&self, text: &Cow<'_, str>) -> Self::Text {
+    fn text(&self, text: &str) -> Self::Text {
         self.str(text)
     }
 

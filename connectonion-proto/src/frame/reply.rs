@@ -176,7 +176,7 @@ impl<S: Serialize, J: Serialize> Serialize for Connected<S, J> {
 #[serde(tag = "type", rename = "OUTPUT")]
 #[non_exhaustive]
 pub struct Output<S = SharedStr, J = SharedJson> {
-    /// What the agent says; of another value than a text its JSON.
+    /// What the agent says; of another value than a text its JSON, and of null nothing.
     pub result: S,
     /// The session.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -226,9 +226,14 @@ impl Output {
 
 impl<'a> Output<Cow<'a, str>, RawJson<'a>> {
     pub(super) fn read(body: &Body<'a>) -> Result<Self, DecodeError> {
-        let result = body.loose("result")?;
+        let result = match body.loose("result")? {
+            Some(result) => result,
+            // An agent that has nothing to say.
+            None if body.raw_or_null("result")?.is_some() => Cow::Borrowed(""),
+            None => return Err(DecodeError::missing("result")),
+        };
         Ok(Self {
-            result: result.ok_or_else(|| DecodeError::missing("result"))?,
+            result,
             session_id: body.id("session_id")?,
             duration_ms: body.number("duration_ms")?,
             session: body.object("session")?,
@@ -254,7 +259,7 @@ impl<'a> Output<Cow<'a, str>, RawJson<'a>> {
 }
 
 /// A prompt that came while the agent was working is queued. ConnectOnion specification,
-/// *RUNTIME_INPUT_ACK*.
+/// *`RUNTIME_INPUT_ACK`*.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename = "RUNTIME_INPUT_ACK")]
 #[non_exhaustive]

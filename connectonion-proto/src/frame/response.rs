@@ -26,7 +26,7 @@ pub struct Response<S = SharedStr, J = SharedJson> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Answer<S = SharedStr, J = SharedJson> {
-    /// To `ask_user`: a text, or any other value. ConnectOnion specification, *ASK_USER_RESPONSE*.
+    /// To `ask_user`: a text, or any other value. ConnectOnion specification, *`ASK_USER_RESPONSE`*.
     AskUser(J),
     /// To `approval_needed`.
     Approval(Approval<S>),
@@ -36,7 +36,7 @@ pub enum Answer<S = SharedStr, J = SharedJson> {
     Ulw(Ulw<S>),
 }
 
-/// Whether a tool may run. ConnectOnion specification, *APPROVAL_RESPONSE*.
+/// Whether a tool may run. ConnectOnion specification, *`APPROVAL_RESPONSE`*.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Approval<S = SharedStr> {

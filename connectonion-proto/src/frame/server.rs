@@ -18,10 +18,6 @@ use super::unknown::Unknown;
 /// One frame of the server, as a client reads it. ConnectOnion specification, *Server → Client*.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a decoded frame is read where it lies; a box would be an allocation per event"
-)]
 pub enum ServerFrame<'a> {
     /// The client is let in.
     Connected(Connected<Cow<'a, str>, RawJson<'a>>),
@@ -56,7 +52,8 @@ impl<'a> ServerFrame<'a> {
     /// [`DecodeError`] if the text is no object, has no string `type`, or is of a known type with a
     /// member of the wrong type or without one that it cannot do without.
     pub fn decode(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
-        let body = Body::read(text, limits)?;
+        let mut body = Body::new(text);
+        body.read(limits)?;
         let tag = body.tag()?;
         let (name, frame) = match &*tag {
             "PING" => return Ok(Self::Ping),

@@ -122,7 +122,7 @@ impl Vocabulary for Trigger {
     ];
 }
 
-/// How long an approval holds. ConnectOnion specification, *APPROVAL_RESPONSE*.
+/// How long an approval holds. ConnectOnion specification, *`APPROVAL_RESPONSE`*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Scope {
@@ -271,7 +271,7 @@ impl Vocabulary for OnboardMethod {
     ];
 }
 
-/// How a session stands, in the answer to a SESSION_STATUS.
+/// How a session stands, in the answer to a `SESSION_STATUS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Standing {

@@ -3,10 +3,14 @@
 
 mod canonical;
 mod frames;
+mod jsonl;
+mod merge;
 mod read;
 
 pub use canonical::canonical;
 pub use frames::{client_frames, server_frames};
+pub use jsonl::jsonl;
+pub use merge::merge_texts as merge;
 
 #[cfg(test)]
 mod tests {
@@ -55,9 +59,33 @@ mod tests {
         }
 
         #[test]
+        fn sessions_are_merged_by_the_rules(
+            text in r#"\{("(turn|iteration|updated|x|\\u0074urn)":(1|2|2\.0|-1|1e0|1e999|"2"|null|\[\]|\{"turn":9\}),?){0,4}\}\n?\{("(turn|iteration|updated)":(1|2|2\.0|0|-0\.0|true),?){0,4}\}"#,
+        ) {
+            merge(text.replace(",}", "}").as_bytes());
+        }
+
+        #[test]
+        fn files_are_read_by_the_rules(
+            first: u8,
+            lines in prop::collection::vec(
+                r#"\{"session_id":"[ab]","status":"(running|done|x)","created":(1|1\.5|1e400|"1"),?("(session|prompt|result|expires|duration_ms|owner|inputs|more)":("unsigned"|"a"|null|7|-1\.5|\{\}|\{"a":\r1\}|\[\]|\[\{"id":"i","prompt":"p"\}\]),?){0,4}\}[ \r]?"#,
+                0..6,
+            ),
+            end in r#"\n|\{"sess|"#,
+        ) {
+            let mut data = vec![first];
+            data.extend(lines.join("\n").replace(",}", "}").bytes());
+            data.extend(end.bytes());
+            jsonl(&data);
+        }
+
+        #[test]
         fn any_bytes_are_survived(data: Vec<u8>) {
             client_frames(&data);
             server_frames(&data);
+            merge(&data);
+            jsonl(&data);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rpc_core::Limits;
 use rpc_core::keepalive::KeepAlive;
 
-use crate::limits::{PING_INTERVAL, server_limits};
+use crate::limits::{MAX_CLIENT_MESSAGE, PING_INTERVAL, server_limits};
 
 /// How often the known hosts send a WebSocket ping, and how long they wait for its pong.
 const SOCKET_PING: Duration = Duration::from_secs(20);
@@ -24,6 +24,12 @@ pub struct ServerConfig {
     /// dead client is dropped without a closing handshake. Default: every 20 s, and 20 s for the
     /// pong, as the known hosts.
     pub keep_alive: KeepAlive,
+    /// Largest CONNECT that waits at the gate, in bytes: strangers are many. Default 1 MiB.
+    pub max_gated_bytes: usize,
+    /// Largest frame that is sent, in bytes; a larger one is refused at once. Default 64 MiB: what
+    /// clients take. The known Python clients up to 1.2.1 take
+    /// [1 MiB](crate::limits::OLD_CLIENT_MESSAGE).
+    pub max_sent_bytes: usize,
     /// Bounds on size and number. A client above
     /// [`max_message_rate`](Limits::max_message_rate) is disconnected with code 1008. Default
     /// [`server_limits`].
@@ -38,6 +44,8 @@ impl Default for ServerConfig {
             keep_alive: KeepAlive::default()
                 .with_interval(Some(SOCKET_PING))
                 .with_pong_timeout(SOCKET_PING),
+            max_gated_bytes: 1024 * 1024,
+            max_sent_bytes: MAX_CLIENT_MESSAGE,
             limits: server_limits(),
         }
     }
@@ -62,6 +70,20 @@ impl ServerConfig {
     #[must_use]
     pub const fn with_keep_alive(mut self, keep_alive: KeepAlive) -> Self {
         self.keep_alive = keep_alive;
+        self
+    }
+
+    /// Sets [`max_gated_bytes`](Self::max_gated_bytes).
+    #[must_use]
+    pub const fn with_max_gated_bytes(mut self, bytes: usize) -> Self {
+        self.max_gated_bytes = bytes;
+        self
+    }
+
+    /// Sets [`max_sent_bytes`](Self::max_sent_bytes).
+    #[must_use]
+    pub const fn with_max_sent_bytes(mut self, bytes: usize) -> Self {
+        self.max_sent_bytes = bytes;
         self
     }
 

@@ -108,7 +108,7 @@ pub enum Warning {
     /// It got no answer: that client would close on one.
     #[error("an INPUT without a prompt, right after onboarding")]
     EmptyInput,
-    /// An ONBOARD_SUBMIT of a client that is not at the gate.
+    /// An `ONBOARD_SUBMIT` of a client that is not at the gate.
     #[error("an offer of a client that is not at the gate")]
     NotGated,
     /// Its type is none that a server takes.

@@ -5,14 +5,15 @@ use std::time::Instant;
 use rpc_core::Text;
 use rpc_core::decode::SharedStr;
 
-use super::event::{Accepted, AgentError, InputError, RunOver, SessionId};
+use super::event::{Accepted, AgentError, InputError, RunOver};
 use super::run::{AnswerError, Finish, RequestKind, Run, RunId, RuntimeInput};
 use super::{ConnId, SessionRegistry};
+use crate::id::SessionId;
 use crate::replay::Entry;
 
 impl SessionRegistry {
     /// Takes an INPUT: it starts a run, or waits for the agent that runs. Its id is for
-    /// RUNTIME_INPUT_ACK; one that starts a run needs none. ConnectOnion specification, *INPUT*.
+    /// `RUNTIME_INPUT_ACK`; one that starts a run needs none. ConnectOnion specification, *INPUT*.
     ///
     /// Check what comes with the prompt before, such as [uploads](crate::upload): a run that was
     /// started has to end.
@@ -27,6 +28,20 @@ impl SessionRegistry {
     ) -> Result<Accepted, InputError> {
         let id = self.session_of(conn).cloned();
         let id = id.ok_or(InputError::NotConnected)?;
+        self.input_to(&id, input, now)
+    }
+
+    /// As [`input`](Self::input), for a session whether or not anybody watches it: for what had to
+    /// wait until it was stored.
+    ///
+    /// # Errors
+    /// [`InputError`]; nothing changed.
+    pub fn input_to(
+        &mut self,
+        id: &SessionId,
+        input: RuntimeInput,
+        now: Instant,
+    ) -> Result<Accepted, InputError> {
         let session = self.sessions.get_mut(id.as_str());
         let session = session.ok_or(InputError::NotConnected)?;
         if input.prompt.is_empty() {
@@ -48,7 +63,7 @@ impl SessionRegistry {
             session.log.begin();
             Accepted::Started(run)
         };
-        self.rest(&id, now);
+        self.rest(id, now);
         Ok(accepted)
     }
 
@@ -127,7 +142,7 @@ impl SessionRegistry {
     /// acknowledged and not read: start a run with them, or tell the client.
     ///
     /// The ERROR goes to the sockets that watch. If there is none, the next one gets it with
-    /// [`Connected::failure`](super::Connected::failure).
+    /// [`Joined::failure`](super::Joined::failure).
     ///
     /// # Errors
     /// [`RunOver`].

@@ -3,17 +3,8 @@
 use std::time::Duration;
 
 use super::run::RunLimits;
+use crate::limits::{GRACE, IDLE_TIMEOUT, STUCK_TIMEOUT};
 use crate::replay::LogLimits;
-
-/// How long an idle session lives while a socket is attached. ConnectOnion specification, *State
-/// transitions*.
-pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10 * 60);
-/// How long an idle session lives after its last socket has gone. ConnectOnion specification,
-/// *Separation of concerns*.
-pub const GRACE: Duration = Duration::from_secs(10 * 60);
-/// How long a run may go without any sign of the agent or of a client. ConnectOnion specification,
-/// *State transitions*.
-pub const STUCK_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// How long sessions live, and bounds on what a registry holds.
 ///

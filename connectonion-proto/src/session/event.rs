@@ -1,66 +1,46 @@
 //! What a registry is asked, answers and tells.
 
-use rpc_core::{Id, Text};
+use rpc_core::Text;
 
 use super::ConnId;
 use super::run::{AnswerError, RunId, RunRefused, RuntimeInput};
+use crate::auth::Address;
+use crate::frame::SessionState;
+use crate::id::SessionId;
+use crate::limits::{
+    ALREADY_AUTHENTICATED, ALREADY_RUNNING, AUTHENTICATE_FIRST, NOTHING_TO_INTERRUPT,
+    PROMPT_REQUIRED,
+};
 use crate::replay::Gap;
-
-/// The kind of a [`SessionId`].
-#[derive(Debug)]
-pub enum SessionKind {}
-
-/// What a session is called. A server makes UUIDs; a client may bring any text that is not empty.
-pub type SessionId = Id<SessionKind>;
 
 /// Longest id that a client may bring, in bytes; who brings a longer one gets another id.
 pub const MAX_SESSION_ID: usize = 256;
 
 /// Who a session belongs to. Exhaustive: a caller has proved an address, or nothing.
-///
-/// Holds the bytes of the address, so that two ways to write it are one owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// Whoever knows the id: the caller did not sign.
     Unsigned,
-    /// The caller who proved this public key.
-    Key([u8; 32]),
+    /// The caller who proved this address.
+    Key(Address),
 }
 
-/// The state of a session. ConnectOnion specification, *CONNECTED*. Exhaustive: clients have to
-/// treat any other word as one of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Status {
-    /// It was begun by this CONNECT.
-    New,
-    /// It is there, and no agent runs.
-    Connected,
-    /// An agent runs.
-    Running,
-}
-
-impl Status {
-    /// The word on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::New => "new",
-            Self::Connected => "connected",
-            Self::Running => "running",
-        }
+impl From<Address> for Owner {
+    fn from(address: Address) -> Self {
+        Self::Key(address)
     }
 }
 
 /// What a CONNECT asks for, once it is known who sent it.
 #[derive(Clone, Copy, Debug)]
-pub struct Connect<'a> {
+pub struct SessionRequest<'a> {
     pub(super) owner: Owner,
     pub(super) session_id: Option<&'a str>,
     pub(super) last_msg_id: Option<&'a str>,
     pub(super) stored_owner: Option<Owner>,
 }
 
-impl<'a> Connect<'a> {
+impl<'a> SessionRequest<'a> {
     /// A new session for this caller.
     #[must_use]
     pub const fn new(owner: Owner) -> Self {
@@ -98,12 +78,12 @@ impl<'a> Connect<'a> {
 /// [`next_frame`](super::SessionRegistry::next_frame) gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Connected {
+pub struct Joined {
     /// The session. Not always the one that was asked for: somebody else's id is answered with a
     /// new one, as if it were unknown.
     pub session_id: SessionId,
     /// Its state.
-    pub status: Status,
+    pub status: SessionState,
     /// Events of the run that were dropped and cannot be replayed. CONNECTED should carry the
     /// session as a whole.
     pub gap: Option<Gap>,
@@ -117,7 +97,7 @@ pub struct Connected {
 #[non_exhaustive]
 pub enum ConnectError {
     /// The socket has a session, and this CONNECT is for another one, or of another caller.
-    #[error("already authenticated: open a new connection")]
+    #[error("{ALREADY_AUTHENTICATED}")]
     AlreadyConnected,
     /// Every session is in use. Retrying later is safe.
     #[error("too many sessions")]
@@ -144,7 +124,7 @@ impl ConnectError {
 pub enum Accepted {
     /// It started a run: start the agent.
     Started(RunId),
-    /// It waits for the running agent: send RUNTIME_INPUT_ACK with the id of the input.
+    /// It waits for the running agent: send `RUNTIME_INPUT_ACK` with the id of the input.
     Queued(RunId),
 }
 
@@ -154,13 +134,13 @@ pub enum Accepted {
 #[non_exhaustive]
 pub enum InputError {
     /// The socket has no session (any more). Retry after CONNECT.
-    #[error("authenticate first (send CONNECT)")]
+    #[error("{AUTHENTICATE_FIRST}")]
     NotConnected,
     /// There is no text. Retrying fails again.
-    #[error("prompt required")]
+    #[error("{PROMPT_REQUIRED}")]
     NoPrompt,
     /// The running agent does not take it. Retry when the run is over.
-    #[error("session already has a running agent")]
+    #[error("{ALREADY_RUNNING}")]
     Running(RunRefused),
     /// Too many agents run. Retry later.
     #[error("too many agents are running")]
@@ -183,10 +163,10 @@ impl InputError {
 #[non_exhaustive]
 pub enum AgentError {
     /// The socket has no session (any more).
-    #[error("authenticate first (send CONNECT)")]
+    #[error("{AUTHENTICATE_FIRST}")]
     NotConnected,
     /// There is nothing to interrupt.
-    #[error("interrupt requires an active turn")]
+    #[error("{NOTHING_TO_INTERRUPT}")]
     Idle,
     /// The answer belongs to no open question.
     #[error(transparent)]

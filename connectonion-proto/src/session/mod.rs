@@ -9,15 +9,16 @@
 //! ```
 //! use std::time::Instant;
 //! use connectonion_proto::replay::{Entry, Next};
+//! use connectonion_proto::frame::SessionState;
 //! use connectonion_proto::session::{
-//!     Accepted, ConnId, Connect, Finish, Owner, RegistryConfig, RuntimeInput, SessionRegistry, Status,
+//!     Accepted, ConnId, SessionRequest, Finish, Owner, RegistryConfig, RuntimeInput, SessionRegistry,
 //! };
 //!
 //! let now = Instant::now();
 //! let mut registry = SessionRegistry::new(RegistryConfig::default(), now);
-//! let (conn, owner) = (ConnId(1), Owner::Key([7; 32]));
-//! let connected = registry.connect(conn, Connect::new(owner), 0x5eed, now)?;
-//! assert_eq!(connected.status, Status::New);
+//! let (conn, owner) = (ConnId(1), Owner::Key([7; 32].into()));
+//! let joined = registry.connect(conn, SessionRequest::new(owner), 0x5eed, now)?;
+//! assert_eq!(joined.status, SessionState::New);
 //!
 //! let input = || RuntimeInput::new("r1", "hello");
 //! let Accepted::Started(run) = registry.input(conn, input(), now)? else { panic!() };
@@ -81,15 +82,15 @@ use std::time::{Duration, Instant};
 
 use rpc_core::{PendingMap, Text};
 
-pub use config::{GRACE, IDLE_TIMEOUT, RegistryConfig, STUCK_TIMEOUT};
+pub use config::RegistryConfig;
 pub use event::{
-    Accepted, AgentError, Connect, ConnectError, Connected, InputError, MAX_SESSION_ID, Owner,
-    RegistryEvent, Removed, RunOver, SessionId, SessionKind, Status,
+    Accepted, AgentError, ConnectError, InputError, Joined, MAX_SESSION_ID, Owner, RegistryEvent,
+    Removed, RunOver, SessionRequest,
 };
-pub use run::{
-    AnswerError, Finish, RequestKind, Run, RunId, RunLimits, RunRefused, RuntimeInput,
-};
+pub use run::{AnswerError, Finish, RequestKind, Run, RunId, RunLimits, RunRefused, RuntimeInput};
 
+use crate::frame::SessionState;
+use crate::id::SessionId;
 use crate::replay::{Cursor, EventLog};
 
 /// A connection, numbered by the application. A number is not used again for another connection.
@@ -102,8 +103,8 @@ pub struct ConnId(pub u64);
 pub struct SessionInfo<'r> {
     /// Who it belongs to.
     pub owner: Owner,
-    /// Its state: never [`Status::New`].
-    pub status: Status,
+    /// Its state: never [`SessionState::New`].
+    pub status: SessionState,
     /// The sockets that watch it.
     pub sockets: &'r [ConnId],
     /// What runs.
@@ -125,10 +126,19 @@ struct Session {
 }
 
 impl Session {
-    const fn status(&self) -> Status {
+    fn info(&self) -> SessionInfo<'_> {
+        SessionInfo {
+            owner: self.owner,
+            status: self.status(),
+            sockets: &self.sockets,
+            run: self.run.as_ref().map(|(run, _)| *run),
+        }
+    }
+
+    const fn status(&self) -> SessionState {
         match self.run {
-            Some(_) => Status::Running,
-            None => Status::Connected,
+            Some(_) => SessionState::Running,
+            None => SessionState::Connected,
         }
     }
 }
@@ -176,11 +186,11 @@ impl SessionRegistry {
         }
     }
 
-    /// What somebody who asks may know of a session: `None` ("not_found") if it is not there or
+    /// What somebody who asks may know of a session: `None` ("not found") if it is not there or
     /// belongs to somebody else, so that nobody learns which ids are in use. `asker` is `None` for
-    /// a socket that has proved nothing where proof is needed. The answer is SESSION_STATUS.
+    /// a socket that has proved nothing where proof is needed. The answer is `SESSION_STATUS`.
     #[must_use]
-    pub fn status(&self, asker: Option<Owner>, session_id: &str) -> Option<Status> {
+    pub fn status(&self, asker: Option<Owner>, session_id: &str) -> Option<SessionState> {
         let session = self.sessions.get(session_id)?;
         (asker == Some(session.owner)).then(|| session.status())
     }
@@ -188,13 +198,13 @@ impl SessionRegistry {
     /// What is known of a session.
     #[must_use]
     pub fn session(&self, session_id: &str) -> Option<SessionInfo<'_>> {
-        let session = self.sessions.get(session_id)?;
-        Some(SessionInfo {
-            owner: session.owner,
-            status: session.status(),
-            sockets: &session.sockets,
-            run: session.run.as_ref().map(|(run, _)| *run),
-        })
+        self.sessions.get(session_id).map(Session::info)
+    }
+
+    /// All sessions, in no particular order.
+    pub fn sessions(&self) -> impl Iterator<Item = (&SessionId, SessionInfo<'_>)> {
+        let sessions = self.sessions.iter();
+        sessions.map(|(id, session)| (id, session.info()))
     }
 
     /// The session that a socket is at.

@@ -4,6 +4,10 @@ use std::collections::VecDeque;
 
 use rpc_core::decode::SharedStr;
 
+use crate::frame::{Answer, ErrorFrame, EventKind};
+use crate::id::EventId;
+use crate::limits::STALE_ANSWER;
+
 /// Numbers a run. No two runs of a registry have the same number, so an agent that works on after
 /// its run was given up cannot reach the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -13,8 +17,8 @@ pub struct RunId(pub u64);
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RuntimeInput {
-    /// The id of its RUNTIME_INPUT_ACK, and of the `user_input` event that tells when it was read.
-    pub id: SharedStr,
+    /// The id of its `RUNTIME_INPUT_ACK`, and of the `user_input` event that tells when it was read.
+    pub id: EventId,
     /// The text.
     pub prompt: SharedStr,
     /// Pictures, as data URLs.
@@ -23,7 +27,7 @@ pub struct RuntimeInput {
 
 impl RuntimeInput {
     /// A text.
-    pub fn new(id: impl Into<SharedStr>, prompt: impl Into<SharedStr>) -> Self {
+    pub fn new(id: impl Into<EventId>, prompt: impl Into<SharedStr>) -> Self {
         Self {
             id: id.into(),
             prompt: prompt.into(),
@@ -40,7 +44,7 @@ impl RuntimeInput {
 
     fn size(&self) -> usize {
         let images: usize = self.images.iter().map(|image| image.len()).sum();
-        self.id.len() + self.prompt.len() + images
+        self.id.as_str().len() + self.prompt.len() + images
     }
 }
 
@@ -48,57 +52,43 @@ impl RuntimeInput {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RequestKind {
-    /// `ask_user`, answered by ASK_USER_RESPONSE.
+    /// `ask_user`, answered by `ASK_USER_RESPONSE`.
     AskUser,
-    /// `approval_needed`, answered by APPROVAL_RESPONSE.
+    /// `approval_needed`, answered by `APPROVAL_RESPONSE`.
     Approval,
-    /// `plan_review`, answered by PLAN_REVIEW_RESPONSE.
+    /// `plan_review`, answered by `PLAN_REVIEW_RESPONSE`.
     PlanReview,
-    /// `ulw_turns_reached`, answered by ULW_RESPONSE.
+    /// `ulw_turns_reached`, answered by `ULW_RESPONSE`.
     UlwTurns,
 }
 
 impl RequestKind {
-    /// All kinds.
-    pub const ALL: [Self; 4] = [
-        Self::AskUser,
-        Self::Approval,
-        Self::PlanReview,
-        Self::UlwTurns,
-    ];
-
-    /// The type of the event that asks.
+    /// What an event asks for, if it does.
     #[must_use]
-    pub const fn event_type(self) -> &'static str {
-        match self {
-            Self::AskUser => "ask_user",
-            Self::Approval => "approval_needed",
-            Self::PlanReview => "plan_review",
-            Self::UlwTurns => "ulw_turns_reached",
+    pub const fn asked_by<S, J>(event: &EventKind<S, J>) -> Option<Self> {
+        match event {
+            EventKind::AskUser(_) => Some(Self::AskUser),
+            EventKind::ApprovalNeeded(_) => Some(Self::Approval),
+            EventKind::PlanReview(_) => Some(Self::PlanReview),
+            EventKind::UlwTurnsReached(_) => Some(Self::UlwTurns),
+            _ => None,
         }
-    }
-
-    /// The type of the frame that answers.
-    #[must_use]
-    pub const fn response_type(self) -> &'static str {
-        match self {
-            Self::AskUser => "ASK_USER_RESPONSE",
-            Self::Approval => "APPROVAL_RESPONSE",
-            Self::PlanReview => "PLAN_REVIEW_RESPONSE",
-            Self::UlwTurns => "ULW_RESPONSE",
-        }
-    }
-
-    /// The kind that frames of this type answer.
-    #[must_use]
-    pub fn answered_by(response_type: &str) -> Option<Self> {
-        let mut kinds = Self::ALL.into_iter();
-        kinds.find(|kind| kind.response_type() == response_type)
     }
 }
 
-/// An answer that belongs to no question which is open. Nothing changed. On the wire it is an ERROR
-/// with the code [`CODE`](Self::CODE); sending the same answer again fails again.
+impl<S, J> From<&Answer<S, J>> for RequestKind {
+    fn from(answer: &Answer<S, J>) -> Self {
+        match answer {
+            Answer::AskUser(_) => Self::AskUser,
+            Answer::Approval(_) => Self::Approval,
+            Answer::PlanReview(_) => Self::PlanReview,
+            Answer::Ulw(_) => Self::UlwTurns,
+        }
+    }
+}
+
+/// An answer that belongs to no question which is open. Nothing changed. Sending the same answer
+/// again fails again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerError {
@@ -111,9 +101,6 @@ pub enum AnswerError {
 }
 
 impl AnswerError {
-    /// The `code` of the ERROR.
-    pub const CODE: &'static str = "STALE_ANSWER";
-
     /// The `reason` of the ERROR.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
@@ -121,6 +108,16 @@ impl AnswerError {
             Self::Stale => "stale",
             Self::RequestIdRequired => "request_id_required",
         }
+    }
+
+    /// The ERROR that refuses the answer.
+    #[must_use]
+    pub fn to_frame(&self, request_id: Option<&str>) -> ErrorFrame {
+        let mut frame = ErrorFrame::new(self.to_string())
+            .with_code(STALE_ANSWER)
+            .with_reason(self.reason());
+        frame.request_id = request_id.map(SharedStr::from);
+        frame
     }
 }
 
@@ -290,6 +287,12 @@ impl Run {
         std::mem::take(&mut self.interrupted)
     }
 
+    /// Whether the agent is asked to stop.
+    #[must_use]
+    pub const fn is_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
     /// The inputs that wait, oldest first.
     pub fn inputs(&self) -> impl ExactSizeIterator<Item = &RuntimeInput> {
         self.inputs.iter()
@@ -428,7 +431,10 @@ mod tests {
     fn questions_are_over_with_the_run_or_when_withdrawn() {
         let mut run = run();
         run.ask(RequestKind::AskUser, "a").unwrap();
-        assert_eq!(run.ask(RequestKind::AskUser, "a"), Err(RunRefused::Question));
+        assert_eq!(
+            run.ask(RequestKind::AskUser, "a"),
+            Err(RunRefused::Question)
+        );
         assert!(run.withdraw("a") && !run.withdraw("a"));
         run.ask(RequestKind::PlanReview, "b").unwrap();
         assert_eq!(run.finish(), Finish::Done);
@@ -446,10 +452,28 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_question_has_its_answer() {
-        for kind in RequestKind::ALL {
-            assert_eq!(RequestKind::answered_by(kind.response_type()), Some(kind));
-        }
-        assert_eq!(RequestKind::answered_by("INPUT"), None);
+    fn events_ask_for_what_answers_answer() {
+        let ask: Answer = Answer::PlanReview("fine".into());
+        assert_eq!(RequestKind::from(&ask), RequestKind::PlanReview);
+        let text = r#"{"type":"plan_review","plan_content":"x","id":"e","ts":1,"session_id":"s"}"#;
+        let frame = crate::ServerFrame::decode(text, &rpc_core::Limits::default()).unwrap();
+        let crate::ServerFrame::Event(event) = frame else {
+            panic!("an event")
+        };
+        let kind = RequestKind::asked_by(&event.kind);
+        assert_eq!(kind, Some(RequestKind::PlanReview));
+        assert_eq!(event.kind.awaits(), Some(ask.name()));
+    }
+
+    #[test]
+    fn a_late_answer_is_refused_in_the_known_words() {
+        let frame = AnswerError::Stale.to_frame(Some("q1"));
+        assert_eq!(
+            serde_json::to_string(&frame).unwrap(),
+            concat!(
+                r#"{"type":"ERROR","message":"this question is not open any more","#,
+                r#""code":"STALE_ANSWER","reason":"stale","request_id":"q1"}"#
+            )
+        );
     }
 }

@@ -2,8 +2,10 @@
 
 use std::time::Instant;
 
-use super::event::{Connect, ConnectError, Connected, MAX_SESSION_ID, Removed, SessionId, Status};
+use super::event::{ConnectError, Joined, MAX_SESSION_ID, Removed, SessionRequest};
 use super::{ConnId, Seat, Session, SessionRegistry};
+use crate::frame::SessionState;
+use crate::id::{SessionId, session_id as new_id};
 use crate::replay::{EventLog, Next};
 
 impl SessionRegistry {
@@ -18,10 +20,10 @@ impl SessionRegistry {
     pub fn connect(
         &mut self,
         conn: ConnId,
-        request: Connect<'_>,
+        request: SessionRequest<'_>,
         random: u128,
         now: Instant,
-    ) -> Result<Connected, ConnectError> {
+    ) -> Result<Joined, ConnectError> {
         if let Some(seat) = self.seats.get(&conn) {
             let session_id = seat.session.clone();
             let same = self.sessions.get(session_id.as_str()).is_some_and(|it| {
@@ -56,10 +58,10 @@ impl SessionRegistry {
         };
         let inserted = self.sessions.insert(session_id.clone(), session, None);
         inserted.map_err(|_| ConnectError::TooManySessions)?;
-        let connected = self.take_seat(conn, session_id, &request, now);
-        Ok(Connected {
-            status: Status::New,
-            ..connected
+        let joined = self.take_seat(conn, session_id, &request, now);
+        Ok(Joined {
+            status: SessionState::New,
+            ..joined
         })
     }
 
@@ -121,7 +123,7 @@ impl SessionRegistry {
     }
 
     /// Whether this caller may have a session of this id: it is theirs, or nobody's.
-    fn may_have(&self, id: &str, request: &Connect<'_>) -> bool {
+    fn may_have(&self, id: &str, request: &SessionRequest<'_>) -> bool {
         let owner = self.sessions.get(id).map(|session| session.owner);
         let owner = owner.or(request.stored_owner);
         owner.is_none_or(|owner| owner == request.owner)
@@ -145,27 +147,27 @@ impl SessionRegistry {
         &mut self,
         conn: ConnId,
         session_id: SessionId,
-        request: &Connect<'_>,
+        request: &SessionRequest<'_>,
         now: Instant,
-    ) -> Connected {
-        let mut connected = Connected {
+    ) -> Joined {
+        let mut joined = Joined {
             session_id,
-            status: Status::Connected,
+            status: SessionState::Connected,
             gap: None,
             failure: None,
         };
-        let Some(session) = self.sessions.get_mut(connected.session_id.as_str()) else {
-            return connected;
+        let Some(session) = self.sessions.get_mut(joined.session_id.as_str()) else {
+            return joined;
         };
         let before = self.seats.get(&conn).map(|seat| seat.cursor);
         let mut cursor = before.unwrap_or_else(|| session.log.end());
         if session.run.is_some() {
             let resumed = session.log.resume(request.last_msg_id);
-            connected.status = Status::Running;
-            connected.gap = resumed.gap;
+            joined.status = SessionState::Running;
+            joined.gap = resumed.gap;
             cursor = resumed.cursor;
         } else if before.is_none() {
-            connected.failure = session.failure.take().map(|(_, text)| text);
+            joined.failure = session.failure.take().map(|(_, text)| text);
         }
         if !session.sockets.contains(&conn) {
             session.sockets.push(conn);
@@ -175,23 +177,12 @@ impl SessionRegistry {
             self.ready.push_back(conn);
         }
         let seat = Seat {
-            session: connected.session_id.clone(),
+            session: joined.session_id.clone(),
             cursor,
             is_ready,
         };
         self.seats.insert(conn, seat);
-        self.rest(&connected.session_id, now);
-        connected
+        self.rest(&joined.session_id, now);
+        joined
     }
-}
-
-/// A UUID of version 4 (RFC 9562, section 5.4) from random bits.
-fn new_id(random: u128) -> SessionId {
-    const VERSION: u128 = 0xf << 76;
-    const VARIANT: u128 = 0b11 << 62;
-    let bits = (random & !VERSION & !VARIANT) | (4 << 76) | (0b10 << 62);
-    let hex = format!("{bits:032x}");
-    let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
-    let parts: Vec<&str> = parts.map(|part| hex.get(part).unwrap_or_default()).into();
-    parts.join("-").into()
 }

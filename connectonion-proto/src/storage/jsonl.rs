@@ -168,7 +168,9 @@ impl Storage for JsonlStorage {
 
     fn recover(&self, now: f64) -> Result<Vec<Record>, StorageError> {
         let mut inner = self.lock();
-        let running = inner.index.list(|slot| slot.status == RecordStatus::Running);
+        let running = inner
+            .index
+            .list(|slot| slot.status == RecordStatus::Running);
         let running: Vec<_> = running
             .into_iter()
             .map(|(id, slot)| (id.to_owned(), slot.clone()))
@@ -306,7 +308,11 @@ impl Inner {
 /// The folder that a file is in.
 fn folder(path: &Path) -> Option<&Path> {
     let folder = path.parent()?;
-    Some(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
+    Some(if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    })
 }
 
 /// Opens a file to read and to write at its end, for its user alone.

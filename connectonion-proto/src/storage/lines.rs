@@ -8,9 +8,9 @@ use crate::session::Owner;
 
 /// A line in the file, without its line break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Span {
-    pub(super) offset: u64,
-    pub(super) len: usize,
+pub(crate) struct Span {
+    pub(crate) offset: u64,
+    pub(crate) len: usize,
 }
 
 impl Span {
@@ -22,16 +22,16 @@ impl Span {
 
 /// What is known of a session without reading its line.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Slot {
+pub(crate) struct Slot {
     /// The last record.
-    pub(super) last: Span,
+    pub(crate) last: Span,
     /// The last record with a session object.
-    pub(super) session: Option<Span>,
-    pub(super) status: RecordStatus,
-    pub(super) expires: Option<f64>,
-    pub(super) owner: Option<Owner>,
+    pub(crate) session: Option<Span>,
+    pub(crate) status: RecordStatus,
+    pub(crate) expires: Option<f64>,
+    pub(crate) owner: Option<Owner>,
     /// Whether the last record says all of this itself.
-    pub(super) is_whole: bool,
+    pub(crate) is_whole: bool,
 }
 
 impl Slot {
@@ -43,23 +43,23 @@ impl Slot {
 }
 
 /// The sessions of a file.
-#[derive(Debug, Default)]
-pub(super) struct Index {
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Index {
     slots: HashMap<Box<str>, Slot>,
     /// How long the file is.
-    pub(super) len: u64,
+    pub(crate) len: u64,
     /// How much of it counts.
-    pub(super) live: u64,
+    pub(crate) live: u64,
     /// Whether the file ends in the middle of a line.
-    pub(super) is_torn: bool,
+    pub(crate) is_torn: bool,
     /// Lines that are no records.
-    pub(super) skipped: u64,
+    pub(crate) skipped: u64,
 }
 
 impl Index {
     /// Reads a file from its beginning. Lines that are no records, or longer than `max_line` bytes,
     /// are skipped; so is the last one, if it was not written to its end.
-    pub(super) fn read(mut file: impl BufRead, max_line: usize) -> io::Result<Self> {
+    pub(crate) fn read(mut file: impl BufRead, max_line: usize) -> io::Result<Self> {
         let mut index = Self::default();
         let mut line = Vec::new();
         loop {
@@ -85,7 +85,7 @@ impl Index {
     }
 
     /// Takes a line into account; `false` if it is no record.
-    pub(super) fn take(&mut self, span: Span, line: &[u8]) -> bool {
+    pub(crate) fn take(&mut self, span: Span, line: &[u8]) -> bool {
         let found = std::str::from_utf8(line).ok();
         let Some(found) = found.and_then(|line| Found::read(line).ok()) else {
             return false;
@@ -109,16 +109,16 @@ impl Index {
         true
     }
 
-    pub(super) fn get(&self, session_id: &str) -> Option<&Slot> {
+    pub(crate) fn get(&self, session_id: &str) -> Option<&Slot> {
         self.slots.get(session_id)
     }
 
-    pub(super) fn sessions(&self) -> usize {
+    pub(crate) fn sessions(&self) -> usize {
         self.slots.len()
     }
 
     /// The sessions that satisfy `keep`, in the order of their last records.
-    pub(super) fn list(&self, keep: impl Fn(&Slot) -> bool) -> Vec<(&str, &Slot)> {
+    pub(crate) fn list(&self, keep: impl Fn(&Slot) -> bool) -> Vec<(&str, &Slot)> {
         let slots = self.slots.iter().map(|(id, slot)| (&**id, slot));
         let mut list: Vec<_> = slots.filter(|(_, slot)| keep(slot)).collect();
         list.sort_unstable_by_key(|(_, slot)| slot.last);

@@ -5,7 +5,7 @@
 //! so that a crash in the middle of a run loses nothing that was answered earlier.
 //!
 //! What has been [appended](Storage::append) survives the process: the system has it when the call
-//! returns. So append first, and then send the OUTPUT or the RUNTIME_INPUT_ACK.
+//! returns. So append first, and then send the OUTPUT or the `RUNTIME_INPUT_ACK`.
 //!
 //! ```
 //! use connectonion_proto::storage::{MemoryStorage, Record, RecordStatus, Storage};
@@ -20,7 +20,7 @@
 //! ```
 
 mod jsonl;
-mod lines;
+pub(crate) mod lines;
 mod memory;
 mod record;
 
@@ -28,7 +28,7 @@ use std::io;
 
 pub use jsonl::{JsonlOptions, JsonlStorage};
 pub use memory::MemoryStorage;
-pub use record::{RESULT_TTL, Record, RecordStatus};
+pub use record::{Record, RecordStatus};
 
 /// Where sessions are kept. Times are in seconds since 1970.
 ///

@@ -6,10 +6,9 @@ use rpc_core::decode::{
 };
 use rpc_core::encode::encode_into;
 
+use crate::auth::Address;
+use crate::limits::RESULT_TTL;
 use crate::session::{Owner, RuntimeInput};
-
-/// How long a result is kept, in seconds.
-pub const RESULT_TTL: f64 = 86_400.0;
 
 /// What a record says of its session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -122,7 +121,7 @@ impl Record {
             result: None,
             session: None,
             created,
-            expires: Some(created + RESULT_TTL),
+            expires: Some(created + RESULT_TTL.as_secs_f64()),
             duration_ms: None,
             owner: None,
             inputs: Vec::new(),
@@ -216,7 +215,9 @@ impl Record {
         name(&mut line, "prompt");
         write_str(&mut line, &self.prompt);
         name(&mut line, "result");
-        write_or_null(&mut line, self.result.as_ref(), |line, it| write_str(line, it));
+        write_or_null(&mut line, self.result.as_ref(), |line, it| {
+            write_str(line, it);
+        });
         name(&mut line, "session");
         write_or_null(&mut line, self.session.as_ref(), write_json);
         name(&mut line, "created");
@@ -251,14 +252,18 @@ impl Record {
         Ok(Self {
             session_id: copy.str(&found.session_id),
             status: RecordStatus::parse(&found.status),
-            prompt: found.prompt.as_deref().map(|it| copy.str(it)).unwrap_or_default(),
+            prompt: found
+                .prompt
+                .as_deref()
+                .map(|it| copy.str(it))
+                .unwrap_or_default(),
             result: found.result.as_ref().map(|it| text(it, &copy)),
             session: found.session.as_ref().map(|it| copy.json(it)),
             created: found.created,
             expires: found.expires,
             duration_ms: found.duration_ms,
             owner: found.owner,
-            inputs: parse_inputs(found.inputs.as_ref())?,
+            inputs: found.inputs,
         })
     }
 }
@@ -284,7 +289,7 @@ pub(super) struct Found<'a> {
     created: f64,
     duration_ms: Option<u64>,
     pub(super) owner: Option<Owner>,
-    inputs: Option<RawJson<'a>>,
+    inputs: Vec<RuntimeInput>,
 }
 
 type Str<'a> = std::borrow::Cow<'a, str>;
@@ -304,7 +309,7 @@ impl<'a> Found<'a> {
             created: slots.created.require("created")?,
             duration_ms: slots.duration_ms.take().map(whole),
             owner: slots.owner.take().map(|it| parse_owner(&it)).transpose()?,
-            inputs: slots.inputs.take(),
+            inputs: parse_inputs(slots.inputs.get())?,
         })
     }
 }
@@ -423,7 +428,7 @@ fn write_inputs(line: &mut String, inputs: &[RuntimeInput]) {
         line.push_str(separator);
         separator = ", ";
         line.push_str("{\"id\": ");
-        write_str(line, &input.id);
+        write_str(line, input.id.as_str());
         line.push_str(", \"prompt\": ");
         write_str(line, &input.prompt);
         if !input.images.is_empty() {
@@ -441,10 +446,7 @@ const UNSIGNED: &str = "unsigned";
 fn owner_text(owner: &Owner) -> String {
     match owner {
         Owner::Unsigned => UNSIGNED.to_owned(),
-        Owner::Key(key) => {
-            let digits = key.iter().map(|byte| format!("{byte:02x}"));
-            std::iter::once("0x".to_owned()).chain(digits).collect()
-        }
+        Owner::Key(address) => address.to_string(),
     }
 }
 
@@ -454,18 +456,8 @@ fn parse_owner(text: &str) -> Result<Owner, DecodeError> {
     if text == UNSIGNED {
         return Ok(Owner::Unsigned);
     }
-    parse_key(text).map(Owner::Key).ok_or_else(|| DecodeError::bad_value("owner", "an address"))
-}
-
-fn parse_key(text: &str) -> Option<[u8; 32]> {
-    let digits = text.strip_prefix("0x")?.as_bytes();
-    let mut key = [0; 32];
-    if digits.len() != 2 * key.len() || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    for (byte, pair) in key.iter_mut().zip(digits.chunks(2)) {
-        let pair = std::str::from_utf8(pair).ok()?;
-        *byte = u8::from_str_radix(pair, 16).ok()?;
-    }
-    Some(key)
+    let address = Address::parse(text);
+    address
+        .map(Owner::Key)
+        .map_err(|_| DecodeError::bad_value("owner", "an address"))
 }

@@ -6,7 +6,7 @@ use super::{AddressList, ListFull};
 
 /// How an address stands with a host. Exhaustive: these are the levels of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Standing {
+pub enum ClientLevel {
     /// In no list.
     Stranger,
     /// Went through onboarding, or was made one.
@@ -17,7 +17,7 @@ pub enum Standing {
     Blocked,
 }
 
-impl Standing {
+impl ClientLevel {
     /// The word on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -47,15 +47,15 @@ pub struct TrustBook {
 impl TrustBook {
     /// How an address stands. Blocked is blocked, whatever else it is.
     #[must_use]
-    pub fn standing(&self, address: &Address) -> Standing {
+    pub fn level_of(&self, address: &Address) -> ClientLevel {
         if self.blocked.contains(address) {
-            Standing::Blocked
+            ClientLevel::Blocked
         } else if self.whitelist.contains(address) {
-            Standing::Whitelisted
+            ClientLevel::Whitelisted
         } else if self.contacts.contains(address) {
-            Standing::Contact
+            ClientLevel::Contact
         } else {
-            Standing::Stranger
+            ClientLevel::Stranger
         }
     }
 
@@ -70,13 +70,13 @@ impl TrustBook {
     ///
     /// # Errors
     /// [`ListFull`]; nothing has changed.
-    pub fn promote(&mut self, address: &Address) -> Result<Standing, ListFull> {
-        match self.standing(address) {
-            Standing::Stranger => self.contacts.insert(*address)?,
-            Standing::Contact => self.whitelist.insert(*address)?,
-            Standing::Whitelisted | Standing::Blocked => false,
+    pub fn promote(&mut self, address: &Address) -> Result<ClientLevel, ListFull> {
+        match self.level_of(address) {
+            ClientLevel::Stranger => self.contacts.insert(*address)?,
+            ClientLevel::Contact => self.whitelist.insert(*address)?,
+            ClientLevel::Whitelisted | ClientLevel::Blocked => false,
         };
-        Ok(self.standing(address))
+        Ok(self.level_of(address))
     }
 
     /// Moves an address one step down, from whitelisted to contact to stranger, and returns how it
@@ -84,18 +84,18 @@ impl TrustBook {
     ///
     /// # Errors
     /// [`ListFull`]; nothing has changed.
-    pub fn demote(&mut self, address: &Address) -> Result<Standing, ListFull> {
-        match self.standing(address) {
-            Standing::Whitelisted => {
+    pub fn demote(&mut self, address: &Address) -> Result<ClientLevel, ListFull> {
+        match self.level_of(address) {
+            ClientLevel::Whitelisted => {
                 self.contacts.insert(*address)?;
                 self.whitelist.remove(address);
             }
-            Standing::Contact => {
+            ClientLevel::Contact => {
                 self.contacts.remove(address);
             }
-            Standing::Stranger | Standing::Blocked => {}
+            ClientLevel::Stranger | ClientLevel::Blocked => {}
         }
-        Ok(self.standing(address))
+        Ok(self.level_of(address))
     }
 
     /// Blocks an address. `false` if it was blocked.

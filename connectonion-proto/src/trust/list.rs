@@ -4,9 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use crate::auth::Address;
-
-/// Most addresses that [`AddressList::insert`] lets a list have.
-pub const MAX_ADDRESSES: usize = 100_000;
+use crate::limits::MAX_ADDRESSES;
 
 /// A list has [`MAX_ADDRESSES`] addresses. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -6,28 +6,34 @@
 //!
 //! ```
 //! use connectonion_proto::auth::{Address, AuthError};
-//! use connectonion_proto::trust::{Decision, Method, TrustBook, TrustLevel, TrustPolicy};
+//! use connectonion_proto::frame::OnboardMethod;
+//! use connectonion_proto::trust::{Decision, TrustBook, TrustLevel, TrustPolicy};
 //!
-//! let policy = TrustPolicy::new(TrustLevel::Careful).with_methods([Method::InviteCode]);
+//! let policy = TrustPolicy::new(TrustLevel::Careful).with_methods([OnboardMethod::InviteCode]);
 //! let mut book = TrustBook::default();
 //! let caller = Address::from_bytes([7; 32]);
 //!
-//! let gate = Decision::Gate { methods: vec![Method::InviteCode] };
-//! assert_eq!(policy.decide(Some(book.standing(&caller))), gate);
+//! let gate = Decision::Gate { methods: vec![OnboardMethod::InviteCode] };
+//! assert_eq!(policy.decide(Some(book.level_of(&caller))), gate);
 //! book.promote(&caller)?;
-//! assert_eq!(policy.decide(Some(book.standing(&caller))), Decision::Accept);
+//! assert_eq!(policy.decide(Some(book.level_of(&caller))), Decision::Accept);
 //! book.block(&caller)?;
 //! let denied = Decision::Deny(AuthError::DeniedByRules);
-//! assert_eq!(policy.decide(Some(book.standing(&caller))), denied);
+//! assert_eq!(policy.decide(Some(book.level_of(&caller))), denied);
 //! # Ok::<(), connectonion_proto::trust::ListFull>(())
 //! ```
 
 mod book;
+#[cfg(feature = "auth")]
+mod door;
 mod list;
 mod policy;
 #[cfg(test)]
 mod tests;
 
-pub use book::{Standing, TrustBook};
-pub use list::{AddressList, ListFull, MAX_ADDRESSES};
-pub use policy::{Decision, Method, SignaturePolicy, TrustLevel, TrustLevelError, TrustPolicy};
+pub use book::{ClientLevel, TrustBook};
+#[cfg(feature = "auth")]
+#[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
+pub use door::{Admission, Door, Onboarding, prompt_of};
+pub use list::{AddressList, ListFull};
+pub use policy::{Decision, SignaturePolicy, TrustLevel, TrustLevelError, TrustPolicy};

@@ -3,8 +3,9 @@
 use std::str::FromStr;
 
 use crate::auth::AuthError;
+use crate::frame::OnboardMethod;
 
-use super::Standing;
+use super::ClientLevel;
 
 /// How careful a host is. ConnectOnion specification, *Authentication*. Exhaustive: these are the
 /// levels of the protocol.
@@ -59,27 +60,6 @@ pub enum SignaturePolicy {
     AlwaysSigned,
 }
 
-/// A way through onboarding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Method {
-    /// A code that the host gave somebody.
-    InviteCode,
-    /// A payment that the host can verify.
-    Payment,
-}
-
-impl Method {
-    /// Its name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::InviteCode => "invite_code",
-            Self::Payment => "payment",
-        }
-    }
-}
-
 /// What a policy decides about a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -94,7 +74,7 @@ pub enum Decision {
     /// It has to go through onboarding first.
     Gate {
         /// The ways through; never empty.
-        methods: Vec<Method>,
+        methods: Vec<OnboardMethod>,
     },
     /// It does not come in. The text of the error is what it is told.
     Deny(AuthError),
@@ -105,7 +85,7 @@ pub enum Decision {
 pub struct TrustPolicy {
     level: TrustLevel,
     signatures: SignaturePolicy,
-    methods: Vec<Method>,
+    methods: Vec<OnboardMethod>,
 }
 
 impl TrustPolicy {
@@ -128,7 +108,7 @@ impl TrustPolicy {
 
     /// The ways through onboarding, for [`TrustLevel::Careful`]; the other levels have none.
     #[must_use]
-    pub fn with_methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
+    pub fn with_methods(mut self, methods: impl IntoIterator<Item = OnboardMethod>) -> Self {
         self.methods = methods.into_iter().collect();
         self
     }
@@ -145,20 +125,20 @@ impl TrustPolicy {
     /// A stranger at a careful host without onboarding is refused, unless callers without a
     /// signature come in: then a signature does not make it worse.
     #[must_use]
-    pub fn decide(&self, caller: Option<Standing>) -> Decision {
+    pub fn decide(&self, caller: Option<ClientLevel>) -> Decision {
         let Some(standing) = caller else {
             return self.decide_unsigned();
         };
         match (standing, self.level) {
-            (Standing::Blocked, _) => Decision::Deny(AuthError::DeniedByRules),
+            (ClientLevel::Blocked, _) => Decision::Deny(AuthError::DeniedByRules),
             (_, TrustLevel::Open)
-            | (Standing::Whitelisted, _)
-            | (Standing::Contact, TrustLevel::Careful) => Decision::Accept,
+            | (ClientLevel::Whitelisted, _)
+            | (ClientLevel::Contact, TrustLevel::Careful) => Decision::Accept,
             (_, TrustLevel::Strict) => Decision::Deny(AuthError::DeniedByRules),
-            (Standing::Stranger, TrustLevel::Careful) if self.has_gate() => Decision::Gate {
+            (ClientLevel::Stranger, TrustLevel::Careful) if self.has_gate() => Decision::Gate {
                 methods: self.methods.clone(),
             },
-            (Standing::Stranger, TrustLevel::Careful) => match self.signatures {
+            (ClientLevel::Stranger, TrustLevel::Careful) => match self.signatures {
                 SignaturePolicy::SpecTable => Decision::Accept,
                 SignaturePolicy::AlwaysSigned => Decision::Deny(AuthError::DeniedByRules),
             },

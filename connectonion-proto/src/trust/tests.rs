@@ -4,6 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::auth::{Address, AuthError};
+use crate::frame::OnboardMethod;
+use crate::limits::MAX_ADDRESSES;
 
 fn address(byte: u8) -> Address {
     Address::from_bytes([byte; 32])
@@ -94,32 +96,32 @@ fn a_list_has_an_end() {
 fn blocked_is_blocked_whatever_else_it_is() {
     let mut book = TrustBook::default();
     let caller = address(1);
-    assert_eq!(book.standing(&caller), Standing::Stranger);
-    assert_eq!(book.promote(&caller), Ok(Standing::Contact));
-    assert_eq!(book.promote(&caller), Ok(Standing::Whitelisted));
-    assert_eq!(book.promote(&caller), Ok(Standing::Whitelisted));
+    assert_eq!(book.level_of(&caller), ClientLevel::Stranger);
+    assert_eq!(book.promote(&caller), Ok(ClientLevel::Contact));
+    assert_eq!(book.promote(&caller), Ok(ClientLevel::Whitelisted));
+    assert_eq!(book.promote(&caller), Ok(ClientLevel::Whitelisted));
     book.admins.insert(caller).unwrap();
     assert!(book.is_admin(&caller));
     assert_eq!(book.block(&caller), Ok(true));
     assert_eq!(book.block(&caller), Ok(false));
-    assert_eq!(book.standing(&caller), Standing::Blocked);
+    assert_eq!(book.level_of(&caller), ClientLevel::Blocked);
     assert!(!book.is_admin(&caller));
-    assert_eq!(book.promote(&caller), Ok(Standing::Blocked));
-    assert_eq!(book.demote(&caller), Ok(Standing::Blocked));
+    assert_eq!(book.promote(&caller), Ok(ClientLevel::Blocked));
+    assert_eq!(book.demote(&caller), Ok(ClientLevel::Blocked));
     assert!(book.unblock(&caller));
-    assert_eq!(book.standing(&caller), Standing::Whitelisted);
-    assert_eq!(book.demote(&caller), Ok(Standing::Contact));
-    assert_eq!(book.demote(&caller), Ok(Standing::Stranger));
-    assert_eq!(book.demote(&caller), Ok(Standing::Stranger));
+    assert_eq!(book.level_of(&caller), ClientLevel::Whitelisted);
+    assert_eq!(book.demote(&caller), Ok(ClientLevel::Contact));
+    assert_eq!(book.demote(&caller), Ok(ClientLevel::Stranger));
+    assert_eq!(book.demote(&caller), Ok(ClientLevel::Stranger));
 }
 
 #[test]
 fn a_policy_decides_by_its_level() {
-    use Standing::{Blocked, Contact, Stranger, Whitelisted};
+    use ClientLevel::{Blocked, Contact, Stranger, Whitelisted};
     use TrustLevel::{Careful, Open, Strict};
 
     let gate = Decision::Gate {
-        methods: vec![Method::InviteCode, Method::Payment],
+        methods: vec![OnboardMethod::InviteCode, OnboardMethod::Payment],
     };
     for (level, standing, expected) in [
         (Open, Stranger, Decision::Accept),
@@ -138,7 +140,7 @@ fn a_policy_decides_by_its_level() {
         for signatures in [SignaturePolicy::SpecTable, SignaturePolicy::AlwaysSigned] {
             let policy = TrustPolicy::new(level)
                 .with_signatures(signatures)
-                .with_methods([Method::InviteCode, Method::Payment]);
+                .with_methods([OnboardMethod::InviteCode, OnboardMethod::Payment]);
             assert_eq!(
                 policy.decide(Some(standing)),
                 expected,
@@ -171,7 +173,7 @@ fn callers_without_a_signature_are_decided_about_as_the_table_says() {
 
 #[test]
 fn nobody_walks_round_the_gate_by_leaving_out_the_signature() {
-    let policy = TrustPolicy::new(TrustLevel::Careful).with_methods([Method::InviteCode]);
+    let policy = TrustPolicy::new(TrustLevel::Careful).with_methods([OnboardMethod::InviteCode]);
     let required = Decision::Deny(AuthError::SignedRequestRequired);
     assert_eq!(policy.decide(None), required);
 }
@@ -179,9 +181,9 @@ fn nobody_walks_round_the_gate_by_leaving_out_the_signature() {
 #[test]
 fn a_careful_host_without_onboarding_refuses_strangers_if_all_have_to_sign() {
     let policy = TrustPolicy::new(TrustLevel::Careful);
-    assert_eq!(policy.decide(Some(Standing::Stranger)), Decision::Accept);
+    assert_eq!(policy.decide(Some(ClientLevel::Stranger)), Decision::Accept);
     let policy = policy.with_signatures(SignaturePolicy::AlwaysSigned);
-    assert_eq!(policy.decide(Some(Standing::Stranger)), denied());
+    assert_eq!(policy.decide(Some(ClientLevel::Stranger)), denied());
 }
 
 #[test]

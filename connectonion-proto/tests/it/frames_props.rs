@@ -1,1 +1,323 @@
-//! x
+//! What is written is read as it was, whatever the texts and values in it.
+
+use connectonion_proto::frame::{
+    AdminAction, AdminRequest, Answer, Approval, AskUser, ChatItem, Connect, Connected, ErrorFrame,
+    EventKind, Input, LlmResult, Mode, ModeChange, Newer, Number, OnboardRequired, OnboardSubmit,
+    Output, Rejection, Response, RuntimeInputAck, Scope, SessionState, Signed, StreamEvent,
+    Thinking, ToolCall, ToolResult, ToolStatus, Ulw, UserInput, Vocabulary, Word,
+};
+use connectonion_proto::{ClientFrame, ServerFrame, Session, codec};
+use proptest::prelude::*;
+use rpc_core::Limits;
+use rpc_core::decode::{FrameCopy, RawJson, SharedJson, SharedStr};
+
+fn json() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        Just("null".to_owned()),
+        any::<bool>().prop_map(|value| value.to_string()),
+        any::<i64>().prop_map(|value| value.to_string()),
+        any::<f32>()
+            .prop_filter("finite", |x| x.is_finite())
+            .prop_map(|value| format!("{value:e}")),
+        any::<String>().prop_map(|text| serde_json::to_string(&text).unwrap()),
+        Just(r#""\ud83d\ude00\u0041""#.to_owned()),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4)
+                .prop_map(|items| format!("[{}]", items.join(" ,"))),
+            members(inner),
+        ]
+    })
+}
+
+fn members(value: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
+    prop::collection::vec(("[a-zé_]{0,8}", value), 0..4).prop_map(|members| {
+        let members = members.iter();
+        let members: Vec<_> = members
+            .map(|(name, value)| format!("\"{name}\": {value}"))
+            .collect();
+        format!("{{{}}}", members.join(","))
+    })
+}
+
+fn shared(json: &str) -> SharedJson {
+    SharedJson::from(&RawJson::new(json).unwrap())
+}
+
+fn value() -> impl Strategy<Value = SharedJson> {
+    json().prop_map(|json| shared(&json))
+}
+
+fn object() -> impl Strategy<Value = SharedJson> {
+    members(json()).prop_map(|json| shared(&json))
+}
+
+fn text() -> impl Strategy<Value = SharedStr> {
+    any::<String>().prop_map(SharedStr::from)
+}
+
+fn maybe() -> impl Strategy<Value = Option<SharedStr>> {
+    prop::option::of(text())
+}
+
+fn number() -> impl Strategy<Value = Number> {
+    prop_oneof![
+        any::<i64>().prop_map(Number::from),
+        any::<f64>().prop_map(Number::from),
+    ]
+}
+
+fn word<K: Vocabulary + std::fmt::Debug>() -> impl Strategy<Value = Word<K, SharedStr>> {
+    let known = prop::sample::select(K::WORDS).prop_map(|(_, known)| Word::Known(known));
+    prop_oneof![known, text().prop_map(Word::parse)]
+}
+
+fn kind() -> impl Strategy<Value = EventKind> {
+    let call = (text(), text(), object())
+        .prop_map(|(id, name, args)| EventKind::ToolCall(ToolCall::new(id, name, args)));
+    let result = (text(), text(), text(), maybe(), number()).prop_map(
+        |(id, name, result, error, timing)| {
+            let mut it = ToolResult::new(id, name, ToolStatus::Success, result);
+            it.error = error;
+            it.timing_ms = Some(timing);
+            EventKind::ToolResult(it)
+        },
+    );
+    let ask = (
+        text(),
+        prop::collection::vec(any::<String>(), 0..3),
+        any::<bool>(),
+    )
+        .prop_map(|(question, options, several)| {
+            let ask = AskUser::new(question).with_multi_select(several);
+            EventKind::AskUser(ask.with_options(&options).unwrap())
+        });
+    let thought = (maybe(), maybe()).prop_map(|(content, kind)| {
+        let mut it = Thinking::new("");
+        it.content = content;
+        it.kind = kind;
+        EventKind::Thinking(it)
+    });
+    let answered =
+        (text(), any::<u64>(), number(), object()).prop_map(|(model, count, percent, usage)| {
+            let mut it = LlmResult::new(model, count, 1);
+            it.context_percent = Some(percent);
+            it.usage = Some(usage);
+            EventKind::LlmResult(it)
+        });
+    prop_oneof![
+        call,
+        result,
+        ask,
+        thought,
+        answered,
+        (text(), any::<u64>())
+            .prop_map(|(said, turn)| EventKind::UserInput(UserInput::new(said, turn))),
+        (text(), any::<u64>())
+            .prop_map(|(said, turn)| EventKind::UserInput(UserInput::interjected(said, turn, 1))),
+    ]
+}
+
+fn event() -> impl Strategy<Value = StreamEvent> {
+    (kind(), text(), number(), text())
+        .prop_map(|(kind, id, ts, session_id)| StreamEvent::new(kind, id, ts, session_id))
+}
+
+fn signed() -> impl Strategy<Value = Signed> {
+    let signed = (object(), text(), text());
+    prop_oneof![
+        4 => signed.prop_map(|(payload, from, signature)| Signed::new(payload, from, signature)),
+        1 => Just(Signed::none()),
+    ]
+}
+
+fn answer() -> impl Strategy<Value = Answer> {
+    let refused = (word::<Rejection>(), maybe()).prop_map(|(mode, feedback)| {
+        let mut it = Approval::refused(Rejection::Soft);
+        it.mode = Some(mode);
+        it.feedback = feedback;
+        Answer::Approval(it)
+    });
+    prop_oneof![
+        value().prop_map(Answer::AskUser),
+        Just(Answer::Approval(Approval::granted(Scope::Session))),
+        refused,
+        text().prop_map(Answer::PlanReview),
+        any::<u64>().prop_map(|turns| Answer::Ulw(Ulw::go_on(turns))),
+        Just(Answer::Ulw(Ulw::switch_mode(Mode::Plan))),
+    ]
+}
+
+fn limits() -> Limits {
+    Limits::default()
+}
+
+proptest! {
+    #[test]
+    fn every_event_is_read_as_it_was_written(event in event()) {
+        let written = codec::encode(&event).unwrap();
+        let read = ServerFrame::decode(written.as_str(), &limits()).unwrap();
+        let ServerFrame::Event(read) = read else {
+            panic!("no event: {written:?}")
+        };
+        prop_assert_eq!(read.to_shared(&FrameCopy::of(written.as_str())), event);
+    }
+
+    #[test]
+    fn every_connect_is_read_as_it_was_written(
+        signed in signed(),
+        ids in (text(), text()),
+        session in prop::option::of(object()),
+    ) {
+        let mut connect = Connect::new(signed).with_last_msg_id(ids.1);
+        // An empty one is none.
+        connect.session_id = Some(ids.0).filter(|id| !id.is_empty());
+        connect.session = session;
+        let written = codec::encode(&connect).unwrap();
+        let read = ClientFrame::decode(written.as_str(), &limits()).unwrap();
+        let ClientFrame::Connect(read) = read else {
+            panic!("no connect")
+        };
+        prop_assert_eq!(read.to_shared(&FrameCopy::of(written.as_str())), connect);
+    }
+
+    #[test]
+    fn every_input_is_read_as_it_was_written(
+        prompt in text(),
+        images in prop::collection::vec(any::<String>(), 0..3),
+        id in maybe(),
+        signed in signed(),
+    ) {
+        let mut input = Input::new(prompt).with_images(&images).unwrap();
+        input.input_id = id;
+        input.signed = signed;
+        let written = codec::encode(&input).unwrap();
+        let read = ClientFrame::decode(written.as_str(), &limits()).unwrap();
+        let ClientFrame::Input(read) = read else {
+            panic!("no input")
+        };
+        prop_assert_eq!(read.images(&limits()).unwrap(), images);
+        prop_assert_eq!(read.to_shared(&FrameCopy::of(written.as_str())), input);
+    }
+
+    #[test]
+    fn every_response_is_read_as_it_was_written(id in text(), answer in answer()) {
+        let response = Response::new(id, answer);
+        let written = codec::encode(&response).unwrap();
+        let read = ClientFrame::decode(written.as_str(), &limits()).unwrap();
+        let ClientFrame::Response(read) = read else {
+            panic!("no response")
+        };
+        prop_assert_eq!(read.to_shared(&FrameCopy::of(written.as_str())), response);
+    }
+
+    #[test]
+    fn the_other_frames_of_clients_are_read_as_they_were_written(
+        signed in signed(),
+        mode in word::<Mode>(),
+        turns in any::<u64>(),
+    ) {
+        let mut change = ModeChange::<SharedStr>::new(Mode::Safe).with_turns(turns);
+        change.mode = mode;
+        let admin = AdminRequest::new(AdminAction::Block, signed.clone());
+        let submit = OnboardSubmit::new(signed);
+        for written in [
+            codec::encode(&change).unwrap(),
+            codec::encode(&admin).unwrap(),
+            codec::encode(&submit).unwrap(),
+        ] {
+            let copy = FrameCopy::of(written.as_str());
+            match ClientFrame::decode(written.as_str(), &limits()).unwrap() {
+                ClientFrame::ModeChange(read) => prop_assert_eq!(&read.to_shared(&copy), &change),
+                ClientFrame::Admin(read) => prop_assert_eq!(&read.to_shared(&copy), &admin),
+                ClientFrame::OnboardSubmit(read) => prop_assert_eq!(&read.to_shared(&copy), &submit),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn every_answer_of_a_server_is_read_as_it_was_written(
+        texts in (text(), text(), maybe()),
+        session in object(),
+        items in prop::collection::vec(any::<String>(), 0..3),
+        number in number(),
+        retryable in any::<bool>(),
+    ) {
+        let items: Vec<_> = items.iter().map(|text| ChatItem::user("msg-0", text)).collect();
+        let items = codec::to_json(&items).unwrap();
+        let (one, two, three) = texts;
+        let connected = Connected::new(one.clone(), SessionState::Running)
+            .with_newer(Newer::new(session.clone(), items.clone()));
+        let mut output = Output::new(one.clone(), two.clone(), 7).with_session(session);
+        output.chat_items = Some(items);
+        output.duration_ms = Some(number);
+        let ack = RuntimeInputAck::new(one.clone(), two.clone());
+        let mut error = ErrorFrame::new(one.clone()).with_retryable(retryable).with_code(&two);
+        error.received = three.clone();
+        let required = OnboardRequired::new(one, &[]).unwrap().with_payment(number, three);
+        for written in [
+            codec::encode(&connected).unwrap(),
+            codec::encode(&output).unwrap(),
+            codec::encode(&ack).unwrap(),
+            codec::encode(&error).unwrap(),
+            codec::encode(&required).unwrap(),
+        ] {
+            let copy = FrameCopy::of(written.as_str());
+            match ServerFrame::decode(written.as_str(), &limits()).unwrap() {
+                ServerFrame::Connected(read) => prop_assert_eq!(&read.to_shared(&copy), &connected),
+                ServerFrame::Output(read) => prop_assert_eq!(&read.to_shared(&copy), &output),
+                ServerFrame::RuntimeInputAck(read) => prop_assert_eq!(&read.to_shared(&copy), &ack),
+                ServerFrame::Error(read) => prop_assert_eq!(&read.to_shared(&copy), &error),
+                ServerFrame::OnboardRequired(read) => {
+                    prop_assert_eq!(&read.to_shared(&copy), &required);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_session_keeps_everything_but_what_is_changed(
+        json in members(json()),
+        name in "[a-z_]{0,8}",
+        value in json(),
+    ) {
+        let before = Session::parse(&json, &limits()).unwrap();
+        let mut after = before.clone();
+        after.set(&name, &RawJson::new(&value).unwrap()).unwrap();
+        let kept = |session: &Session<'_>| -> Vec<(String, String)> {
+            let members = session.members().filter(|(known, _)| *known != name);
+            members.map(|(name, value)| (name.to_owned(), value.get().to_owned())).collect()
+        };
+        prop_assert_eq!(kept(&after), kept(&before));
+        let found = after.get(&name).map_or("null", RawJson::get);
+        prop_assert_eq!(found, value.as_str());
+        let written = codec::encode(&after).unwrap();
+        let again = Session::parse(written.as_str(), &limits()).unwrap();
+        prop_assert_eq!(again, after);
+    }
+
+    #[test]
+    fn a_frame_of_a_new_type_survives_as_it_is(payload in json(), more in json()) {
+        let text = format!(r#"{{"type":"LATER","payload":{payload},"more":{more}}}"#);
+        let client = ClientFrame::decode(&text, &limits()).unwrap();
+        let written = codec::encode(&client).unwrap();
+        prop_assert_eq!(written.as_str(), &text);
+        let server = ServerFrame::decode(&text, &limits()).unwrap();
+        let written = codec::encode(&server).unwrap();
+        prop_assert_eq!(written.as_str(), &text);
+    }
+
+    #[test]
+    fn a_frame_that_is_cut_anywhere_is_refused(event in event(), at in any::<prop::sample::Index>()) {
+        let written = codec::encode(&event).unwrap();
+        let letters: Vec<char> = written.as_str().chars().collect();
+        let cut: String = letters[..at.index(letters.len())].iter().collect();
+        prop_assert!(ServerFrame::decode(&cut, &limits()).is_err());
+        let error = ClientFrame::decode(&cut, &limits()).unwrap_err();
+        let answer = connectonion_proto::error::refusal(&cut, &error).message;
+        prop_assert!(answer.starts_with("Invalid JSON: ") || cut.is_empty());
+    }
+}

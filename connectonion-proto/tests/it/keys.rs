@@ -4,39 +4,25 @@ use std::fs;
 use std::path::PathBuf;
 use std::thread;
 
-use connectonion_proto::auth::{KEY_FILE, KeyError, Signer};
+use connectonion_proto::auth::{KeyError, Signer};
+use connectonion_proto::limits::KEY_FILE;
 
-/// A folder of one test, which goes when the test ends.
-struct Folder(PathBuf);
+use crate::scratch::Scratch;
 
-impl Folder {
-    fn new(test: &str) -> Self {
-        let name = format!("connectonion-keys-{}-{test}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn key(&self) -> PathBuf {
-        self.0.join(KEY_FILE)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// Where the key is in a project.
+fn key(project: &Scratch) -> PathBuf {
+    project.file(KEY_FILE)
 }
 
 #[test]
 fn a_key_is_saved_as_the_sdks_save_it_and_loaded_again() {
-    let folder = Folder::new("saved");
+    let folder = Scratch::new();
     let signer = Signer::from_seed(&[7; 32]);
-    signer.save(folder.key()).unwrap();
-    assert_eq!(fs::read(folder.key()).unwrap(), [7; 32]);
-    let loaded = Signer::load(folder.key()).unwrap();
+    signer.save(key(&folder)).unwrap();
+    assert_eq!(fs::read(key(&folder)).unwrap(), [7; 32]);
+    let loaded = Signer::load(key(&folder)).unwrap();
     assert_eq!(loaded.address(), signer.address());
-    let names = fs::read_dir(folder.key().parent().unwrap()).unwrap();
+    let names = fs::read_dir(key(&folder).parent().unwrap()).unwrap();
     assert_eq!(names.count(), 1, "nothing else is left behind");
 }
 
@@ -45,26 +31,26 @@ fn a_key_is_saved_as_the_sdks_save_it_and_loaded_again() {
 fn only_the_owner_may_read_a_key() {
     use std::os::unix::fs::PermissionsExt;
 
-    let folder = Folder::new("mode");
-    Signer::from_seed(&[7; 32]).save(folder.key()).unwrap();
+    let folder = Scratch::new();
+    Signer::from_seed(&[7; 32]).save(key(&folder)).unwrap();
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(&folder.key()), 0o600);
-    assert_eq!(mode(folder.key().parent().unwrap()), 0o700);
+    assert_eq!(mode(&key(&folder)), 0o600);
+    assert_eq!(mode(key(&folder).parent().unwrap()), 0o700);
 }
 
 #[test]
 fn a_key_is_never_replaced() {
-    let folder = Folder::new("replaced");
-    Signer::from_seed(&[7; 32]).save(folder.key()).unwrap();
-    let refused = Signer::from_seed(&[8; 32]).save(folder.key()).unwrap_err();
-    assert!(matches!(refused, KeyError::Exists(path) if path == folder.key()));
-    assert_eq!(fs::read(folder.key()).unwrap(), [7; 32]);
+    let folder = Scratch::new();
+    Signer::from_seed(&[7; 32]).save(key(&folder)).unwrap();
+    let refused = Signer::from_seed(&[8; 32]).save(key(&folder)).unwrap_err();
+    assert!(matches!(refused, KeyError::Exists(path) if path == key(&folder)));
+    assert_eq!(fs::read(key(&folder)).unwrap(), [7; 32]);
 }
 
 #[test]
 fn a_key_in_digits_is_loaded_too() {
-    let folder = Folder::new("digits");
-    let path = folder.0.join("key");
+    let folder = Scratch::new();
+    let path = folder.file("key");
     for text in ["07".repeat(32), format!("0x{}\n", "07".repeat(32))] {
         fs::write(&path, text).unwrap();
         let loaded = Signer::load(&path).unwrap();
@@ -74,22 +60,22 @@ fn a_key_in_digits_is_loaded_too() {
 
 #[test]
 fn a_file_without_a_key_says_so_and_not_what_it_holds() {
-    let folder = Folder::new("no-key");
-    let path = folder.0.join("key");
+    let folder = Scratch::new();
+    let path = folder.file("key");
     for contents in ["", "s3cret", &"07".repeat(33), &"s3cret".repeat(1000)] {
         fs::write(&path, contents).unwrap();
         let refused = Signer::load(&path).unwrap_err();
         assert!(matches!(refused, KeyError::NotAKey(_)));
         assert!(!format!("{refused} {refused:?}").contains("s3cret"));
     }
-    let missing = Signer::load(folder.key()).unwrap_err();
+    let missing = Signer::load(key(&folder)).unwrap_err();
     assert!(matches!(missing, KeyError::File { .. }), "{missing}");
 }
 
 #[test]
 fn all_who_ask_at_once_get_the_same_new_key() {
-    let folder = Folder::new("at-once");
-    let path = folder.key();
+    let folder = Scratch::new();
+    let path = key(&folder);
     let asking: Vec<_> = (0..8)
         .map(|_| {
             let path = path.clone();

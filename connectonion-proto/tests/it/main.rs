@@ -3,20 +3,31 @@
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
 mod allocations;
+mod desk;
 mod frames;
 mod frames_props;
+mod gate;
+mod host;
+mod host_desk;
+mod host_killed;
 mod invalid_json;
 mod keys;
 mod killed;
 mod merge;
 mod net_client;
 mod net_resume;
+mod reading;
 mod scratch;
 mod scripted;
 mod session;
 mod session_crowd;
 mod session_model;
+mod session_naive;
+mod session_recorded;
+mod session_runs;
 mod signing;
+mod staff;
 mod storage;
 mod transcripts;
+mod upload;
 mod vectors;

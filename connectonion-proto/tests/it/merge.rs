@@ -13,8 +13,7 @@ struct Vector {
 
 #[test]
 fn the_vectors_come_out_as_written() {
-    let vectors: Vec<Vector> =
-        serde_json::from_str(include_str!("../vectors/merge.json")).unwrap();
+    let vectors: Vec<Vector> = serde_json::from_str(include_str!("../vectors/merge.json")).unwrap();
     assert!(vectors.len() >= 30);
     for Vector {
         what,
@@ -46,10 +45,18 @@ fn number() -> impl Strategy<Value = String> {
 
 fn session() -> impl Strategy<Value = Option<String>> {
     let member = |name: &'static str| {
-        prop::option::weighted(0.8, number().prop_map(move |it| format!(r#""{name}":{it}"#)))
+        prop::option::weighted(
+            0.8,
+            number().prop_map(move |it| format!(r#""{name}":{it}"#)),
+        )
     };
     let other = (0..9_u8).prop_map(|it| Some(format!(r#""other":{it}"#)));
-    let members = (member("turn"), member("iteration"), member("updated"), other);
+    let members = (
+        member("turn"),
+        member("iteration"),
+        member("updated"),
+        other,
+    );
     let object = members.prop_map(|(turn, iteration, updated, other)| {
         let members = [other, turn, iteration, updated];
         let members: Vec<_> = members.into_iter().flatten().collect();

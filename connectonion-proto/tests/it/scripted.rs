@@ -1,6 +1,7 @@
 //! A host on any line whose every frame the test decides.
 
-use connectonion_proto::auth::{Claim, Signer, Verifier};
+use connectonion_proto::auth::{Signer, Verifier};
+use connectonion_proto::frame::Signed;
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::Outgoing;
 use rpc_core::net::mem::{MemListener, MemTransport};
@@ -23,12 +24,11 @@ pub fn host_key() -> Signer {
 
 /// Who has signed this frame for the host.
 pub fn signed_by(frame: &Value) -> String {
-    let payload = frame["payload"].to_string();
-    let text = |name: &str| frame[name].as_str().unwrap().to_owned();
-    let (from, signature) = (text("from"), text("signature"));
+    let payload = connectonion_proto::codec::to_json(&frame["payload"]).unwrap();
+    let text = |name: &str| frame[name].as_str().unwrap();
+    let signed: Signed = Signed::new(payload, text("from"), text("signature"));
     let verifier = Verifier::new().with_recipient(*host_key().address());
-    let claim = Claim::new(&payload, &from, &signature);
-    let verified = verifier.verify(&claim, NOW).unwrap();
+    let verified = verifier.verify(&signed, NOW).unwrap();
     verified.address.to_string()
 }
 

@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use connectonion_proto::auth::Address;
+use connectonion_proto::frame::SessionState;
 use connectonion_proto::replay::Entry;
 use connectonion_proto::session::{
-    Accepted, ConnId, Connect, Finish, Owner, RegistryConfig, RunId, RuntimeInput,
-    SessionRegistry, Status,
+    Accepted, ConnId, Finish, Owner, RegistryConfig, RunId, RuntimeInput, SessionRegistry,
+    SessionRequest,
 };
 
 const SESSIONS: usize = 10_000;
@@ -23,7 +25,7 @@ struct Crowd {
 fn owner(client: usize) -> Owner {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&client.to_le_bytes());
-    Owner::Key(key)
+    Owner::Key(Address::from_bytes(key))
 }
 
 impl Crowd {
@@ -33,7 +35,7 @@ impl Crowd {
         let clients = (0..SESSIONS).map(|client| {
             let conn = ConnId(client as u64);
             let random = client as u128 + 1;
-            let connected = registry.connect(conn, Connect::new(owner(client)), random, now);
+            let connected = registry.connect(conn, SessionRequest::new(owner(client)), random, now);
             (connected.unwrap().session_id.to_string(), conn)
         });
         Self {
@@ -66,11 +68,11 @@ impl Crowd {
         for (client, (id, conn)) in self.clients.iter_mut().enumerate() {
             *conn = ConnId(self.sockets);
             self.sockets += 1;
-            let request = Connect::new(owner(client)).with_session_id(Some(id));
+            let request = SessionRequest::new(owner(client)).with_session_id(Some(id));
             let connected = self.registry.connect(*conn, request, 0, self.now).unwrap();
             assert_eq!(connected.session_id.as_str(), id);
-            assert_ne!(connected.status, Status::New);
-            running += usize::from(connected.status == Status::Running);
+            assert_ne!(connected.status, SessionState::New);
+            running += usize::from(connected.status == SessionState::Running);
             while self.registry.next_frame(*conn).is_some() {
                 frames += 1;
             }

@@ -2,42 +2,17 @@
 
 use std::time::{Duration, Instant};
 
+use connectonion_proto::auth::Address;
 use connectonion_proto::replay::{Entry, Next};
 use connectonion_proto::session::{
-    Accepted, ConnId, Connect, Finish, Owner, RegistryConfig, RegistryEvent, Removed, RequestKind,
-    RunId, RuntimeInput, SessionRegistry,
+    Accepted, ConnId, Finish, Owner, RegistryConfig, RegistryEvent, Removed, RequestKind, RunId,
+    RuntimeInput, SessionRegistry, SessionRequest,
 };
 use proptest::prelude::*;
 
-const IDLE: u64 = 600;
-const GRACE: u64 = 300;
-const STUCK: u64 = 3600;
-const MAX_SESSIONS: usize = 4;
-const MAX_SOCKETS: usize = 3;
-const MAX_RUNNING: usize = 2;
-const NAMES: [Option<&str>; 4] = [None, Some("a"), Some("b"), Some("c")];
-const IDS: [&str; 3] = ["x", "y", "z"];
-
-#[derive(Clone, Copy, Debug)]
-enum Op {
-    Connect {
-        conn: u64,
-        owner: u8,
-        name: usize,
-        last: Option<usize>,
-    },
-    Disconnect(u64),
-    Heard(u64),
-    Input(u64),
-    Answer(u64, bool),
-    Event(u64, usize),
-    Ask(u64),
-    Take(u64),
-    Finish(u64),
-    Fail(u64),
-    Read(u64, usize),
-    Wait(u64),
-}
+use super::session_naive::{
+    GRACE, IDLE, IDS, MAX_RUNNING, MAX_SESSIONS, MAX_SOCKETS, Model, NAMES, Op, STUCK,
+};
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     let conn = 0..5_u64;
@@ -63,321 +38,11 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..120)
 }
 
-impl Op {
-    /// With the number of the run that is meant.
-    fn meaning(self, runs: u64) -> Self {
-        // Of a run that never was, too.
-        let number = |back: u64| runs.wrapping_sub(back + 1);
-        match self {
-            Self::Event(back, id) => Self::Event(number(back), id),
-            Self::Ask(back) => Self::Ask(number(back)),
-            Self::Take(back) => Self::Take(number(back)),
-            Self::Finish(back) => Self::Finish(number(back)),
-            Self::Fail(back) => Self::Fail(number(back)),
-            other => other,
-        }
-    }
-}
-
-struct Session {
-    name: String,
-    owner: u8,
-    sockets: Vec<u64>,
-    run: Option<u64>,
-    used: bool,
-    /// Every frame there ever was: its text, and its id if it is an event.
-    frames: Vec<(String, Option<&'static str>)>,
-    run_from: usize,
-    inputs: usize,
-    asked: usize,
-    failure: Option<usize>,
-    ends: u64,
-    left: Option<u64>,
-}
-
-/// Everything in lists, looked through from the front.
-struct Model {
-    now: u64,
-    sessions: Vec<Session>,
-    /// Which session a socket is at, by name, and how many of its frames it has.
-    seats: Vec<(u64, String, usize)>,
-    runs: u64,
-    lefts: u64,
-    random: u128,
-    /// What is expected.
-    lines: Vec<String>,
-}
-
-impl Model {
-    fn line(&mut self, line: impl Into<String>) {
-        self.lines.push(line.into());
-    }
-
-    fn seat(&mut self, conn: u64) -> Option<(usize, usize)> {
-        let seat = self.seats.iter().position(|seat| seat.0 == conn)?;
-        let name = &self.seats[seat].1;
-        let session = self.sessions.iter().position(|it| it.name == *name)?;
-        Some((seat, session))
-    }
-
-    fn at_run(&mut self, run: u64) -> Option<usize> {
-        self.sessions.iter().position(|it| it.run == Some(run))
-    }
-
-    fn rest(&mut self, at: usize) {
-        let session = &mut self.sessions[at];
-        let wait = match (session.run, session.sockets.is_empty()) {
-            (Some(_), _) => STUCK,
-            (None, true) => GRACE,
-            (None, false) => IDLE,
-        };
-        session.ends = self.now + wait;
-        if session.run.is_some() || !session.sockets.is_empty() {
-            session.left = None;
-        } else if session.left.is_none() {
-            session.left = Some(self.lefts);
-            self.lefts += 1;
-        }
-    }
-
-    fn remove(&mut self, at: usize, why: &str) {
-        let session = self.sessions.remove(at);
-        self.seats.retain(|seat| seat.1 != session.name);
-        let (sockets, run, unread) = (session.sockets, session.run, session.inputs);
-        let name = session.name;
-        self.line(format!("removed {name} {why} {sockets:?} {run:?} {unread}"));
-    }
-
-    fn sit(&mut self, conn: u64, at: usize, last: Option<&str>, is_new: bool) {
-        let known = self.seat(conn).map(|(seat, _)| self.seats[seat].2);
-        let session = &mut self.sessions[at];
-        let mut place = known.unwrap_or(session.frames.len());
-        let mut failure = None;
-        let status = if session.run.is_some() {
-            let run = session.frames.iter().enumerate().skip(session.run_from);
-            let mut shown = run.filter(|(_, frame)| frame.1.is_some() && frame.1 == last);
-            place = shown.next().map_or(session.run_from, |(at, _)| at + 1);
-            "running"
-        } else {
-            if known.is_none() {
-                failure = session.failure.take();
-            }
-            if is_new { "new" } else { "connected" }
-        };
-        if !session.sockets.contains(&conn) {
-            session.sockets.push(conn);
-        }
-        let name = session.name.clone();
-        self.seats.retain(|seat| seat.0 != conn);
-        self.seats.push((conn, name.clone(), place));
-        let failed = failure.is_some();
-        self.line(format!("connected {name} {status} {failed}"));
-        self.rest(at);
-    }
-
-    fn connect(&mut self, conn: u64, owner: u8, name: Option<&str>, last: Option<&str>) {
-        self.random += 1;
-        let own = format!("00000000-0000-4000-8000-{:012x}", self.random);
-        if let Some((_, at)) = self.seat(conn) {
-            let session = &self.sessions[at];
-            let same = name.map_or(!session.used, |name| session.name == name);
-            if session.owner == owner && same {
-                self.sit(conn, at, last, false);
-            } else {
-                self.line("refused AlreadyConnected");
-            }
-            return;
-        }
-        let theirs = |name: &&str| {
-            let mut all = self.sessions.iter();
-            all.all(|it| it.name != *name || it.owner == owner)
-        };
-        let name = name.filter(theirs).map_or(own, str::to_owned);
-        if let Some(at) = self.sessions.iter().position(|it| it.name == name) {
-            if self.sessions[at].sockets.len() >= MAX_SOCKETS {
-                self.line("refused TooManySockets");
-            } else {
-                self.sit(conn, at, last, false);
-            }
-            return;
-        }
-        if self.sessions.len() >= MAX_SESSIONS {
-            let left = |at: &usize| self.sessions[*at].left;
-            let places = (0..self.sessions.len()).filter(|at| left(at).is_some());
-            let Some(oldest) = places.min_by_key(left) else {
-                self.line("refused TooManySessions");
-                return;
-            };
-            self.remove(oldest, "Evicted");
-        }
-        self.sessions.push(Session {
-            name,
-            owner,
-            sockets: Vec::new(),
-            run: None,
-            used: false,
-            frames: Vec::new(),
-            run_from: 0,
-            inputs: 0,
-            asked: 0,
-            failure: None,
-            ends: 0,
-            left: None,
-        });
-        self.sit(conn, self.sessions.len() - 1, last, true);
-    }
-
-    fn input(&mut self, conn: u64) {
-        let Some((_, at)) = self.seat(conn) else {
-            return self.line("input NotConnected");
-        };
-        let running = self.sessions.iter().filter(|it| it.run.is_some()).count();
-        let session = &mut self.sessions[at];
-        if let Some(run) = session.run {
-            session.inputs += 1;
-            self.line(format!("queued {run}"));
-        } else if running >= MAX_RUNNING {
-            return self.line("input TooManyRuns");
-        } else {
-            let run = self.runs;
-            self.runs += 1;
-            session.run = Some(run);
-            session.used = true;
-            session.failure = None;
-            session.run_from = session.frames.len();
-            self.line(format!("started {run}"));
-        }
-        self.rest(at);
-    }
-
-    fn end(&mut self, at: usize, text: &str) {
-        let session = &mut self.sessions[at];
-        session.frames.push((text.to_owned(), None));
-        session.run = None;
-        session.inputs = 0;
-        session.asked = 0;
-        self.rest(at);
-    }
-
-    fn step(&mut self, op: Op) {
-        match op {
-            Op::Connect {
-                conn,
-                owner,
-                name,
-                last,
-            } => self.connect(conn, owner, NAMES[name], last.map(|id| IDS[id])),
-            Op::Disconnect(conn) => {
-                let Some((seat, at)) = self.seat(conn) else {
-                    return self.line("left None");
-                };
-                self.seats.remove(seat);
-                let session = &mut self.sessions[at];
-                session.sockets.retain(|one| *one != conn);
-                let line = format!("left {}", session.name);
-                if session.sockets.is_empty() && session.run.is_none() {
-                    self.rest(at);
-                }
-                self.line(line);
-            }
-            Op::Heard(conn) => {
-                if let Some((_, at)) = self.seat(conn) {
-                    self.rest(at);
-                }
-            }
-            Op::Input(conn) => self.input(conn),
-            Op::Answer(conn, named) => {
-                let Some((_, at)) = self.seat(conn) else {
-                    return self.line("answer NotConnected");
-                };
-                let session = &mut self.sessions[at];
-                // The questions of a run are called 0, 1 ..; the first one is named.
-                let line = match (session.run, session.asked, named) {
-                    (None, ..) | (_, 0, _) => "answer stale".to_owned(),
-                    (_, 2.., false) => "answer request_id_required".to_owned(),
-                    (Some(run), ..) => {
-                        session.asked -= 1;
-                        format!("answered {run}")
-                    }
-                };
-                self.line(line);
-            }
-            Op::Event(run, id) => match self.at_run(run) {
-                Some(at) => {
-                    let session = &mut self.sessions[at];
-                    let text = format!("event {}", session.frames.len());
-                    session.frames.push((text, Some(IDS[id])));
-                    self.rest(at);
-                }
-                None => self.line("over"),
-            },
-            Op::Ask(run) => match self.at_run(run) {
-                Some(at) => self.sessions[at].asked += 1,
-                None => self.line("over"),
-            },
-            Op::Take(run) => match self.at_run(run) {
-                Some(at) => {
-                    let taken = std::mem::take(&mut self.sessions[at].inputs);
-                    self.line(format!("took {taken}"));
-                }
-                None => self.line("over"),
-            },
-            Op::Finish(run) => match self.at_run(run) {
-                Some(at) if self.sessions[at].inputs > 0 => {
-                    let more = std::mem::take(&mut self.sessions[at].inputs);
-                    self.line(format!("more {more}"));
-                }
-                Some(at) => self.end(at, "OUTPUT"),
-                None => self.line("over"),
-            },
-            Op::Fail(run) => match self.at_run(run) {
-                Some(at) => {
-                    let unread = self.sessions[at].inputs;
-                    self.line(format!("failed {unread}"));
-                    self.end(at, "ERROR");
-                    self.sessions[at].failure = Some(self.sessions[at].frames.len());
-                }
-                None => self.line("over"),
-            },
-            Op::Read(conn, frames) => {
-                let Some((seat, at)) = self.seat(conn) else {
-                    return;
-                };
-                for _ in 0..frames {
-                    let place = self.seats[seat].2;
-                    let Some((text, _)) = self.sessions[at].frames.get(place).cloned() else {
-                        break;
-                    };
-                    self.seats[seat].2 += 1;
-                    if self.sessions[at].failure == Some(place + 1) {
-                        self.sessions[at].failure = None;
-                    }
-                    self.line(format!("frame {text}"));
-                }
-            }
-            Op::Wait(seconds) => {
-                self.now += seconds;
-                // The earliest first; equal ones in the order in which they got their time, which
-                // the model does not know: the lines are sorted.
-                let mut lines = std::mem::take(&mut self.lines);
-                while let Some(at) = self.sessions.iter().position(|it| it.ends <= self.now) {
-                    let stuck = self.sessions[at].run.is_some();
-                    self.remove(at, if stuck { "Stuck" } else { "Idle" });
-                }
-                self.lines.sort();
-                lines.append(&mut self.lines);
-                self.lines = lines;
-            }
-        }
-    }
-}
-
 /// The registry, told the same and asked what happened.
 struct Real {
     registry: SessionRegistry,
     now: Instant,
     random: u128,
-    events: usize,
     asked: u64,
     lines: Vec<String>,
 }
@@ -407,7 +72,9 @@ impl Real {
                 other => panic!("{other:?}"),
             };
             let unread = unread.len();
-            lines.push(format!("removed {session_id} {why} {sockets:?} {run:?} {unread}"));
+            lines.push(format!(
+                "removed {session_id} {why} {sockets:?} {run:?} {unread}"
+            ));
         }
         if sort {
             lines.sort();
@@ -426,10 +93,12 @@ impl Real {
                 last,
             } => {
                 self.random += 1;
-                let request = Connect::new(Owner::Key([owner; 32]))
+                let request = SessionRequest::new(Owner::Key(Address::from_bytes([owner; 32])))
                     .with_session_id(NAMES[name])
                     .with_last_msg_id(last.map(|id| IDS[id]));
-                let result = self.registry.connect(ConnId(conn), request, self.random, now);
+                let result = self
+                    .registry
+                    .connect(ConnId(conn), request, self.random, now);
                 self.removed(false);
                 self.line(match result {
                     Ok(it) => {
@@ -487,7 +156,6 @@ impl Real {
                 if self.registry.event(RunId(run), entry, now).is_err() {
                     self.line(over);
                 }
-                self.events += 1;
             }
             Op::Ask(run) => match self.registry.run_mut(RunId(run)) {
                 Ok(state) => {
@@ -553,19 +221,10 @@ proptest! {
             registry: SessionRegistry::new(config, start),
             now: start,
             random: 0,
-            events: 0,
             asked: 0,
             lines: Vec::new(),
         };
-        let mut model = Model {
-            now: 0,
-            sessions: Vec::new(),
-            seats: Vec::new(),
-            runs: 0,
-            lefts: 0,
-            random: 0,
-            lines: Vec::new(),
-        };
+        let mut model = Model::default();
         for op in ops {
             let op = op.meaning(model.runs);
             real.step(op, |run| {
@@ -598,7 +257,7 @@ proptest! {
         let now = Instant::now();
         let mut registry = SessionRegistry::new(RegistryConfig::default(), now);
         let conn = ConnId(0);
-        let connected = registry.connect(conn, Connect::new(Owner::Unsigned), 1, now).unwrap();
+        let connected = registry.connect(conn, SessionRequest::new(Owner::Unsigned), 1, now).unwrap();
         let id = connected.session_id;
         let mut read = 0;
         let mut written = 0;
@@ -624,7 +283,7 @@ proptest! {
                     }
                 }
                 Op::Connect { .. } => {
-                    let same = Connect::new(Owner::Unsigned).with_session_id(Some(id.as_str()));
+                    let same = SessionRequest::new(Owner::Unsigned).with_session_id(Some(id.as_str()));
                     if run.is_none() {
                         registry.connect(conn, same, 1, now).unwrap();
                     }

@@ -1,13 +1,18 @@
 //! Signing and verifying: the checks, their order, and what each of them says.
 
 use connectonion_proto::auth::{
-    Address, AuthError, Claim, Draft, EXPIRY_SECONDS, Signed, Signer, UsedSignatures, Verifier,
+    Address, AuthError, Canonical, Draft, Signer, UsedSignatures, Verifier,
 };
+use connectonion_proto::frame::Signed;
 use connectonion_proto::trust::AddressList;
 use proptest::prelude::*;
+use rpc_core::decode::{FrameCopy, RawJson};
 use serde_json::{Value, json};
 
 const NOW: f64 = 1_702_234_567.0;
+
+/// How old a payload may be.
+const WINDOW: f64 = 300.0;
 
 fn host() -> Signer {
     Signer::from_seed(&[1; 32])
@@ -22,35 +27,26 @@ fn verifier() -> Verifier {
     Verifier::new().with_recipient(*host().address())
 }
 
-/// The members of a frame, as they are sent.
-struct Frame {
-    payload: String,
-    from: String,
-    signature: String,
+/// A payload of the client.
+fn signed(payload: &Value) -> Signed {
+    client().sign_payload(payload).unwrap()
 }
 
-impl Frame {
-    fn of(signed: &Signed) -> Self {
-        Self {
-            payload: signed.payload.get().to_owned(),
-            from: signed.from.to_string(),
-            signature: signed.signature.to_string(),
-        }
-    }
+/// Any texts in place of a payload, an address and a signature.
+fn claimed(payload: &str, from: &str, signature: &str) -> Signed {
+    Signed::new(FrameCopy::of(payload).whole_json(), from, signature)
+}
 
-    fn signed(payload: &Value) -> Self {
-        Self::of(&client().sign_payload(payload).unwrap())
-    }
-
-    fn claim(&self) -> Claim<'_> {
-        Claim::new(&self.payload, &self.from, &self.signature)
-    }
+/// Another text in place of the payload.
+fn with_payload(signed: &Signed, payload: &str) -> Signed {
+    let mut changed = signed.clone();
+    changed.payload = Some(FrameCopy::of(payload).whole_json());
+    changed
 }
 
 /// Why a payload is refused that is signed well.
 fn refusal(verifier: &Verifier, payload: &Value) -> Option<AuthError> {
-    let frame = Frame::signed(payload);
-    verifier.verify(&frame.claim(), NOW).err()
+    verifier.verify(&signed(payload), NOW).err()
 }
 
 #[test]
@@ -59,28 +55,27 @@ fn a_signed_frame_is_of_its_signer() {
         .with_to(host().address())
         .with_nonce(9)
         .with("invite_code", "rëd");
-    let frame = Frame::of(&client().sign_payload(&draft).unwrap());
-    let claim = frame.claim();
-    let verified = verifier().verify(&claim, NOW).unwrap();
+    let signed = client().sign_payload(&draft).unwrap();
+    let verified = verifier().verify(&signed, NOW).unwrap();
     assert_eq!(&verified.address, client().address());
     assert_eq!(verified.timestamp.to_bits(), (NOW + 0.25).to_bits());
     assert_eq!(verified.payload.text("invite_code").as_deref(), Some("rëd"));
-    assert_eq!(verified.signature.to_string(), frame.signature);
+    assert_eq!(
+        signed.signature.as_deref(),
+        Some(&*verified.signature.to_string())
+    );
 }
 
 #[test]
 fn a_frame_without_payload_or_signature_is_of_nobody() {
-    let frame = Frame::signed(&json!({"timestamp": NOW}));
-    for claim in [
-        Claim::default(),
-        Claim::of(None, Some(&frame.from), Some(&frame.signature)),
-        Claim::of(Some(&frame.payload), Some(&frame.from), None),
-    ] {
-        assert!(!claim.is_signed());
-        let refused = verifier().verify(&claim, NOW).unwrap_err();
+    let whole = signed(&json!({"timestamp": NOW}));
+    let (mut bare, mut unproved) = (whole.clone(), whole);
+    bare.payload = None;
+    unproved.signature = None;
+    for unsigned in [Signed::none(), bare, unproved] {
+        let refused = verifier().verify(&unsigned, NOW).unwrap_err();
         assert_eq!(refused, AuthError::SignedRequestRequired);
     }
-    assert!(frame.claim().is_signed());
 }
 
 #[test]
@@ -133,8 +128,8 @@ fn the_first_check_that_fails_gives_the_error() {
             AuthError::InvalidSignature,
         ),
     ] {
-        let claim = Claim::new(payload, from, signature);
-        let refused = strict.verify(&claim, NOW).unwrap_err();
+        let claimed = claimed(payload, from, signature);
+        let refused = strict.verify(&claimed, NOW).unwrap_err();
         assert_eq!(refused, expected, "{payload} {from} {signature}");
     }
 }
@@ -142,9 +137,8 @@ fn the_first_check_that_fails_gives_the_error() {
 #[test]
 fn a_payload_that_is_no_object_is_refused_and_not_taken_for_unsigned() {
     for payload in ["[]", "null", "7", r#""{}""#, "{", &"[".repeat(1000)] {
-        let frame = Frame::signed(&json!({"timestamp": NOW}));
-        let claim = Claim::new(payload, &frame.from, &frame.signature);
-        let refused = verifier().verify(&claim, NOW).unwrap_err();
+        let changed = with_payload(&signed(&json!({"timestamp": NOW})), payload);
+        let refused = verifier().verify(&changed, NOW).unwrap_err();
         assert!(matches!(refused, AuthError::InvalidPayload(_)), "{payload}");
     }
 }
@@ -184,19 +178,19 @@ fn a_timestamp_is_a_number_that_is_not_zero() {
 fn a_payload_expires_after_five_minutes_to_either_side() {
     for (timestamp, expected) in [
         (NOW, None),
-        (NOW - EXPIRY_SECONDS, None),
-        (NOW + EXPIRY_SECONDS, None),
-        (NOW - EXPIRY_SECONDS - 0.001, Some(AuthError::Expired)),
-        (NOW + EXPIRY_SECONDS + 0.001, Some(AuthError::Expired)),
+        (NOW - WINDOW, None),
+        (NOW + WINDOW, None),
+        (NOW - WINDOW - 0.001, Some(AuthError::Expired)),
+        (NOW + WINDOW + 0.001, Some(AuthError::Expired)),
         (-NOW, Some(AuthError::Expired)),
         (1e300, Some(AuthError::Expired)),
     ] {
         let refused = refusal(&verifier(), &json!({ "timestamp": timestamp }));
         assert_eq!(refused, expected, "{timestamp}");
     }
-    let claim = Claim::new(r#"{"timestamp":1e999}"#, "0x", "00");
+    let claimed = claimed(r#"{"timestamp":1e999}"#, "0x", "00");
     assert_eq!(
-        verifier().verify(&claim, NOW).unwrap_err(),
+        verifier().verify(&claimed, NOW).unwrap_err(),
         AuthError::Expired
     );
 }
@@ -251,10 +245,10 @@ fn a_payload_for_somebody_else_is_refused_and_one_for_nobody_only_on_demand() {
 #[test]
 fn onboarding_needs_no_recipient() {
     let strict = verifier().with_required_to(true);
-    let frame = Frame::signed(&json!({"timestamp": NOW, "invite_code": "x"}));
-    assert!(strict.verify_onboarding(&frame.claim(), NOW).is_ok());
-    let frame = Frame::signed(&json!({"timestamp": NOW, "to": "x"}));
-    let refused = strict.verify_onboarding(&frame.claim(), NOW).unwrap_err();
+    let submitted = signed(&json!({"timestamp": NOW, "invite_code": "x"}));
+    assert!(strict.verify_onboarding(&submitted, NOW).is_ok());
+    let submitted = signed(&json!({"timestamp": NOW, "to": "x"}));
+    let refused = strict.verify_onboarding(&submitted, NOW).unwrap_err();
     assert_eq!(refused, AuthError::WrongRecipient);
 }
 
@@ -262,21 +256,20 @@ fn onboarding_needs_no_recipient() {
 fn the_recipient_that_was_signed_last_counts() {
     // Python keeps the last of two members, so that it is the last one that is signed.
     let us = host().address().to_string();
-    let signed = Frame::signed(&json!({"timestamp": 1_702_234_567, "to": us}));
+    let signed = signed(&json!({"timestamp": 1_702_234_567, "to": us}));
     let payload = format!(r#"{{"timestamp":1702234567,"to":"0x00","to":"{us}"}}"#);
-    let claim = Claim::new(&payload, &signed.from, &signed.signature);
-    assert!(verifier().verify(&claim, NOW).is_ok());
+    let changed = with_payload(&signed, &payload);
+    assert!(verifier().verify(&changed, NOW).is_ok());
     let payload = format!(r#"{{"timestamp":1702234567,"to":"{us}","to":"0x00"}}"#);
-    let claim = Claim::new(&payload, &signed.from, &signed.signature);
-    let refused = verifier().verify(&claim, NOW).unwrap_err();
+    let changed = with_payload(&signed, &payload);
+    let refused = verifier().verify(&changed, NOW).unwrap_err();
     assert_eq!(refused, AuthError::WrongRecipient);
 }
 
 /// Uses up a signature of the client at a time.
 fn spend(used: &mut UsedSignatures, timestamp: f64, now: f64) -> Result<(), AuthError> {
-    let frame = Frame::signed(&json!({ "timestamp": timestamp }));
-    let claim = frame.claim();
-    used.spend(&verifier().verify(&claim, now)?, now)
+    let signed = signed(&json!({ "timestamp": timestamp }));
+    used.spend(&verifier().verify(&signed, now)?, now)
 }
 
 #[test]
@@ -285,7 +278,7 @@ fn a_signature_can_be_used_up() {
     assert_eq!(spend(&mut used, NOW, NOW), Ok(()));
     assert_eq!(spend(&mut used, NOW, NOW), Err(AuthError::AlreadyUsed));
     assert_eq!(spend(&mut used, NOW + 1.0, NOW), Ok(()));
-    let last = NOW + EXPIRY_SECONDS;
+    let last = NOW + WINDOW;
     assert_eq!(spend(&mut used, NOW, last), Err(AuthError::AlreadyUsed));
     assert_eq!(spend(&mut used, NOW, last + 0.5), Err(AuthError::Expired));
 }
@@ -293,12 +286,11 @@ fn a_signature_can_be_used_up() {
 #[test]
 fn another_spelling_of_a_used_signature_is_used_too() {
     let mut used = UsedSignatures::default();
-    let frame = Frame::signed(&json!({"timestamp": 1_702_234_567}));
-    let spelled = format!("0x{}", frame.signature.to_uppercase());
-    let other = Claim::new(" {\"timestamp\" : 1702234567}", &frame.from, &spelled);
-    let claim = frame.claim();
-    let first = verifier().verify(&claim, NOW).unwrap();
+    let signed = signed(&json!({"timestamp": 1_702_234_567}));
+    let first = verifier().verify(&signed, NOW).unwrap();
     assert_eq!(used.spend(&first, NOW), Ok(()));
+    let mut other = with_payload(&signed, " {\"timestamp\" : 1702234567} ");
+    other.signature = Some(format!("0x{}", first.signature).to_uppercase().into());
     let second = verifier().verify(&other, NOW).unwrap();
     assert_eq!(used.spend(&second, NOW), Err(AuthError::AlreadyUsed));
 }
@@ -324,20 +316,34 @@ fn a_signature_that_is_valid_is_not_forgotten_for_another() {
 #[test]
 fn nothing_secret_is_printed() {
     let signer = Signer::from_seed(b"0123456789abcdef0123456789abcdef");
-    let signed = signer.sign_payload(&json!({"timestamp": 1, "invite_code": "s3cret"}));
-    let frame = Frame::of(&signed.unwrap());
-    let signed = signer.sign_payload(&json!({"timestamp": 1, "invite_code": "s3cret"}));
-    let printed = format!("{signer:?} {signed:?} {:?}", frame.claim());
+    let payload = json!({"timestamp": NOW, "invite_code": "s3cret"});
+    let signed = signer.sign_payload(&payload).unwrap();
+    let verified = verifier().verify(&signed, NOW).unwrap();
+    let printed = format!("{signer:?} {signed:?} {verified:?}");
     assert!(printed.contains(&signer.address().to_string()));
+    let signature = verified.signature.to_string();
     for secret in [
         "s3cret",
         "30313233",
         "0123456789abcdef",
         "48, 49, 50",
-        &frame.signature,
+        &signature,
     ] {
         assert!(!printed.contains(secret), "{printed}");
     }
+}
+
+#[test]
+fn a_number_that_is_too_large_is_not_signed() {
+    let payload = RawJson::new(r#"{"timestamp":1,"x":1e400}"#).unwrap();
+    assert!(client().sign_payload(&payload).is_err());
+}
+
+#[test]
+fn without_a_time_nothing_is_valid() {
+    let signed = signed(&json!({"timestamp": NOW}));
+    let refused = verifier().verify(&signed, f64::NAN).unwrap_err();
+    assert_eq!(refused, AuthError::Expired);
 }
 
 #[test]
@@ -378,28 +384,27 @@ proptest! {
         let mut payload: Value = Value::Object(members.into_iter().collect());
         payload["timestamp"] = json!(NOW);
         payload["to"] = json!(host().address());
-        let frame = Frame::of(&Signer::from_seed(&seed).sign_payload(&payload).unwrap());
-        prop_assert!(verifier().verify(&frame.claim(), NOW).is_ok());
+        let signed = Signer::from_seed(&seed).sign_payload(&payload).unwrap();
+        prop_assert!(verifier().verify(&signed, NOW).is_ok());
         // The same values, written by somebody else.
         let rewritten = serde_json::to_string_pretty(&payload).unwrap();
-        let claim = Claim::new(&rewritten, &frame.from, &frame.signature);
-        prop_assert!(verifier().verify(&claim, NOW).is_ok());
+        prop_assert!(verifier().verify(&with_payload(&signed, &rewritten), NOW).is_ok());
         // One bit of the text that was signed.
-        let mut bytes = frame.payload.clone().into_bytes();
+        let text = signed.payload.as_ref().unwrap().get();
+        let mut bytes = text.to_owned().into_bytes();
         let at = at % bytes.len();
         bytes[at] ^= 1_u8 << bit;
         if let Ok(changed) = String::from_utf8(bytes) {
-            let claim = Claim::new(&changed, &frame.from, &frame.signature);
-            if let Ok(verified) = verifier().verify(&claim, NOW) {
-                let same = verified.payload.canonical(connectonion_proto::auth::Canonical::Python);
-                prop_assert_eq!(same, &*frame.payload, "a bit that says nothing");
+            let changed = with_payload(&signed, &changed);
+            if let Ok(verified) = verifier().verify(&changed, NOW) {
+                let same = verified.payload.canonical(Canonical::Python);
+                prop_assert_eq!(same, text, "a bit that says nothing");
             }
         }
     }
 
     #[test]
-    fn any_claim_is_survived(payload: String, from: String, signature: String) {
-        let claim = Claim::new(&payload, &from, &signature);
-        prop_assert!(verifier().verify(&claim, NOW).is_err());
+    fn anything_that_is_claimed_is_survived(payload: String, from: String, signature: String) {
+        prop_assert!(verifier().verify(&claimed(&payload, &from, &signature), NOW).is_err());
     }
 }

@@ -13,10 +13,20 @@ mod ws;
 type Body = fn(&[u8]);
 
 /// Every fuzz target and the body that it calls.
-const TARGETS: [(&str, Body); 26] = [
+const TARGETS: [(&str, Body); 30] = [
     (
         "connectonion_canonical",
         connectonion_proto::fuzzing::canonical,
+    ),
+    (
+        "connectonion_client_frames",
+        connectonion_proto::fuzzing::client_frames,
+    ),
+    ("connectonion_jsonl", connectonion_proto::fuzzing::jsonl),
+    ("connectonion_merge", connectonion_proto::fuzzing::merge),
+    (
+        "connectonion_server_frames",
+        connectonion_proto::fuzzing::server_frames,
     ),
     ("exoclaw_client_conn", exoclaw_proto::fuzzing::client_conn),
     (
@@ -97,6 +107,26 @@ fn replay(target: &str) {
 #[test]
 fn the_seeds_of_canonical_json_pass() {
     replay("connectonion_canonical");
+}
+
+#[test]
+fn the_seeds_of_stored_sessions_pass() {
+    replay("connectonion_jsonl");
+}
+
+#[test]
+fn the_seeds_of_merged_sessions_pass() {
+    replay("connectonion_merge");
+}
+
+#[test]
+fn the_seeds_of_the_connectonion_client_frames_pass() {
+    replay("connectonion_client_frames");
+}
+
+#[test]
+fn the_seeds_of_the_connectonion_server_frames_pass() {
+    replay("connectonion_server_frames");
 }
 
 #[test]

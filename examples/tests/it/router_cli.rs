@@ -318,7 +318,7 @@ fn requests_are_answered_with_a_status_that_says_what_is_wrong() {
         ("DELETE /clients", "", "", 405),
         ("POST /input", plain, &large, 413),
         ("POST /input", "", "notes: milk", 415),
-        ("GET /", "", "", 200),
+        ("GET /", "", "", 426),
     ] {
         let (status, answer) = router.ask(request, headers, body);
         assert_eq!(status, expected, "{request} {headers}: {answer}");

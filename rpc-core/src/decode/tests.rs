@@ -230,11 +230,17 @@ fn members_are_read_in_order_with_their_names() {
     });
     members.unwrap();
     reader.end().unwrap();
-    let read: Vec<_> = read.iter().map(|(name, value)| (&**name, &**value)).collect();
+    let read: Vec<_> = read
+        .iter()
+        .map(|(name, value)| (&**name, &**value))
+        .collect();
     assert_eq!(read, [("a", "1"), ("b", "[ ]"), ("a", "null")]);
     for text in ["[]", "{", r#"{"\ud800":1}"#, r#"{"a":}"#] {
         let mut reader = Reader::new(text);
-        assert!(reader.each_member(|_, value| value.skip()).is_err(), "{text}");
+        assert!(
+            reader.each_member(|_, value| value.skip()).is_err(),
+            "{text}"
+        );
     }
 }
 

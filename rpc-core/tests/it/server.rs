@@ -337,7 +337,7 @@ async fn a_peer_that_is_not_served_gets_403_from_a_full_server_and_takes_no_plac
     let answer = stranger().await;
     assert!(answer.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{answer}");
     assert!(
-        answer.ends_with("\r\n\r\nthe peer is not at localhost"),
+        answer.ends_with("\r\n\r\nForbidden: Non-localhost connections not allowed"),
         "{answer}"
     );
     let _first = server.dial().await.unwrap();

@@ -17,11 +17,8 @@ mod write;
 use rpc_core::decode::check_size;
 use rpc_core::{DecodeError, Limits};
 
+use crate::limits::server_limits;
 pub(super) use tree::{Value, same_name};
-
-/// The largest payload that [`canonical_json`] reads, in bytes: 16 MiB, which is as much as a host
-/// takes in one message.
-pub const MAX_PAYLOAD: usize = 16 * 1024 * 1024;
 
 /// A form in which a payload is signed. In each of them there is no white space; strings have the
 /// short escapes `\" \\ \b \f \n \r \t`, and `\u00xx` for other control characters; of members with
@@ -81,16 +78,11 @@ enum Order {
 /// ```
 ///
 /// # Errors
-/// [`DecodeError`] if the text is not JSON, has more than [`MAX_PAYLOAD`] bytes or 65,536 values,
+/// [`DecodeError`] if the text is not JSON, has more than [`MAX_SERVER_MESSAGE`](crate::limits::MAX_SERVER_MESSAGE) bytes or 65,536 values,
 /// or nests more than 128 levels deep. Trying again fails again.
 pub fn canonical_json(text: &str, form: Canonical) -> Result<String, DecodeError> {
-    let value = read(text, &limits())?;
+    let value = read(text, &server_limits())?;
     Ok(value.canonical(form, text.len()))
-}
-
-/// The bounds of a payload that is read without others.
-pub(super) fn limits() -> Limits {
-    Limits::default().with_max_message_bytes(MAX_PAYLOAD)
 }
 
 /// Reads a text that is one JSON value.

@@ -5,6 +5,7 @@ use rpc_core::decode::DecodeErrorKind;
 use serde::de::IgnoredAny;
 
 use super::*;
+use crate::limits::MAX_SERVER_MESSAGE;
 
 fn kind(text: &str) -> Option<DecodeErrorKind> {
     let error = canonical_json(text, Canonical::Escaped).err();
@@ -68,10 +69,10 @@ fn values_are_counted() {
 
 #[test]
 fn a_text_has_a_largest_size() {
-    let text = " ".repeat(MAX_PAYLOAD);
+    let text = " ".repeat(MAX_SERVER_MESSAGE);
     let too_large = DecodeErrorKind::TooLarge {
-        size: MAX_PAYLOAD + 1,
-        max: MAX_PAYLOAD,
+        size: MAX_SERVER_MESSAGE + 1,
+        max: MAX_SERVER_MESSAGE,
     };
     assert_eq!(kind(&(text.clone() + "7")), Some(too_large));
     assert_eq!(kind(&(text[1..].to_owned() + "7")), None);

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use rpc_core::decode::SharedStr;
 
 use super::turn::Turn;
-use crate::hub::SavedFile;
-use crate::session::RunOver;
+use crate::hub::{AskError, EmitError, NewInput, SavedFile};
+use crate::session::{RunOver, RuntimeInput};
 
 /// What a host is about: it answers prompts.
 ///
@@ -67,6 +67,26 @@ impl Prompt {
     }
 }
 
+impl From<RuntimeInput> for Prompt {
+    fn from(input: RuntimeInput) -> Self {
+        Self {
+            text: input.prompt,
+            images: input.images,
+            files: Vec::new(),
+        }
+    }
+}
+
+impl From<NewInput> for Prompt {
+    fn from(input: NewInput) -> Self {
+        Self {
+            text: input.prompt,
+            images: input.images,
+            files: input.files,
+        }
+    }
+}
+
 /// What an agent answers: the `result` of OUTPUT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -104,6 +124,24 @@ pub enum AgentError {
     /// The run was over before.
     #[error(transparent)]
     Over(#[from] RunOver),
+}
+
+impl From<EmitError> for AgentError {
+    fn from(error: EmitError) -> Self {
+        match error {
+            EmitError::Over(over) => over.into(),
+            error => Self::new(error.to_string()),
+        }
+    }
+}
+
+impl From<AskError> for AgentError {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Over(over) => over.into(),
+            error => Self::new(error.to_string()),
+        }
+    }
 }
 
 impl AgentError {

@@ -1,9 +1,9 @@
 //! Signatures of real clients are accepted, others are not, and which host accepts which is known.
 
 use connectonion_proto::auth::{
-    Address, Canonical, Claim, Payload, Signature, Signer, Verifier, canonical_json,
-    verify_signature,
+    Address, Canonical, Payload, Signature, Signer, Verifier, canonical_json, verify_signature,
 };
+use connectonion_proto::frame::Signed;
 use rpc_core::Limits;
 use rpc_core::decode::RawJson;
 
@@ -32,12 +32,12 @@ fn every_signature_of_a_real_client_is_accepted_and_no_other() {
         assert_eq!(is_accepted(vector, &Canonical::ALL), expected);
         assert!(expected || !vector.is("1.9.2"), "no host accepts it either");
         let host = HOST.parse().unwrap();
-        let claim = Claim::new(
-            vector.str("payload"),
+        let signed: Signed<&str, RawJson<'_>> = Signed::new(
+            RawJson::new(vector.str("payload")).unwrap(),
             vector.str("from"),
             vector.str("signature"),
         );
-        let verified = Verifier::new().with_recipient(host).verify(&claim, NOW);
+        let verified = Verifier::new().with_recipient(host).verify(&signed, NOW);
         assert_eq!(verified.is_ok(), expected, "{verified:?}");
     });
 }
@@ -81,10 +81,12 @@ fn we_sign_as_python_does() {
         let seed = Address::parse(seed).unwrap();
         let signed = Signer::from_seed(seed.as_bytes()).sign_payload(&payload);
         let signed = signed.unwrap();
+        let signature = signed.signature.unwrap();
         let theirs = Signature::parse(vector.str("signature")).unwrap();
-        assert_eq!(signed.signature, theirs);
-        assert_eq!(signed.from, vector.str("from").parse().unwrap());
-        assert_eq!(signed.payload.get(), canonical);
+        assert_eq!(&*signature, theirs.to_string());
+        let from: Address = signed.from.unwrap().parse().unwrap();
+        assert_eq!(from, vector.str("from").parse().unwrap());
+        assert_eq!(signed.payload.unwrap().get(), canonical);
     });
 }
 

@@ -201,7 +201,9 @@ impl Guards {
             PeerPolicy::LoopbackOnly if is_loopback(peer.ip()) => Ok(()),
             PeerPolicy::LoopbackOnly => Err(forbidden("the peer is not on this machine")),
             PeerPolicy::LocalhostOnly if is_localhost(peer.ip()) => Ok(()),
-            PeerPolicy::LocalhostOnly => Err(forbidden("the peer is not at localhost")),
+            PeerPolicy::LocalhostOnly => Err(forbidden(
+                "Forbidden: Non-localhost connections not allowed",
+            )),
         }
     }
 

@@ -1,0 +1,259 @@
+//! [`Line`]: what a host writes on its console. ConnectOnion specification, *Server Console Output*.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use crate::frame::SessionState;
+use crate::session::Owner;
+
+/// The target of these lines in `tracing`.
+pub const TARGET: &str = "connectonion::console";
+
+/// So many characters of a session's id are shown.
+const ID: usize = 8;
+/// So many characters of a prompt are shown.
+const PROMPT: usize = 50;
+/// So many characters of an error are shown.
+const ERROR: usize = 200;
+
+/// One line on the console of a host. `Display` is the line, as the specification has it.
+///
+/// Texts of others are cut, and what could move the cursor, colour the line or turn its direction is
+/// left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Line {
+    /// A socket was opened.
+    Opened {
+        /// Where from.
+        peer: IpAddr,
+        /// How many sessions there are.
+        active: usize,
+    },
+    /// A socket is gone.
+    Gone {
+        /// How many sessions there are.
+        active: usize,
+    },
+    /// The client has handed over a conversation.
+    ClientSession {
+        /// How many messages it has.
+        messages: usize,
+    },
+    /// The server's conversation was the newer one.
+    Merged,
+    /// A client is in.
+    Connected {
+        /// Who.
+        owner: Owner,
+        /// At which session.
+        session: String,
+        /// How it stood.
+        status: SessionState,
+    },
+    /// The client watches an agent that runs already.
+    Reattached,
+    /// A CONNECT was refused.
+    ConnectRefused {
+        /// What the client was told.
+        why: String,
+    },
+    /// A prompt starts a run.
+    Input {
+        /// Who.
+        owner: Owner,
+        /// In which session.
+        session: String,
+        /// What.
+        prompt: String,
+    },
+    /// A prompt for an agent that runs already.
+    RuntimeInput {
+        /// In which session.
+        session: String,
+        /// What.
+        prompt: String,
+    },
+    /// What comes with a prompt.
+    Attachments {
+        /// How many pictures.
+        images: usize,
+        /// How many files.
+        files: usize,
+    },
+    /// A prompt was refused.
+    InputRefused {
+        /// Why.
+        why: String,
+    },
+    /// An agent has failed.
+    AgentError {
+        /// In its words.
+        message: String,
+    },
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Opened { peer, active } => write!(f, "⚡ ws+ {peer} ({active} active)"),
+            Self::Gone { active } => write!(f, "⚡ ws- ({active} active)"),
+            Self::ClientSession { messages } => {
+                write!(f, "  ↑ client session: {messages} messages")
+            }
+            Self::Merged => f.write_str("  ↕ merged sessions (server newer)"),
+            Self::Connected {
+                owner,
+                session,
+                status,
+            } => write!(
+                f,
+                "✓ CONNECT identity={} session={} status={}",
+                Identity(owner),
+                Cut(session, ID),
+                status.as_str()
+            ),
+            Self::Reattached => f.write_str("  ↻ reattaching to running agent"),
+            Self::ConnectRefused { why } => {
+                write!(f, "✗ CONNECT auth error: {}", Cut(why, ERROR))
+            }
+            Self::Input {
+                owner,
+                session,
+                prompt,
+            } => write!(
+                f,
+                "✓ INPUT identity={} session={} prompt={}",
+                Identity(owner),
+                Cut(session, ID),
+                Cut(prompt, PROMPT)
+            ),
+            Self::RuntimeInput { session, prompt } => write!(
+                f,
+                "↳ RUNTIME_INPUT session={} prompt={}",
+                Cut(session, ID),
+                Cut(prompt, PROMPT)
+            ),
+            Self::Attachments { images, files } => {
+                write!(f, "  ↑ {images} images, {files} files")
+            }
+            Self::InputRefused { why } => write!(f, "✗ INPUT rejected: {}", Cut(why, ERROR)),
+            Self::AgentError { message } => write!(f, "✗ agent error: {}", Cut(message, ERROR)),
+        }
+    }
+}
+
+struct Identity<'a>(&'a Owner);
+
+impl fmt::Display for Identity<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Owner::Unsigned => f.write_str("unsigned"),
+            Owner::Key(address) => f.write_str(&address.short()),
+        }
+    }
+}
+
+/// So many characters of somebody else's text, and `...` if there are more.
+struct Cut<'a>(&'a str, usize);
+
+impl fmt::Display for Cut<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = self.0.chars().filter_map(harmless);
+        for letter in shown.by_ref().take(self.1) {
+            f.write_fmt(format_args!("{letter}"))?;
+        }
+        match shown.next() {
+            Some(_) => f.write_str("..."),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What may be shown of a letter on a terminal: line breaks as spaces, nothing that controls it.
+fn harmless(letter: char) -> Option<char> {
+    match letter {
+        '\n' | '\t' => Some(' '),
+        // Marks that turn the direction of text, and letters without a width.
+        '\u{61c}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}'
+        | '\u{feff}'
+        | '\u{e0000}'..='\u{e007f}' => None,
+        letter if letter.is_control() => None,
+        letter => Some(letter),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_those_of_the_specification() {
+        let owner = Owner::Key([0x2f; 32].into());
+        let session = "aad5d1e2-1111".to_owned();
+        let lines = [
+            (
+                Line::Opened {
+                    peer: IpAddr::from([127, 0, 0, 1]),
+                    active: 0,
+                },
+                "⚡ ws+ 127.0.0.1 (0 active)",
+            ),
+            (Line::Gone { active: 1 }, "⚡ ws- (1 active)"),
+            (
+                Line::Connected {
+                    owner,
+                    session: session.clone(),
+                    status: SessionState::New,
+                },
+                "✓ CONNECT identity=0x2f2f2f2f2f2f2f... session=aad5d1e2... status=new",
+            ),
+            (
+                Line::Input {
+                    owner: Owner::Unsigned,
+                    session: "s".to_owned(),
+                    prompt: "hello world".to_owned(),
+                },
+                "✓ INPUT identity=unsigned session=s prompt=hello world",
+            ),
+            (
+                Line::ClientSession { messages: 4 },
+                "  ↑ client session: 4 messages",
+            ),
+            (
+                Line::Attachments {
+                    images: 2,
+                    files: 1,
+                },
+                "  ↑ 2 images, 1 files",
+            ),
+        ];
+        for (line, words) in lines {
+            assert_eq!(line.to_string(), words);
+        }
+    }
+
+    #[test]
+    fn a_prompt_cannot_move_the_cursor_or_fake_a_line() {
+        let line = Line::InputRefused {
+            why: "a\x1b[2J\r\nb\u{202e}c\u{7}d".to_owned(),
+        };
+        assert_eq!(line.to_string(), "✗ INPUT rejected: a[2J bcd");
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        let line = Line::RuntimeInput {
+            session: "é".repeat(9),
+            prompt: "x".repeat(50),
+        };
+        let words = format!(
+            "↳ RUNTIME_INPUT session=éééééééé... prompt={}",
+            "x".repeat(50)
+        );
+        assert_eq!(line.to_string(), words);
+    }
+}

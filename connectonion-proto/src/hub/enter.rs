@@ -1,0 +1,139 @@
+//! CONNECT: which session a client gets, and which copy of the conversation counts.
+
+use rpc_core::decode::SharedJson;
+
+use super::chat::chat_items;
+use super::event::{Entrant, HubEvent, Now, Reply};
+use super::talk::{Origin, Talk};
+use super::work::{count_messages, with_inputs};
+use super::{Hub, Job};
+use crate::console::Line;
+use crate::frame::{Connected, ErrorFrame, Newer, SessionState};
+use crate::id::SessionId;
+use crate::merge::merge;
+use crate::session::{self, ConnId};
+use crate::storage::{Record, RecordStatus};
+
+impl Hub {
+    /// Lets a client in, whose CONNECT was found good. The answer may have to wait for the storage.
+    pub fn connect(&mut self, conn: ConnId, entrant: Entrant, now: Now) {
+        let wanted = entrant.connect.session_id.as_deref();
+        let wanted = wanted.filter(|id| !id.is_empty() && id.len() <= session::MAX_SESSION_ID);
+        let unknown = wanted.filter(|id| {
+            let session = self.registry.session(id);
+            // Somebody else's session is not looked up: the client gets another one.
+            let is_theirs = session.is_some_and(|it| it.owner != entrant.owner);
+            let is_at_hand = self.talks.contains_key(*id);
+            !is_theirs && !is_at_hand && self.registry.session_of(conn).is_none()
+        });
+        let Some(unknown) = unknown.map(SessionId::from) else {
+            return self.enter(conn, &entrant, None, now);
+        };
+        let entrant = Box::new(entrant);
+        let job = self.job(Job::Load { conn, entrant });
+        self.entering.insert(conn, job);
+        self.events.push_back(HubEvent::Load {
+            job,
+            session_id: unknown,
+        });
+    }
+
+    pub(super) fn enter(
+        &mut self,
+        conn: ConnId,
+        entrant: &Entrant,
+        stored: Option<Record>,
+        now: Now,
+    ) {
+        let connect = &entrant.connect;
+        let request = session::SessionRequest::new(entrant.owner)
+            .with_session_id(connect.session_id.as_deref())
+            .with_last_msg_id(connect.last_msg_id.as_deref())
+            .with_stored_owner(stored.as_ref().and_then(|record| record.owner));
+        let entered = self
+            .registry
+            .connect(conn, request, entrant.random, now.instant);
+        let entered = match entered {
+            Ok(entered) => entered,
+            Err(error) => {
+                self.line(Line::ConnectRefused {
+                    why: error.to_string(),
+                });
+                let frame = ErrorFrame::new(error.to_string());
+                return self.refuse(conn, frame.with_retryable(error.is_retryable()));
+            }
+        };
+        // Making room may have removed an old session.
+        self.handle_timeout(now);
+        let session_id = entered.session_id;
+        let got_it = connect.session_id.as_deref() == Some(session_id.as_str());
+        let stored = stored.filter(|_| got_it).and_then(revive);
+        let talk = self.talks.entry(session_id.clone());
+        let talk = talk.or_insert_with(|| {
+            let mut talk = Talk::new(entrant.owner);
+            talk.copy = stored;
+            talk
+        });
+        let handed = connect.session.as_ref();
+        let text = |copy: Option<&SharedJson>| copy.map(|it| it.get().to_owned());
+        let ours = text(talk.settled());
+        let merged = merge(ours.as_deref(), handed.map(SharedJson::get));
+        let mut newer = merged.server_newer;
+        let is_running = talk.run().is_some();
+        if !newer
+            && !is_running
+            && let Some(session) = handed.filter(|_| merged.session.is_some())
+        {
+            talk.copy = Some(session.clone());
+            talk.origin = Origin::Elsewhere;
+        }
+        let mut copy = talk.settled().filter(|_| newer).cloned();
+        if let Some(work) = talk
+            .work
+            .as_ref()
+            .filter(|_| is_running && entered.gap.is_some())
+        {
+            // What was dropped cannot be sent again, so the client gets all that there is.
+            copy = Some(work.render(session_id.as_str(), None, now.unix));
+            newer = true;
+        }
+        let mut connected = Connected::new(session_id.as_str(), entered.status);
+        if let Some(copy) = copy {
+            let items = chat_items(copy.get());
+            connected = connected.with_newer(Newer::new(copy, items));
+        }
+        if let Some(session) = handed {
+            let messages = count_messages(session.get());
+            self.line(Line::ClientSession { messages });
+        }
+        if newer {
+            self.line(Line::Merged);
+        }
+        self.line(Line::Connected {
+            owner: entrant.owner,
+            session: session_id.as_str().to_owned(),
+            status: entered.status,
+        });
+        if entered.status == SessionState::Running {
+            self.line(Line::Reattached);
+        }
+        self.reply(conn, Reply::Accept(Box::new(connected)));
+        if let Some(failure) = entered.failure {
+            self.reply(conn, Reply::Frame(failure));
+        }
+    }
+}
+
+/// The conversation in a record. If the host ended in the middle of a run, with the prompts that were
+/// acknowledged.
+fn revive(record: Record) -> Option<SharedJson> {
+    let session = record.session?;
+    match record.status {
+        RecordStatus::Running | RecordStatus::Interrupted | RecordStatus::Failed
+            if !record.inputs.is_empty() =>
+        {
+            Some(with_inputs(&session, &record.inputs))
+        }
+        _ => Some(session),
+    }
+}

@@ -1,0 +1,280 @@
+//! Prompts: stored first, then the beginning of a run, or for the agent that works already.
+
+use rpc_core::decode::SharedStr;
+
+use super::event::{HubEvent, NewInput, Now, Reply};
+use super::talk::Intake;
+use super::work::Work;
+use super::{Hub, Job};
+use crate::console::Line;
+use crate::frame::{
+    ErrorFrame, EventKind, FilesReceived, ReceivedFile, RuntimeInputAck, UserInput,
+};
+use crate::id::{SessionId, runtime_input_id};
+use crate::limits::{ALREADY_RUNNING, AUTHENTICATE_FIRST};
+use crate::session::{Accepted, ConnId, InputError, RunId, RuntimeInput};
+use crate::storage::StorageError;
+
+impl Hub {
+    /// Takes a prompt, which is stored first. What follows is told to the connection, once:
+    /// [`Reply::Begun`], [`Reply::Acknowledge`] or [`Reply::Refuse`]. ConnectOnion specification,
+    /// *INPUT*.
+    pub fn input(&mut self, conn: ConnId, input: NewInput, now: Now) {
+        let session_id = self.registry.session_of(conn).cloned();
+        let max = self.config.max_intake;
+        let found = session_id.and_then(|id| Some((self.talks.get_mut(&id)?, id)));
+        let Some((talk, session_id)) = found else {
+            self.line(Line::InputRefused {
+                why: "not authenticated (send CONNECT first)".to_owned(),
+            });
+            return self.refuse(conn, ErrorFrame::new(AUTHENTICATE_FIRST));
+        };
+        if talk.intake.len() >= max {
+            let error = ErrorFrame::new(ALREADY_RUNNING).with_session_id(session_id.as_str());
+            return self.refuse(conn, error.with_retryable(true));
+        }
+        let id = runtime_input_id(self.ids.next());
+        talk.intake.push_back(Intake {
+            conn: Some(conn),
+            id,
+            input,
+        });
+        self.next_intake(&session_id, now);
+    }
+
+    /// Stores the next prompt of a session, unless one is being stored.
+    pub(super) fn next_intake(&mut self, session_id: &SessionId, now: Now) {
+        loop {
+            let Some(talk) = self.talks.get_mut(session_id) else {
+                return;
+            };
+            if talk.storing.is_some() {
+                return;
+            }
+            let Some(intake) = talk.intake.front() else {
+                return self.forget_if_left(session_id);
+            };
+            match &talk.work {
+                // The prompt begins another run when this one has ended.
+                Some(work) if work.is_ending => return,
+                Some(work) => {
+                    let Some(run) = work.run else { return };
+                    let mut inputs = work.acknowledged.clone();
+                    inputs.push(intake.runtime_input());
+                    let (owner, prompt, began) =
+                        (talk.owner, work.input.prompt.clone(), work.began);
+                    talk.storing = talk.intake.pop_front();
+                    let record = self.record(session_id, owner, &prompt, began);
+                    let session_id = session_id.clone();
+                    let job = Job::Interject { session_id, run };
+                    return self.store(job, record.with_inputs(inputs));
+                }
+                None if self.registry.running() + self.beginning
+                    >= self.config.registry.max_running =>
+                {
+                    let error = InputError::TooManyRuns;
+                    if let Some(intake) = talk.intake.pop_front() {
+                        self.refuse_input(session_id, intake.conn, error);
+                    }
+                }
+                None => {
+                    let input = intake.input.clone();
+                    if talk.copy.is_none() {
+                        talk.copy.clone_from(&input.session);
+                    }
+                    let copy = talk.copy.clone();
+                    let work = Work::new(copy, input, now.unix, now.instant);
+                    let session = work.render(session_id.as_str(), None, now.unix);
+                    let (owner, prompt) = (talk.owner, work.input.prompt.clone());
+                    talk.work = Some(Box::new(work));
+                    talk.storing = talk.intake.pop_front();
+                    self.beginning += 1;
+                    let record = self.record(session_id, owner, &prompt, now.unix);
+                    let session_id = session_id.clone();
+                    return self.store(
+                        Job::Begin { session_id },
+                        record.with_session(Some(session)),
+                    );
+                }
+            }
+        }
+    }
+
+    pub(super) fn begin_stored(
+        &mut self,
+        session_id: &SessionId,
+        outcome: Result<(), StorageError>,
+        now: Now,
+    ) {
+        let Some(talk) = self.talks.get_mut(session_id) else {
+            return;
+        };
+        self.beginning -= 1;
+        let (Some(intake), Some(mut work)) = (talk.storing.take(), talk.work.take()) else {
+            return;
+        };
+        let begun = match outcome {
+            Ok(()) => self.begin_run(session_id, intake.runtime_input(), now),
+            Err(error) => Err(not_stored(&error)),
+        };
+        match begun {
+            Ok(run) => {
+                work.run = Some(run);
+                let Some(talk) = self.talks.get_mut(session_id) else {
+                    return;
+                };
+                let owner = talk.owner;
+                let input = work.input.clone();
+                let turn = work.turn;
+                talk.work = Some(work);
+                self.line(Line::Input {
+                    owner,
+                    session: session_id.as_str().to_owned(),
+                    prompt: input.prompt.to_string(),
+                });
+                self.attachments(&input);
+                if let Some(conn) = intake.conn {
+                    self.reply(conn, Reply::Begun);
+                }
+                let said = UserInput::new(input.prompt.clone(), turn);
+                self.emit_own(run, EventKind::UserInput(said), None, now);
+                self.emit_files(run, &input, turn, now);
+                self.events.push_back(HubEvent::Start {
+                    run,
+                    session_id: session_id.clone(),
+                    owner,
+                    input,
+                });
+            }
+            Err(error) => self.refuse_with(session_id, intake.conn, error),
+        }
+        self.next_intake(session_id, now);
+    }
+
+    /// The run in the registry, for a prompt that is stored.
+    fn begin_run(
+        &mut self,
+        session_id: &SessionId,
+        input: RuntimeInput,
+        now: Now,
+    ) -> Result<RunId, Box<ErrorFrame>> {
+        let accepted = self.registry.input_to(session_id, input, now.instant);
+        match accepted {
+            Ok(Accepted::Started(run) | Accepted::Queued(run)) => Ok(run),
+            Err(error) => Err(refusal(session_id, error)),
+        }
+    }
+
+    pub(super) fn interjection_stored(
+        &mut self,
+        session_id: &SessionId,
+        run: RunId,
+        outcome: Result<(), StorageError>,
+        now: Now,
+    ) {
+        let Some(talk) = self.talks.get_mut(session_id) else {
+            return;
+        };
+        let Some(intake) = talk.storing.take() else {
+            return;
+        };
+        let still_runs = talk.run() == Some(run) && !talk.is_ending();
+        let taken = match outcome {
+            Err(error) => Err(not_stored(&error)),
+            Ok(()) if !still_runs => {
+                // The run has ended meanwhile, so the prompt begins another one.
+                talk.put_back(intake);
+                return self.next_intake(session_id, now);
+            }
+            Ok(()) => {
+                let input = intake.runtime_input();
+                let accepted = self.registry.input_to(session_id, input, now.instant);
+                accepted.map_err(|error| refusal(session_id, error))
+            }
+        };
+        match taken {
+            Ok(_) => {
+                if let Some(work) = self.work_of(run) {
+                    work.acknowledged.push(intake.runtime_input());
+                }
+                self.line(Line::RuntimeInput {
+                    session: session_id.as_str().to_owned(),
+                    prompt: intake.input.prompt.to_string(),
+                });
+                self.attachments(&intake.input);
+                if let Some(conn) = intake.conn {
+                    let ack = RuntimeInputAck::new(session_id.as_str(), intake.id.as_str());
+                    self.reply(conn, Reply::Acknowledge(ack));
+                }
+                let turn = self.work_of(run).map_or(0, |work| work.turn);
+                self.emit_files(run, &intake.input, turn, now);
+                self.events.push_back(HubEvent::Interjected { run });
+            }
+            Err(error) => self.refuse_with(session_id, intake.conn, error),
+        }
+        self.next_intake(session_id, now);
+    }
+
+    fn attachments(&mut self, input: &NewInput) {
+        let (images, files) = (input.images.len(), input.files.len());
+        if images + files > 0 {
+            self.line(Line::Attachments { images, files });
+        }
+    }
+
+    /// Tells everybody which files came.
+    fn emit_files(&mut self, run: RunId, input: &NewInput, turn: u64, now: Now) {
+        if input.files.is_empty() {
+            return;
+        }
+        let files = input.files.iter();
+        let files: Vec<ReceivedFile> = files
+            .map(|file| ReceivedFile::new(file.name.clone(), file.path.clone()))
+            .collect();
+        if let Ok(files) = FilesReceived::new(&files, turn) {
+            self.emit_own(run, EventKind::FilesReceived(files), None, now);
+        }
+    }
+
+    fn refuse_input(&mut self, session_id: &SessionId, conn: Option<ConnId>, error: InputError) {
+        self.refuse_with(session_id, conn, refusal(session_id, error));
+    }
+
+    fn refuse_with(
+        &mut self,
+        session_id: &SessionId,
+        conn: Option<ConnId>,
+        error: Box<ErrorFrame>,
+    ) {
+        self.line(Line::InputRefused {
+            why: error.message.to_string(),
+        });
+        match conn {
+            Some(conn) => self.reply(conn, Reply::Refuse(error)),
+            // It was acknowledged when it came, so everybody should know.
+            None => {
+                let session = self.registry.session(session_id.as_str());
+                let sockets = session.map(|it| it.sockets.to_vec());
+                for conn in sockets.unwrap_or_default() {
+                    self.tell(conn, &*error);
+                }
+            }
+        }
+    }
+}
+
+fn not_stored(error: &StorageError) -> Box<ErrorFrame> {
+    let frame = ErrorFrame::new(format!("the prompt was not stored: {error}"))
+        .with_retryable(error.is_retryable());
+    Box::new(frame)
+}
+
+fn refusal(session_id: &SessionId, error: InputError) -> Box<ErrorFrame> {
+    let frame = ErrorFrame::new(SharedStr::from(error.to_string()));
+    Box::new(match error {
+        InputError::Running(_) | InputError::TooManyRuns => frame
+            .with_session_id(session_id.as_str())
+            .with_retryable(error.is_retryable()),
+        _ => frame,
+    })
+}

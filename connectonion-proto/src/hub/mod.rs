@@ -1,0 +1,366 @@
+//! Everything that a host knows, without any IO: [`Hub`]. Which client watches which session, what
+//! is being run and stored, and who is told what.
+//!
+//! A hub puts connections, a [registry of sessions](crate::session) and a [storage](crate::storage)
+//! together. It reads no clock and owns neither sockets nor agents nor files: put something in, then
+//! take [`poll_event`](Hub::poll_event) and carry it out, give every connection its
+//! [`poll_reply`](Hub::poll_reply) and, when [`poll_ready`](Hub::poll_ready) names it, its
+//! [`next_frame`](Hub::next_frame)s, and look at [`poll_timeout`](Hub::poll_timeout).
+//!
+//! # What is acknowledged is stored
+//!
+//! - A prompt that begins a run is acknowledged by the first event of that run, its `user_input`. It
+//!   was stored before, with the whole conversation.
+//! - A prompt for an agent that works already is acknowledged by `RUNTIME_INPUT_ACK`, and stored
+//!   before that. It is read: by the agent in this run, or by another run if the agent fails.
+//! - An OUTPUT is stored before it is sent. If the storage fails, it is sent all the same, because
+//!   the client keeps the conversation; until it is stored, the hub holds it in memory.
+//! - A host that is killed in the middle of a run finds the prompts of that run in its storage. The
+//!   client gets them back with the conversation, unanswered, when it connects.
+
+mod chat;
+mod config;
+mod enter;
+mod event;
+mod ids;
+mod intake;
+mod runs;
+mod steer;
+mod talk;
+#[cfg(test)]
+mod tests;
+mod work;
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::time::Instant;
+
+use rpc_core::decode::SharedStr;
+use rpc_core::encode::encode;
+use rpc_core::{Refused, Text};
+use serde::Serialize;
+
+use crate::console::Line;
+use crate::frame::{ErrorFrame, SessionState, SessionStatus, Standing};
+use crate::id::SessionId;
+use crate::replay::Next;
+use crate::session::{ConnId, Owner, RegistryEvent, Removed, RunId, RuntimeInput, SessionRegistry};
+use crate::storage::{Record, StorageError};
+
+pub use chat::chat_items;
+pub use config::HubConfig;
+pub use event::{
+    AskError, EmitError, Entrant, Finished, HubEvent, JobId, NewInput, Now, Reply, SavedFile,
+};
+use ids::Ids;
+use talk::Talk;
+
+/// What a storage was asked for.
+enum Job {
+    /// The session that a client wants.
+    Load { conn: ConnId, entrant: Box<Entrant> },
+    /// The prompt that begins a run.
+    Begin { session_id: SessionId },
+    /// A prompt for a run.
+    Interject { session_id: SessionId, run: RunId },
+    /// The end of a run, and the frame that tells it.
+    End {
+        session_id: SessionId,
+        run: RunId,
+        closing: Text,
+        is_failure: bool,
+    },
+    /// Nobody waits for it.
+    Note,
+}
+
+/// Sessions, runs and who watches them.
+pub struct Hub {
+    config: HubConfig,
+    registry: SessionRegistry,
+    /// Sessions that somebody watches or an agent works on.
+    talks: HashMap<SessionId, Talk>,
+    jobs: HashMap<JobId, Job>,
+    /// Connections whose CONNECT waits for the storage.
+    entering: HashMap<ConnId, JobId>,
+    last_job: u64,
+    /// Runs that begin when their prompt is stored.
+    beginning: usize,
+    ids: Ids,
+    replies: VecDeque<(ConnId, Reply)>,
+    events: VecDeque<HubEvent>,
+}
+
+impl Hub {
+    /// A hub without sessions. The seed should be random: the ids of events and inputs are made
+    /// from it.
+    #[must_use]
+    pub fn new(config: HubConfig, seed: u128, now: Instant) -> Self {
+        Self {
+            registry: SessionRegistry::new(config.registry.clone(), now),
+            config,
+            talks: HashMap::new(),
+            jobs: HashMap::new(),
+            entering: HashMap::new(),
+            last_job: 0,
+            beginning: 0,
+            ids: Ids::new(seed),
+            replies: VecDeque::new(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// The sessions.
+    #[must_use]
+    pub const fn registry(&self) -> &SessionRegistry {
+        &self.registry
+    }
+
+    /// Answers `SESSION_STATUS`. `asker` is who the connection proved to be; `None` if it proved
+    /// nothing and has to. Who does not own a session learns nothing of it.
+    #[must_use]
+    pub fn status(&self, asker: Option<Owner>, session_id: Option<&SharedStr>) -> SessionStatus {
+        let status = session_id.and_then(|id| self.registry.status(asker, id));
+        let standing = match status {
+            Some(SessionState::Running) => Standing::Running,
+            Some(_) => Standing::Connected,
+            None => Standing::NotFound,
+        };
+        SessionStatus::new(session_id.cloned(), standing)
+    }
+
+    /// A connection is gone, however. What runs goes on.
+    pub fn disconnect(&mut self, conn: ConnId, now: Now) {
+        self.entering.remove(&conn);
+        if let Some(session_id) = self.registry.disconnect(conn, now.instant) {
+            self.forget_if_left(&session_id);
+        }
+    }
+
+    /// A connection has sent something: its session is alive.
+    pub fn heard(&mut self, conn: ConnId, now: Instant) {
+        self.registry.heard(conn, now);
+    }
+
+    /// Takes what the storage did.
+    pub fn stored(&mut self, job: JobId, outcome: Result<(), StorageError>, now: Now) {
+        match self.jobs.remove(&job) {
+            Some(Job::Begin { session_id }) => self.begin_stored(&session_id, outcome, now),
+            Some(Job::Interject { session_id, run }) => {
+                self.interjection_stored(&session_id, run, outcome, now);
+            }
+            Some(Job::End {
+                session_id,
+                run,
+                closing,
+                is_failure,
+            }) => self.end_stored(&session_id, run, closing, is_failure, outcome, now),
+            Some(Job::Load { .. } | Job::Note) | None => {}
+        }
+    }
+
+    /// Takes what the storage found.
+    pub fn loaded(&mut self, job: JobId, found: Result<Option<Record>, StorageError>, now: Now) {
+        let Some(Job::Load { conn, entrant }) = self.jobs.remove(&job) else {
+            return;
+        };
+        if self.entering.get(&conn) != Some(&job) {
+            // It is gone.
+            return;
+        }
+        self.entering.remove(&conn);
+        match found {
+            Ok(record) => self.enter(conn, &entrant, record, now),
+            Err(error) => {
+                let error = ErrorFrame::new(format!("the session is not available: {error}"));
+                self.refuse(conn, error.with_retryable(true));
+            }
+        }
+    }
+
+    /// Ends sessions whose time is over. An early call does nothing.
+    pub fn handle_timeout(&mut self, now: Now) {
+        self.registry.handle_timeout(now.instant);
+        while let Some(event) = self.registry.poll_event() {
+            match event {
+                RegistryEvent::Removed {
+                    session_id,
+                    why,
+                    sockets,
+                    run,
+                    unread,
+                    ..
+                } => self.removed(&session_id, why, &sockets, run.zip(Some(unread)), now),
+            }
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is wanted next; perhaps a little early.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.registry.poll_timeout()
+    }
+
+    /// The next thing to do or to know.
+    #[must_use]
+    pub fn poll_event(&mut self) -> Option<HubEvent> {
+        self.events.pop_front()
+    }
+
+    /// The next reply, and to whom.
+    #[must_use]
+    pub fn poll_reply(&mut self) -> Option<(ConnId, Reply)> {
+        self.replies.pop_front()
+    }
+
+    /// A connection that has frames to take, each once until there are new ones for it.
+    #[must_use]
+    pub fn poll_ready(&mut self) -> Option<ConnId> {
+        self.registry.poll_ready()
+    }
+
+    /// The next frame for a connection: an event, an OUTPUT, the ERROR of a failed run. Take them
+    /// while there is room to send, until `None`; a slow connection goes on where it was.
+    ///
+    /// A connection that is so slow that events are gone before it takes them gets the session as
+    /// it is instead, as `session_sync`.
+    #[must_use]
+    pub fn next_frame(&mut self, conn: ConnId, now: Now) -> Option<Text> {
+        loop {
+            match self.registry.next_frame(conn)? {
+                Next::Event(text) | Next::Closing(text) => return Some(text),
+                // Between runs the OUTPUT that follows has the session.
+                Next::Gap(_) => {
+                    if let Some(text) = self.snapshot(conn, now) {
+                        return Some(text);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether nothing is being run or stored: a host may end now without losing work.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.registry.running() == 0 && self.jobs.is_empty() && self.beginning == 0
+    }
+
+    fn job(&mut self, job: Job) -> JobId {
+        self.last_job += 1;
+        let id = JobId(self.last_job);
+        self.jobs.insert(id, job);
+        id
+    }
+
+    fn store(&mut self, job: Job, record: Record) {
+        let job = self.job(job);
+        let record = Box::new(record);
+        self.events.push_back(HubEvent::Store { job, record });
+    }
+
+    fn record(
+        &self,
+        session_id: &SessionId,
+        owner: Owner,
+        prompt: &SharedStr,
+        began: f64,
+    ) -> Record {
+        let expires = began + self.config.result_ttl.as_secs_f64();
+        Record::running(session_id.as_str(), prompt.clone(), began)
+            .with_owner(Some(owner))
+            .with_expires(Some(expires))
+    }
+
+    fn reply(&mut self, conn: ConnId, reply: Reply) {
+        self.replies.push_back((conn, reply));
+    }
+
+    pub(crate) fn refuse(&mut self, conn: ConnId, error: ErrorFrame) {
+        self.reply(conn, Reply::Refuse(Box::new(error)));
+    }
+
+    /// Tells a connection a frame that answers neither CONNECT nor INPUT.
+    pub(crate) fn tell(&mut self, conn: ConnId, frame: &impl Serialize) {
+        match encode(frame) {
+            Ok(text) => self.reply(conn, Reply::Frame(text)),
+            // Its own frames are JSON.
+            Err(error) => drop::<Refused>(error),
+        }
+    }
+
+    fn line(&mut self, line: Line) {
+        self.events.push_back(HubEvent::Line(line));
+    }
+
+    /// Forgets the conversation of a session that nobody watches and nobody works on: the storage
+    /// or the client has it.
+    fn forget_if_left(&mut self, session_id: &SessionId) {
+        let is_watched = |hub: &Self| {
+            let session = hub.registry.session(session_id.as_str());
+            session.is_some_and(|it| !it.sockets.is_empty())
+        };
+        let is_idle = self.talks.get(session_id).is_some_and(Talk::is_idle);
+        if is_idle && !is_watched(self) {
+            self.talks.remove(session_id);
+        }
+    }
+
+    fn removed(
+        &mut self,
+        session_id: &SessionId,
+        why: Removed,
+        sockets: &[ConnId],
+        run: Option<(RunId, Vec<RuntimeInput>)>,
+        now: Now,
+    ) {
+        let Some(talk) = self.talks.remove(session_id) else {
+            return;
+        };
+        let gone = || ErrorFrame::new("the session is over: send CONNECT again");
+        for conn in talk
+            .storing
+            .iter()
+            .chain(&talk.intake)
+            .filter_map(|intake| intake.conn)
+        {
+            self.refuse(conn, gone().with_retryable(true));
+        }
+        if talk.work.as_ref().is_some_and(|work| work.run.is_none()) {
+            self.beginning -= 1;
+        }
+        let Some(((run, unread), work)) = run.zip(talk.work) else {
+            return;
+        };
+        self.events.push_back(HubEvent::Cancel { run });
+        let message = match why {
+            Removed::Stuck => "the agent was stopped: it gave no sign of life",
+            _ => "the agent was stopped: its session was removed",
+        };
+        for conn in sockets {
+            self.tell(*conn, &ErrorFrame::new(message));
+        }
+        self.line(Line::AgentError {
+            message: message.to_owned(),
+        });
+        if !work.is_ending {
+            let session = work.render(session_id.as_str(), None, now.unix);
+            let record = self.record(session_id, talk.owner, &work.input.prompt, work.began);
+            let record = record
+                .with_status(crate::storage::RecordStatus::Failed)
+                .with_session(Some(session))
+                .with_inputs(unread);
+            self.store(Job::Note, record);
+        }
+    }
+}
+
+/// Prints numbers only: the rest is private text.
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hub")
+            .field("registry", &self.registry)
+            .field("talks", &self.talks.len())
+            .field("jobs", &self.jobs.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,211 @@
+//! Runs: how they end, and what is stored and sent then.
+
+use rpc_core::Text;
+use rpc_core::decode::SharedJson;
+use rpc_core::encode::encode;
+
+use super::chat::chat_items;
+use super::event::{Finished, NewInput, Now};
+use super::talk::{Intake, Origin};
+use super::work::{Work, without};
+use super::{Hub, Job};
+use crate::console::Line;
+use crate::frame::{Assistant, ErrorFrame, EventKind, Output, UserInput};
+use crate::id::SessionId;
+use crate::limits::NO_RESULT;
+use crate::session::{self, RunId, RunOver, RuntimeInput};
+use crate::storage::{RecordStatus, StorageError};
+
+impl Hub {
+    /// The agent has answered. If nothing that was acknowledged is unread, the result is stored,
+    /// then the OUTPUT sent.
+    ///
+    /// # Errors
+    /// [`RunOver`].
+    pub fn finish(&mut self, run: RunId, result: &str, now: Now) -> Result<Finished, RunOver> {
+        let state = self.registry.run_mut(run)?;
+        let unread = match state.finish() {
+            session::Finish::Done => Vec::new(),
+            session::Finish::More(inputs) => inputs,
+        };
+        let work = self.work_of(run).ok_or(RunOver)?;
+        if work.is_ending {
+            return Err(RunOver);
+        }
+        if result.is_empty() && unread.is_empty() {
+            return self.fail(run, NO_RESULT, now).map(|()| Finished::Done);
+        }
+        if !unread.is_empty() {
+            // What the user says now is what the user wants.
+            let _ = self.registry.run_mut(run).map(session::Run::take_interrupt);
+            let work = self.work_of(run).ok_or(RunOver)?;
+            work.say(result);
+            let said = EventKind::Assistant(Assistant::new(result));
+            self.emit_own(run, said, None, now);
+            self.read(run, &unread, now);
+            return Ok(Finished::More(unread));
+        }
+        work.say(result);
+        work.iteration = work.iteration.max(1);
+        work.is_ending = true;
+        let elapsed = now.instant.saturating_duration_since(work.started);
+        let duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        let (prompt, began) = (work.input.prompt.clone(), work.began);
+        let session_id = self.registry.session_of_run(run).cloned().ok_or(RunOver)?;
+        let Some(talk) = self.talks.get_mut(&session_id) else {
+            return Err(RunOver);
+        };
+        let owner = talk.owner;
+        let Some(work) = &talk.work else {
+            return Err(RunOver);
+        };
+        let session = work.render(session_id.as_str(), Some(result), now.unix);
+        talk.copy = Some(session.clone());
+        let closing = self.output(&session_id, result, duration_ms, &session);
+        let record = self
+            .record(&session_id, owner, &prompt, began)
+            .done(result, duration_ms)
+            .with_session(Some(session));
+        let job = Job::End {
+            session_id,
+            run,
+            closing,
+            is_failure: false,
+        };
+        self.store(job, record);
+        Ok(Finished::Done)
+    }
+
+    /// The OUTPUT, within the limit.
+    fn output(
+        &self,
+        session_id: &SessionId,
+        result: &str,
+        duration_ms: u64,
+        session: &SharedJson,
+    ) -> Text {
+        let max = self.config.max_output_bytes;
+        let output = || Output::new(result, session_id.as_str(), duration_ms);
+        let items = chat_items(session.get());
+        let with = |session: SharedJson| {
+            output()
+                .with_session(session)
+                .with_chat_items(items.clone())
+        };
+        let smaller = || without(session, "trace").map(with);
+        let forms = [
+            Some(with(session.clone())),
+            smaller(),
+            Some(output()),
+            Some(Output::new("", session_id.as_str(), duration_ms)),
+        ];
+        let mut texts = forms
+            .into_iter()
+            .flatten()
+            .filter_map(|it| encode(&it).ok());
+        texts.find(|text| text.len() <= max).unwrap_or_default()
+    }
+
+    /// The agent has failed: the clients get an ERROR, and may go on at once. What was acknowledged
+    /// and not read begins another run.
+    ///
+    /// # Errors
+    /// [`RunOver`].
+    pub fn fail(&mut self, run: RunId, message: &str, now: Now) -> Result<(), RunOver> {
+        let unread = self.registry.run_mut(run)?.take_inputs();
+        let work = self.work_of(run).ok_or(RunOver)?;
+        if work.is_ending {
+            return Err(RunOver);
+        }
+        work.is_ending = true;
+        let (prompt, began) = (work.input.prompt.clone(), work.began);
+        self.line(Line::AgentError {
+            message: message.to_owned(),
+        });
+        let session_id = self.registry.session_of_run(run).cloned().ok_or(RunOver)?;
+        let Some(talk) = self.talks.get_mut(&session_id) else {
+            return Err(RunOver);
+        };
+        let owner = talk.owner;
+        let Some(work) = &talk.work else {
+            return Err(RunOver);
+        };
+        let session = work.render(session_id.as_str(), None, now.unix);
+        talk.copy = Some(session.clone());
+        for input in unread.iter().rev() {
+            talk.intake.push_front(Intake {
+                conn: None,
+                id: input.id.clone(),
+                input: NewInput::new(input.prompt.clone()).with_images(input.images.clone()),
+            });
+        }
+        let record = self
+            .record(&session_id, owner, &prompt, began)
+            .with_status(RecordStatus::Failed)
+            .with_session(Some(session))
+            .with_inputs(unread);
+        let closing = encode(&ErrorFrame::new(message)).unwrap_or_default();
+        let job = Job::End {
+            session_id,
+            run,
+            closing,
+            is_failure: true,
+        };
+        self.store(job, record);
+        Ok(())
+    }
+
+    pub(super) fn end_stored(
+        &mut self,
+        session_id: &SessionId,
+        run: RunId,
+        closing: Text,
+        is_failure: bool,
+        outcome: Result<(), StorageError>,
+        now: Now,
+    ) {
+        // A run that was given up meanwhile has told so.
+        let ended = match is_failure {
+            true => self.registry.fail(run, closing, now.instant).map(drop),
+            false => self.registry.finish(run, closing, now.instant).map(drop),
+        };
+        let Some(talk) = self.talks.get_mut(session_id).filter(|_| ended.is_ok()) else {
+            return;
+        };
+        talk.work = None;
+        talk.origin = match &outcome {
+            Ok(()) => Origin::Elsewhere,
+            Err(_) => Origin::Here,
+        };
+        if let Err(error) = outcome {
+            self.line(Line::AgentError {
+                message: format!("a result was not stored: {error}"),
+            });
+        }
+        self.next_intake(session_id, now);
+    }
+
+    /// The conversation of a run.
+    pub(super) fn work_of(&mut self, run: RunId) -> Option<&mut Work> {
+        let session_id = self.registry.session_of_run(run)?;
+        let work = self.talks.get_mut(session_id)?.work.as_mut()?;
+        (work.run == Some(run)).then_some(&mut **work)
+    }
+
+    /// Inputs have reached the agent.
+    pub(super) fn read(&mut self, run: RunId, inputs: &[RuntimeInput], now: Now) {
+        for input in inputs {
+            let Some(work) = self.work_of(run) else {
+                return;
+            };
+            work.push_message(super::work::user_message(&input.prompt, &input.images));
+            let said = UserInput::interjected(input.prompt.clone(), work.turn, work.iteration);
+            self.emit_own(
+                run,
+                EventKind::UserInput(said),
+                Some(input.id.as_str()),
+                now,
+            );
+        }
+    }
+}

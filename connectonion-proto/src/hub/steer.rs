@@ -1,0 +1,314 @@
+//! What users want of a running agent, and what agents tell and ask.
+
+use rpc_core::Text;
+use rpc_core::decode::{SharedJson, SharedStr};
+use rpc_core::encode::encode;
+
+use super::Hub;
+use super::event::{AskError, EmitError, HubEvent, Now, Reply};
+use super::work::with_member;
+use crate::codec::to_json;
+use crate::frame::{
+    ErrorFrame, EventKind, ModeChange, ModeChanged, PromptUpdate, Response, SessionSync,
+    StreamEvent, Trigger, Word,
+};
+use crate::id::event_id;
+use crate::limits::AUTHENTICATE_FIRST;
+use crate::replay::{Entry, is_logged};
+use crate::session::{AgentError, ConnId, RequestKind, RunId, RunOver, RuntimeInput};
+
+/// Longest type of an agent's own event, in bytes.
+const MAX_EVENT_NAME: usize = 128;
+
+impl Hub {
+    /// The user answers a question of the agent. An answer that comes too late, or to nothing, gets
+    /// an ERROR.
+    pub fn respond(&mut self, conn: ConnId, response: Response) {
+        let kind = RequestKind::from(&response.answer);
+        let request_id = response.request_id.as_deref();
+        match self.registry.answer(conn, kind, request_id) {
+            Ok((run, request_id)) => {
+                let answer = response.answer;
+                self.events.push_back(HubEvent::Answer {
+                    run,
+                    request_id,
+                    answer,
+                });
+            }
+            Err(AgentError::Answer(error)) => self.tell(conn, &error.to_frame(request_id)),
+            Err(error) => self.tell(conn, &ErrorFrame::new(error.to_string())),
+        }
+    }
+
+    /// The agent is to stop after what it is doing. ERROR if none works.
+    pub fn interrupt(&mut self, conn: ConnId) {
+        match self.registry.interrupt(conn) {
+            Ok(run) => self.events.push_back(HubEvent::Interrupt { run }),
+            Err(error) => self.tell(conn, &ErrorFrame::new(error.to_string())),
+        }
+    }
+
+    /// The user wants another mode. It holds at once, for the agent that works or for the next run,
+    /// and everybody who watches the session is told `mode_changed`.
+    pub fn mode_change(&mut self, conn: ConnId, change: ModeChange, now: Now) {
+        let session_id = self.registry.session_of(conn).cloned();
+        let found = session_id.and_then(|id| Some((self.talks.get_mut(&id)?, id)));
+        let Some((talk, session_id)) = found else {
+            return self.tell(conn, &ErrorFrame::new(AUTHENTICATE_FIRST));
+        };
+        let ModeChange { mode, turns } = change;
+        let mut changed = ModeChanged::new(crate::frame::Mode::Safe, Trigger::User);
+        changed.mode = own_word(&mode);
+        changed.turns_left = turns;
+        let kind = EventKind::ModeChanged(changed);
+        let value = to_json(mode.as_str()).unwrap_or_default();
+        if let Some(run) = talk.run().filter(|_| !talk.is_ending()) {
+            if let Some(work) = &mut talk.work {
+                work.set("mode", value);
+            }
+            self.emit_own(run, kind, None, now);
+            self.events.push_back(HubEvent::Mode { run, mode, turns });
+            return;
+        }
+        talk.copy = with_member(talk.copy.as_ref(), "mode", &value);
+        if let Some(work) = &mut talk.work {
+            work.set("mode", value);
+        }
+        // No run, so nothing that is replayed.
+        let id = event_id(self.ids.next());
+        let event = StreamEvent::new(kind, id.as_str(), now.unix, session_id.as_str());
+        let sockets = self.registry.session(session_id.as_str());
+        let sockets = sockets.map(|it| it.sockets.to_vec()).unwrap_or_default();
+        if let Ok(text) = encode(&event) {
+            for conn in sockets {
+                self.reply(conn, Reply::Frame(text.clone()));
+            }
+        }
+    }
+
+    /// The user has another goal for the agent that works. ERROR if none does.
+    pub fn prompt_update(&mut self, conn: ConnId, update: PromptUpdate) {
+        let session_id = self.registry.session_of(conn);
+        let talk = session_id.and_then(|id| self.talks.get(id));
+        match talk.and_then(super::talk::Talk::run) {
+            Some(run) => {
+                let prompt = update.prompt;
+                self.events.push_back(HubEvent::Goal { run, prompt });
+            }
+            None => {
+                let error = ErrorFrame::new("prompt_update requires an active turn");
+                self.tell(conn, &error);
+            }
+        }
+    }
+
+    /// An agent tells what it does: for everybody who watches, and for those who come back. Returns
+    /// the event's id, which is a new one unless the agent brings its own (the end of a model's call
+    /// has that of its start).
+    ///
+    /// # Errors
+    /// [`EmitError`].
+    pub fn emit(
+        &mut self,
+        run: RunId,
+        kind: EventKind,
+        id: Option<&str>,
+        now: Now,
+    ) -> Result<SharedStr, EmitError> {
+        let name = kind.name();
+        if !is_logged(name) || name.len() > MAX_EVENT_NAME {
+            let name = SharedStr::from(name);
+            return Err(EmitError::Reserved { name });
+        }
+        let session_id = self.registry.session_of_run(run).ok_or(RunOver)?.clone();
+        let id = match id {
+            Some(id) => SharedStr::from(id),
+            None => event_id(self.ids.next()).as_str().into(),
+        };
+        let is_traced = is_traced(&kind);
+        let is_snapshot = matches!(kind, EventKind::SessionSync(_));
+        let event = StreamEvent::new(kind, id.clone(), now.unix, session_id.as_str());
+        let text = encode(&event)?;
+        let (size, max) = (text.len(), self.config.max_output_bytes);
+        if size > max {
+            return Err(rpc_core::Refused::TooLarge { size, max }.into());
+        }
+        let entry = match is_snapshot {
+            true => Entry::snapshot(text.clone()),
+            false => Entry::event(text.clone()),
+        };
+        self.registry.event(run, entry.with_id(&id), now.instant)?;
+        let max = self.config.max_trace_bytes;
+        if let Some(work) = self.work_of(run).filter(|_| is_traced) {
+            work.push_trace(text, max);
+        }
+        Ok(id)
+    }
+
+    /// As [`emit`](Self::emit), for events of the hub's own, which are always right.
+    pub(super) fn emit_own(&mut self, run: RunId, kind: EventKind, id: Option<&str>, now: Now) {
+        // A run that is over has nobody to tell.
+        let _ = self.emit(run, kind, id, now);
+    }
+
+    /// An agent asks: `ask_user`, `approval_needed`, `plan_review`, `ulw_turns_reached`. Returns the
+    /// question's id, with which the [answer](HubEvent::Answer) comes.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub fn ask(
+        &mut self,
+        run: RunId,
+        question: EventKind,
+        now: Now,
+    ) -> Result<SharedStr, AskError> {
+        let kind = RequestKind::asked_by(&question).ok_or(AskError::NoRoom)?;
+        let id = event_id(self.ids.next());
+        let state = self.registry.run_mut(run)?;
+        state.ask(kind, id.as_str()).map_err(|_| AskError::NoRoom)?;
+        match self.emit(run, question, Some(id.as_str()), now) {
+            Ok(id) => Ok(id),
+            Err(error) => {
+                self.withdraw(run, id.as_str());
+                Err(match error {
+                    EmitError::Over(over) => over.into(),
+                    _ => AskError::NoRoom,
+                })
+            }
+        }
+    }
+
+    /// An agent wants no answer any more.
+    pub fn withdraw(&mut self, run: RunId, request_id: &str) {
+        if let Ok(state) = self.registry.run_mut(run) {
+            state.withdraw(request_id);
+        }
+    }
+
+    /// An agent begins a step, and takes what was said meanwhile. Each input is a message of the
+    /// conversation now, and everybody is told that it was read.
+    ///
+    /// # Errors
+    /// [`RunOver`].
+    pub fn next_inputs(&mut self, run: RunId, now: Now) -> Result<Vec<RuntimeInput>, RunOver> {
+        let inputs = self.registry.run_mut(run)?.take_inputs();
+        let work = self.work_of(run).ok_or(RunOver)?;
+        work.iteration += 1;
+        self.read(run, &inputs, now);
+        Ok(inputs)
+    }
+
+    /// Adds a message to the conversation.
+    ///
+    /// # Errors
+    /// [`RunOver`].
+    pub fn push_message(&mut self, run: RunId, message: SharedJson) -> Result<(), RunOver> {
+        self.working(run)?.push_message(message);
+        Ok(())
+    }
+
+    /// Sets a member of the session.
+    ///
+    /// # Errors
+    /// [`RunOver`].
+    pub fn set_member(&mut self, run: RunId, name: &str, value: SharedJson) -> Result<(), RunOver> {
+        self.working(run)?.set(name, value);
+        Ok(())
+    }
+
+    /// A member of the session as it is now, other than `messages` and `trace`.
+    ///
+    /// # Errors
+    /// [`RunOver`].
+    pub fn member(&mut self, run: RunId, name: &str) -> Result<Option<SharedJson>, RunOver> {
+        Ok(self.working(run)?.get(name))
+    }
+
+    /// The agent changes its mode itself.
+    ///
+    /// # Errors
+    /// [`EmitError`].
+    pub fn set_mode(
+        &mut self,
+        run: RunId,
+        mode: &Word<crate::frame::Mode>,
+        now: Now,
+    ) -> Result<(), EmitError> {
+        let value = to_json(mode.as_str())?;
+        self.set_member(run, "mode", value)?;
+        let mut changed = ModeChanged::new(crate::frame::Mode::Safe, Trigger::Agent);
+        changed.mode = own_word(mode);
+        self.emit(run, EventKind::ModeChanged(changed), None, now)?;
+        Ok(())
+    }
+
+    /// The conversation as it is now.
+    ///
+    /// # Errors
+    /// [`RunOver`].
+    pub fn session(&mut self, run: RunId, now: Now) -> Result<SharedJson, RunOver> {
+        let session_id = self.registry.session_of_run(run).ok_or(RunOver)?.clone();
+        let work = self.working(run)?;
+        Ok(work.render(session_id.as_str(), None, now.unix))
+    }
+
+    /// Whether the user wants the agent to stop; not in a run that is over.
+    #[must_use]
+    pub fn is_interrupted(&mut self, run: RunId) -> bool {
+        let state = self.registry.run_mut(run);
+        state.is_ok_and(|state| state.is_interrupted())
+    }
+
+    /// Whether the user has said something that waits for the agent.
+    #[must_use]
+    pub fn has_inputs(&mut self, run: RunId) -> bool {
+        let state = self.registry.run_mut(run);
+        state.is_ok_and(|state| state.inputs().len() > 0)
+    }
+
+    /// What a connection gets that has missed events of a run.
+    pub(super) fn snapshot(&mut self, conn: ConnId, now: Now) -> Option<Text> {
+        let session_id = self.registry.session_of(conn)?.clone();
+        let work = self.talks.get(&session_id)?.work.as_ref()?;
+        let session = work.render(session_id.as_str(), None, now.unix);
+        let id = event_id(self.ids.next());
+        let kind = EventKind::SessionSync(SessionSync::new(session));
+        let event = StreamEvent::new(kind, id.as_str(), now.unix, session_id.as_str());
+        encode(&event).ok()
+    }
+
+    fn working(&mut self, run: RunId) -> Result<&mut super::work::Work, RunOver> {
+        self.work_of(run)
+            .filter(|work| !work.is_ending)
+            .ok_or(RunOver)
+    }
+}
+
+/// A word of another frame.
+fn own_word(mode: &Word<crate::frame::Mode>) -> Word<crate::frame::Mode> {
+    match mode {
+        Word::Known(known) => Word::Known(*known),
+        Word::Other(word) => Word::Other(word.clone()),
+    }
+}
+
+/// Whether the session's trace keeps events of this kind: what happened, not what is only shown or
+/// asked.
+const fn is_traced(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::UserInput(_)
+            | EventKind::Assistant(_)
+            | EventKind::LlmCall(_)
+            | EventKind::LlmResult(_)
+            | EventKind::Thinking(_)
+            | EventKind::ToolCall(_)
+            | EventKind::ToolResult(_)
+            | EventKind::ToolBlocked(_)
+            | EventKind::FilesReceived(_)
+            | EventKind::Intent(_)
+            | EventKind::Eval(_)
+            | EventKind::Compact(_)
+            | EventKind::ModeChanged(_)
+    )
+}

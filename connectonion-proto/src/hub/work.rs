@@ -1,0 +1,278 @@
+//! [`Work`]: the conversation of a session while an agent works on it.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use rpc_core::decode::{RawJson, SharedJson, SharedStr};
+use rpc_core::{Limits, Text};
+use serde::Serialize;
+use serde::ser::{SerializeSeq, Serializer};
+
+use super::event::NewInput;
+use crate::codec::to_json;
+use crate::frame::Session;
+use crate::session::{RunId, RuntimeInput};
+
+/// What a run adds to a session. Kept apart from it until somebody wants the whole, so that adding a
+/// message or an event costs no more in a long conversation than in a short one.
+pub(super) struct Work {
+    /// None until the prompt is stored.
+    pub(super) run: Option<RunId>,
+    pub(super) input: NewInput,
+    /// Wall time of its beginning.
+    pub(super) began: f64,
+    pub(super) started: Instant,
+    /// The session before.
+    base: Option<SharedJson>,
+    pub(super) turn: u64,
+    pub(super) iteration: u64,
+    messages: Vec<SharedJson>,
+    /// Whether the last message is a text of the agent, and which.
+    last_said: Option<String>,
+    trace: VecDeque<Text>,
+    trace_bytes: usize,
+    /// Members that the agent or a mode change has set.
+    members: Vec<(SharedStr, SharedJson)>,
+    /// What was acknowledged, read or not, for the storage.
+    pub(super) acknowledged: Vec<RuntimeInput>,
+    /// The result is being stored.
+    pub(super) is_ending: bool,
+}
+
+impl Work {
+    pub(super) fn new(base: Option<SharedJson>, input: NewInput, began: f64, now: Instant) -> Self {
+        let turn = base.as_ref().and_then(|base| {
+            let turn = rpc_core::decode::find_member(base.get(), "turn")?;
+            turn.get().parse::<u64>().ok()
+        });
+        let mut work = Self {
+            run: None,
+            began,
+            started: now,
+            base,
+            turn: turn.unwrap_or_default().saturating_add(1),
+            iteration: 0,
+            messages: Vec::new(),
+            last_said: None,
+            trace: VecDeque::new(),
+            trace_bytes: 0,
+            members: Vec::new(),
+            acknowledged: Vec::new(),
+            is_ending: false,
+            input,
+        };
+        let message = user_message(&work.input.prompt, &work.input.images);
+        work.push_message(message);
+        work
+    }
+
+    /// The session before this run.
+    pub(super) const fn base(&self) -> Option<&SharedJson> {
+        self.base.as_ref()
+    }
+
+    pub(super) fn push_message(&mut self, message: SharedJson) {
+        self.last_said = agents_text(message.get());
+        self.messages.push(message);
+    }
+
+    /// Adds the agent's answer, unless it is the last thing that the agent has said already.
+    pub(super) fn say(&mut self, text: &str) {
+        if !text.is_empty() && self.last_said.as_deref() != Some(text) {
+            self.push_message(message("assistant", text));
+        }
+    }
+
+    pub(super) fn push_trace(&mut self, event: Text, max_bytes: usize) {
+        self.trace_bytes += event.len();
+        self.trace.push_back(event);
+        while self.trace_bytes > max_bytes
+            && let Some(oldest) = self.trace.pop_front()
+        {
+            self.trace_bytes -= oldest.len();
+        }
+    }
+
+    pub(super) fn set(&mut self, name: &str, value: SharedJson) {
+        match self.members.iter_mut().find(|(known, _)| *known == *name) {
+            Some((_, place)) => *place = value,
+            None => self.members.push((name.into(), value)),
+        }
+    }
+
+    /// A member as it is now.
+    pub(super) fn get(&self, name: &str) -> Option<SharedJson> {
+        let set = self.members.iter().find(|(known, _)| *known == *name);
+        set.map(|(_, value)| value.clone()).or_else(|| {
+            let base = self.base.as_ref()?;
+            let value = rpc_core::decode::find_member(base.get(), name)?;
+            Some(SharedJson::from(&value))
+        })
+    }
+
+    /// The session as it is now.
+    pub(super) fn render(
+        &self,
+        session_id: &str,
+        result: Option<&str>,
+        updated: f64,
+    ) -> SharedJson {
+        let whole = self.build(session_id, result, updated);
+        // Everything in it is JSON already.
+        whole.unwrap_or_default()
+    }
+
+    fn build(
+        &self,
+        session_id: &str,
+        result: Option<&str>,
+        updated: f64,
+    ) -> Result<SharedJson, rpc_core::Refused> {
+        let limits = Limits::default().with_max_message_bytes(usize::MAX);
+        let base = self.base.as_ref();
+        let base = base.and_then(|base| Session::parse(base.get(), &limits).ok());
+        let mut session = base.unwrap_or_default();
+        session.set("session_id", session_id)?;
+        session.append("messages", &self.messages)?;
+        session.append("trace", self.trace.iter().map(Event))?;
+        session.set("turn", &self.turn)?;
+        session.set("user_prompt", &self.input.prompt)?;
+        for (name, value) in &self.members {
+            session.set(name, value)?;
+        }
+        session.set("iteration", &self.iteration)?;
+        match result {
+            Some(result) => session.set("result", result)?,
+            None => session.remove("result"),
+        }
+        session.set("updated", &updated)?;
+        to_json(&session)
+    }
+}
+
+/// An event that is encoded already, as a value.
+struct Event<'a>(&'a Text);
+
+impl Serialize for Event<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match RawJson::new(self.0.as_str()) {
+            Ok(raw) => raw.serialize(serializer),
+            Err(_) => serializer.serialize_unit(),
+        }
+    }
+}
+
+/// A session that nobody has worked on, and what was acknowledged and not read.
+pub(super) fn with_inputs(session: &SharedJson, inputs: &[RuntimeInput]) -> SharedJson {
+    let limits = Limits::default().with_max_message_bytes(usize::MAX);
+    let Ok(mut whole) = Session::parse(session.get(), &limits) else {
+        return session.clone();
+    };
+    let messages = inputs.iter().map(|it| user_message(&it.prompt, &it.images));
+    let added = whole.append("messages", messages);
+    added
+        .and_then(|()| to_json(&whole))
+        .unwrap_or_else(|_| session.clone())
+}
+
+/// A session with another value of one member.
+pub(super) fn with_member(
+    session: Option<&SharedJson>,
+    name: &str,
+    value: &SharedJson,
+) -> Option<SharedJson> {
+    let limits = Limits::default().with_max_message_bytes(usize::MAX);
+    let whole = session.and_then(|session| Session::parse(session.get(), &limits).ok());
+    let mut whole = whole.unwrap_or_default();
+    whole.set(name, value).ok()?;
+    to_json(&whole).ok()
+}
+
+/// A session without one of its members.
+pub(super) fn without(session: &SharedJson, name: &str) -> Option<SharedJson> {
+    let limits = Limits::default().with_max_message_bytes(usize::MAX);
+    let mut whole = Session::parse(session.get(), &limits).ok()?;
+    whole.remove(name);
+    to_json(&whole).ok()
+}
+
+/// How many messages a session has.
+pub(super) fn count_messages(session: &str) -> usize {
+    let limits = Limits::default().with_max_message_bytes(usize::MAX);
+    let messages = rpc_core::decode::find_member(session, "messages");
+    let messages = messages.as_ref().map_or("[]", RawJson::get);
+    rpc_core::decode::raw_list(messages, &limits).map_or(0, |list| list.len())
+}
+
+/// The text of a message of the agent's that is nothing but text.
+fn agents_text(message: &str) -> Option<String> {
+    let member = |name| rpc_core::decode::find_member(message, name);
+    let is_agent = member("role")?.as_str()? == "assistant" && member("tool_calls").is_none();
+    let content = member("content").filter(|_| is_agent)?;
+    content.as_str().map(std::borrow::Cow::into_owned)
+}
+
+fn message(role: &str, text: &str) -> SharedJson {
+    #[derive(Serialize)]
+    struct Message<'a> {
+        role: &'a str,
+        content: &'a str,
+    }
+    let message = Message {
+        role,
+        content: text,
+    };
+    // Texts are JSON.
+    to_json(&message).unwrap_or_default()
+}
+
+/// What the user says, as models take it: a text, or parts if there are pictures.
+pub(super) fn user_message(text: &str, images: &[SharedStr]) -> SharedJson {
+    #[derive(Serialize)]
+    struct Message<'a> {
+        role: &'static str,
+        content: Parts<'a>,
+    }
+    struct Parts<'a>(&'a str, &'a [SharedStr]);
+    impl Serialize for Parts<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            #[derive(Serialize)]
+            struct Words<'a> {
+                #[serde(rename = "type")]
+                kind: &'static str,
+                text: &'a str,
+            }
+            #[derive(Serialize)]
+            struct Url<'a> {
+                url: &'a str,
+            }
+            #[derive(Serialize)]
+            struct Picture<'a> {
+                #[serde(rename = "type")]
+                kind: &'static str,
+                image_url: Url<'a>,
+            }
+            let mut parts = serializer.serialize_seq(Some(1 + self.1.len()))?;
+            parts.serialize_element(&Words {
+                kind: "text",
+                text: self.0,
+            })?;
+            for url in self.1 {
+                parts.serialize_element(&Picture {
+                    kind: "image_url",
+                    image_url: Url { url },
+                })?;
+            }
+            parts.end()
+        }
+    }
+    if images.is_empty() {
+        return message("user", text);
+    }
+    let message = Message {
+        role: "user",
+        content: Parts(text, images),
+    };
+    // Texts are JSON.
+    to_json(&message).unwrap_or_default()
+}

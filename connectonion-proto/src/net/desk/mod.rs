@@ -1,0 +1,338 @@
+//! [`Desk`]: a hub that many tasks share, with its agent.
+
+mod agent;
+mod mailbox;
+mod options;
+mod side;
+mod state;
+mod tasks;
+mod turn;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use rpc_core::net::link::entropy;
+use rpc_core::net::{LinkConfig, Transport, link};
+use rpc_core::{CloseReason, Text};
+use tokio::sync::Notify;
+
+use crate::auth::{Address, Verifier, unix_seconds};
+use crate::console::{self, Line};
+use crate::frame::{AdminRequest, AdminResult, ErrorFrame};
+use crate::hub::{Hub, Now};
+use crate::server::ServerConfig;
+use crate::session::ConnId;
+use crate::storage::Storage;
+use crate::trust::Door;
+use mailbox::Mailbox;
+use side::Place;
+use state::{Errand, Seat, State};
+
+pub use agent::{Agent, AgentError, Prompt, Reply};
+use options::OnTrust;
+pub use options::{DeskOptions, Payments};
+pub use side::ServerSide;
+pub use turn::Turn;
+
+/// A [`Hub`] that many tasks share, with the door that it stands behind, the storage and the agent.
+/// Cheap to clone; all clones are the same desk.
+///
+/// It needs one task that [runs](Self::run) it, and one for each connection that it
+/// [serves](Self::serve). `Host` does both for WebSockets.
+///
+/// ```
+/// use std::sync::Arc;
+/// use connectonion_proto::auth::Signer;
+/// use connectonion_proto::net::{Agent, AgentError, Desk, DeskOptions, Prompt, Reply, Turn};
+/// use connectonion_proto::server::ServerConfig;
+/// use connectonion_proto::trust::TrustLevel;
+/// use rpc_core::net::{LinkConfig, mem};
+///
+/// # struct Echo;
+/// # #[async_trait::async_trait]
+/// # impl Agent for Echo {
+/// #     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+/// #         Ok(Reply::new(format!("echo: {}", prompt.text)))
+/// #     }
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let key = Signer::from_seed(&[1; 32]);
+/// let desk = Desk::new(Echo, DeskOptions::new(&key, TrustLevel::Open));
+/// let (client, server) = mem::duplex(64);
+/// tokio::spawn(desk.serve(server, None, ServerConfig::default(), LinkConfig::default()));
+/// let running = desk.clone();
+/// tokio::spawn(async move { running.run().await });
+/// assert_eq!(desk.sessions(), 0);
+/// # drop(client);
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Desk {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    door: Mutex<Door>,
+    verifier: Verifier,
+    storage: Arc<dyn Storage>,
+    agent: Arc<dyn Agent>,
+    uploads: std::path::PathBuf,
+    upload_limits: crate::upload::UploadLimits,
+    payments: Option<Arc<dyn Payments>>,
+    on_trust: Option<Arc<OnTrust>>,
+    /// There is something to begin or to store, or the next deadline has come nearer.
+    woken: Notify,
+    /// Nothing is being run or stored, while the desk drains.
+    idle: Notify,
+}
+
+impl Desk {
+    /// A desk without sessions.
+    #[must_use]
+    pub fn new(agent: impl Agent, options: DeskOptions) -> Self {
+        let hub = Hub::new(options.hub, random(), clock());
+        Self {
+            shared: Arc::new(Shared {
+                state: Mutex::new(State::new(hub)),
+                verifier: options.door.verifier().clone(),
+                door: Mutex::new(options.door),
+                storage: options.storage,
+                agent: Arc::new(agent),
+                uploads: options.uploads,
+                upload_limits: options.upload_limits,
+                payments: options.payments,
+                on_trust: options.on_trust,
+                woken: Notify::new(),
+                idle: Notify::new(),
+            }),
+        }
+    }
+
+    /// The host's address.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        *self.door().host()
+    }
+
+    /// How many sessions there are.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        self.read(|hub| hub.registry().len())
+    }
+
+    /// How many agents are at work.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.read(|hub| hub.registry().running())
+    }
+
+    /// Looks at the hub. Everything else waits meanwhile, so be quick.
+    pub fn read<T>(&self, look: impl FnOnce(&Hub) -> T) -> T {
+        look(&self.lock().hub)
+    }
+
+    /// Who comes in, to look at it or to change its lists. CONNECTs wait meanwhile, so be quick.
+    pub fn with_door<T>(&self, act: impl FnOnce(&mut Door) -> T) -> T {
+        let result = act(&mut self.door());
+        self.book_changed();
+        result
+    }
+
+    /// Runs agents, stores, and keeps the time. Runs until it is dropped; a desk is run once.
+    ///
+    /// First the storage is recovered: runs that an earlier process has left behind are interrupted.
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops all agents. What was acknowledged is stored.
+    pub async fn run(&self) -> Infallible {
+        tasks::run(self.clone()).await
+    }
+
+    /// Serves one connection to its end. `peer` is where it comes from, for the console.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts the line. What runs goes on.
+    pub fn serve<T, C, L>(
+        &self,
+        transport: T,
+        peer: Option<IpAddr>,
+        config: C,
+        link_config: L,
+    ) -> impl Future<Output = CloseReason> + Send + use<T, C, L>
+    where
+        T: Transport,
+        C: Into<Arc<ServerConfig>>,
+        L: Into<Arc<LinkConfig>>,
+    {
+        self.seat(transport, peer, config.into(), link_config.into())
+            .1
+    }
+
+    /// A connection with its place here, and what runs it.
+    pub(super) fn seat<T: Transport>(
+        &self,
+        transport: T,
+        peer: Option<IpAddr>,
+        config: Arc<ServerConfig>,
+        link_config: Arc<LinkConfig>,
+    ) -> (
+        link::Link<ServerSide>,
+        impl Future<Output = CloseReason> + Send + use<T>,
+    ) {
+        let mailbox = Arc::new(Mailbox::default());
+        let (conn, active) = {
+            let mut state = self.lock();
+            (state.next_conn(), state.hub.registry().len())
+        };
+        if let Some(peer) = peer {
+            tracing::info!(target: console::TARGET, "{}", Line::Opened { peer, active });
+        }
+        let place = Place {
+            desk: self.clone(),
+            conn,
+            mailbox: Arc::clone(&mailbox),
+            owner: None,
+            verdict: None,
+        };
+        let side = ServerSide::new(config).with_place(place);
+        // All events of the machine are dealt with at the place.
+        let (link, _, connection) = link::over(side, transport, link_config);
+        let seat = Seat {
+            link: link.clone(),
+            mailbox,
+        };
+        self.lock().seats.insert(conn, seat);
+        (link, connection.run())
+    }
+
+    /// Takes no new prompts, and waits until nothing is being run or stored, at most so long.
+    pub async fn drain(&self, timeout: Duration) {
+        self.lock().is_closing = true;
+        let idle = async {
+            loop {
+                // Made before the look, so that no change falls between.
+                let idle = self.shared.idle.notified();
+                if self.read(Hub::is_idle) {
+                    return;
+                }
+                idle.await;
+            }
+        };
+        if tokio::time::timeout(timeout, idle).await.is_err() {
+            let running = self.running();
+            tracing::warn!(running, "agents are still at work at the end");
+        }
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.lock().is_closing
+    }
+
+    fn administrate(&self, request: &AdminRequest) -> Result<AdminResult, Box<ErrorFrame>> {
+        let now = self.unix_now();
+        let result = self.door().administrate(request, now);
+        if result.is_ok() {
+            self.book_changed();
+        }
+        result
+    }
+
+    /// Tells whoever keeps the lists.
+    fn book_changed(&self) {
+        let mut door = self.door();
+        if door.take_changed()
+            && let Some(hook) = &self.shared.on_trust
+        {
+            hook(door.book());
+        }
+    }
+
+    fn door(&self) -> MutexGuard<'_, Door> {
+        self.shared
+            .door
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn verifier(&self) -> &Verifier {
+        &self.shared.verifier
+    }
+
+    #[allow(clippy::unused_self, reason = "reads as the desk's clock")]
+    fn unix_now(&self) -> f64 {
+        unix_seconds(SystemTime::now())
+    }
+
+    fn next_frame(&self, conn: ConnId) -> Option<Text> {
+        self.lock().hub.next_frame(conn, now())
+    }
+
+    fn nudge(&self, conn: ConnId) {
+        if let Some(seat) = self.lock().seats.get(&conn) {
+            seat.link.nudge();
+        }
+    }
+
+    fn errand(&self, errand: Errand) {
+        self.lock().errands.push_back(errand);
+        self.shared.woken.notify_one();
+    }
+
+    fn leave(&self, conn: ConnId) {
+        let active = self.with(|state, now| {
+            let seat = state.seats.remove(&conn)?;
+            state.hub.disconnect(conn, now);
+            // Its link is dropped when the lock is free.
+            Some((seat, state.hub.registry().len()))
+        });
+        if let Some((_, active)) = active {
+            tracing::info!(target: console::TARGET, "{}", Line::Gone { active });
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        let state = self.shared.state.lock();
+        state.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with the hub, and passes on what comes out of it before anything else is done.
+    fn with<T>(&self, act: impl FnOnce(&mut State, Now) -> T) -> T {
+        let mut state = self.lock();
+        let result = act(&mut state, now());
+        let followed = state.pass_on();
+        drop(state);
+        if followed.wakes {
+            self.shared.woken.notify_one();
+        }
+        if followed.is_idle {
+            self.shared.idle.notify_waiters();
+        }
+        result
+    }
+}
+
+/// tokio's clock, which tests can pause.
+fn clock() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+fn now() -> Now {
+    Now::new(clock(), SystemTime::now())
+}
+
+/// 128 bits that nobody can guess.
+fn random() -> u128 {
+    u128::from(entropy()) << 64 | u128::from(entropy())
+}
+
+impl fmt::Debug for Desk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Desk").field(&self.lock().hub).finish()
+    }
+}

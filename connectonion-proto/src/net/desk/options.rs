@@ -1,0 +1,118 @@
+//! [`DeskOptions`].
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::auth::{Address, Signer};
+use crate::hub::HubConfig;
+use crate::storage::{MemoryStorage, Storage};
+use crate::trust::{Door, TrustBook, TrustLevel, TrustPolicy};
+use crate::upload::UploadLimits;
+
+/// Sessions that a host without a storage of its own remembers.
+const REMEMBERED: usize = 16_384;
+
+/// Finds out whether strangers have paid. What they say themselves proves nothing.
+#[async_trait]
+pub trait Payments: Send + Sync + 'static {
+    /// Whether this address has paid so much.
+    ///
+    /// # Cancel safety
+    /// The future is dropped if the host ends.
+    async fn is_paid(&self, payer: &Address, amount: f64) -> bool;
+}
+
+pub(super) type OnTrust = dyn Fn(&TrustBook) + Send + Sync;
+
+/// How a [`Desk`](super::Desk) behaves.
+#[non_exhaustive]
+pub struct DeskOptions {
+    /// Who comes in.
+    pub door: Door,
+    /// How long sessions live, and what they may hold.
+    pub hub: HubConfig,
+    /// What outlives the host. Default: nothing; sessions are forgotten with the process.
+    pub storage: Arc<dyn Storage>,
+    /// Where files are saved that come with prompts; made when the first one comes. Default
+    /// [`UPLOADS_FOLDER`](crate::limits::UPLOADS_FOLDER) in the working directory.
+    pub uploads: PathBuf,
+    /// How many files, how large.
+    pub upload_limits: UploadLimits,
+    /// Finds out whether strangers have paid. Default `None`: nobody can pay.
+    pub payments: Option<Arc<dyn Payments>>,
+    pub(super) on_trust: Option<Arc<OnTrust>>,
+}
+
+impl DeskOptions {
+    /// For the host with this key, at this level of trust, with nobody in its lists.
+    #[must_use]
+    pub fn new(host: &Signer, level: TrustLevel) -> Self {
+        Self::with_door(Door::new(*host.address(), TrustPolicy::new(level)))
+    }
+
+    /// With this door.
+    #[must_use]
+    pub fn with_door(door: Door) -> Self {
+        Self {
+            door,
+            hub: HubConfig::default(),
+            storage: Arc::new(MemoryStorage::new(REMEMBERED)),
+            uploads: PathBuf::from(crate::limits::UPLOADS_FOLDER),
+            upload_limits: UploadLimits::default(),
+            payments: None,
+            on_trust: None,
+        }
+    }
+
+    /// Sets [`hub`](Self::hub).
+    #[must_use]
+    pub fn with_hub(mut self, config: HubConfig) -> Self {
+        self.hub = config;
+        self
+    }
+
+    /// Sets [`storage`](Self::storage).
+    #[must_use]
+    pub fn with_storage(mut self, storage: Arc<dyn Storage>) -> Self {
+        self.storage = storage;
+        self
+    }
+
+    /// Sets [`uploads`](Self::uploads) and [`upload_limits`](Self::upload_limits).
+    #[must_use]
+    pub fn with_uploads(mut self, folder: impl Into<PathBuf>, limits: UploadLimits) -> Self {
+        self.uploads = folder.into();
+        self.upload_limits = limits;
+        self
+    }
+
+    /// Sets [`payments`](Self::payments).
+    #[must_use]
+    pub fn with_payments(mut self, payments: Arc<dyn Payments>) -> Self {
+        self.payments = Some(payments);
+        self
+    }
+
+    /// Called with the lists whenever onboarding or an administrator may have changed them: write
+    /// them down here. It is called on the connection's task, so it should be quick.
+    #[must_use]
+    pub fn with_on_trust(mut self, hook: impl Fn(&TrustBook) + Send + Sync + 'static) -> Self {
+        self.on_trust = Some(Arc::new(hook));
+        self
+    }
+}
+
+impl fmt::Debug for DeskOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeskOptions")
+            .field("door", &self.door)
+            .field("hub", &self.hub)
+            .field("uploads", &self.uploads)
+            .field("upload_limits", &self.upload_limits)
+            .field("payments", &self.payments.is_some())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,293 @@
+//! The task of a [`Desk`]: runs agents, stores, saves files, and keeps the time.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::FutureExt;
+use rpc_core::decode::SharedStr;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::sleep_until;
+
+use super::agent::{AgentError, Prompt};
+use super::side::images_of;
+use super::state::{Errand, StorageJob};
+use super::turn::Turn;
+use super::{Desk, random};
+use crate::auth::AuthError;
+use crate::frame::{ErrorFrame, Input};
+use crate::hub::{Finished, JobId, NewInput, SavedFile};
+use crate::session::{ConnId, RunId};
+use crate::storage::{Record, StorageError};
+use crate::trust::Onboarding;
+use crate::upload;
+
+/// Storage jobs that are done in one go.
+const BATCH: usize = 64;
+/// What a client is told whose agent panicked.
+const PANICKED: &str = "the agent panicked";
+
+/// However the task ends, nobody is left to believe that it goes on.
+struct End(Desk);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.lock().end();
+    }
+}
+
+/// What the storage did.
+enum Outcome {
+    Loaded(JobId, Box<Result<Option<Record>, StorageError>>),
+    Stored(JobId, Result<(), StorageError>),
+}
+
+pub(super) async fn run(desk: Desk) -> Infallible {
+    let end = End(desk);
+    let desk = &end.0;
+    recover(desk).await;
+    // Tasks of their own, so that an agent that computes holds up neither time nor clients. They go
+    // when this future goes.
+    let mut running = JoinSet::new();
+    let mut agents: HashMap<RunId, AbortHandle> = HashMap::new();
+    let mut storing = JoinSet::new();
+    loop {
+        while let Some(errand) = desk.next_errand() {
+            match errand {
+                Errand::Run {
+                    run,
+                    session_id,
+                    owner,
+                    prompt,
+                    signals,
+                } => {
+                    let turn = Turn {
+                        desk: desk.clone(),
+                        run,
+                        session_id,
+                        owner,
+                        signals,
+                    };
+                    let handle = running.spawn(work(turn, prompt));
+                    agents.insert(run, handle);
+                }
+                Errand::Cancel(run) => {
+                    if let Some(agent) = agents.remove(&run) {
+                        agent.abort();
+                    }
+                }
+                Errand::Upload {
+                    conn,
+                    prompt,
+                    input,
+                } => {
+                    running.spawn(save(desk.clone(), conn, prompt, *input));
+                }
+                Errand::Payment {
+                    conn,
+                    identity,
+                    amount,
+                } => {
+                    running.spawn(check_payment(desk.clone(), conn, identity, amount));
+                }
+            }
+        }
+        // One batch at a time, so that records are stored in their order.
+        if storing.is_empty() {
+            let jobs = desk.next_storage_jobs();
+            if !jobs.is_empty() {
+                let (storage, now) = (Arc::clone(&desk.shared.storage), desk.unix_now());
+                storing.spawn_blocking(move || carry_out(&*storage, jobs, now));
+            }
+        }
+        let deadline = desk.arm();
+        tokio::select! {
+            () = desk.shared.woken.notified() => {}
+            () = sleep_until(deadline.unwrap_or_else(Instant::now).into()), if deadline.is_some() => {
+                desk.with(|state, now| state.hub.handle_timeout(now));
+            }
+            Some(outcomes) = storing.join_next() => desk.take_outcomes(outcomes.unwrap_or_default()),
+            Some(ended) = running.join_next() => {
+                if let Ok(Some(run)) = ended {
+                    agents.remove(&run);
+                }
+            }
+        }
+    }
+}
+
+async fn recover(desk: &Desk) {
+    let (storage, now) = (Arc::clone(&desk.shared.storage), desk.unix_now());
+    let recovered = tokio::task::spawn_blocking(move || {
+        let recovered = storage.recover(now)?;
+        storage.compact(now)?;
+        Ok::<_, StorageError>(recovered.len())
+    });
+    match recovered.await {
+        Ok(Ok(0)) => {}
+        Ok(Ok(runs)) => tracing::warn!(runs, "runs were interrupted by the end of their host"),
+        Ok(Err(error)) => tracing::error!(%error, "the storage was not recovered"),
+        Err(_) => tracing::error!("the storage panicked"),
+    }
+}
+
+fn carry_out(
+    storage: &dyn crate::storage::Storage,
+    jobs: Vec<StorageJob>,
+    now: f64,
+) -> Vec<Outcome> {
+    let jobs = jobs.into_iter();
+    jobs.map(|job| match job {
+        StorageJob::Load(job, id) => Outcome::Loaded(job, Box::new(storage.load(id.as_str(), now))),
+        StorageJob::Store(job, record) => Outcome::Stored(job, storage.append(&record)),
+    })
+    .collect()
+}
+
+/// One run, from its prompt to its end. A panic of the agent is its failure.
+async fn work(turn: Turn, prompt: Prompt) -> Option<RunId> {
+    let run = turn.run;
+    let desk = turn.desk.clone();
+    let mut prompt = prompt;
+    loop {
+        let answering = async { desk.shared.agent.run(&turn, prompt).await };
+        let answer = AssertUnwindSafe(answering).catch_unwind().await;
+        let answer = answer.unwrap_or_else(|_| {
+            tracing::error!(?run, "an agent panicked");
+            Err(AgentError::new(PANICKED))
+        });
+        let finished = match answer {
+            Ok(reply) => desk.with(|state, now| state.hub.finish(run, &reply.text, now)),
+            Err(AgentError::Over(_)) => break,
+            Err(error) => {
+                // A run that is over has told so.
+                let _ = desk.with(|state, now| state.hub.fail(run, &error.to_string(), now));
+                break;
+            }
+        };
+        match finished {
+            Ok(Finished::More(inputs)) => prompt = joined(inputs.into_iter().map(Prompt::from)),
+            Ok(Finished::Done) | Err(_) => break,
+        }
+    }
+    desk.lock().forget_runner(run);
+    Some(run)
+}
+
+/// Several things that a user has said, as one.
+fn joined(prompts: impl Iterator<Item = Prompt>) -> Prompt {
+    let mut whole = Prompt::default();
+    let mut text = String::new();
+    for prompt in prompts {
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        text.push_str(&prompt.text);
+        whole.images.extend(prompt.images);
+        whole.files.extend(prompt.files);
+    }
+    whole.text = text.into();
+    whole
+}
+
+/// Saves the files that come with a prompt, before anything else is done with it.
+async fn save(desk: Desk, conn: ConnId, prompt: SharedStr, input: Input) -> Option<RunId> {
+    let (folder, limits) = (desk.shared.uploads.clone(), desk.shared.upload_limits);
+    let saving = tokio::task::spawn_blocking(move || {
+        let limits_of_lists = crate::limits::server_limits();
+        let files = input.files(&limits_of_lists);
+        let files = files.map_err(|error| upload::UploadError::from(error).to_string())?;
+        let plan = upload::plan(&files, random(), &limits).map_err(|error| error.to_string())?;
+        let paths = upload::save(&folder, &plan).map_err(|error| {
+            tracing::error!(%error, "an upload was not saved");
+            "the files were not saved: try again".to_owned()
+        })?;
+        let paths: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
+        let text = upload::with_reminder(&prompt, &paths);
+        let files = plan.iter().zip(&paths);
+        let files = files.map(|(file, path)| SavedFile::new(file.name.as_str(), path.as_str()));
+        let images = images_of(&input).map_err(|error| format!("Invalid INPUT: {error}"))?;
+        Ok::<_, String>(
+            NewInput::new(text)
+                .with_images(images)
+                .with_files(files.collect())
+                .with_session(input.session.clone()),
+        )
+    });
+    let saved = saving
+        .await
+        .unwrap_or_else(|_| Err("internal error".to_owned()));
+    desk.with(|state, now| match saved {
+        Ok(input) => state.hub.input(conn, input, now),
+        Err(message) => state.hub.refuse(conn, ErrorFrame::new(message)),
+    });
+    None
+}
+
+/// Finds out whether a stranger has paid.
+async fn check_payment(
+    desk: Desk,
+    conn: ConnId,
+    identity: crate::auth::Address,
+    amount: f64,
+) -> Option<RunId> {
+    let is_paid = match desk.shared.payments.clone() {
+        Some(payments) => {
+            let asking = async move { payments.is_paid(&identity, amount).await };
+            AssertUnwindSafe(asking)
+                .catch_unwind()
+                .await
+                .unwrap_or(false)
+        }
+        None => false,
+    };
+    let outcome = match is_paid {
+        true => desk.with_door(|door| door.paid(&identity)),
+        false => Onboarding::Refuse(AuthError::InsufficientPayment),
+    };
+    let link = desk.lock().seats.get(&conn).map(|seat| seat.link.clone());
+    if let Some(link) = link {
+        let told = link.try_command(move |machine, _| {
+            let told = match outcome {
+                Onboarding::Welcome(success) => machine.welcome(&success),
+                Onboarding::Refuse(error) => machine.refuse(&ErrorFrame::new(error.to_string())),
+                Onboarding::Payment { .. } => Ok(()),
+            };
+            drop(told);
+        });
+        drop(told);
+    }
+    None
+}
+
+impl Desk {
+    fn next_errand(&self) -> Option<Errand> {
+        self.lock().errands.pop_front()
+    }
+
+    fn next_storage_jobs(&self) -> Vec<StorageJob> {
+        let mut state = self.lock();
+        let batch = state.storage.len().min(BATCH);
+        state.storage.drain(..batch).collect()
+    }
+
+    fn take_outcomes(&self, outcomes: Vec<Outcome>) {
+        self.with(|state, now| {
+            for outcome in outcomes {
+                match outcome {
+                    Outcome::Loaded(job, found) => state.hub.loaded(job, *found, now),
+                    Outcome::Stored(job, outcome) => state.hub.stored(job, outcome, now),
+                }
+            }
+        });
+    }
+
+    /// The next deadline, for whoever sleeps until then and is woken if another comes before it.
+    fn arm(&self) -> Option<Instant> {
+        let mut state = self.lock();
+        state.armed = state.hub.poll_timeout();
+        state.armed
+    }
+}

@@ -1,0 +1,126 @@
+//! What a host answers beside the WebSocket: `/health`, `/info` and `/sessions/{id}`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue, UPGRADE};
+use http::{Method, Request, Response, StatusCode};
+use serde::Serialize;
+
+use super::options::Service;
+use crate::frame::Standing;
+use crate::frame::Vocabulary;
+use crate::net::Desk;
+use crate::session::Owner;
+
+/// What the answers are made of.
+pub(super) struct Pages {
+    pub(super) desk: Desk,
+    pub(super) name: String,
+    pub(super) tools: Vec<String>,
+    pub(super) trust: &'static str,
+    pub(super) started: Instant,
+    pub(super) service: Option<Arc<Service>>,
+}
+
+#[derive(Serialize)]
+struct Health<'a> {
+    status: &'static str,
+    agent: &'a str,
+    uptime: u64,
+}
+
+#[derive(Serialize)]
+struct Info<'a> {
+    name: &'a str,
+    address: String,
+    tools: &'a [String],
+    trust: &'a str,
+    version: &'static str,
+}
+
+#[derive(Serialize)]
+struct Session<'a> {
+    session_id: &'a str,
+    status: &'static str,
+}
+
+impl Pages {
+    pub(super) async fn answer(
+        self: Arc<Self>,
+        request: Request<Bytes>,
+        peer: SocketAddr,
+    ) -> Response<Bytes> {
+        let is_get = *request.method() == Method::GET;
+        match request.uri().path() {
+            // The known hosts do not open a WebSocket anywhere else.
+            _ if request.headers().contains_key(UPGRADE) => {
+                plain(StatusCode::FORBIDDEN, "WebSockets are at /ws")
+            }
+            "/health" if is_get => json(&Health {
+                status: "healthy",
+                agent: &self.name,
+                uptime: self.started.elapsed().as_secs(),
+            }),
+            "/info" if is_get => json(&Info {
+                name: &self.name,
+                address: self.desk.address().to_string(),
+                tools: &self.tools,
+                trust: self.trust,
+                version: env!("CARGO_PKG_VERSION"),
+            }),
+            path if is_get && path.starts_with("/sessions/") => {
+                self.session(path.trim_start_matches("/sessions/"))
+            }
+            _ => match &self.service {
+                Some(service) => service(request, peer).await,
+                None => plain(StatusCode::NOT_FOUND, "not found"),
+            },
+        }
+    }
+
+    /// Who asks here has proved nothing, so only sessions of callers without a signature are told,
+    /// whose ids are all that is known of their owners.
+    fn session(&self, id: &str) -> Response<Bytes> {
+        let asked = id.into();
+        let answer = self
+            .desk
+            .read(|hub| hub.status(Some(Owner::Unsigned), Some(&asked)));
+        match answer.status.known() {
+            Some(Standing::NotFound) | None => json_with(
+                StatusCode::NOT_FOUND,
+                &Session {
+                    session_id: id,
+                    status: Standing::NotFound.as_str(),
+                },
+            ),
+            Some(standing) => json(&Session {
+                session_id: id,
+                status: standing.as_str(),
+            }),
+        }
+    }
+}
+
+fn json(value: &impl Serialize) -> Response<Bytes> {
+    json_with(StatusCode::OK, value)
+}
+
+fn json_with(status: StatusCode, value: &impl Serialize) -> Response<Bytes> {
+    let body = serde_json::to_vec(value).unwrap_or_default();
+    answer(status, "application/json", body)
+}
+
+fn plain(status: StatusCode, why: &'static str) -> Response<Bytes> {
+    answer(status, "text/plain; charset=utf-8", why.as_bytes().to_vec())
+}
+
+fn answer(status: StatusCode, kind: &'static str, body: Vec<u8>) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(body));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static(kind);
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}

@@ -1,0 +1,198 @@
+//! [`Host`]: a [`Desk`] on a socket.
+
+mod http;
+mod options;
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::{FutureExt, future};
+use rpc_core::CloseFrame;
+use rpc_core::net::LinkConfig;
+use rpc_core::net::server::{Accepted, DrainReport, ShutdownHandle};
+use tokio::net::ToSocketAddrs;
+
+use self::http::Pages;
+use super::desk::{Agent, Desk};
+use crate::limits::WS_PATH;
+use crate::server::ServerConfig;
+
+pub use options::{HostOptions, http_config};
+
+/// 1012: a host that goes away comes back, as a rule (RFC 6455's registry of codes).
+const SERVICE_RESTART: u16 = 1012;
+
+/// An agent's host on a socket.
+///
+/// ```no_run
+/// use connectonion_proto::auth::Signer;
+/// use connectonion_proto::net::{Agent, AgentError, Host, HostOptions, Prompt, Reply, Turn};
+/// use connectonion_proto::trust::TrustLevel;
+///
+/// struct Echo;
+///
+/// #[async_trait::async_trait]
+/// impl Agent for Echo {
+///     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+///         Ok(Reply::new(format!("echo: {}", prompt.text)))
+///     }
+/// }
+///
+/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+/// let key = Signer::load(".co")?;
+/// let options = HostOptions::new(&key, TrustLevel::Open).with_name("echo");
+/// let host = Host::bind("127.0.0.1:8000", Echo, options).await?;
+/// println!("{} is at {}", key.address(), host.url());
+/// host.run().await;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Host {
+    server: rpc_core::net::server::Server,
+    shared: Arc<Shared>,
+}
+
+/// Ends a [`Host`].
+pub type HostHandle = ShutdownHandle;
+
+/// What all connections of a host share.
+struct Shared {
+    desk: Desk,
+    connection: Arc<ServerConfig>,
+    link: Arc<LinkConfig>,
+    shutdown_timeout: Duration,
+}
+
+impl Host {
+    /// Listens; the known hosts listen on port 8000. WebSockets are served at
+    /// [`WS_PATH`]; `/health`, `/info` and `/sessions/{id}` are answered as the known clients expect
+    /// it.
+    ///
+    /// # Errors
+    /// The system's error, if the address cannot be had. Retrying helps once it is free.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn bind(
+        address: impl ToSocketAddrs,
+        agent: impl Agent,
+        options: HostOptions,
+    ) -> io::Result<Self> {
+        let max = options.connection.limits.max_message_bytes;
+        let max_sent = options.connection.max_sent_bytes;
+        let mut desk = options.desk;
+        desk.hub.max_output_bytes = desk.hub.max_output_bytes.min(max_sent);
+        let desk = Desk::new(agent, desk);
+        let pages = Arc::new(Pages {
+            desk: desk.clone(),
+            name: options.name,
+            tools: options.tools,
+            trust: options.trust.as_str(),
+            started: Instant::now(),
+            service: options.service,
+        });
+        let mut http = options.http.with_path(WS_PATH);
+        http = http.with_http(move |request, peer| Arc::clone(&pages).answer(request, peer));
+        http.ws = http.ws.with_max_message(max).with_max_outgoing(max_sent);
+        let mut link = options.link;
+        link.driver = link.driver.with_close_timeout(options.shutdown_timeout / 2);
+        let shared = Shared {
+            desk,
+            connection: Arc::new(options.connection),
+            link: Arc::new(link),
+            shutdown_timeout: options.shutdown_timeout,
+        };
+        let server = rpc_core::net::server::Server::bind(address, http).await?;
+        Ok(Self {
+            server,
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// The address that it listens on.
+    #[must_use]
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.server.local_addr()
+    }
+
+    /// Where clients connect to, such as `ws://127.0.0.1:8000/ws`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("ws://{}{WS_PATH}", self.local_addr())
+    }
+
+    /// A handle that ends the host. Give its drain no less than the
+    /// [`shutdown_timeout`](HostOptions::shutdown_timeout).
+    #[must_use]
+    pub fn handle(&self) -> HostHandle {
+        self.server.shutdown_handle()
+    }
+
+    /// The desk: who is there, and what runs.
+    #[must_use]
+    pub fn desk(&self) -> Desk {
+        self.shared.desk.clone()
+    }
+
+    /// Serves until the [handle](Self::handle) drains it: then no prompt is taken any more, agents
+    /// may finish, and connections are closed with 1012. What was acknowledged and is not finished
+    /// is found in the storage by the next host.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts all connections and stops all agents. What was acknowledged is
+    /// stored.
+    pub async fn run(self) -> DrainReport {
+        let (server, shared) = (self.server, self.shared);
+        let desk = shared.desk.clone();
+        let half = shared.shutdown_timeout / 2;
+        let serving = async {
+            let report = server.run(move |accepted| serve(&shared, accepted)).await;
+            // Agents may be at work that nobody watches.
+            desk.drain(half).await;
+            report
+        };
+        tokio::select! {
+            report = serving => report,
+            never = desk.run() => match never {},
+        }
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host")
+            .field("server", &self.server)
+            .field("desk", &self.shared.desk)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One connection from its upgrade to its end. Not an `async fn`, and nothing around the two
+/// futures: each layer would hold a second copy of them, and there is one for every idle connection.
+fn serve(shared: &Arc<Shared>, accepted: Accepted) -> impl Future<Output = ()> + use<> {
+    let shared = Arc::clone(shared);
+    let (link, connection) = shared.desk.seat(
+        accepted.socket,
+        Some(accepted.peer.ip()),
+        Arc::clone(&shared.connection),
+        Arc::clone(&shared.link),
+    );
+    let mut cancellation = accepted.cancellation;
+    let farewell = async move {
+        tokio::select! {
+            () = cancellation.cancelled() => {}
+            _ = link.closed() => return,
+        }
+        // In a box, which only the last moments of a connection need.
+        Box::pin(shared.desk.drain(shared.shutdown_timeout / 2)).await;
+        link.close_with(CloseFrame::new(
+            SERVICE_RESTART,
+            "the host is shutting down",
+        ));
+    };
+    future::join(connection, farewell).map(drop)
+}

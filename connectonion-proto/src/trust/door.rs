@@ -1,0 +1,406 @@
+//! [`Door`]: who comes in, from a CONNECT to the decision.
+
+use std::fmt;
+
+use rpc_core::decode::SharedStr;
+
+use super::{ClientLevel, Decision, TrustBook, TrustPolicy};
+use crate::auth::{Address, AuthError, InviteCodes, UsedSignatures, Verified, Verifier};
+use crate::frame::{
+    AdminAction, AdminRequest, AdminResult, Connect, ErrorFrame, Input, Number, OnboardMethod,
+    OnboardRequired, OnboardSubmit, OnboardSuccess, Word,
+};
+use crate::session::Owner;
+
+/// What is decided about a CONNECT. Exhaustive: there is nothing else.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Admission {
+    /// It may come in.
+    Accept {
+        /// Who it is.
+        owner: Owner,
+        /// The host's operator and the caller should hear that a signature would be better.
+        recommend_signature: bool,
+    },
+    /// It has to go through onboarding first.
+    Gate {
+        /// Who it is.
+        identity: Address,
+        /// What it is told.
+        required: OnboardRequired,
+    },
+    /// It does not come in, and is told this.
+    Refuse(AuthError),
+}
+
+/// What is decided about an `ONBOARD_SUBMIT`. Exhaustive: there is nothing else.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Onboarding {
+    /// The caller is a contact now.
+    Welcome(OnboardSuccess),
+    /// The caller says that it has paid. Find out whether that is so, then
+    /// [promote](Door::paid) it or refuse it with [`AuthError::InsufficientPayment`].
+    Payment {
+        /// How much.
+        amount: f64,
+    },
+    /// Nothing has changed; the caller may try again.
+    Refuse(AuthError),
+}
+
+/// A host's door: the signature, the lists, the policy, and the ways in for strangers. It reads no
+/// clock: `now` is in seconds since 1970.
+///
+/// ```
+/// use connectonion_proto::auth::Signer;
+/// use connectonion_proto::frame::{Connect, Signed};
+/// use connectonion_proto::trust::{Admission, Door, SignaturePolicy, TrustLevel, TrustPolicy};
+///
+/// let policy = TrustPolicy::new(TrustLevel::Open).with_signatures(SignaturePolicy::AlwaysSigned);
+/// let mut door = Door::new(*Signer::from_seed(&[1; 32]).address(), policy);
+/// let unsigned = Connect::new(Signed::none());
+/// assert!(matches!(door.admit(&unsigned, 1_702_234_567.0), Admission::Refuse(_)));
+/// ```
+pub struct Door {
+    host: Address,
+    verifier: Verifier,
+    policy: TrustPolicy,
+    book: TrustBook,
+    invites: InviteCodes,
+    payment: Option<(Number, Option<SharedStr>)>,
+    used: Option<UsedSignatures>,
+    /// The lists may have changed since somebody asked.
+    is_changed: bool,
+}
+
+impl Door {
+    /// The door of the host with this address. Nobody is in its lists, and there is no way in for
+    /// strangers where the policy does not let them in.
+    #[must_use]
+    pub fn new(host: Address, policy: TrustPolicy) -> Self {
+        Self {
+            host,
+            verifier: Verifier::new().with_recipient(host),
+            policy,
+            book: TrustBook::default(),
+            invites: InviteCodes::default(),
+            payment: None,
+            used: None,
+            is_changed: false,
+        }
+    }
+
+    /// Sets how signatures are verified. Give it the host as its recipient.
+    #[must_use]
+    pub fn with_verifier(mut self, verifier: Verifier) -> Self {
+        self.verifier = verifier;
+        self
+    }
+
+    /// Sets the lists.
+    #[must_use]
+    pub fn with_book(mut self, book: TrustBook) -> Self {
+        self.book = book;
+        self
+    }
+
+    /// Makes contacts of those who know one of these codes.
+    #[must_use]
+    pub fn with_invites(mut self, codes: InviteCodes) -> Self {
+        self.invites = codes;
+        self
+    }
+
+    /// Makes contacts of those who pay so much, to this address if it is known.
+    #[must_use]
+    pub fn with_payment(mut self, amount: impl Into<Number>, address: Option<SharedStr>) -> Self {
+        self.payment = Some((amount.into(), address));
+        self
+    }
+
+    /// Lets each signature open one connection only. Off by default: peers of the specification
+    /// repeat one when they connect twice within a second.
+    #[must_use]
+    pub fn with_used_signatures(mut self, used: UsedSignatures) -> Self {
+        self.used = Some(used);
+        self
+    }
+
+    /// The host.
+    #[must_use]
+    pub const fn host(&self) -> &Address {
+        &self.host
+    }
+
+    /// How signatures are verified. That takes longer than all the rest, and needs no lock.
+    #[must_use]
+    pub const fn verifier(&self) -> &Verifier {
+        &self.verifier
+    }
+
+    /// The lists.
+    #[must_use]
+    pub const fn book(&self) -> &TrustBook {
+        &self.book
+    }
+
+    /// The lists, to change them.
+    pub const fn book_mut(&mut self) -> &mut TrustBook {
+        self.is_changed = true;
+        &mut self.book
+    }
+
+    /// Whether the lists may have changed since this was asked last: write them down then.
+    pub fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.is_changed)
+    }
+
+    /// Who a socket is that has not connected, as far as sessions are concerned: nobody, unless
+    /// callers without a signature may come in.
+    #[must_use]
+    pub fn nobody(&self) -> Option<Owner> {
+        match self.policy().decide(None) {
+            Decision::AcceptUnsigned { .. } => Some(Owner::Unsigned),
+            _ => None,
+        }
+    }
+
+    /// Verifies a CONNECT and decides about it.
+    pub fn admit(&mut self, connect: &Connect, now: f64) -> Admission {
+        let verified = self.verifier.verify(&connect.signed, now);
+        self.decide(verified, now)
+    }
+
+    /// Decides about a CONNECT that was [verified](Self::verifier).
+    pub fn decide(&mut self, verified: Result<Verified<'_>, AuthError>, now: f64) -> Admission {
+        let verified = match verified {
+            Ok(verified) => verified,
+            Err(AuthError::SignedRequestRequired) => return self.decide_unsigned(),
+            Err(error) => return Admission::Refuse(error),
+        };
+        let identity = verified.address;
+        let decision = self.policy().decide(Some(self.book.level_of(&identity)));
+        let decision = match decision {
+            Decision::Gate { .. } if self.brings_invite(&verified) => Decision::Accept,
+            decision => decision,
+        };
+        match decision {
+            Decision::Accept => {
+                if let Some(used) = &mut self.used
+                    && let Err(error) = used.spend(&verified, now)
+                {
+                    return Admission::Refuse(error);
+                }
+                Admission::Accept {
+                    owner: Owner::Key(identity),
+                    recommend_signature: false,
+                }
+            }
+            Decision::Gate { methods } => self.gate(identity, &methods),
+            Decision::Deny(error) => Admission::Refuse(error),
+            Decision::AcceptUnsigned { .. } => self.decide_unsigned(),
+        }
+    }
+
+    fn decide_unsigned(&self) -> Admission {
+        match self.policy().decide(None) {
+            Decision::AcceptUnsigned {
+                recommend_signature,
+            } => Admission::Accept {
+                owner: Owner::Unsigned,
+                recommend_signature,
+            },
+            Decision::Deny(error) => Admission::Refuse(error),
+            _ => Admission::Refuse(AuthError::SignedRequestRequired),
+        }
+    }
+
+    /// The policy, with the ways in that there are.
+    fn policy(&self) -> TrustPolicy {
+        let invite = (!self.invites.is_empty()).then_some(OnboardMethod::InviteCode);
+        let payment = self.payment.as_ref().map(|_| OnboardMethod::Payment);
+        self.policy
+            .clone()
+            .with_methods(invite.into_iter().chain(payment))
+    }
+
+    /// Whether a CONNECT brings an invite code along, which makes a contact of its sender.
+    fn brings_invite(&mut self, verified: &Verified<'_>) -> bool {
+        let code = verified.payload.text("invite_code");
+        let is_good = code.is_some_and(|code| self.invites.check(&code));
+        is_good && self.book_mut().promote(&verified.address).is_ok()
+    }
+
+    fn gate(&self, identity: Address, methods: &[OnboardMethod]) -> Admission {
+        // Words are JSON.
+        let Ok(mut required) = OnboardRequired::new(identity.to_string(), methods) else {
+            return Admission::Refuse(AuthError::OnboardRequired);
+        };
+        if let Some((amount, address)) = &self.payment {
+            required = required.with_payment(*amount, address.clone());
+        }
+        Admission::Gate { identity, required }
+    }
+
+    /// Decides about what the stranger with this identity offers. Nobody else may answer for it.
+    pub fn onboard(&mut self, identity: &Address, submit: &OnboardSubmit, now: f64) -> Onboarding {
+        let verified = match self.verifier.verify_onboarding(&submit.signed, now) {
+            Ok(verified) => verified,
+            Err(error) => return Onboarding::Refuse(error),
+        };
+        if verified.address != *identity {
+            return Onboarding::Refuse(AuthError::InvalidSignature);
+        }
+        if self.book.level_of(identity) == ClientLevel::Blocked {
+            return Onboarding::Refuse(AuthError::Blocked);
+        }
+        let code = verified.payload.text("invite_code");
+        if let Some(code) = code.filter(|code| !code.is_empty()) {
+            return match self.invites.check(&code) {
+                true => self.welcome(identity, "Invite code verified. You are now a contact."),
+                false => Onboarding::Refuse(AuthError::InvalidInviteCode),
+            };
+        }
+        match (verified.payload.number("payment"), &self.payment) {
+            (Some(amount), Some((price, _))) if amount >= price.as_f64() => {
+                Onboarding::Payment { amount }
+            }
+            (Some(_), _) => Onboarding::Refuse(AuthError::InsufficientPayment),
+            (None, _) => Onboarding::Refuse(AuthError::InviteOrPaymentRequired),
+        }
+    }
+
+    /// A payment was found: the stranger is a contact now.
+    pub fn paid(&mut self, identity: &Address) -> Onboarding {
+        if self.book.level_of(identity) == ClientLevel::Blocked {
+            return Onboarding::Refuse(AuthError::Blocked);
+        }
+        self.welcome(identity, "Payment verified. You are now a contact.")
+    }
+
+    fn welcome(&mut self, identity: &Address, message: &'static str) -> Onboarding {
+        let level = match self.book.level_of(identity) {
+            ClientLevel::Stranger => self.book_mut().promote(identity),
+            standing => Ok(standing),
+        };
+        match level {
+            Ok(level) => Onboarding::Welcome(OnboardSuccess::new(
+                identity.to_string(),
+                SharedStr::from_static(level.as_str()),
+                SharedStr::from_static(message),
+            )),
+            // The list of contacts is full.
+            Err(_) => Onboarding::Refuse(AuthError::DeniedByRules),
+        }
+    }
+
+    /// Decides whether an administrator may have what it wants, and does it. Allowed are those in
+    /// the list of admins; who is in it decides the host's own key alone.
+    ///
+    /// # Errors
+    /// What the caller is told. Nothing has changed then.
+    pub fn administrate(
+        &mut self,
+        request: &AdminRequest,
+        now: f64,
+    ) -> Result<AdminResult, Box<ErrorFrame>> {
+        let told = |error: AuthError| Box::new(ErrorFrame::new(error.to_string()));
+        let verified = self.verifier.verify(&request.signed, now);
+        let admin = verified.map_err(told)?.address;
+        let is_host = admin == self.host;
+        let Word::Known(action) = request.action else {
+            let words = format!("Unknown admin action: {}", request.action.as_str());
+            return Err(Box::new(ErrorFrame::new(words)));
+        };
+        if matches!(action, AdminAction::Add | AdminAction::Remove) {
+            if !is_host {
+                return Err(told(AuthError::SuperAdminOnly));
+            }
+            let address = subject(request.admin_id().as_deref(), "admin_id required")?;
+            let changed = match action {
+                AdminAction::Add => self.book_mut().admins.insert(address).map_err(full)?,
+                _ => self.book_mut().admins.remove(&address),
+            };
+            return Ok(AdminResult::new(name(action), changed));
+        }
+        if !is_host && !self.book.is_admin(&admin) {
+            return Err(told(AuthError::AdminOnly));
+        }
+        let address = subject(request.client_id().as_deref(), "client_id required")?;
+        match action {
+            AdminAction::Promote => self.book_mut().promote(&address).map(drop).map_err(full)?,
+            AdminAction::Demote => self.book_mut().demote(&address).map(drop).map_err(full)?,
+            AdminAction::Block => self.book_mut().block(&address).map(drop).map_err(full)?,
+            AdminAction::Unblock => drop(self.book_mut().unblock(&address)),
+            _ => {}
+        }
+        let mut result = AdminResult::new(name(action), true);
+        let level = self.book.level_of(&address).as_str();
+        result.level = Some(SharedStr::from_static(level));
+        result.client_id = Some(address.to_string().into());
+        Ok(result)
+    }
+}
+
+/// The prompt of an INPUT, of a caller who was let in as this owner: that which is signed, if one
+/// is, else the plain one. `None` if there is none.
+///
+/// # Errors
+/// [`AuthError`] if the INPUT is signed and the signature is not good, or somebody else's.
+pub fn prompt_of(
+    verifier: &Verifier,
+    owner: &Owner,
+    input: &Input,
+    now: f64,
+) -> Result<Option<SharedStr>, AuthError> {
+    let plain = || Ok(input.prompt.clone().filter(|prompt| !prompt.is_empty()));
+    if input.signed.payload.is_none() || input.signed.signature.is_none() {
+        return plain();
+    }
+    let verified = verifier.verify_onboarding(&input.signed, now)?;
+    if let Owner::Key(address) = owner
+        && *address != verified.address
+    {
+        return Err(AuthError::InvalidSignature);
+    }
+    match verified.payload.text("prompt") {
+        Some(prompt) if !prompt.is_empty() => Ok(Some(SharedStr::from(&*prompt))),
+        _ => plain(),
+    }
+}
+
+fn subject(id: Option<&str>, missing: &'static str) -> Result<Address, Box<ErrorFrame>> {
+    let id = id.filter(|id| !id.is_empty());
+    let told = |words: SharedStr| Box::new(ErrorFrame::new(words));
+    let id = id.ok_or_else(|| told(SharedStr::from_static(missing)))?;
+    Address::parse(id).map_err(|error| told(error.to_string().into()))
+}
+
+fn full(error: super::ListFull) -> Box<ErrorFrame> {
+    Box::new(ErrorFrame::new(error.to_string()))
+}
+
+/// What the answer calls it.
+const fn name(action: AdminAction) -> SharedStr {
+    SharedStr::from_static(match action {
+        AdminAction::Promote => "promote",
+        AdminAction::Demote => "demote",
+        AdminAction::Block => "block",
+        AdminAction::Unblock => "unblock",
+        AdminAction::GetLevel => "get_level",
+        AdminAction::Add => "add_admin",
+        AdminAction::Remove => "remove_admin",
+    })
+}
+
+/// Prints what kind of door it is, nothing of lists and codes.
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Door")
+            .field("host", &self.host)
+            .field("policy", &self.policy)
+            .field("book", &self.book)
+            .field("invites", &self.invites)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,252 @@
+//! Files that come with an INPUT: checked, named and decoded by [`plan`], written by [`save`], told
+//! to the agent by [`with_reminder`].
+//!
+//! Everything is checked before a run is started, so that a session is usable after a refusal.
+//! Pictures are not files: they go to the model as they are.
+//!
+//! ```
+//! use connectonion_proto::frame::Attachment;
+//! use connectonion_proto::upload::{UploadLimits, plan, with_reminder};
+//!
+//! let (name, data) = ("../../etc/evil name.txt", "data:text/plain;base64,YmFyZQ==");
+//! let files = plan(&[Attachment::<&str>::new(name, data)], 0x5eed, &UploadLimits::default())?;
+//! assert_eq!(files[0].name, "00000000000000000000000000005eed_evil name.txt");
+//! assert_eq!(files[0].bytes, b"bare");
+//!
+//! let prompt = with_reminder("read", ["/srv/.co/uploads/evil name.txt"]);
+//! assert!(prompt.starts_with("read\n\n<system-reminder>The user uploaded the following files:\n- /srv"));
+//! # Ok::<(), connectonion_proto::upload::UploadError>(())
+//! ```
+
+mod name;
+mod save;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+use rpc_core::decode::{DecodeError, DecodeErrorKind};
+
+pub use save::save;
+
+use crate::frame::Attachment;
+use crate::limits::{MAX_FILE_BYTES, MAX_FILES};
+
+const MIB: usize = 1024 * 1024;
+
+/// Padding may be left out; everything else has to be as it should.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// Bounds on the files of one INPUT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UploadLimits {
+    /// Most files. Default [`MAX_FILES`].
+    pub max_files: usize,
+    /// Largest file in bytes, decoded. Default [`MAX_FILE_BYTES`].
+    pub max_file_bytes: usize,
+}
+
+impl Default for UploadLimits {
+    fn default() -> Self {
+        Self {
+            max_files: MAX_FILES,
+            max_file_bytes: MAX_FILE_BYTES,
+        }
+    }
+}
+
+impl UploadLimits {
+    /// Sets [`max_files`](Self::max_files).
+    #[must_use]
+    pub const fn with_max_files(mut self, files: usize) -> Self {
+        self.max_files = files;
+        self
+    }
+
+    /// Sets [`max_file_bytes`](Self::max_file_bytes).
+    #[must_use]
+    pub const fn with_max_file_bytes(mut self, bytes: usize) -> Self {
+        self.max_file_bytes = bytes;
+        self
+    }
+}
+
+/// A file as it is to be written.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Saved {
+    /// The name of the file on the disk: unique, without a path, and harmless in a prompt.
+    pub name: String,
+    /// The contents.
+    pub bytes: Vec<u8>,
+}
+
+/// Prints the size only: files are private.
+impl fmt::Debug for Saved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Saved({} bytes)", self.bytes.len())
+    }
+}
+
+/// Files that are refused, all of them: nothing was written. The text is that of the ERROR. Sending
+/// the same again fails again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UploadError {
+    /// There are more files than allowed.
+    #[error("Too many files: {count} (max: {max}). Increase max_files_per_request in host.yaml")]
+    TooManyFiles {
+        /// How many there are.
+        count: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// A file is larger than allowed.
+    #[error(
+        "File too large: {name} ({}MB, max: {}MB). Increase max_file_size in host.yaml",
+        tenths(*size),
+        mebibytes(*max)
+    )]
+    TooLarge {
+        /// The name that it was sent with, shortened and without control characters.
+        name: String,
+        /// Its size in bytes, decoded.
+        size: usize,
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// The list cannot be read, or a member of a file is missing.
+    #[error("{}", unreadable(.0))]
+    Unreadable(#[from] DecodeError),
+    /// The name names no file.
+    #[error("Invalid file name: {name:?}")]
+    BadName {
+        /// The name, shortened and without control characters.
+        name: String,
+    },
+    /// The contents are not base64.
+    #[error("Invalid base64 data: {name}")]
+    BadData {
+        /// The name that it was sent with, shortened and without control characters.
+        name: String,
+    },
+}
+
+/// Checks files and decodes them. Sizes are those of the decoded contents.
+///
+/// Of a name the last part is taken. What could mislead in a path, a terminal or a prompt becomes
+/// `_`, and a long name loses its middle. Before it stands a number of 32 hexadecimal digits that
+/// is made from `unique`, which should be 128 random bits.
+///
+/// # Errors
+/// [`UploadError`], for the first file with a fault.
+pub fn plan<S: AsRef<str>>(
+    files: &[Attachment<S>],
+    unique: u128,
+    limits: &UploadLimits,
+) -> Result<Vec<Saved>, UploadError> {
+    let (count, max) = (files.len(), limits.max_files);
+    if count > max {
+        return Err(UploadError::TooManyFiles { count, max });
+    }
+    let numbers = (0..).map(|place: u128| unique.wrapping_add(place));
+    let files = files.iter().zip(numbers);
+    let plan = |(file, number): (&Attachment<S>, u128)| {
+        let (name, data) = (file.name.as_ref(), file.data.as_ref());
+        plan_one(name, data, number, limits.max_file_bytes)
+    };
+    files.map(plan).collect()
+}
+
+fn plan_one(sent: &str, data: &str, number: u128, max: usize) -> Result<Saved, UploadError> {
+    let name = name::safe(sent).ok_or_else(|| UploadError::BadName {
+        name: name::shown(sent),
+    })?;
+    let bad_data = || UploadError::BadData {
+        name: name::shown(sent),
+    };
+    let encoded = contents(data).ok_or_else(bad_data)?;
+    let size = decoded_size(encoded);
+    if size > max {
+        return Err(UploadError::TooLarge {
+            name: name::shown(sent),
+            size,
+            max,
+        });
+    }
+    let bytes = BASE64.decode(encoded).map_err(|_| bad_data())?;
+    Ok(Saved {
+        name: name::unique(number, &name),
+        bytes,
+    })
+}
+
+/// The base64 of a data URL, or of a text that is nothing else.
+fn contents(data: &str) -> Option<&str> {
+    let is_url = data
+        .get(..5)
+        .is_some_and(|it| it.eq_ignore_ascii_case("data:"));
+    if !is_url {
+        return Some(data);
+    }
+    let (head, encoded) = data.split_once(',')?;
+    let (_, encoding) = head.rsplit_once(';')?;
+    encoding
+        .trim_ascii()
+        .eq_ignore_ascii_case("base64")
+        .then_some(encoded)
+}
+
+/// How many bytes a base64 text has when it is decoded, known before any room is made for them.
+fn decoded_size(encoded: &str) -> usize {
+    let digits = encoded.trim_end_matches('=').len();
+    digits / 4 * 3 + (digits % 4).saturating_sub(1)
+}
+
+/// The prompt with the paths of the files below it, for the agent to read. Without files it is the
+/// prompt.
+pub fn with_reminder<P: fmt::Display>(prompt: &str, paths: impl IntoIterator<Item = P>) -> String {
+    let list: String = paths
+        .into_iter()
+        .map(|path| format!("- {path}\n"))
+        .collect();
+    if list.is_empty() {
+        return prompt.to_owned();
+    }
+    format!(
+        "{prompt}\n\n<system-reminder>The user uploaded the following files:\n{list}Use your \
+         read_file tool or other available tools to read the file contents before responding. Do \
+         not assume or guess the contents.</system-reminder>"
+    )
+}
+
+/// The known hosts name the member that they miss, and nothing else.
+fn unreadable(error: &DecodeError) -> String {
+    match error.kind() {
+        DecodeErrorKind::MissingMember(member) => format!("'{member}'"),
+        kind => format!("Invalid files: {kind}"),
+    }
+}
+
+/// Mebibytes with one decimal, rounded: `1.0`.
+fn tenths(bytes: usize) -> String {
+    let tenths = (bytes as u128 * 10 + MIB as u128 / 2) / MIB as u128;
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+/// Mebibytes, with a decimal only if there is one to say.
+fn mebibytes(bytes: usize) -> String {
+    if bytes.is_multiple_of(MIB) {
+        (bytes / MIB).to_string()
+    } else {
+        tenths(bytes)
+    }
+}

@@ -1,0 +1,93 @@
+//! Names of files: what may stay of one that somebody else chose.
+
+/// Longest name on the disk, in bytes: what every usual file system takes.
+const MAX_NAME: usize = 255;
+/// The number before it, with its underscore.
+const PREFIX: usize = 33;
+/// Longest ending that is kept when a name is cut, in bytes.
+const MAX_ENDING: usize = 16;
+/// Longest name in a message, in characters.
+const MAX_SHOWN: usize = 100;
+
+/// The last part of a name, harmless; `None` if it names no file.
+///
+/// Both kinds of slashes part a path. Replaced are control characters, those that turn the
+/// direction of a text or cannot be seen, and those that are special to Windows, to markup or to a
+/// shell's quotes. Names that a system reserves need no care: a number is put before them.
+pub(super) fn safe(sent: &str) -> Option<String> {
+    if sent.contains('\0') {
+        return None;
+    }
+    let last = sent.rsplit(['/', '\\']).next().unwrap_or(sent);
+    let name = last.trim().trim_end_matches(['.', ' ']);
+    if name.is_empty() {
+        // Also "." and "..".
+        return None;
+    }
+    let harmless = |c| if is_harmful(c) { '_' } else { c };
+    let name: String = name.chars().map(harmless).collect();
+    Some(cut(name))
+}
+
+/// A name that no other file has.
+pub(super) fn unique(number: u128, name: &str) -> String {
+    format!("{number:032x}_{name}")
+}
+
+/// A name as it was sent, fit for a message.
+pub(super) fn shown(sent: &str) -> String {
+    let mut shown: String = sent
+        .chars()
+        .take(MAX_SHOWN)
+        .map(|c| {
+            if c.is_control() || is_format(c) {
+                '_'
+            } else {
+                c
+            }
+        })
+        .collect();
+    if sent.chars().nth(MAX_SHOWN).is_some() {
+        shown.push_str("...");
+    }
+    shown
+}
+
+fn is_harmful(c: char) -> bool {
+    c.is_control() || is_format(c) || matches!(c, '<' | '>' | ':' | '"' | '|' | '?' | '*' | '`')
+}
+
+/// Line and paragraph separators, marks that turn the direction of a text, and what has no width.
+const fn is_format(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
+}
+
+/// Takes from the middle of a name what is too much, so that its ending stays.
+fn cut(name: String) -> String {
+    const ROOM: usize = MAX_NAME - PREFIX;
+    if name.len() <= ROOM {
+        return name;
+    }
+    let ending = name.rfind('.').filter(|at| name.len() - at <= MAX_ENDING);
+    let (stem, ending) = name.split_at(ending.unwrap_or(name.len()));
+    let mut ends = (0..=ROOM - ending.len()).rev();
+    // The last one between two characters.
+    let stem = ends.find_map(|end| stem.get(..end)).unwrap_or_default();
+    let stem = if ending.is_empty() {
+        stem.trim_end_matches(['.', ' '])
+    } else {
+        stem
+    };
+    [stem, ending].concat()
+}

@@ -1,0 +1,43 @@
+//! [`save`]: files to a folder, all or none.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::Saved;
+
+/// Writes files to a folder, which is made if it is not there, and returns their paths in order.
+/// Nothing that is there is overwritten. On Unix only this user may read them. Blocks.
+///
+/// Give an absolute folder: the paths are for the agent.
+///
+/// # Errors
+/// What the system says; none of the files is left then. Retrying is safe.
+pub fn save(folder: &Path, files: &[Saved]) -> io::Result<Vec<PathBuf>> {
+    fs::create_dir_all(folder)?;
+    let mut paths = Vec::with_capacity(files.len());
+    for file in files {
+        let path = folder.join(&file.name);
+        match create(&path, &mut paths).and_then(|mut to| to.write_all(&file.bytes)) {
+            Ok(()) => {}
+            Err(error) => {
+                for path in &paths {
+                    let _ = fs::remove_file(path);
+                }
+                return Err(error);
+            }
+        }
+    }
+    Ok(paths)
+}
+
+/// Makes a file, and notes that it is there.
+fn create(path: &Path, made: &mut Vec<PathBuf>) -> io::Result<fs::File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path)?;
+    made.push(path.to_owned());
+    Ok(file)
+}

@@ -1,0 +1,200 @@
+//! Recordings of a real host: who comes in, who has to go through onboarding and who is refused, and
+//! where we decide differently.
+
+use std::collections::HashMap;
+
+use connectonion_proto::ClientFrame;
+use connectonion_proto::auth::{Address, AuthError, InviteCodes, Verified, Verifier};
+use connectonion_proto::frame::{Connect, Json, Number, OnboardMethod, OnboardSubmit};
+use connectonion_proto::trust::{
+    AddressList, ClientLevel, Decision, SignaturePolicy, TrustBook, TrustLevel, TrustPolicy,
+};
+use rpc_core::Limits;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+#[derive(serde::Deserialize)]
+struct Line {
+    note: Option<String>,
+    dir: Option<String>,
+    /// As it was sent: the order of members counts.
+    frame: Option<Box<RawValue>>,
+}
+
+/// What a host answers: the type of the frame, or the words of an ERROR.
+fn answer(frame: &str) -> String {
+    let frame: Value = serde_json::from_str(frame).unwrap();
+    let kind = frame["type"].as_str().unwrap();
+    frame["message"]
+        .as_str()
+        .filter(|_| kind == "ERROR")
+        .unwrap_or(kind)
+        .to_owned()
+}
+
+/// The host of the recordings, made of our parts.
+struct Host {
+    verifier: Verifier,
+    policy: TrustPolicy,
+    book: TrustBook,
+    codes: InviteCodes,
+}
+
+impl Host {
+    fn new(level: TrustLevel) -> Self {
+        let list = |address: &str| AddressList::parse(address);
+        let mut book = TrustBook::default();
+        book.contacts = list("0x047df188bb2e7a91398eb6ddbb2f8e3a61fbccd125ce7d0a32bad54bf8676c0f");
+        book.whitelist = list("0xbb808e60eac3e1d1ddb53e3011e56b10ca2186876e449283af6e3beb08d11d0a");
+        book.blocked = list("0xf904c99fe87efa2c5792f72b92590c3c3969b5ed87d7c7953ea1ae8761567bf1");
+        let blacklist = list("0xa144e051e7141955fb101e47644c808050ea87dc5a3892e2ecde2975e4df2754");
+        let us = "0x0389957884cb62711a90b0ae5a32ea1c340668530433c75e1c13499936f1948b";
+        Self {
+            verifier: Verifier::new()
+                .with_recipient(Address::parse(us).unwrap())
+                .with_blacklist(blacklist),
+            policy: TrustPolicy::new(level)
+                .with_signatures(SignaturePolicy::AlwaysSigned)
+                .with_methods([OnboardMethod::InviteCode, OnboardMethod::Payment]),
+            book,
+            codes: InviteCodes::new(["OpenOnion"]).unwrap(),
+        }
+    }
+
+    fn answer(&mut self, frame: &str) -> Option<String> {
+        let answered = match ClientFrame::decode(frame, &Limits::default()).unwrap() {
+            ClientFrame::Connect(connect) => self.connect(&connect),
+            ClientFrame::OnboardSubmit(submit) => self.onboard(&submit),
+            _ => return None,
+        };
+        Some(answered.map_or_else(|error| error.to_string(), str::to_owned))
+    }
+
+    fn connect<S: AsRef<str>, J: Json>(
+        &mut self,
+        connect: &Connect<S, J>,
+    ) -> Result<&'static str, AuthError> {
+        // Every frame is judged at its own time.
+        let now = connect
+            .signed
+            .number("timestamp")
+            .map_or(0.0, Number::as_f64);
+        let level = match self.verifier.verify(&connect.signed, now) {
+            Ok(verified) => {
+                self.try_code(&verified);
+                Some(self.book.level_of(&verified.address))
+            }
+            Err(AuthError::SignedRequestRequired) => None,
+            Err(error) => return Err(error),
+        };
+        match self.policy.decide(level) {
+            Decision::Gate { .. } => Ok("ONBOARD_REQUIRED"),
+            Decision::Deny(error) => Err(error),
+            _ => Ok("CONNECTED"),
+        }
+    }
+
+    fn onboard<S: AsRef<str>, J: Json>(
+        &mut self,
+        submit: &OnboardSubmit<S, J>,
+    ) -> Result<&'static str, AuthError> {
+        let now = submit
+            .signed
+            .number("timestamp")
+            .map_or(0.0, Number::as_f64);
+        let verified = self.verifier.verify_onboarding(&submit.signed, now)?;
+        if self.book.level_of(&verified.address) == ClientLevel::Blocked {
+            return Err(AuthError::Blocked);
+        }
+        if verified.payload.get("invite_code").is_none() {
+            return Err(AuthError::InviteOrPaymentRequired);
+        }
+        if !self.try_code(&verified) {
+            return Err(AuthError::InvalidInviteCode);
+        }
+        Ok("ONBOARD_SUCCESS")
+    }
+
+    /// Makes a contact of who knows a code.
+    fn try_code(&mut self, verified: &Verified<'_>) -> bool {
+        let code = verified.payload.text("invite_code");
+        let is_known = code.is_some_and(|code| self.codes.check(&code));
+        if is_known && self.book.level_of(&verified.address) == ClientLevel::Stranger {
+            self.book.promote(&verified.address).unwrap();
+        }
+        is_known
+    }
+}
+
+/// Plays a recording; `ours` are our answers where they differ, by the note in the recording.
+fn play(recording: &str, mut host: Host, ours: &[(&str, &str)]) {
+    let path = format!(
+        "{}/tests/transcripts/{recording}.jsonl",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut ours: HashMap<_, _> = ours.iter().copied().collect();
+    let (mut note, mut expected) = (String::new(), None);
+    let mut judged = 0;
+    for line in text.lines() {
+        let line: Line = serde_json::from_str(line).unwrap();
+        note = line.note.unwrap_or(note);
+        let Some(frame) = line.frame else {
+            continue;
+        };
+        if line.dir.as_deref() == Some("c2s") {
+            expected = host.answer(frame.get());
+            continue;
+        }
+        let Some(expected) = expected.take() else {
+            continue;
+        };
+        judged += 1;
+        let theirs = answer(frame.get());
+        match ours.remove(&*note) {
+            Some(different) => {
+                assert_ne!(expected, theirs, "{note}");
+                assert_eq!(expected, different, "{note}");
+            }
+            None => assert_eq!(expected, theirs, "{note}"),
+        }
+    }
+    assert!(judged > 10, "{judged} frames were judged");
+    assert!(ours.is_empty(), "these did not come up: {ours:?}");
+}
+
+#[test]
+fn signatures_are_judged_as_the_host_judged_them() {
+    let ours = [
+        (
+            "same, signed over raw UTF-8 JSON (JavaScript style)",
+            "CONNECTED",
+        ),
+        (
+            "nested payload, only top level sorted (TypeScript style)",
+            "CONNECTED",
+        ),
+    ];
+    play(
+        "v1.2.1__13_signature_forms_accepted",
+        Host::new(TrustLevel::Open),
+        &ours,
+    );
+}
+
+#[test]
+fn the_gate_stands_where_the_host_has_it() {
+    let ours = [
+        ("blocked", "forbidden: Denied by fast rules"),
+        ("host(blacklist=) member", "forbidden: blacklisted"),
+        (
+            "payment number inside the signed CONNECT payload",
+            "ONBOARD_REQUIRED",
+        ),
+    ];
+    play(
+        "v1.2.1__15_onboarding_gate",
+        Host::new(TrustLevel::Careful),
+        &ours,
+    );
+}

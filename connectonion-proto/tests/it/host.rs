@@ -1,0 +1,251 @@
+//! A host over real sockets: who gets in, what is served, how it ends.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use connectonion_proto::limits::server_limits;
+use connectonion_proto::net::{self, AgentOptions, Desk, Host, HostHandle, HostOptions};
+use connectonion_proto::server::ServerConfig;
+use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
+use connectonion_proto::trust::TrustLevel;
+use connectonion_proto::upload::UploadLimits;
+use rpc_core::net::server::DrainReport;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use crate::scratch::Scratch;
+use crate::staff::{Client, Scripted, client_key, connect, host_key, input, types};
+
+struct Running {
+    address: SocketAddr,
+    url: String,
+    desk: Desk,
+    handle: HostHandle,
+    run: JoinHandle<DrainReport>,
+}
+
+async fn start(options: HostOptions) -> Running {
+    let host = Host::bind("127.0.0.1:0", Scripted, options).await.unwrap();
+    Running {
+        address: host.local_addr(),
+        url: host.url(),
+        desk: host.desk(),
+        handle: host.handle(),
+        run: tokio::spawn(host.run()),
+    }
+}
+
+fn options() -> HostOptions {
+    HostOptions::new(&host_key(), TrustLevel::Open)
+}
+
+/// The answer to a request on a connection of its own.
+async fn ask(address: SocketAddr, request: &str) -> String {
+    let mut tcp = TcpStream::connect(address).await.unwrap();
+    let request = format!("{request}\r\n\r\n");
+    tcp.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let head = |answer: &[u8]| answer.starts_with(b"HTTP/1.1 101") && answer.ends_with(b"\r\n\r\n");
+    while !head(&answer) && tcp.read_buf(&mut answer).await.unwrap() > 0 {}
+    let answer = String::from_utf8(answer).unwrap();
+    answer["HTTP/1.1 ".len()..].to_owned()
+}
+
+async fn get(address: SocketAddr, path: &str) -> (String, Value) {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost");
+    let answer = ask(address, &request).await;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let body = serde_json::from_str(body).unwrap_or(Value::Null);
+    (head[..3].to_owned(), body)
+}
+
+fn upgrade(path: &str, more: &str) -> String {
+    format!(
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=={more}"
+    )
+}
+
+#[tokio::test]
+async fn a_remote_agent_talks_to_a_host() {
+    let host = start(options()).await;
+    let (agent, _events, connection) =
+        net::connect(&host.url, client_key(), AgentOptions::default()).unwrap();
+    tokio::spawn(connection.run());
+    agent.ready().await.unwrap();
+    let output = agent.input("hello").await.output().await.unwrap();
+    assert_eq!(&*output.result, "echo: hello");
+    let output = agent.input("count").await.output().await.unwrap();
+    assert_eq!(&*output.result, "3 messages");
+    let output = agent.input("tool").await.output().await.unwrap();
+    assert_eq!(&*output.result, "sum is 5");
+    assert_eq!(host.desk.sessions(), 1);
+}
+
+#[tokio::test]
+async fn websockets_are_at_their_path_only() {
+    let host = start(options()).await;
+    for path in ["/ws", "/ws?token=1"] {
+        let answer = ask(host.address, &upgrade(path, "")).await;
+        assert!(answer.starts_with("101"), "{path}: {answer}");
+    }
+    for path in ["/", "/ws/", "/ws/input", "/health"] {
+        let answer = ask(host.address, &upgrade(path, "")).await;
+        assert!(answer.starts_with("403"), "{path}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn foreign_pages_and_names_are_kept_out() {
+    let host = start(options()).await;
+    let page = upgrade("/ws", "\r\nOrigin: https://evil.example");
+    assert!(ask(host.address, &page).await.starts_with("403"));
+    let page = upgrade("/ws", "\r\nOrigin: http://localhost:3000");
+    assert!(ask(host.address, &page).await.starts_with("101"));
+    let name = upgrade("/ws", "").replace("Host: localhost", "Host: evil.example");
+    assert!(ask(host.address, &name).await.starts_with("403"));
+}
+
+#[tokio::test]
+async fn the_neighbours_of_the_socket_are_answered() {
+    let host = start(options().with_name("helper").with_tools(["add"])).await;
+    let (status, health) = get(host.address, "/health").await;
+    assert_eq!(status, "200");
+    assert_eq!(
+        (&health["status"], &health["agent"]),
+        (&json!("healthy"), &json!("helper"))
+    );
+    let (_, info) = get(host.address, "/info").await;
+    assert_eq!(info["address"], host_key().address().to_string());
+    assert_eq!(info["tools"], json!(["add"]));
+    assert_eq!(info["trust"], "open");
+    assert_eq!(get(host.address, "/other").await.0, "404");
+    // A session of somebody who signed is nobody else's business.
+    let (_client, _) = Client::dial_in(&host.url, json!({"session_id": "signed"})).await;
+    assert_eq!(get(host.address, "/sessions/signed").await.0, "404");
+    let mut client = Client::dial(&host.url).await;
+    client
+        .say(&json!({"type":"CONNECT","session_id":"unsigned"}))
+        .await;
+    client.hear_a("CONNECTED").await;
+    let (status, session) = get(host.address, "/sessions/unsigned").await;
+    assert_eq!(
+        (&*status, session),
+        ("200", json!({"session_id":"unsigned","status":"connected"}))
+    );
+}
+
+#[tokio::test]
+async fn a_message_over_the_limit_closes_with_1009() {
+    let limits = server_limits().with_max_message_bytes(2_000);
+    let config = ServerConfig::default().with_limits(limits);
+    let host = start(options().with_connection(config)).await;
+    let (mut client, _) = Client::dial_in(&host.url, json!({})).await;
+    client.say(&input(&"x".repeat(1_900))).await;
+    client.hear_a("user_input").await;
+    client.say(&input(&"x".repeat(2_000))).await;
+    assert_eq!(client.close_frame().await.code, 1009);
+}
+
+#[tokio::test]
+async fn files_are_saved_and_read_and_a_refusal_leaves_the_session_usable() {
+    let scratch = Scratch::new();
+    let mut options = options();
+    let limits = UploadLimits::default().with_max_files(2);
+    options.desk = options.desk.with_uploads(scratch.file("uploads"), limits);
+    let host = start(options).await;
+    let (mut client, _) = Client::dial_in(&host.url, json!({})).await;
+    let file = |name: &str, data: &str| json!({"name": name, "data": data});
+    let ask =
+        |prompt: &str, files: Vec<Value>| json!({"type":"INPUT","prompt":prompt,"files":files});
+    let text = file("../a.txt", "data:text/plain;base64,aGVsbG8gZmlsZQ==");
+    client.say(&ask("read", vec![text.clone()])).await;
+    let frames = client.hear_until("OUTPUT").await;
+    assert_eq!(types(&frames), ["user_input", "files_received", "OUTPUT"]);
+    assert!(
+        frames[0]["content"]
+            .as_str()
+            .unwrap()
+            .starts_with("read\n\n<system-reminder>")
+    );
+    assert_eq!(frames[2]["chat_items"][1]["type"], "files_received");
+    for (files, words) in [
+        (
+            vec![text.clone(); 3],
+            "Too many files: 3 (max: 2). Increase max_files_per_request in host.yaml",
+        ),
+        (vec![file("a", "???")], "Invalid base64 data: a"),
+        (vec![json!({"name": "a"})], "'data'"),
+    ] {
+        client.say(&ask("read", files)).await;
+        assert_eq!(client.hear_a("ERROR").await["message"], words);
+    }
+    let picture = json!({"type":"INPUT","prompt":"look","images":["data:image/png;base64,AA=="]});
+    client.say(&picture).await;
+    let output = client.output().await;
+    assert_eq!(output["result"], "1 images, 0 files");
+    assert_eq!(
+        output["chat_items"][3]["content"][1]["image_url"]["url"],
+        picture["images"][0]
+    );
+}
+
+#[tokio::test]
+async fn a_host_that_ends_lets_agents_finish_and_says_1012() {
+    let host = start(options().with_shutdown_timeout(Duration::from_millis(300))).await;
+    let (mut client, _) = Client::dial_in(&host.url, json!({})).await;
+    client.say(&input("listen")).await;
+    client.hear_a("user_input").await;
+    let draining = tokio::spawn(async move { host.handle.drain(Duration::from_millis(300)).await });
+    // Taken before the end was near, or refused: both are said.
+    client.say(&input("last words")).await;
+    let frames = client.hear().await;
+    if frames["type"] == "RUNTIME_INPUT_ACK" {
+        client.output().await;
+    } else {
+        assert_eq!(frames["message"], "the host is shutting down");
+    }
+    assert_eq!(client.close_frame().await.code, 1012);
+    drop(client);
+    let report = draining.await.unwrap();
+    assert_eq!((report.finished, report.aborted), (1, 0));
+    host.run.await.unwrap();
+}
+
+#[tokio::test]
+async fn an_answered_session_outlives_its_host() {
+    let scratch = Scratch::new();
+    let stored = || {
+        let path = scratch.file("sessions.jsonl");
+        let storage = JsonlStorage::open(path, JsonlOptions::default()).unwrap();
+        let mut options = options();
+        options.desk = options.desk.with_storage(Arc::new(storage));
+        options
+    };
+    let host = start(stored()).await;
+    let (mut client, _) = Client::dial_in(&host.url, json!({"session_id": "kept"})).await;
+    client.ask("hello").await;
+    host.run.abort();
+    let _ = host.run.await;
+    let host = start(stored()).await;
+    let (mut client, connected) = Client::dial_in(&host.url, json!({"session_id": "kept"})).await;
+    assert_eq!(connected["status"], "new");
+    assert_eq!(connected["server_newer"], true);
+    assert_eq!(
+        connected["session"]["messages"][1]["content"],
+        "echo: hello"
+    );
+    assert_eq!(client.ask("count").await, "3 messages");
+    // Nobody else gets it.
+    let mut thief = Client::dial(&host.url).await;
+    let other = connectonion_proto::auth::Signer::from_seed(&[3; 32]);
+    thief
+        .say(&connect(&other, json!({"session_id": "kept"})))
+        .await;
+    let connected = thief.hear_a("CONNECTED").await;
+    assert_ne!(connected["session_id"], "kept");
+    assert!(connected.get("session").is_none());
+}

@@ -1,0 +1,461 @@
+//! A desk under virtual time: clients that say what they are told, over lines in memory.
+
+use connectonion_proto::auth::{Draft, InviteCodes, Signer};
+use connectonion_proto::limits::{ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST};
+use connectonion_proto::net::DeskOptions;
+use connectonion_proto::trust::{Door, TrustBook, TrustLevel, TrustPolicy};
+use serde_json::json;
+
+use crate::staff::{
+    Client, client_key, connect, desk, desk_with, host_key, input, now, signed, types,
+};
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_is_answered() {
+    let desk = desk();
+    let (mut client, connected) = Client::inside(&desk, json!({})).await;
+    assert_eq!(connected["status"], "new");
+    client.say(&input("hello")).await;
+    let frames = client.hear_until("OUTPUT").await;
+    assert_eq!(types(&frames), ["user_input", "OUTPUT"]);
+    let event = &frames[0];
+    assert_eq!(event["content"], "hello");
+    assert_eq!(event["turn"], 1);
+    assert_eq!(event["session_id"], connected["session_id"]);
+    assert!(event["id"].is_string() && event["ts"].is_number());
+    let output = &frames[1];
+    assert_eq!(output["result"], "echo: hello");
+    assert_eq!(output["session_id"], connected["session_id"]);
+    assert!(output["duration_ms"].is_u64());
+    assert_eq!(
+        output["session"]["messages"],
+        json!([{"role":"user","content":"hello"},{"role":"assistant","content":"echo: hello"}])
+    );
+    assert_eq!(output["session"]["turn"], 1);
+    assert_eq!(output["session"]["iteration"], 1);
+    assert_eq!(
+        output["chat_items"],
+        json!([{"id":"msg-0","type":"user","content":"hello"},
+               {"id":"msg-1","type":"agent","content":"echo: hello"}])
+    );
+    assert_eq!(client.ask("count").await, "3 messages");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_but_connect_comes_before_connect() {
+    let desk = desk();
+    let mut client = Client::open(&desk);
+    for kind in ["INPUT", "INTERRUPT", "ONBOARD_SUBMIT"] {
+        client.say(&json!({"type": kind, "prompt": "x"})).await;
+        assert_eq!(client.hear_a("ERROR").await["message"], AUTHENTICATE_FIRST);
+    }
+    client.say(&json!({"type": "SEAL"})).await;
+    let error = client.hear_a("ERROR").await;
+    assert_eq!(error["message"], "unknown message type: 'SEAL'");
+    client.say(&connect(&client_key(), json!({}))).await;
+    client.hear_a("CONNECTED").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_frame_is_answered_and_the_socket_stays() {
+    let desk = desk();
+    let mut client = Client::open(&desk);
+    client.say_text("{type: 'INPUT'}").await;
+    let error = client.hear_a("ERROR").await;
+    assert_eq!(
+        error["message"],
+        "Invalid JSON: Expecting property name enclosed in double quotes at line 1 col 2 (pos 1)"
+    );
+    assert_eq!(error["received"], "{type: 'INPUT'}");
+    for text in ["[1]", "null", "\"x\"", "", "{}", r#"{"type":7}"#] {
+        client.say_text(text).await;
+        client.hear_a("ERROR").await;
+    }
+    client.say(&connect(&client_key(), json!({}))).await;
+    client.hear_a("CONNECTED").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bad_signature_is_refused_and_a_good_one_may_follow() {
+    let desk = desk();
+    let mut client = Client::open(&desk);
+    let mut bad = connect(&client_key(), json!({}));
+    bad["payload"]["timestamp"] = json!(now() + 1.0);
+    client.say(&bad).await;
+    let error = client.hear_a("ERROR").await;
+    assert_eq!(error["message"], "unauthorized: invalid signature");
+    client.say(&connect(&client_key(), json!({}))).await;
+    client.hear_a("CONNECTED").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_connect_has_to_be_for_the_same() {
+    let desk = desk();
+    let (mut client, connected) = Client::inside(&desk, json!({})).await;
+    let id = &connected["session_id"];
+    client
+        .say(&connect(&client_key(), json!({"session_id": id})))
+        .await;
+    assert_eq!(&client.hear_a("CONNECTED").await["session_id"], id);
+    client
+        .say(&connect(&client_key(), json!({"session_id": "other"})))
+        .await;
+    assert_eq!(
+        client.hear_a("ERROR").await["message"],
+        ALREADY_AUTHENTICATED
+    );
+    let other = Signer::from_seed(&[3; 32]);
+    client
+        .say(&connect(&other, json!({"session_id": id})))
+        .await;
+    assert_eq!(
+        client.hear_a("ERROR").await["message"],
+        ALREADY_AUTHENTICATED
+    );
+    assert_eq!(client.ask("hello").await, "echo: hello");
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_elses_session_is_another_one() {
+    let desk = desk();
+    let (mut client, _) = Client::inside(&desk, json!({"session_id": "mine"})).await;
+    client.ask("secret").await;
+    let mut thief = Client::open(&desk);
+    let other = Signer::from_seed(&[3; 32]);
+    thief
+        .say(&connect(&other, json!({"session_id": "mine"})))
+        .await;
+    let connected = thief.hear_a("CONNECTED").await;
+    assert_eq!(connected["status"], "new");
+    assert_ne!(connected["session_id"], "mine");
+    assert!(connected.get("session").is_none());
+    let query = json!({"type":"SESSION_STATUS","session":{"session_id":"mine"}});
+    thief.say(&query).await;
+    assert_eq!(thief.hear_a("SESSION_STATUS").await["status"], "not_found");
+    client.say(&query).await;
+    assert_eq!(client.hear_a("SESSION_STATUS").await["status"], "connected");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_comes_back_gets_what_it_missed() {
+    let desk = desk();
+    let (mut first, connected) = Client::inside(&desk, json!({})).await;
+    let id = connected["session_id"].clone();
+    first.say(&input("listen")).await;
+    let seen = first.hear_a("user_input").await;
+    drop(first);
+    // All of the run, without an id; nothing, with the last one.
+    let (mut all, connected) = Client::inside(&desk, json!({"session_id": id})).await;
+    assert_eq!(connected["status"], "running");
+    assert!(connected.get("session").is_none());
+    assert_eq!(all.hear().await, seen);
+    let known = json!({"session_id": id, "last_msg_id": seen["id"]});
+    let (mut rest, _) = Client::inside(&desk, known).await;
+    rest.hear_nothing().await;
+    rest.say(&input("psst")).await;
+    let ack = rest.hear_a("RUNTIME_INPUT_ACK").await;
+    assert_eq!(ack["session_id"], id);
+    for client in [&mut all, &mut rest] {
+        let frames = client.hear_until("OUTPUT").await;
+        assert_eq!(types(&frames), ["user_input", "OUTPUT"]);
+        assert_eq!(frames[0]["id"], ack["id"]);
+        assert_eq!(frames[0]["runtime_input"], true);
+        assert_eq!(frames[1]["result"], "heard psst");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_was_away_gets_the_newer_conversation() {
+    let desk = desk();
+    let (mut client, connected) = Client::inside(&desk, json!({})).await;
+    let id = connected["session_id"].clone();
+    client.say(&input("sleep 5")).await;
+    client.hear_a("user_input").await;
+    drop(client);
+    tokio::time::sleep(crate::staff::SECOND * 10).await;
+    let old = json!({"session_id": id, "session": {"messages": []}});
+    let (mut client, connected) = Client::inside(&desk, old).await;
+    assert_eq!(connected["status"], "connected");
+    assert_eq!(connected["server_newer"], true);
+    assert_eq!(connected["session"]["messages"][1]["content"], "slept 5");
+    assert_eq!(connected["chat_items"][1]["content"], "slept 5");
+    assert_eq!(client.ask("count").await, "3 messages");
+    // Who has the newest gets nothing.
+    let newest = json!({"session_id": id, "session": connected["session"]});
+    drop(client);
+    let (_client, connected) = Client::inside(&desk, newest).await;
+    assert_eq!(connected["server_newer"], true, "the count was a turn");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_clients_conversation_is_what_the_agent_sees() {
+    let desk = desk();
+    let session = json!({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}],
+        "turn": 1, "mode": "plan", "theirs": {"z": 1}});
+    let (mut client, connected) = Client::inside(&desk, json!({"session": session})).await;
+    assert!(connected.get("server_newer").is_none());
+    assert_eq!(client.ask("count").await, "3 messages");
+    client.say(&input("mode")).await;
+    let output = client.output().await;
+    assert_eq!(output["result"], "mode plan");
+    assert_eq!(output["session"]["theirs"], json!({"z": 1}));
+    assert_eq!(output["session"]["turn"], 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_to_an_agent_that_does_not_listen_is_answered_all_the_same() {
+    let desk = desk();
+    let (mut client, _) = Client::inside(&desk, json!({})).await;
+    client.say(&input("sleep 2")).await;
+    client.hear_a("user_input").await;
+    client.say(&input("and")).await;
+    client.hear_a("RUNTIME_INPUT_ACK").await;
+    let frames = client.hear_until("OUTPUT").await;
+    assert_eq!(types(&frames), ["assistant", "user_input", "OUTPUT"]);
+    assert_eq!(frames[2]["result"], "echo: and");
+    let messages = frames[2]["session"]["messages"].as_array().unwrap();
+    let said: Vec<_> = messages
+        .iter()
+        .map(|it| it["content"].as_str().unwrap())
+        .collect();
+    assert_eq!(said, ["sleep 2", "slept 2", "and", "echo: and"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_fails_leaves_the_session_usable() {
+    let desk = desk();
+    let (mut client, connected) = Client::inside(&desk, json!({})).await;
+    for (prompt, words) in [
+        ("fail out of luck", "out of luck"),
+        ("panic now", "the agent panicked"),
+        ("nothing", "Agent completed without result"),
+    ] {
+        client.say(&input(prompt)).await;
+        let frames = client.hear_until("ERROR").await;
+        assert_eq!(frames.last().unwrap()["message"], words);
+        assert_eq!(client.ask("hello").await, "echo: hello");
+    }
+    let id = connected["session_id"].clone();
+    client.say(&input("fail later")).await;
+    drop(client);
+    tokio::time::sleep(crate::staff::SECOND).await;
+    // Whoever comes next is told.
+    let (mut client, connected) = Client::inside(&desk, json!({"session_id": id})).await;
+    assert_eq!(connected["status"], "connected");
+    assert_eq!(client.hear_a("ERROR").await["message"], "later");
+    let (mut client, _) = Client::inside(&desk, json!({"session_id": id})).await;
+    client.hear_nothing().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_acknowledged_is_read_even_if_the_agent_fails() {
+    let desk = desk();
+    let (mut client, _) = Client::inside(&desk, json!({})).await;
+    client.say(&input("ask what")).await;
+    let question = client.hear_until("ask_user").await.pop().unwrap();
+    assert_eq!(question["question"], "what");
+    assert_eq!(question["text"], "what");
+    client.say(&input("first")).await;
+    client.hear_a("RUNTIME_INPUT_ACK").await;
+    client.say(&input("second")).await;
+    client.hear_a("RUNTIME_INPUT_ACK").await;
+    client
+        .say(&json!({"type":"ASK_USER_RESPONSE","answer":"fail"}))
+        .await;
+    let error = client.hear_until("ERROR").await.pop().unwrap();
+    assert_eq!(error["message"], "as it was told");
+    assert_eq!(client.output().await["result"], "echo: first");
+    assert_eq!(client.output().await["result"], "echo: second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_are_for_the_question_that_they_name() {
+    let desk = desk();
+    let (mut client, _) = Client::inside(&desk, json!({})).await;
+    let late = json!({"type":"APPROVAL_RESPONSE","approved":true,"request_id":"old"});
+    client.say(&late).await;
+    let error = client.hear_a("ERROR").await;
+    assert_eq!(
+        (&error["code"], &error["reason"]),
+        (&json!("STALE_ANSWER"), &json!("stale"))
+    );
+    assert_eq!(error["request_id"], "old");
+    client.say(&input("approve /etc")).await;
+    let question = client.hear_until("approval_needed").await.pop().unwrap();
+    assert_eq!(question["arguments"], json!({"path": "/etc"}));
+    client.say(&late).await;
+    client.hear_a("ERROR").await;
+    client
+        .say(&json!({"type":"ASK_USER_RESPONSE","answer":"yes"}))
+        .await;
+    client.hear_a("ERROR").await;
+    let answer = json!({"type":"APPROVAL_RESPONSE","approved":false,"request_id":question["id"]});
+    client.say(&answer).await;
+    assert_eq!(client.output().await["result"], "approved false");
+    client.say(&answer).await;
+    client.hear_a("ERROR").await;
+    client.say(&input("plan it")).await;
+    client.hear_until("plan_review").await;
+    client
+        .say(&json!({"type":"PLAN_REVIEW_RESPONSE","message":"go"}))
+        .await;
+    assert_eq!(client.output().await["result"], "plan go");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_outlives_the_line_that_it_was_asked_on() {
+    let desk = desk();
+    let (mut client, connected) = Client::inside(&desk, json!({})).await;
+    let id = connected["session_id"].clone();
+    client.say(&input("approve /etc")).await;
+    client.hear_until("approval_needed").await;
+    drop(client);
+    let (mut client, connected) = Client::inside(&desk, json!({"session_id": id})).await;
+    assert_eq!(connected["status"], "running");
+    let question = client.hear_until("approval_needed").await.pop().unwrap();
+    let answer = json!({"type":"APPROVAL_RESPONSE","approved":true,"request_id":question["id"]});
+    client.say(&answer).await;
+    assert_eq!(client.output().await["result"], "approved true");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupt_ends_the_run_after_its_step() {
+    let desk = desk();
+    let (mut client, _) = Client::inside(&desk, json!({})).await;
+    client.say(&json!({"type":"INTERRUPT"})).await;
+    let error = client.hear_a("ERROR").await;
+    assert_eq!(error["message"], "interrupt requires an active turn");
+    client.say(&input("wait")).await;
+    client.hear_a("user_input").await;
+    client.say(&json!({"type":"INTERRUPT"})).await;
+    let output = client.output().await;
+    assert_eq!(output["result"], "What would you like me to do?");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mode_holds_at_once_and_everybody_is_told() {
+    let desk = desk();
+    let (mut one, connected) = Client::inside(&desk, json!({})).await;
+    let same = json!({"session_id": connected["session_id"]});
+    let (mut other, _) = Client::inside(&desk, same).await;
+    one.say(&json!({"type":"mode_change","mode":"accept_edits"}))
+        .await;
+    for client in [&mut one, &mut other] {
+        let changed = client.hear_a("mode_changed").await;
+        assert_eq!(changed["mode"], "accept_edits");
+        assert_eq!(changed["triggered_by"], "user");
+    }
+    assert_eq!(one.ask("mode").await, "mode accept_edits");
+    other.output().await;
+    one.say(&input("switch")).await;
+    let frames = one.hear_until("OUTPUT").await;
+    assert_eq!(types(&frames), ["user_input", "mode_changed", "OUTPUT"]);
+    assert_eq!(frames[2]["session"]["mode"], "plan");
+}
+
+fn careful() -> DeskOptions {
+    let codes = InviteCodes::new(["red-onion"]).unwrap();
+    let policy = TrustPolicy::new(TrustLevel::Careful);
+    DeskOptions::with_door(Door::new(*host_key().address(), policy).with_invites(codes))
+}
+
+fn offer(key: &Signer, code: &str) -> serde_json::Value {
+    let draft = Draft::exact(now()).with("invite_code", code);
+    signed("ONBOARD_SUBMIT", key, draft, json!({}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stranger_comes_in_with_an_invite_code() {
+    let desk = desk_with(careful());
+    let mut client = Client::open(&desk);
+    let key = client_key();
+    client
+        .say(&connect(&key, json!({"session_id": "first"})))
+        .await;
+    let required = client.hear_a("ONBOARD_REQUIRED").await;
+    assert_eq!(required["identity"], key.address().to_string());
+    assert_eq!(required["methods"], json!(["invite_code"]));
+    client.say(&input("hello")).await;
+    assert_eq!(client.hear_a("ERROR").await["message"], AUTHENTICATE_FIRST);
+    // The last CONNECT is the one that waits.
+    client
+        .say(&connect(&key, json!({"session_id": "second"})))
+        .await;
+    client.hear_a("ONBOARD_REQUIRED").await;
+    client.say(&offer(&key, "blue-onion")).await;
+    assert_eq!(
+        client.hear_a("ERROR").await["message"],
+        "Invalid invite code"
+    );
+    let other = Signer::from_seed(&[3; 32]);
+    client.say(&offer(&other, "red-onion")).await;
+    let error = client.hear_a("ERROR").await;
+    assert_eq!(error["message"], "unauthorized: invalid signature");
+    // A human may be looking for the code.
+    tokio::time::sleep(crate::staff::SECOND * 1000).await;
+    client.say(&offer(&key, "red-onion")).await;
+    let success = client.hear_a("ONBOARD_SUCCESS").await;
+    assert_eq!(success["level"], "contact");
+    let connected = client.hear_a("CONNECTED").await;
+    assert_eq!(connected["session_id"], "second");
+    // What npm's 0.1.4 sends then.
+    client.say(&input("")).await;
+    client.hear_nothing().await;
+    client.say(&input("")).await;
+    assert_eq!(client.hear_a("ERROR").await["message"], "prompt required");
+    assert_eq!(client.ask("hello").await, "echo: hello");
+    let (_client, connected) = Client::inside(&desk, json!({})).await;
+    assert_eq!(connected["status"], "new");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_blocked_sees_no_gate() {
+    let mut book = TrustBook::default();
+    book.block(client_key().address()).unwrap();
+    let codes = InviteCodes::new(["red-onion"]).unwrap();
+    let policy = TrustPolicy::new(TrustLevel::Careful);
+    let door = Door::new(*host_key().address(), policy)
+        .with_invites(codes)
+        .with_book(book);
+    let desk = desk_with(DeskOptions::with_door(door));
+    let mut client = Client::open(&desk);
+    client.say(&connect(&client_key(), json!({}))).await;
+    let error = client.hear_a("ERROR").await;
+    assert_eq!(error["message"], "forbidden: Denied by fast rules");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_administrators_administrate() {
+    let desk = desk();
+    let mut client = Client::open(&desk);
+    let request = |key: &Signer, kind: &str, member: &str| {
+        let draft = Draft::exact(now()).with(member, client_key().address().to_string());
+        signed(kind, key, draft, json!({}))
+    };
+    let admin = Signer::from_seed(&[9; 32]);
+    client
+        .say(&request(&admin, "ADMIN_BLOCK", "client_id"))
+        .await;
+    assert_eq!(
+        client.hear_a("ERROR").await["message"],
+        "forbidden: admin only"
+    );
+    desk.with_door(|door| door.book_mut().admins.insert(*admin.address()))
+        .unwrap();
+    client
+        .say(&request(&admin, "ADMIN_BLOCK", "client_id"))
+        .await;
+    let result = client.hear_a("ADMIN_RESULT").await;
+    assert_eq!(
+        (&result["action"], &result["level"]),
+        (&json!("block"), &json!("blocked"))
+    );
+    client.say(&request(&admin, "ADMIN_ADD", "admin_id")).await;
+    let error = client.hear_a("ERROR").await;
+    assert_eq!(error["message"], "forbidden: super admin only");
+    client.say(&connect(&client_key(), json!({}))).await;
+    assert_eq!(
+        client.hear_a("ERROR").await["message"],
+        "forbidden: Denied by fast rules"
+    );
+}

@@ -1,0 +1,285 @@
+//! What the tests of desk and host share: a scripted agent, and a client that says what it is told.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use connectonion_proto::auth::{Draft, Signer};
+use connectonion_proto::codec::to_json;
+use connectonion_proto::frame::{
+    ApprovalNeeded, AskUser, EventKind, LlmCall, Mode, PlanReview, Thinking, ToolCall, ToolResult,
+    ToolStatus,
+};
+use connectonion_proto::net::{Agent, AgentError, Desk, DeskOptions, Prompt, Reply, Turn};
+use connectonion_proto::server::ServerConfig;
+use connectonion_proto::trust::TrustLevel;
+use futures_util::{SinkExt, StreamExt};
+use rpc_core::keepalive::KeepAlive;
+use rpc_core::net::mem::{self, MemTransport};
+use rpc_core::net::ws::{WsDialer, WsStream};
+use rpc_core::net::{Dialer, LinkConfig, Message, Transport};
+use rpc_core::{CloseFrame, Outgoing, Text};
+use serde_json::{Value, json};
+
+pub const SECOND: Duration = Duration::from_secs(1);
+
+pub fn host_key() -> Signer {
+    Signer::from_seed(&[1; 32])
+}
+
+pub fn client_key() -> Signer {
+    Signer::from_seed(&[2; 32])
+}
+
+/// Does what its prompt says.
+pub struct Scripted;
+
+#[async_trait]
+impl Agent for Scripted {
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+        let text = prompt.text.to_string();
+        let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));
+        let reply = match word {
+            "think" => {
+                turn.emit(EventKind::Thinking(Thinking::new(rest)))?;
+                format!("thought {rest}")
+            }
+            "tool" => {
+                let id = turn.emit(EventKind::LlmCall(LlmCall::new("stub", 1)))?;
+                assert!(!id.is_empty());
+                let args = to_json(&json!({"a": 2})).unwrap();
+                turn.emit(EventKind::ToolCall(ToolCall::new("c1", "add", args)))?;
+                turn.emit(EventKind::ToolResult(ToolResult::new(
+                    "c1",
+                    "add",
+                    ToolStatus::Success,
+                    "5",
+                )))?;
+                "sum is 5".to_owned()
+            }
+            // Waits until somebody says something, and repeats it.
+            "listen" => {
+                turn.input_waits().await;
+                let said = turn.next_inputs()?;
+                let said: Vec<&str> = said.iter().map(|it| &*it.text).collect();
+                format!("heard {}", said.join(", "))
+            }
+            "sleep" => {
+                let seconds: u64 = rest.parse().unwrap_or(1);
+                tokio::time::sleep(SECOND * u32::try_from(seconds).unwrap_or(1)).await;
+                format!("slept {seconds}")
+            }
+            "wait" => {
+                turn.interrupted().await;
+                return Ok(Reply::interrupted());
+            }
+            "ask" => {
+                let answer = turn.ask_user(AskUser::new(rest)).await?;
+                if answer.get() == "\"fail\"" {
+                    return Err(AgentError::new("as it was told"));
+                }
+                format!("answer {}", answer.get())
+            }
+            "approve" => {
+                let args = to_json(&json!({"path": rest})).unwrap();
+                let tool = ApprovalNeeded::new("delete", args, "");
+                let approval = turn.approve(tool).await?;
+                format!("approved {}", approval.approved)
+            }
+            "plan" => {
+                let message = turn.plan_review(PlanReview::new(rest)).await?;
+                format!("plan {message}")
+            }
+            "mode" => format!(
+                "mode {}",
+                turn.mode()
+                    .map_or("none".to_owned(), |it| it.as_str().to_owned())
+            ),
+            "switch" => {
+                turn.set_mode(Mode::Plan)?;
+                "switched".to_owned()
+            }
+            "count" => {
+                let session = turn.session()?;
+                let session: Value = session.parse().unwrap();
+                format!("{} messages", session["messages"].as_array().unwrap().len())
+            }
+            "look" => format!(
+                "{} images, {} files",
+                prompt.images.len(),
+                prompt.files.len()
+            ),
+            "read" => std::fs::read_to_string(&*prompt.files[0].path).unwrap(),
+            "fail" => return Err(AgentError::new(rest)),
+            "panic" => panic!("{rest}"),
+            "nothing" => String::new(),
+            _ => format!("echo: {text}"),
+        };
+        Ok(Reply::new(reply))
+    }
+}
+
+/// A desk with a scripted agent, open to everybody, in this runtime.
+pub fn desk() -> Desk {
+    desk_with(DeskOptions::new(&host_key(), TrustLevel::Open))
+}
+
+pub fn desk_with(options: DeskOptions) -> Desk {
+    let desk = Desk::new(Scripted, options);
+    let running = desk.clone();
+    tokio::spawn(async move { running.run().await });
+    desk
+}
+
+pub fn now() -> f64 {
+    connectonion_proto::auth::unix_seconds(std::time::SystemTime::now())
+}
+
+/// A CONNECT of this key, with these members.
+pub fn connect(key: &Signer, members: Value) -> Value {
+    signed(
+        "CONNECT",
+        key,
+        Draft::exact(now()).with_to(host_key().address()),
+        members,
+    )
+}
+
+pub fn signed(kind: &str, key: &Signer, draft: Draft, members: Value) -> Value {
+    let signed = key.sign_payload(&draft).unwrap();
+    let mut frame = json!({
+        "type": kind,
+        "payload": serde_json::from_str::<Value>(signed.payload.unwrap().get()).unwrap(),
+        "from": signed.from,
+        "signature": signed.signature,
+    });
+    let Value::Object(members) = members else {
+        panic!("members are an object");
+    };
+    frame.as_object_mut().unwrap().extend(members);
+    frame
+}
+
+pub fn input(prompt: &str) -> Value {
+    json!({"type": "INPUT", "prompt": prompt})
+}
+
+/// A client that says what it is told to say.
+pub struct Client<T = MemTransport> {
+    line: T,
+}
+
+impl Client {
+    pub fn open(desk: &Desk) -> Self {
+        let config = ServerConfig::default()
+            .with_keep_alive(KeepAlive::off())
+            .with_ping_interval(None);
+        Self::open_with(desk, config)
+    }
+
+    pub fn open_with(desk: &Desk, config: ServerConfig) -> Self {
+        let (line, theirs) = mem::duplex(64);
+        let serving = desk.serve(theirs, None, config, LinkConfig::default());
+        tokio::spawn(serving);
+        Self { line }
+    }
+
+    /// A client of the usual key that is in, and its CONNECTED.
+    pub async fn inside(desk: &Desk, members: Value) -> (Self, Value) {
+        let mut client = Self::open(desk);
+        client.say(&connect(&client_key(), members)).await;
+        let connected = client.hear_a("CONNECTED").await;
+        (client, connected)
+    }
+}
+
+impl Client<WsStream> {
+    /// A client on a real socket.
+    pub async fn dial(url: &str) -> Self {
+        let dialer = WsDialer::new(url).unwrap();
+        let line = dialer.dial().await.unwrap();
+        Self { line }
+    }
+
+    /// As [`Client::inside`].
+    pub async fn dial_in(url: &str, members: Value) -> (Self, Value) {
+        let mut client = Self::dial(url).await;
+        client.say(&connect(&client_key(), members)).await;
+        let connected = client.hear_a("CONNECTED").await;
+        (client, connected)
+    }
+}
+
+impl<T: Transport> Client<T> {
+    /// How the host closes.
+    pub async fn close_frame(&mut self) -> CloseFrame {
+        loop {
+            let message = tokio::time::timeout(60 * SECOND, self.line.next()).await;
+            match message.expect("the line ends").expect("with a Close") {
+                Ok(Message::Close(frame)) => return frame.expect("with a code"),
+                Ok(_) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    pub async fn say(&mut self, frame: &Value) {
+        self.say_text(&frame.to_string()).await;
+    }
+
+    pub async fn say_text(&mut self, text: &str) {
+        self.line
+            .send(Outgoing::Text(Text::from(text)))
+            .await
+            .unwrap();
+    }
+
+    /// The next frame, within a minute of the paused clock.
+    pub async fn hear(&mut self) -> Value {
+        loop {
+            let message = tokio::time::timeout(60 * SECOND, self.line.next()).await;
+            let message = message.expect("there is a frame").expect("the line is up");
+            if let Message::Text(text) = message.unwrap() {
+                return serde_json::from_str(text.as_str()).unwrap();
+            }
+        }
+    }
+
+    /// The next frame, which is of this type.
+    pub async fn hear_a(&mut self, kind: &str) -> Value {
+        let frame = self.hear().await;
+        assert_eq!(frame["type"], kind, "{frame}");
+        frame
+    }
+
+    /// The frames up to one of this type, and this one.
+    pub async fn hear_until(&mut self, kind: &str) -> Vec<Value> {
+        let mut frames = vec![self.hear().await];
+        while frames.last().unwrap()["type"] != kind {
+            frames.push(self.hear().await);
+        }
+        frames
+    }
+
+    pub async fn output(&mut self) -> Value {
+        self.hear_until("OUTPUT").await.pop().unwrap()
+    }
+
+    /// Nothing comes for a while.
+    pub async fn hear_nothing(&mut self) {
+        let heard = tokio::time::timeout(SECOND / 2, self.line.next()).await;
+        assert!(heard.is_err(), "{:?}", heard.unwrap());
+    }
+
+    /// What a prompt is answered with.
+    pub async fn ask(&mut self, prompt: &str) -> String {
+        self.say(&input(prompt)).await;
+        self.output().await["result"].as_str().unwrap().to_owned()
+    }
+}
+
+pub fn types(frames: &[Value]) -> Vec<&str> {
+    frames
+        .iter()
+        .map(|it| it["type"].as_str().unwrap())
+        .collect()
+}
