@@ -1,1 +1,386 @@
 //! Tests of the machine.
+
+use std::time::Duration;
+
+use rpc_core::rate::RateLimit;
+use rpc_core::{Refused, Text};
+
+use super::*;
+use crate::frame::ErrorFrame;
+use crate::frame::{
+    Connected, OnboardMethod, OnboardRequired, OnboardSuccess, RuntimeInputAck, SessionState,
+};
+use crate::limits::server_limits;
+use crate::limits::{AUTHENTICATE_FIRST, PROMPT_REQUIRED};
+
+const SECOND: Duration = Duration::from_secs(1);
+const CONNECT: &str = r#"{"type":"CONNECT","session_id":"s"}"#;
+const INPUT: &str = r#"{"type":"INPUT","prompt":"hi"}"#;
+
+struct Rig {
+    conn: ServerConn,
+    now: Instant,
+}
+
+impl Rig {
+    fn new() -> Self {
+        Self::with(ServerConfig::default().with_keep_alive(rpc_core::keepalive::KeepAlive::off()))
+    }
+
+    fn with(config: ServerConfig) -> Self {
+        let now = Instant::now();
+        let conn = ServerConn::new(config, now);
+        Self { conn, now }
+    }
+
+    /// A rig whose client is in.
+    fn inside() -> Self {
+        let mut rig = Self::new();
+        rig.say(CONNECT);
+        rig.accept();
+        assert_eq!(
+            rig.heard(),
+            [r#"{"type":"CONNECTED","session_id":"s","status":"new"}"#]
+        );
+        rig.events();
+        rig
+    }
+
+    fn say(&mut self, text: &str) {
+        self.conn.handle_message(Incoming::Text(text), self.now);
+    }
+
+    fn accept(&mut self) {
+        let connected = Connected::new("s", SessionState::New);
+        self.conn.accept(&connected).unwrap();
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.now += time;
+        self.conn.handle_timeout(self.now);
+    }
+
+    /// What the client gets.
+    fn heard(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.conn.poll_transmit())
+            .map(|frame| match frame {
+                Outgoing::Text(text) => text.as_str().to_owned(),
+                other => format!("{other:?}"),
+            })
+            .collect()
+    }
+
+    /// The message of the one ERROR that the client gets.
+    fn error(&mut self) -> String {
+        let heard = self.heard();
+        let [error] = &heard[..] else {
+            panic!("{heard:?}");
+        };
+        let error: serde_json::Value = serde_json::from_str(error).unwrap();
+        assert_eq!(error["type"], "ERROR");
+        error["message"].as_str().unwrap().to_owned()
+    }
+
+    fn events(&mut self) -> Vec<ServerEvent> {
+        std::iter::from_fn(|| self.conn.poll_event()).collect()
+    }
+
+    fn names(&mut self) -> Vec<String> {
+        let name = |event: &ServerEvent| {
+            let text = format!("{event:?}");
+            text.split([' ', '(', '{']).next().unwrap().to_owned()
+        };
+        self.events().iter().map(name).collect()
+    }
+}
+
+#[test]
+fn a_client_is_in_when_the_application_says_so() {
+    let mut rig = Rig::new();
+    assert_eq!(rig.conn.state(), ServerState::AwaitConnect);
+    rig.say(CONNECT);
+    assert_eq!(rig.conn.state(), ServerState::AwaitVerdict);
+    assert!(!rig.conn.wants_input());
+    rig.accept();
+    assert_eq!(rig.conn.state(), ServerState::Ready);
+    assert_eq!(rig.names(), ["Connect"]);
+    assert_eq!(rig.conn.begun(), Err(Refused::UnknownId));
+}
+
+#[test]
+fn what_comes_while_a_verdict_is_awaited_is_neither_lost_nor_overtaken() {
+    let mut rig = Rig::new();
+    rig.say(CONNECT);
+    rig.say(INPUT);
+    rig.say(r#"{"type":"PONG"}"#);
+    rig.say(r#"{"type":"SEAL"}"#);
+    assert_eq!(rig.names(), ["Connect"]);
+    rig.accept();
+    assert_eq!(rig.names(), ["Input"]);
+    rig.conn
+        .acknowledge(&RuntimeInputAck::new("s", "r1"))
+        .unwrap();
+    assert_eq!(rig.names(), ["Pong", "Warning"]);
+    assert_eq!(
+        rig.heard(),
+        [
+            r#"{"type":"CONNECTED","session_id":"s","status":"new"}"#,
+            r#"{"type":"RUNTIME_INPUT_ACK","session_id":"s","id":"r1"}"#,
+            r#"{"type":"ERROR","message":"unknown message type: 'SEAL'"}"#,
+        ]
+    );
+}
+
+#[test]
+fn a_refused_connect_may_be_followed_by_another() {
+    let mut rig = Rig::new();
+    rig.say(CONNECT);
+    rig.conn.refuse(&ErrorFrame::new("no")).unwrap();
+    assert_eq!(rig.error(), "no");
+    rig.say(INPUT);
+    assert_eq!(rig.error(), AUTHENTICATE_FIRST);
+    rig.say(CONNECT);
+    rig.accept();
+    // And one that is refused later leaves the client in.
+    rig.say(CONNECT);
+    rig.conn.refuse(&ErrorFrame::new("no")).unwrap();
+    assert_eq!(rig.conn.state(), ServerState::Ready);
+}
+
+#[test]
+fn an_input_needs_a_prompt() {
+    let mut rig = Rig::inside();
+    for text in [
+        r#"{"type":"INPUT"}"#,
+        r#"{"type":"INPUT","prompt":""}"#,
+        r#"{"type":"INPUT","prompt":null,"payload":{"prompt":""}}"#,
+    ] {
+        rig.say(text);
+        assert_eq!(rig.error(), PROMPT_REQUIRED);
+    }
+    rig.say(r#"{"type":"INPUT","payload":{"prompt":"signed"},"from":"x","signature":"y"}"#);
+    assert_eq!(rig.names().last().unwrap(), "Input");
+    rig.conn.begun().unwrap();
+    rig.say(r#"{"type":"INPUT","prompt":7}"#);
+    assert_eq!(
+        rig.error(),
+        "Invalid INPUT: member `prompt` is not a string"
+    );
+}
+
+fn gated() -> Rig {
+    let mut rig = Rig::new();
+    rig.say(CONNECT);
+    gate(&mut rig);
+    rig.heard();
+    rig.events();
+    rig
+}
+
+fn gate(rig: &mut Rig) {
+    let required = OnboardRequired::new("0x07", &[OnboardMethod::InviteCode]).unwrap();
+    rig.conn.gate([7; 32].into(), &required).unwrap();
+}
+
+const OFFER: &str = r#"{"type":"ONBOARD_SUBMIT","payload":{"invite_code":"c"}}"#;
+
+#[test]
+fn at_the_gate_the_last_connect_waits_for_as_long_as_it_takes() {
+    let mut rig = gated();
+    assert_eq!(rig.conn.state(), ServerState::Gated);
+    rig.say(INPUT);
+    assert_eq!(rig.error(), AUTHENTICATE_FIRST);
+    rig.say(r#"{"type":"CONNECT","session_id":"other"}"#);
+    gate(&mut rig);
+    rig.wait(SECOND * 86_400);
+    rig.heard();
+    rig.events();
+    rig.say(OFFER);
+    let event = rig.events().pop().unwrap();
+    assert!(matches!(event, ServerEvent::Onboard { identity, .. } if identity == [7; 32].into()));
+    rig.conn
+        .refuse(&ErrorFrame::new("Invalid invite code"))
+        .unwrap();
+    assert_eq!(rig.error(), "Invalid invite code");
+    assert_eq!(rig.conn.state(), ServerState::Gated);
+    rig.say(OFFER);
+    let success = OnboardSuccess::new("0x07", "contact", "hello");
+    rig.conn.welcome(&success).unwrap();
+    let event = rig.events().pop().unwrap();
+    let ServerEvent::Onboarded { identity, connect } = event else {
+        panic!("{event:?}");
+    };
+    assert_eq!(
+        (identity, connect.session_id.as_deref()),
+        ([7; 32].into(), Some("other"))
+    );
+    rig.accept();
+    assert_eq!(rig.conn.state(), ServerState::Ready);
+}
+
+#[test]
+fn one_empty_input_right_after_onboarding_is_swallowed() {
+    let empty = r#"{"type":"INPUT","prompt":""}"#;
+    for before in [true, false] {
+        let mut rig = gated();
+        rig.say(OFFER);
+        let success = OnboardSuccess::new("0x07", "contact", "hello");
+        rig.conn.welcome(&success).unwrap();
+        if before {
+            rig.say(empty);
+        }
+        rig.accept();
+        if !before {
+            rig.say(r#"{"type":"PONG"}"#);
+            rig.say(empty);
+        }
+        assert_eq!(rig.heard().len(), 2);
+        assert!(
+            rig.events()
+                .contains(&ServerEvent::Warning(Warning::EmptyInput))
+        );
+        rig.say(empty);
+        assert_eq!(rig.error(), PROMPT_REQUIRED);
+    }
+}
+
+#[test]
+fn only_who_is_at_the_gate_has_something_to_offer() {
+    let mut rig = Rig::new();
+    rig.say(OFFER);
+    assert_eq!(rig.error(), AUTHENTICATE_FIRST);
+    let mut rig = Rig::inside();
+    rig.say(OFFER);
+    assert_eq!(rig.error(), "onboarding is not required");
+    rig.say(CONNECT);
+    let required = OnboardRequired::new("0x07", &[]).unwrap();
+    let told = rig.conn.gate([7; 32].into(), &required);
+    assert_eq!(told, Err(Refused::UnknownId));
+}
+
+#[test]
+fn a_connect_that_is_too_large_does_not_wait_at_the_gate() {
+    let config = ServerConfig::default().with_max_gated_bytes(10);
+    let mut rig = Rig::with(config);
+    rig.say(CONNECT);
+    let required = OnboardRequired::new("0x07", &[]).unwrap();
+    let told = rig.conn.gate([7; 32].into(), &required);
+    assert!(matches!(told, Err(Refused::TooLarge { max: 10, .. })));
+    assert_eq!(rig.conn.state(), ServerState::AwaitVerdict);
+    rig.conn.refuse(&ErrorFrame::new("too large")).unwrap();
+    assert_eq!(rig.conn.state(), ServerState::AwaitConnect);
+}
+
+#[test]
+fn a_ping_comes_every_30_seconds_from_the_opening_on() {
+    let mut rig = Rig::new();
+    let ping = r#"{"type":"PING"}"#;
+    rig.wait(SECOND * 29);
+    assert!(rig.heard().is_empty());
+    rig.wait(SECOND);
+    assert_eq!(rig.heard(), [ping]);
+    rig.say(CONNECT);
+    rig.accept();
+    rig.heard();
+    // A late one does not move those that follow.
+    rig.wait(SECOND * 35);
+    assert_eq!(rig.heard(), [ping]);
+    rig.wait(SECOND * 25);
+    assert_eq!(rig.heard(), [ping]);
+    // After a long sleep there is one, not many.
+    rig.wait(SECOND * 1000);
+    assert_eq!(rig.heard(), [ping]);
+    assert!(!rig.conn.is_closed(), "nobody has to answer");
+}
+
+#[test]
+fn a_line_that_carries_nothing_is_dropped() {
+    let mut rig = Rig::with(ServerConfig::default().with_ping_interval(None));
+    rig.wait(SECOND * 20);
+    assert_eq!(rig.heard(), ["Ping(0 bytes)"]);
+    rig.conn.handle_message(Incoming::Pong(b""), rig.now);
+    rig.wait(SECOND * 20);
+    rig.wait(SECOND * 20);
+    assert_eq!(rig.heard(), ["Abort"]);
+    assert!(rig.conn.is_closed());
+}
+
+#[test]
+fn a_client_that_does_not_connect_in_time_is_sent_away_if_there_is_a_time() {
+    let config = ServerConfig::default().with_connect_timeout(Some(SECOND));
+    let mut rig = Rig::with(config.clone());
+    rig.wait(SECOND);
+    let heard = rig.heard();
+    assert!(heard[0].contains("1008"), "{heard:?}");
+    let mut rig = Rig::with(config);
+    rig.say(CONNECT);
+    rig.accept();
+    rig.wait(SECOND);
+    assert!(!rig.conn.is_closed());
+}
+
+#[test]
+fn what_is_no_text_is_answered() {
+    let mut rig = Rig::new();
+    rig.conn.handle_message(Incoming::Binary(&[0xff]), rig.now);
+    assert_eq!(rig.error(), "unknown message type: None");
+    // Text in a binary message is read like any other.
+    rig.conn
+        .handle_message(Incoming::Binary(CONNECT.as_bytes()), rig.now);
+    assert_eq!(rig.names(), ["Warning", "Connect"]);
+}
+
+#[test]
+fn too_much_and_too_many_close() {
+    let limits = server_limits()
+        .with_max_message_bytes(50)
+        .with_max_message_rate(Some(RateLimit::new(2, SECOND)));
+    let config = ServerConfig::default().with_limits(limits);
+    let mut rig = Rig::with(config.clone());
+    rig.say(&"x".repeat(51));
+    assert!(rig.heard()[0].contains("1009"));
+    let mut rig = Rig::with(config);
+    for _ in 0..3 {
+        rig.say(r#"{"type":"PONG"}"#);
+    }
+    assert!(rig.heard().last().unwrap().contains("1008"));
+    assert_eq!(rig.names().last().unwrap(), "Closed");
+}
+
+#[test]
+fn a_full_outbox_says_so_and_when_there_is_room_again() {
+    let limits = server_limits().with_max_outbox_frames(4);
+    let config = ServerConfig::default().with_limits(limits);
+    let mut rig = Rig::with(config);
+    rig.say(CONNECT);
+    rig.accept();
+    rig.events();
+    while rig.conn.has_room() {
+        rig.conn.send(Text::from("{}")).unwrap();
+    }
+    assert!(rig.events().is_empty());
+    rig.heard();
+    assert_eq!(rig.names(), ["Writable"]);
+    assert!(rig.conn.has_room());
+}
+
+#[test]
+fn a_client_that_reads_no_errors_is_sent_away() {
+    let limits = server_limits().with_max_outbox_frames(4);
+    let mut rig = Rig::with(ServerConfig::default().with_limits(limits));
+    for _ in 0..5 {
+        rig.say("{}");
+    }
+    assert!(rig.conn.is_closed());
+    assert_eq!(rig.names().last().unwrap(), "Closed");
+}
+
+#[test]
+fn events_are_for_clients_that_are_in() {
+    let mut rig = gated();
+    assert_eq!(rig.conn.send(Text::from("{}")), Err(Refused::NotReady));
+    rig.conn.tell_text(Text::from("{}")).unwrap();
+    rig.conn.close(rig.now);
+    assert_eq!(rig.conn.send(Text::from("{}")), Err(Refused::Closed));
+    assert_eq!(rig.conn.refuse(&ErrorFrame::new("x")), Err(Refused::Closed));
+}

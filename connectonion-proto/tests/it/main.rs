@@ -19,6 +19,7 @@ mod net_resume;
 mod reading;
 mod scratch;
 mod scripted;
+mod server;
 mod session;
 mod session_crowd;
 mod session_model;
