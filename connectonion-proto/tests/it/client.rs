@@ -118,9 +118,9 @@ impl Player {
                     &mut made.complaints
                 }
                 ClientEvent::Unknown(_) => &mut made.unknown,
-                ClientEvent::Closed(_) => continue,
-                // A recorded client that answers questions nobody asked.
-                ClientEvent::Warning(Warning::Unexpected {
+                // The other one: a recorded client that answers what nobody asked.
+                ClientEvent::Closed(_)
+                | ClientEvent::Warning(Warning::Unexpected {
                     name: "ONBOARD_SUCCESS",
                 }) => continue,
                 other => panic!("{other:?} after {text}"),
