@@ -261,9 +261,8 @@ impl RemoteAgent {
     pub async fn new_session(&self, keep_conversation: bool) -> Result<(), CloseReason> {
         self.book.renew(keep_conversation);
         let mut states = self.link.watch();
-        let old = match *states.borrow_and_update() {
-            LinkState::Ready { generation } => generation,
-            _ => return Ok(()),
+        let LinkState::Ready { generation: old } = *states.borrow_and_update() else {
+            return Ok(());
         };
         self.link.reconnect(old);
         let is_over = |state: &LinkState| match state {

@@ -9,7 +9,7 @@ use rpc_core::{CallError, CallId, CloseReason, Delivery, Limits, Refused, Retry}
 
 use super::protocol::ClientSide;
 use super::run::{End, Item, Run};
-use crate::client::{Found, Resume, Seen, Step, Taken, find};
+use crate::client::{Found, Resume, Seen, Step, Taken, find_answer};
 use crate::frame::{
     Connect, Connected, ErrorFrame, EventKind, Input, Output, Response, SessionState, Signed,
 };
@@ -63,7 +63,7 @@ struct Listener {
 
 impl Listener {
     fn step(&self, step: &Step) {
-        let weight = step.frame.get().len();
+        let weight = size_of::<Step>() + step.frame.get().len();
         self.items.push(Item::Step(step.clone()), weight);
     }
 
@@ -117,8 +117,7 @@ impl Book {
         let state = self.lock();
         let mut connect = state.resume.connect(signed);
         if state.open.is_some() || !state.listeners.is_empty() {
-            // The host's conversation is the newer one if it has the run. Hosts up to 1.2.1 compare
-            // the iterations of the last turn first, and may take an old turn for a newer one.
+            // The host's conversation is the newer one if it has the run.
             connect.session = state.resume.session_before_a_run(&self.limits);
         }
         connect
@@ -255,9 +254,9 @@ impl Book {
     }
 
     /// The run has ended; the result comes back if nobody listens.
-    pub(super) fn run_ended(&self, result: End) -> Option<End> {
+    pub(super) fn run_ended(&self, result: &End) -> Option<End> {
         let mut state = self.lock();
-        match &result {
+        match result {
             Ok(output) => {
                 if let Some(session) = &output.session {
                     state.resume.session = Some(session.clone());
@@ -273,7 +272,7 @@ impl Book {
         state.open = None;
         state.live = None;
         state.seen.clear();
-        state.end_listeners(&result)
+        state.end_listeners(result)
     }
 
     /// The client was let in, for the first time or again.
@@ -300,7 +299,7 @@ impl Book {
                     ..
                 }),
                 Some(newer),
-            ) => find(&newer.session, prompt, *turn, &self.limits),
+            ) => find_answer(&newer.session, prompt, *turn, &self.limits),
             _ => Found::Nothing,
         };
         let newer = frame.newer.as_ref().map(|newer| newer.session.clone());
@@ -402,7 +401,7 @@ impl State {
         for listener in ended {
             listener.end(end.clone());
         }
-        nobody.then(|| end.clone())
+        if nobody { Some(end.clone()) } else { None }
     }
 }
 

@@ -1,5 +1,6 @@
 //! [`find`] and [`look_up`]: where an agent is, and who it says it is.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use rpc_core::Limits;
@@ -90,7 +91,7 @@ pub async fn find(endpoint: &str, wanted: Option<&Address>) -> Result<Found, Fin
     if wanted.is_some_and(|wanted| *wanted != address) {
         return Err(FindError::Another { found: address });
     }
-    let name = text("name").map(|name| name.into_owned());
+    let name = text("name").map(Cow::into_owned);
     Ok(Found {
         url: format!("{base}{WS_PATH}"),
         address,
@@ -116,7 +117,7 @@ pub async fn look_up(address: &Address, relay: &str) -> Result<Found, FindError>
     let endpoints = raw_list(endpoints.get(), &Limits::default())?;
     let mut places: Vec<String> = endpoints
         .into_iter()
-        .filter_map(|place| place.into_str().map(|place| place.into_owned()))
+        .filter_map(|place| place.into_str().map(Cow::into_owned))
         .filter(|place| place.starts_with("http://") || place.starts_with("https://"))
         .take(MAX_ENDPOINTS)
         .collect();

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use rpc_core::net::{LinkState, Protocol, Sorted, link};
+use rpc_core::net::{LinkState, Protocol, Sorted, WeakLink, link};
 use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Refused, Secret};
 
 use super::book::Book;
@@ -131,7 +131,7 @@ impl Protocol for ClientSide {
                 None => Sorted::Ignore,
             },
             ClientEvent::Reply { id, result } => self.reply(id, result),
-            ClientEvent::RunEnded(result) => match self.book.run_ended(result) {
+            ClientEvent::RunEnded(result) => match self.book.run_ended(&result) {
                 Some(result) => Sorted::Event(Event::RunEnded(result)),
                 None => Sorted::Ignore,
             },
@@ -190,7 +190,7 @@ impl Protocol for ClientSide {
 /// However the connection ends, nobody listens on.
 impl Drop for ClientSide {
     fn drop(&mut self) {
-        let link = self.book.link().and_then(|link| link.upgrade());
+        let link = self.book.link().and_then(WeakLink::upgrade);
         let reason = link.and_then(|link| match link.state() {
             LinkState::GaveUp { cause: reason } | LinkState::Closed { reason } => Some(reason),
             _ => None,

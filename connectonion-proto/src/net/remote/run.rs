@@ -25,6 +25,10 @@ pub(super) type End = Result<Output, CallError<ErrorFrame>>;
 
 /// What the connection's task gives a run.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would be an allocation for each step"
+)]
 pub(super) enum Item {
     Step(Step),
     Queued { id: SharedStr },
