@@ -72,10 +72,12 @@ impl Hub {
                 None if self.registry.running() + self.beginning
                     >= self.config.registry.max_running =>
                 {
-                    let error = InputError::TooManyRuns;
-                    if let Some(intake) = talk.intake.pop_front() {
-                        self.refuse_input(session_id, intake.conn, error);
-                    }
+                    let Some(conn) = intake.conn else {
+                        // It was acknowledged, so it waits.
+                        return self.starved.push_back(session_id.clone());
+                    };
+                    talk.intake.pop_front();
+                    self.refuse_with(conn, refusal(session_id, InputError::TooManyRuns));
                 }
                 None => {
                     let input = intake.input.clone();
@@ -115,6 +117,10 @@ impl Hub {
         };
         let begun = match outcome {
             Ok(()) => self.begin_run(session_id, intake.runtime_input(), now),
+            // What was acknowledged is stored already.
+            Err(_) if intake.conn.is_none() => {
+                self.begin_run(session_id, intake.runtime_input(), now)
+            }
             Err(error) => Err(not_stored(&error)),
         };
         match begun {
@@ -146,7 +152,7 @@ impl Hub {
                     input,
                 });
             }
-            Err(error) => self.refuse_with(session_id, intake.conn, error),
+            Err(error) => self.refuse_intake(intake.conn, error),
         }
         self.next_intake(session_id, now);
     }
@@ -180,13 +186,14 @@ impl Hub {
         };
         let still_runs = talk.run() == Some(run) && !talk.is_ending();
         let taken = match outcome {
-            Err(error) => Err(not_stored(&error)),
-            Ok(()) if !still_runs => {
+            // What was acknowledged is stored already.
+            Err(error) if intake.conn.is_some() => Err(not_stored(&error)),
+            _ if !still_runs => {
                 // The run has ended meanwhile, so the prompt begins another one.
                 talk.put_back(intake);
                 return self.next_intake(session_id, now);
             }
-            Ok(()) => {
+            _ => {
                 let input = intake.runtime_input();
                 let accepted = self.registry.input_to(session_id, input, now.instant);
                 accepted.map_err(|error| refusal(session_id, error))
@@ -210,7 +217,7 @@ impl Hub {
                 self.emit_files(run, &intake.input, turn, now);
                 self.events.push_back(HubEvent::Interjected { run });
             }
-            Err(error) => self.refuse_with(session_id, intake.conn, error),
+            Err(error) => self.refuse_intake(intake.conn, error),
         }
         self.next_intake(session_id, now);
     }
@@ -236,30 +243,30 @@ impl Hub {
         }
     }
 
-    fn refuse_input(&mut self, session_id: &SessionId, conn: Option<ConnId>, error: InputError) {
-        self.refuse_with(session_id, conn, refusal(session_id, error));
+    /// Prompts that were acknowledged wait for a place: there may be one now.
+    pub(super) fn feed_starved(&mut self, now: Now) {
+        for _ in 0..self.starved.len() {
+            if self.registry.running() + self.beginning >= self.config.registry.max_running {
+                return;
+            }
+            if let Some(session_id) = self.starved.pop_front() {
+                self.next_intake(&session_id, now);
+            }
+        }
     }
 
-    fn refuse_with(
-        &mut self,
-        session_id: &SessionId,
-        conn: Option<ConnId>,
-        error: Box<ErrorFrame>,
-    ) {
+    /// A prompt that was acknowledged has nobody to be refused to; its session is gone.
+    fn refuse_intake(&mut self, conn: Option<ConnId>, error: Box<ErrorFrame>) {
+        if let Some(conn) = conn {
+            self.refuse_with(conn, error);
+        }
+    }
+
+    fn refuse_with(&mut self, conn: ConnId, error: Box<ErrorFrame>) {
         self.line(Line::InputRefused {
             why: error.message.to_string(),
         });
-        match conn {
-            Some(conn) => self.reply(conn, Reply::Refuse(error)),
-            // It was acknowledged when it came, so everybody should know.
-            None => {
-                let session = self.registry.session(session_id.as_str());
-                let sockets = session.map(|it| it.sockets.to_vec());
-                for conn in sockets.unwrap_or_default() {
-                    self.tell(conn, &*error);
-                }
-            }
-        }
+        self.reply(conn, Reply::Refuse(error));
     }
 }
 

@@ -86,6 +86,8 @@ pub struct Hub {
     last_job: u64,
     /// Runs that begin when their prompt is stored.
     beginning: usize,
+    /// Sessions with prompts that were acknowledged and wait until fewer agents run.
+    starved: VecDeque<SessionId>,
     ids: Ids,
     replies: VecDeque<(ConnId, Reply)>,
     events: VecDeque<HubEvent>,
@@ -104,6 +106,7 @@ impl Hub {
             entering: HashMap::new(),
             last_job: 0,
             beginning: 0,
+            starved: VecDeque::new(),
             ids: Ids::new(seed),
             replies: VecDeque::new(),
             events: VecDeque::new(),
@@ -193,6 +196,7 @@ impl Hub {
                 } => self.removed(&session_id, why, &sockets, run.zip(Some(unread)), now),
             }
         }
+        self.feed_starved(now);
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is wanted next; perhaps a little early.
@@ -242,7 +246,7 @@ impl Hub {
     /// Whether nothing is being run or stored: a host may end now without losing work.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.registry.running() == 0 && self.jobs.is_empty() && self.beginning == 0
+        self.registry.running() == 0 && self.jobs.is_empty() && self.starved.is_empty()
     }
 
     fn job(&mut self, job: Job) -> JobId {

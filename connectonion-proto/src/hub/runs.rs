@@ -183,6 +183,7 @@ impl Hub {
             });
         }
         self.next_intake(session_id, now);
+        self.feed_starved(now);
     }
 
     /// The conversation of a run.

@@ -12,6 +12,8 @@ mod gate;
 mod host;
 mod host_desk;
 mod host_killed;
+mod hub;
+mod hub_play;
 mod invalid_json;
 mod keys;
 mod killed;

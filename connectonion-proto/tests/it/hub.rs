@@ -1,0 +1,254 @@
+//! The hub by itself: many sessions, and what must hold whatever happens.
+
+use std::time::{Duration, Instant};
+
+use connectonion_proto::hub::HubConfig;
+use connectonion_proto::session::{ConnId, Owner, RegistryConfig, RunId};
+use proptest::prelude::*;
+
+use crate::hub_play::Play;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn owner(number: u8) -> Owner {
+    Owner::Key([number; 32].into())
+}
+
+#[test]
+fn a_prompt_is_stored_before_it_is_acknowledged() {
+    let mut play = Play::new(HubConfig::default());
+    play.connect(1, owner(1), None);
+    play.input(1, "first");
+    assert!(play.waits(1) && play.started.is_empty());
+    play.store_all();
+    assert_eq!(play.sockets[&ConnId(1)].begun, 1);
+    let run = *play.agents.keys().next().unwrap();
+    play.input(1, "second");
+    assert!(play.waits(1));
+    play.store_all();
+    assert_eq!(play.sockets[&ConnId(1)].acknowledged.len(), 1);
+    play.next_inputs(run);
+    play.finish(run, "done");
+    assert_eq!(play.sockets[&ConnId(1)].count("OUTPUT"), 0);
+    play.store_all();
+    assert_eq!(play.sockets[&ConnId(1)].count("OUTPUT"), 1);
+}
+
+#[test]
+fn a_storage_that_fails_refuses_prompts_and_keeps_results() {
+    let mut play = Play::new(HubConfig::default());
+    play.connect(1, owner(1), Some("s"));
+    play.store_one(true);
+    let refused = &play.sockets[&ConnId(1)].refused;
+    assert!(refused[0].starts_with("the session is not available"));
+    play.connect(1, owner(1), Some("s"));
+    play.store_all();
+    play.input(1, "lost");
+    play.store_one(true);
+    let refused = &play.sockets[&ConnId(1)].refused;
+    assert!(refused[1].starts_with("the prompt was not stored"));
+    assert!(play.started.is_empty());
+    play.input(1, "taken");
+    play.store_all();
+    let run = *play.agents.keys().next().unwrap();
+    play.finish(run, "kept here");
+    play.store_one(true);
+    assert_eq!(play.sockets[&ConnId(1)].count("OUTPUT"), 1);
+    // The storage has it not, so the hub keeps it.
+    play.disconnect(1);
+    play.connect(2, owner(1), Some("s"));
+    play.store_all();
+    play.input(2, "and");
+    play.store_all();
+    let run = *play.agents.keys().next().unwrap();
+    let session = play.hub.session(run, play.now).unwrap();
+    assert!(session.get().contains("kept here"));
+}
+
+#[test]
+fn a_run_that_nobody_gives_a_sign_of_is_stopped_and_told() {
+    let mut play = Play::new(HubConfig::default());
+    play.connect(1, owner(1), Some("s"));
+    play.store_all();
+    play.input(1, "for ever");
+    play.store_all();
+    play.advance(59 * MINUTE);
+    assert!(play.cancelled.is_empty());
+    play.advance(2 * MINUTE);
+    assert_eq!(play.cancelled.len(), 1);
+    let frames = &play.sockets[&ConnId(1)].frames;
+    assert_eq!(frames.last().unwrap()["type"], "ERROR");
+    play.input(1, "again");
+    let refused = play.sockets[&ConnId(1)].refused.last().unwrap();
+    assert_eq!(refused, "authenticate first (send CONNECT)");
+    play.store_all();
+    play.connect(1, owner(1), Some("s"));
+    play.store_all();
+    play.input(1, "again");
+    play.store_all();
+    assert_eq!(play.agents.len(), 1);
+}
+
+#[test]
+fn no_more_agents_run_than_may() {
+    let registry = RegistryConfig::default().with_max_running(2);
+    let mut play = Play::new(HubConfig::default().with_registry(registry));
+    for conn in 1..=3 {
+        play.connect(conn, owner(1), None);
+        play.input(conn, "x");
+    }
+    play.store_all();
+    assert_eq!(play.agents.len(), 2);
+    assert_eq!(
+        play.sockets[&ConnId(3)].refused,
+        ["too many agents are running"]
+    );
+}
+
+#[test]
+fn ten_thousand_sessions_with_a_thousand_running_cost_little() {
+    let began = Instant::now();
+    let mut play = Play::new(HubConfig::default());
+    for conn in 0..10_000 {
+        play.connect(conn, owner(1), Some(&format!("s-{conn}")));
+    }
+    play.store_all();
+    assert_eq!(play.hub.registry().len(), 10_000);
+    for conn in 0..1_000 {
+        play.input(conn, "work");
+    }
+    play.store_all();
+    assert_eq!(play.hub.registry().running(), 1_000);
+    let runs: Vec<RunId> = play.agents.keys().copied().collect();
+    for step in 0..10 {
+        for run in &runs {
+            play.emit(*run, &format!("step {step}"));
+        }
+    }
+    let bytes = play.hub.registry().log_bytes();
+    assert!(bytes < 1_000 * 10 * 400, "{bytes} bytes of events");
+    for run in &runs {
+        play.finish(*run, "done");
+    }
+    play.store_all();
+    let told = |conn| {
+        play.sockets[&ConnId(conn)].count("thinking") + play.sockets[&ConnId(conn)].count("OUTPUT")
+    };
+    assert!((0..1_000).all(|conn| told(conn) == 11));
+    assert_eq!(play.hub.registry().log_bytes(), 0);
+    // All of them go, and nothing is left.
+    for conn in 0..10_000 {
+        play.disconnect(conn);
+    }
+    play.advance(11 * MINUTE);
+    assert!(play.hub.registry().is_empty() && play.hub.is_idle());
+    assert!(play.hub.poll_timeout().is_none());
+    // A bound on what grows with the square, not on the machine.
+    assert!(began.elapsed() < Duration::from_secs(60));
+}
+
+/// What may happen.
+#[derive(Clone, Debug)]
+enum Op {
+    Connect { conn: u64, owner: u8, session: u8 },
+    Disconnect { conn: u64 },
+    Input { conn: u64 },
+    Store { fails: bool },
+    Finish { agent: usize },
+    Fail { agent: usize },
+    Read { agent: usize },
+    Emit { agent: usize },
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let conn = 3..8_u64;
+    let agent = 0..4_usize;
+    prop_oneof![
+        3 => (conn.clone(), 1..3_u8, 0..3_u8)
+            .prop_map(|(conn, owner, session)| Op::Connect { conn, owner, session }),
+        1 => conn.prop_map(|conn| Op::Disconnect { conn }),
+        6 => (0..8_u64).prop_map(|conn| Op::Input { conn }),
+        8 => prop::bool::weighted(0.1).prop_map(|fails| Op::Store { fails }),
+        3 => agent.clone().prop_map(|agent| Op::Finish { agent }),
+        1 => agent.clone().prop_map(|agent| Op::Fail { agent }),
+        2 => agent.clone().prop_map(|agent| Op::Read { agent }),
+        2 => agent.prop_map(|agent| Op::Emit { agent }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn whatever_happens_every_prompt_is_answered_for(ops in prop::collection::vec(op(), 0..120)) {
+        let mut play = Play::new(HubConfig::default());
+        // One socket watches each session for all the time.
+        for conn in 0..3 {
+            play.connect(conn, owner(1), Some(&format!("s-{conn}")));
+        }
+        play.store_all();
+        let mut next_conn: Vec<u64> = (0..8).collect();
+        let mut prompts = 0;
+        for op in ops {
+            match op {
+                Op::Connect { conn, owner: number, session } => {
+                    let conn = next_conn[usize::try_from(conn).unwrap()];
+                    if !play.waits(conn) {
+                        play.connect(conn, owner(number), Some(&format!("s-{session}")));
+                    }
+                }
+                Op::Disconnect { conn } => {
+                    let place = usize::try_from(conn).unwrap();
+                    play.disconnect(next_conn[place]);
+                    // Numbers are not used again.
+                    next_conn[place] += 100;
+                }
+                Op::Input { conn } => {
+                    let conn = next_conn[usize::try_from(conn).unwrap()];
+                    if !play.waits(conn) && play.sockets.contains_key(&ConnId(conn)) {
+                        prompts += 1;
+                        play.input(conn, &format!("prompt {prompts}"));
+                    }
+                }
+                Op::Store { fails } => drop(play.store_one(fails)),
+                Op::Finish { agent } => with_agent(&mut play, agent, |play, run| play.finish(run, "done")),
+                Op::Fail { agent } => with_agent(&mut play, agent, |play, run| play.fail(run, "failed")),
+                Op::Read { agent } => with_agent(&mut play, agent, Play::next_inputs),
+                Op::Emit { agent } => with_agent(&mut play, agent, |play, run| play.emit(run, "x")),
+            }
+        }
+        // Everybody does what is left to do.
+        play.store_all();
+        while let Some(run) = play.agents.keys().next().copied() {
+            play.finish(run, "done");
+            play.store_all();
+        }
+        prop_assert!(play.hub.is_idle());
+        prop_assert_eq!(play.hub.registry().running(), 0);
+        for (conn, socket) in &play.sockets {
+            prop_assert_eq!(socket.asked, 0, "{:?} was not answered", conn);
+        }
+        for conn in 0..3 {
+            let watcher = &play.sockets[&ConnId(conn)];
+            let session = format!("s-{conn}");
+            let runs = play.started.iter().filter(|(id, _)| *id == session).count();
+            // Every run ends once, and the watcher sees it.
+            let failed = watcher.frames.iter().filter(|it| it["message"] == "failed").count();
+            prop_assert_eq!(watcher.count("OUTPUT") + failed, runs);
+        }
+        // What was acknowledged was read, in its run or in one of its own.
+        for socket in play.sockets.values() {
+            for id in &socket.acknowledged {
+                let is_read = socket.frames.iter().any(|frame| frame["id"] == **id);
+                prop_assert!(is_read || play.restarted(id), "{} was not read", id);
+            }
+        }
+    }
+}
+
+fn with_agent(play: &mut Play, agent: usize, act: impl FnOnce(&mut Play, RunId)) {
+    let run = play.agents.keys().nth(agent).copied();
+    if let Some(run) = run {
+        act(play, run);
+    }
+}

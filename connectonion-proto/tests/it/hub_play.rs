@@ -1,0 +1,250 @@
+//! A hub with sockets, agents and a storage that answer when the test says so.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use connectonion_proto::frame::{Connect, EventKind, Signed, Thinking};
+use connectonion_proto::hub::{
+    Entrant, Finished, Hub, HubConfig, HubEvent, JobId, NewInput, Now, Reply,
+};
+use connectonion_proto::id::SessionId;
+use connectonion_proto::session::{ConnId, Owner, RunId};
+use connectonion_proto::storage::{MemoryStorage, Record, Storage, StorageError};
+use serde_json::Value;
+
+enum Job {
+    Load(JobId, SessionId),
+    Store(JobId, Box<Record>),
+}
+
+/// What a socket has been told.
+#[derive(Default)]
+pub struct Socket {
+    /// How many answers it waits for.
+    pub asked: usize,
+    /// What it has said last.
+    prompt: String,
+    pub accepted: usize,
+    pub refused: Vec<String>,
+    pub begun: usize,
+    pub acknowledged: Vec<String>,
+    pub frames: Vec<Value>,
+}
+
+pub struct Play {
+    pub hub: Hub,
+    pub now: Now,
+    pub storage: MemoryStorage,
+    jobs: VecDeque<Job>,
+    pub sockets: BTreeMap<ConnId, Socket>,
+    /// Agents at work, with the prompt that began their runs.
+    pub agents: BTreeMap<RunId, String>,
+    /// Every prompt that began a run, and in which session.
+    pub started: Vec<(String, String)>,
+    pub cancelled: Vec<RunId>,
+    /// The prompts that were acknowledged, by their ids.
+    acknowledged: BTreeMap<String, String>,
+}
+
+impl Play {
+    pub fn new(config: HubConfig) -> Self {
+        let instant = Instant::now();
+        Self {
+            hub: Hub::new(config, 0x5eed, instant),
+            now: Now {
+                instant,
+                unix: 1_795_293_457.5,
+            },
+            storage: MemoryStorage::new(100_000),
+            jobs: VecDeque::new(),
+            sockets: BTreeMap::new(),
+            agents: BTreeMap::new(),
+            started: Vec::new(),
+            cancelled: Vec::new(),
+            acknowledged: BTreeMap::new(),
+        }
+    }
+
+    pub fn advance(&mut self, time: Duration) {
+        self.now.instant += time;
+        self.now.unix += time.as_secs_f64();
+        self.hub.handle_timeout(self.now);
+        self.settle();
+    }
+
+    pub fn connect(&mut self, conn: u64, owner: Owner, session_id: Option<&str>) {
+        let mut connect: Connect = Connect::new(Signed::none());
+        connect.session_id = session_id.map(Into::into);
+        self.connect_with(conn, owner, connect);
+    }
+
+    pub fn connect_with(&mut self, conn: u64, owner: Owner, connect: Connect) {
+        let random = u128::from(conn) << 64 | self.started.len() as u128;
+        let entrant = Entrant::new(owner, connect, random);
+        self.sockets.entry(ConnId(conn)).or_default().asked += 1;
+        self.hub.connect(ConnId(conn), entrant, self.now);
+        self.settle();
+    }
+
+    pub fn disconnect(&mut self, conn: u64) {
+        self.hub.disconnect(ConnId(conn), self.now);
+        self.sockets.remove(&ConnId(conn));
+        self.settle();
+    }
+
+    pub fn input(&mut self, conn: u64, prompt: &str) {
+        let socket = self.sockets.get_mut(&ConnId(conn)).unwrap();
+        socket.asked += 1;
+        socket.prompt = prompt.to_owned();
+        self.hub
+            .input(ConnId(conn), NewInput::new(prompt), self.now);
+        self.settle();
+    }
+
+    /// Whether the socket waits for an answer: then its machine hands nothing out.
+    pub fn waits(&self, conn: u64) -> bool {
+        self.sockets
+            .get(&ConnId(conn))
+            .is_some_and(|it| it.asked > 0)
+    }
+
+    /// The storage does its next job, well or not.
+    pub fn store_one(&mut self, fails: bool) -> bool {
+        let Some(job) = self.jobs.pop_front() else {
+            return false;
+        };
+        let failure = || StorageError::TooLarge { size: 2, max: 1 };
+        match job {
+            Job::Load(job, id) => {
+                let found = match fails {
+                    true => Err(failure()),
+                    false => self.storage.load(id.as_str(), self.now.unix),
+                };
+                self.hub.loaded(job, found, self.now);
+            }
+            Job::Store(job, record) => {
+                let stored = match fails {
+                    true => Err(failure()),
+                    false => self.storage.append(&record),
+                };
+                self.hub.stored(job, stored, self.now);
+            }
+        }
+        self.settle();
+        true
+    }
+
+    /// Whether the prompt that was acknowledged with this id has begun a run.
+    pub fn restarted(&self, id: &str) -> bool {
+        let prompt = self.acknowledged.get(id);
+        prompt.is_some_and(|prompt| self.started.iter().any(|(_, it)| it == prompt))
+    }
+
+    pub fn store_all(&mut self) {
+        while self.store_one(false) {}
+    }
+
+    pub fn finish(&mut self, run: RunId, result: &str) {
+        match self.hub.finish(run, result, self.now) {
+            Ok(Finished::More(_)) => {}
+            Ok(Finished::Done) | Err(_) => drop(self.agents.remove(&run)),
+        }
+        self.settle();
+    }
+
+    pub fn fail(&mut self, run: RunId, message: &str) {
+        self.agents.remove(&run);
+        let _ = self.hub.fail(run, message, self.now);
+        self.settle();
+    }
+
+    pub fn emit(&mut self, run: RunId, text: &str) {
+        let thinking = EventKind::Thinking(Thinking::new(text));
+        let _ = self.hub.emit(run, thinking, None, self.now);
+        self.settle();
+    }
+
+    pub fn next_inputs(&mut self, run: RunId) {
+        let _ = self.hub.next_inputs(run, self.now);
+        self.settle();
+    }
+
+    /// Carries out what the hub wants, but for the storage, and takes every frame.
+    pub fn settle(&mut self) {
+        loop {
+            let mut active = false;
+            while let Some(event) = self.hub.poll_event() {
+                active = true;
+                self.carry_out(event);
+            }
+            while let Some((conn, reply)) = self.hub.poll_reply() {
+                active = true;
+                if let Some(socket) = self.sockets.get_mut(&conn) {
+                    if let Reply::Acknowledge(ack) = &reply {
+                        let prompt = socket.prompt.clone();
+                        self.acknowledged.insert(ack.id.to_string(), prompt);
+                    }
+                    socket.take(reply);
+                }
+            }
+            while let Some(conn) = self.hub.poll_ready() {
+                active = true;
+                while let Some(frame) = self.hub.next_frame(conn, self.now) {
+                    let socket = self.sockets.get_mut(&conn).expect("a socket that is there");
+                    socket
+                        .frames
+                        .push(serde_json::from_str(frame.as_str()).unwrap());
+                }
+            }
+            if !active {
+                return;
+            }
+        }
+    }
+
+    fn carry_out(&mut self, event: HubEvent) {
+        match event {
+            HubEvent::Load { job, session_id } => self.jobs.push_back(Job::Load(job, session_id)),
+            HubEvent::Store { job, record } => self.jobs.push_back(Job::Store(job, record)),
+            HubEvent::Start {
+                run,
+                session_id,
+                input,
+                ..
+            } => {
+                let prompt = input.prompt.to_string();
+                self.started.push((session_id.to_string(), prompt.clone()));
+                assert!(self.agents.insert(run, prompt).is_none());
+            }
+            HubEvent::Cancel { run } => {
+                self.agents.remove(&run);
+                self.cancelled.push(run);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Socket {
+    fn take(&mut self, reply: Reply) {
+        match reply {
+            Reply::Frame(text) => {
+                self.frames
+                    .push(serde_json::from_str(text.as_str()).unwrap());
+                return;
+            }
+            Reply::Accept(_) => self.accepted += 1,
+            Reply::Refuse(error) => self.refused.push(error.message.to_string()),
+            Reply::Begun => self.begun += 1,
+            Reply::Acknowledge(ack) => self.acknowledged.push(ack.id.to_string()),
+            other => panic!("{other:?}"),
+        }
+        assert!(self.asked > 0, "an answer that nobody asked for");
+        self.asked -= 1;
+    }
+
+    /// How many frames of this type have come.
+    pub fn count(&self, kind: &str) -> usize {
+        self.frames.iter().filter(|it| it["type"] == kind).count()
+    }
+}
