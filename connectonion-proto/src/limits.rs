@@ -86,6 +86,9 @@ pub const NO_RESULT: &str = "Agent completed without result";
 pub const NOTHING_TO_INTERRUPT: &str = "interrupt requires an active turn";
 /// The code of an ERROR that refuses an answer which comes too late, or to nothing.
 pub const STALE_ANSWER: &str = "STALE_ANSWER";
+/// The code of an ERROR that refuses a prompt which the running agent would not read; it may be sent
+/// again after the OUTPUT.
+pub const RUNTIME_INPUT_REJECTED: &str = "RUNTIME_INPUT_REJECTED";
 
 /// The bounds of a server's connection: [`Limits::default`] with [`MAX_SERVER_MESSAGE`].
 #[must_use]

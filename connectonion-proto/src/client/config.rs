@@ -41,7 +41,7 @@ pub struct ClientConfig {
     /// How long nothing at all may come before the line counts as dead; `None` is for ever. Hosts
     /// send a PING every 30 s, also while a human thinks. Default 60 s.
     pub silence_timeout: Option<Duration>,
-    /// How long a question to the host (an onboarding, a SESSION_STATUS, an administrator's request)
+    /// How long a question to the host (an onboarding, a `SESSION_STATUS`, an administrator's request)
     /// waits for its answer; `None` is for ever. Prompts have no deadline. Default 30 s.
     pub answer_timeout: Option<Duration>,
     /// Whether `session_sync` events are passed on: known hosts send the whole conversation after

@@ -43,8 +43,7 @@ use asked::{Asked, Pending};
 
 pub use config::{ClientConfig, reconnect_policy};
 pub use event::{ClientEvent, OtherFrame, Reply, Step, Taken, Warning};
-pub use resume::Resume;
-pub(crate) use resume::{Found, find};
+pub use resume::{Found, Resume, find_answer};
 pub use seen::Seen;
 pub use sign::Sign;
 
@@ -93,7 +92,7 @@ type Weighed = (ClientEvent, usize);
 /// The client's side of one open connection. It sends the CONNECT that it is given at once, answers
 /// PINGs, and takes prompts once it is let in.
 ///
-/// It signs nothing and reads no clock: CONNECT and ONBOARD_SUBMIT come signed
+/// It signs nothing and reads no clock: CONNECT and `ONBOARD_SUBMIT` come signed
 /// ([`auth`](crate::auth)). A connection that was lost is followed by a new machine with a CONNECT
 /// that names the session and the last event; the host then sends what was missed, and maybe some of
 /// it twice ([`Seen`]). The machine sends nothing twice.
@@ -181,12 +180,10 @@ impl ClientConn {
         conn
     }
 
-    /// A connection that ends at once, because no CONNECT could be made for it.
-    pub(crate) fn without_connect(
-        config: impl Into<Arc<ClientConfig>>,
-        why: &str,
-        now: Instant,
-    ) -> Self {
+    /// A connection that ends at once, because no CONNECT could be made for it: a key that cannot
+    /// sign. Another attempt would end the same way.
+    #[must_use]
+    pub fn without_connect(config: impl Into<Arc<ClientConfig>>, why: &str, now: Instant) -> Self {
         let connect: Connect = Connect::new(Signed::none());
         let mut conn = Self::new(config, &connect, 0, now);
         conn.outbox.discard();

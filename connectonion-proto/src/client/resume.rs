@@ -72,15 +72,34 @@ impl Resume {
     }
 
     /// How many prompts the conversation had, if it says so.
-    pub(crate) fn turn(&self) -> Option<u64> {
+    #[must_use]
+    pub fn turn(&self) -> Option<u64> {
         let session = self.session.as_ref()?;
         find_member(session.get(), "turn").and_then(|turn| turn.get().parse().ok())
     }
+
+    /// The conversation, so that one of the host that goes as far or further wins over it: what to
+    /// send when the host may have run a prompt since. Hosts up to 1.2.1 compare the iterations of the
+    /// last turn first, and take an old turn that had more of them for the newer one.
+    #[must_use]
+    pub fn session_before_a_run(&self, limits: &Limits) -> Option<SharedJson> {
+        let kept = self.session.as_ref()?;
+        let parsed = Session::parse(kept.get(), limits).ok();
+        let Some(mut session) = parsed.filter(|it| it.iteration().is_some()) else {
+            return Some(kept.clone());
+        };
+        // What cannot be changed is sent as it is.
+        let changed = session
+            .set("iteration", &0)
+            .and_then(|()| codec::to_json(&session));
+        changed.ok().or_else(|| Some(kept.clone()))
+    }
 }
 
-/// What a conversation says about a prompt.
+/// What a conversation says about a prompt. There is nothing else that it could say, so the enum is
+/// exhaustive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub enum Found {
     /// The prompt was answered.
     Answer(SharedStr),
     /// The prompt arrived and has no answer.
@@ -89,9 +108,11 @@ pub(crate) enum Found {
     Nothing,
 }
 
-/// Looks for a prompt and its answer in a conversation. Hosts add to a prompt that came with files,
-/// so its beginning is enough. `turn` is how many prompts there were before it.
-pub(crate) fn find(session: &SharedJson, prompt: &str, turn: Option<u64>, max: &Limits) -> Found {
+/// Looks for a prompt and its answer in a conversation: after a reconnect, the way to know whether a
+/// prompt arrived whose line was lost. Hosts add to a prompt that came with files, so its beginning is
+/// enough. `turn` is how many prompts there were before it ([`Resume::turn`]).
+#[must_use]
+pub fn find_answer(session: &SharedJson, prompt: &str, turn: Option<u64>, max: &Limits) -> Found {
     let Ok(session) = Session::parse(session.get(), max) else {
         return Found::Nothing;
     };
@@ -162,7 +183,7 @@ mod tests {
 
     fn found(session: &Value, prompt: &str, turn: Option<u64>) -> Found {
         let session = codec::to_json(session).unwrap();
-        find(&session, prompt, turn, &Limits::default())
+        find_answer(&session, prompt, turn, &Limits::default())
     }
 
     #[test]
@@ -232,6 +253,17 @@ mod tests {
         for bad in ["", "[]", "null", r#""session_id""#] {
             assert!(Resume::parse(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_conversation_from_before_a_run_loses_to_any_of_the_host() {
+        let session = codec::to_json(&json!({"turn": 3, "iteration": 7, "x": [1]})).unwrap();
+        let mut resume = Resume::default();
+        let limits = Limits::default();
+        assert_eq!(resume.session_before_a_run(&limits), None);
+        resume.session = Some(session);
+        let sent = resume.session_before_a_run(&limits).unwrap();
+        assert_eq!(sent.get(), r#"{"iteration":0,"turn":3,"x":[1]}"#);
     }
 
     #[test]

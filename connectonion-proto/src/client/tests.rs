@@ -1,5 +1,7 @@
 //! The client's machine, frame by frame, in virtual time.
 
+mod gate;
+
 use std::time::{Duration, Instant};
 
 use rpc_core::{CallId, Disconnect, Limits, Refused, Retry};
@@ -7,10 +9,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::client::{Reply, Taken};
-use crate::frame::{
-    AdminAction, AdminRequest, Answer, Input, Mode, ModeChange, OnboardSubmit, Standing,
-};
-use crate::limits::{CONNECT_TIMEOUT, ONBOARDED_TIMEOUT, PING_INTERVAL, SILENCE_TIMEOUT};
+use crate::frame::{AdminAction, AdminRequest, Answer, Input, Mode, ModeChange, Standing};
+use crate::limits::{CONNECT_TIMEOUT, PING_INTERVAL, SILENCE_TIMEOUT};
+use gate::{gate as gated, success};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -122,18 +123,6 @@ fn error(message: &str) -> Value {
 
 fn ack(id: &str) -> Value {
     json!({"type": "RUNTIME_INPUT_ACK", "session_id": "s", "id": id})
-}
-
-fn gate() -> Value {
-    json!({"type": "ONBOARD_REQUIRED", "identity": "0xab", "methods": ["invite_code"]})
-}
-
-fn success() -> Value {
-    json!({"type": "ONBOARD_SUCCESS", "identity": "0xab", "level": "contact", "message": "ok"})
-}
-
-fn offer() -> OnboardSubmit {
-    OnboardSubmit::new(Signed::new(raw(r#"{"invite_code":"x"}"#), "0xab", "cd"))
 }
 
 fn taken(id: CallId, taken: Taken) -> ClientEvent {
@@ -329,9 +318,9 @@ fn pings_are_answered_at_once_in_every_state() {
     played.sent();
     let ping = json!({"type": "PING"});
     let pong = json!({"type": "PONG"});
-    for frame in [&gate(), &success(), &connected("running")] {
+    for frame in [&gated(), &success(), &connected("running")] {
         played.take(&ping);
-        assert_eq!(played.sent(), [pong.clone()]);
+        assert_eq!(played.sent(), std::slice::from_ref(&pong));
         played.take(frame);
     }
     played.take(&ping);
@@ -414,69 +403,6 @@ fn a_refused_connect_ends_the_connection_with_the_reason() {
     let mut played = Played::new(ClientConfig::new());
     played.take(&error("unauthorized: this CONNECT was already used"));
     assert_eq!(closed(&played.events()).retry(), Retry::Backoff);
-}
-
-#[test]
-fn a_stranger_may_try_several_codes_and_is_then_connected_without_another_connect() {
-    let mut played = Played::new(ClientConfig::new());
-    played.sent();
-    assert_eq!(
-        played.conn.onboard(&offer(), played.now),
-        Err(Refused::NotReady)
-    );
-    let event = played.after(&gate());
-    assert!(matches!(event, ClientEvent::OnboardRequired(_)));
-    assert_eq!(played.conn.state(), ClientState::AwaitOnboarding);
-    let first = played.conn.onboard(&offer(), played.now).unwrap();
-    assert_eq!(played.sent()[0]["type"], "ONBOARD_SUBMIT");
-    let event = played.after(&error("Invalid invite code"));
-    assert!(
-        matches!(event, ClientEvent::Reply { id, result: Err(CallError::Remote(_)) }
-        if id == first)
-    );
-    let second = played.conn.onboard(&offer(), played.now).unwrap();
-    played.take(&success());
-    played.take(&connected("new"));
-    let events = played.events();
-    assert!(
-        matches!(&events[0], ClientEvent::Reply { id, result: Ok(Reply::Onboarded(_)) }
-        if *id == second)
-    );
-    assert!(matches!(&events[1], ClientEvent::Connected(_)));
-    assert_eq!(played.sent().len(), 1, "the offer, and no CONNECT");
-    assert_eq!(played.conn.state(), ClientState::Ready);
-    played.wait(ONBOARDED_TIMEOUT);
-    assert_eq!(played.events(), []);
-}
-
-#[test]
-fn the_gate_has_no_deadline() {
-    let mut played = Played::new(ClientConfig::new());
-    played.take(&gate());
-    for _ in 0..200 {
-        played.wait(PING_INTERVAL);
-        played.take(&json!({"type": "PING"}));
-    }
-    assert_eq!(played.conn.state(), ClientState::AwaitOnboarding);
-}
-
-#[test]
-fn an_old_host_gets_another_connect_after_the_gate() {
-    let mut played = Played::new(ClientConfig::new());
-    played.take(&gate());
-    played.conn.onboard(&offer(), played.now).unwrap();
-    played.take(&success());
-    played.sent();
-    played.events();
-    played.wait(ONBOARDED_TIMEOUT);
-    assert_eq!(played.event(), ClientEvent::ConnectWanted);
-    let connect: Connect = Connect::new(Signed::none());
-    played.conn.connect(&connect, played.now).unwrap();
-    assert_eq!(played.sent(), [json!({"type": "CONNECT"})]);
-    assert!(played.conn.connect(&connect, played.now).is_err());
-    played.take(&connected("new"));
-    assert_eq!(played.conn.state(), ClientState::Ready);
-    assert!(played.conn.connect(&connect, played.now).is_err());
 }
 
 #[test]
@@ -615,7 +541,7 @@ fn odd_frames_are_warnings() {
     let mut played = Played::ready();
     for frame in [
         connected("new"),
-        gate(),
+        gated(),
         ack("r"),
         success(),
         json!([]),

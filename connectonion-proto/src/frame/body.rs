@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use rpc_core::Limits;
-use rpc_core::decode::{self, DecodeError, DecodeErrorKind, RawJson, Reader};
+use rpc_core::decode::{self, DecodeError, DecodeErrorKind, RawJson, RawRef, Reader};
 
 use super::number::Number;
 use super::word::{Vocabulary, Word};
@@ -11,12 +11,16 @@ use super::word::{Vocabulary, Word};
 /// No known frame has more members.
 const USUAL: usize = 16;
 
-/// What an array of bodies holds at a place that is not taken.
-const FREE: Option<Member<'static>> = None;
+/// What a body holds at a place that is not taken.
+const FREE: Member<'static> = Member {
+    name: "",
+    value: RawRef::NULL,
+};
 
+#[derive(Clone, Copy)]
 struct Member<'a> {
-    name: Cow<'a, str>,
-    value: RawJson<'a>,
+    name: &'a str,
+    value: RawRef<'a>,
 }
 
 /// The members of one object, raw. Each kind of frame reads those that it knows; the others are
@@ -26,51 +30,66 @@ struct Member<'a> {
 /// of all members: what a name means is known when the type is.
 pub(super) struct Body<'a> {
     text: &'a str,
-    first: [Option<Member<'a>>; USUAL],
+    first: [Member<'a>; USUAL],
+    len: usize,
     /// In frames that are none of ours.
     more: Vec<Member<'a>>,
-    len: usize,
+    /// Members whose names have escapes.
+    escaped: Vec<(String, RawRef<'a>)>,
 }
 
 impl<'a> Body<'a> {
-    /// Goes over a text that must be one JSON object. Costs no allocation if no name has an escape
-    /// and there are not too many.
-    pub(super) fn read(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
-        decode::check_size(text.len(), limits)?;
-        let mut reader = Reader::new(text);
+    /// A body without members, of an object in this text.
+    pub(super) const fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            first: [FREE; USUAL],
+            len: 0,
+            more: Vec::new(),
+            escaped: Vec::new(),
+        }
+    }
+
+    /// Goes over the text, which must be one JSON object. Costs no allocation if no name has an
+    /// escape and there are not too many.
+    pub(super) fn read(&mut self, limits: &Limits) -> Result<(), DecodeError> {
+        decode::check_size(self.text.len(), limits)?;
+        let mut reader = Reader::new(self.text);
         if reader.first_byte() != Some(b'{') {
             return Err(reader.fail(DecodeErrorKind::NotAnObject));
         }
-        let body = Self::read_from(text, &mut reader, limits)?;
-        reader.end()?;
-        Ok(body)
+        self.read_from(&mut reader, limits)?;
+        reader.end()
     }
 
-    /// As [`read`](Self::read), of an object within `text`.
+    /// As [`read`](Self::read), of an object within the text.
     pub(super) fn read_from(
-        text: &'a str,
+        &mut self,
         reader: &mut Reader<'a>,
         limits: &Limits,
-    ) -> Result<Self, DecodeError> {
-        let mut body = Self {
-            text,
-            first: [FREE; USUAL],
-            more: Vec::new(),
-            len: 0,
-        };
+    ) -> Result<(), DecodeError> {
         let max = limits.max_items;
         reader.each_member(|name, reader| {
-            let value = reader.raw_or_null()?;
-            let member = Member { name, value };
-            match body.first.get_mut(body.len) {
-                Some(place) => *place = Some(member),
-                None if body.len < max => body.more.push(member),
-                None => return Err(reader.fail(DecodeErrorKind::TooManyItems { max })),
+            let value = reader.raw_ref()?;
+            if self.len == max {
+                return Err(reader.fail(DecodeErrorKind::TooManyItems { max }));
             }
-            body.len += 1;
+            let name = match name {
+                Cow::Borrowed(name) => name,
+                Cow::Owned(name) => {
+                    self.len += 1;
+                    self.escaped.push((name, value));
+                    return Ok(());
+                }
+            };
+            let member = Member { name, value };
+            match self.first.get_mut(self.len) {
+                Some(place) => *place = member,
+                None => self.more.push(member),
+            }
+            self.len += 1;
             Ok(())
-        })?;
-        Ok(body)
+        })
     }
 
     /// The text that the object stands in.
@@ -84,32 +103,56 @@ impl<'a> Body<'a> {
     }
 
     /// A member as it was sent, null too.
+    fn find(&self, name: &'static str) -> Result<Option<RawRef<'a>>, DecodeError> {
+        let mut found = None;
+        for member in self.first.iter().take(self.len) {
+            if member.name == name {
+                self.only(name, found.replace(member.value), member.value)?;
+            }
+        }
+        if self.more.is_empty() && self.escaped.is_empty() {
+            return Ok(found);
+        }
+        let more = self.more.iter().map(|member| (member.name, member.value));
+        let escaped = self.escaped.iter().map(|(name, value)| (&**name, *value));
+        for (_, value) in more.chain(escaped).filter(|(known, _)| *known == name) {
+            self.only(name, found.replace(value), value)?;
+        }
+        Ok(found)
+    }
+
+    /// Refuses the second of two values.
+    fn only(
+        &self,
+        name: &'static str,
+        before: Option<RawRef<'a>>,
+        now: RawRef<'a>,
+    ) -> Result<(), DecodeError> {
+        match before {
+            None => Ok(()),
+            Some(_) => {
+                let at = Reader::back_to_ref(now, self.text);
+                Err(at.fail(DecodeErrorKind::DuplicateMember(name)))
+            }
+        }
+    }
+
+    /// A member as it was sent, null too.
     pub(super) fn raw_or_null(
         &self,
         name: &'static str,
     ) -> Result<Option<RawJson<'a>>, DecodeError> {
-        let mut found = None;
-        for member in self
-            .first
-            .iter()
-            .map_while(Option::as_ref)
-            .chain(&self.more)
-        {
-            if member.name != name {
-                continue;
-            }
-            if found.is_some() {
-                let at = Reader::back_to(&member.value, self.text);
-                return Err(at.fail(DecodeErrorKind::DuplicateMember(name)));
-            }
-            found = Some(&member.value);
-        }
-        Ok(found.cloned())
+        Ok(self.find(name)?.map(RawJson::from))
     }
 
     /// A member as it was sent; null is none.
     pub(super) fn raw(&self, name: &'static str) -> Result<Option<RawJson<'a>>, DecodeError> {
-        Ok(self.raw_or_null(name)?.filter(|raw| !raw.is_null()))
+        Ok(self.found(name)?.map(RawJson::from))
+    }
+
+    #[inline]
+    fn found(&self, name: &'static str) -> Result<Option<RawRef<'a>>, DecodeError> {
+        Ok(self.find(name)?.filter(|raw| raw.get() != "null"))
     }
 
     /// A member that `read` reads; null is none.
@@ -118,8 +161,8 @@ impl<'a> Body<'a> {
         name: &'static str,
         read: impl FnOnce(&mut Reader<'a>) -> Result<Option<T>, DecodeError>,
     ) -> Result<Option<T>, DecodeError> {
-        match self.raw_or_null(name)? {
-            Some(raw) => self.read_again(name, &raw, read),
+        match self.find(name)? {
+            Some(raw) => self.read_again(name, raw, read),
             None => Ok(None),
         }
     }
@@ -127,21 +170,21 @@ impl<'a> Body<'a> {
     fn read_again<T>(
         &self,
         name: &'static str,
-        raw: &RawJson<'a>,
+        raw: RawRef<'a>,
         read: impl FnOnce(&mut Reader<'a>) -> Result<Option<T>, DecodeError>,
     ) -> Result<Option<T>, DecodeError> {
-        read(&mut Reader::back_to(raw, self.text)).map_err(|error| error.under(name))
+        read(&mut Reader::back_to_ref(raw, self.text)).map_err(|error| error.under(name))
     }
 
     /// A string.
     pub(super) fn text_of(&self, name: &'static str) -> Result<Option<Cow<'a, str>>, DecodeError> {
-        let Some(raw) = self.raw(name)? else {
+        let Some(raw) = self.found(name)? else {
             return Ok(None);
         };
-        match raw.clone().into_str() {
+        match RawJson::from(raw).into_str() {
             Some(text) => Ok(Some(text)),
             // Says what is wrong with it.
-            None => self.read_again(name, &raw, Reader::str),
+            None => self.read_again(name, raw, Reader::str),
         }
     }
 
@@ -153,7 +196,10 @@ impl<'a> Body<'a> {
 
     /// A string, or a number taken as its text.
     pub(super) fn id(&self, name: &'static str) -> Result<Option<Cow<'a, str>>, DecodeError> {
-        self.read_with(name, Reader::id)
+        match self.found(name)? {
+            Some(raw) if !raw.get().starts_with('"') => self.read_again(name, raw, Reader::id),
+            _ => self.text_of(name),
+        }
     }
 
     /// A string, or any other value as its JSON text.
@@ -188,9 +234,11 @@ impl<'a> Body<'a> {
         first: u8,
         read: impl FnOnce(&mut Reader<'a>) -> Result<Option<RawJson<'a>>, DecodeError>,
     ) -> Result<Option<RawJson<'a>>, DecodeError> {
-        match self.raw(name)? {
-            Some(raw) if raw.first_byte() != Some(first) => self.read_again(name, &raw, read),
-            found => Ok(found),
+        match self.found(name)? {
+            Some(raw) if !raw.get().as_bytes().starts_with(&[first]) => {
+                self.read_again(name, raw, read)
+            }
+            found => Ok(found.map(RawJson::from)),
         }
     }
 
@@ -206,13 +254,13 @@ impl<'a> Body<'a> {
 
     /// A number.
     pub(super) fn number(&self, name: &'static str) -> Result<Option<Number>, DecodeError> {
-        let Some(raw) = self.raw(name)? else {
+        let Some(raw) = self.found(name)? else {
             return Ok(None);
         };
         match Number::parse(raw.get()) {
             Some(number) => Ok(Some(number)),
             // Says what is wrong with it.
-            None => self.read_again(name, &raw, |reader| Ok(reader.f64()?.map(Number::from))),
+            None => self.read_again(name, raw, |reader| Ok(reader.f64()?.map(Number::from))),
         }
     }
 }

@@ -157,7 +157,8 @@ impl<'a> ChatItem<Cow<'a, str>, RawJson<'a>> {
 
     fn read(json: &'a str, reader: &mut Reader<'a>, limits: &Limits) -> Result<Self, DecodeError> {
         let mut again = reader.clone();
-        let body = Body::read_from(json, reader, limits)?;
+        let mut body = Body::new(json);
+        body.read_from(reader, limits)?;
         let content = || {
             let content = body.raw("content")?;
             content.ok_or_else(|| DecodeError::missing("content"))

@@ -52,7 +52,8 @@ impl<'a> ClientFrame<'a> {
     /// member of the wrong type. Members whose absence has an answer of its own (`prompt`,
     /// `payload`, `from`, `signature`) may be absent.
     pub fn decode(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
-        let body = Body::read(text, limits)?;
+        let mut body = Body::new(text);
+        body.read(limits)?;
         let tag = body.tag()?;
         let (name, frame) = match &*tag {
             "PONG" => return Ok(Self::Pong),

@@ -439,6 +439,15 @@ impl<'a> ErrorFrame<Cow<'a, str>, RawJson<'a>> {
     }
 }
 
+/// The words of the host.
+impl<S: AsRef<str>, J> fmt::Display for ErrorFrame<S, J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message.as_ref())
+    }
+}
+
+impl<S: AsRef<str> + fmt::Debug, J> std::error::Error for ErrorFrame<S, J> {}
+
 /// Prints nothing of what could not be read: it may be half a CONNECT.
 impl<S: fmt::Debug, J> fmt::Debug for ErrorFrame<S, J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -52,7 +52,8 @@ impl<'a> ServerFrame<'a> {
     /// [`DecodeError`] if the text is no object, has no string `type`, or is of a known type with a
     /// member of the wrong type or without one that it cannot do without.
     pub fn decode(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
-        let body = Body::read(text, limits)?;
+        let mut body = Body::new(text);
+        body.read(limits)?;
         let tag = body.tag()?;
         let (name, frame) = match &*tag {
             "PING" => return Ok(Self::Ping),

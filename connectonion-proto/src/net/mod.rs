@@ -23,7 +23,7 @@ pub use remote::{
 };
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
-pub use remote::{ConnectError, connect, dialer};
+pub use remote::{ConnectError, FindError, Found, connect, dialer, find, look_up};
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{Host, HostHandle, HostOptions, http_config};

@@ -1,11 +1,16 @@
 //! How many allocations the hot paths cost once they are warm. Printed, and bounded from above.
 
+use std::time::Instant;
+
 use allocation_counter::measure;
+use connectonion_proto::client::{ClientConfig, ClientConn};
 use connectonion_proto::codec::encode_into;
-use connectonion_proto::frame::{EventKind, Input, StreamEvent, Thinking, ToolCall};
+use connectonion_proto::frame::{
+    Connect, EventKind, Input, Signed, StreamEvent, Thinking, ToolCall,
+};
 use connectonion_proto::{ClientFrame, ServerFrame, codec};
-use rpc_core::Limits;
 use rpc_core::decode::FrameCopy;
+use rpc_core::{Incoming, Limits, Machine};
 
 const ROUNDS: u64 = 1_000;
 
@@ -98,4 +103,39 @@ fn encoding_into_a_buffer_with_room_costs_no_allocation() {
         encode_into(&ClientFrame::Pong, &mut buffer).unwrap();
     });
     assert_eq!(count, 0);
+}
+
+/// A client that is let in.
+fn client() -> ClientConn {
+    let now = Instant::now();
+    let connect: Connect = Connect::new(Signed::none());
+    let mut conn = ClientConn::new(ClientConfig::new(), &connect, 7, now);
+    let running = r#"{"type":"CONNECTED","session_id":"s","status":"running"}"#;
+    conn.handle_message(Incoming::Text(running), now);
+    while conn.poll_transmit().is_some() || conn.poll_event().is_some() {}
+    conn
+}
+
+#[test]
+fn a_ping_and_its_pong_cost_the_client_no_allocation() {
+    let mut conn = client();
+    let now = Instant::now();
+    let count = cost("PING and PONG", || {
+        conn.handle_message(Incoming::Text(r#"{"type":"PING"}"#), now);
+        assert!(conn.poll_transmit().is_some());
+    });
+    assert_eq!(count, 0);
+}
+
+#[test]
+fn a_step_costs_the_client_one_allocation() {
+    let now = Instant::now();
+    for text in EVENTS {
+        let mut conn = client();
+        let count = cost(text, || {
+            conn.handle_message(Incoming::Text(text), now);
+            assert!(conn.poll_event().is_some());
+        });
+        assert!(count <= ROUNDS, "{count}");
+    }
 }

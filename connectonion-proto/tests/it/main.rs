@@ -3,6 +3,8 @@
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
 mod allocations;
+mod client;
+mod conformance;
 mod desk;
 mod frames;
 mod frames_props;
@@ -18,6 +20,7 @@ mod keys;
 mod killed;
 mod merge;
 mod net_client;
+mod net_host;
 mod net_resume;
 mod reading;
 mod scratch;

@@ -175,7 +175,9 @@ async fn a_question_is_answered_over_the_next_line() {
     let answer = ask.answer("a");
     let back = async {
         let (mut host, connect) = Host::answered(&mut listener, &connected("running")).await;
-        assert_eq!(connect["last_msg_id"], "q");
+        assert_eq!(connect.get("last_msg_id"), None, "the question is open");
+        host.say(&event("ask_user", "q", &json!({"question": "Which?"})))
+            .await;
         let sent = host.hear().await;
         let expected = json!({"type": "ASK_USER_RESPONSE", "answer": "a", "request_id": "q"});
         assert_eq!(sent, expected);
@@ -220,6 +222,74 @@ async fn a_program_that_was_started_anew_goes_on_with_its_run() {
     host.say_all(&[thinking("t2"), output("hi")]).await;
     assert_eq!(step(&mut run).await, "thinking");
     assert_eq!(run.output().await.unwrap().result, "hi");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_was_started_anew_hears_the_question_that_is_open() {
+    let (agent, _, mut host, _listener) = ready().await;
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    let question = event("ask_user", "q", &json!({"question": "Which?"}));
+    host.say_all(&[user_input("hello", "u"), question.clone()])
+        .await;
+    assert_eq!(step(&mut run).await, "user_input");
+    assert!(matches!(run.next().await, Some(Ok(RunEvent::AskUser(_)))));
+    let kept = agent.session();
+    assert_eq!(kept.last_msg_id.as_deref(), Some("u"));
+    let (agent, _events, mut listener) = open(options().with_resume(kept));
+    let mut run = agent.attach();
+    let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
+    host.say(&question).await;
+    assert!(matches!(run.next().await, Some(Ok(RunEvent::AskUser(_)))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_from_before_the_run_gives_way_to_the_hosts() {
+    let (agent, _, mut host, mut listener) = ready().await;
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    host.say(&output("hi")).await;
+    run.output().await.unwrap();
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    host.cut();
+    let (host, connect) = Host::answered(&mut listener, &connected("connected")).await;
+    assert_eq!(connect["session"]["iteration"], 0);
+    assert_eq!(connect["session"]["result"], "hi");
+    failure(&mut run).await;
+    host.cut();
+    let (_host, connect) = Host::answered(&mut listener, &connected("connected")).await;
+    assert_eq!(connect["session"]["iteration"], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_session_is_a_new_connection_with_or_without_the_conversation() {
+    for keeps in [true, false] {
+        let (agent, _, mut host, mut listener) = ready().await;
+        let mut run = agent.input("hello").await;
+        host.hear_type("INPUT").await;
+        host.say(&output("hi")).await;
+        run.output().await.unwrap();
+        let mut stuck = agent.input("stuck").await;
+        host.hear_type("INPUT").await;
+        let renew = agent.new_session(keeps);
+        let back = async {
+            assert_eq!(host.hear().await, json!({"close": 1000}));
+            Host::answered(&mut listener, &connected("new")).await
+        };
+        let (renewed, (_host, connect)) = tokio::join!(renew, back);
+        assert_eq!(renewed, Ok(()));
+        assert_eq!(connect.get("session_id"), None);
+        assert_eq!(connect.get("session").is_some(), keeps);
+        let ended = failure(&mut stuck).await;
+        assert!(matches!(
+            ended,
+            CallError::Closed {
+                reason: CloseReason::Local,
+                ..
+            }
+        ));
+    }
 }
 
 #[tokio::test(start_paused = true)]

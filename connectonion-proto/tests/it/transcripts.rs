@@ -1,7 +1,7 @@
-//! Recordings of a real host, played to the codec.
+//! Recordings of real hosts, played to the codec.
 //!
-//! Some of the recordings have only the first two of their `session_sync` frames, for size; their
-//! first line says so.
+//! Their names begin with the version of the host. For size, some of them leave something out; their
+//! first line says what.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use connectonion_proto::{ClientFrame, ServerFrame, Session, codec};
 use rpc_core::Limits;
 use rpc_core::decode::{FrameCopy, RawJson};
 use rpc_core::testing::json::assert_same;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 #[derive(serde::Deserialize)]
 struct Line {
@@ -59,6 +59,17 @@ fn written(frame: &impl serde::Serialize) -> String {
     codec::encode(frame).unwrap().as_str().to_owned()
 }
 
+/// The frames are the same but for members that are null, which this crate leaves out.
+#[track_caller]
+fn assert_alike(left: &str, right: &str) {
+    let [left, right] = [left, right].map(|text| {
+        let mut frame: Map<String, Value> = serde_json::from_str(text).unwrap();
+        frame.retain(|_, value| !value.is_null());
+        Value::Object(frame).to_string()
+    });
+    assert_same(&left, &right);
+}
+
 /// The conversation of a frame and its items, which stay raw in it, are read and written again too.
 fn read_on(name: &str, session: Option<&str>, items: Option<&str>) {
     let limits = Limits::default();
@@ -87,7 +98,11 @@ fn every_frame_of_the_host_is_read_and_written_again() {
         let mut expected: Value = serde_json::from_str(text).unwrap();
         let (mut session, mut items) = (None, None);
         match &frame {
-            ServerFrame::Unknown(_) => panic!("{name}: unknown: {text}"),
+            // What only newer hosts send.
+            ServerFrame::Unknown(unknown) => {
+                let newer = ["AGENT_PROFILE", "DASHBOARD_SNAPSHOT"];
+                assert!(newer.contains(&&*unknown.tag), "{name}: unknown: {text}");
+            }
             ServerFrame::Connected(connected) => {
                 let newer = connected.newer.as_ref();
                 session = newer.map(|newer| newer.session.get());
@@ -100,7 +115,7 @@ fn every_frame_of_the_host_is_read_and_written_again() {
             ServerFrame::Event(event) => {
                 assert!(event.id.is_some() && event.ts.is_some() && event.session_id.is_some());
                 match &event.kind {
-                    EventKind::Other(_) => panic!("{name}: not known: {text}"),
+                    EventKind::Other(other) => assert_eq!(other.name, "turn_result", "{name}"),
                     EventKind::SessionSync(sync) => session = Some(sync.session.get()),
                     // Ours has the question in both places.
                     EventKind::AskUser(_) => expected["text"] = expected["question"].clone(),
@@ -111,12 +126,12 @@ fn every_frame_of_the_host_is_read_and_written_again() {
                     _ => {}
                 }
                 let shared = event.to_shared(&FrameCopy::of(text));
-                assert_same(&written(&shared), &expected.to_string());
+                assert_alike(&written(&shared), &expected.to_string());
             }
             _ => {}
         }
-        assert_same(&written(&frame), &expected.to_string());
-        assert_same(&written(&frame.clone().into_owned()), &expected.to_string());
+        assert_alike(&written(&frame), &expected.to_string());
+        assert_alike(&written(&frame.clone().into_owned()), &expected.to_string());
         assert_eq!(frame.name(), expected["type"]);
         read_on(name, session, items);
     }
@@ -140,8 +155,8 @@ fn every_frame_of_the_client_is_read_and_written_again() {
             }
         };
         assert!(!matches!(frame, ClientFrame::Unknown(_)), "{name}: {text}");
-        assert_same(&written(&frame), text);
-        assert_same(&written(&frame.clone().into_owned()), text);
+        assert_alike(&written(&frame), text);
+        assert_alike(&written(&frame.clone().into_owned()), text);
         let shared = match &frame {
             ClientFrame::Connect(frame) => written(&frame.to_shared(&FrameCopy::of(text))),
             ClientFrame::Input(frame) => {
@@ -152,7 +167,7 @@ fn every_frame_of_the_client_is_read_and_written_again() {
             ClientFrame::OnboardSubmit(frame) => written(&frame.to_shared(&FrameCopy::of(text))),
             _ => continue,
         };
-        assert_same(&shared, text);
+        assert_alike(&shared, text);
     }
 }
 

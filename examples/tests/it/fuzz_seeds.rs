@@ -18,12 +18,12 @@ const TARGETS: [(&str, Body); 30] = [
         "connectonion_canonical",
         connectonion_proto::fuzzing::canonical,
     ),
-    ("connectonion_jsonl", connectonion_proto::fuzzing::jsonl),
-    ("connectonion_merge", connectonion_proto::fuzzing::merge),
     (
         "connectonion_client_frames",
         connectonion_proto::fuzzing::client_frames,
     ),
+    ("connectonion_jsonl", connectonion_proto::fuzzing::jsonl),
+    ("connectonion_merge", connectonion_proto::fuzzing::merge),
     (
         "connectonion_server_frames",
         connectonion_proto::fuzzing::server_frames,

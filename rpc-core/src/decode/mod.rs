@@ -63,7 +63,7 @@ pub use error::{DecodeError, DecodeErrorKind};
 pub use field::{Field, LooseStr, Members, Slot};
 pub use find::find_member;
 pub use object::Object;
-pub use raw::RawJson;
+pub use raw::{RawJson, RawRef};
 pub use reader::Reader;
 pub use shared::{FrameCopy, SharedJson, SharedStr};
 

@@ -1,4 +1,4 @@
-//! [`RawJson`]: a JSON value as it was sent.
+//! [`RawJson`] and [`RawRef`]: a JSON value as it was sent.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -32,14 +32,6 @@ impl<'a> RawJson<'a> {
         let raw = reader.raw_or_null()?;
         reader.end()?;
         Ok(raw)
-    }
-
-    /// A text that the reader has just gone over.
-    pub(super) const fn scanned(text: &'a str, plain: bool) -> Self {
-        Self {
-            text: Cow::Borrowed(text),
-            plain,
-        }
     }
 
     /// The JSON text.
@@ -142,6 +134,49 @@ fn string(json: &str, plain: bool) -> Option<Cow<'_, str>> {
     }
 }
 
+/// A [`RawJson`] that is borrowed for certain: it can be copied, and there is nothing to drop. For
+/// many of them at a time, of which few are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct RawRef<'a> {
+    text: &'a str,
+    plain: bool,
+}
+
+impl<'a> RawRef<'a> {
+    /// The value `null`.
+    pub const NULL: Self = Self {
+        text: "null",
+        plain: false,
+    };
+
+    /// A text that the reader has just gone over.
+    pub(super) const fn scanned(text: &'a str, plain: bool) -> Self {
+        Self { text, plain }
+    }
+
+    /// The JSON text.
+    #[must_use]
+    pub const fn get(self) -> &'a str {
+        self.text
+    }
+}
+
+impl<'a> From<RawRef<'a>> for RawJson<'a> {
+    fn from(raw: RawRef<'a>) -> Self {
+        Self {
+            text: Cow::Borrowed(raw.text),
+            plain: raw.plain,
+        }
+    }
+}
+
+/// Prints the length only: payloads carry private text.
+impl fmt::Debug for RawRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RawRef({} bytes)", self.get().len())
+    }
+}
+
 impl<'a> From<&'a RawValue> for RawJson<'a> {
     fn from(raw: &'a RawValue) -> Self {
         Self {
@@ -197,6 +232,16 @@ mod tests {
         assert_eq!((raw.get(), raw.first_byte()), ("[1, 2]", Some(b'[')));
         assert!(RawJson::new("").is_err() && RawJson::new("1 2").is_err());
         assert!(RawJson::new("null").unwrap().is_null());
+    }
+
+    #[test]
+    fn a_reference_is_the_same_value() {
+        let mut reader = Reader::new(r#" "a\n" "#);
+        let raw = reader.raw_ref().unwrap();
+        assert_eq!(raw.get(), r#""a\n""#);
+        assert_eq!(RawJson::from(raw).into_str().as_deref(), Some("a\n"));
+        assert!(RawJson::from(RawRef::NULL).is_null());
+        assert_eq!(format!("{raw:?}"), "RawRef(5 bytes)");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::error::{from_parser, offset_in};
 use super::scan::{Misfit, escaped_end, number_end, past_space, plain_end, word_end};
 use super::skip::value_end;
 use super::unescape::unescape;
-use super::{DecodeError, DecodeErrorKind, Field, LooseStr, Members, RawJson};
+use super::{DecodeError, DecodeErrorKind, Field, LooseStr, Members, RawJson, RawRef};
 
 /// A JSON text with a place in it. Every method reads the value at that place, or fails; `None` is
 /// `null`.
@@ -48,7 +48,17 @@ impl<'de> Reader<'de> {
     /// the text nothing can be read.
     #[must_use]
     pub fn back_to(raw: &RawJson<'de>, text: &'de str) -> Self {
-        let at = offset_in(text, raw.get()).unwrap_or(text.len());
+        Self::back_at(raw.get(), text)
+    }
+
+    /// As [`back_to`](Self::back_to).
+    #[must_use]
+    pub fn back_to_ref(raw: RawRef<'de>, text: &'de str) -> Self {
+        Self::back_at(raw.get(), text)
+    }
+
+    fn back_at(part: &str, text: &'de str) -> Self {
+        let at = offset_in(text, part).unwrap_or(text.len());
         Self { text, at }
     }
 
@@ -103,6 +113,14 @@ impl<'de> Reader<'de> {
     /// # Errors
     /// If it is not JSON.
     pub fn raw_or_null(&mut self) -> Result<RawJson<'de>, DecodeError> {
+        self.raw_ref().map(RawJson::from)
+    }
+
+    /// As [`raw_or_null`](Self::raw_or_null), to be copied.
+    ///
+    /// # Errors
+    /// If it is not JSON.
+    pub fn raw_ref(&mut self) -> Result<RawRef<'de>, DecodeError> {
         let first = self.token();
         let start = self.at;
         let mut plain = false;
@@ -111,7 +129,7 @@ impl<'de> Reader<'de> {
         } else {
             self.skip()?;
         }
-        Ok(RawJson::scanned(self.since(start), plain))
+        Ok(RawRef::scanned(self.since(start), plain))
     }
 
     /// An object, kept as it stands in the text.

@@ -11,7 +11,7 @@ use crate::error::{ErrorCode, RegistrationError};
 
 /// What a client says of itself. SmartHole specification, *Registration*.
 ///
-/// As JSON it is the `payload` of a frame; a [`ClientFrame`](super::ClientFrame) is the whole.
+/// As JSON it is the `payload` of a frame; [`frame`](Registration::frame) is the whole.
 /// [`validate::registration`](crate::validate::registration) checks it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]

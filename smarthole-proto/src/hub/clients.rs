@@ -58,21 +58,27 @@ impl Clients {
         let name = registration.name.clone();
         self.by_conn.insert(conn, number);
         self.by_name.insert(name.clone(), number);
+        let others = self.candidates.iter().cloned();
+        self.candidates = others.chain([Candidate::from(&registration)]).collect();
         let client = RegisteredClient {
             conn,
             id: id.clone(),
             registration,
         };
         self.by_number.insert(number, client);
-        self.list();
         Ok((id, name))
     }
 
     /// Removes the client of a connection.
     pub(super) fn remove(&mut self, conn: ConnId) -> Option<RegisteredClient> {
         let client = self.by_number.remove(&self.by_conn.remove(&conn)?)?;
-        self.by_name.remove(&client.registration.name);
-        self.list();
+        let name = &client.registration.name;
+        self.by_name.remove(name);
+        let candidates = self.candidates.iter();
+        self.candidates = candidates
+            .filter(|one| one.name != *name)
+            .cloned()
+            .collect();
         Some(client)
     }
 
@@ -100,13 +106,6 @@ impl Clients {
     /// In the order of registration, as they are now.
     pub(super) const fn candidates(&self) -> &Arc<[Candidate]> {
         &self.candidates
-    }
-
-    fn list(&mut self) {
-        let clients = self.by_number.values();
-        self.candidates = clients
-            .map(|client| Candidate::from(&client.registration))
-            .collect();
     }
 }
 

@@ -149,8 +149,8 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// A hub without clients. `seed` should be random: ids are made from it. Deadlines are counted
-    /// from `now`.
+    /// A hub without clients. `seed` should be random: ids are made from it. Deadlines are counted in
+    /// whole milliseconds after `now`, rounded up.
     #[must_use]
     pub fn new(config: HubConfig, seed: u128, now: Instant) -> Self {
         let mut random = Random(seed);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-use super::words::words;
+use super::words::{Word, words};
 use super::{Candidate, Choice, RouteRequest};
 
 /// What a word counts that is found in a client's name, its capabilities, its description.
@@ -12,6 +12,10 @@ const CAPABILITY: u32 = 3;
 const DESCRIPTION: u32 = 1;
 /// Most parts of a text that are looked at alone; the last one is the whole rest.
 const MAX_PARTS: usize = 8;
+/// Most words of each part that are looked at.
+const MAX_WORDS: usize = 4096;
+/// Most bytes of a client's capabilities that are looked at, so that no client costs the others time.
+const MAX_HINTS: usize = 4 * 1024;
 /// Most words that a reason names.
 const MAX_SHOWN: usize = 4;
 
@@ -25,7 +29,8 @@ const MAX_SHOWN: usize = 4;
 /// - Several are chosen if the text consists of several parts, separated by `;` or the word "and", of
 ///   which different clients are each clearly the best one for a part. All of them get the whole text.
 /// - If no word matches, nobody is chosen, because a guess would bother the wrong client; except that
-///   the only client there is, with nobody who rejected the message before it, gets everything.
+///   the only client there is gets everything, and so does the only one that is left when all others
+///   rejected the message.
 ///
 /// The rejections' reasons are not looked at: clients that rejected a message are no candidates.
 ///
@@ -115,15 +120,18 @@ impl Keywords {
     }
 }
 
-/// The only client there is.
+/// The only client there is, or that is left while nobody has the message.
 fn only(request: &RouteRequest) -> Option<Choice> {
-    match request.candidates.as_slice() {
-        [only] if request.excluded.is_empty() => {
-            let reason = format!("{} is the only client", only.name);
-            Some(Choice::new(only.name.clone()).with_reason(reason))
-        }
-        _ => None,
-    }
+    let [only] = request.candidates.as_slice() else {
+        return None;
+    };
+    let left = match (request.excluded.len(), request.rejections.len()) {
+        (0, _) => "",
+        (had, rejected) if had <= rejected => " left",
+        _ => return None,
+    };
+    let reason = format!("{} is the only client{left}", only.name);
+    Some(Choice::new(only.name.clone()).with_reason(reason))
 }
 
 /// The candidate with the most points, if no other has as many.
@@ -149,7 +157,7 @@ fn spoken(text: &str) -> HashMap<String, Spoken<'_>> {
     let mut spoken = HashMap::new();
     let mut next = 0;
     for (index, part) in parts(text).into_iter().enumerate() {
-        for word in words(part) {
+        for word in words(part).take(MAX_WORDS) {
             let entry = spoken.entry(word.stem).or_insert(Spoken {
                 place: next,
                 parts: 0,
@@ -192,11 +200,15 @@ impl<'t> Score<'t> {
             parts: [0; MAX_PARTS],
         };
         // What counts most comes first, so that a word that was found is not looked at again.
-        score.add(&candidate.name, NAME, spoken);
-        for capability in &candidate.capabilities {
-            score.add(capability, CAPABILITY, spoken);
-        }
-        score.add(&candidate.description, DESCRIPTION, spoken);
+        score.add(words(&candidate.name), NAME, spoken);
+        let mut room = MAX_HINTS;
+        let hints = candidate.capabilities.iter().take_while(|hint| {
+            let fits = hint.len() <= room;
+            room = room.saturating_sub(hint.len().max(1));
+            fits && room > 0
+        });
+        score.add(hints.flat_map(|hint| words(hint)), CAPABILITY, spoken);
+        score.add(words(&candidate.description), DESCRIPTION, spoken);
         for hit in score.hits.values() {
             score.whole += hit.weight;
             for (part, points) in score.parts.iter_mut().enumerate() {
@@ -208,8 +220,13 @@ impl<'t> Score<'t> {
         score
     }
 
-    fn add(&mut self, text: &str, weight: u32, spoken: &HashMap<String, Spoken<'t>>) {
-        for word in words(text) {
+    fn add<'c>(
+        &mut self,
+        words: impl Iterator<Item = Word<'c>>,
+        weight: u32,
+        spoken: &HashMap<String, Spoken<'t>>,
+    ) {
+        for word in words {
             if let Some(found) = spoken.get(&word.stem) {
                 self.hits.entry(found.place).or_insert(Hit {
                     weight,
@@ -355,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_guessed_unless_there_is_only_one_client_at_all() {
+    fn nobody_is_guessed_unless_there_is_only_one_client_or_one_left() {
         assert_eq!(chosen("sing a song"), Vec::<String>::new());
         assert_eq!(chosen("please do it for me"), Vec::<String>::new());
         assert_eq!(chosen(""), Vec::<String>::new());
@@ -365,7 +382,14 @@ mod tests {
             choices,
             [Choice::new("x").with_reason("x is the only client")]
         );
-        let left = alone.with_rejections([Rejection::new("y", "No.")]);
+        let mut left = alone.with_rejections([Rejection::new("y", "No.")]);
+        let choices = Keywords::new().choose(&left);
+        assert_eq!(
+            choices,
+            [Choice::new("x").with_reason("x is the only client left")]
+        );
+        // Somebody else has it, and has not rejected it.
+        left.excluded.push("z".into());
         assert_eq!(Keywords::new().choose(&left), []);
         assert_eq!(Keywords::new().choose(&RouteRequest::new("sing")), []);
     }
@@ -375,6 +399,24 @@ mod tests {
         let text = "lights and notes; ".repeat(10_000);
         assert_eq!(chosen(&text), ["home", "notes"]);
         assert_eq!(parts(&text).len(), MAX_PARTS);
+    }
+
+    #[test]
+    fn of_countless_words_the_first_are_looked_at() {
+        let mut busy = Candidate::new("busy", "Does much.");
+        let hints = (10_000..75_536).map(|number| format!("word{number}").into());
+        busy.capabilities = hints.collect();
+        let clients = [busy, Candidate::new("x", "Plays.")];
+        let count = |text: &str| {
+            let request = RouteRequest::new(text).with_candidates(clients.clone());
+            Keywords::new().choose(&request).len()
+        };
+        assert_eq!(count("word10000"), 1);
+        let last = MAX_HINTS / "word10000".len() - 1;
+        assert_eq!(count(&format!("word{}", 10_000 + last)), 1);
+        assert_eq!(count(&format!("word{}", 10_000 + last + 1)), 0);
+        let long = format!("{}plays", "sing ".repeat(MAX_WORDS));
+        assert_eq!(count(&long), 0);
     }
 
     proptest::proptest! {

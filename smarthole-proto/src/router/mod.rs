@@ -21,6 +21,8 @@ mod error;
 mod keywords;
 mod words;
 
+use std::sync::Arc;
+
 use rpc_core::decode::SharedStr;
 
 use crate::frame::{InputMethod, Registration};
@@ -54,8 +56,8 @@ pub struct Candidate {
     pub name: SharedStr,
     /// What it does, in natural language.
     pub description: SharedStr,
-    /// Hints at what it can do.
-    pub capabilities: Vec<SharedStr>,
+    /// Hints at what it can do; shared by all questions in which the client may be chosen.
+    pub capabilities: Arc<[SharedStr]>,
 }
 
 /// A client that did not take a message.
@@ -106,7 +108,7 @@ impl Router for Keywords {
 
 #[cfg(feature = "tokio")]
 #[async_trait::async_trait]
-impl<R: Router + ?Sized> Router for std::sync::Arc<R> {
+impl<R: Router + ?Sized> Router for Arc<R> {
     async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError> {
         (**self).route(request).await
     }
@@ -155,14 +157,15 @@ impl Candidate {
         Self {
             name: name.into(),
             description: description.into(),
-            capabilities: Vec::new(),
+            capabilities: Arc::default(),
         }
     }
 
     /// Adds one of the [`capabilities`](Self::capabilities).
     #[must_use]
     pub fn with_capability(mut self, capability: impl Into<SharedStr>) -> Self {
-        self.capabilities.push(capability.into());
+        let before = self.capabilities.iter().cloned();
+        self.capabilities = before.chain([capability.into()]).collect();
         self
     }
 }
@@ -172,7 +175,7 @@ impl From<&Registration> for Candidate {
         Self {
             name: registration.name.clone(),
             description: registration.description.clone(),
-            capabilities: registration.capabilities.clone(),
+            capabilities: registration.capabilities.iter().cloned().collect(),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::{Response, StatusCode};
+use rpc_core::net::server::ServerLimits;
 use serde_json::json;
 use smarthole_proto::Priority;
 use smarthole_proto::hub::{HubError, HubEvent, Ignored, Input, Outcome, Unroutable};
@@ -235,6 +236,21 @@ async fn the_101st_client_gets_503_and_plain_requests_are_served_meanwhile() {
         .await
         .starts_with("503")
     {}
+}
+
+#[tokio::test]
+async fn whoever_learns_that_a_client_has_left_may_send_another_one() {
+    let limits = ServerLimits::default().with_max_websockets(Some(1));
+    let http = http_config().with_limits(limits);
+    let server = start(ServerOptions::default().with_http(http)).await;
+    let mut events = server.switch.events();
+    for _ in 0..20 {
+        drop(Wire::client(server.address, "notes").await);
+        until(&mut events, |event| {
+            matches!(event, HubEvent::Left { .. }).then_some(())
+        })
+        .await;
+    }
 }
 
 #[tokio::test]

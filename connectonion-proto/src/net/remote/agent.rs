@@ -246,6 +246,38 @@ impl RemoteAgent {
         }
     }
 
+    /// Leaves the session and opens a new one, with the same conversation or from the beginning. A run
+    /// that goes on is left alone, and ends here with [`CloseReason::Local`]. Without a connection it
+    /// takes effect with the next one.
+    ///
+    /// Hosts up to 1.2.1 take a session for running for an hour after its agent has failed, and
+    /// [queue](super::RunEvent::Queued) every prompt for nobody: this is the way out.
+    ///
+    /// # Errors
+    /// The reason, if there will be no connection any more.
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops waiting; the new session is opened.
+    pub async fn new_session(&self, keep_conversation: bool) -> Result<(), CloseReason> {
+        self.book.renew(keep_conversation);
+        let mut states = self.link.watch();
+        let LinkState::Ready { generation: old } = *states.borrow_and_update() else {
+            return Ok(());
+        };
+        self.link.reconnect(old);
+        let is_over = |state: &LinkState| match state {
+            LinkState::Ready { generation } => *generation > old,
+            other => other.ended().is_some(),
+        };
+        let state = states.wait_for(is_over).await;
+        let ended = state.map(|state| state.ended().cloned());
+        match ended {
+            Ok(None) => Ok(()),
+            Ok(Some(reason)) => Err(reason),
+            Err(_) => Err(CloseReason::TaskGone),
+        }
+    }
+
     /// This client's address.
     #[must_use]
     pub fn address(&self) -> Address {

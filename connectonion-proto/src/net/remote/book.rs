@@ -9,8 +9,10 @@ use rpc_core::{CallError, CallId, CloseReason, Delivery, Limits, Refused, Retry}
 
 use super::protocol::ClientSide;
 use super::run::{End, Item, Run};
-use crate::client::{Found, Resume, Seen, Step, Taken, find};
-use crate::frame::{Connected, ErrorFrame, EventKind, Input, Output, Response, SessionState};
+use crate::client::{Found, Resume, Seen, Step, Taken, find_answer};
+use crate::frame::{
+    Connect, Connected, ErrorFrame, EventKind, Input, Output, Response, SessionState, Signed,
+};
 
 /// The session as this client knows it. Shared by the handles and the connection's task.
 pub(super) struct Book {
@@ -61,7 +63,7 @@ struct Listener {
 
 impl Listener {
     fn step(&self, step: &Step) {
-        let weight = step.frame.get().len();
+        let weight = size_of::<Step>() + step.frame.get().len();
         self.items.push(Item::Step(step.clone()), weight);
     }
 
@@ -108,6 +110,28 @@ impl Book {
 
     pub(super) fn resume(&self) -> Resume {
         self.lock().resume.clone()
+    }
+
+    /// The CONNECT of the next connection.
+    pub(super) fn connect(&self, signed: Signed) -> Connect {
+        let state = self.lock();
+        let mut connect = state.resume.connect(signed);
+        if state.open.is_some() || !state.listeners.is_empty() {
+            // The host's conversation is the newer one if it has the run.
+            connect.session = state.resume.session_before_a_run(&self.limits);
+        }
+        connect
+    }
+
+    /// Another session from the next connection on, with the same conversation or a new one.
+    pub(super) fn renew(&self, keeps_conversation: bool) {
+        let mut state = self.lock();
+        let session = state.resume.session.take().filter(|_| keeps_conversation);
+        state.resume = Resume {
+            session,
+            ..Resume::default()
+        };
+        state.seen.clear();
     }
 
     pub(super) fn live(&self) -> Option<SharedJson> {
@@ -208,7 +232,10 @@ impl Book {
         } else {
             state.seen.is_new(&step.event);
         }
-        if let Some(id) = &step.event.id {
+        // A question is done with when it is answered: whoever goes on here has to hear it.
+        if let Some(id) = &step.event.id
+            && step.event.kind.awaits().is_none()
+        {
             state.resume.last_msg_id = Some(SharedStr::from(id.as_str()));
         }
         if let EventKind::SessionSync(sync) = &step.event.kind {
@@ -227,9 +254,9 @@ impl Book {
     }
 
     /// The run has ended; the result comes back if nobody listens.
-    pub(super) fn run_ended(&self, result: End) -> Option<End> {
+    pub(super) fn run_ended(&self, result: &End) -> Option<End> {
         let mut state = self.lock();
-        match &result {
+        match result {
             Ok(output) => {
                 if let Some(session) = &output.session {
                     state.resume.session = Some(session.clone());
@@ -245,7 +272,7 @@ impl Book {
         state.open = None;
         state.live = None;
         state.seen.clear();
-        state.end_listeners(&result)
+        state.end_listeners(result)
     }
 
     /// The client was let in, for the first time or again.
@@ -262,6 +289,7 @@ impl Book {
             state.resume.session_id = Some(SharedStr::from(frame.session_id.as_str()));
         }
         state.live = None;
+        state.replaying = false;
         let open = state.open.take();
         let found = match (&open, &frame.newer) {
             (
@@ -271,19 +299,22 @@ impl Book {
                     ..
                 }),
                 Some(newer),
-            ) => find(&newer.session, prompt, *turn, &self.limits),
+            ) => find_answer(&newer.session, prompt, *turn, &self.limits),
             _ => Found::Nothing,
         };
-        if let Some(newer) = &frame.newer {
-            state.resume.session = Some(newer.session.clone());
-        }
+        let newer = frame.newer.as_ref().map(|newer| newer.session.clone());
         if frame.status == SessionState::Running {
+            // A turn that has not ended is no conversation to go on with elsewhere.
+            state.live = newer;
             state.replaying = true;
             state.open = Some(Open {
                 delivery: Some(Delivery::Delivered),
                 ..open.unwrap_or_default()
             });
             return;
+        }
+        if newer.is_some() {
+            state.resume.session = newer;
         }
         let end = match (open, found) {
             // Whoever listens hoped for a run.
@@ -370,7 +401,7 @@ impl State {
         for listener in ended {
             listener.end(end.clone());
         }
-        nobody.then(|| end.clone())
+        if nobody { Some(end.clone()) } else { None }
     }
 }
 

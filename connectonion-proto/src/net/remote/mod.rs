@@ -4,6 +4,8 @@ mod agent;
 mod ask;
 mod book;
 mod event;
+#[cfg(feature = "ws")]
+mod find;
 mod human;
 mod options;
 mod protocol;
@@ -18,6 +20,8 @@ use rpc_core::net::{Dialer, link};
 pub use agent::RemoteAgent;
 pub use ask::Ask;
 pub use event::Event;
+#[cfg(feature = "ws")]
+pub use find::{FindError, Found, find, look_up};
 pub use human::{Human, Nobody};
 pub use options::AgentOptions;
 pub use protocol::ClientSide;

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use rpc_core::net::{LinkState, Protocol, Sorted, link};
+use rpc_core::net::{LinkState, Protocol, Sorted, WeakLink, link};
 use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Refused, Secret};
 
 use super::book::Book;
@@ -51,7 +51,7 @@ impl ClientSide {
     /// Another CONNECT for the session.
     fn connect_again(&self, machine: &mut ClientConn, now: Instant) -> Result<(), Refused> {
         let signed = self.pen.sign(self.pen.draft())?;
-        machine.connect(&self.book.resume().connect(signed), now)
+        machine.connect(&self.book.connect(signed), now)
     }
 
     fn offer_code(&mut self, machine: &mut ClientConn, now: Instant) {
@@ -101,7 +101,7 @@ impl Protocol for ClientSide {
         let config = Arc::clone(&self.config);
         match self.pen.sign(self.pen.draft()) {
             Ok(signed) => {
-                let connect = self.book.resume().connect(signed);
+                let connect = self.book.connect(signed);
                 ClientConn::new(config, &connect, entropy, now)
             }
             Err(refused) => ClientConn::without_connect(config, &refused.to_string(), now),
@@ -131,7 +131,7 @@ impl Protocol for ClientSide {
                 None => Sorted::Ignore,
             },
             ClientEvent::Reply { id, result } => self.reply(id, result),
-            ClientEvent::RunEnded(result) => match self.book.run_ended(result) {
+            ClientEvent::RunEnded(result) => match self.book.run_ended(&result) {
                 Some(result) => Sorted::Event(Event::RunEnded(result)),
                 None => Sorted::Ignore,
             },
@@ -190,7 +190,7 @@ impl Protocol for ClientSide {
 /// However the connection ends, nobody listens on.
 impl Drop for ClientSide {
     fn drop(&mut self) {
-        let link = self.book.link().and_then(|link| link.upgrade());
+        let link = self.book.link().and_then(WeakLink::upgrade);
         let reason = link.and_then(|link| match link.state() {
             LinkState::GaveUp { cause: reason } | LinkState::Closed { reason } => Some(reason),
             _ => None,

@@ -25,6 +25,10 @@ pub(super) type End = Result<Output, CallError<ErrorFrame>>;
 
 /// What the connection's task gives a run.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would be an allocation for each step"
+)]
 pub(super) enum Item {
     Step(Step),
     Queued { id: SharedStr },
@@ -120,25 +124,25 @@ impl Run {
     /// here any more.
     pub async fn complete(&mut self, human: &dyn Human) -> End {
         while let Some(event) = self.next().await {
-            match event? {
-                RunEvent::Step(step) => human.step(&step).await,
-                RunEvent::AskUser(ask) => {
-                    let answer = human.ask_user(ask.question()).await;
-                    ask.answer(answer).await?;
+            let answered = match event? {
+                RunEvent::Step(step) => {
+                    human.step(&step).await;
+                    Ok(())
                 }
-                RunEvent::Approval(ask) => {
-                    let approval = human.approve(ask.question()).await;
-                    ask.decide(approval).await?;
-                }
+                RunEvent::AskUser(ask) => ask.answer(human.ask_user(ask.question()).await).await,
+                RunEvent::Approval(ask) => ask.decide(human.approve(ask.question()).await).await,
                 RunEvent::PlanReview(ask) => {
-                    let word = human.review_plan(ask.question()).await;
-                    ask.reply(word).await?;
+                    ask.reply(human.review_plan(ask.question()).await).await
                 }
                 RunEvent::TurnsReached(ask) => {
-                    let decision = human.turns_reached(ask.question()).await;
-                    ask.decide(decision).await?;
+                    ask.decide(human.turns_reached(ask.question()).await).await
                 }
-                RunEvent::Queued { .. } | RunEvent::Lagged(_) => {}
+                RunEvent::Queued { .. } | RunEvent::Lagged(_) => Ok(()),
+            };
+            match answered {
+                // The run's own end says why.
+                Ok(()) | Err(Refused::Closed) => {}
+                Err(refused) => return Err(refused.into()),
             }
         }
         match &self.end {

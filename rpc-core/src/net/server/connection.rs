@@ -42,6 +42,8 @@ pub struct Accepted {
     pub parts: Parts,
     /// Given when the server drains: say goodbye and return.
     pub cancellation: Cancellation,
+    /// The connection's place among the WebSockets, which it has until the handler's future is over.
+    pub place: Place,
 }
 
 /// Prints no headers and no query: both may hold secrets.
@@ -76,7 +78,7 @@ where
     async move {
         if let Some((running, place)) = opening.await {
             running.await;
-            drop(place);
+            place.give_up();
         }
         drop(slot);
     }
@@ -102,6 +104,7 @@ async fn open(shared: Arc<Shared>, tcp: TcpStream, peer: SocketAddr) -> Option<(
         peer,
         parts: agreed.parts,
         cancellation: shared.cancellation.clone(),
+        place: agreed.place.clone(),
     };
     Some((accepted, agreed.place))
 }

@@ -35,7 +35,7 @@ mod upgrade;
 pub use config::{ServerConfig, ServerLimits, UpgradeDecision};
 pub use connection::Accepted;
 pub use guards::{BadGuard, GuardRejection, Guards, HostPolicy, OriginPolicy, PeerPolicy};
-pub use places::Counters;
+pub use places::{Counters, Place};
 pub use run::Server;
 pub use shutdown::{DrainReport, ShutdownHandle};
 

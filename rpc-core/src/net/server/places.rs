@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::StatusCode;
@@ -177,9 +177,16 @@ impl Drop for Slot {
     }
 }
 
-/// A WebSocket that counts until it is dropped.
+/// The place of a WebSocket among [`max_websockets`](ServerLimits::max_websockets). It counts until
+/// the handler's future is over, or until it is [given up](Self::give_up). Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Place(Arc<Held>);
+
 #[derive(Debug)]
-pub(super) struct Place(Arc<Counters>);
+struct Held {
+    counters: Arc<Counters>,
+    given_up: AtomicBool,
+}
 
 impl Place {
     /// Takes a place; `None` if there are `max` already. Upgrades come at the same time, so counting
@@ -194,12 +201,25 @@ impl Place {
             counters.count_over_limit();
             return None;
         }
-        Some(Self(Arc::clone(counters)))
+        Some(Self(Arc::new(Held {
+            counters: Arc::clone(counters),
+            given_up: AtomicBool::new(false),
+        })))
+    }
+
+    /// Lets another WebSocket have the place, before the handler is over: a handler that tells others
+    /// that a client has left gives its place up first. Doing it again does nothing.
+    pub fn give_up(&self) {
+        if !self.0.given_up.swap(true, Ordering::Relaxed) {
+            self.0.counters.websockets.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
-impl Drop for Place {
+impl Drop for Held {
     fn drop(&mut self) {
-        self.0.websockets.fetch_sub(1, Ordering::Relaxed);
+        if !*self.given_up.get_mut() {
+            self.counters.websockets.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }

@@ -7,13 +7,14 @@ use std::net::SocketAddr;
 use std::sync::OnceLock;
 
 use async_trait::async_trait;
-use http::header::{self, HeaderValue};
+use http::header::{self, HeaderMap, HeaderValue};
+use http::uri::PathAndQuery;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
 use super::config::{BadHeader, WsConfig};
-use super::handshake::{UpgradeError, upgrade};
+use super::handshake::{UpgradeError, get, upgrade};
 use super::socket::Socket;
 use super::stream::{Role, WsStream};
 use super::url::Target;
@@ -135,31 +136,74 @@ impl WsDialer {
             .unwrap_or(Err(DialError::TimedOut { after }))
     }
 
+    /// Gets a document from the same host by a plain HTTP GET, over a connection of its own: many
+    /// servers say there who they are. `path` begins with a slash. Gives the status and at most `max`
+    /// bytes; redirects are not followed.
+    ///
+    /// # Errors
+    /// [`DialError`]: [`BadUrl`](DialError::BadUrl) for a path that is none,
+    /// [`Handshake`](DialError::Handshake) for an answer that is none or too large.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connection.
+    pub async fn get(&self, path: &str, max: usize) -> Result<(u16, Vec<u8>), DialError> {
+        let is_path = path.starts_with('/') && path.parse::<PathAndQuery>().is_ok();
+        if !is_path {
+            return Err(self.bad_url("the path is none"));
+        }
+        let headers = self.headers()?;
+        let work = async {
+            let tcp = self.connect_tcp().await;
+            let tcp = tcp.map_err(|error| self.unreachable(error))?;
+            let mut socket = self.secure(tcp).await?;
+            let got = get(&mut socket, path, &headers, max).await;
+            got.map_err(|error| self.refused(error))
+        };
+        let after = self.config.connect_timeout;
+        timeout(after, work)
+            .await
+            .unwrap_or(Err(DialError::TimedOut { after }))
+    }
+
+    /// The headers of a request.
+    fn headers(&self) -> Result<HeaderMap, DialError> {
+        let mut headers = self.config.headers().clone();
+        if !headers.contains_key(header::HOST) {
+            let host = HeaderValue::from_str(&self.target.authority);
+            let host = host.map_err(|_| self.bad_url("the host cannot be a header"))?;
+            headers.insert(header::HOST, host);
+        }
+        Ok(headers)
+    }
+
+    fn bad_url(&self, why: &str) -> DialError {
+        DialError::BadUrl {
+            url: self.target.printable(),
+            why: why.to_owned(),
+        }
+    }
+
+    fn refused(&self, error: UpgradeError) -> DialError {
+        match error {
+            UpgradeError::Io(source) => self.unreachable(source),
+            UpgradeError::Status(status) => DialError::Status {
+                status: status.as_u16(),
+            },
+            UpgradeError::Answer(why) => DialError::Handshake(why.to_owned()),
+        }
+    }
+
     async fn upgrade_now<S>(&self, mut stream: S) -> Result<WsStream<S>, DialError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let mut headers = self.config.headers().clone();
-        if !headers.contains_key(header::HOST) {
-            let host = HeaderValue::from_str(&self.target.authority);
-            let host = host.map_err(|_| DialError::BadUrl {
-                url: self.target.printable(),
-                why: "the host cannot be a header".to_owned(),
-            })?;
-            headers.insert(header::HOST, host);
-        }
+        let headers = self.headers()?;
         let path = self.target.uri.path_and_query();
         let path = path.map_or("/", |path| path.as_str());
         let offered = self.config.subprotocols();
         let (handshake, read_already) = upgrade(&mut stream, path, &headers, offered)
             .await
-            .map_err(|error| match error {
-                UpgradeError::Io(source) => self.unreachable(source),
-                UpgradeError::Status(status) => DialError::Status {
-                    status: status.as_u16(),
-                },
-                UpgradeError::Answer(why) => DialError::Handshake(why.to_owned()),
-            })?;
+            .map_err(|error| self.refused(error))?;
         Ok(WsStream::new(
             stream,
             &read_already,

@@ -150,10 +150,13 @@ impl<R> fmt::Debug for Server<R> {
 /// futures: each layer would hold a second copy of them, and there is one for every idle connection.
 fn serve(shared: &Arc<Shared>, accepted: Accepted) -> impl Future<Output = ()> + use<> {
     let shared = Arc::clone(shared);
+    let place = accepted.place;
     let (link, connection) = shared.switch.seat(
         accepted.socket,
         Arc::clone(&shared.connection),
         Arc::clone(&shared.link),
+        // Whoever is told that a client has left may send another one.
+        Some(Box::new(move || place.give_up())),
     );
     let mut cancellation = accepted.cancellation;
     let farewell = async move {

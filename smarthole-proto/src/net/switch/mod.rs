@@ -254,15 +254,18 @@ impl Switch {
         C: Into<Arc<ServerConfig>>,
         L: Into<Arc<LinkConfig>>,
     {
-        self.seat(transport, config.into(), link_config.into()).1
+        self.seat(transport, config.into(), link_config.into(), None)
+            .1
     }
 
-    /// A connection with its place here, and what runs it.
+    /// A connection with its place here, and what runs it. `before_leaving` is called before anybody
+    /// learns that the client has left.
     pub(super) fn seat<T: Transport>(
         &self,
         transport: T,
         config: Arc<ServerConfig>,
         link_config: Arc<LinkConfig>,
+        before_leaving: Option<Box<dyn Fn() + Send>>,
     ) -> (
         link::Link<ServerSide>,
         impl Future<Output = CloseReason> + Send + use<T>,
@@ -273,6 +276,7 @@ impl Switch {
             switch: self.clone(),
             conn,
             mailbox: Arc::clone(&mailbox),
+            before_leaving,
         };
         let side = ServerSide::new(config).with_place(place);
         // All events of the machine are dealt with at the place.

@@ -52,6 +52,7 @@ pub(super) struct Place {
     pub(super) switch: Switch,
     pub(super) conn: ConnId,
     pub(super) mailbox: Arc<Mailbox>,
+    pub(super) before_leaving: Option<Box<dyn Fn() + Send>>,
 }
 
 impl Place {
@@ -67,17 +68,24 @@ impl Place {
                 tracing::debug!(conn = self.conn.0, %warning, "a frame was ignored");
             }
             ServerEvent::Closed(reason) => {
-                self.switch.leave(self.conn);
+                self.leave();
                 return Sorted::Closed(reason);
             }
         }
         Sorted::Ignore
     }
+
+    fn leave(&self) {
+        if let Some(before_leaving) = &self.before_leaving {
+            before_leaving();
+        }
+        self.switch.leave(self.conn);
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.switch.leave(self.conn);
+        self.leave();
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{self, HeaderMap};
-use http::{Response, StatusCode};
+use http::{Response, StatusCode, Version};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 
 use super::head::{MAX_HEADERS, NOT_HTTP, Parsed, copy_headers, read_head};
@@ -60,21 +60,31 @@ fn new_key() -> io::Result<String> {
 
 fn write_request(path: &str, key: &str, headers: &HeaderMap, offered: &[String]) -> Vec<u8> {
     let mut request = format!("GET {path} HTTP/1.1\r\n").into_bytes();
+    let offered = offered.join(", ");
+    let own: [(&str, &[u8]); 5] = [
+        ("Connection", b"Upgrade"),
+        ("Upgrade", b"websocket"),
+        ("Sec-WebSocket-Version", b"13"),
+        ("Sec-WebSocket-Key", key.as_bytes()),
+        ("Sec-WebSocket-Protocol", offered.as_bytes()),
+    ];
+    let count = if offered.is_empty() { 4 } else { 5 };
+    write_headers(&mut request, headers, own.get(..count).unwrap_or(&own));
+    request
+}
+
+/// Writes the headers of a request, and its end. Some servers are said to care about case and order.
+pub(super) fn write_headers(request: &mut Vec<u8>, headers: &HeaderMap, own: &[(&str, &[u8])]) {
     let mut put = |name: &str, value: &[u8]| {
         for part in [name.as_bytes(), b": ", value, b"\r\n"] {
             request.extend_from_slice(part);
         }
     };
-    // Some servers are said to care about case and order.
     for value in headers.get_all(header::HOST) {
         put("Host", value.as_bytes());
     }
-    put("Connection", b"Upgrade");
-    put("Upgrade", b"websocket");
-    put("Sec-WebSocket-Version", b"13");
-    put("Sec-WebSocket-Key", key.as_bytes());
-    if !offered.is_empty() {
-        put("Sec-WebSocket-Protocol", offered.join(", ").as_bytes());
+    for (name, value) in own {
+        put(name, value);
     }
     for (name, value) in headers.iter().filter(|(name, _)| *name != header::HOST) {
         let name = if *name == header::ORIGIN {
@@ -85,7 +95,6 @@ fn write_request(path: &str, key: &str, headers: &HeaderMap, offered: &[String])
         put(name, value.as_bytes());
     }
     request.extend_from_slice(b"\r\n");
-    request
 }
 
 /// Checks a server's answer (section 4.1) and gives the subprotocol that it selected.
@@ -96,6 +105,9 @@ fn check_response(
 ) -> Result<Option<String>, UpgradeError> {
     let bad = |why| Err(UpgradeError::Answer(why));
     let headers = answer.headers();
+    if answer.version() != Version::HTTP_11 {
+        return bad("the server does not speak HTTP/1.1");
+    }
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         return Err(UpgradeError::Status(answer.status()));
     }
@@ -123,18 +135,18 @@ fn check_response(
     }
 }
 
-fn parse_response(bytes: &[u8]) -> Parsed<Response<()>> {
+pub(super) fn parse_response(bytes: &[u8]) -> Parsed<Response<()>> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut raw = httparse::Response::new(&mut headers);
     let httparse::Status::Complete(len) = raw.parse(bytes).map_err(|_| NOT_HTTP)? else {
         return Ok(None);
     };
-    if raw.version != Some(1) {
-        return Err("the server does not speak HTTP/1.1");
-    }
     let mut response = Response::new(());
     *response.status_mut() =
         StatusCode::from_u16(raw.code.unwrap_or_default()).map_err(|_| NOT_HTTP)?;
+    if raw.version != Some(1) {
+        *response.version_mut() = Version::HTTP_10;
+    }
     copy_headers(raw.headers, response.headers_mut())?;
     Ok(Some((response, len)))
 }

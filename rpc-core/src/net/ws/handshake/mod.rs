@@ -1,6 +1,7 @@
 //! The opening handshake (RFC 6455, section 4) and what it agrees on.
 
 mod client;
+mod get;
 mod head;
 mod server;
 
@@ -12,6 +13,7 @@ use http::header::{self, HeaderMap, HeaderName};
 use sha1::{Digest as _, Sha1};
 
 pub(super) use client::{UpgradeError, upgrade};
+pub(super) use get::get;
 pub(super) use server::accept;
 #[cfg(feature = "server")]
 pub(crate) use server::{accept_key, is_upgrade, offers, select_subprotocol};

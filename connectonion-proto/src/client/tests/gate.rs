@@ -1,0 +1,84 @@
+//! The trust gate from the stranger's side.
+
+use serde_json::{Value, json};
+
+use super::{Played, connected, error, raw};
+use crate::client::{ClientConfig, ClientEvent, ClientState, Reply};
+use crate::frame::{Connect, OnboardSubmit, Signed};
+use crate::limits::{ONBOARDED_TIMEOUT, PING_INTERVAL};
+use rpc_core::{CallError, Refused};
+
+pub(super) fn gate() -> Value {
+    json!({"type": "ONBOARD_REQUIRED", "identity": "0xab", "methods": ["invite_code"]})
+}
+
+pub(super) fn success() -> Value {
+    json!({"type": "ONBOARD_SUCCESS", "identity": "0xab", "level": "contact", "message": "ok"})
+}
+
+fn offer() -> OnboardSubmit {
+    OnboardSubmit::new(Signed::new(raw(r#"{"invite_code":"x"}"#), "0xab", "cd"))
+}
+
+#[test]
+fn a_stranger_may_try_several_codes_and_is_then_connected_without_another_connect() {
+    let mut played = Played::new(ClientConfig::new());
+    played.sent();
+    assert_eq!(
+        played.conn.onboard(&offer(), played.now),
+        Err(Refused::NotReady)
+    );
+    let event = played.after(&gate());
+    assert!(matches!(event, ClientEvent::OnboardRequired(_)));
+    assert_eq!(played.conn.state(), ClientState::AwaitOnboarding);
+    let first = played.conn.onboard(&offer(), played.now).unwrap();
+    assert_eq!(played.sent()[0]["type"], "ONBOARD_SUBMIT");
+    let event = played.after(&error("Invalid invite code"));
+    assert!(
+        matches!(event, ClientEvent::Reply { id, result: Err(CallError::Remote(_)) }
+        if id == first)
+    );
+    let second = played.conn.onboard(&offer(), played.now).unwrap();
+    played.take(&success());
+    played.take(&connected("new"));
+    let events = played.events();
+    assert!(
+        matches!(&events[0], ClientEvent::Reply { id, result: Ok(Reply::Onboarded(_)) }
+        if *id == second)
+    );
+    assert!(matches!(&events[1], ClientEvent::Connected(_)));
+    assert_eq!(played.sent().len(), 1, "the offer, and no CONNECT");
+    assert_eq!(played.conn.state(), ClientState::Ready);
+    played.wait(ONBOARDED_TIMEOUT);
+    assert_eq!(played.events(), []);
+}
+
+#[test]
+fn the_gate_has_no_deadline() {
+    let mut played = Played::new(ClientConfig::new());
+    played.take(&gate());
+    for _ in 0..200 {
+        played.wait(PING_INTERVAL);
+        played.take(&json!({"type": "PING"}));
+    }
+    assert_eq!(played.conn.state(), ClientState::AwaitOnboarding);
+}
+
+#[test]
+fn an_old_host_gets_another_connect_after_the_gate() {
+    let mut played = Played::new(ClientConfig::new());
+    played.take(&gate());
+    played.conn.onboard(&offer(), played.now).unwrap();
+    played.take(&success());
+    played.sent();
+    played.events();
+    played.wait(ONBOARDED_TIMEOUT);
+    assert_eq!(played.event(), ClientEvent::ConnectWanted);
+    let connect: Connect = Connect::new(Signed::none());
+    played.conn.connect(&connect, played.now).unwrap();
+    assert_eq!(played.sent(), [json!({"type": "CONNECT"})]);
+    assert!(played.conn.connect(&connect, played.now).is_err());
+    played.take(&connected("new"));
+    assert_eq!(played.conn.state(), ClientState::Ready);
+    assert!(played.conn.connect(&connect, played.now).is_err());
+}

@@ -1,0 +1,281 @@
+//! [`find`] and [`look_up`]: where an agent is, and who it says it is.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use rpc_core::Limits;
+use rpc_core::decode::{DecodeError, RawJson, SharedJson, find_member, raw_list};
+use rpc_core::net::DialError;
+use rpc_core::net::ws::WsDialer;
+
+use crate::auth::Address;
+use crate::limits::WS_PATH;
+
+/// What hosts say about themselves is not longer.
+const MAX_DOCUMENT: usize = 1024 * 1024;
+/// Most places of an agent that are tried.
+const MAX_ENDPOINTS: usize = 16;
+
+/// An agent that answers at a place.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Found {
+    /// Where its WebSocket is: for [`connect`](super::connect).
+    pub url: String,
+    /// Who it says it is: for [`with_host`](super::AgentOptions::with_host). Nothing proves it but
+    /// the `https` of its place.
+    pub address: Address,
+    /// What it calls itself.
+    pub name: Option<String>,
+    /// Everything that it says, a JSON object: version, tools, what it takes.
+    pub info: SharedJson,
+}
+
+/// Why an agent was not found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FindError {
+    /// The place could not be asked. [`DialError::is_retryable`] says whether it may work later.
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    /// The place has no such document. Retrying is safe, and useless unless it is a busy one.
+    #[error("the answer was the status {0}")]
+    Status(u16),
+    /// The document is none.
+    #[error("the answer says nothing of use: {0}")]
+    Document(String),
+    /// Another agent answers there.
+    #[error("there is another agent: {found}")]
+    Another {
+        /// Who it says it is.
+        found: Address,
+    },
+    /// The relay knows of no place where the agent answers.
+    #[error("the agent is nowhere to be found")]
+    Nowhere,
+}
+
+impl From<DecodeError> for FindError {
+    fn from(error: DecodeError) -> Self {
+        Self::Document(error.to_string())
+    }
+}
+
+/// Asks the agent at this place (`http(s)://host:port`, or its WebSocket's URL) who it is: GET
+/// `/info`. If it has to be `wanted`, another one is an error.
+///
+/// ```no_run
+/// # #[cfg(feature = "auth")]
+/// # async fn f(signer: connectonion_proto::auth::Signer) -> Result<(), Box<dyn std::error::Error>> {
+/// use connectonion_proto::net::{self, AgentOptions};
+///
+/// let found = net::find("http://127.0.0.1:8000", None).await?;
+/// let options = AgentOptions::default().with_host(found.address);
+/// let (agent, _, connection) = net::connect(&found.url, signer, options)?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Every [`FindError`] but [`Nowhere`](FindError::Nowhere). Asking again is safe.
+///
+/// # Cancel safety
+/// Cancel-safe.
+pub async fn find(endpoint: &str, wanted: Option<&Address>) -> Result<Found, FindError> {
+    let base = endpoint.trim_end_matches('/');
+    let base = base.strip_suffix(WS_PATH).unwrap_or(base);
+    let info = document(base, "/info").await?;
+    let text = |name: &str| find_member(info.get(), name).and_then(RawJson::into_str);
+    let address = text("address").and_then(|address| address.parse::<Address>().ok());
+    let address = address.ok_or_else(|| FindError::Document("no address".to_owned()))?;
+    if wanted.is_some_and(|wanted| *wanted != address) {
+        return Err(FindError::Another { found: address });
+    }
+    let name = text("name").map(Cow::into_owned);
+    Ok(Found {
+        url: format!("{base}{WS_PATH}"),
+        address,
+        name,
+        info,
+    })
+}
+
+/// Asks a relay (`https://host`) where the agent of this address is, and the places that it names
+/// whether it is there: this machine first, then private networks, then others. What a relay says is
+/// not trusted, but it decides which places are asked.
+///
+/// # Errors
+/// Every [`FindError`]; [`Nowhere`](FindError::Nowhere) if the agent answers at none of the places.
+/// Asking again is safe.
+///
+/// # Cancel safety
+/// Cancel-safe.
+pub async fn look_up(address: &Address, relay: &str) -> Result<Found, FindError> {
+    let base = relay.trim_end_matches('/');
+    let known = document(base, &format!("/api/agents/{address}")).await?;
+    let endpoints = find_member(known.get(), "endpoints").ok_or(FindError::Nowhere)?;
+    let endpoints = raw_list(endpoints.get(), &Limits::default())?;
+    let mut places: Vec<String> = endpoints
+        .into_iter()
+        .filter_map(|place| place.into_str().map(Cow::into_owned))
+        .filter(|place| place.starts_with("http://") || place.starts_with("https://"))
+        .take(MAX_ENDPOINTS)
+        .collect();
+    places.sort_by_key(|place| distance(place));
+    for place in &places {
+        if let Ok(found) = find(place, Some(address)).await {
+            return Ok(found);
+        }
+    }
+    Err(FindError::Nowhere)
+}
+
+/// A JSON object that a place has.
+async fn document(base: &str, path: &str) -> Result<SharedJson, FindError> {
+    let (status, body) = WsDialer::new(base)?.get(path, MAX_DOCUMENT).await?;
+    if status != 200 {
+        return Err(FindError::Status(status));
+    }
+    let text = String::from_utf8(body).map_err(|error| FindError::Document(error.to_string()))?;
+    let json = RawJson::new(&text)?;
+    if json.first_byte() != Some(b'{') {
+        return Err(FindError::Document("it is no object".to_owned()));
+    }
+    Ok(SharedJson::from(&json))
+}
+
+/// How far away a place is, roughly.
+fn distance(place: &str) -> u8 {
+    let host = place.split_once("://").map_or("", |(_, rest)| rest);
+    let is_one_of = |begins: &[&str]| begins.iter().any(|begin| host.starts_with(begin));
+    if is_one_of(&["localhost", "127.", "[::1]"]) {
+        0
+    } else if is_one_of(&["192.168.", "10.", "172.", "[fd", "[fe80"]) {
+        1
+    } else {
+        2
+    }
+}
+
+impl fmt::Debug for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Found")
+            .field("url", &self.url)
+            .field("address", &self.address)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const ME: &str = "0x3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c";
+
+    /// A place that answers every GET with what this makes of its path.
+    async fn place(answer: impl Fn(&str) -> String + Send + 'static) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut request = vec![0; 4096];
+                let read = stream.read(&mut request).await.unwrap();
+                let request = String::from_utf8_lossy(&request[..read]).into_owned();
+                let path = request.split(' ').nth(1).unwrap_or_default();
+                let body = answer(path);
+                let status = if body.is_empty() { "404 No" } else { "200 OK" };
+                let answer = format!("HTTP/1.1 {status}\r\n\r\n{body}");
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        base
+    }
+
+    fn info(path: &str) -> String {
+        match path {
+            "/info" => format!(r#"{{"name":"me","address":"{ME}","tools":[]}}"#),
+            _ => String::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn an_agent_says_who_it_is() {
+        let base = place(info).await;
+        let me: Address = ME.parse().unwrap();
+        for given in [base.clone(), format!("{base}/"), format!("{base}/ws")] {
+            let found = find(&given, Some(&me)).await.unwrap();
+            assert_eq!(found.address, me);
+            assert_eq!(found.url, format!("{base}/ws"));
+            assert_eq!(found.name.as_deref(), Some("me"));
+            assert!(found.info.get().contains("tools"));
+        }
+        let other: Address = ME.replace('3', "4").parse().unwrap();
+        let another = find(&base, Some(&other)).await;
+        assert!(matches!(another, Err(FindError::Another { found }) if found == me));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_agent_is_an_error() {
+        for (body, expected) in [
+            ("", "the answer was the status 404"),
+            ("[]", "the answer says nothing of use: it is no object"),
+            ("{}", "the answer says nothing of use: no address"),
+            (
+                r#"{"address":"0x1"}"#,
+                "the answer says nothing of use: no address",
+            ),
+        ] {
+            let base = place(move |_| body.to_owned()).await;
+            let error = find(&base, None).await.unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        }
+        let nobody = find("http://127.0.0.1:1", None).await;
+        assert!(matches!(nobody, Err(FindError::Dial(_))));
+        assert!(matches!(
+            find("ftp://h", None).await,
+            Err(FindError::Dial(_))
+        ));
+    }
+
+    #[tokio::test]
+    async fn a_relay_names_places_and_the_agent_is_asked_there() {
+        let me: Address = ME.parse().unwrap();
+        let (mine, others) = (place(info).await, place(|_| "{}".to_owned()).await);
+        let known = format!(r#"{{"online":true,"endpoints":["ftp://x","{others}","{mine}"]}}"#);
+        let path = format!("/api/agents/{ME}");
+        let relay = place(move |asked| {
+            let answer = (asked == path).then(|| known.clone());
+            answer.unwrap_or_default()
+        });
+        let found = look_up(&me, &relay.await).await.unwrap();
+        assert_eq!(found.url, format!("{mine}/ws"));
+        let silent = place(|_| r#"{"online":false}"#.to_owned()).await;
+        assert!(matches!(
+            look_up(&me, &silent).await,
+            Err(FindError::Nowhere)
+        ));
+    }
+
+    #[test]
+    fn near_places_are_asked_first() {
+        let mut places = [
+            "https://a.example",
+            "http://10.0.0.7:1",
+            "http://localhost:1",
+        ];
+        places.sort_by_key(|place| distance(place));
+        assert_eq!(
+            places,
+            [
+                "http://localhost:1",
+                "http://10.0.0.7:1",
+                "https://a.example"
+            ]
+        );
+    }
+}

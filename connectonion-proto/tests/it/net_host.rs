@@ -1,0 +1,209 @@
+//! The remote agent and the host of this crate together, over real sockets and lines that are lost.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use connectonion_proto::auth::InviteCodes;
+use connectonion_proto::client::{Taken, reconnect_policy};
+use connectonion_proto::frame::{Approval, ApprovalNeeded, AskUser, PlanReview, Scope, Standing};
+use connectonion_proto::net::{
+    self, AgentOptions, DeskOptions, Host, HostOptions, Human, RemoteAgent, Run, RunEvent,
+};
+use connectonion_proto::trust::{Door, TrustLevel, TrustPolicy};
+use rpc_core::CallError;
+use rpc_core::backoff::BackoffPolicy;
+use rpc_core::decode::SharedStr;
+use tokio::time::timeout;
+
+use crate::staff::{Scripted, client_key, host_key};
+
+const MOMENT: Duration = Duration::from_millis(300);
+
+/// A host with a scripted agent; its place.
+async fn host() -> String {
+    let options = HostOptions::new(&host_key(), TrustLevel::Open);
+    let host = Host::bind("127.0.0.1:0", Scripted, options).await.unwrap();
+    let url = host.url();
+    tokio::spawn(host.run());
+    url
+}
+
+fn options() -> AgentOptions {
+    let mut policy = reconnect_policy();
+    policy.backoff = BackoffPolicy::new(Duration::from_millis(10), 1.0);
+    let options = AgentOptions::default().with_host(*host_key().address());
+    let link = options.link.clone().with_reconnect(policy);
+    options.with_link(link)
+}
+
+async fn open(url: &str, options: AgentOptions) -> RemoteAgent {
+    let (agent, _, connection) = net::connect(url, client_key(), options).unwrap();
+    tokio::spawn(connection.run());
+    agent.ready().await.unwrap();
+    agent
+}
+
+/// Drops the line, and waits until there is another.
+async fn lose(agent: &RemoteAgent) {
+    let before = agent.ready().await.unwrap();
+    agent.link().cut();
+    while agent.ready().await.unwrap() == before {
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn answer(run: &mut Run) -> String {
+    let output = timeout(10 * MOMENT, run.complete(&Yes)).await;
+    output.expect("an end").unwrap().result.to_string()
+}
+
+/// Says yes to everything.
+struct Yes;
+
+#[async_trait]
+impl Human for Yes {
+    async fn ask_user(&self, _: &AskUser) -> SharedStr {
+        "yes".into()
+    }
+
+    async fn approve(&self, _: &ApprovalNeeded) -> Approval {
+        Approval::granted(Scope::Once)
+    }
+
+    async fn review_plan(&self, _: &PlanReview) -> SharedStr {
+        "good".into()
+    }
+}
+
+#[tokio::test]
+async fn every_question_of_the_host_reaches_its_human() {
+    let agent = open(&host().await, options()).await;
+    for (prompt, expected) in [
+        ("ask Really?", "answer \"yes\""),
+        ("approve /tmp/x", "approved true"),
+        ("plan 1. do it", "plan good"),
+    ] {
+        assert_eq!(answer(&mut agent.input(prompt).await).await, expected);
+    }
+    let failed = agent.input("fail now").await.output().await;
+    assert!(matches!(failed, Err(CallError::Remote(error)) if error.message == "now"));
+    assert_eq!(answer(&mut agent.input("hi").await).await, "echo: hi");
+}
+
+#[tokio::test]
+async fn a_run_survives_its_line() {
+    let agent = open(&host().await, options()).await;
+    let mut run = agent.input("listen").await;
+    assert!(matches!(run.next().await, Some(Ok(RunEvent::Step(_)))));
+    lose(&agent).await;
+    let id = agent.session().session_id.unwrap();
+    let status = agent.status(id).await.unwrap();
+    assert_eq!(status.status, Standing::Running.into());
+    let taken = agent.interject("over the second line").await.unwrap();
+    assert!(matches!(taken, Taken::Queued { .. }));
+    assert_eq!(answer(&mut run).await, "heard over the second line");
+}
+
+#[tokio::test]
+async fn a_question_survives_its_line_and_its_program() {
+    let url = host().await;
+    let agent = open(&url, options()).await;
+    let mut run = agent.input("ask Which?").await;
+    let ask = loop {
+        if let Some(Ok(RunEvent::AskUser(ask))) = run.next().await {
+            break ask;
+        }
+    };
+    lose(&agent).await;
+    ask.answer("a").await.unwrap();
+    assert_eq!(answer(&mut run).await, "answer \"a\"");
+
+    let mut run = agent.input("ask Which?").await;
+    while !matches!(run.next().await, Some(Ok(RunEvent::AskUser(_)))) {}
+    let kept = agent.session();
+    drop((agent, run));
+    let (agent, _, connection) =
+        net::connect(&url, client_key(), options().with_resume(kept)).unwrap();
+    let mut run = agent.attach();
+    tokio::spawn(connection.run());
+    assert_eq!(answer(&mut run).await, "answer \"yes\"");
+}
+
+#[tokio::test]
+async fn a_run_that_ends_while_its_client_is_away_is_not_lost() {
+    let url = host().await;
+    let agent = open(&url, options()).await;
+    let mut run = agent.input("hi").await;
+    // Wherever the line is lost, the prompt runs once.
+    agent.link().cut();
+    let end = timeout(10 * MOMENT, run.output()).await.expect("an end");
+    match end {
+        Ok(output) => assert_eq!(output.result, "echo: hi"),
+        Err(lost) => assert!(matches!(lost, CallError::Closed { .. }), "{lost:?}"),
+    }
+    agent.ready().await.unwrap();
+    let count = answer(&mut agent.input("count").await).await;
+    assert!(["1 messages", "3 messages"].contains(&&*count), "{count}");
+}
+
+#[tokio::test]
+async fn an_interrupt_ends_the_run() {
+    let agent = open(&host().await, options()).await;
+    let mut run = agent.input("wait").await;
+    assert!(matches!(run.next().await, Some(Ok(RunEvent::Step(_)))));
+    agent.interrupt().await.unwrap();
+    timeout(10 * MOMENT, run.output())
+        .await
+        .expect("an end")
+        .unwrap();
+}
+
+#[tokio::test]
+async fn two_devices_hear_one_run() {
+    let url = host().await;
+    let first = open(&url, options()).await;
+    answer(&mut first.input("hi").await).await;
+    let second = open(&url, options().with_resume(first.session())).await;
+    assert_eq!(second.session().session_id, first.session().session_id);
+    let mut hears = second.attach();
+    let mut run = first.input("listen").await;
+    assert!(matches!(run.next().await, Some(Ok(RunEvent::Step(_)))));
+    second.interject("from the second").await.unwrap();
+    assert_eq!(answer(&mut run).await, "heard from the second");
+    assert_eq!(answer(&mut hears).await, "heard from the second");
+}
+
+#[tokio::test]
+async fn a_host_is_found_by_its_own_word() {
+    let url = host().await;
+    let found = net::find(&url, Some(host_key().address())).await.unwrap();
+    assert_eq!(found.url, url);
+    let agent = open(&found.url, options().with_host(found.address)).await;
+    assert_eq!(answer(&mut agent.input("hi").await).await, "echo: hi");
+    let stranger = client_key();
+    let other = net::find(&url, Some(stranger.address())).await;
+    assert!(matches!(other, Err(net::FindError::Another { .. })));
+}
+
+#[tokio::test]
+async fn a_connect_for_another_host_is_refused() {
+    let url = host().await;
+    let options = options().with_host(*client_key().address());
+    let (agent, _, connection) = net::connect(&url, client_key(), options).unwrap();
+    tokio::spawn(connection.run());
+    let reason = agent.ready().await.unwrap_err();
+    assert!(reason.to_string().contains("wrong recipient"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_known_code_opens_the_gate() {
+    let codes = InviteCodes::new(["letmein"]).unwrap();
+    let policy = TrustPolicy::new(TrustLevel::Careful);
+    let door = Door::new(*host_key().address(), policy).with_invites(codes);
+    let careful = HostOptions::with_desk(DeskOptions::with_door(door), TrustLevel::Careful);
+    let host = Host::bind("127.0.0.1:0", Scripted, careful).await.unwrap();
+    let url = host.url();
+    tokio::spawn(host.run());
+    let agent = open(&url, options().with_invite_code("letmein".to_owned())).await;
+    assert_eq!(answer(&mut agent.input("hi").await).await, "echo: hi");
+}
