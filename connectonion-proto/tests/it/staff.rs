@@ -144,6 +144,7 @@ pub fn connect(key: &Signer, members: Value) -> Value {
     )
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "drafts are made for it")]
 pub fn signed(kind: &str, key: &Signer, draft: Draft, members: Value) -> Value {
     let signed = key.sign_payload(&draft).unwrap();
     let mut frame = json!({
