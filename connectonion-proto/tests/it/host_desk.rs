@@ -361,7 +361,7 @@ fn careful() -> DeskOptions {
 
 fn offer(key: &Signer, code: &str) -> serde_json::Value {
     let draft = Draft::exact(now()).with("invite_code", code);
-    signed("ONBOARD_SUBMIT", key, draft, json!({}))
+    signed("ONBOARD_SUBMIT", key, &draft, json!({}))
 }
 
 #[tokio::test(start_paused = true)]
@@ -430,7 +430,7 @@ async fn only_administrators_administrate() {
     let mut client = Client::open(&desk);
     let request = |key: &Signer, kind: &str, member: &str| {
         let draft = Draft::exact(now()).with(member, client_key().address().to_string());
-        signed(kind, key, draft, json!({}))
+        signed(kind, key, &draft, json!({}))
     };
     let admin = Signer::from_seed(&[9; 32]);
     client

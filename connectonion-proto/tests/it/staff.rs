@@ -139,14 +139,13 @@ pub fn connect(key: &Signer, members: Value) -> Value {
     signed(
         "CONNECT",
         key,
-        Draft::exact(now()).with_to(host_key().address()),
+        &Draft::exact(now()).with_to(host_key().address()),
         members,
     )
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "drafts are made for it")]
-pub fn signed(kind: &str, key: &Signer, draft: Draft, members: Value) -> Value {
-    let signed = key.sign_payload(&draft).unwrap();
+pub fn signed(kind: &str, key: &Signer, draft: &Draft, members: Value) -> Value {
+    let signed = key.sign_payload(draft).unwrap();
     let mut frame = json!({
         "type": kind,
         "payload": serde_json::from_str::<Value>(signed.payload.unwrap().get()).unwrap(),
