@@ -264,8 +264,12 @@ async fn what_was_acknowledged_is_read_even_if_the_agent_fails() {
         .await;
     let error = client.hear_until("ERROR").await.pop().unwrap();
     assert_eq!(error["message"], "as it was told");
-    assert_eq!(client.output().await["result"], "echo: first");
-    assert_eq!(client.output().await["result"], "echo: second");
+    // Both are read, each by a run of its own, or the second one while the agent works on the first.
+    let mut output = client.output().await;
+    if output["result"] == "echo: first" {
+        output = client.output().await;
+    }
+    assert_eq!(output["result"], "echo: second");
 }
 
 #[tokio::test(start_paused = true)]
