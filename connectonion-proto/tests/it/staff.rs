@@ -43,6 +43,14 @@ impl Agent for Scripted {
                 turn.emit(EventKind::Thinking(Thinking::new(rest)))?;
                 format!("thought {rest}")
             }
+            // Says something so many times, as fast as one client reads.
+            "chatter" => {
+                for number in 0..rest.parse().unwrap_or(1) {
+                    turn.emit(EventKind::Thinking(Thinking::new(format!("{number}"))))?;
+                    tokio::time::sleep(SECOND / 1000).await;
+                }
+                "said it all".to_owned()
+            }
             "tool" => {
                 let id = turn.emit(EventKind::LlmCall(LlmCall::new("stub", 1)))?;
                 assert!(!id.is_empty());
