@@ -2,12 +2,14 @@
 #![allow(clippy::panic, reason = "a broken rule has to stop the fuzzer")]
 
 mod canonical;
+mod client;
 mod frames;
 mod jsonl;
 mod merge;
 mod read;
 
 pub use canonical::canonical;
+pub use client::client_conn;
 pub use frames::{client_frames, server_frames};
 pub use jsonl::jsonl;
 pub use merge::merge_texts as merge;
@@ -81,7 +83,21 @@ mod tests {
         }
 
         #[test]
+        fn the_client_keeps_its_rules(
+            settings: u8,
+            // A host that lets the client in makes the rest interesting.
+            opening in prop::sample::select(vec![&[1, 0][..], &[1, 11, 9, 1, 12], &[1, 1], &[]]),
+            rest in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let mut data = vec![settings];
+            data.extend(opening);
+            data.extend(rest);
+            client_conn(&data);
+        }
+
+        #[test]
         fn any_bytes_are_survived(data: Vec<u8>) {
+            client_conn(&data);
             client_frames(&data);
             server_frames(&data);
             merge(&data);

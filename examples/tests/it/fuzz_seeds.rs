@@ -13,10 +13,14 @@ mod ws;
 type Body = fn(&[u8]);
 
 /// Every fuzz target and the body that it calls.
-const TARGETS: [(&str, Body); 30] = [
+const TARGETS: [(&str, Body); 31] = [
     (
         "connectonion_canonical",
         connectonion_proto::fuzzing::canonical,
+    ),
+    (
+        "connectonion_client_conn",
+        connectonion_proto::fuzzing::client_conn,
     ),
     (
         "connectonion_client_frames",
@@ -102,6 +106,11 @@ fn replay(target: &str) {
         "these seeds fail:\n{}",
         failed.join("\n")
     );
+}
+
+#[test]
+fn the_seeds_of_the_connectonion_client_machine_pass() {
+    replay("connectonion_client_conn");
 }
 
 #[test]
