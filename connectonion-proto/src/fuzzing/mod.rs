@@ -7,12 +7,14 @@ mod frames;
 mod jsonl;
 mod merge;
 mod read;
+mod server;
 
 pub use canonical::canonical;
 pub use client::client_conn;
 pub use frames::{client_frames, server_frames};
 pub use jsonl::jsonl;
 pub use merge::merge_texts as merge;
+pub use server::server_conn;
 
 #[cfg(test)]
 mod tests {
@@ -96,8 +98,22 @@ mod tests {
         }
 
         #[test]
+        fn connections_of_servers_keep_their_rules(
+            settings: u8,
+            // A client that is let in, or is at the gate, makes the rest interesting.
+            opening in prop::sample::select(vec![&[1, 0, 6][..], &[1, 0, 7], &[1, 0, 7, 1, 6, 8], &[]]),
+            rest in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let mut data = vec![settings];
+            data.extend(opening);
+            data.extend(rest);
+            server_conn(&data);
+        }
+
+        #[test]
         fn any_bytes_are_survived(data: Vec<u8>) {
             client_conn(&data);
+            server_conn(&data);
             client_frames(&data);
             server_frames(&data);
             merge(&data);

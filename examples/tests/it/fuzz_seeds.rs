@@ -13,7 +13,7 @@ mod ws;
 type Body = fn(&[u8]);
 
 /// Every fuzz target and the body that it calls.
-const TARGETS: [(&str, Body); 31] = [
+const TARGETS: [(&str, Body); 32] = [
     (
         "connectonion_canonical",
         connectonion_proto::fuzzing::canonical,
@@ -28,6 +28,10 @@ const TARGETS: [(&str, Body); 31] = [
     ),
     ("connectonion_jsonl", connectonion_proto::fuzzing::jsonl),
     ("connectonion_merge", connectonion_proto::fuzzing::merge),
+    (
+        "connectonion_server_conn",
+        connectonion_proto::fuzzing::server_conn,
+    ),
     (
         "connectonion_server_frames",
         connectonion_proto::fuzzing::server_frames,
@@ -131,6 +135,11 @@ fn the_seeds_of_merged_sessions_pass() {
 #[test]
 fn the_seeds_of_the_connectonion_client_frames_pass() {
     replay("connectonion_client_frames");
+}
+
+#[test]
+fn the_seeds_of_the_connectonion_server_connection_pass() {
+    replay("connectonion_server_conn");
 }
 
 #[test]
