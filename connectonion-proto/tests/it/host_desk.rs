@@ -1,19 +1,18 @@
 //! A desk under virtual time: clients that say what they are told, over lines in memory.
 
-use connectonion_proto::auth::{Draft, InviteCodes, Signer};
+use connectonion_proto::auth::Signer;
 use connectonion_proto::hub::HubConfig;
 use connectonion_proto::limits::{ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, server_limits};
 use connectonion_proto::net::DeskOptions;
 use connectonion_proto::replay::LogLimits;
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::session::RegistryConfig;
-use connectonion_proto::trust::{Door, TrustBook, TrustLevel, TrustPolicy};
+use connectonion_proto::trust::TrustLevel;
+use futures_util::future::join_all;
 use rpc_core::keepalive::KeepAlive;
 use serde_json::json;
 
-use crate::staff::{
-    Client, client_key, connect, desk, desk_with, host_key, input, now, signed, types,
-};
+use crate::staff::{Client, client_key, connect, desk, desk_with, host_key, input, now, types};
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_is_answered() {
@@ -394,109 +393,39 @@ async fn a_mode_holds_at_once_and_everybody_is_told() {
     assert_eq!(frames[2]["session"]["mode"], "plan");
 }
 
-fn careful() -> DeskOptions {
-    let codes = InviteCodes::new(["red-onion"]).unwrap();
-    let policy = TrustPolicy::new(TrustLevel::Careful);
-    DeskOptions::with_door(Door::new(*host_key().address(), policy).with_invites(codes))
-}
-
-fn offer(key: &Signer, code: &str) -> serde_json::Value {
-    let draft = Draft::exact(now()).with("invite_code", code);
-    signed("ONBOARD_SUBMIT", key, &draft, json!({}))
-}
-
 #[tokio::test(start_paused = true)]
-async fn a_stranger_comes_in_with_an_invite_code() {
-    let desk = desk_with(careful());
-    let mut client = Client::open(&desk);
-    let key = client_key();
-    client
-        .say(&connect(&key, json!({"session_id": "first"})))
-        .await;
-    let required = client.hear_a("ONBOARD_REQUIRED").await;
-    assert_eq!(required["identity"], key.address().to_string());
-    assert_eq!(required["methods"], json!(["invite_code"]));
-    client.say(&input("hello")).await;
-    assert_eq!(client.hear_a("ERROR").await["message"], AUTHENTICATE_FIRST);
-    // The last CONNECT is the one that waits.
-    client
-        .say(&connect(&key, json!({"session_id": "second"})))
-        .await;
-    client.hear_a("ONBOARD_REQUIRED").await;
-    client.say(&offer(&key, "blue-onion")).await;
-    assert_eq!(
-        client.hear_a("ERROR").await["message"],
-        "Invalid invite code"
-    );
-    let other = Signer::from_seed(&[3; 32]);
-    client.say(&offer(&other, "red-onion")).await;
-    let error = client.hear_a("ERROR").await;
-    assert_eq!(error["message"], "unauthorized: invalid signature");
-    // A human may be looking for the code.
-    tokio::time::sleep(crate::staff::SECOND * 1000).await;
-    client.say(&offer(&key, "red-onion")).await;
-    let success = client.hear_a("ONBOARD_SUCCESS").await;
-    assert_eq!(success["level"], "contact");
-    let connected = client.hear_a("CONNECTED").await;
-    assert_eq!(connected["session_id"], "second");
-    // What npm's 0.1.4 sends then.
-    client.say(&input("")).await;
-    client.hear_nothing().await;
-    client.say(&input("")).await;
-    assert_eq!(client.hear_a("ERROR").await["message"], "prompt required");
-    assert_eq!(client.ask("hello").await, "echo: hello");
-    let (_client, connected) = Client::inside(&desk, json!({})).await;
-    assert_eq!(connected["status"], "new");
-}
-
-#[tokio::test(start_paused = true)]
-async fn who_is_blocked_sees_no_gate() {
-    let mut book = TrustBook::default();
-    book.block(client_key().address()).unwrap();
-    let codes = InviteCodes::new(["red-onion"]).unwrap();
-    let policy = TrustPolicy::new(TrustLevel::Careful);
-    let door = Door::new(*host_key().address(), policy)
-        .with_invites(codes)
-        .with_book(book);
-    let desk = desk_with(DeskOptions::with_door(door));
-    let mut client = Client::open(&desk);
-    client.say(&connect(&client_key(), json!({}))).await;
-    let error = client.hear_a("ERROR").await;
-    assert_eq!(error["message"], "forbidden: Denied by fast rules");
-}
-
-#[tokio::test(start_paused = true)]
-async fn only_administrators_administrate() {
+async fn a_crowd_that_loses_its_lines_comes_back_to_what_runs() {
+    const CROWD: usize = 500;
     let desk = desk();
-    let mut client = Client::open(&desk);
-    let request = |key: &Signer, kind: &str, member: &str| {
-        let draft = Draft::exact(now()).with(member, client_key().address().to_string());
-        signed(kind, key, &draft, json!({}))
+    let enter = |number: usize| {
+        let desk = desk.clone();
+        async move {
+            let mut client = Client::open(&desk);
+            let id = format!("s-{number}");
+            client
+                .say(&json!({"type": "CONNECT", "session_id": id}))
+                .await;
+            let connected = client.hear_a("CONNECTED").await;
+            (client, connected)
+        }
     };
-    let admin = Signer::from_seed(&[9; 32]);
-    client
-        .say(&request(&admin, "ADMIN_BLOCK", "client_id"))
-        .await;
-    assert_eq!(
-        client.hear_a("ERROR").await["message"],
-        "forbidden: admin only"
-    );
-    desk.with_door(|door| door.book_mut().admins.insert(*admin.address()))
-        .unwrap();
-    client
-        .say(&request(&admin, "ADMIN_BLOCK", "client_id"))
-        .await;
-    let result = client.hear_a("ADMIN_RESULT").await;
-    assert_eq!(
-        (&result["action"], &result["level"]),
-        (&json!("block"), &json!("blocked"))
-    );
-    client.say(&request(&admin, "ADMIN_ADD", "admin_id")).await;
-    let error = client.hear_a("ERROR").await;
-    assert_eq!(error["message"], "forbidden: super admin only");
-    client.say(&connect(&client_key(), json!({}))).await;
-    assert_eq!(
-        client.hear_a("ERROR").await["message"],
-        "forbidden: Denied by fast rules"
-    );
+    let mut crowd = join_all((0..CROWD).map(enter)).await;
+    for (client, _) in &mut crowd {
+        client.say(&input("sleep 5")).await;
+    }
+    for (client, _) in &mut crowd {
+        client.hear_a("user_input").await;
+    }
+    assert_eq!(desk.running(), CROWD);
+    // Twice, and all at once.
+    for _ in 0..2 {
+        crowd.clear();
+        crowd = join_all((0..CROWD).map(enter)).await;
+    }
+    for (client, connected) in &mut crowd {
+        assert_eq!(connected["status"], "running");
+        let frames = client.hear_until("OUTPUT").await;
+        assert_eq!(types(&frames), ["user_input", "OUTPUT"]);
+    }
+    assert_eq!((desk.sessions(), desk.running()), (CROWD, 0));
 }

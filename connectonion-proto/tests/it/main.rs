@@ -11,6 +11,7 @@ mod frames_props;
 mod gate;
 mod host;
 mod host_desk;
+mod host_door;
 mod host_killed;
 mod host_recorded;
 mod hub;

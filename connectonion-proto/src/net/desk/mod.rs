@@ -97,6 +97,8 @@ impl Desk {
     #[must_use]
     pub fn new(agent: impl Agent, options: DeskOptions) -> Self {
         let hub = Hub::new(options.hub, random(), clock());
+        // Agents are told paths, and may work somewhere else.
+        let uploads = std::path::absolute(&options.uploads).unwrap_or(options.uploads);
         Self {
             shared: Arc::new(Shared {
                 state: Mutex::new(State::new(hub)),
@@ -104,7 +106,7 @@ impl Desk {
                 door: Mutex::new(options.door),
                 storage: options.storage,
                 agent: Arc::new(agent),
-                uploads: options.uploads,
+                uploads,
                 upload_limits: options.upload_limits,
                 payments: options.payments,
                 on_trust: options.on_trust,

@@ -1,0 +1,238 @@
+//! The door of a desk: who comes in, how strangers become contacts, who may change the lists.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use connectonion_proto::auth::{Address, Draft, InviteCodes, Signer, UsedSignatures};
+use connectonion_proto::limits::AUTHENTICATE_FIRST;
+use connectonion_proto::net::{DeskOptions, Payments};
+use connectonion_proto::trust::{Door, TrustBook, TrustLevel, TrustPolicy};
+use serde_json::json;
+
+use crate::staff::{Client, client_key, connect, desk, desk_with, host_key, input, now, signed};
+
+fn careful() -> DeskOptions {
+    let codes = InviteCodes::new(["red-onion"]).unwrap();
+    let policy = TrustPolicy::new(TrustLevel::Careful);
+    DeskOptions::with_door(Door::new(*host_key().address(), policy).with_invites(codes))
+}
+
+fn offer(key: &Signer, code: &str) -> serde_json::Value {
+    let draft = Draft::exact(now()).with("invite_code", code);
+    signed("ONBOARD_SUBMIT", key, &draft, json!({}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stranger_comes_in_with_an_invite_code() {
+    let desk = desk_with(careful());
+    let mut client = Client::open(&desk);
+    let key = client_key();
+    client
+        .say(&connect(&key, json!({"session_id": "first"})))
+        .await;
+    let required = client.hear_a("ONBOARD_REQUIRED").await;
+    assert_eq!(required["identity"], key.address().to_string());
+    assert_eq!(required["methods"], json!(["invite_code"]));
+    client.say(&input("hello")).await;
+    assert_eq!(client.hear_a("ERROR").await["message"], AUTHENTICATE_FIRST);
+    // The last CONNECT is the one that waits.
+    client
+        .say(&connect(&key, json!({"session_id": "second"})))
+        .await;
+    client.hear_a("ONBOARD_REQUIRED").await;
+    client.say(&offer(&key, "blue-onion")).await;
+    assert_eq!(
+        client.hear_a("ERROR").await["message"],
+        "Invalid invite code"
+    );
+    let other = Signer::from_seed(&[3; 32]);
+    client.say(&offer(&other, "red-onion")).await;
+    let error = client.hear_a("ERROR").await;
+    assert_eq!(error["message"], "unauthorized: invalid signature");
+    // A human may be looking for the code.
+    tokio::time::sleep(crate::staff::SECOND * 1000).await;
+    client.say(&offer(&key, "red-onion")).await;
+    let success = client.hear_a("ONBOARD_SUCCESS").await;
+    assert_eq!(success["level"], "contact");
+    let connected = client.hear_a("CONNECTED").await;
+    assert_eq!(connected["session_id"], "second");
+    // What npm's 0.1.4 sends then.
+    client.say(&input("")).await;
+    client.hear_nothing().await;
+    client.say(&input("")).await;
+    assert_eq!(client.hear_a("ERROR").await["message"], "prompt required");
+    assert_eq!(client.ask("hello").await, "echo: hello");
+    let (_client, connected) = Client::inside(&desk, json!({})).await;
+    assert_eq!(connected["status"], "new");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_blocked_sees_no_gate() {
+    let mut book = TrustBook::default();
+    book.block(client_key().address()).unwrap();
+    let codes = InviteCodes::new(["red-onion"]).unwrap();
+    let policy = TrustPolicy::new(TrustLevel::Careful);
+    let door = Door::new(*host_key().address(), policy)
+        .with_invites(codes)
+        .with_book(book);
+    let desk = desk_with(DeskOptions::with_door(door));
+    let mut client = Client::open(&desk);
+    client.say(&connect(&client_key(), json!({}))).await;
+    let error = client.hear_a("ERROR").await;
+    assert_eq!(error["message"], "forbidden: Denied by fast rules");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_administrators_administrate() {
+    let desk = desk();
+    let mut client = Client::open(&desk);
+    let request = |key: &Signer, kind: &str, member: &str| {
+        let draft = Draft::exact(now()).with(member, client_key().address().to_string());
+        signed(kind, key, &draft, json!({}))
+    };
+    let admin = Signer::from_seed(&[9; 32]);
+    client
+        .say(&request(&admin, "ADMIN_BLOCK", "client_id"))
+        .await;
+    assert_eq!(
+        client.hear_a("ERROR").await["message"],
+        "forbidden: admin only"
+    );
+    desk.with_door(|door| door.book_mut().admins.insert(*admin.address()))
+        .unwrap();
+    client
+        .say(&request(&admin, "ADMIN_BLOCK", "client_id"))
+        .await;
+    let result = client.hear_a("ADMIN_RESULT").await;
+    assert_eq!(
+        (&result["action"], &result["level"]),
+        (&json!("block"), &json!("blocked"))
+    );
+    client.say(&request(&admin, "ADMIN_ADD", "admin_id")).await;
+    let error = client.hear_a("ERROR").await;
+    assert_eq!(error["message"], "forbidden: super admin only");
+    client.say(&connect(&client_key(), json!({}))).await;
+    assert_eq!(
+        client.hear_a("ERROR").await["message"],
+        "forbidden: Denied by fast rules"
+    );
+}
+
+struct Ledger;
+
+#[async_trait]
+impl Payments for Ledger {
+    async fn is_paid(&self, payer: &Address, amount: f64) -> bool {
+        payer == client_key().address() && amount >= 10.0
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_payment_counts_when_it_was_found() {
+    let policy = TrustPolicy::new(TrustLevel::Careful);
+    let door = Door::new(*host_key().address(), policy).with_payment(10_u32, None);
+    let told = Arc::new(AtomicUsize::new(0));
+    let hook = Arc::clone(&told);
+    let options = DeskOptions::with_door(door)
+        .with_payments(Arc::new(Ledger))
+        .with_on_trust(move |book| hook.store(book.contacts.addresses().count(), Ordering::SeqCst));
+    let desk = desk_with(options);
+    let offer = |key: &Signer, amount: u32| {
+        let draft = Draft::exact(now()).with("payment", amount);
+        signed("ONBOARD_SUBMIT", key, &draft, json!({}))
+    };
+    let liar = Signer::from_seed(&[3; 32]);
+    for (key, amount) in [(&liar, 10), (&client_key(), 9)] {
+        let mut client = Client::open(&desk);
+        client.say(&connect(key, json!({}))).await;
+        let required = client.hear_a("ONBOARD_REQUIRED").await;
+        assert_eq!(required["methods"], json!(["payment"]));
+        assert_eq!(required["payment_amount"], 10);
+        client.say(&offer(key, amount)).await;
+        assert_eq!(
+            client.hear_a("ERROR").await["message"],
+            "Insufficient payment"
+        );
+    }
+    let mut client = Client::open(&desk);
+    client.say(&connect(&client_key(), json!({}))).await;
+    client.hear_a("ONBOARD_REQUIRED").await;
+    client.say(&offer(&client_key(), 10)).await;
+    client.hear_a("ONBOARD_SUCCESS").await;
+    client.hear_a("CONNECTED").await;
+    assert_eq!(told.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_invite_code_may_come_with_the_connect() {
+    let desk = desk_with(careful());
+    let mut client = Client::open(&desk);
+    let draft = Draft::exact(now()).with("invite_code", "red-onion");
+    client
+        .say(&signed("CONNECT", &client_key(), &draft, json!({})))
+        .await;
+    client.hear_a("CONNECTED").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_signature_may_be_made_to_count_once() {
+    let policy = TrustPolicy::new(TrustLevel::Open);
+    let door =
+        Door::new(*host_key().address(), policy).with_used_signatures(UsedSignatures::default());
+    let desk = desk_with(DeskOptions::with_door(door));
+    let frame = connect(&client_key(), json!({}));
+    let mut client = Client::open(&desk);
+    client.say(&frame).await;
+    client.hear_a("CONNECTED").await;
+    let mut again = Client::open(&desk);
+    again.say(&frame).await;
+    assert_eq!(
+        again.hear_a("ERROR").await["message"],
+        "unauthorized: this CONNECT was already used"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_sign_is_known_by_the_session_alone() {
+    let desk = desk();
+    let unsigned = json!({"type": "CONNECT", "session_id": "open"});
+    let mut client = Client::open(&desk);
+    client.say(&unsigned).await;
+    client.hear_a("CONNECTED").await;
+    client.ask("hello").await;
+    let mut again = Client::open(&desk);
+    again.say(&unsigned).await;
+    assert_eq!(again.hear_a("CONNECTED").await["server_newer"], true);
+    let (_, connected) = Client::inside(&desk, json!({"session_id": "open"})).await;
+    assert_ne!(connected["session_id"], "open");
+    // A strict host wants to know who it is.
+    let desk = desk_with(DeskOptions::new(&host_key(), TrustLevel::Strict));
+    let mut client = Client::open(&desk);
+    client.say(&unsigned).await;
+    assert_eq!(
+        client.hear_a("ERROR").await["message"],
+        "unauthorized: signed request required"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_prompts_the_signed_one_counts() {
+    let desk = desk();
+    let (mut client, _) = Client::inside(&desk, json!({})).await;
+    let draft = Draft::exact(now()).with("prompt", "signed");
+    let both = signed("INPUT", &client_key(), &draft, json!({"prompt": "plain"}));
+    client.say(&both).await;
+    assert_eq!(client.output().await["result"], "echo: signed");
+    let mut bad = both.clone();
+    bad["payload"]["prompt"] = json!("other");
+    client.say(&bad).await;
+    let invalid = "unauthorized: invalid signature";
+    assert_eq!(client.hear_a("ERROR").await["message"], invalid);
+    let other = Signer::from_seed(&[3; 32]);
+    client
+        .say(&signed("INPUT", &other, &draft, json!({})))
+        .await;
+    assert_eq!(client.hear_a("ERROR").await["message"], invalid);
+    assert_eq!(client.ask("plain").await, "echo: plain");
+}
