@@ -139,7 +139,7 @@ fn operate(
         6 | 7 => {
             let input = Input::new(script.text());
             let asked = conn.input(&input, at);
-            seen.asks(Kind::Input, &input, asked, conn);
+            seen.asks(Kind::Input, &input, &asked, conn);
         }
         8 => {
             let response = Response::new("q", Answer::PlanReview(script.text().into()));
@@ -153,7 +153,7 @@ fn operate(
         9 => {
             let offer: OnboardSubmit = OnboardSubmit::new(Signed::none());
             let asked = conn.onboard(&offer, at);
-            seen.asks(Kind::Onboarding, &offer, asked, conn);
+            seen.asks(Kind::Onboarding, &offer, &asked, conn);
         }
         10 => {
             let connect: Connect = Connect::new(Signed::none()).with_session_id("s");
@@ -200,12 +200,12 @@ fn order(which: u8, conn: &mut ClientConn, seen: &mut Seen, at: Instant) {
         }
         2 => {
             let asked = conn.query("s", at);
-            seen.asks(Kind::Status, &SessionQuery::new("s"), asked, conn);
+            seen.asks(Kind::Status, &SessionQuery::new("s"), &asked, conn);
         }
         _ => {
             let request = AdminRequest::new(AdminAction::Promote, Signed::none());
             let asked = conn.admin(&request, at);
-            seen.asks(Kind::Admin, &request, asked, conn);
+            seen.asks(Kind::Admin, &request, &asked, conn);
         }
     }
 }
@@ -235,13 +235,13 @@ impl Seen {
         &mut self,
         kind: Kind,
         frame: &impl Serialize,
-        asked: Result<CallId, Refused>,
+        asked: &Result<CallId, Refused>,
         conn: &ClientConn,
     ) {
         match asked {
             Ok(id) => {
                 self.sends(frame);
-                let before = self.asked.insert(id, kind);
+                let before = self.asked.insert(*id, kind);
                 assert!(before.is_none(), "an id of two");
             }
             Err(Refused::Closed) => assert!(conn.is_closed(), "it is open"),
