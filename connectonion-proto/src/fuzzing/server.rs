@@ -252,7 +252,7 @@ impl Seen {
     fn verdict(
         &mut self,
         conn: &ServerConn,
-        told: Result<(), Refused>,
+        told: &Result<(), Refused>,
         fits: bool,
         frame: Option<String>,
     ) -> bool {
@@ -282,7 +282,7 @@ impl Seen {
     fn accept(&mut self, conn: &mut ServerConn) {
         let connected = Connected::new("s", SessionState::New);
         let fits = matches!(self.model.asked, Some(Asked::Connect | Asked::Onboarded));
-        let told = conn.accept(&connected);
+        let told = &conn.accept(&connected);
         if self.verdict(conn, told, fits, Some(written(&connected))) {
             self.model.stage = Stage::Inside;
             self.answered();
@@ -294,7 +294,7 @@ impl Seen {
             return;
         };
         let fits = self.model.asked == Some(Asked::Connect) && self.model.stage != Stage::Inside;
-        let told = conn.gate([7; 32].into(), &required);
+        let told = &conn.gate([7; 32].into(), &required);
         if self.verdict(conn, told, fits, Some(written(&required))) {
             self.model.stage = Stage::Gated;
             self.answered();
@@ -304,7 +304,7 @@ impl Seen {
     fn welcome(&mut self, conn: &mut ServerConn) {
         let success = OnboardSuccess::new("0x", "contact", "hello");
         let fits = self.model.asked == Some(Asked::Onboard);
-        let told = conn.welcome(&success);
+        let told = &conn.welcome(&success);
         if self.verdict(conn, told, fits, Some(written(&success))) {
             self.model.stage = Stage::Outside;
             self.model.is_newcomer = true;
@@ -314,7 +314,7 @@ impl Seen {
 
     fn begun(&mut self, conn: &mut ServerConn) {
         let fits = self.model.asked == Some(Asked::Input);
-        let told = conn.begun();
+        let told = &conn.begun();
         if self.verdict(conn, told, fits, None) {
             self.answered();
         }
@@ -323,7 +323,7 @@ impl Seen {
     fn acknowledge(&mut self, conn: &mut ServerConn) {
         let ack = RuntimeInputAck::new("s", "r");
         let fits = self.model.asked == Some(Asked::Input);
-        let told = conn.acknowledge(&ack);
+        let told = &conn.acknowledge(&ack);
         if self.verdict(conn, told, fits, Some(written(&ack))) {
             self.answered();
         }
@@ -332,7 +332,7 @@ impl Seen {
     fn refuse(&mut self, conn: &mut ServerConn) {
         let error = ErrorFrame::new("no");
         let fits = self.model.asked.is_some();
-        let told = conn.refuse(&error);
+        let told = &conn.refuse(&error);
         if self.verdict(conn, told, fits, Some(written(&error))) {
             self.answered();
         }
@@ -369,7 +369,6 @@ impl Seen {
                         assert_eq!(text.as_str(), PING, "what leaves");
                     }
                 }
-                Outgoing::Ping(_) => {}
                 Outgoing::Close(_) | Outgoing::Abort => self.left = true,
                 Outgoing::Binary(_) => panic!("a server sends texts"),
                 _ => {}
