@@ -1,6 +1,6 @@
-"""The chat page: what a user sees and does, against the gateway and against one that is told what to do.
+"""The chat pages: what a user sees and does, against the gateway, one that is told what to do, and the agent.
 
-    checks.py GATEWAY BROWSER
+    checks.py GATEWAY AGENT BROWSER
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent.parent / "interop.d"))
 
+import agents
 import real
 import told
 from chrome import browser
@@ -57,9 +58,9 @@ CHECKS = {
 
 
 async def main():
-    ours, browser_program = sys.argv[1:]
+    ours, agent, browser_program = sys.argv[1:]
     for name in list(os.environ):
-        if name.startswith(("EXOCLAW_", "ANTHROPIC_")) or name.lower().endswith("_proxy"):
+        if name.startswith(("AGENT_", "EXOCLAW_", "ANTHROPIC_")) or name.lower().endswith("_proxy"):
             del os.environ[name]
     checks = Checks()
     if told.PICTURES:
@@ -71,6 +72,8 @@ async def main():
     ):
         for name, check in CHECKS.items():
             await checks.run(name, check(chrome, open_one, guarded))
+        for name, check in agents.CHECKS.items():
+            await checks.run(name, check(chrome, agent))
         if told.PICTURES:
             await checks.run("pictures", told.pictures(chrome, open_one, guarded))
     checks.finish()

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use examples::cli::complain;
+use examples::terminal::{Input, Output, Terminal};
 use rpc_core::net::Queued;
 use serde_json::{Value, json};
 use smarthole_proto::MessageId;
@@ -10,10 +11,8 @@ use smarthole_proto::hub::{HubError, HubEvent, Input as Said, Settlement};
 use smarthole_proto::net::{HubEvents, Switch};
 
 use crate::desktop::{Desktop, Shown};
-use crate::input::{self, Input, Line};
-use crate::output::Output;
+use crate::input::{self, Line};
 use crate::show::Show;
-use crate::terminal::Terminal;
 
 /// When lines are read, and when it is enough.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +28,7 @@ pub(crate) struct Desk {
     switch: Switch,
     show: Show,
     desktop: Option<Desktop>,
-    input: Input,
+    input: Input<Line>,
     output: Output,
     /// Lines that are not settled.
     open: HashSet<MessageId>,
@@ -39,7 +38,12 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub(crate) fn new(switch: Switch, show: Show, desktop: Option<Desktop>, input: Input) -> Self {
+    pub(crate) fn new(
+        switch: Switch,
+        show: Show,
+        desktop: Option<Desktop>,
+        input: Input<Line>,
+    ) -> Self {
         let output = Output::new(input.terminal.as_ref().map(Terminal::above));
         Self {
             switch,

@@ -11,10 +11,8 @@ mod desktop;
 mod http;
 mod input;
 mod json;
-mod output;
 mod serve;
 mod show;
-mod terminal;
 
 use std::process::ExitCode;
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use examples::cli::{self, Failure};
+use examples::terminal;
 use futures_util::FutureExt as _;
 use serde_json::json;
 use smarthole_proto::hub::HubConfig;
@@ -17,7 +18,7 @@ use smarthole_proto::server::ServerConfig;
 use crate::desk::{Desk, Wanted};
 use crate::http::Http;
 use crate::show::{Show, Style};
-use crate::{choose, desktop, input};
+use crate::{choose, desktop};
 
 /// How long a request to `/input` may wait for what becomes of its message.
 const HTTP_PATIENCE: Duration = Duration::from_secs(110);
@@ -109,7 +110,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let early = first.as_mut().now_or_never();
     let (switch, handle, url) = (server.switch(), server.handle(), server.url());
     let events = switch.events();
-    let input = input::open(args.history.as_deref())?;
+    let input = terminal::open(args.history.as_deref())?;
     let show = Show::new(match args.json {
         true => Style::Json,
         false => Style::People {

@@ -1,9 +1,25 @@
 //! What every program's command line needs: exit codes, durations, colours, the end signal.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io::{IsTerminal, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
+
+use connectonion_proto::console::TARGET;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// The crates whose logs are ours.
+const OURS: [&str; 6] = [
+    "examples",
+    "connectonion_proto",
+    "exoclaw_proto",
+    "smarthole_proto",
+    "snek_proto",
+    "rpc_core",
+];
 
 /// Something went wrong while the program ran. A wrong command line is exit code 2.
 pub const FAILURE: u8 = 1;
@@ -94,15 +110,15 @@ pub fn wants_colour(stream: &impl IsTerminal) -> bool {
 /// `RUST_LOG` overrides it.
 pub fn log(verbose: u8) {
     use tracing_subscriber::EnvFilter;
-    let default = match verbose {
-        0 => "warn",
-        1 => {
-            "info,examples=debug,exoclaw_proto=debug,smarthole_proto=debug,snek_proto=debug,rpc_core=debug"
-        }
+    let ours = |level: &str| {
+        let crates = OURS.map(|name| format!(",{name}={level}"));
         // The WebSocket library logs whole requests, secrets included, so it stays at `info`.
-        _ => {
-            "info,examples=trace,exoclaw_proto=trace,smarthole_proto=trace,snek_proto=trace,rpc_core=trace"
-        }
+        format!("info{}", crates.concat())
+    };
+    let default = match verbose {
+        0 => format!("warn,{TARGET}=info"),
+        1 => ours("debug"),
+        _ => ours("trace"),
     };
     // An empty variable orders nothing.
     let ordered = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
@@ -113,7 +129,31 @@ pub fn log(verbose: u8) {
         .with_env_filter(filter)
         .with_ansi(wants_colour(&std::io::stderr()))
         .with_writer(std::io::stderr)
+        .map_event_format(Lines)
         .try_init();
+}
+
+/// A host's console lines as the protocol has them; everything else as the inner format has it.
+struct Lines<F>(F);
+
+impl<S, N, F> FormatEvent<S, N> for Lines<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(
+        &self,
+        cx: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        if event.metadata().target() != TARGET {
+            return self.0.format_event(cx, writer, event);
+        }
+        cx.format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
 }
 
 /// Waits for Ctrl-C, or for the signal with which a service manager ends programs.

@@ -1,6 +1,7 @@
-//! What the example programs share: the command line, frames on a screen, small talk, and an
-//! assistant that answers with a language model.
+//! What the example programs share: the command line, frames on a screen, small talk, lines from a
+//! terminal, pages in a browser, and an assistant that answers with a language model.
 
+pub mod agent;
 pub mod assistant;
 pub mod cli;
 pub mod conversation;
@@ -10,7 +11,9 @@ pub mod pictures;
 pub mod router;
 pub mod screen;
 pub mod talk;
+pub mod terminal;
 pub mod tools;
+pub mod web;
 
 /// The quick start of the top-level README, compiled and run with the documentation tests.
 #[cfg(doctest)]

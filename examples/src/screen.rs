@@ -1,5 +1,6 @@
 //! [`Screen`]: a conversation as it happens, one line per frame.
 
+pub mod connectonion;
 pub mod exoclaw;
 pub mod smarthole;
 pub mod snek;
@@ -112,7 +113,7 @@ impl Screen {
     }
 
     /// An observer for the connection of `who`, who is a client. `describe` knows the protocol:
-    /// [`snek::Frames`], [`exoclaw::Frames`].
+    /// [`snek::Frames`], [`exoclaw::Frames`] and so on.
     #[must_use]
     pub fn observer(
         self: &Arc<Self>,

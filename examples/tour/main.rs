@@ -1,8 +1,9 @@
 //! The tour: the protocols at work in one process, over real WebSockets on this machine.
 //!
 //! Each act is a folder with a story that can be read from top to bottom: `snek/`, `gateway/`,
-//! `smarthole/`.
+//! `smarthole/`, `connectonion/`.
 
+mod connectonion;
 mod gateway;
 mod patience;
 mod smarthole;
@@ -14,14 +15,15 @@ use clap::Parser;
 use examples::cli::{self, Failure};
 use examples::screen::Screen;
 
-/// Shows three protocols at work, frame by frame: a Snek server, a bot and a user; an Exoclaw
-/// gateway with its clients; and a SmartHole router with its clients.
+/// Shows four protocols at work, frame by frame: a Snek server, a bot and a user; an Exoclaw
+/// gateway with its clients; a SmartHole router with its clients; and a ConnectOnion agent with those
+/// who talk to it.
 ///
 /// Everything happens on this machine: no account, no key, no arguments. Models follow a script.
 /// The bot calls a tool, sees a picture, loses its connection once and comes back by itself; the
 /// gateway asks for a token, remembers, keeps sessions and budgets apart; the router finds a client for
-/// each message, and another one when the first rejects it or is late. Exit code 0 if all went as it
-/// should, else 1.
+/// each message, and another one when the first rejects it or is late; the agent asks, waits for leave,
+/// and goes on while the line is cut. Exit code 0 if all went as it should, else 1.
 #[derive(Debug, Parser)]
 #[command(
     name = "tour",
@@ -44,6 +46,7 @@ async fn tour() -> Result<(), Failure> {
         snek::act(&screen).await?,
         gateway::act(&screen).await?,
         smarthole::act(&screen).await?,
+        Box::pin(connectonion::act(&screen)).await?,
     ];
     screen.title(&format!(
         "All as expected: {} frames in {:.1} s.",
@@ -56,5 +59,6 @@ async fn tour() -> Result<(), Failure> {
     screen.note("next: cargo run -p examples --bin bot -- --help");
     screen.note("      cargo run -p examples --bin gateway");
     screen.note("      cargo run -p examples --bin router -- --help");
+    screen.note("      cargo run -p examples --bin agent -- --help");
     Ok(())
 }

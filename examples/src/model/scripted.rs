@@ -1,6 +1,7 @@
 //! [`Scripted`]: a model without a network, which answers by rules, always the same.
 
 mod commands;
+mod work;
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -20,8 +21,8 @@ pub const HELP: &str =
 
 const COUNTING: &str = "I count:";
 
-/// Answers by rules: it counts, asks for the tools `time` (or `clock`), `dice`, `search` and `echo`
-/// and repeats what they say, tells the known facts of its instructions, and describes images by
+/// Answers by rules: it counts, asks for the tools `time` (or `clock`), `dice`, `search`, `echo` and
+/// those of an agent, and repeats what they say, tells the known facts of its instructions, and describes images by
 /// type and size. One or two words at a time, like the real ones, with a bill.
 ///
 /// With [`with_commands`](Self::with_commands) a text can also say exactly what is to happen:
@@ -145,7 +146,8 @@ fn answer(request: &ChatRequest<'_>) -> Vec<Delta> {
         let mut tools = request.tools.iter();
         tools.any(|tool| tool.name() == name)
     };
-    let mut wanted = wanted_tools(text);
+    let work = work::wanted(text).filter(|(name, _)| offered(name));
+    let mut wanted = work.map_or_else(|| wanted_tools(text), |it| vec![it]);
     for (name, _) in &mut wanted {
         if *name == "time" && !offered(name) {
             *name = "clock";

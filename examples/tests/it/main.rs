@@ -6,6 +6,7 @@
     reason = "tests"
 )]
 
+mod agent_cli;
 mod bot_cli;
 mod fuzz_seeds;
 mod gateway;

@@ -3,7 +3,7 @@
 use crate::programs::{outcome, program};
 
 #[test]
-fn the_tour_shows_a_bot_a_gateway_and_a_router_and_ends_well() {
+fn the_tour_shows_a_bot_a_gateway_a_router_and_an_agent_and_ends_well() {
     let (code, out, err) = outcome(program(env!("CARGO_BIN_EXE_tour")));
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
     let mut rest = out.as_str();
@@ -73,9 +73,43 @@ fn the_tour_shows_a_bot_a_gateway_and_a_router_and_ends_well() {
         "router * the client did not take the message",
         "router * no client was chosen",
         "26. Goodbye, router",
+        "27. An agent",
+        "ann -> CONNECT as 0x",
+        r#"ann <- ONBOARD_REQUIRED ["invite_code"]"#,
+        "ann -> ONBOARD_SUBMIT ***",
+        "ann <- ERROR Invalid invite code",
+        "ann <- ONBOARD_SUCCESS",
+        "ann <- CONNECTED ",
+        "28. A tool",
+        r#"ann <-   tool_call calculate({"expression":"6 * 7"})"#,
+        r#"ann <- OUTPUT "42""#,
+        r#"ann <-   ask_user "Which colour I like?" ["red","green"]"#,
+        r#"ann ->   ASK_USER_RESPONSE "green""#,
+        "ann <-   approval_needed write_file(",
+        "ann ->   APPROVAL_RESPONSE approved, once",
+        "ann <-   tool_result wrote 8 bytes to notes.txt",
+        "ann ->   APPROVAL_RESPONSE refused",
+        r#"ann <- OUTPUT "buy milk""#,
+        "31. The line is cut",
+        "ann * the connection was lost",
+        ", after the last event",
+        ", running",
+        "ann <-   tool_result 2",
+        r#"ann <-   ask_user "Shall I go on?""#,
+        r#"ann <- OUTPUT "2; yes; 6""#,
+        r#"ann -> INPUT "Count to 2!""#,
+        "ann <-   RUNTIME_INPUT_ACK",
+        r#"ann <-   user_input "Count to 2!""#,
+        r#"ann <- OUTPUT "I count: 1 2 - done""#,
+        "ann -> INTERRUPT",
+        r#"ann <- OUTPUT "What would you like me to do?""#,
+        "eve -> CONNECT as 0x",
+        "eve <- CONNECTED ",
+        "35. Goodbye, agent",
         "All as expected",
         "1 token refused",
         "7 messages to a router, delivered 9 times, 2 of them again, 6 notifications",
+        "8 runs of an agent, 4 questions to a human, 1 line lost and resumed, 2 strangers let in",
     ] {
         let at = rest.find(expected);
         let at = at.unwrap_or_else(|| panic!("no {expected:?} where it belongs in\n{out}"));
@@ -97,7 +131,15 @@ fn the_tour_shows_a_bot_a_gateway_and_a_router_and_ends_well() {
 #[test]
 fn the_tour_shows_no_secret_and_no_colours_in_a_pipe() {
     let (_, out, _) = outcome(program(env!("CARGO_BIN_EXE_tour")));
-    for hidden in ["password", "wonderland", "sesame", "a guess", "\x1b"] {
+    for hidden in [
+        "password",
+        "wonderland",
+        "sesame",
+        "a guess",
+        "red onion",
+        "blue onion",
+        "\x1b",
+    ] {
         assert!(!out.contains(hidden), "{hidden:?} in\n{out}");
     }
 }

@@ -189,10 +189,9 @@ fn serve(shared: &Arc<Shared>, accepted: Accepted) -> impl Future<Output = ()> +
         }
         // In a box, which only the last moments of a connection need.
         Box::pin(shared.desk.drain(shared.shutdown_timeout / 2)).await;
-        link.close_with(CloseFrame::new(
-            SERVICE_RESTART,
-            "the host is shutting down",
-        ));
+        // What has just ended is told before the Close.
+        let frame = CloseFrame::new(SERVICE_RESTART, "the host is shutting down");
+        link.drain_with(shared.shutdown_timeout / 2, frame).await;
     };
     future::join(connection, farewell).map(drop)
 }

@@ -1,6 +1,7 @@
 //! The gateway's HTTP answers, and what the page's files must not hold.
 
 use super::*;
+use crate::web::TEXT;
 
 const OTHERS: [Method; 6] = [
     Method::PUT,

@@ -1,6 +1,7 @@
 //! [`Terminal`]: lines with editing and history, and others written above the one that is being edited.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,14 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use examples::cli::{self, Failure, complain};
 use reedline::{
     ExternalPrinter, FileBackedHistory, Prompt, PromptEditMode, PromptHistorySearch, Reedline,
     Signal,
 };
 use tokio::sync::mpsc;
 
-use crate::input::{self, Line};
+use super::{Line, input};
+use crate::cli::{self, Failure, complain};
 
 /// Lines that are remembered.
 const HISTORY: usize = 1_000;
@@ -27,14 +28,17 @@ const PAUSE: Duration = Duration::from_millis(50);
 const GOODBYE: Duration = Duration::from_millis(500);
 
 /// An editor in a thread of its own. Dropping it leaves the terminal as it was.
-pub(crate) struct Terminal {
+pub struct Terminal {
     above: Above,
     thread: JoinHandle<()>,
 }
 
 impl Terminal {
     /// Reads lines from the terminal into `lines`. `history` is a file for them.
-    pub(crate) fn open(lines: mpsc::Sender<Line>, history: Option<&Path>) -> Result<Self, Failure> {
+    pub(super) fn open<L: Line>(
+        lines: mpsc::Sender<L>,
+        history: Option<&Path>,
+    ) -> Result<Self, Failure> {
         let above = Above {
             printer: ExternalPrinter::new(WAITING),
             stop: Arc::default(),
@@ -68,7 +72,8 @@ impl Terminal {
     }
 
     /// The way to write.
-    pub(crate) fn above(&self) -> Above {
+    #[must_use]
+    pub fn above(&self) -> Above {
         self.above.clone()
     }
 }
@@ -86,9 +91,15 @@ impl Drop for Terminal {
     }
 }
 
+impl fmt::Debug for Terminal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Terminal").finish_non_exhaustive()
+    }
+}
+
 /// Writes above the line that is being edited.
 #[derive(Clone)]
-pub(crate) struct Above {
+pub struct Above {
     printer: ExternalPrinter<String>,
     /// Tells the editor to end.
     stop: Arc<AtomicBool>,
@@ -98,7 +109,7 @@ pub(crate) struct Above {
 
 impl Above {
     /// Writes a line. Blocks while many are waiting.
-    pub(crate) fn print(&self, line: String) {
+    pub(super) fn print(&self, line: String) {
         if self.over.load(Ordering::SeqCst) {
             self.write_rest();
             cli::say(line);
@@ -119,6 +130,12 @@ impl Above {
     }
 }
 
+impl fmt::Debug for Above {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Above").finish_non_exhaustive()
+    }
+}
+
 /// The end of the editor, however it comes.
 struct Editing(Above);
 
@@ -135,12 +152,12 @@ impl Drop for Editing {
     }
 }
 
-fn edit(editor: &mut Reedline, lines: &mpsc::Sender<Line>) -> io::Result<()> {
+fn edit<L: Line>(editor: &mut Reedline, lines: &mpsc::Sender<L>) -> io::Result<()> {
     loop {
         let line = match editor.read_line(&Arrow)? {
             Signal::Success(line) => line,
             Signal::CtrlC => {
-                let _ = lines.blocking_send(Line::Quit);
+                let _ = lines.blocking_send(L::quit());
                 return Ok(());
             }
             Signal::CtrlD | Signal::ExternalBreak(_) => return Ok(()),
@@ -150,11 +167,11 @@ fn edit(editor: &mut Reedline, lines: &mpsc::Sender<Line>) -> io::Result<()> {
         if let Err(error) = editor.sync_history() {
             complain(format_args!("warning: the history is not kept: {error}"));
         }
-        let Some(line) = input::parse(&line) else {
+        let Some(line) = L::parse(&line) else {
             continue;
         };
         // Nothing is read after this: the terminal stays as it was found.
-        let is_last = line == Line::Quit;
+        let is_last = line.is_quit();
         if lines.blocking_send(line).is_err() || is_last {
             return Ok(());
         }

@@ -2,23 +2,26 @@
 
 use std::thread::{self, JoinHandle};
 
-use examples::cli;
 use tokio::sync::mpsc;
 
-use crate::terminal::Above;
+use super::Above;
+use crate::cli;
 
 /// Lines that may wait for a slow reader.
 const WAITING: usize = 256;
 
 /// Writes lines in a thread of its own, so that a terminal that is stopped (Ctrl-S) stops nothing
 /// else.
-pub(crate) struct Output {
+#[derive(Debug)]
+pub struct Output {
     lines: mpsc::Sender<String>,
     thread: JoinHandle<()>,
 }
 
 impl Output {
-    pub(crate) fn new(above: Option<Above>) -> Self {
+    /// Lines go above the line that is edited, or to standard output.
+    #[must_use]
+    pub fn new(above: Option<Above>) -> Self {
         let (lines, mut waiting) = mpsc::channel::<String>(WAITING);
         let thread = thread::spawn(move || {
             while let Some(line) = waiting.blocking_recv() {
@@ -32,13 +35,19 @@ impl Output {
     }
 
     /// Writes a line, after those before it.
-    pub(crate) async fn line(&self, line: String) {
+    ///
+    /// # Cancel safety
+    /// Dropping the future may leave the line out.
+    pub async fn line(&self, line: String) {
         // The thread ends only with this value.
         let _ = self.lines.send(line).await;
     }
 
     /// Waits until everything is written.
-    pub(crate) async fn finish(self) {
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops the waiting only.
+    pub async fn finish(self) {
         drop(self.lines);
         let _ = tokio::task::spawn_blocking(move || self.thread.join()).await;
     }

@@ -1,0 +1,98 @@
+//! [`Keeper`]: the last session with each agent, in a file.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use connectonion_proto::client::Resume;
+use examples::cli::{Failure, complain};
+
+/// Keeps the session with one agent.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    file: PathBuf,
+    written: Option<Resume>,
+}
+
+impl Keeper {
+    /// For the agent that is called like this, in a folder for all.
+    pub(crate) fn new(home: &Path, agent: &str) -> Self {
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() || c == '.' {
+                c
+            } else {
+                '_'
+            }
+        };
+        let name: String = agent.chars().map(plain).take(100).collect();
+        Self {
+            file: home.join("sessions").join(format!("{name}.json")),
+            written: None,
+        }
+    }
+
+    /// The session that was kept last.
+    pub(crate) fn load(&self) -> Result<Option<Resume>, Failure> {
+        let name = self.file.display();
+        match fs::read_to_string(&self.file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Failure::new(format_args!("{name}: {error}"))),
+            Ok(text) => Resume::parse(&text)
+                .map(Some)
+                .map_err(|error| Failure::new(format_args!("{name}: {error}"))),
+        }
+    }
+
+    /// Keeps a session, if it is another than the one that was kept last.
+    pub(crate) fn keep(&mut self, session: Resume) {
+        if self.written.as_ref() == Some(&session) || session.session_id.is_none() {
+            return;
+        }
+        if let Err(error) = self.write(&session) {
+            let name = self.file.display();
+            complain(format_args!(
+                "warning: the session is not kept: {name}: {error}"
+            ));
+        }
+        self.written = Some(session);
+    }
+
+    /// Through another file, so that a crash leaves the old session or the new one. Only its owner
+    /// may read it.
+    fn write(&self, session: &Resume) -> io::Result<()> {
+        let text = session.to_json().map_err(io::Error::other)?;
+        if let Some(folder) = self.file.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let draft = self.file.with_extension("new");
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(&draft)?.write_all(text.as_bytes())?;
+        fs::rename(draft, &self.file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_found_again_under_the_name_of_its_agent() {
+        let home = std::env::temp_dir().join(format!("agent-keep-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&home);
+        let mut keeper = Keeper::new(&home, "ws://127.0.0.1:8000/ws");
+        assert_eq!(keeper.load().unwrap(), None);
+        let mut session = Resume::default();
+        keeper.keep(session.clone());
+        assert_eq!(keeper.load().unwrap(), None);
+        session.session_id = Some("abc".into());
+        keeper.keep(session.clone());
+        assert_eq!(keeper.load().unwrap(), Some(session));
+        let other = Keeper::new(&home, "../../etc");
+        assert_eq!(other.load().unwrap(), None);
+        assert_eq!(other.file.parent(), keeper.file.parent());
+        fs::remove_dir_all(&home).unwrap();
+    }
+}

@@ -1,0 +1,131 @@
+//! [`Line`]: what a line of the user asks for.
+
+use std::path::PathBuf;
+
+use connectonion_proto::frame::{Mode, Word};
+use connectonion_proto::limits::MAX_SERVER_MESSAGE;
+use examples::terminal;
+
+pub(crate) const HELP: &str = "\
+Write what you want of the agent. While it works, you can say more; it reads that at its next step.
+  /interrupt    lets the agent stop after what it is at
+  /mode MODE    safe, plan, accept_edits, or ulw and a number of turns
+  /file PATH    goes with the next thing you say, for the agent's tools
+  /image PATH   the same, for the agent to look at
+  /say TEXT     says it at once, from a pipe too, where other lines wait until the agent is done
+  /new          leaves this conversation and begins another one
+  /quit         ends this program, as Ctrl-D and Ctrl-C do; the agent goes on
+A text that begins with a slash goes out with a blank before it.";
+
+/// What a line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// To say this, or to answer with it. May be empty.
+    Text(String),
+    /// To say this to an agent that works.
+    Say(String),
+    /// To stop the agent.
+    Interrupt,
+    /// To let the agent work in another mode.
+    Mode(Mode, Option<u64>),
+    /// To take a file along.
+    File(PathBuf),
+    /// To take an image along.
+    Image(PathBuf),
+    /// To begin another conversation.
+    New,
+    /// To explain the lines.
+    Help,
+    /// To end.
+    Quit,
+    /// This cannot be done.
+    Wrong(String),
+}
+
+impl terminal::Line for Line {
+    /// A message has more in it than the text.
+    const MAX_BYTES: usize = MAX_SERVER_MESSAGE / 2;
+
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.trim_end();
+        let Some(command) = text.strip_prefix('/') else {
+            return Some(Self::Text(text.trim_start().to_owned()));
+        };
+        let (command, rest) = command.split_once(' ').unwrap_or((command, ""));
+        let rest = rest.trim();
+        let wants = |what: &str| Some(Self::Wrong(format!("/{command} wants {what}: see /help")));
+        Some(match command {
+            "interrupt" | "stop" => Self::Interrupt,
+            "mode" => return Some(mode(rest).unwrap_or_else(Self::Wrong)),
+            "say" | "file" | "image" if rest.is_empty() => return wants("something behind it"),
+            "say" => Self::Say(rest.to_owned()),
+            "file" => Self::File(rest.into()),
+            "image" => Self::Image(rest.into()),
+            "new" => Self::New,
+            "help" | "?" => Self::Help,
+            "quit" | "exit" => Self::Quit,
+            _ => Self::Wrong(format!("there is no command {text}: see /help")),
+        })
+    }
+
+    fn wrong(why: String) -> Self {
+        Self::Wrong(why)
+    }
+
+    fn quit() -> Self {
+        Self::Quit
+    }
+
+    fn is_quit(&self) -> bool {
+        *self == Self::Quit
+    }
+}
+
+/// Reads `safe`, or `ulw 20`.
+fn mode(text: &str) -> Result<Line, String> {
+    let (word, turns) = text.split_once(' ').unwrap_or((text, ""));
+    let mode = parse_mode(word)?;
+    let turns = match turns.trim() {
+        "" => None,
+        turns => Some(
+            turns
+                .parse()
+                .map_err(|_| format!("{turns:?} is no number of turns"))?,
+        ),
+    };
+    Ok(Line::Mode(mode, turns))
+}
+
+/// Reads a mode.
+pub(crate) fn parse_mode(word: &str) -> Result<Mode, String> {
+    let known = Word::<Mode, &str>::parse(word).known();
+    known.ok_or_else(|| "the modes are safe, plan, accept_edits and ulw".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use examples::terminal::Line as _;
+
+    use super::*;
+
+    fn parse(text: &str) -> Line {
+        Line::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_line_is_a_text_or_a_command() {
+        assert_eq!(parse(" hello \r\n"), Line::Text("hello".to_owned()));
+        assert_eq!(parse(""), Line::Text(String::new()));
+        assert_eq!(parse(" /quit"), Line::Text("/quit".to_owned()));
+        assert_eq!(parse("/say  more"), Line::Say("more".to_owned()));
+        assert_eq!(parse("/interrupt"), Line::Interrupt);
+        assert_eq!(parse("/file a b.txt"), Line::File("a b.txt".into()));
+        assert_eq!(parse("/mode plan"), Line::Mode(Mode::Plan, None));
+        assert_eq!(parse("/mode ulw 7"), Line::Mode(Mode::Ulw, Some(7)));
+        assert_eq!(parse("/new"), Line::New);
+        assert!(parse("/exit").is_quit());
+        for wrong in ["/nope", "/say", "/mode", "/mode wild", "/mode ulw many"] {
+            assert!(matches!(parse(wrong), Line::Wrong(_)), "{wrong}");
+        }
+    }
+}

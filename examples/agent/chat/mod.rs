@@ -1,0 +1,213 @@
+//! `agent chat`: talks to an agent from the terminal.
+
+mod attach;
+mod keep;
+mod line;
+mod question;
+mod show;
+mod talk;
+
+use std::io;
+use std::path::PathBuf;
+
+use connectonion_proto::auth::Address;
+use connectonion_proto::frame::Mode;
+use connectonion_proto::net::{AgentOptions, ConnectError, FindError, connect, find, look_up};
+use examples::cli::{self, Failure};
+use examples::screen::connectonion::Frames;
+use examples::screen::{Colour, Screen};
+use rpc_core::net::{DialError, LinkConfig};
+
+use self::attach::Attachments;
+use self::keep::Keeper;
+use self::show::{Show, Style};
+use self::talk::{Manner, Talk};
+use crate::home::Home;
+
+const EXAMPLES: &str = "\
+Examples ('agent' stands for 'cargo run -p examples --bin agent --'):
+  Talk, line by line:
+    agent chat http://127.0.0.1:8000
+  One question, for a script; what happens on the way goes to standard error:
+    agent chat http://127.0.0.1:8000 'What is 6 * 7?'
+    echo 'n' | agent chat http://127.0.0.1:8000 'Write milk to notes.txt'
+    agent chat http://127.0.0.1:8000 --file report.txt 'Read the file' --json
+  Go on where you were, also if the agent is still at work:
+    agent chat http://127.0.0.1:8000 --resume
+  An agent that you know by its address, so that nobody else can take its place:
+    agent chat 0x3d40.. --endpoint wss://agent.example.org/ws";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The agent: a URL like http://127.0.0.1:8000 or wss://HOST/ws, or its address.
+    agent: String,
+    /// What to say. Prints the answer and ends; without it, lines are read.
+    prompt: Option<String>,
+    /// Where the agent with this address is.
+    #[arg(long, value_name = "URL", conflicts_with = "relay")]
+    endpoint: Option<String>,
+    /// Who knows where the agent with this address is.
+    #[arg(long, value_name = "URL")]
+    relay: Option<String>,
+    #[command(flatten)]
+    home: Home,
+    /// Your key, made if it is missing. Default: chat.key at home
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// The invite code, if the agent wants one. Better given in the environment: others can see command
+    /// lines.
+    #[arg(
+        long,
+        value_name = "CODE",
+        env = "AGENT_INVITE",
+        hide_env_values = true
+    )]
+    invite: Option<String>,
+    /// Go on with the last session with this agent.
+    #[arg(long)]
+    resume: bool,
+    /// A file that goes with the first prompt, for the agent's tools; may be given again.
+    #[arg(long = "file", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// An image that goes with the first prompt, for the agent to look at; may be given again.
+    #[arg(long = "image", value_name = "FILE")]
+    images: Vec<PathBuf>,
+    /// The mode to begin with: safe, plan, accept_edits or ulw.
+    #[arg(long, value_name = "MODE", value_parser = line::parse_mode)]
+    mode: Option<Mode>,
+    /// Let every tool run that the agent asks about.
+    #[arg(long)]
+    yes: bool,
+    /// Print one JSON object for each event.
+    #[arg(long)]
+    json: bool,
+    /// A file that keeps the lines that were written in the terminal.
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
+    /// Let prompts go to another machine without encryption.
+    #[arg(long)]
+    insecure: bool,
+    /// Show every frame.
+    #[arg(long)]
+    frames: bool,
+    /// Log more; twice for even more. RUST_LOG overrides it.
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
+    cli::log(args.verbose);
+    check(&args)?;
+    let key = args.home.key(args.key.as_deref(), "chat.key")?;
+    let mut along = Attachments::default();
+    for path in &args.files {
+        along.file(path).map_err(Failure::usage)?;
+    }
+    for path in &args.images {
+        along.image(path).map_err(Failure::usage)?;
+    }
+    let keeper = Keeper::new(&args.home.folder()?, &args.agent);
+    let (url, host) = whereabouts(&args).await?;
+    let mut options = AgentOptions::default().with_insecure(args.insecure);
+    options.host = host;
+    let code = args.invite.filter(|code| !code.is_empty());
+    let offers_code = code.is_some();
+    if let Some(code) = code {
+        options = options.with_invite_code(code);
+    }
+    if args.resume {
+        let last = keeper.load()?;
+        options = options.with_resume(last.ok_or_else(|| {
+            Failure::new("there is no session with this agent yet: leave --resume out")
+        })?);
+    }
+    if args.frames {
+        options.link = shown(options.link);
+    }
+    let style = match args.json {
+        true => Style::Json,
+        false => Style::People {
+            colour: cli::wants_colour(&io::stdout()),
+        },
+    };
+    let (agent, events, connection) = connect(&url, key, options).map_err(|error| match error {
+        ConnectError::Insecure { .. } => Failure::usage(format_args!(
+            "{error}: use wss:// or https://, or say --insecure"
+        )),
+        other => Failure::usage(other),
+    })?;
+    let manner = Manner {
+        prompt: args.prompt,
+        offers_code,
+        allow_all: args.yes,
+        mode: args.mode,
+        history: args.history,
+    };
+    let mut talk = Talk::new(
+        (agent.clone(), url),
+        events,
+        Show::new(style),
+        keeper,
+        manner,
+        along,
+    )?;
+    let connection = tokio::spawn(connection.run());
+    let worked = talk.work().await;
+    agent.close();
+    talk.finish().await;
+    connection.await.map_err(Failure::new)?;
+    worked
+}
+
+/// What options do not go together.
+fn check(args: &Args) -> Result<(), Failure> {
+    let is_address = args.agent.parse::<Address>().is_ok();
+    let is_placed = args.endpoint.is_some() || args.relay.is_some();
+    match (is_address, is_placed) {
+        (true, false) => Err(Failure::usage(
+            "where is the agent with this address? say --endpoint URL, or ask a --relay URL",
+        )),
+        (false, true) => Err(Failure::usage(
+            "--endpoint and --relay go with an agent's address, like 0x3d40..",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Where the agent is, and its address as far as it is known.
+async fn whereabouts(args: &Args) -> Result<(String, Option<Address>), Failure> {
+    let wanted = args.agent.parse::<Address>().ok();
+    let place = args.endpoint.as_ref().unwrap_or(&args.agent);
+    let found = match (&wanted, &args.relay) {
+        (Some(address), Some(relay)) => look_up(address, relay).await,
+        _ if is_elsewhere(place) => return Ok((place.clone(), wanted)),
+        _ => find(place, wanted.as_ref()).await,
+    };
+    match found {
+        Ok(found) => Ok((found.url, Some(found.address))),
+        // It need not say who it is, unless that matters.
+        Err(FindError::Status(_) | FindError::Document(_)) if wanted.is_none() => {
+            Ok((place.clone(), None))
+        }
+        Err(FindError::Dial(error @ DialError::BadUrl { .. })) => Err(Failure::usage(error)),
+        Err(error) => {
+            let place = args.relay.as_ref().unwrap_or(place);
+            Err(Failure::new(format_args!("no agent at {place}: {error}")))
+        }
+    }
+}
+
+/// Whether a URL has a path of its own, where nothing else is to be found.
+fn is_elsewhere(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let path = rest.find(['/', '?']).and_then(|at| rest.get(at..));
+    !matches!(path, None | Some("/" | "/ws"))
+}
+
+fn shown(link: LinkConfig) -> LinkConfig {
+    let stderr = io::stderr();
+    let colour = cli::wants_colour(&stderr);
+    let screen = Screen::new(stderr, colour);
+    link.with_observer(screen.observer("you", Colour::Cyan, Frames))
+}

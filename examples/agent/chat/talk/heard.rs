@@ -1,0 +1,260 @@
+//! What [`Talk`] hears: of runs, of the connection, and of what the user has said meanwhile.
+
+use connectonion_proto::client::Taken;
+use connectonion_proto::frame::{ErrorFrame, EventKind, SessionState, Word};
+use connectonion_proto::net::{Event, RunEvent};
+use examples::cli::{self, Failure};
+use examples::screen::printable;
+use rpc_core::net::{LinkEvent, LinkState};
+use rpc_core::{CallError, CloseReason, Delivery, Limits, Refused};
+use serde_json::json;
+
+use super::super::question::{Answered, Question};
+use super::{Said, Talk};
+
+const WANTS_CODE: &str = "this agent does not know you: write an invite code";
+
+impl Talk {
+    pub(super) async fn run_event(&mut self, event: RunEvent) -> Result<(), Failure> {
+        self.is_busy |= !is_between_runs(&event);
+        match event {
+            RunEvent::Step(step) => {
+                if matches!(&step.event.kind, EventKind::UserInput(input) if !input.runtime_input) {
+                    self.questions.clear();
+                }
+                for line in self.show.step(&step, self.is_own) {
+                    self.say(line).await;
+                }
+                Ok(())
+            }
+            RunEvent::AskUser(ask) => self.asked(Question::ask(ask)).await,
+            RunEvent::Approval(ask) => self.asked(Question::Approval(ask)).await,
+            RunEvent::PlanReview(ask) => self.asked(Question::Plan(ask)).await,
+            RunEvent::TurnsReached(ask) => self.asked(Question::Turns(ask)).await,
+            RunEvent::Queued { id } => {
+                let about = json!({ "id": &*id });
+                self.note(
+                    "queued",
+                    about,
+                    "  the agent is at work already: it reads this at its next step",
+                )
+                .await;
+                Ok(())
+            }
+            RunEvent::Lagged(steps) => {
+                let words = format!("too slow: {steps} steps are not shown");
+                self.note("lagged", json!({ "steps": steps }), &words).await;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The agent asks. Only the first of several questions is shown.
+    async fn asked(&mut self, question: Question) -> Result<(), Failure> {
+        if self.manner.allow_all && question.allow().await.map_err(Failure::new)? {
+            return Ok(());
+        }
+        self.questions.push_back(question);
+        self.keeper.keep(self.agent.session());
+        if self.questions.len() == 1 {
+            self.show_question().await;
+        }
+        if self.is_silent {
+            return self.decline().await;
+        }
+        Ok(())
+    }
+
+    async fn show_question(&self) {
+        if let Some(question) = self.questions.front() {
+            for line in self.show.question(question.step(), question.words()) {
+                self.say(line).await;
+            }
+        }
+    }
+
+    /// A line is the answer to the first question.
+    pub(super) async fn answer(&mut self, text: &str) -> Result<(), Failure> {
+        let Some(question) = self.questions.front_mut() else {
+            return Ok(());
+        };
+        match question.answer(text).await {
+            Ok(Answered::Sent) => {
+                self.questions.pop_front();
+                self.show_question().await;
+                Ok(())
+            }
+            Ok(Answered::More(wanted)) => {
+                self.note("wanted", json!({ "message": wanted.trim() }), &wanted)
+                    .await;
+                Ok(())
+            }
+            Err(refused) => self.wrong(&refused.to_string()).await,
+        }
+    }
+
+    /// What is listened to has ended; `true` if that is enough.
+    pub(super) async fn ended(&mut self) -> Result<bool, Failure> {
+        let end = self.run.outcome().cloned();
+        let (was_busy, was_own) = (self.is_busy, self.is_own);
+        (self.is_busy, self.is_own) = (false, false);
+        self.questions.clear();
+        self.run = self.agent.attach();
+        match end {
+            Some(Ok(output)) => {
+                self.keeper.keep(self.agent.session());
+                let once = self.is_once() && was_own;
+                for line in self.show.output(&output) {
+                    // The answer itself.
+                    if once {
+                        cli::say(line);
+                    } else {
+                        self.say(line).await;
+                    }
+                }
+                return Ok(once);
+            }
+            // Nothing was running that could be listened to.
+            Some(Err(CallError::Refused(Refused::UnknownId))) if !was_busy => {}
+            Some(Err(CallError::Closed { reason, .. })) if !was_busy => {
+                return Err(self.no_connection(&reason));
+            }
+            Some(Err(error)) => self.wrong(&words(&error)).await?,
+            None => {}
+        }
+        Ok(false)
+    }
+
+    /// What became of something that was said to an agent at work.
+    pub(super) async fn interjected(&mut self, said: Said) -> Result<(), Failure> {
+        match said {
+            Ok(Taken::Started) => {
+                (self.is_busy, self.is_own) = (true, true);
+                Ok(())
+            }
+            Ok(Taken::Queued { id }) => {
+                let about = json!({ "id": &*id });
+                self.note("queued", about, "  the agent reads this at its next step")
+                    .await;
+                Ok(())
+            }
+            Err(error) => self.wrong(&words(&error)).await,
+        }
+    }
+
+    fn no_connection(&self, why: &CloseReason) -> Failure {
+        Failure::new(format_args!("no connection to {}: {why}", self.url))
+    }
+
+    /// Something about the connection.
+    pub(super) async fn link_event(
+        &mut self,
+        event: LinkEvent<Event>,
+        was_in: bool,
+    ) -> Result<(), Failure> {
+        match event {
+            LinkEvent::State(LinkState::Lost {
+                cause, retry_in, ..
+            }) => {
+                if !was_in {
+                    return Err(self.no_connection(&cause));
+                }
+                let about =
+                    json!({ "message": cause.to_string(), "retryInMs": retry_in.as_millis() });
+                let words = format!("{cause}; trying again in {retry_in:.1?}");
+                self.note("lost", about, &words).await;
+            }
+            LinkEvent::State(LinkState::Ready { generation }) if generation > 1 => {
+                self.note("back", json!({}), "connected again").await;
+            }
+            LinkEvent::State(state) => {
+                if let Some(cause) = state.ended() {
+                    return Err(self.no_connection(cause));
+                }
+            }
+            LinkEvent::Event(event) => return self.agent_event(event).await,
+            LinkEvent::Lagged(events) => {
+                let words = format!("too slow: {events} events are not shown");
+                self.note("lagged", json!({ "events": events }), &words)
+                    .await;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn agent_event(&mut self, event: Event) -> Result<(), Failure> {
+        match event {
+            Event::Connected(connected) => {
+                self.is_busy |= connected.status == SessionState::Running;
+                self.keeper.keep(self.agent.session());
+                // With one prompt, its answer is all that is wanted.
+                if self.show.is_json() || !self.is_once() {
+                    for line in self.show.connected(&connected) {
+                        self.say(line).await;
+                    }
+                }
+            }
+            Event::OnboardRequired(required) => {
+                let methods = required.methods(&Limits::default()).unwrap_or_default();
+                let methods: Vec<&str> = methods.iter().map(Word::as_str).collect();
+                let about = json!({ "methods": methods });
+                if std::mem::take(&mut self.manner.offers_code) {
+                    self.note("gate", about, "this agent wants an invite code")
+                        .await;
+                } else {
+                    self.is_gated = true;
+                    self.note("gate", about, WANTS_CODE).await;
+                }
+            }
+            // The code that was offered is none.
+            Event::Complaint(error) if self.agent.session().session_id.is_none() => {
+                self.is_gated = true;
+                self.say(self.show.error(&error.message)).await;
+                self.note("gate", json!({}), WANTS_CODE).await;
+            }
+            Event::AnswerRefused { error, .. } => {
+                self.say(self.show.error(&error.message)).await;
+            }
+            Event::Complaint(error) => self.say(self.show.error(&error.message)).await,
+            Event::Step(step) => {
+                for line in self.show.step(&step, false) {
+                    self.say(line).await;
+                }
+            }
+            Event::Warning(warning) => tracing::info!(%warning, "the connection goes on"),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Whether a step belongs to no run.
+pub(super) fn is_between_runs(event: &RunEvent) -> bool {
+    let RunEvent::Step(step) = event else {
+        return false;
+    };
+    matches!(
+        step.event.kind,
+        EventKind::ModeChanged(_) | EventKind::Other(_)
+    )
+}
+
+/// Why there is no answer, for people.
+pub(super) fn words(error: &CallError<ErrorFrame>) -> String {
+    match error {
+        CallError::Remote(error) => printable(&error.message).into_owned(),
+        CallError::Closed { reason, delivery } => {
+            let told = match delivery {
+                Delivery::NotSent => "this was not sent",
+                Delivery::Unknown => {
+                    "nobody knows whether this has arrived; look before you say it again"
+                }
+                Delivery::Delivered => "the agent had it, and does not know of it any more",
+            };
+            format!("{reason}; {told}")
+        }
+        other => other.to_string(),
+    }
+}

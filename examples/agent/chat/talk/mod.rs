@@ -1,0 +1,399 @@
+//! [`Talk`]: takes lines, hands them to the agent, and shows what it does.
+
+mod heard;
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+use connectonion_proto::client::Taken;
+use connectonion_proto::frame::{ErrorFrame, Mode};
+use connectonion_proto::net::{Event, Events, RemoteAgent, Run, RunEvent};
+use examples::cli::{self, Failure, complain};
+use examples::screen::printable;
+use examples::terminal::{self, Input, Output, Terminal};
+use futures_util::FutureExt as _;
+use rpc_core::net::LinkEvent;
+use rpc_core::{CallError, Refused};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::attach::Attachments;
+use super::keep::Keeper;
+use super::line::{HELP, Line};
+use super::question::Question;
+use super::show::Show;
+
+/// What an interjection came to.
+type Said = Result<Taken, CallError<ErrorFrame>>;
+
+/// How it is talked.
+#[derive(Debug)]
+pub(crate) struct Manner {
+    /// One prompt, whose answer is the end.
+    pub(crate) prompt: Option<String>,
+    /// An invite code is offered before anybody is asked for one.
+    pub(crate) offers_code: bool,
+    /// Every tool may run.
+    pub(crate) allow_all: bool,
+    /// The mode to begin with.
+    pub(crate) mode: Option<Mode>,
+    /// A file for what is written at a terminal.
+    pub(crate) history: Option<PathBuf>,
+}
+
+/// Where lines go.
+enum Voice {
+    /// To the terminal or the pipe, in order.
+    Lines(Output),
+    /// The answer to standard output, the rest to standard error.
+    Once,
+}
+
+/// A conversation.
+pub(crate) struct Talk {
+    agent: RemoteAgent,
+    /// Where it should be.
+    url: String,
+    events: Events,
+    show: Show,
+    keeper: Keeper,
+    manner: Manner,
+    voice: Voice,
+    /// Opened when somebody is to be asked, if there is one prompt only.
+    input: Option<Input<Line>>,
+    /// No more lines come.
+    is_silent: bool,
+    /// A line from a pipe, until the agent is done.
+    held: Option<Line>,
+    along: Attachments,
+    /// What is listened to: the run of this user's prompt, or whatever runs.
+    run: Run,
+    /// Somebody works, as far as is known.
+    is_busy: bool,
+    /// The run is this user's.
+    is_own: bool,
+    questions: VecDeque<Question>,
+    /// An invite code is wanted.
+    is_gated: bool,
+    /// Something was asked, and nobody was there to answer.
+    is_declined: bool,
+    /// Prompts that have no answer.
+    failed: usize,
+    said: JoinSet<Said>,
+}
+
+/// What the loop does next.
+enum Happened {
+    Line(Option<Line>),
+    Run(Box<RunEvent>),
+    /// What is listened to has ended.
+    Ended,
+    Event(Option<Box<LinkEvent<Event>>>),
+    Said(Box<Said>),
+    Signal,
+}
+
+impl Talk {
+    pub(crate) fn new(
+        (agent, url): (RemoteAgent, String),
+        events: Events,
+        show: Show,
+        keeper: Keeper,
+        manner: Manner,
+        along: Attachments,
+    ) -> Result<Self, Failure> {
+        let (input, voice) = match manner.prompt {
+            Some(_) => (None, Voice::Once),
+            None => {
+                let input = terminal::open(manner.history.as_deref())?;
+                let above = input.terminal.as_ref().map(Terminal::above);
+                (Some(input), Voice::Lines(Output::new(above)))
+            }
+        };
+        Ok(Self {
+            run: agent.attach(),
+            agent,
+            url,
+            events,
+            show,
+            keeper,
+            manner,
+            voice,
+            input,
+            is_silent: false,
+            held: None,
+            along,
+            is_busy: false,
+            is_own: false,
+            questions: VecDeque::new(),
+            is_gated: false,
+            is_declined: false,
+            failed: 0,
+            said: JoinSet::new(),
+        })
+    }
+
+    fn is_terminal(&self) -> bool {
+        let input = self.input.as_ref();
+        input.is_some_and(|input| input.terminal.is_some())
+    }
+
+    const fn is_once(&self) -> bool {
+        matches!(self.voice, Voice::Once)
+    }
+
+    async fn say(&self, line: String) {
+        match &self.voice {
+            Voice::Lines(output) => output.line(line).await,
+            Voice::Once if self.show.is_json() => cli::say(line),
+            Voice::Once => complain(line),
+        }
+    }
+
+    async fn note(&self, name: &str, about: serde_json::Value, words: &str) {
+        self.say(self.show.note(name, about, words)).await;
+    }
+
+    /// Tells of something that went wrong; with one prompt, that is the end.
+    async fn wrong(&mut self, message: &str) -> Result<(), Failure> {
+        if self.is_once() {
+            return Err(Failure::new(message));
+        }
+        self.failed += usize::from(!self.is_terminal());
+        self.say(self.show.error(message)).await;
+        Ok(())
+    }
+
+    /// Talks until it is enough.
+    pub(crate) async fn work(&mut self) -> Result<(), Failure> {
+        let worked = self.talk().await;
+        self.keeper.keep(self.agent.session());
+        worked?;
+        if self.is_busy {
+            complain("the agent goes on; come back to it with --resume");
+        }
+        if self.is_declined {
+            return Err(Failure::new(
+                "the agent asked something, and nobody was here to answer",
+            ));
+        }
+        match self.failed {
+            0 => Ok(()),
+            1 => Err(Failure::new("something went wrong on the way")),
+            failed => Err(Failure::new(format_args!(
+                "{failed} things went wrong on the way"
+            ))),
+        }
+    }
+
+    /// Leaves the terminal as it was.
+    pub(crate) async fn finish(self) {
+        let Self { voice, input, .. } = self;
+        drop(input);
+        if let Voice::Lines(output) = voice {
+            output.finish().await;
+        }
+    }
+
+    async fn talk(&mut self) -> Result<(), Failure> {
+        let mut is_in = false;
+        loop {
+            if is_in || self.is_gated {
+                if let Some(line) = self.ripe() {
+                    if self.line(line).await? {
+                        return Ok(());
+                    }
+                    continue;
+                }
+                let is_idle = !self.is_busy && self.said.is_empty();
+                if self.is_silent && is_idle && !self.is_once() {
+                    return Ok(());
+                }
+            }
+            match self.next(is_in).await {
+                Happened::Signal | Happened::Event(None) => return Ok(()),
+                Happened::Line(Some(line)) => self.held = Some(line),
+                // At a terminal that is the end; from a pipe, all was said.
+                Happened::Line(None) if self.is_terminal() => return Ok(()),
+                Happened::Line(None) => self.silence().await?,
+                Happened::Run(event) => self.run_event(*event).await?,
+                Happened::Ended => {
+                    if self.ended().await? {
+                        return Ok(());
+                    }
+                }
+                Happened::Said(said) => self.interjected(*said).await?,
+                Happened::Event(Some(event)) => {
+                    let was_in = is_in;
+                    is_in |= matches!(&*event, LinkEvent::Event(Event::Connected(_)));
+                    self.link_event(*event, was_in).await?;
+                    if is_in && !was_in {
+                        self.begin().await?;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn next(&mut self, is_in: bool) -> Happened {
+        // A line that has to wait holds up those behind it.
+        let asked = is_in && !self.questions.is_empty() || self.is_gated;
+        let reads = !self.is_silent
+            && self.held.is_none()
+            && if self.is_once() {
+                asked
+            } else {
+                is_in || self.is_gated
+            };
+        if reads && self.input.is_none() {
+            self.input = Some(terminal::plain());
+        }
+        let input = self.input.as_mut();
+        tokio::select! {
+            line = read(input), if reads => Happened::Line(line),
+            event = self.run.next() => match event {
+                Some(Ok(event)) => Happened::Run(Box::new(event)),
+                Some(Err(_)) | None => Happened::Ended,
+            },
+            Some(Ok(said)) = self.said.join_next() => Happened::Said(Box::new(said)),
+            event = self.events.next() => Happened::Event(event.map(Box::new)),
+            () = cli::end_signal() => Happened::Signal,
+        }
+    }
+
+    /// The line that waits, if it can be dealt with now.
+    fn ripe(&mut self) -> Option<Line> {
+        let waits = match &self.held {
+            Some(Line::Text(_)) => self.is_busy && self.questions.is_empty() && !self.is_terminal(),
+            Some(Line::File(_) | Line::Image(_) | Line::New) => self.is_busy,
+            Some(_) => false,
+            None => true,
+        };
+        if waits { None } else { self.held.take() }
+    }
+
+    /// The first thing to do when the client is let in.
+    async fn begin(&mut self) -> Result<(), Failure> {
+        self.is_gated = false;
+        if let Some(mode) = self.manner.mode {
+            let set = self.agent.set_mode(mode, None).await;
+            set.map_err(Failure::new)?;
+        }
+        if let Some(prompt) = self.manner.prompt.clone() {
+            return self.prompt(&prompt).await;
+        }
+        if self.is_terminal() && !self.show.is_json() {
+            self.say("write what you want of the agent, or /help".to_owned())
+                .await;
+        }
+        Ok(())
+    }
+
+    /// Nobody writes any more.
+    async fn silence(&mut self) -> Result<(), Failure> {
+        self.is_silent = true;
+        if self.is_gated {
+            return Err(Failure::new(
+                "this agent wants an invite code: give it with --invite",
+            ));
+        }
+        self.decline().await
+    }
+
+    /// Declines what is asked, because nobody is there.
+    async fn decline(&mut self) -> Result<(), Failure> {
+        while let Some(question) = self.questions.pop_front() {
+            self.is_declined = true;
+            self.note("declined", json!({}), "nobody is here to answer")
+                .await;
+            question.decline().await.map_err(Failure::new)?;
+        }
+        Ok(())
+    }
+
+    async fn prompt(&mut self, text: &str) -> Result<(), Failure> {
+        let input = self.along.input(text).map_err(Failure::new)?;
+        let run = self.agent.send(input).await;
+        let mut before = std::mem::replace(&mut self.run, run);
+        // What was told before this is shown before it. It may have heard of the new run, too.
+        while let Some(Some(Ok(event))) = before.next().now_or_never() {
+            if heard::is_between_runs(&event) {
+                self.run_event(event).await?;
+            }
+        }
+        (self.is_busy, self.is_own) = (true, true);
+        Ok(())
+    }
+
+    /// Does what a line asks for; `true` to end.
+    async fn line(&mut self, line: Line) -> Result<bool, Failure> {
+        match line {
+            Line::Text(text) if !self.questions.is_empty() => self.answer(&text).await?,
+            Line::Text(text) if text.is_empty() => {}
+            Line::Text(text) if self.is_gated => self.onboard(&text).await?,
+            Line::Text(text) if !self.is_busy => self.prompt(&text).await?,
+            Line::Text(text) | Line::Say(text) => {
+                let agent = self.agent.clone();
+                self.said.spawn(async move { agent.interject(text).await });
+            }
+            Line::Interrupt => {
+                let sent = self.agent.interrupt().await;
+                self.order(sent).await?;
+            }
+            Line::Mode(mode, turns) => {
+                let sent = self.agent.set_mode(mode, turns).await;
+                self.order(sent).await?;
+            }
+            Line::File(path) => {
+                let taken = self.along.file(&path);
+                self.took(taken).await?;
+            }
+            Line::Image(path) => {
+                let taken = self.along.image(&path);
+                self.took(taken).await?;
+            }
+            Line::New => {
+                self.agent.new_session(false).await.map_err(Failure::new)?;
+                self.note("new", json!({}), "another conversation").await;
+            }
+            Line::Help => self.note("help", json!({}), HELP).await,
+            Line::Wrong(why) => self.wrong(&why).await?,
+            Line::Quit => return Ok(true),
+        }
+        Ok(false)
+    }
+
+    async fn took(&mut self, taken: Result<(), String>) -> Result<(), Failure> {
+        match taken {
+            Ok(()) => Ok(()),
+            Err(why) => self.wrong(&why).await,
+        }
+    }
+
+    async fn order(&mut self, sent: Result<(), Refused>) -> Result<(), Failure> {
+        match sent {
+            Ok(()) => Ok(()),
+            Err(refused) => self.wrong(&refused.to_string()).await,
+        }
+    }
+
+    async fn onboard(&mut self, code: &str) -> Result<(), Failure> {
+        match self.agent.onboard(code).await {
+            Ok(success) => {
+                self.is_gated = false;
+                let words = success.message.as_deref().unwrap_or("you are let in");
+                self.note("onboarded", json!({ "message": words }), &printable(words))
+                    .await;
+            }
+            Err(error) => {
+                self.say(self.show.error(&heard::words(&error))).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The next line; none comes from an input that is not open.
+async fn read(input: Option<&mut Input<Line>>) -> Option<Line> {
+    input?.lines.recv().await
+}

@@ -1,0 +1,218 @@
+//! `agent host`: serves an agent.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use connectonion_proto::auth::{Address, InviteCodes};
+use connectonion_proto::frame::OnboardMethod;
+use connectonion_proto::net::{DeskOptions, Host, HostOptions, http_config};
+use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
+use connectonion_proto::trust::{Door, SignaturePolicy, TrustLevel, TrustPolicy};
+use connectonion_proto::upload::UploadLimits;
+use examples::agent::tools::tools;
+use examples::agent::{Folder, Worker, page};
+use examples::cli::{self, Failure, complain};
+use futures_util::FutureExt as _;
+use rpc_core::Secret;
+
+use crate::home::Home;
+use crate::lists::Lists;
+use crate::model::{self, ModelArgs};
+
+/// How long agents may go on after Ctrl-C.
+const DRAIN: Duration = Duration::from_secs(30);
+/// Connections have a little longer, so that they can say goodbye.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The address to listen on; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
+    listen: SocketAddr,
+    /// The agent's name.
+    #[arg(long, value_name = "NAME", default_value = "agent")]
+    name: String,
+    #[command(flatten)]
+    home: Home,
+    /// The agent's key, made if it is missing. Default: host.key at home
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// The folder of the agent's files, made if it is missing. Default: files at home
+    #[arg(long, value_name = "FOLDER")]
+    files: Option<PathBuf>,
+    /// Where files go that come with a prompt. Default: uploads among the agent's files
+    #[arg(long, value_name = "FOLDER")]
+    uploads: Option<PathBuf>,
+    /// Keep sessions in this file, so that they outlive the host.
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+    /// Wait for the disk with each session that is kept.
+    #[arg(long, requires = "store")]
+    fsync: bool,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    model: ModelArgs,
+    /// Log more; twice for even more. RUST_LOG overrides it.
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Who comes in")]
+struct TrustArgs {
+    /// 'open' lets everybody in; at 'careful' strangers need an invite code, if there is one; 'strict' lets
+    /// in whom you allow, or whitelist.txt at home.
+    #[arg(long, value_enum, default_value_t = Trust::Open)]
+    trust: Trust,
+    /// Nobody comes in without a signature. Always so at 'strict'.
+    #[arg(long)]
+    signed: bool,
+    /// A code that lets strangers in at 'careful'; may be given again. Better given in the environment:
+    /// others can see command lines.
+    #[arg(
+        long = "invite",
+        value_name = "CODE",
+        env = "AGENT_INVITE",
+        hide_env_values = true
+    )]
+    invites: Vec<String>,
+    /// An address that is let in; may be given again.
+    #[arg(long = "allow", value_name = "ADDRESS")]
+    allowed: Vec<Address>,
+    /// The origin of web pages that may connect, as SCHEME://HOST; may be given again. Programs that are no
+    /// browsers, and pages of this machine, always may.
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    origins: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Trust {
+    /// Everybody comes in.
+    Open,
+    /// Strangers need an invite code.
+    Careful,
+    /// Only who is allowed comes in.
+    Strict,
+}
+
+impl From<Trust> for TrustLevel {
+    fn from(trust: Trust) -> Self {
+        match trust {
+            Trust::Open => Self::Open,
+            Trust::Careful => Self::Careful,
+            Trust::Strict => Self::Strict,
+        }
+    }
+}
+
+pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
+    cli::log(args.verbose);
+    let address = args.listen;
+    let (agent, options) = agent(args)?;
+    let host = Host::bind(address, agent, options).await.map_err(|error| {
+        let hint = match error.kind() {
+            io::ErrorKind::AddrInUse => "; choose another address with --listen",
+            _ => "",
+        };
+        Failure::new(format_args!("cannot listen on {address}: {error}{hint}"))
+    })?;
+    let mut first = pin!(cli::end_signal());
+    let mut second = pin!(cli::end_signal());
+    // Polled once before anything is said, a signal listens; one that comes earlier is not lost.
+    let early = first.as_mut().now_or_never();
+    let (handle, desk, url) = (host.handle(), host.desk(), host.url());
+    cli::say(format_args!(
+        "listening on http://{}/ (WebSocket: {url}, address: {})",
+        host.local_addr(),
+        desk.address()
+    ));
+    let running = tokio::spawn(host.run());
+    if early.is_none() {
+        first.await;
+    }
+    let cut = || Failure::new("ended before everything was finished");
+    // Only now: it would have heard the first signal too.
+    if second.as_mut().now_or_never().is_some() {
+        return Err(cut());
+    }
+    complain("finishing what is under way; once more ends at once");
+    let report = tokio::select! {
+        report = handle.drain(DRAIN + GOODBYE) => report,
+        () = second => return Err(cut()),
+    };
+    running.await.map_err(Failure::new)?;
+    let (finished, aborted) = (report.finished, report.aborted);
+    complain(format_args!(
+        "ended: {finished} connections closed, {aborted} cut"
+    ));
+    Ok(())
+}
+
+/// The agent, and how it is served.
+fn agent(args: &Args) -> Result<(Worker, HostOptions), Failure> {
+    let home = args.home.folder()?;
+    let key = args.home.key(args.key.as_deref(), "host.key")?;
+    let files = args.files.clone().unwrap_or_else(|| home.join("files"));
+    let folder = Folder::open(&files)
+        .map_err(|error| Failure::new(format_args!("--files {}: {error}", files.display())))?;
+    let uploads = args.uploads.clone();
+    let uploads = uploads.unwrap_or_else(|| folder.path().join("uploads"));
+    let (model, name) = model::model(&args.model)?;
+    let mut worker = Worker::new(model, name, tools(Some(&folder)));
+    if let Some(system) = &args.model.system {
+        worker = worker.with_system(system);
+    }
+
+    let lists = Arc::new(Lists::open(&home)?);
+    let level = args.trust.trust.into();
+    let door = door(&args.trust, *key.address(), &lists)?;
+    let mut desk = DeskOptions::with_door(door)
+        .with_uploads(uploads, UploadLimits::default())
+        .with_on_trust(move |book| lists.keep(book));
+    if let Some(file) = &args.store {
+        let kept = JsonlStorage::open(file, JsonlOptions::default().with_sync(args.fsync));
+        let kept = kept
+            .map_err(|error| Failure::new(format_args!("--store {}: {error}", file.display())))?;
+        desk = desk.with_storage(Arc::new(kept));
+    }
+    let http = http_config();
+    let mut guards = http.guards.clone();
+    for origin in &args.trust.origins {
+        guards = guards.with_allowed_origin(origin).map_err(Failure::usage)?;
+    }
+    let options = HostOptions::with_desk(desk, level)
+        .with_name(&args.name)
+        .with_tools(worker.tools())
+        .with_http(http.with_guards(guards))
+        .with_shutdown_timeout(DRAIN)
+        .with_service(|request, _| {
+            let response = page::respond(request.method(), request.uri().path());
+            async move { response }
+        });
+    Ok((worker, options))
+}
+
+fn door(args: &TrustArgs, host: Address, lists: &Lists) -> Result<Door, Failure> {
+    let codes = args.invites.iter().map(|code| Secret::from(code.as_str()));
+    let codes = InviteCodes::new(codes).map_err(|error| {
+        Failure::usage(format_args!(
+            "{error} (it comes from --invite or AGENT_INVITE)"
+        ))
+    })?;
+    let mut policy = TrustPolicy::new(args.trust.into());
+    if args.signed {
+        policy = policy.with_signatures(SignaturePolicy::AlwaysSigned);
+    }
+    if !codes.is_empty() {
+        policy = policy.with_methods([OnboardMethod::InviteCode]);
+    }
+    let book = lists.book(&args.allowed)?;
+    let door = Door::new(host, policy).with_book(book);
+    Ok(door.with_invites(codes))
+}

@@ -1,0 +1,74 @@
+//! The agent's language model: its options, and the model that is made of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use examples::cli::{self, Failure};
+use examples::model::ChatModel;
+use examples::model::http::{HttpClient, Patience};
+use examples::model::provider::{Provider, ProviderConfig, build};
+use examples::model::scripted::Scripted;
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Language model")]
+pub(crate) struct ModelArgs {
+    /// Who thinks: 'scripted' knows a few rules and needs nothing; the others are language models (build
+    /// with '--features llm'), with the key in ANTHROPIC_API_KEY or OPENAI_API_KEY.
+    #[arg(long, value_enum, default_value_t = Kind::Scripted)]
+    model: Kind,
+    /// Where the model's interface is. Default: its provider's.
+    #[arg(long, value_name = "URL")]
+    model_url: Option<String>,
+    /// The model's name, as its provider has it.
+    #[arg(long, value_name = "NAME")]
+    model_name: Option<String>,
+    /// How long the model may be silent.
+    #[arg(long, value_name = "TIME", default_value = "190s", value_parser = cli::duration)]
+    model_timeout: Duration,
+    /// What the model is told of its part.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system: Option<String>,
+    /// How long the scripted model waits before each word, to see how a slow one works.
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = cli::duration)]
+    pace: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// A few rules, no network.
+    Scripted,
+    /// Anthropic, or a server with its interface.
+    Anthropic,
+    /// OpenAI, or a server with its interface.
+    Openai,
+}
+
+/// The model of these options, and what it is called.
+pub(crate) fn model(args: &ModelArgs) -> Result<(Arc<dyn ChatModel>, String), Failure> {
+    let provider = match args.model {
+        Kind::Scripted => {
+            let model = Scripted::default().with_pace(args.pace).with_commands(true);
+            return Ok((Arc::new(model), "scripted".to_owned()));
+        }
+        Kind::Anthropic => Provider::Anthropic,
+        Kind::Openai => Provider::OpenAi,
+    };
+    let name = args.model_name.as_deref().unwrap_or_default();
+    if name.is_empty() {
+        return Err(Failure::usage(
+            "no model: give --model-name NAME, as the provider calls it",
+        ));
+    }
+    let patience = Patience::default()
+        .with_head_timeout(args.model_timeout)
+        .with_idle_timeout(args.model_timeout);
+    let config = ProviderConfig::new(provider, name).with_patience(patience);
+    // The option stands for the variable that holds another address.
+    let env = |name: &str| match &args.model_url {
+        Some(url) if provider.endpoint_variable() == Some(name) => Some(url.clone()),
+        _ => std::env::var(name).ok(),
+    };
+    let model = build(&config, &env, &HttpClient::default()).map_err(Failure::usage)?;
+    Ok((model, name.to_owned()))
+}

@@ -1,0 +1,155 @@
+//! [`tools`]: what the agent's model can ask for.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use snek_proto::tool::{Param, ParamType, ToolDefinition};
+
+use super::Folder;
+use super::calculator::calculate;
+use crate::tools::{Function, Tools};
+
+/// Asks the user. It is offered like a tool, and answered by a human.
+pub const ASK_USER: &str = "ask_user";
+/// Writes a file. Only with the user's leave.
+pub const WRITE_FILE: &str = "write_file";
+
+/// The tools of the examples, a calculator, `ask_user`, and with a folder its files.
+#[must_use]
+pub fn tools(folder: Option<&Folder>) -> Tools {
+    let mut tools = Tools::new()
+        .with(
+            ToolDefinition::new("calculate", "The value of an expression like 2 * (3 + 4).")
+                .param(Param::new("expression", ParamType::String)),
+            Arc::new(|arguments, _| calculate(text(arguments, "expression")?).map(Value::from)),
+        )
+        .with(
+            ToolDefinition::new(
+                ASK_USER,
+                "Asks the user a question, if the task cannot be done without the answer.",
+            )
+            .param(Param::new("question", ParamType::String))
+            .param(Param::new("options", ParamType::Array).with_default("")),
+            // Whoever runs the tools asks instead.
+            Arc::new(|_, _| Err("nobody is there to be asked".to_owned())),
+        );
+    if let Some(folder) = folder {
+        tools = with_files(tools, folder);
+    }
+    tools
+}
+
+fn with_files(tools: Tools, folder: &Folder) -> Tools {
+    let in_folder = |run: fn(&Folder, &Map<String, Value>) -> Result<Value, String>| -> Function {
+        let folder = folder.clone();
+        Arc::new(move |arguments, _| run(&folder, arguments))
+    };
+    let path = || Param::new("path", ParamType::String);
+    tools
+        .with(
+            ToolDefinition::new("list_files", "Lists the files that can be read."),
+            in_folder(|folder, _| Ok(json!({ "found": folder.list()? }))),
+        )
+        .with(
+            ToolDefinition::new("read_file", "The text of a file.").param(path()),
+            in_folder(|folder, arguments| folder.read(text(arguments, "path")?).map(Value::from)),
+        )
+        .with(
+            ToolDefinition::new(
+                WRITE_FILE,
+                "Writes a file, in place of the one of that name.",
+            )
+            .param(path())
+            .param(Param::new("text", ParamType::String)),
+            in_folder(|folder, arguments| {
+                let (path, text) = (text(arguments, "path")?, text(arguments, "text")?);
+                folder.write(path, text)?;
+                Ok(format!("wrote {} bytes to {path}", text.len()).into())
+            }),
+        )
+}
+
+/// Whether a tool changes something, so that the user is asked first.
+#[must_use]
+pub fn needs_approval(tool: &str) -> bool {
+    tool == WRITE_FILE
+}
+
+fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, String> {
+    arguments
+        .get(name)
+        .and_then(Value::as_str)
+        .ok_or_else(|| format!("the argument {name:?} has to be a string"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use super::*;
+    use crate::tools::ToolContext;
+
+    fn run(tools: &Tools, name: &str, arguments: &Value) -> Result<Value, String> {
+        let cx = ToolContext {
+            past: Vec::new(),
+            now: UNIX_EPOCH,
+            entropy: 7,
+        };
+        let arguments = arguments.as_object().unwrap();
+        let result = tools.run(name, arguments, &cx);
+        result.map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn the_calculator_is_there_and_files_only_with_a_folder() {
+        let none = tools(None);
+        let value = run(&none, "calculate", &json!({ "expression": "6 * 7" }));
+        assert_eq!(value, Ok(json!("42")));
+        let why = run(&none, "calculate", &json!({ "expression": 7 })).unwrap_err();
+        assert!(why.contains("string"), "{why}");
+        for name in ["list_files", "read_file", WRITE_FILE] {
+            assert!(
+                run(&none, name, &json!({}))
+                    .unwrap_err()
+                    .contains("no tool")
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_written_is_found_and_read() {
+        let path = std::env::temp_dir().join(format!("agent-tools-{}", std::process::id()));
+        let folder = Folder::open(&path).unwrap();
+        let tools = tools(Some(&folder));
+        let note = json!({ "path": "a.txt", "text": "hi" });
+        assert_eq!(
+            run(&tools, WRITE_FILE, &note),
+            Ok(json!("wrote 2 bytes to a.txt"))
+        );
+        assert_eq!(
+            run(&tools, "list_files", &json!({})),
+            Ok(json!({ "found": ["a.txt"] }))
+        );
+        assert_eq!(
+            run(&tools, "read_file", &json!({ "path": "a.txt" })),
+            Ok(json!("hi"))
+        );
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
+    fn only_what_changes_something_needs_an_approval() {
+        let needing: Vec<_> = [
+            "time",
+            "calculate",
+            "read_file",
+            "list_files",
+            ASK_USER,
+            WRITE_FILE,
+        ]
+        .into_iter()
+        .filter(|tool| needs_approval(tool))
+        .collect();
+        assert_eq!(needing, [WRITE_FILE]);
+    }
+}

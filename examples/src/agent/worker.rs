@@ -1,0 +1,468 @@
+//! [`Worker`]: asks a model, runs the tools that it wants, and asks the user first where it has to.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use async_trait::async_trait;
+use connectonion_proto::codec::to_json;
+use connectonion_proto::frame::{
+    ApprovalNeeded, AskUser, Assistant, EventKind, LlmCall, LlmResult, Mode, PlanReview, Rejection,
+    Scope, ToolCall, ToolResult, ToolStatus,
+};
+use connectonion_proto::hub::{AskError, EmitError};
+use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
+use futures_util::{FutureExt as _, StreamExt as _};
+use rpc_core::breaker::CircuitBreaker;
+use rpc_core::decode::SharedJson;
+use rpc_core::net::link::entropy;
+use serde_json::{Map, Value, json};
+use snek_proto::chat::{Block, ChatMessage};
+use snek_proto::tool::ToolDefinition;
+use snek_proto::toolloop::{Action, Call, ToolLoop, ToolLoopConfig};
+
+use super::tools::{ASK_USER, needs_approval};
+use crate::conversation::{ConversationLimits, fit};
+use crate::model::{Assembler, ChatModel, ChatRequest, Finish, ModelError};
+use crate::tools::{ToolContext, ToolFailure, Tools};
+
+/// What the model is told of its part, unless you tell it something else.
+pub const SYSTEM: &str = "You are an agent with tools. Use them where they help, answer briefly, \
+    and in the language of the question. If you cannot go on without the user, ask with ask_user.";
+
+/// What a session remembers of what the user has allowed.
+const PERMISSIONS: &str = "permissions";
+const REFUSED: &str = "the user does not allow it";
+const STOPPED: &str = "I have not done it, as you wish. What would you like me to do?";
+
+/// An agent: a model with tools.
+pub struct Worker {
+    model: Arc<dyn ChatModel>,
+    /// What the model is called, for those who watch.
+    name: String,
+    tools: Tools,
+    system: ChatMessage,
+    /// One for all runs: when the tools keep failing, they are left alone for a while.
+    breaker: Mutex<CircuitBreaker>,
+}
+
+impl Worker {
+    /// An agent with this model, which is called `name`, and these [tools](super::tools::tools).
+    #[must_use]
+    pub fn new(model: Arc<dyn ChatModel>, name: impl Into<String>, tools: Tools) -> Self {
+        Self {
+            model,
+            name: name.into(),
+            tools,
+            system: ChatMessage::system(SYSTEM),
+            breaker: Mutex::default(),
+        }
+    }
+
+    /// Sets what the model is told of its part. Default [`SYSTEM`].
+    #[must_use]
+    pub fn with_system(mut self, system: impl Into<String>) -> Self {
+        self.system = ChatMessage::system(system);
+        self
+    }
+
+    /// The names of the tools.
+    pub fn tools(&self) -> impl Iterator<Item = &str> {
+        self.tools.definitions().iter().map(ToolDefinition::name)
+    }
+
+    fn breaker(&self) -> MutexGuard<'_, CircuitBreaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("model", &self.model)
+            .field("tools", &self.tools)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Agent for Worker {
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+        let work = Work::new(self, turn, &prompt)?;
+        match work.run().await {
+            Ok(text) => Ok(Reply::new(text)),
+            Err(Stop::Interrupted) => Ok(Reply::interrupted()),
+            Err(Stop::Refused) => Ok(Reply::new(STOPPED)),
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    }
+}
+
+/// Why a run ends before the model has said all.
+enum Stop {
+    /// The user wants it.
+    Interrupted,
+    /// The user has refused a tool, and wants nothing else tried.
+    Refused,
+    Failed(AgentError),
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Interrupted => "the user has interrupted it",
+            Self::Refused => REFUSED,
+            Self::Failed(_) => "it has failed",
+        })
+    }
+}
+
+impl<E: Into<AgentError>> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+fn told(error: EmitError) -> AgentError {
+    match error {
+        EmitError::Over(over) => over.into(),
+        other => AgentError::new(other.to_string()),
+    }
+}
+
+fn asked(error: AskError) -> AgentError {
+    match error {
+        AskError::Over(over) => over.into(),
+        other => AgentError::new(other.to_string()),
+    }
+}
+
+fn failed(error: &ModelError) -> AgentError {
+    tracing::warn!(%error, "the model failed");
+    AgentError::new(error.to_string())
+}
+
+/// One run.
+struct Work<'a> {
+    worker: &'a Worker,
+    turn: &'a Turn,
+    /// What was said before the prompt.
+    past: Vec<Arc<ChatMessage>>,
+    /// The prompt, and what came since.
+    since: Vec<ChatMessage>,
+    /// How many tools were called in this session, for ids that are used once.
+    calls: usize,
+    rounds: ToolLoop,
+    iteration: u64,
+}
+
+impl<'a> Work<'a> {
+    fn new(worker: &'a Worker, turn: &'a Turn, prompt: &Prompt) -> Result<Self, AgentError> {
+        let mut messages = messages(&turn.session()?);
+        // The prompt is the last of them.
+        messages.pop();
+        let calls = messages
+            .iter()
+            .map(|message| message.tool_calls.len())
+            .sum();
+        Ok(Self {
+            worker,
+            turn,
+            past: messages.into_iter().map(Arc::new).collect(),
+            since: vec![message(prompt)],
+            calls,
+            rounds: ToolLoop::new(ToolLoopConfig::default()),
+            iteration: 0,
+        })
+    }
+
+    async fn run(mut self) -> Result<String, Stop> {
+        let ended = self.work().await;
+        // However it ended, a call in the conversation has its result there.
+        self.rounds.cancel(&mut self.worker.breaker());
+        self.remember()?;
+        ended
+    }
+
+    async fn work(&mut self) -> Result<String, Stop> {
+        loop {
+            let action = {
+                let mut breaker = self.worker.breaker();
+                self.rounds.next_action(&mut breaker, Instant::now())
+            };
+            self.remember()?;
+            match action {
+                Action::Ask { with_tools } => {
+                    let answer = self.ask(with_tools).await?;
+                    self.rounds.on_answer(answer);
+                }
+                Action::Run(call) => self.call(&call).await?,
+                Action::Done(text) => {
+                    // What was said meanwhile is answered, too.
+                    if self.turn.input_waits().now_or_never().is_none() {
+                        return Ok(text);
+                    }
+                    self.tell(EventKind::Assistant(Assistant::new(text)))?;
+                    self.rounds = ToolLoop::new(ToolLoopConfig::default());
+                }
+                Action::Abort(error) => return Err(AgentError::new(error.to_string()).into()),
+            }
+        }
+    }
+
+    fn tell(&self, event: EventKind) -> Result<(), Stop> {
+        self.turn.emit(event).map_err(told)?;
+        Ok(())
+    }
+
+    /// Puts what the rounds have to say into the conversation.
+    fn remember(&mut self) -> Result<(), Stop> {
+        for message in self.rounds.take_messages() {
+            self.turn.push_message(&message).map_err(told)?;
+            self.since.push(message);
+        }
+        Ok(())
+    }
+
+    /// One question to the model.
+    async fn ask(&mut self, with_tools: bool) -> Result<ChatMessage, Stop> {
+        let inputs = self.turn.next_inputs()?;
+        self.since.extend(inputs.iter().map(message));
+        self.iteration += 1;
+        let (worker, turn, iteration) = (self.worker, self.turn, self.iteration);
+        let call = LlmCall::new(worker.name.as_str(), iteration);
+        let id = turn.emit(EventKind::LlmCall(call)).map_err(told)?;
+        let start = Instant::now();
+        let mut answer = tokio::select! {
+            answer = self.answer(with_tools) => answer.map_err(|error| failed(&error))?,
+            () = turn.interrupted() => return Err(Stop::Interrupted),
+        };
+        let count = answer.message.tool_calls.len();
+        let wanted = u64::try_from(count).unwrap_or(u64::MAX);
+        let mut result = LlmResult::new(worker.name.as_str(), iteration, wanted);
+        result.duration_ms = Some(millis(start.elapsed()).into());
+        result.usage = answer.usage;
+        turn.emit_as(&id, EventKind::LlmResult(result))
+            .map_err(told)?;
+        for call in &mut answer.message.tool_calls {
+            self.calls += 1;
+            call.id = format!("call-{}", self.calls);
+        }
+        let said = answer.message.content.text();
+        if count > 0 && !said.trim().is_empty() {
+            self.tell(EventKind::Assistant(Assistant::new(said.into_owned())))?;
+        }
+        Ok(answer.message)
+    }
+
+    async fn answer(&self, with_tools: bool) -> Result<Answer, ModelError> {
+        let Worker {
+            model,
+            system,
+            tools,
+            ..
+        } = self.worker;
+        let limits = ConversationLimits::default();
+        let messages = fit(system, &self.past, &self.since, limits);
+        let offered = if with_tools { tools.definitions() } else { &[] };
+        let request = ChatRequest::new(messages).with_tools(offered);
+        let mut deltas = model.stream(request).await?;
+        let mut answer = Assembler::default();
+        while let Some(delta) = deltas.next().await {
+            answer.push(&delta?)?;
+        }
+        if answer.finish() == Some(&Finish::Length) {
+            tracing::info!("the model was cut short");
+        }
+        let usage = answer.usage().map(
+            |usage| json!({ "input_tokens": usage.prompt, "output_tokens": usage.completion }),
+        );
+        Ok(Answer {
+            usage: usage.and_then(|usage| to_json(&usage).ok()),
+            message: answer.into_message(),
+        })
+    }
+
+    /// Runs a tool, and hands what it says to the rounds.
+    async fn call(&mut self, call: &Call) -> Result<(), Stop> {
+        let arguments =
+            to_json(&call.arguments).map_err(|error| AgentError::new(error.to_string()))?;
+        let event = ToolCall::new(call.id.as_str(), call.name.as_str(), arguments.clone());
+        self.tell(EventKind::ToolCall(event))?;
+        let start = Instant::now();
+        let turn = self.turn;
+        let ended = tokio::select! {
+            ended = self.permitted(call, &arguments) => ended,
+            () = turn.interrupted() => Err(Stop::Interrupted),
+        };
+        // Who watches is told in any case how the call ended.
+        let (ended, stop) = match ended {
+            Ok(ended) => (ended, None),
+            Err(Stop::Failed(error)) => return Err(error.into()),
+            Err(stop) => (Err(ToolFailure::Call(stop.to_string())), Some(stop)),
+        };
+        let (status, text) = match &ended {
+            Ok(Value::String(text)) => (ToolStatus::Success, text.clone()),
+            Ok(value) => (ToolStatus::Success, value.to_string()),
+            Err(error) => (ToolStatus::Error, error.to_string()),
+        };
+        let mut event =
+            ToolResult::new(call.id.as_str(), call.name.as_str(), status, text.as_str())
+                .with_args(arguments)
+                .with_timing_ms(millis(start.elapsed()));
+        if ended.is_err() {
+            event = event.with_error(text);
+        }
+        self.tell(EventKind::ToolResult(event))?;
+        if let Some(stop) = stop {
+            return Err(stop);
+        }
+        let mut breaker = self.worker.breaker();
+        let now = Instant::now();
+        match ended {
+            Ok(value) => self
+                .rounds
+                .on_result(&call.id, Ok(value), &mut breaker, now),
+            Err(ToolFailure::Tool(why)) => {
+                self.rounds.on_result(&call.id, Err(why), &mut breaker, now)
+            }
+            Err(ToolFailure::Call(why)) => self.rounds.on_refused(&call.id, &why, &mut breaker),
+        };
+        Ok(())
+    }
+
+    /// Runs a tool if it may run, or says why it may not.
+    async fn permitted(
+        &self,
+        call: &Call,
+        arguments: &SharedJson,
+    ) -> Result<Result<Value, ToolFailure>, Stop> {
+        if call.name == ASK_USER {
+            return self.ask_user(&call.arguments).await;
+        }
+        if needs_approval(&call.name) && !self.is_allowed(&call.name) {
+            if matches!(self.mode(), Some(Mode::Plan | Mode::ReadOnly)) {
+                let plan = format!("{} {}", call.name, arguments.get());
+                let word = self.turn.plan_review(PlanReview::new(plan)).await;
+                let word = word.map_err(asked)?;
+                let why = format!("not run, because only a plan is made. The user says: {word}");
+                return Ok(Err(ToolFailure::Call(why)));
+            }
+            if let Some(refusal) = self.approve(call, arguments).await? {
+                return Ok(Err(refusal));
+            }
+        }
+        let cx = ToolContext {
+            past: self.past.clone(),
+            now: SystemTime::now(),
+            entropy: entropy(),
+        };
+        let (tools, call) = (self.worker.tools.clone(), call.clone());
+        let run = move || tools.run(&call.name, &call.arguments, &cx);
+        let ended = tokio::task::spawn_blocking(run).await;
+        Ok(ended.unwrap_or_else(|_| Err(ToolFailure::Tool("the tool has panicked".to_owned()))))
+    }
+
+    async fn ask_user(
+        &self,
+        arguments: &Map<String, Value>,
+    ) -> Result<Result<Value, ToolFailure>, Stop> {
+        let Some(text) = arguments.get("question").and_then(Value::as_str) else {
+            let why = "the argument \"question\" has to be a string";
+            return Ok(Err(ToolFailure::Call(why.to_owned())));
+        };
+        let mut question = AskUser::new(text);
+        let options = arguments.get("options").and_then(Value::as_array);
+        let options = options.into_iter().flatten().filter_map(Value::as_str);
+        let options: Vec<_> = options.collect();
+        if !options.is_empty() {
+            let asked = question.with_options(&options);
+            question = asked.map_err(|error| AgentError::new(error.to_string()))?;
+        }
+        let answer = self.turn.ask_user(question).await.map_err(asked)?;
+        let value = serde_json::from_str(answer.get());
+        Ok(Ok(value.unwrap_or_default()))
+    }
+
+    fn mode(&self) -> Option<Mode> {
+        self.turn.mode()?.known()
+    }
+
+    /// Whether the user need not be asked (again).
+    fn is_allowed(&self, tool: &str) -> bool {
+        matches!(
+            self.mode(),
+            Some(Mode::AcceptEdits | Mode::Auto | Mode::FullAccess | Mode::Ulw)
+        ) || self.permissions().contains_key(tool)
+    }
+
+    fn permissions(&self) -> Map<String, Value> {
+        let member = self.turn.member(PERMISSIONS);
+        let parsed = member.and_then(|it| serde_json::from_str(it.get()).ok());
+        parsed.unwrap_or_default()
+    }
+
+    /// Asks for the user's leave; `None` if it is given.
+    async fn approve(
+        &self,
+        call: &Call,
+        arguments: &SharedJson,
+    ) -> Result<Option<ToolFailure>, Stop> {
+        let definitions = self.worker.tools.definitions().iter();
+        let mut known = definitions.filter(|it| it.name() == call.name);
+        let description = known.next().map_or("", ToolDefinition::description);
+        let mut needed = ApprovalNeeded::new(call.name.as_str(), arguments.clone(), description);
+        needed.tool_call_id = Some(call.id.as_str().into());
+        let approval = self.turn.approve(needed).await.map_err(asked)?;
+        if approval.approved {
+            if approval.scope.and_then(|it| it.known()) == Some(Scope::Session) {
+                let mut permissions = self.permissions();
+                let permission = json!({ "allowed": true, "source": "user" });
+                permissions.insert(call.name.clone(), permission);
+                self.turn
+                    .set_member(PERMISSIONS, &permissions)
+                    .map_err(told)?;
+            }
+            return Ok(None);
+        }
+        let why = match &approval.feedback {
+            Some(feedback) => format!("{REFUSED}: {feedback}"),
+            None => REFUSED.to_owned(),
+        };
+        match approval.mode.and_then(|it| it.known()) {
+            Some(Rejection::Soft | Rejection::Explain) => Ok(Some(ToolFailure::Call(why))),
+            _ => Err(Stop::Refused),
+        }
+    }
+}
+
+/// What a model said, and what that cost.
+struct Answer {
+    message: ChatMessage,
+    usage: Option<SharedJson>,
+}
+
+/// The messages of a session, as far as they can be read.
+fn messages(session: &SharedJson) -> Vec<ChatMessage> {
+    let session: Map<String, Value> = serde_json::from_str(session.get()).unwrap_or_default();
+    let messages = session.get("messages").and_then(Value::as_array);
+    let read = |value: &Value| serde_json::from_value(value.clone()).ok();
+    messages.into_iter().flatten().filter_map(read).collect()
+}
+
+/// What a user says, as models are told.
+fn message(prompt: &Prompt) -> ChatMessage {
+    if prompt.images.is_empty() {
+        return ChatMessage::user(&*prompt.text);
+    }
+    let images = prompt
+        .images
+        .iter()
+        .map(|url| Block::ImageUrl(url.to_string()));
+    let text = Block::Text(prompt.text.to_string());
+    ChatMessage::user_blocks(std::iter::once(text).chain(images).collect())
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,148 @@
+//! [`open`]: lines from a terminal or a pipe.
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader, IsTerminal as _};
+use std::path::Path;
+use std::thread;
+
+use tokio::sync::mpsc;
+
+use super::{Line, Terminal};
+use crate::cli::{Failure, complain};
+
+/// Lines that may wait to be dealt with.
+const WAITING: usize = 16;
+
+/// Where lines come from.
+pub struct Input<L> {
+    /// The lines. Ends with them.
+    pub lines: mpsc::Receiver<L>,
+    /// Where somebody sits; `None` for a pipe. Left as it was when the input is dropped, after the lines.
+    pub terminal: Option<Terminal>,
+}
+
+impl<L> fmt::Debug for Input<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Input")
+            .field("terminal", &self.terminal)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads standard input in a thread of its own, without editing.
+#[must_use]
+pub fn plain<L: Line>() -> Input<L> {
+    let (sender, lines) = mpsc::channel(WAITING);
+    thread::spawn(move || read(BufReader::new(io::stdin()), &sender));
+    let terminal = None;
+    Input { lines, terminal }
+}
+
+/// Reads standard input in a thread of its own. `history` is a file for what is written at a
+/// terminal.
+///
+/// # Errors
+/// [`Failure`] if the file cannot be used.
+pub fn open<L: Line>(history: Option<&Path>) -> Result<Input<L>, Failure> {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    if !is_terminal || is_dumb {
+        return Ok(plain());
+    }
+    let (sender, lines) = mpsc::channel(WAITING);
+    let terminal = Some(Terminal::open(sender, history)?);
+    Ok(Input { lines, terminal })
+}
+
+/// Reads lines to their end.
+pub(super) fn read<L: Line>(mut input: impl BufRead, lines: &mpsc::Sender<L>) {
+    loop {
+        let line = match next_line(&mut input, L::MAX_BYTES) {
+            Ok(Some(Ok(text))) => L::parse(&text),
+            Ok(Some(Err(why))) => Some(L::wrong(why)),
+            Ok(None) => return,
+            Err(error) => {
+                complain(format_args!("warning: no more lines are read: {error}"));
+                return;
+            }
+        };
+        let Some(line) = line else { continue };
+        let is_last = line.is_quit();
+        if lines.blocking_send(line).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// The next line, or what is wrong with it; `None` at the end. Never holds more than the longest
+/// line and a little.
+fn next_line(
+    input: &mut impl BufRead,
+    max_bytes: usize,
+) -> io::Result<Option<Result<String, String>>> {
+    let mut line = Vec::new();
+    let mut length = 0_usize;
+    loop {
+        let part = match input.fill_buf() {
+            Ok(part) => part,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if part.is_empty() && length == 0 {
+            return Ok(None);
+        }
+        let end = part.iter().position(|byte| *byte == b'\n');
+        let taken = end.map_or(part.len(), |end| end + 1);
+        if line.len() <= max_bytes {
+            line.extend_from_slice(part.get(..taken).unwrap_or_default());
+        }
+        length = length.saturating_add(taken);
+        let is_over = end.is_some() || taken == 0;
+        input.consume(taken);
+        if is_over {
+            break;
+        }
+    }
+    Ok(Some(if length > max_bytes {
+        Err(format!(
+            "a line of {length} bytes is too long: at most {max_bytes}"
+        ))
+    } else {
+        String::from_utf8(line).map_err(|_| "a line is no text in UTF-8".to_owned())
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAX: usize = 1000;
+
+    #[test]
+    fn lines_are_read_to_the_last_which_needs_no_end() {
+        let mut input = BufReader::with_capacity(3, &b"eins\n\xc3\xbc\n\xff\nvier"[..]);
+        let mut read = Vec::new();
+        while let Some(line) = next_line(&mut input, MAX).unwrap() {
+            read.push(line.map(|line| line.trim_end().to_owned()).ok());
+        }
+        let expected = [Some("eins"), Some("ü"), None, Some("vier")];
+        assert_eq!(
+            read.iter().map(Option::as_deref).collect::<Vec<_>>(),
+            expected
+        );
+    }
+
+    #[test]
+    fn a_line_without_measure_is_skipped_and_not_kept() {
+        let mut long = vec![b'x'; 2 * MAX];
+        long.extend_from_slice(b"\nnext\n");
+        let mut input = BufReader::new(&long[..]);
+        let why = next_line(&mut input, MAX).unwrap().unwrap().unwrap_err();
+        assert!(why.contains("too long"), "{why}");
+        assert_eq!(
+            next_line(&mut input, MAX).unwrap(),
+            Some(Ok("next\n".to_owned()))
+        );
+        assert_eq!(next_line(&mut input, MAX).unwrap(), None);
+    }
+}

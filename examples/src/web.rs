@@ -1,0 +1,112 @@
+//! [`Asset`] and [`text`]: what the pages of the examples answer over plain HTTP, well guarded.
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Response, StatusCode};
+
+/// The type of a plain text.
+pub const TEXT: &str = "text/plain; charset=utf-8";
+
+/// The looks of all pages.
+pub const STYLE: Asset = Asset {
+    kind: "text/css; charset=utf-8",
+    body: include_bytes!("gateway/page/app.css"),
+};
+
+/// What a page may do: load its own files, connect to its own host, nothing else. Text never becomes
+/// markup or script, and no other page can frame it.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+    connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+    require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// On every answer. The files are small and change with the program, so they are not stored.
+const HEADERS: [(HeaderName, &str); 6] = [
+    (header::CONTENT_SECURITY_POLICY, POLICY),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::CACHE_CONTROL, "no-store"),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
+];
+
+/// A file of a page.
+#[derive(Clone, Copy, Debug)]
+pub struct Asset {
+    /// Its type, as the header has it.
+    pub kind: &'static str,
+    /// What is in it.
+    pub body: &'static [u8],
+}
+
+impl Asset {
+    /// A page.
+    #[must_use]
+    pub const fn page(body: &'static [u8]) -> Self {
+        let kind = "text/html; charset=utf-8";
+        Self { kind, body }
+    }
+
+    /// A script.
+    #[must_use]
+    pub const fn script(body: &'static [u8]) -> Self {
+        let kind = "text/javascript; charset=utf-8";
+        Self { kind, body }
+    }
+
+    /// A style sheet.
+    #[must_use]
+    pub const fn style(body: &'static [u8]) -> Self {
+        let kind = "text/css; charset=utf-8";
+        Self { kind, body }
+    }
+
+    /// A drawing.
+    #[must_use]
+    pub const fn drawing(body: &'static [u8]) -> Self {
+        let kind = "image/svg+xml";
+        Self { kind, body }
+    }
+
+    /// The answer with this file.
+    #[must_use]
+    pub fn respond(&self) -> Response<Bytes> {
+        answer(StatusCode::OK, self.kind, Bytes::from_static(self.body))
+    }
+}
+
+/// An answer in words.
+pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Bytes> {
+    answer(status, TEXT, body.into())
+}
+
+/// The answer to a method that a path does not have.
+#[must_use]
+pub fn not_allowed(allowed: &'static str) -> Response<Bytes> {
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "");
+    set(response.headers_mut(), header::ALLOW, allowed);
+    response
+}
+
+/// Whether a request only reads.
+#[must_use]
+pub fn reads(method: &Method) -> bool {
+    method == Method::GET || method == Method::HEAD
+}
+
+fn answer(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Bytes> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    set(headers, header::CONTENT_TYPE, kind);
+    for (name, value) in HEADERS {
+        set(headers, name, value);
+    }
+    response
+}
+
+fn set(headers: &mut HeaderMap, name: HeaderName, value: &'static str) {
+    headers.insert(name, HeaderValue::from_static(value));
+}

@@ -1,0 +1,512 @@
+//! The agent's command line: a host and a terminal that talks to it, questions, leave, files, resuming,
+//! the gate, mistakes.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value;
+
+use crate::programs::{Running, outcome, program};
+
+/// A home for keys, lists and files, which is removed with the value.
+struct Home(PathBuf);
+
+impl Home {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("agent-cli-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn agent(&self, args: &[&str]) -> Command {
+        let mut command = program(env!("CARGO_BIN_EXE_agent"));
+        command.args(args).env("AGENT_HOME", &self.0);
+        command
+    }
+
+    /// A host on a free port.
+    fn host(&self, args: &[&str]) -> Host {
+        let mut command = self.agent(&["host", "--listen", "127.0.0.1:0"]);
+        command.args(args);
+        Host::start(command)
+    }
+
+    /// Talks to a host, with these lines: exit code, standard output, standard error.
+    fn chat(&self, host: &Host, args: &[&str], lines: &str) -> (Option<i32>, String, String) {
+        let mut command = self.agent(&["chat", &host.url]);
+        let mut child = command.args(args).stdin(Stdio::piped()).spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        // One that does not read has ended.
+        let _ = input.write_all(lines.as_bytes());
+        drop(input);
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (
+            output.status.code(),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    }
+
+    /// The answer to one question.
+    fn answer(&self, host: &Host, prompt: &str) -> String {
+        let (code, out, err) = self.chat(host, &[prompt], "");
+        assert_eq!(code, Some(0), "{prompt}: {err}");
+        out.trim_end().to_owned()
+    }
+
+    fn file(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.0.join("files").join(name)).ok()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Host {
+    running: Running,
+    url: String,
+    address: String,
+}
+
+impl Host {
+    fn start(command: Command) -> Self {
+        let running = Running::start(command);
+        let line = running.line_with("listening on http://");
+        let part = |before: &str, after: char| {
+            let (_, rest) = line.split_once(before).unwrap();
+            rest.split(after).next().unwrap().to_owned()
+        };
+        let (url, address) = (part("listening on ", ' '), part("address: ", ')'));
+        Self {
+            running,
+            url,
+            address,
+        }
+    }
+}
+
+fn assert_holds(text: &str, expected: &[&str]) {
+    let mut rest = text;
+    for expected in expected {
+        let at = rest.find(expected);
+        let at = at.unwrap_or_else(|| panic!("no {expected:?} where it belongs in\n{text}"));
+        rest = &rest[at + expected.len()..];
+    }
+}
+
+#[test]
+fn help_shows_examples_and_exit_codes() {
+    let home = Home::new();
+    for (args, expected) in [
+        (
+            &["--help"][..],
+            &["Examples (", "agent host", "agent chat", "Exit codes"][..],
+        ),
+        (
+            &["host", "--help"],
+            &["--listen", "--files", "--trust", "--invite", "--model"],
+        ),
+        (
+            &["chat", "--help"],
+            &["--endpoint", "--resume", "--file", "--yes", "Examples ("],
+        ),
+    ] {
+        let (code, out, _) = outcome(home.agent(args));
+        assert_eq!(code, Some(0));
+        for expected in expected {
+            assert!(out.contains(expected), "no {expected:?} in\n{out}");
+        }
+        assert!(!out.contains("red-handed"), "no secret of the environment");
+    }
+}
+
+#[test]
+fn every_mistake_says_what_to_do() {
+    let home = Home::new();
+    let address = "0x".to_owned() + &"ab".repeat(32);
+    for (args, expected) in [
+        (&[][..], "Usage"),
+        (&["host", "--trust", "some"], "careful"),
+        (&["host", "--fsync"], "--store"),
+        (&["host", "--invite", ""], "AGENT_INVITE"),
+        (&["host", "--allow", "0x12"], "--allow"),
+        (&["host", "--allow-origin", "*"], "scheme://host"),
+        (&["host", "--model", "anthropic"], "--model-name"),
+        (&["chat"], "<AGENT>"),
+        (&["chat", "ftp://h", "x"], "ws, wss, http and https"),
+        (&["chat", "http://192.0.2.1:9/own/path", "x"], "--insecure"),
+        (&["chat", &address, "x"], "--endpoint"),
+        (
+            &["chat", "http://127.0.0.1:1", "--endpoint", "ws://h", "x"],
+            "address",
+        ),
+        (
+            &["chat", "http://127.0.0.1:1", "--mode", "wild"],
+            "accept_edits",
+        ),
+        (
+            &["chat", "http://127.0.0.1:1", "--file", "/nowhere", "x"],
+            "/nowhere",
+        ),
+        (
+            &["chat", "http://127.0.0.1:1", "--image", "Cargo.toml", "x"],
+            "png",
+        ),
+    ] {
+        let (code, out, err) = outcome(home.agent(args));
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{args:?}: {err}");
+        assert!(err.contains(expected), "{args:?}: {err}");
+    }
+    let mut homeless = program(env!("CARGO_BIN_EXE_agent"));
+    homeless.args(["host"]).env_remove("HOME");
+    let (code, _, err) = outcome(homeless);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("--home"), "{err}");
+}
+
+#[test]
+fn an_agent_that_is_not_there_is_told_at_once() {
+    let home = Home::new();
+    for url in ["http://127.0.0.1:1", "ws://127.0.0.1:1/own"] {
+        let (code, out, err) = outcome(home.agent(&["chat", url, "hello"]));
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+        assert_holds(&err, &["error: no ", "127.0.0.1:1"]);
+    }
+}
+
+#[test]
+fn one_question_has_its_answer_on_standard_output() {
+    let home = Home::new();
+    let host = home.host(&[]);
+    let (code, out, err) = home.chat(&host, &["What is 6 * 7?"], "");
+    assert_eq!((code, out.as_str()), (Some(0), "42\n"));
+    assert_holds(
+        &err,
+        &[r#"calculate {"expression":"6 * 7"}"#, "calculate: 42"],
+    );
+    let (code, out, err) = home.chat(&host, &["!fail it hurts"], "");
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert_holds(&err, &["error: ", "it hurts"]);
+    assert_eq!(home.answer(&host, "count to 2"), "I count: 1 2 - done");
+}
+
+#[test]
+fn the_host_writes_the_console_lines_of_the_protocol() {
+    let home = Home::new();
+    let host = home.host(&[]);
+    home.answer(&host, "count\u{1b}[2J to 2");
+    assert_holds(
+        &host.running.line_with("ws+"),
+        &["⚡ ws+ 127.0.0.1 (0 active)"],
+    );
+    let line = host.running.line_with("CONNECT");
+    assert!(line.starts_with("✓ CONNECT identity=0x"), "{line}");
+    assert_holds(&line, &["... session=", "... status=new"]);
+    let line = host.running.line_with("INPUT");
+    assert_holds(&line, &["✓ INPUT identity=0x", "prompt=count", "[2J to 2"]);
+    assert!(!line.contains('\u{1b}'), "{line}");
+    host.running.line_with("⚡ ws- (1 active)");
+}
+
+#[test]
+fn questions_are_answered_by_the_lines_that_follow() {
+    let home = Home::new();
+    let host = home.host(&[]);
+    let lines = "ask me which colour (red, green)\n2\nask me my name\nAnn\ncount to 2";
+    let (code, out, err) = home.chat(&host, &[], lines);
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+    assert_holds(
+        &out,
+        &[
+            "? Which colour?",
+            "1. red",
+            "2. green",
+            "\ngreen\n",
+            "? My name?",
+            "\nAnn\n",
+            "1 2 - done",
+        ],
+    );
+    let (code, out, err) = home.chat(&host, &["ask me which colour (red, green)"], "blue\n");
+    assert_eq!((code, out.as_str()), (Some(0), "blue\n"), "{err}");
+}
+
+#[test]
+fn nothing_is_written_without_leave() {
+    let home = Home::new();
+    let host = home.host(&[]);
+    let prompt = ["write milk to a.txt"];
+    for (lines, expected) in [
+        ("n\n", Some(0)),
+        ("n another name, please\n", Some(0)),
+        ("", Some(1)),
+    ] {
+        let (code, _, err) = home.chat(&host, &prompt, lines);
+        assert_eq!(code, expected, "{lines}: {err}");
+        assert_holds(
+            &err,
+            &["? may write_file run with", "milk", "does not allow it"],
+        );
+        assert_eq!(home.file("a.txt"), None);
+    }
+    let (code, out, err) = home.chat(&host, &prompt, "perhaps\ny\n");
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "wrote 4 bytes to a.txt\n"),
+        "{err}"
+    );
+    assert_eq!(home.file("a.txt").as_deref(), Some("milk"));
+    // Once for the session, or for all.
+    let (code, out, _) = home.chat(&host, &[], "write b to b.txt\ns\nwrite c to b.txt\n");
+    assert_eq!(code, Some(0), "{out}");
+    assert_eq!(out.matches("? may write_file").count(), 1, "{out}");
+    assert_eq!(home.file("b.txt").as_deref(), Some("c"));
+    let (code, out, _) = home.chat(&host, &["--yes", "write d to d.txt"], "");
+    assert_eq!((code, out.as_str()), (Some(0), "wrote 1 bytes to d.txt\n"));
+    let (code, out, _) = home.chat(&host, &["--mode", "accept_edits", "write e to e.txt"], "");
+    assert_eq!((code, out.as_str()), (Some(0), "wrote 1 bytes to e.txt\n"));
+    let (_, out, _) = home.chat(&host, &[], "/mode plan\nwrite f to f.txt\nlooks good\n");
+    assert_holds(
+        &out,
+        &[
+            "mode: plan",
+            "? the agent's plan:",
+            "only a plan is made",
+            "looks good",
+        ],
+    );
+    assert_eq!(home.file("f.txt"), None);
+}
+
+#[test]
+fn the_agent_sees_only_its_own_folder() {
+    let home = Home::new();
+    let host = home.host(&[]);
+    let answer = home.answer(&host, "read ../host.key");
+    assert_holds(&answer, &["Error", "no name of a file in the folder"]);
+}
+
+#[test]
+fn what_is_said_to_an_agent_at_work_is_read_at_its_next_step() {
+    let home = Home::new();
+    let host = home.host(&[]);
+    let mut command = home.agent(&["chat", &host.url, "--json"]);
+    let mut chat = Running::start_with(command.stdin(Stdio::piped()));
+    let mut input = chat.input();
+    let mut says = |line: &str| writeln!(input, "{line}").unwrap();
+    says("!slow 10 50");
+    chat.line_with("llm_call");
+    says("/say count to 2");
+    chat.line_with(r#""event":"queued""#);
+    // Other lines wait until the agent is done.
+    says("count to 3");
+    chat.line_with("8 9 10");
+    let read = chat.line_with("user_input");
+    assert_holds(&read, &["count to 2", r#""runtime_input":true"#]);
+    chat.line_with(r#""result":"I count: 1 2 - done""#);
+    chat.line_with(r#""result":"I count: 1 2 3 - done""#);
+    says("!slow 1000 50");
+    chat.line_with("llm_call");
+    says("/interrupt");
+    chat.line_with("What would you like me to do?");
+    says("count to 4");
+    chat.line_with(r#""result":"I count: 1 2 3 4 - done""#);
+    drop(input);
+    assert_eq!(chat.end(), Some(0));
+}
+
+#[test]
+fn files_and_images_go_with_a_prompt() {
+    let home = Home::new();
+    let host = home.host(&[]);
+    let (note, dot) = (home.0.join("note.txt"), home.0.join("dot.png"));
+    fs::write(&note, "a note").unwrap();
+    fs::write(&dot, "not really one").unwrap();
+    let (note, dot) = (note.to_str().unwrap(), dot.to_str().unwrap());
+    let (code, out, err) = home.chat(&host, &["--file", note, "read the file"], "");
+    assert_eq!((code, out.as_str()), (Some(0), "a note\n"), "{err}");
+    assert_holds(&err, &["the agent has got ", "note.txt"]);
+    let (code, out, err) = home.chat(&host, &["--image", dot, "what is this?"], "");
+    let seen = "I see an image of type image/png with 14 bytes\n";
+    assert_eq!((code, out.as_str()), (Some(0), seen), "{err}");
+    let lines = format!("/file {note}\nread the file\n/image {note}\n");
+    let (code, out, err) = home.chat(&host, &[], &lines);
+    assert_eq!(code, Some(1), "{out}");
+    assert_holds(&out, &["a note", "error: ", "an image is a png"]);
+    assert_holds(&err, &["error: something went wrong"]);
+}
+
+#[test]
+fn a_conversation_is_resumed_also_in_the_middle() {
+    let home = Home::new();
+    let store = home.0.join("sessions.jsonl");
+    let stored = ["--store", store.to_str().unwrap(), "--fsync"];
+    let host = home.host(&stored);
+    let (code, _, err) = home.chat(&host, &["--resume", "hello"], "");
+    assert_eq!(code, Some(1));
+    assert!(err.contains("leave --resume out"), "{err}");
+
+    assert_eq!(home.answer(&host, "count to 2"), "I count: 1 2 - done");
+    let (_, out, _) = home.chat(&host, &["--resume", "search for count"], "");
+    assert_holds(&out, &["I found", "count to 2"]);
+
+    // Nobody answers: this program ends, and the agent waits.
+    let mut command = home.agent(&["chat", &host.url, "--resume", "write milk to a.txt"]);
+    let mut left = Running::start_with(command.stdin(Stdio::piped()));
+    let _input = left.input();
+    left.line_with("? may write_file run");
+    drop(left);
+    let (code, out, err) = home.chat(&host, &["--resume"], "y\ncount to 3\n");
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+    assert_holds(
+        &out,
+        &[
+            "? may write_file run",
+            "wrote 4 bytes to a.txt",
+            "1 2 3 - done",
+        ],
+    );
+
+    // Another host with the same file knows it all.
+    let url = host.url.clone();
+    drop(host);
+    let listen = url.trim_start_matches("http://").trim_end_matches('/');
+    let mut again = home.agent(&["host", "--listen", listen]);
+    again.args(stored);
+    let host = Host::start(again);
+    let (code, out, err) = home.chat(&host, &["--resume", "search for count"], "");
+    assert_eq!(code, Some(0), "{err}");
+    assert_holds(&out, &["count to 2", "count to 3"]);
+}
+
+#[test]
+fn a_stranger_needs_a_code_once() {
+    let home = Home::new();
+    let guest = Home::new();
+    let careful = ["--trust", "careful"];
+    let mut command = home.agent(&["host", "--listen", "127.0.0.1:0"]);
+    command.args(careful).env("AGENT_INVITE", "red onion");
+    let host = Host::start(command);
+    let (code, _, err) = guest.chat(&host, &["count to 2"], "");
+    assert_eq!(code, Some(1));
+    assert_holds(&err, &["write an invite code", "--invite"]);
+    let (code, out, err) = guest.chat(&host, &["count to 2"], "blue onion\nred onion\n");
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "I count: 1 2 - done\n"),
+        "{err}"
+    );
+    assert_holds(&err, &["Invalid invite code", "You are now a contact"]);
+    assert_eq!(guest.answer(&host, "count to 3"), "I count: 1 2 3 - done");
+    drop(host);
+    // Another host at this home knows who came in.
+    let host = home.host(&[&careful[..], &["--invite", "other"]].concat());
+    assert_eq!(guest.answer(&host, "count to 3"), "I count: 1 2 3 - done");
+    let other = Home::new();
+    let (code, out, err) = other.chat(&host, &["--invite", "other", "count to 2"], "");
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "I count: 1 2 - done\n"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_strict_host_lets_in_whom_it_allows() {
+    let (home, guest) = (Home::new(), Home::new());
+    let host = home.host(&["--trust", "strict"]);
+    let (code, _, err) = guest.chat(&host, &["hello"], "");
+    assert_eq!(code, Some(1));
+    assert_holds(&err, &["error: no connection to ", "forbidden"]);
+    let line = host.running.line_with("CONNECT auth error");
+    assert_holds(&line, &["✗ CONNECT auth error: forbidden"]);
+    drop(host);
+    // Who that is, an open host says.
+    let open = home.host(&[]);
+    let (_, out, _) = guest.chat(&open, &["--json"], "");
+    assert_holds(&out, &[r#""event":"connected""#]);
+    let key = connectonion_proto::auth::Signer::load(guest.0.join("chat.key")).unwrap();
+    let host = home.host(&["--trust", "strict", "--allow", &key.address().to_string()]);
+    assert_eq!(guest.answer(&host, "count to 2"), "I count: 1 2 - done");
+}
+
+#[test]
+fn an_agent_is_known_by_its_address() {
+    let home = Home::new();
+    let host = home.host(&[]);
+    let chat = |address: &str| {
+        outcome(home.agent(&["chat", address, "--endpoint", &host.url, "count to 2"]))
+    };
+    let (code, out, err) = chat(&host.address);
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "I count: 1 2 - done\n"),
+        "{err}"
+    );
+    let (code, _, err) = chat(&("0x".to_owned() + &"ab".repeat(32)));
+    assert_eq!(code, Some(1));
+    assert_holds(&err, &["there is another agent", &host.address]);
+}
+
+#[test]
+fn json_is_one_object_for_each_event() {
+    let home = Home::new();
+    let host = home.host(&[]);
+    let (code, out, err) = home.chat(&host, &["--json"], "write milk to a.txt\ny\n!fail\n");
+    assert_eq!(code, Some(1));
+    assert_holds(&err, &["error: something went wrong"]);
+    let events: Vec<Value> = out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let kinds: Vec<_> = events
+        .iter()
+        .map(|event| {
+            (
+                event["event"].as_str().unwrap(),
+                event["frame"]["type"].as_str(),
+            )
+        })
+        .filter(|(name, kind)| *name != "step" || *kind == Some("tool_result"))
+        .collect();
+    let expected = [
+        ("connected", None),
+        ("question", Some("approval_needed")),
+        ("step", Some("tool_result")),
+        ("output", None),
+        ("error", None),
+    ];
+    assert_eq!(kinds, expected);
+}
+
+#[test]
+fn ctrl_c_lets_the_agent_finish() {
+    let home = Home::new();
+    let host = home.host(&[]);
+    let mut command = home.agent(&["chat", &host.url, "!slow 10 50"]);
+    let chat = Running::start_with(command.arg("--frames"));
+    chat.line_with("llm_call");
+    #[cfg(unix)]
+    {
+        host.running.interrupt();
+        host.running.line_with("finishing what is under way");
+        chat.line_with("9 10");
+        let (code, lines) = host.running.end_with_lines();
+        assert_eq!(code, Some(0), "{lines:#?}");
+        assert!(
+            lines.iter().any(|line| line.starts_with("ended: ")),
+            "{lines:#?}"
+        );
+    }
+    assert_eq!(chat.end(), Some(0));
+}
