@@ -14,6 +14,7 @@ LAST = "[...document.querySelectorAll('#log > article')].at(-1)"
 BUSY = "!document.getElementById('stop').hidden"
 IDLE = "document.getElementById('stop').hidden"
 OPEN = "document.querySelector('.ask[data-state=open]')"
+SEEN = f"{OPEN}.getBoundingClientRect().bottom <= document.querySelector('footer').getBoundingClientRect().top"
 GATED = "!document.getElementById('gate').hidden && document.getElementById('composer').hidden"
 # Three tools, one after the other, with words between them.
 LONG = "!tool calculate {\"expression\": \"1 + 1\"}\n!tool calculate {\"expression\": \"2 + 2\"}\n" \
@@ -104,6 +105,8 @@ async def a_tool_waits_for_leave(chrome, path):
         await page.until(f"{IDLE} && {has(LAST, 'wrote 4 bytes')}")
         expect(file.read_text() == "milk", "it was written")
         await say(page, "write bread to a.txt")
+        await page.until(f"{OPEN} !== null")
+        expect(await page.run(SEEN), "what is asked can be seen")
         await page.click(".ask[data-state=open] .answers button:nth-child(2)")
         await page.until(f"{IDLE} && {has(LAST, 'wrote 5 bytes')}")
         await ask(page, "write cheese to a.txt", "wrote 6 bytes")

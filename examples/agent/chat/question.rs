@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use connectonion_proto::client::Step;
 use connectonion_proto::frame::{
-    Approval, ApprovalNeeded, AskUser, PlanReview, Rejection, Scope, UlwTurnsReached,
+    Answer, Approval, ApprovalNeeded, AskUser, EventKind, PlanReview, Rejection, Response, Scope,
+    Ulw, UlwTurnsReached, Word,
 };
-use connectonion_proto::net::Ask;
 use examples::screen::{printable, printable_lines};
 use rpc_core::decode::SharedJson;
 use rpc_core::{Limits, Refused};
@@ -19,15 +19,21 @@ const NOBODY: &str = "Nobody is here to answer. This is not an approval.";
 
 /// A question that waits for an answer.
 #[derive(Debug)]
-pub(crate) enum Question {
+pub(crate) struct Question {
+    step: Step,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
     /// In words, or one of several options.
-    Ask(Ask<AskUser>, Fields),
+    Ask(AskUser, Fields),
     /// Whether a tool may run.
-    Approval(Ask<ApprovalNeeded>),
+    Approval(ApprovalNeeded),
     /// What to say to a plan.
-    Plan(Ask<PlanReview>),
+    Plan(PlanReview),
     /// Whether to go on.
-    Turns(Ask<UlwTurnsReached>),
+    Turns(UlwTurnsReached),
 }
 
 /// What is to be filled in, one line for each.
@@ -65,47 +71,49 @@ impl Fields {
     }
 }
 
-/// What became of a line that was meant as an answer.
-pub(crate) enum Answered {
-    /// It was sent.
-    Sent,
+/// What a line means.
+#[derive(Debug)]
+pub(crate) enum Meant {
+    /// The answer.
+    Answer(Response),
     /// This is wanted now.
     More(String),
 }
 
 impl Question {
-    pub(crate) fn ask(ask: Ask<AskUser>) -> Self {
-        let fields = Fields::of(ask.question());
-        Self::Ask(ask, fields)
+    /// The question of a step, if it asks something.
+    pub(crate) fn of(step: &Step) -> Option<Self> {
+        let kind = match &step.event.kind {
+            EventKind::AskUser(ask) => Kind::Ask(ask.clone(), Fields::of(ask)),
+            EventKind::ApprovalNeeded(needed) => Kind::Approval(needed.clone()),
+            EventKind::PlanReview(plan) => Kind::Plan(plan.clone()),
+            EventKind::UlwTurnsReached(turns) => Kind::Turns(*turns),
+            _ => return None,
+        };
+        let step = step.clone();
+        Some(Self { step, kind })
     }
 
-    /// The event that asks.
+    /// The step that asks.
     pub(crate) const fn step(&self) -> &Step {
-        match self {
-            Self::Ask(ask, _) => ask.step(),
-            Self::Approval(ask) => ask.step(),
-            Self::Plan(ask) => ask.step(),
-            Self::Turns(ask) => ask.step(),
-        }
+        &self.step
     }
 
     /// What the user reads.
     pub(crate) fn words(&self) -> Vec<String> {
-        match self {
-            Self::Ask(ask, fields) => {
-                let question = ask.question();
-                let mut lines = vec![format!("? {}", printable_lines(&question.question))];
-                let options = options(question);
+        match &self.kind {
+            Kind::Ask(ask, fields) => {
+                let mut lines = vec![format!("? {}", printable_lines(&ask.question))];
+                let options = options(ask);
                 let numbered = (1..).zip(&options);
                 lines.extend(numbered.map(|(n, option)| format!("  {n}. {}", printable(option))));
-                if question.multi_select && !options.is_empty() {
+                if ask.multi_select && !options.is_empty() {
                     lines.push("  several may be chosen: 1,2".to_owned());
                 }
                 lines.extend(fields.next());
                 lines
             }
-            Self::Approval(ask) => {
-                let needed = ask.question();
+            Kind::Approval(needed) => {
                 let arguments = needed.arguments.as_ref().map_or("", SharedJson::get);
                 let mut line = format!("? may {} run", printable(&needed.tool));
                 if !arguments.is_empty() {
@@ -113,16 +121,12 @@ impl Question {
                 }
                 vec![line, format!("  {YES_OR_NO}")]
             }
-            Self::Plan(ask) => {
-                let plan = printable_lines(&ask.question().plan_content);
-                vec![
-                    "? the agent's plan:".to_owned(),
-                    plan,
-                    "  what do you say to it?".to_owned(),
-                ]
-            }
-            Self::Turns(ask) => {
-                let turns = ask.question();
+            Kind::Plan(plan) => vec![
+                "? the agent's plan:".to_owned(),
+                printable_lines(&plan.plan_content),
+                "  what do you say to it?".to_owned(),
+            ],
+            Kind::Turns(turns) => {
                 let count = |turns: Option<u64>| turns.map_or("?".to_owned(), |it| it.to_string());
                 let (used, max) = (count(turns.turns_used), count(turns.max_turns));
                 vec![
@@ -133,57 +137,71 @@ impl Question {
         }
     }
 
-    /// Takes a line as the answer.
-    pub(crate) async fn answer(&mut self, text: &str) -> Result<Answered, Refused> {
-        match self {
-            Self::Ask(ask, fields) if !fields.open.is_empty() => {
+    /// Takes a line as the answer, or as part of it.
+    pub(crate) fn answer(&mut self, text: &str) -> Result<Meant, Refused> {
+        let answer = match &mut self.kind {
+            Kind::Ask(_, fields) if !fields.open.is_empty() => {
                 if !fields.fill(text) {
-                    return Ok(Answered::More(fields.next().unwrap_or_default()));
+                    return Ok(Meant::More(fields.next().unwrap_or_default()));
                 }
                 let filled = std::mem::take(&mut fields.filled);
-                ask.answer_json(json(&Value::Object(filled))?).await?;
+                Answer::AskUser(json(&Value::Object(filled))?)
             }
-            Self::Ask(ask, _) => {
-                let question = ask.question();
-                let chosen = choose(text, &options(question), question.multi_select);
-                ask.answer_json(json(&chosen)?).await?;
+            Kind::Ask(ask, _) => {
+                let chosen = choose(text, &options(ask), ask.multi_select);
+                Answer::AskUser(json(&chosen)?)
             }
-            Self::Approval(ask) => match approval(text) {
-                Some(approval) => ask.decide(approval).await?,
-                None => return Ok(Answered::More(format!("  {YES_OR_NO}"))),
+            Kind::Approval(_) => match approval(text) {
+                Some(approval) => Answer::Approval(approval),
+                None => return Ok(Meant::More(format!("  {YES_OR_NO}"))),
             },
-            Self::Plan(ask) => ask.reply(text).await?,
-            Self::Turns(ask) => match (text.parse(), super::line::parse_mode(text)) {
-                (Ok(turns), _) => ask.go_on(turns).await?,
-                (_, Ok(mode)) => ask.switch_mode(mode).await?,
-                _ if text.is_empty() => ask.stop().await?,
-                _ => return Ok(Answered::More(format!("  {TURNS}"))),
+            Kind::Plan(_) => Answer::PlanReview(text.into()),
+            Kind::Turns(_) => match (text.parse(), super::line::parse_mode(text)) {
+                (Ok(turns), _) => Answer::Ulw(Ulw::go_on(turns)),
+                (_, Ok(mode)) => Answer::Ulw(Ulw::switch_mode(mode)),
+                _ if text.is_empty() => Answer::Ulw(stop()),
+                _ => return Ok(Meant::More(format!("  {TURNS}"))),
             },
-        }
-        Ok(Answered::Sent)
-    }
-
-    /// Allows a tool; `false` if it is another question.
-    pub(crate) async fn allow(&self) -> Result<bool, Refused> {
-        let Self::Approval(ask) = self else {
-            return Ok(false);
         };
-        ask.approve(Scope::Once).await?;
-        Ok(true)
+        Ok(Meant::Answer(self.response(answer)))
     }
 
-    /// Says that nobody is here.
-    pub(crate) async fn decline(&self) -> Result<(), Refused> {
-        match self {
-            Self::Ask(ask, _) => ask.answer(NOBODY).await,
-            Self::Approval(ask) => {
-                let refused = Approval::refused(Rejection::Hard).with_feedback(NOBODY);
-                ask.decide(refused).await
-            }
-            Self::Plan(ask) => ask.reply(NOBODY).await,
-            Self::Turns(ask) => ask.stop().await,
-        }
+    /// The answer that lets a tool run; `None` if it is another question.
+    pub(crate) fn allow(&self) -> Option<Response> {
+        let Kind::Approval(_) = self.kind else {
+            return None;
+        };
+        let approval = Approval::granted(Scope::Once);
+        Some(self.response(Answer::Approval(approval)))
     }
+
+    /// The answer that nobody is here.
+    pub(crate) fn decline(&self) -> Result<Response, Refused> {
+        let answer = match &self.kind {
+            Kind::Ask(..) => Answer::AskUser(json(&NOBODY.into())?),
+            Kind::Approval(_) => {
+                Answer::Approval(Approval::refused(Rejection::Hard).with_feedback(NOBODY))
+            }
+            Kind::Plan(_) => Answer::PlanReview(NOBODY.into()),
+            Kind::Turns(_) => Answer::Ulw(stop()),
+        };
+        Ok(self.response(answer))
+    }
+
+    /// An answer that names the question, so that it is taken for no other's.
+    fn response(&self, answer: Answer) -> Response {
+        let mut response = Response::new("", answer);
+        response.request_id.clone_from(&self.step.event.id);
+        response
+    }
+}
+
+/// The decision that stops an agent: any word that hosts do not know.
+fn stop() -> Ulw {
+    let mut stop = Ulw::go_on(0);
+    stop.action = Word::Other("stop".into());
+    stop.turns = None;
+    stop
 }
 
 fn options(question: &AskUser) -> Vec<String> {

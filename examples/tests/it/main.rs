@@ -7,11 +7,13 @@
 )]
 
 mod agent_cli;
+mod agent_terminal;
 mod bot_cli;
 mod fuzz_seeds;
 mod gateway;
 mod gateway_cli;
 mod programs;
+mod pty;
 mod router_cli;
 mod router_terminal;
 mod tour;

@@ -1,7 +1,7 @@
 //! What [`Talk`] hears: of runs, of the connection, and of what the user has said meanwhile.
 
-use connectonion_proto::client::Taken;
-use connectonion_proto::frame::{ErrorFrame, EventKind, SessionState, Word};
+use connectonion_proto::client::{Step, Taken};
+use connectonion_proto::frame::{ErrorFrame, EventKind, Response, SessionState, Word};
 use connectonion_proto::net::{Event, RunEvent};
 use examples::cli::{self, Failure};
 use examples::screen::printable;
@@ -9,36 +9,23 @@ use rpc_core::net::{LinkEvent, LinkState};
 use rpc_core::{CallError, CloseReason, Delivery, Limits, Refused};
 use serde_json::json;
 
-use super::super::question::{Answered, Question};
+use super::super::question::{Meant, Question};
 use super::{Said, Talk};
 
 const WANTS_CODE: &str = "this agent does not know you: write an invite code";
 
 impl Talk {
     pub(super) async fn run_event(&mut self, event: RunEvent) -> Result<(), Failure> {
-        self.is_busy |= !is_between_runs(&event);
         match event {
-            RunEvent::Step(step) => {
-                if matches!(&step.event.kind, EventKind::UserInput(input) if !input.runtime_input) {
-                    self.questions.clear();
-                }
-                for line in self.show.step(&step, self.is_own) {
-                    self.say(line).await;
-                }
-                Ok(())
-            }
-            RunEvent::AskUser(ask) => self.asked(Question::ask(ask)).await,
-            RunEvent::Approval(ask) => self.asked(Question::Approval(ask)).await,
-            RunEvent::PlanReview(ask) => self.asked(Question::Plan(ask)).await,
-            RunEvent::TurnsReached(ask) => self.asked(Question::Turns(ask)).await,
+            RunEvent::Step(step) => self.step(&step).await,
+            RunEvent::AskUser(ask) => self.step(ask.step()).await,
+            RunEvent::Approval(ask) => self.step(ask.step()).await,
+            RunEvent::PlanReview(ask) => self.step(ask.step()).await,
+            RunEvent::TurnsReached(ask) => self.step(ask.step()).await,
             RunEvent::Queued { id } => {
                 let about = json!({ "id": &*id });
-                self.note(
-                    "queued",
-                    about,
-                    "  the agent is at work already: it reads this at its next step",
-                )
-                .await;
+                let words = "  the agent is at work already: it reads this at its next step";
+                self.note("queued", about, words).await;
                 Ok(())
             }
             RunEvent::Lagged(steps) => {
@@ -50,10 +37,22 @@ impl Talk {
         }
     }
 
+    /// A step of what is listened to, or of what began before that.
+    async fn step(&mut self, step: &Step) -> Result<(), Failure> {
+        self.is_busy |= !is_between_runs(&step.event.kind);
+        if let Some(question) = Question::of(step) {
+            return self.asked(question).await;
+        }
+        for line in self.show.step(step, self.is_own) {
+            self.say(line).await;
+        }
+        Ok(())
+    }
+
     /// The agent asks. Only the first of several questions is shown.
     async fn asked(&mut self, question: Question) -> Result<(), Failure> {
-        if self.manner.allow_all && question.allow().await.map_err(Failure::new)? {
-            return Ok(());
+        if let Some(allowed) = question.allow().filter(|_| self.manner.allow_all) {
+            return self.respond(allowed).await.map_err(Failure::new);
         }
         self.questions.push_back(question);
         self.keeper.keep(self.agent.session());
@@ -64,6 +63,19 @@ impl Talk {
             return self.decline().await;
         }
         Ok(())
+    }
+
+    /// Sends an answer, over the next line if this one is down.
+    pub(super) async fn respond(&self, response: Response) -> Result<(), Refused> {
+        loop {
+            match self.agent.respond(response.clone()).await {
+                Err(Refused::NotConnected | Refused::NotReady) => {
+                    let back = self.agent.ready().await;
+                    back.map_err(|_| Refused::Closed)?;
+                }
+                sent => return sent,
+            }
+        }
     }
 
     async fn show_question(&self) {
@@ -79,15 +91,17 @@ impl Talk {
         let Some(question) = self.questions.front_mut() else {
             return Ok(());
         };
-        match question.answer(text).await {
-            Ok(Answered::Sent) => {
+        match question.answer(text) {
+            Ok(Meant::Answer(response)) => {
                 self.questions.pop_front();
+                let sent = self.respond(response).await;
+                self.order(sent).await?;
                 self.show_question().await;
                 Ok(())
             }
-            Ok(Answered::More(wanted)) => {
-                self.note("wanted", json!({ "message": wanted.trim() }), &wanted)
-                    .await;
+            Ok(Meant::More(wanted)) => {
+                let about = json!({ "message": wanted.trim() });
+                self.note("wanted", about, &wanted).await;
                 Ok(())
             }
             Err(refused) => self.wrong(&refused.to_string()).await,
@@ -218,9 +232,18 @@ impl Talk {
                 self.say(self.show.error(&error.message)).await;
             }
             Event::Complaint(error) => self.say(self.show.error(&error.message)).await,
-            Event::Step(step) => {
-                for line in self.show.step(&step, false) {
-                    self.say(line).await;
+            // Of a run that began while nobody was listening.
+            Event::Step(step) => self.step(&step).await?,
+            Event::RunEnded(end) => {
+                self.is_busy = false;
+                self.questions.clear();
+                match end {
+                    Ok(output) => {
+                        for line in self.show.output(&output) {
+                            self.say(line).await;
+                        }
+                    }
+                    Err(error) => self.wrong(&words(&error)).await?,
                 }
             }
             Event::Warning(warning) => tracing::info!(%warning, "the connection goes on"),
@@ -231,14 +254,8 @@ impl Talk {
 }
 
 /// Whether a step belongs to no run.
-pub(super) fn is_between_runs(event: &RunEvent) -> bool {
-    let RunEvent::Step(step) = event else {
-        return false;
-    };
-    matches!(
-        step.event.kind,
-        EventKind::ModeChanged(_) | EventKind::Other(_)
-    )
+pub(super) const fn is_between_runs(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::ModeChanged(_) | EventKind::Other(_))
 }
 
 /// Why there is no answer, for people.

@@ -12,6 +12,7 @@ use examples::cli::{self, Failure, complain};
 use examples::screen::printable;
 use examples::terminal::{self, Input, Output, Terminal};
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use rpc_core::net::LinkEvent;
 use rpc_core::{CallError, Refused};
 use serde_json::json;
@@ -80,6 +81,8 @@ pub(crate) struct Talk {
     /// Prompts that have no answer.
     failed: usize,
     said: JoinSet<Said>,
+    /// The wish to end. One for all the time, so that none is missed.
+    end: BoxFuture<'static, ()>,
 }
 
 /// What the loop does next.
@@ -130,6 +133,7 @@ impl Talk {
             is_declined: false,
             failed: 0,
             said: JoinSet::new(),
+            end: cli::end_signal().boxed(),
         })
     }
 
@@ -257,7 +261,7 @@ impl Talk {
             },
             Some(Ok(said)) = self.said.join_next() => Happened::Said(Box::new(said)),
             event = self.events.next() => Happened::Event(event.map(Box::new)),
-            () = cli::end_signal() => Happened::Signal,
+            () = &mut self.end => Happened::Signal,
         }
     }
 
@@ -306,7 +310,8 @@ impl Talk {
             self.is_declined = true;
             self.note("declined", json!({}), "nobody is here to answer")
                 .await;
-            question.decline().await.map_err(Failure::new)?;
+            let declined = question.decline().map_err(Failure::new)?;
+            self.respond(declined).await.map_err(Failure::new)?;
         }
         Ok(())
     }
@@ -317,7 +322,9 @@ impl Talk {
         let mut before = std::mem::replace(&mut self.run, run);
         // What was told before this is shown before it. It may have heard of the new run, too.
         while let Some(Some(Ok(event))) = before.next().now_or_never() {
-            if heard::is_between_runs(&event) {
+            if let RunEvent::Step(step) = &event
+                && heard::is_between_runs(&step.event.kind)
+            {
                 self.run_event(event).await?;
             }
         }

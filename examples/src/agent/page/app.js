@@ -57,7 +57,7 @@ function update() {
   stop.hidden = !memory.running;
   busy.hidden = !memory.running || asks !== undefined;
   send.disabled = state !== "ready" || input.value.trim() === "";
-  input.placeholder = asks ? "Answer" : memory.running ? "Say something while it works" : "Message";
+  input.placeholder = asks ? "Answer" : memory.running ? "Say more" : "Message";
   gate.hidden = state !== "gate";
   composer.hidden = state === "gate";
   hint.hidden = state === "gate" || memory.items.length > 0;
@@ -168,12 +168,14 @@ function ask(frame, text, details, options) {
 }
 
 function heard(frame) {
+  const wasAtEnd = atEnd();
   memory.running ||= frame.type === "llm_call";
   answers[frame.type]?.(frame);
   // Events can be told again from here on.
   if (typeof frame.id === "string" && typeof frame.ts === "number") memory.lastId = frame.id;
   save();
   update();
+  follow(wasAtEnd);
 }
 
 /** Ends a run, with a word about it if there is one to be said. */
@@ -240,8 +242,8 @@ function say(text) {
   const queued = memory.running;
   memory.running = true;
   put({ kind: "user", text, queued });
-  follow(true);
   update();
+  follow(true);
   return true;
 }
 
@@ -249,6 +251,7 @@ function answer(item, response, words) {
   if (!item.open || !agent.send({ ...response, request_id: item.id })) return false;
   put(Object.assign(item, { open: false, answer: words }));
   update();
+  follow(true);
   input.focus();
   return true;
 }

@@ -1,0 +1,104 @@
+//! `agent chat` at a terminal: questions in the middle of typing, something to add while the agent works, and
+//! the terminal as it was.
+#![cfg(unix)]
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::programs::{Running, program};
+use crate::pty::Screen;
+
+/// A host, and a home for it and for who talks to it.
+struct Place {
+    home: PathBuf,
+    _host: Running,
+    url: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("agent-terminal-{}-{number}", std::process::id());
+        let home = std::env::temp_dir().join(name);
+        let mut command = program(env!("CARGO_BIN_EXE_agent"));
+        command
+            .args(["host", "--listen", "127.0.0.1:0"])
+            .env("AGENT_HOME", &home);
+        let host = Running::start(command);
+        let line = host.line_with("listening on http://");
+        let (_, rest) = line.split_once("listening on ").unwrap();
+        let url = rest.split(' ').next().unwrap().to_owned();
+        Self {
+            home,
+            _host: host,
+            url,
+        }
+    }
+
+    fn chat(&self, args: &[&str]) -> Screen {
+        let mut command: Command = program(env!("CARGO_BIN_EXE_agent"));
+        command
+            .args(["chat", &self.url])
+            .args(args)
+            .env("AGENT_HOME", &self.home);
+        let mut screen = Screen::start(command);
+        screen.shows("write what you want of the agent");
+        screen
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.home);
+    }
+}
+
+#[test]
+fn a_conversation_with_a_question_and_leave() {
+    let place = Place::new();
+    let mut screen = place.chat(&[]);
+    screen.types("count to 2\r");
+    screen.shows("I count: 1 2 - done");
+    screen.types("ask me which colour (red, green)\r");
+    screen.shows("2. green");
+    screen.types("2\r");
+    screen.shows("ask_user: green");
+    screen.types("write milk to a.txt\r");
+    screen.shows("may write_file run with");
+    screen.types("y\r");
+    screen.shows("wrote 4 bytes to a.txt");
+    screen.types("/help\r");
+    screen.shows("/interrupt");
+    screen.types("/nope\r");
+    screen.shows("there is no command /nope");
+    screen.types("\x04");
+    screen.ends_with(0);
+}
+
+#[test]
+fn an_agent_at_work_is_told_more_and_stopped() {
+    let place = Place::new();
+    let mut screen = place.chat(&[]);
+    screen.types("!slow 20 50\r");
+    screen.types("count to 2\r");
+    screen.shows("the agent reads");
+    screen.shows("1 2 - done");
+    screen.types("!slow 1000 50\r");
+    screen.types("/interrupt\r");
+    screen.shows("What would you like me to do?");
+    screen.types("!slow 1000 50\r");
+    // It is known by the history that the line was taken.
+    screen.types("half a li");
+    screen.shows("half a li");
+    screen.terminate();
+    screen.shows("come back to it with --resume");
+    screen.ends_with(0);
+    // The agent is still at it.
+    let mut screen = place.chat(&["--resume"]);
+    screen.types("/interrupt\r");
+    screen.shows("What would you like me to do?");
+    screen.types("/quit\r");
+    screen.ends_with(0);
+}

@@ -1,0 +1,113 @@
+//! [`Screen`]: a terminal with a program in it, and somebody who types and looks.
+#![cfg(unix)]
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::{Child, Command};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Instant;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+
+use crate::programs::PATIENCE;
+
+/// A terminal with a program in it.
+pub(crate) struct Screen {
+    child: Child,
+    keys: File,
+    shown: mpsc::Receiver<Vec<u8>>,
+    text: String,
+}
+
+impl Screen {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&keys).unwrap();
+        unlockpt(&keys).unwrap();
+        let size = Winsize {
+            ws_row: 24,
+            ws_col: 200,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&keys, size).unwrap();
+        let name = ptsname(&keys, Vec::new()).unwrap();
+        let open = || {
+            let path = name.to_str().unwrap();
+            File::options().read(true).write(true).open(path).unwrap()
+        };
+        command
+            .env("TERM", "xterm")
+            .env_remove("NO_COLOR")
+            .stdin(open())
+            .stdout(open())
+            .stderr(open());
+        let child = command.spawn().unwrap();
+        drop(command);
+        let keys = File::from(keys);
+        let (sender, shown) = mpsc::channel();
+        let mut read = keys.try_clone().unwrap();
+        thread::spawn(move || {
+            let mut part = [0; 4096];
+            while let Ok(length @ 1..) = read.read(&mut part) {
+                // What a terminal says when it is asked for its cursor.
+                if part[..length].windows(4).any(|asked| asked == b"\x1b[6n") {
+                    let _ = read.write_all(b"\x1b[1;1R");
+                }
+                if sender.send(part[..length].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
+            child,
+            keys,
+            shown,
+            text: String::new(),
+        }
+    }
+
+    /// Asks the program to end.
+    pub(crate) fn terminate(&self) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    pub(crate) fn types(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Waits until this is shown, and forgets what was shown before it.
+    pub(crate) fn shows(&mut self, expected: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(at) = self.text.find(expected) {
+                let rest = self.text.split_off(at + expected.len());
+                return std::mem::replace(&mut self.text, rest);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Ok(part) = self.shown.recv_timeout(left) else {
+                panic!("no {expected:?} in {:?}", self.text);
+            };
+            self.text.push_str(&String::from_utf8_lossy(&part));
+        }
+    }
+
+    /// Waits for the end with this code, and for the terminal as it was.
+    pub(crate) fn ends_with(mut self, code: i32) {
+        let status = self.child.wait().unwrap();
+        assert_eq!(status.code(), Some(code));
+        let modes = tcgetattr(&self.keys).unwrap().local_modes;
+        assert!(modes.contains(LocalModes::ECHO | LocalModes::ICANON));
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
