@@ -307,7 +307,7 @@ impl Machine for ServerConn {
 
     fn poll_transmit(&mut self) -> Option<Outgoing> {
         let frame = self.outbox.pop();
-        if self.is_blocked && self.outbox.has_slack() {
+        if self.is_blocked && !self.is_closed() && self.outbox.has_slack() {
             self.is_blocked = false;
             self.push(ServerEvent::Writable, 0);
         }
