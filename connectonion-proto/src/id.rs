@@ -1,6 +1,7 @@
 //! Ids: [`SessionId`] and [`EventId`], and how a server makes them.
 
 use rpc_core::Id;
+use rpc_core::id::uuid;
 
 /// The kind of a [`SessionId`].
 #[derive(Debug)]
@@ -34,17 +35,6 @@ pub fn event_id(random: u128) -> EventId {
 #[must_use]
 pub fn runtime_input_id(random: u128) -> EventId {
     EventId::new(format!("runtime-input-{}", uuid(random)))
-}
-
-/// A UUID of version 4 (RFC 9562, section 5.4).
-fn uuid(random: u128) -> String {
-    const VERSION: u128 = 0xf << 76;
-    const VARIANT: u128 = 0b11 << 62;
-    let bits = (random & !VERSION & !VARIANT) | (4 << 76) | (0b10 << 62);
-    let hex = format!("{bits:032x}");
-    let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
-    let parts: Vec<&str> = parts.map(|part| hex.get(part).unwrap_or_default()).into();
-    parts.join("-")
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
-//! Ids: [`Id`] for names that the peer chose, [`CallId`] for calls that we number.
+//! Ids: [`Id`] for names that the peer chose, [`CallId`] for calls that we number, and how others are
+//! made.
 
 mod hex;
+pub(crate) mod unique;
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -9,6 +11,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde::Serializer;
+
+pub use unique::{UniqueBits, uuid};
 
 /// A text id of kind `K`, cheap to clone. Ids of different kinds do not mix.
 ///

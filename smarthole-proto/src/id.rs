@@ -1,6 +1,7 @@
 //! Ids: [`ClientId`] and [`MessageId`], and how a server makes them.
 
 use rpc_core::Id;
+use rpc_core::id::uuid;
 
 /// The kind of a [`ClientId`].
 #[derive(Debug)]
@@ -26,17 +27,6 @@ pub fn client_id(random: u128) -> ClientId {
 #[must_use]
 pub fn message_id(random: u128) -> MessageId {
     MessageId::new(format!("msg-{}", uuid(random)))
-}
-
-/// A UUID of version 4 (RFC 9562, section 5.4).
-fn uuid(random: u128) -> String {
-    const VERSION: u128 = 0xf << 76;
-    const VARIANT: u128 = 0b11 << 62;
-    let bits = (random & !VERSION & !VARIANT) | (4 << 76) | (0b10 << 62);
-    let hex = format!("{bits:032x}");
-    let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
-    let parts: Vec<&str> = parts.map(|part| hex.get(part).unwrap_or_default()).into();
-    parts.join("-")
 }
 
 #[cfg(test)]

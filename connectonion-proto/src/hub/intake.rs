@@ -33,7 +33,7 @@ impl Hub {
             let error = ErrorFrame::new(ALREADY_RUNNING).with_session_id(session_id.as_str());
             return self.refuse(conn, error.with_retryable(true));
         }
-        let id = runtime_input_id(self.ids.next());
+        let id = runtime_input_id(self.ids.next_bits());
         talk.intake.push_back(Intake {
             conn: Some(conn),
             id,

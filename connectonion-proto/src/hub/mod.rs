@@ -22,7 +22,6 @@ mod chat;
 mod config;
 mod enter;
 mod event;
-mod ids;
 mod intake;
 mod runs;
 mod steer;
@@ -37,6 +36,7 @@ use std::time::Instant;
 
 use rpc_core::decode::SharedStr;
 use rpc_core::encode::encode;
+use rpc_core::id::UniqueBits;
 use rpc_core::{Refused, Text};
 use serde::Serialize;
 
@@ -52,7 +52,6 @@ pub use config::HubConfig;
 pub use event::{
     AskError, EmitError, Entrant, Finished, HubEvent, JobId, NewInput, Now, Reply, SavedFile,
 };
-use ids::Ids;
 use talk::Talk;
 
 /// What a storage was asked for.
@@ -88,7 +87,7 @@ pub struct Hub {
     beginning: usize,
     /// Sessions with prompts that were acknowledged and wait until fewer agents run.
     starved: VecDeque<SessionId>,
-    ids: Ids,
+    ids: UniqueBits,
     replies: VecDeque<(ConnId, Reply)>,
     events: VecDeque<HubEvent>,
 }
@@ -107,7 +106,7 @@ impl Hub {
             last_job: 0,
             beginning: 0,
             starved: VecDeque::new(),
-            ids: Ids::new(seed),
+            ids: UniqueBits::new(seed),
             replies: VecDeque::new(),
             events: VecDeque::new(),
         }

@@ -75,7 +75,7 @@ impl Hub {
             work.set("mode", value);
         }
         // No run, so nothing that is replayed.
-        let id = event_id(self.ids.next());
+        let id = event_id(self.ids.next_bits());
         let event = StreamEvent::new(kind, id.as_str(), now.unix, session_id.as_str());
         let sockets = self.registry.session(session_id.as_str());
         let sockets = sockets.map(|it| it.sockets.to_vec()).unwrap_or_default();
@@ -123,7 +123,7 @@ impl Hub {
         let session_id = self.registry.session_of_run(run).ok_or(RunOver)?.clone();
         let id = match id {
             Some(id) => SharedStr::from(id),
-            None => event_id(self.ids.next()).as_str().into(),
+            None => event_id(self.ids.next_bits()).as_str().into(),
         };
         let is_traced = is_traced(&kind);
         let is_snapshot = matches!(kind, EventKind::SessionSync(_));
@@ -163,7 +163,7 @@ impl Hub {
         now: Now,
     ) -> Result<SharedStr, AskError> {
         let kind = RequestKind::asked_by(&question).ok_or(AskError::NoRoom)?;
-        let id = event_id(self.ids.next());
+        let id = event_id(self.ids.next_bits());
         let state = self.registry.run_mut(run)?;
         state.ask(kind, id.as_str()).map_err(|_| AskError::NoRoom)?;
         match self.emit(run, question, Some(id.as_str()), now) {
@@ -271,7 +271,7 @@ impl Hub {
         let session_id = self.registry.session_of(conn)?.clone();
         let work = self.talks.get(&session_id)?.work.as_ref()?;
         let session = work.render(session_id.as_str(), None, now.unix);
-        let id = event_id(self.ids.next());
+        let id = event_id(self.ids.next_bits());
         let kind = EventKind::SessionSync(SessionSync::new(session));
         let event = StreamEvent::new(kind, id.as_str(), now.unix, session_id.as_str());
         encode(&event).ok()

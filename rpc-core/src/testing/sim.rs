@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::id::unique::{STEP, finish};
+
 /// A small repeatable random number generator (`SplitMix64`). Not for secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rng(u64);
@@ -15,11 +17,8 @@ impl Rng {
 
     /// The next 64 bits.
     pub const fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0 = self.0.wrapping_add(STEP);
+        finish(self.0)
     }
 
     /// A number below `bound` (0 if that is 0).

@@ -84,6 +84,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use rpc_core::decode::SharedStr;
+use rpc_core::id::UniqueBits;
 use rpc_core::{PendingCalls, Text};
 
 pub use clients::RegisteredClient;
@@ -131,7 +132,8 @@ struct Route {
 /// The clients, the messages, and what is open about them.
 pub struct Hub {
     config: HubConfig,
-    random: Random,
+    /// Ids need no more, since a client can answer only for itself.
+    random: UniqueBits,
     clients: Clients,
     /// Messages that something is open about, or of which the history remembers a delivery.
     messages: HashMap<MessageId, Message>,
@@ -153,9 +155,9 @@ impl Hub {
     /// whole milliseconds after `now`, rounded up.
     #[must_use]
     pub fn new(config: HubConfig, seed: u128, now: Instant) -> Self {
-        let mut random = Random(seed);
+        let mut random = UniqueBits::new(seed);
         #[expect(clippy::cast_possible_truncation, reason = "half of it is enough")]
-        let timers = PendingCalls::new(random.next() as u64, usize::MAX, now);
+        let timers = PendingCalls::new(random.next_bits() as u64, usize::MAX, now);
         Self {
             config,
             random,
@@ -186,7 +188,7 @@ impl Hub {
         registration: &Registration,
     ) -> Result<ClientId, RegistrationError> {
         let random = &mut self.random;
-        let id = || id::client_id(random.next());
+        let id = || id::client_id(random.next_bits());
         let (client_id, name) = self.clients.register(conn, registration, id)?;
         self.events.push_back(HubEvent::Registered {
             conn,
@@ -349,26 +351,4 @@ impl fmt::Debug for Hub {
             .field("history", &self.history.len())
             .finish_non_exhaustive()
     }
-}
-
-/// Numbers that look random, all of them different: splitmix64 on two counters. Ids need no more,
-/// since a client can answer only for itself.
-struct Random(u128);
-
-impl Random {
-    #[expect(clippy::cast_possible_truncation, reason = "the halves of the number")]
-    fn next(&mut self) -> u128 {
-        self.0 = self
-            .0
-            .wrapping_add(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
-        let low = mix(self.0 as u64);
-        let high = mix((self.0 >> 64) as u64 ^ low);
-        u128::from(high) << 64 | u128::from(low)
-    }
-}
-
-const fn mix(mut bits: u64) -> u64 {
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
 }

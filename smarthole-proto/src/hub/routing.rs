@@ -37,7 +37,7 @@ impl Hub {
         self.check_room(1)?;
         let named = direct::parse(&input.text)
             .and_then(|direct| Some((self.clients.meant_by(&direct)?, direct.text)));
-        let id = id::message_id(self.random.next());
+        let id = id::message_id(self.random.next_bits());
         let writer = Writer::new(&id, &input, wall, self.config.limits.max_message_bytes);
         if named.is_none() || self.config.reroute_direct {
             writer.check(&input.text)?;

@@ -462,8 +462,8 @@ fn a_look_before_the_deadline_changes_nothing() {
 
 #[test]
 fn ids_differ_and_look_like_ids() {
-    let mut random = Random(0);
-    let ids: std::collections::HashSet<_> = (0..1_000).map(|_| random.next()).collect();
+    let mut random = UniqueBits::new(0);
+    let ids: std::collections::HashSet<_> = (0..1_000).map(|_| random.next_bits()).collect();
     assert_eq!(ids.len(), 1_000);
     let halves = ids
         .iter()
