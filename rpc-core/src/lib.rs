@@ -28,6 +28,7 @@ pub mod secret;
 pub mod sse;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod text;
 pub mod timers;
 
 pub use decode::DecodeError;

@@ -4,6 +4,8 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use crate::text::beginning;
+
 /// UTF-8 text whose clones share one allocation, so that a broadcast is encoded once.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Text(Bytes);
@@ -194,13 +196,7 @@ impl CloseFrame {
     #[must_use]
     pub fn new(code: u16, reason: impl Into<String>) -> Self {
         let mut reason = reason.into();
-        if reason.len() > 123 {
-            let mut end = 123;
-            while !reason.is_char_boundary(end) {
-                end -= 1;
-            }
-            reason.truncate(end);
-        }
+        reason.truncate(beginning(&reason, 123).len());
         Self { code, reason }
     }
 }

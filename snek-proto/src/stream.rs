@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rpc_core::Refused;
+use rpc_core::text::beginning;
 use rpc_core::timers::later;
 
 use crate::frame::Final;
@@ -200,7 +201,7 @@ impl TextStream {
         } else {
             self.config.max_bytes.saturating_sub(self.text.len())
         };
-        let fits = delta.floor_boundary(room);
+        let fits = beginning(delta, room);
         self.text.push_str(fits);
         self.lost = self.lost.saturating_add(delta.len() - fits.len());
         self.changed |= !fits.is_empty();
@@ -392,23 +393,8 @@ fn cut(text: &mut String, max: usize) {
         size > max
     });
     if let Some(at) = over {
-        let len = text.floor_boundary(at).len();
+        let len = beginning(text, at).len();
         text.truncate(len);
-    }
-}
-
-trait FloorBoundary {
-    /// The longest start of at most `max` bytes that ends between characters.
-    fn floor_boundary(&self, max: usize) -> &str;
-}
-
-impl FloorBoundary for str {
-    fn floor_boundary(&self, max: usize) -> &str {
-        let mut end = max.min(self.len());
-        while !self.is_char_boundary(end) {
-            end -= 1;
-        }
-        self.get(..end).unwrap_or_default()
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use rpc_core::CallId;
 use rpc_core::decode::SharedStr;
+use rpc_core::text::beginning;
 
 use super::event::{Ignored, Outcome, Settlement, Unroutable};
 use super::input::Input;
@@ -209,13 +210,5 @@ fn kept_reason(reason: Option<&SharedStr>) -> SharedStr {
 
 /// A copy that is short and does not keep the frame that the text came in.
 pub(super) fn cut(text: &SharedStr) -> SharedStr {
-    let fits = text.char_indices().map(|(at, c)| at + c.len_utf8());
-    let end = match text.len() {
-        short @ ..=MAX_REASON => short,
-        _ => fits
-            .take_while(|end| *end <= MAX_REASON)
-            .last()
-            .unwrap_or(0),
-    };
-    text.get(..end).unwrap_or_default().into()
+    beginning(text, MAX_REASON).into()
 }

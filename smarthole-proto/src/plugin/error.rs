@@ -2,6 +2,7 @@
 
 use rpc_core::Refused;
 use rpc_core::decode::SharedStr;
+use rpc_core::text::beginning;
 
 use crate::error::RegistrationError;
 
@@ -46,15 +47,7 @@ impl PluginError {
     #[must_use]
     pub fn reason(&self) -> SharedStr {
         const MAX: usize = 1024;
-        let mut text = self.to_string();
-        if text.len() > MAX {
-            let mut end = MAX;
-            while !text.is_char_boundary(end) {
-                end -= 1;
-            }
-            text.truncate(end);
-        }
-        text.into()
+        beginning(&self.to_string(), MAX).into()
     }
 }
 

@@ -1,5 +1,7 @@
 //! [`extract`]: finds what a user says of themselves, by a few English patterns.
 
+use rpc_core::text::beginning;
+
 use super::Fact;
 
 /// How much of a text is looked at, in bytes, and how many facts it may have.
@@ -44,12 +46,8 @@ const FLEETING: [&str; 9] = [
 /// comma, or where a conjunction begins another thought. Questions state nothing.
 #[must_use]
 pub fn extract(text: &str, at: u64) -> Vec<Fact> {
-    let mut end = text.len().min(MAX_TEXT);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
     let mut facts: Vec<Fact> = Vec::new();
-    for line in text.get(..end).unwrap_or_default().lines() {
+    for line in beginning(text, MAX_TEXT).lines() {
         let mut clause = Vec::new();
         for word in line.split_whitespace() {
             let (word, mark) = bare(word);

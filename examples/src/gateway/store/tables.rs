@@ -1,6 +1,7 @@
 //! [`Tables`]: what one writing transaction does to the tables.
 
 use redb::{ReadableTable as _, ReadableTableMetadata as _, Table, WriteTransaction};
+use rpc_core::text::beginning;
 
 use super::engine::Trouble;
 use super::row::{
@@ -117,7 +118,10 @@ impl<'t> Tables<'t> {
         let bytes = if turn.user.len() <= most && turn.assistant.len() <= most {
             self.encode(turn)?
         } else {
-            let (user, assistant) = (cut(&turn.user, most), cut(&turn.assistant, most));
+            let (user, assistant) = (
+                beginning(&turn.user, most),
+                beginning(&turn.assistant, most),
+            );
             let turn = Turn {
                 user: user.to_owned(),
                 assistant: assistant.to_owned(),
@@ -210,13 +214,4 @@ impl<'t> Tables<'t> {
         self.meta.insert(BYTES_KEY, self.bytes)?;
         Ok(())
     }
-}
-
-/// The beginning of a text, so many bytes at most.
-fn cut(text: &str, most: usize) -> &str {
-    let mut end = text.len().min(most);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default()
 }

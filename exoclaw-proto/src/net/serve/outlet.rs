@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use rpc_core::backlog::Backlog;
+use rpc_core::text::beginning;
 use rpc_core::{CloseFrame, Limits, Refused};
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
@@ -291,16 +292,6 @@ impl Outlet {
             self.room.notify_waiters();
         }
     }
-}
-
-/// The beginning of a text, at most `max` bytes long.
-fn beginning(text: &str, max: usize) -> &str {
-    let mut end = max.min(text.len());
-    // A character has four bytes at most, so it ends above 0.
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default()
 }
 
 /// Waits until `ready` holds; `changed` is notified when it may.
