@@ -350,8 +350,9 @@ impl Protocol for ServerSide {
         }
     }
 
-    fn in_flight(_: &ServerConn) -> usize {
-        0
+    /// A drain waits for the frames that had no room.
+    fn in_flight(machine: &ServerConn) -> usize {
+        usize::from(machine.owes_frames())
     }
 
     fn redact(text: &str) -> Cow<'_, str> {
