@@ -5,7 +5,7 @@ use std::time::Instant;
 use rpc_core::{CloseFrame, CloseReason, Refused};
 
 use super::{Question, SHUTTING_DOWN, ServerConn, push};
-use crate::codec::encode_event;
+use crate::codec::encode_into;
 use crate::error::ChatError;
 use crate::event::Event;
 use crate::frame::{Answer, Reply, Status};
@@ -30,13 +30,26 @@ impl ServerConn {
             Event::Error(_) => Err(invalid("`error` is no step of a chat on a WebSocket")),
             Event::Checklist(list) if list.tag != self.config.checklist => {
                 let list = list.clone().with_tag(self.config.checklist);
-                self.step(id, &Event::Checklist(list))
+                self.event(id, &Event::Checklist(list))
             }
-            event => self.step(id, event),
+            event => self.step(id, |buffer| encode_into(event, buffer)),
         }
     }
 
-    fn step(&mut self, id: &RpcId, event: &Event<'_>) -> Result<(), Refused> {
+    /// As [`event`](Self::event), for an event that is written already.
+    #[cfg(feature = "server")]
+    pub(crate) fn written_event(&mut self, id: &RpcId, json: &str) -> Result<(), Refused> {
+        self.step(id, |buffer| {
+            buffer.push_str(json);
+            Ok(())
+        })
+    }
+
+    fn step(
+        &mut self,
+        id: &RpcId,
+        write: impl FnOnce(&mut String) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
         if self.closed {
             return Err(Refused::Closed);
         }
@@ -44,7 +57,15 @@ impl ServerConn {
             return Err(Refused::UnknownId);
         }
         let sent = if self.uses_less_than(1) {
-            let sent = self.outbox.encode(|buffer| encode_event(buffer, id, event));
+            let sent = self.outbox.encode(|buffer| {
+                // An id has nothing to escape.
+                buffer.push_str("{\"id\":\"");
+                buffer.push_str(id.as_str());
+                buffer.push_str("\",\"type\":\"chat.event\",\"event\":");
+                write(buffer)?;
+                buffer.push('}');
+                Ok(())
+            });
             sent.map(drop)
         } else {
             Err(Refused::QueueFull)
