@@ -12,7 +12,7 @@ const LAST: Duration = Duration::from_millis(253_402_300_799_999);
 /// use std::time::{Duration, SystemTime};
 ///
 /// let time = SystemTime::UNIX_EPOCH + Duration::from_millis(1_705_314_600_000);
-/// assert_eq!(smarthole_proto::timestamp::format(time), "2024-01-15T10:30:00.000Z");
+/// assert_eq!(rpc_core::timestamp::format(time), "2024-01-15T10:30:00.000Z");
 /// ```
 #[must_use]
 pub fn format(time: SystemTime) -> String {

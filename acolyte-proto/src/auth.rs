@@ -1,0 +1,1 @@
+//! Authentication by a bearer key: in a header, or as a WebSocket subprotocol.

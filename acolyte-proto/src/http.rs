@@ -1,0 +1,1 @@
+//! HTTP and server-sent events, as far as they need no socket.

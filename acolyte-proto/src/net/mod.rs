@@ -1,0 +1,1 @@
+//! Level 3: client and server over real connections.

@@ -1,0 +1,1 @@
+//! The queue of chats of one connection.

@@ -1,0 +1,3 @@
+//! Tasks: what a server remembers of the chats that it accepted.
+
+pub use crate::frame::{Task, TaskState};
