@@ -48,6 +48,10 @@ pub const MAX_WORKSPACE_UNITS: usize = 4_096;
 pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 /// Bytes of an id. The known server has no such limit. Enforced.
 pub const MAX_ID_BYTES: usize = 1_024;
+/// Items of a list in an answer. The known client has no such limit. Enforced.
+pub const MAX_ITEMS: usize = 65_536;
+/// Members that an open object keeps though this crate does not know them. Enforced.
+pub const MAX_EXTRA: usize = 64;
 /// Chats of one connection that wait behind the running one. Enforced by servers; configurable.
 pub const MAX_QUEUED: usize = 25;
 /// Answers to `status.get` and `task.status` that a server may owe a connection. Enforced by
