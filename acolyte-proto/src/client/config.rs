@@ -5,8 +5,9 @@ use std::time::Duration;
 use rpc_core::backoff::{BackoffPolicy, Jitter};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::{Limits, Secret};
+use rpc_core::Limits;
 
+use crate::auth::ApiKey;
 use crate::limits::{self, CALL_TIMEOUT, CHAT_IDLE_TIMEOUT, PING_INTERVAL, PONG_TIMEOUT};
 
 /// The delay before the first reconnect.
@@ -31,7 +32,7 @@ pub const fn reconnect_policy() -> ReconnectPolicy {
 pub struct ClientConfig {
     /// The server's key; `None` for a server that wants none. It is sent when a connection is made,
     /// never in a message. Default `None`.
-    pub api_key: Option<Secret>,
+    pub api_key: Option<ApiKey>,
     /// How long a request that is no chat waits for its answer. Default 10 s.
     pub call_timeout: Duration,
     /// How long a chat waits for its next message; `None` for ever, which suits a person who can
@@ -72,8 +73,8 @@ impl ClientConfig {
 
     /// Sets [`api_key`](Self::api_key).
     #[must_use]
-    pub fn with_api_key(mut self, key: impl Into<Secret>) -> Self {
-        self.api_key = Some(key.into());
+    pub fn with_api_key(mut self, key: ApiKey) -> Self {
+        self.api_key = Some(key);
         self
     }
 
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_printed_configuration_holds_no_key() {
-        let config = ClientConfig::new().with_api_key("hunter2");
+        let config = ClientConfig::new().with_api_key(ApiKey::new("hunter2").unwrap());
         assert!(!format!("{config:?}").contains("hunter2"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rpc_core::decode::{DecodeError, find_member};
+use rpc_core::decode::{self, DecodeError, Field, Members, Slot, find_member};
 use rpc_core::sse;
 use rpc_core::{Limits, Refused};
 use serde::{Serialize, Serializer};
@@ -11,6 +11,7 @@ use crate::codec::encode_into;
 use crate::error::ChatError;
 use crate::event::Event;
 use crate::frame::Reply;
+use crate::wire::again;
 
 /// The comment that keeps a stream alive: nothing but a colon, and the blank line after it.
 pub const KEEP_ALIVE: &str = ":\n\n";
@@ -40,7 +41,8 @@ impl<'a> StreamFrame<'a> {
         Ok(match Event::decode(text, limits)? {
             Event::Error(error) => Self::Error(Box::new(error)),
             Event::Unknown(unknown) if unknown.tag == DONE => {
-                Self::Done(Box::new(Reply::decode_member(text, limits)?))
+                let end = decode::object::<End<'a>>(text, limits)?;
+                Self::Done(Box::new(end.reply.require("reply")?))
             }
             event => Self::Event(event),
         })
@@ -59,6 +61,21 @@ impl<'a> StreamFrame<'a> {
             Self::Event(event) => StreamFrame::Event(event.into_owned()),
             Self::Done(reply) => StreamFrame::Done(Box::new(reply.into_owned())),
             Self::Error(error) => StreamFrame::Error(Box::new(error.into_owned())),
+        }
+    }
+}
+
+/// The members of the last frame.
+#[derive(Default)]
+struct End<'a> {
+    reply: Slot<Reply<'a>>,
+}
+
+impl<'a> Members<'a> for End<'a> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
+        match name {
+            "reply" => field.read("reply", again(&mut self.reply), Reply::read),
+            _ => field.skip(),
         }
     }
 }

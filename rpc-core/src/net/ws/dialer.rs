@@ -72,6 +72,31 @@ impl WsDialer {
         self
     }
 
+    /// Sets the path for a URL that names none: `ws://host` and `ws://host/` get it, `ws://host/other`
+    /// and `ws://host?query` stay as they are.
+    ///
+    /// # Errors
+    /// [`DialError::BadUrl`] if `path` is none.
+    pub fn or_path(mut self, path: &str) -> Result<Self, DialError> {
+        self.target = self.target.or_path(path)?;
+        Ok(self)
+    }
+
+    /// The host, if others could read on the way what is sent to it: there is no TLS, and it is not
+    /// this machine. Nothing is resolved: of names, only `localhost` is this machine.
+    ///
+    /// ```
+    /// use rpc_core::net::ws::WsDialer;
+    /// assert_eq!(WsDialer::new("ws://example.com")?.exposed_host(), Some("example.com"));
+    /// assert_eq!(WsDialer::new("ws://127.0.0.1:9100")?.exposed_host(), None);
+    /// # Ok::<(), rpc_core::net::DialError>(())
+    /// ```
+    #[must_use]
+    pub fn exposed_host(&self) -> Option<&str> {
+        let is_exposed = !self.target.is_tls && !self.target.is_this_machine();
+        is_exposed.then_some(self.target.host.as_str())
+    }
+
     /// Adds a header; see [`WsConfig::with_header`].
     ///
     /// # Errors
