@@ -241,7 +241,7 @@ impl Outlet {
 
     /// Waits for something and takes all of it as events of a stream over HTTP; `None` once the end
     /// was taken.
-    pub(super) async fn next_bytes(&self, write_end: impl Fn(&End) -> String) -> Option<Bytes> {
+    pub(super) async fn next_bytes(&self, write_end: impl Fn(&End, &mut String)) -> Option<Bytes> {
         loop {
             let mut state = self.lock();
             let mut bytes = String::new();
@@ -251,7 +251,7 @@ impl Outlet {
             }
             let is_over = state.ended;
             if let Some(end) = state.end.take() {
-                put_data(&mut bytes, &write_end(&end));
+                write_end(&end, &mut bytes);
                 state.ended = true;
             }
             state.told = false;
