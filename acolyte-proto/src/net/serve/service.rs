@@ -138,11 +138,11 @@ impl<A: Agent> Service<A> {
     ///
     /// # Cancel safety
     /// Dropping the future cuts the line and drops the work on its chats.
-    pub fn websocket(
+    pub fn websocket<T: Transport>(
         &self,
-        transport: impl Transport,
+        transport: T,
         address: Option<SocketAddr>,
-    ) -> impl Future<Output = ()> + Send + use<A> {
+    ) -> impl Future<Output = ()> + Send + use<A, T> {
         serve(Arc::clone(&self.shared), transport, address)
     }
 

@@ -10,7 +10,8 @@ use futures_util::stream;
 use http::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use rpc_core::net::server::Body;
-use rpc_core::net::{Cancellation, Canceller, entropy};
+use rpc_core::net::{Cancellation, Canceller};
+use rpc_core::net::link::entropy;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
