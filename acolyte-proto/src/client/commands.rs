@@ -30,6 +30,14 @@ enum Payload<'a> {
     TaskId(&'a TaskId),
 }
 
+/// Refuses what servers would refuse.
+pub(crate) fn check_request(request: &ChatRequest<'_>) -> Result<(), Refused> {
+    request.validate().map_err(|fault| Refused::Invalid {
+        what: "chat request",
+        why: fault.to_string(),
+    })
+}
+
 impl ClientConn {
     /// Starts a chat. [`Chat`](super::ClientEvent::Chat) events follow, the last of which tells how
     /// it [ended](super::ChatUpdate::Ended), unless the chat is [cancelled](Self::cancel).
@@ -45,10 +53,7 @@ impl ClientConn {
         request: &ChatRequest<'_>,
         now: Instant,
     ) -> Result<CallId, Refused> {
-        request.validate().map_err(|fault| Refused::Invalid {
-            what: "chat request",
-            why: fault.to_string(),
-        })?;
+        check_request(request)?;
         let run = Run::new(self.config.chat_idle_timeout);
         let deadline = run.deadline(now);
         let payload = Payload::Request(request);

@@ -36,6 +36,8 @@ use crate::error::{ChatError, FrameError};
 use crate::frame::{Answer, ServerFrame};
 use run::{Kind, Pending};
 
+#[cfg(feature = "sse")]
+pub(crate) use commands::check_request;
 pub use config::{ClientConfig, reconnect_policy};
 pub use event::{ChatUpdate, ClientEvent, Failure, Outcome, RpcError, Warning};
 pub use id::{CallId, RpcForm};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rpc_core::decode::{DecodeError, DecodeErrorKind};
 use rpc_core::timers::later;
-use rpc_core::{CloseReason, Delivery, Disconnect};
+use rpc_core::{CloseReason, Delivery};
 
 use super::run::ToolCalls;
 use super::{ChatUpdate, ClientConfig, Failure, Outcome, RpcError, Warning};
@@ -71,7 +71,8 @@ impl StreamChat {
             silence: silence.map(|interval| interval.saturating_add(keep_alive.pong_timeout)),
             silent_until: None,
         };
-        chat.idle_until = chat.idle.map(|idle| later(now, idle));
+        chat.heard(now);
+        chat.lives(now);
         chat
     }
 
@@ -117,8 +118,8 @@ impl StreamChat {
         }
     }
 
-    /// The answer has ended: in order, or because its connection did.
-    pub fn handle_end(&mut self, why: Option<Disconnect>) {
+    /// The answer has ended: in order, or for a reason.
+    pub fn handle_end(&mut self, why: Option<CloseReason>) {
         let outcome = match &self.phase {
             Phase::Ended => return,
             Phase::Refusal(status, body) => {
@@ -133,7 +134,7 @@ impl StreamChat {
                 Outcome::Refused { error }
             }
             Phase::Head | Phase::Frames => {
-                let reason = why.map_or(CloseReason::Lost, CloseReason::from);
+                let reason = why.unwrap_or(CloseReason::Lost);
                 self.closed(reason)
             }
         };

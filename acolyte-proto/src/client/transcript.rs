@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn outputs_and_results_find_their_calls() {
-        let part = |text| Part::text::<&str>(text);
+        let part = |text: &'static str| Part::text(text);
         let args = rpc_core::decode::RawJson::new("{}").unwrap();
         let transcript = after([
             Event::ToolCall(ToolCall::new("a", "read", args.clone())),
