@@ -162,12 +162,17 @@ impl Heard {
     pub(super) fn finish_early(mut self) -> String {
         self.end_lines();
         let last = self.last.back().or(self.first.last());
-        last.map_or(String::new(), |line| format!("; it last said: {}", line.text))
+        last.map_or(String::new(), |line| {
+            format!("; it last said: {}", line.text)
+        })
     }
 }
 
 /// The next bytes; `None` at the end, and for ever if there is nothing to read from.
-async fn read<'b>(from: &mut Option<impl AsyncRead + Unpin>, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+async fn read<'b>(
+    from: &mut Option<impl AsyncRead + Unpin>,
+    buffer: &'b mut [u8],
+) -> Option<&'b [u8]> {
     let Some(from) = from else {
         return std::future::pending().await;
     };
