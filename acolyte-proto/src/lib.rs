@@ -20,6 +20,7 @@ pub mod net;
 pub mod queue;
 pub mod server;
 pub mod task;
+mod wire;
 
 pub use error::{ChatError, ErrorDetail, FrameError};
 pub use event::{Event, Part};

@@ -45,7 +45,7 @@ const SERVICE_RESTART: u16 = 1012;
 /// }
 ///
 /// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
-/// let key = Signer::load(".co")?;
+/// let key = Signer::load_or_generate(".co/keys/agent.key")?;
 /// let options = HostOptions::new(&key, TrustLevel::Open).with_name("echo");
 /// let host = Host::bind("127.0.0.1:8000", Echo, options).await?;
 /// println!("{} is at {}", key.address(), host.url());
