@@ -8,6 +8,8 @@
 mod chat;
 mod client;
 mod protocol;
+#[cfg(feature = "server")]
+mod serve;
 #[cfg(feature = "sse")]
 mod sse;
 #[cfg(feature = "ws")]
@@ -21,6 +23,12 @@ use rpc_core::net::{Dialer, LagPolicy, LinkConfig, QueueConfig, link};
 pub use chat::Chat;
 pub use client::{Client, HandshakeError};
 pub use protocol::{CallValue, ClientSide};
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub use serve::{
+    Agent, BindError, EmitError, Run, Server, ServerHandle, ServerOptions, Service, Stopped,
+    Unauthorized, http_config,
+};
 #[cfg(feature = "sse")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sse")))]
 pub use sse::SseClient;
