@@ -2,5 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(missing_docs, unreachable_pub, reason = "helpers of a test binary")]
 
+mod client_conformance;
+mod client_recordings;
+mod pair;
 mod queue;
 mod recordings;
