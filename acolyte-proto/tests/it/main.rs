@@ -4,6 +4,8 @@
 
 mod client_conformance;
 mod client_recordings;
+mod net_client;
 mod pair;
 mod queue;
 mod recordings;
+mod transports;
