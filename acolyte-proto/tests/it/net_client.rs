@@ -14,6 +14,9 @@ use rpc_core::net::ws::{WsConfig, WsStream};
 use rpc_core::net::{LagPolicy, LinkConfig, LinkEvent, LinkState, Message, QueueConfig, Transport};
 use rpc_core::{CallError, CloseReason, Delivery, Outgoing, Refused};
 use serde_json::{Value, json};
+use tokio::time::timeout;
+
+const SOON: Duration = Duration::from_millis(300);
 
 /// The server's end of one connection.
 struct Played<T>(T);
@@ -349,7 +352,8 @@ async fn a_key_is_shown_behind_a_neutral_subprotocol_or_in_a_header() {
         let address = listener.local_addr().unwrap();
         let accepted = tokio::spawn(async move {
             let (tcp, _) = listener.accept().await.unwrap();
-            let stream = WsStream::accept(tcp, &WsConfig::default()).await.unwrap();
+            let ws = WsConfig::default().with_subprotocol("acolyte.v1").unwrap();
+            let stream = WsStream::accept(tcp, &ws).await.unwrap();
             let handshake = stream.handshake().unwrap();
             let shown = |name| {
                 let value = handshake.headers().get(name)?;
@@ -366,7 +370,7 @@ async fn a_key_is_shown_behind_a_neutral_subprotocol_or_in_a_header() {
         let config = ClientConfig::new().with_api_key(ApiKey::new(key).unwrap());
         let (client, _, connection) = net::connect(&format!("http://{address}"), config).unwrap();
         tokio::spawn(connection.run());
-        client.ready().await.unwrap();
+        timeout(SOON, client.ready()).await.unwrap().unwrap();
         let (protocols, authorization, selected) = accepted.await.unwrap();
         assert_eq!(protocols.as_deref(), offered);
         assert_eq!(authorization.as_deref(), header);
