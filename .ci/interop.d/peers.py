@@ -81,12 +81,12 @@ class Spoken(Program):
 
 
 @contextlib.asynccontextmanager
-async def spoken(kind, *args, **env):
+async def spoken(kind, *args, cwd=None, **env):
     """Runs a program, and ends it in any case."""
     ours = ("AGENT_", "ANTHROPIC_", "OPENAI_", "RUST_LOG", "CO_")
     env = {k: v for k, v in os.environ.items() if not k.startswith(ours)} | env
     pipe = asyncio.subprocess.PIPE
-    how = {"stdin": pipe, "stdout": pipe, "stderr": pipe, "env": env, "limit": LONGEST_LINE}
+    how = {"cwd": cwd, "stdin": pipe, "stdout": pipe, "stderr": pipe, "env": env, "limit": LONGEST_LINE}
     process = await asyncio.create_subprocess_exec(*map(str, args), **how)
     running = kind(process)
     try:

@@ -11,6 +11,7 @@ pub mod frame;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod handshake;
 pub mod http;
 pub mod id;
 pub mod limits;
@@ -20,6 +21,7 @@ pub mod net;
 pub mod queue;
 pub mod server;
 pub mod task;
+mod wire;
 
 pub use error::{ChatError, ErrorDetail, FrameError};
 pub use event::{Event, Part};

@@ -1,4 +1,4 @@
-//! Timestamps as the protocol writes them: UTC, milliseconds, `Z`.
+//! Timestamps as JavaScript writes them: UTC, milliseconds, `Z`.
 
 use std::time::{Duration, SystemTime};
 
@@ -21,7 +21,7 @@ pub fn format(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(SystemTime::UNIX_EPOCH + since).to_string()
 }
 
-/// Reads a timestamp as a server sends it: RFC 3339 in UTC. `None` for anything else; the text then
+/// Reads a timestamp: RFC 3339 in UTC. `None` for anything else; the text then
 /// still tells people something.
 #[must_use]
 pub fn parse(text: &str) -> Option<SystemTime> {

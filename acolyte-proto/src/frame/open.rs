@@ -4,8 +4,11 @@ use std::borrow::Cow;
 use std::fmt;
 
 use rpc_core::Refused;
-use rpc_core::decode::RawJson;
+use rpc_core::decode::{DecodeError, Field, RawJson, Slot};
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+
+use crate::limits::MAX_EXTRA;
 
 /// An object of a type that this crate does not know. It is written as it was read.
 #[derive(Clone, PartialEq, Eq)]
@@ -45,7 +48,7 @@ impl Serialize for Unknown<'_> {
     }
 }
 
-/// Members of an open object that this crate does not know, in their order.
+/// Members of an open object that this crate does not know, in their order: at most [`MAX_EXTRA`].
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Extra<'a> {
     members: Vec<(Cow<'a, str>, RawJson<'a>)>,
@@ -69,11 +72,13 @@ impl<'a> Extra<'a> {
         self.members.is_empty()
     }
 
-    /// Adds a member, in place of one of the same name.
+    /// Adds a member, in place of one of the same name. One too many is left out.
     pub fn set(&mut self, name: impl Into<Cow<'a, str>>, value: RawJson<'a>) {
         let name = name.into();
         self.members.retain(|it| it.0 != name);
-        self.members.push((name, value));
+        if self.members.len() < MAX_EXTRA {
+            self.members.push((name, value));
+        }
     }
 
     /// A copy that borrows nothing.
@@ -85,6 +90,24 @@ impl<'a> Extra<'a> {
                 .map(|(name, value)| (owned(name), value.into_owned()))
                 .collect(),
         }
+    }
+}
+
+impl<'a> Extra<'a> {
+    /// Takes a member, if it is not null.
+    pub(crate) fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
+        let mut value = Slot::default();
+        field.raw("extra", &mut value)?;
+        if let Some(value) = value.take() {
+            self.set(name.to_owned(), value);
+        }
+        Ok(())
+    }
+
+    /// Writes the members behind others.
+    pub(crate) fn write<M: SerializeMap>(&self, to: &mut M) -> Result<(), M::Error> {
+        self.iter()
+            .try_for_each(|(name, value)| to.serialize_entry(name, value))
     }
 }
 

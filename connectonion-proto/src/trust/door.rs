@@ -327,7 +327,12 @@ impl Door {
     ) -> Result<AdminResult, Box<ErrorFrame>> {
         let told = |error: AuthError| Box::new(ErrorFrame::new(error.to_string()));
         let verified = self.verifier.verify(&request.signed, now);
-        let admin = verified.map_err(told)?.address;
+        let verified = verified.map_err(told)?;
+        let command = verified.payload.text("type");
+        if command.is_some_and(|command| command != request.action.as_str()) {
+            return Err(told(AuthError::WrongCommand));
+        }
+        let admin = verified.address;
         let is_host = admin == self.host;
         let Word::Known(action) = request.action else {
             let words = format!("Unknown admin action: {}", request.action.as_str());

@@ -138,6 +138,21 @@ async fn only_administrators_administrate() {
         (&result["action"], &result["level"]),
         (&json!("block"), &json!("blocked"))
     );
+    // What was signed as one command is no other.
+    let mut unblock = request(&admin, "ADMIN_UNBLOCK", "client_id");
+    let draft = Draft::exact(now()).with("type", "ADMIN_GET_LEVEL");
+    let get_level = draft.with("client_id", client_key().address().to_string());
+    let get_level = signed("ADMIN_GET_LEVEL", &admin, &get_level, json!({}));
+    unblock["payload"] = get_level["payload"].clone();
+    unblock["signature"] = get_level["signature"].clone();
+    client.say(&unblock).await;
+    let error = client.hear_a("ERROR").await;
+    assert_eq!(
+        error["message"],
+        "unauthorized: signed command type mismatch"
+    );
+    client.say(&get_level).await;
+    assert_eq!(client.hear_a("ADMIN_RESULT").await["level"], "blocked");
     client.say(&request(&admin, "ADMIN_ADD", "admin_id")).await;
     let error = client.hear_a("ERROR").await;
     assert_eq!(error["message"], "forbidden: super admin only");

@@ -429,11 +429,27 @@ async fn orders_are_sent_as_hosts_read_them() {
     let answer = async {
         let request = host.hear_type("ADMIN_GET_LEVEL").await;
         assert_eq!(request["payload"]["client_id"], "0xabc");
+        assert_eq!(request["payload"]["type"], "ADMIN_GET_LEVEL");
         assert_eq!(signed_by(&request), agent.address().to_string());
         host.say(&error("forbidden: admin only")).await;
     };
     let (refused, ()) = tokio::join!(asked, answer);
     assert!(matches!(refused, Err(CallError::Remote(_))));
+    // While a run goes on, the words of newer hosts about a command are not its end.
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    host.say(&user_input("hello", "u")).await;
+    assert_eq!(step(&mut run).await, "user_input");
+    let asked = agent.admin(AdminAction::Block, "0xabc");
+    let answer = async {
+        host.hear_type("ADMIN_BLOCK").await;
+        let words = "unauthorized: signed command already used";
+        host.say_all(&[error(words), output("done")]).await;
+    };
+    let (refused, ()) = tokio::join!(asked, answer);
+    assert!(matches!(refused, Err(CallError::Remote(_))));
+    assert!(run.next().await.is_none());
+    assert!(run.outcome().is_some());
 }
 
 #[tokio::test(start_paused = true)]

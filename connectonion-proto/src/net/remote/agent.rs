@@ -16,7 +16,7 @@ use crate::auth::{Address, Draft};
 use crate::client::{ClientConn, ClientState, Reply, Resume, Taken};
 use crate::frame::{
     AdminAction, AdminRequest, AdminResult, ErrorFrame, Input, Mode, ModeChange, OnboardSubmit,
-    OnboardSuccess, PromptUpdate, Response, SessionStatus,
+    OnboardSuccess, PromptUpdate, Response, SessionStatus, Vocabulary,
 };
 
 /// How a question to the host ends.
@@ -259,7 +259,9 @@ impl RemoteAgent {
             AdminAction::Add | AdminAction::Remove => "admin_id",
             _ => "client_id",
         };
-        let signed = self.pen.sign(self.pen.draft().with(about, whom))?;
+        // Newer hosts want to see signed what the command is.
+        let draft = self.pen.draft().with("type", action.as_str());
+        let signed = self.pen.sign(draft.with(about, whom))?;
         let request = AdminRequest::new(action, signed);
         let reply = self.link.call(move |conn, now| conn.admin(&request, now));
         match reply.await? {

@@ -1,5 +1,7 @@
 //! [`Reply`]: how a chat ends.
 
+mod wire;
+
 use std::borrow::Cow;
 
 use super::chat::Skill;

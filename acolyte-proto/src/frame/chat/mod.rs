@@ -1,13 +1,17 @@
 //! [`ChatRequest`]: what a client says, and with which history.
 
+mod history;
+mod wire;
+
 use std::borrow::Cow;
-use std::time::SystemTime;
 
 use rpc_core::Refused;
 use rpc_core::decode::RawJson;
 
+pub use history::{HistoryItem, HistoryKind, Role};
+
 use super::open::{owned, to_raw};
-use crate::id::{MessageId, ResourceId, SessionId};
+use crate::id::{ResourceId, SessionId};
 use crate::limits::{
     MAX_HISTORY, MAX_MESSAGE_UNITS, MAX_MODEL_UNITS, MAX_SUGGESTION_UNITS, MAX_SUGGESTIONS,
     MAX_WORKSPACE_UNITS, fits,
@@ -44,46 +48,6 @@ pub struct Skill<'a> {
     pub name: Cow<'a, str>,
     /// What the model is told; not empty.
     pub instructions: Cow<'a, str>,
-}
-
-/// A message of a conversation, as the known client sends it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HistoryItem<'a> {
-    /// Its id.
-    pub id: MessageId,
-    /// Who said it.
-    pub role: Role,
-    /// What was said.
-    pub content: Cow<'a, str>,
-    /// What it is.
-    pub kind: HistoryKind,
-    /// When it was said.
-    pub timestamp: SystemTime,
-}
-
-/// Who said something. Exhaustive: the protocol has no other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// The program.
-    System,
-    /// The user.
-    User,
-    /// The model.
-    Assistant,
-}
-
-/// What a message of a history is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum HistoryKind {
-    /// Something that was said.
-    #[default]
-    Text,
-    /// Something about a tool.
-    ToolPayload,
-    /// Something that the program showed.
-    Status,
 }
 
 /// Why a server would refuse a [`ChatRequest`]. Sending it again fails again.
@@ -247,83 +211,5 @@ impl<'a> Skill<'a> {
             name: owned(self.name),
             instructions: owned(self.instructions),
         }
-    }
-}
-
-impl<'a> HistoryItem<'a> {
-    /// Something that was said.
-    pub fn new(
-        id: MessageId,
-        role: Role,
-        content: impl Into<Cow<'a, str>>,
-        timestamp: SystemTime,
-    ) -> Self {
-        Self {
-            id,
-            role,
-            content: content.into(),
-            kind: HistoryKind::Text,
-            timestamp,
-        }
-    }
-
-    /// Sets [`kind`](Self::kind).
-    #[must_use]
-    pub const fn with_kind(mut self, kind: HistoryKind) -> Self {
-        self.kind = kind;
-        self
-    }
-}
-
-impl Role {
-    /// The word on the wire.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-        }
-    }
-
-    /// The role of this name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        [Self::System, Self::User, Self::Assistant]
-            .into_iter()
-            .find(|it| it.name() == name)
-    }
-}
-
-impl HistoryKind {
-    /// The word on the wire.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::ToolPayload => "tool_payload",
-            Self::Status => "status",
-        }
-    }
-
-    /// The kind of this name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        [Self::Text, Self::ToolPayload, Self::Status]
-            .into_iter()
-            .find(|it| it.name() == name)
-    }
-}
-
-impl serde::Serialize for HistoryItem<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeStruct;
-        let mut to = serializer.serialize_struct("HistoryItem", 5)?;
-        to.serialize_field("id", &self.id)?;
-        to.serialize_field("role", self.role.name())?;
-        to.serialize_field("content", &self.content)?;
-        to.serialize_field("kind", self.kind.name())?;
-        to.serialize_field("timestamp", &rpc_core::timestamp::format(self.timestamp))?;
-        to.end()
     }
 }
