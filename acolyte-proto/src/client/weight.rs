@@ -16,7 +16,9 @@ impl ClientEvent {
         size_of::<Self>()
             + match self {
                 Self::Chat { update, .. } => update.inner_weight(),
-                Self::Status { result, .. } => result.as_ref().map_or(0, |status| of_status(status)),
+                Self::Status { result, .. } => {
+                    result.as_ref().map_or(0, |status| of_status(status))
+                }
                 Self::ServerError(error) => error.weight(),
                 Self::Unknown(unknown) => of_unknown(unknown),
                 Self::Warning(warning) => warning.weight(),
@@ -138,7 +140,9 @@ fn of_unknown(unknown: &Unknown<'_>) -> usize {
 
 fn of_extra(extra: &Extra<'_>) -> usize {
     let members = extra.iter();
-    members.map(|(name, value)| name.len() + value.get().len()).sum()
+    members
+        .map(|(name, value)| name.len() + value.get().len())
+        .sum()
 }
 
 fn of_skill(skill: &Skill<'_>) -> usize {
