@@ -1,7 +1,9 @@
-"""ConnectOnion's own clients, two of Python and one of Node, against our host: agents.py AGENT NODE VENV..
+"""ConnectOnion's own clients against our host, and our client when that is killed.
 
-NODE is the folder with the package, each VENV is named after the version in it, at the end. Then our
-client, when our host is killed.
+    agents.py AGENT NODE VENV..
+
+NODE is the folder with the package for Node. Each VENV is named after the version of that for Python
+in it, at the end.
 """
 
 import asyncio
@@ -19,7 +21,8 @@ from peers import START, Caller, Chat, Line, our_host, run, spoken
 AGENT, NODE, *VENVS = sys.argv[1:]
 CALLER = Path(__file__).parent / "agents" / "caller.py"
 CODE = "letmein"
-PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAACklEQVR4nGMAAQAABQABDQottAAAAABJRU5ErkJggg=="
+#: Images are not looked into.
+PIXEL = "data:image/png;base64,iVBORw0KGgo="
 #: In seconds.
 SILENCE = 72
 #: What takes three seconds.
