@@ -1,0 +1,8 @@
+//! Tests of the public API.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(unreachable_pub, reason = "helpers of a test binary")]
+
+mod allocations;
+mod frames;
+mod frames_props;
+mod vectors;
