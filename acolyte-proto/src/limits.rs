@@ -54,6 +54,9 @@ pub const MAX_ITEMS: usize = 65_536;
 pub const MAX_EXTRA: usize = 64;
 /// Chats of one connection that wait behind the running one. Enforced by servers; configurable.
 pub const MAX_QUEUED: usize = 25;
+/// Answers to `status.get` and `task.status` that a server may owe a connection. Enforced by
+/// servers; configurable.
+pub const MAX_UNANSWERED: usize = 64;
 /// Tasks that a server remembers. Enforced by servers; configurable.
 pub const MAX_TASKS: usize = 1_000;
 /// Calls of tools in one chat. For applications; not used here.
@@ -71,8 +74,11 @@ pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 pub const CHAT_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 /// How often a side pings. The known server waits for about 104 s. Enforced; configurable.
 pub const PING_INTERVAL: Duration = Duration::from_secs(25);
-/// How long silence may follow a ping. Enforced; configurable.
-pub const PONG_TIMEOUT: Duration = Duration::from_secs(16);
+/// How long silence may follow a ping. The known server may be busy with a single message for 15 s.
+/// Enforced; configurable.
+pub const PONG_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the work on an aborted chat may take to stop. Enforced by servers; configurable.
+pub const ABORT_GRACE: Duration = Duration::from_millis(250);
 /// How often a stream over HTTP is kept alive by a comment. Enforced by servers; configurable.
 pub const STREAM_KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How long a model may be silent. For applications; not used here.

@@ -5,4 +5,6 @@
 mod allocations;
 mod frames;
 mod frames_props;
+mod queue;
+mod recordings;
 mod vectors;

@@ -38,6 +38,9 @@ pub enum AuthError {
     /// none.
     #[error("unauthorized: invalid signature")]
     InvalidSignature,
+    /// The payload names another command than the frame.
+    #[error("unauthorized: signed command type mismatch")]
+    WrongCommand,
     /// A signature counts once, and this one did.
     #[error("unauthorized: this CONNECT was already used")]
     AlreadyUsed,
@@ -76,7 +79,7 @@ pub enum AuthError {
 
 impl AuthError {
     /// Every variant that is nothing but its words.
-    const PLAIN: [Self; 19] = [
+    const PLAIN: [Self; 20] = [
         Self::SignedRequestRequired,
         Self::FromRequired,
         Self::SignatureRequired,
@@ -85,6 +88,7 @@ impl AuthError {
         Self::Expired,
         Self::WrongRecipient,
         Self::InvalidSignature,
+        Self::WrongCommand,
         Self::AlreadyUsed,
         Self::ReplayProtectionUnavailable,
         Self::Blacklisted,
@@ -124,6 +128,7 @@ mod tests {
             "unauthorized: signature expired",
             "unauthorized: wrong recipient",
             "unauthorized: invalid signature",
+            "unauthorized: signed command type mismatch",
             "unauthorized: this CONNECT was already used",
             "misconfigured: replay protection unavailable",
             "forbidden: blacklisted",

@@ -11,6 +11,7 @@ use crate::limits::{
 /// The code with which newer hosts refuse a prompt that comes too late for the run.
 const INPUT_REJECTED: &str = "RUNTIME_INPUT_REJECTED";
 /// How hosts begin when they refuse who somebody is.
+const UNAUTHORIZED: &str = "unauthorized: ";
 const REFUSALS: [&str; 2] = ["unauthorized:", "forbidden:"];
 /// How newer hosts end when a signature has been used before: another one helps.
 const USED_BEFORE: &str = "already used";
@@ -25,13 +26,15 @@ const ADMIN: [&str; 5] = [
     "Unknown admin action: ",
 ];
 /// What hosts say to other frames than prompts. The run, if there is one, goes on.
-const COMPLAINTS: [&str; 7] = [
+const COMPLAINTS: [&str; 9] = [
     UNKNOWN_TYPE,
     "Invalid JSON: ",
     ALREADY_AUTHENTICATED,
     NOTHING_TO_INTERRUPT,
     "mode change is unavailable",
     "Unable to change session mode",
+    "Unsupported mode: ",
+    "Permission mode is not available",
     "Session is busy",
 ];
 
@@ -46,6 +49,8 @@ pub(super) enum About {
     Status,
     /// An administrator's request.
     Admin,
+    /// A signed request, if one waits: newer hosts want more in it than older ones.
+    Signed,
     /// Anything else that was sent.
     Other,
     /// The run if there is one: agents fail in any words.
@@ -70,6 +75,9 @@ pub(super) fn about(error: &ErrorFrame) -> About {
             tag if tag.starts_with("INPUT") => About::Input,
             _ => About::Other,
         };
+    }
+    if words.starts_with(UNAUTHORIZED) {
+        return About::Signed;
     }
     if ADMIN.iter().any(starts) {
         return About::Admin;
@@ -122,6 +130,9 @@ mod tests {
             ("unknown message type: 'SESSION_STATUS'", About::Status),
             ("unknown message type: 'ADMIN_BLOCK'", About::Admin),
             ("forbidden: admin only", About::Admin),
+            ("unauthorized: signed command type mismatch", About::Signed),
+            ("Unsupported mode: 'nonsense'", About::Other),
+            ("Permission mode is not available", About::Other),
             ("interrupt requires an active turn", About::Other),
             (
                 "Invalid JSON: Expecting value at line 1 col 1 (pos 0)",

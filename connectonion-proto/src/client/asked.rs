@@ -82,14 +82,19 @@ impl Asked {
         }
     }
 
+    /// Whether something of this kind has no answer yet.
+    pub(super) fn awaits(&self, kind: Kind) -> bool {
+        !self.waiting(kind).is_empty()
+    }
+
     /// Whether a prompt has no answer yet.
     pub(super) fn awaits_prompt(&self) -> bool {
-        !self.waiting(Kind::Prompt).is_empty() || !self.waiting(Kind::Interjection).is_empty()
+        self.awaits(Kind::Prompt) || self.awaits(Kind::Interjection)
     }
 
     /// Whether a prompt that should start a run has not yet.
     pub(super) fn awaits_start(&self) -> bool {
-        !self.waiting(Kind::Prompt).is_empty()
+        self.awaits(Kind::Prompt)
     }
 
     /// Forgets who asked. The answer is still awaited, so that it is not taken for another's.

@@ -168,18 +168,21 @@ impl ClientConn {
             About::Status => self.asked.answered(Kind::Status),
             About::Admin => self.asked.answered(Kind::Admin),
             About::Other => None,
+            About::Signed if self.asked.awaits(Kind::Admin) => self.asked.answered(Kind::Admin),
             About::Answer => {
                 let request_id = error.request_id.clone();
                 return self.push(ClientEvent::AnswerRefused { request_id, error }, bytes);
             }
-            About::Run if self.run => {
+            About::Signed | About::Run if self.run => {
                 self.run = false;
                 self.settle_state();
                 let failed = CallError::Remote(error);
                 return self.push(ClientEvent::RunEnded(Err(failed)), bytes);
             }
             // It failed before it showed a step.
-            About::Run => self.asked.prompt_answered(Kind::Prompt, Kind::Interjection),
+            About::Signed | About::Run => {
+                self.asked.prompt_answered(Kind::Prompt, Kind::Interjection)
+            }
         };
         self.refuse(asked, error, bytes);
         self.settle_state();

@@ -2,7 +2,7 @@
 
 use rpc_core::decode::SharedStr;
 
-use super::event::{HubEvent, NewInput, Now, Reply};
+use super::event::{HubEvent, JobId, NewInput, Now, Reply};
 use super::talk::Intake;
 use super::work::Work;
 use super::{Hub, Job};
@@ -63,11 +63,14 @@ impl Hub {
                     inputs.push(intake.runtime_input());
                     let (owner, prompt, began) =
                         (talk.owner, work.input.prompt.clone(), work.began);
-                    talk.storing = talk.intake.pop_front();
+                    let storing = talk.intake.pop_front();
                     let record = self.record(session_id, owner, &prompt, began);
-                    let session_id = session_id.clone();
-                    let job = Job::Interject { session_id, run };
-                    return self.store(job, record.with_inputs(inputs));
+                    let job = Job::Interject {
+                        session_id: session_id.clone(),
+                        run,
+                    };
+                    let job = self.store(job, record.with_inputs(inputs));
+                    return self.storing(session_id, job, storing);
                 }
                 None if self.registry.running() + self.beginning
                     >= self.config.registry.max_running =>
@@ -89,32 +92,39 @@ impl Hub {
                     let session = work.render(session_id.as_str(), None, now.unix);
                     let (owner, prompt) = (talk.owner, work.input.prompt.clone());
                     talk.work = Some(Box::new(work));
-                    talk.storing = talk.intake.pop_front();
+                    let storing = talk.intake.pop_front();
                     self.beginning += 1;
                     let record = self.record(session_id, owner, &prompt, now.unix);
-                    let session_id = session_id.clone();
-                    return self.store(
-                        Job::Begin { session_id },
-                        record.with_session(Some(session)),
-                    );
+                    let job = Job::Begin {
+                        session_id: session_id.clone(),
+                    };
+                    let job = self.store(job, record.with_session(Some(session)));
+                    return self.storing(session_id, job, storing);
                 }
             }
         }
     }
 
+    /// Notes which prompt a job stores.
+    fn storing(&mut self, session_id: &SessionId, job: JobId, intake: Option<Intake>) {
+        if let Some(talk) = self.talks.get_mut(session_id) {
+            talk.storing = intake.map(|intake| (job, intake));
+        }
+    }
+
     pub(super) fn begin_stored(
         &mut self,
+        job: JobId,
         session_id: &SessionId,
         outcome: Result<(), StorageError>,
         now: Now,
     ) {
-        let Some(talk) = self.talks.get_mut(session_id) else {
+        let talk = self.talks.get_mut(session_id);
+        let stored = talk.and_then(|talk| Some((talk.stored_by(job)?, talk.work.take()?)));
+        let Some((intake, mut work)) = stored else {
             return;
         };
         self.beginning -= 1;
-        let (Some(intake), Some(mut work)) = (talk.storing.take(), talk.work.take()) else {
-            return;
-        };
         let begun = match outcome {
             Ok(()) => self.begin_run(session_id, intake.runtime_input(), now),
             // What was acknowledged is stored already.
@@ -173,6 +183,7 @@ impl Hub {
 
     pub(super) fn interjection_stored(
         &mut self,
+        job: JobId,
         session_id: &SessionId,
         run: RunId,
         outcome: Result<(), StorageError>,
@@ -181,7 +192,7 @@ impl Hub {
         let Some(talk) = self.talks.get_mut(session_id) else {
             return;
         };
-        let Some(intake) = talk.storing.take() else {
+        let Some(intake) = talk.stored_by(job) else {
             return;
         };
         let still_runs = talk.run() == Some(run) && !talk.is_ending();

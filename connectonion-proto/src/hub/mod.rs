@@ -147,9 +147,9 @@ impl Hub {
     /// Takes what the storage did.
     pub fn stored(&mut self, job: JobId, outcome: Result<(), StorageError>, now: Now) {
         match self.jobs.remove(&job) {
-            Some(Job::Begin { session_id }) => self.begin_stored(&session_id, outcome, now),
+            Some(Job::Begin { session_id }) => self.begin_stored(job, &session_id, outcome, now),
             Some(Job::Interject { session_id, run }) => {
-                self.interjection_stored(&session_id, run, outcome, now);
+                self.interjection_stored(job, &session_id, run, outcome, now);
             }
             Some(Job::End {
                 session_id,
@@ -255,10 +255,11 @@ impl Hub {
         id
     }
 
-    fn store(&mut self, job: Job, record: Record) {
+    fn store(&mut self, job: Job, record: Record) -> JobId {
         let job = self.job(job);
         let record = Box::new(record);
         self.events.push_back(HubEvent::Store { job, record });
+        job
     }
 
     fn record(
@@ -320,12 +321,8 @@ impl Hub {
             return;
         };
         let gone = || ErrorFrame::new("the session is over: send CONNECT again");
-        for conn in talk
-            .storing
-            .iter()
-            .chain(&talk.intake)
-            .filter_map(|intake| intake.conn)
-        {
+        let storing = talk.storing.iter().map(|(_, intake)| intake);
+        for conn in storing.chain(&talk.intake).filter_map(|it| it.conn) {
             self.refuse(conn, gone().with_retryable(true));
         }
         if talk.work.as_ref().is_some_and(|work| work.run.is_none()) {

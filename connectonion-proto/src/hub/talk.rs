@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use rpc_core::decode::SharedJson;
 
-use super::event::NewInput;
+use super::event::{JobId, NewInput};
 use super::work::Work;
 use crate::id::EventId;
 use crate::session::{ConnId, Owner, RunId, RuntimeInput};
@@ -36,8 +36,8 @@ pub(super) struct Talk {
     pub(super) work: Option<Box<Work>>,
     /// Prompts that wait, in order.
     pub(super) intake: VecDeque<Intake>,
-    /// The prompt that is being stored.
-    pub(super) storing: Option<Intake>,
+    /// The prompt that is being stored, and by which job.
+    pub(super) storing: Option<(JobId, Intake)>,
 }
 
 impl Intake {
@@ -76,6 +76,12 @@ impl Talk {
             Some(work) => work.base(),
             None => self.copy.as_ref(),
         }
+    }
+
+    /// The prompt that this job has stored. `None` for a job of an earlier talk about the same session.
+    pub(super) fn stored_by(&mut self, job: JobId) -> Option<Intake> {
+        let storing = self.storing.take_if(|(by, _)| *by == job)?;
+        Some(storing.1)
     }
 
     /// Puts a prompt back that was being stored, behind those that were acknowledged before it.

@@ -133,7 +133,14 @@ impl ServerConn {
     /// [`ServerEvent::Writable`] tells when there is again.
     pub fn has_room(&mut self) -> bool {
         self.is_blocked = !self.outbox.has_slack();
+        self.owes = self.is_blocked;
         !self.is_blocked
+    }
+
+    /// Whether frames may wait for room, so that a Close would overtake them.
+    #[cfg(feature = "auth")]
+    pub(crate) const fn owes_frames(&self) -> bool {
+        self.owes
     }
 
     /// Closes with code 1000. What is queued is sent first.

@@ -24,6 +24,35 @@ fn offer(key: &Signer, code: &str) -> serde_json::Value {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_signature_does_not_go_through_the_gate_and_in_again() {
+    let mut options = careful();
+    options.door = options.door.with_used_signatures(UsedSignatures::default());
+    let desk = desk_with(options);
+    let key = client_key();
+    let connect = connect(&key, json!({}));
+    let (mut owner, mut thief) = (Client::open(&desk), Client::open(&desk));
+    for client in [&mut owner, &mut thief] {
+        client.say(&connect).await;
+        client.hear_a("ONBOARD_REQUIRED").await;
+    }
+    let offer = offer(&key, "red-onion");
+    owner.say(&offer).await;
+    owner.hear_a("ONBOARD_SUCCESS").await;
+    owner.hear_a("CONNECTED").await;
+    let used = "unauthorized: this CONNECT was already used";
+    // Who has read along may repeat everything.
+    thief.say(&offer).await;
+    thief.hear_a("ONBOARD_SUCCESS").await;
+    assert_eq!(thief.hear_a("ERROR").await["message"], used);
+    let mut late = Client::open(&desk);
+    late.say(&connect).await;
+    assert_eq!(late.hear_a("ERROR").await["message"], used);
+    // By another signature the owner comes in at any time.
+    let (_again, connected) = Client::inside(&desk, json!({})).await;
+    assert_eq!(connected["status"], "new");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stranger_comes_in_with_an_invite_code() {
     let desk = desk_with(careful());
     let mut client = Client::open(&desk);
@@ -109,6 +138,21 @@ async fn only_administrators_administrate() {
         (&result["action"], &result["level"]),
         (&json!("block"), &json!("blocked"))
     );
+    // What was signed as one command is no other.
+    let mut unblock = request(&admin, "ADMIN_UNBLOCK", "client_id");
+    let draft = Draft::exact(now()).with("type", "ADMIN_GET_LEVEL");
+    let get_level = draft.with("client_id", client_key().address().to_string());
+    let get_level = signed("ADMIN_GET_LEVEL", &admin, &get_level, json!({}));
+    unblock["payload"] = get_level["payload"].clone();
+    unblock["signature"] = get_level["signature"].clone();
+    client.say(&unblock).await;
+    let error = client.hear_a("ERROR").await;
+    assert_eq!(
+        error["message"],
+        "unauthorized: signed command type mismatch"
+    );
+    client.say(&get_level).await;
+    assert_eq!(client.hear_a("ADMIN_RESULT").await["level"], "blocked");
     client.say(&request(&admin, "ADMIN_ADD", "admin_id")).await;
     let error = client.hear_a("ERROR").await;
     assert_eq!(error["message"], "forbidden: super admin only");

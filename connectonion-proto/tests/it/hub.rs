@@ -106,6 +106,31 @@ fn no_more_agents_run_than_may() {
 }
 
 #[test]
+fn what_an_evicted_session_still_stores_is_not_taken_for_the_next_ones() {
+    let registry = RegistryConfig::default().with_max_sessions(1);
+    let mut play = Play::new(HubConfig::default().with_registry(registry));
+    play.connect(1, owner(1), Some("s"));
+    play.connect(2, owner(1), Some("s"));
+    play.store_one(false);
+    play.input(1, "evicted");
+    play.disconnect(1);
+    // Somebody else takes its place for a moment, and the other connection begins it anew.
+    play.connect(3, owner(2), None);
+    play.disconnect(3);
+    play.store_one(false);
+    play.input(2, "kept");
+    play.store_one(false);
+    assert!(play.started.is_empty());
+    play.store_all();
+    assert_eq!(play.started, [("s".into(), "kept".into())]);
+    let run = *play.agents.keys().next().unwrap();
+    play.finish(run, "done");
+    play.store_all();
+    assert_eq!(play.sockets[&ConnId(2)].count("OUTPUT"), 1);
+    assert!(play.hub.is_idle());
+}
+
+#[test]
 fn ten_thousand_sessions_with_a_thousand_running_cost_little() {
     let began = Instant::now();
     let mut play = Play::new(HubConfig::default());

@@ -24,6 +24,7 @@ mod net_client;
 mod net_host;
 mod net_resume;
 mod reading;
+mod recorded;
 mod scratch;
 mod scripted;
 mod server;

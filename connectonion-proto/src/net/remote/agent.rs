@@ -16,7 +16,7 @@ use crate::auth::{Address, Draft};
 use crate::client::{ClientConn, ClientState, Reply, Resume, Taken};
 use crate::frame::{
     AdminAction, AdminRequest, AdminResult, ErrorFrame, Input, Mode, ModeChange, OnboardSubmit,
-    OnboardSuccess, PromptUpdate, Response, SessionStatus,
+    OnboardSuccess, PromptUpdate, Response, SessionStatus, Vocabulary,
 };
 
 /// How a question to the host ends.
@@ -120,6 +120,28 @@ impl RemoteAgent {
     #[must_use]
     pub fn attach(&self) -> Run {
         self.book.listen(|items| self.run(items))
+    }
+
+    /// Listens to the run that goes on, from now on; `None` if none does. For a run of somebody else that
+    /// was noticed by its events: unlike [`attach`](Self::attach), it never waits for a run to begin.
+    ///
+    /// # Errors
+    /// [`Refused::NotConnected`] while there is no connection, [`Refused::Closed`]. Safe to repeat.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn follow(&self) -> Result<Option<Run>, Refused> {
+        let (items, consumer) = self.book.ends();
+        let run = self.run(consumer);
+        let book = Arc::clone(&self.book);
+        let follows = self.link.command(move |conn, _| {
+            let goes_on = conn.is_running();
+            if goes_on {
+                book.follow(items);
+            }
+            goes_on
+        });
+        Ok(follows.await?.then_some(run))
     }
 
     /// Answers a question of the agent that this program knows by its id only: of an earlier
@@ -237,7 +259,9 @@ impl RemoteAgent {
             AdminAction::Add | AdminAction::Remove => "admin_id",
             _ => "client_id",
         };
-        let signed = self.pen.sign(self.pen.draft().with(about, whom))?;
+        // Newer hosts want to see signed what the command is.
+        let draft = self.pen.draft().with("type", action.as_str());
+        let signed = self.pen.sign(draft.with(about, whom))?;
         let request = AdminRequest::new(action, signed);
         let reply = self.link.call(move |conn, now| conn.admin(&request, now));
         match reply.await? {

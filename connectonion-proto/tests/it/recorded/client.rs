@@ -1,0 +1,257 @@
+//! What the hosts said, told to our client: every frame is read and written again, and the machine
+//! makes of each the event that it should, and ends where it should.
+
+use std::time::Instant;
+
+use connectonion_proto::client::{
+    ClientConfig, ClientConn, ClientEvent, ClientState, Reply, Taken,
+};
+use connectonion_proto::frame::{AdminRequest, Connect, Input, OnboardSubmit, Signed};
+use connectonion_proto::limits::client_limits;
+use connectonion_proto::{ClientFrame, ServerFrame, codec};
+use rpc_core::decode::FrameCopy;
+use rpc_core::testing::json::assert_same;
+use rpc_core::{CallError, Incoming, Limits, Machine};
+use serde_json::{Map, Value};
+
+use super::{Line, Recording, VERSIONS, recordings};
+
+/// Frames that only newer hosts know.
+const NEWER: [&str; 3] = ["AGENT_PROFILE", "DASHBOARD_SNAPSHOT", "user_message"];
+
+fn written(frame: &impl serde::Serialize) -> String {
+    codec::encode(frame).unwrap().as_str().to_owned()
+}
+
+/// The same frame, but for members that are null, which this crate leaves out.
+fn without_nulls(frame: &Value) -> String {
+    let mut frame: Map<String, Value> = frame.as_object().unwrap().clone();
+    frame.retain(|_, value| !value.is_null());
+    Value::Object(frame).to_string()
+}
+
+#[test]
+fn every_frame_of_both_hosts_is_read_and_written_again() {
+    let mut frames = 0;
+    for recording in VERSIONS.into_iter().flat_map(recordings) {
+        for (at, line) in recording.lines.iter().enumerate() {
+            if !line.is_from_host() {
+                continue;
+            }
+            frames += 1;
+            let place = recording.place(at);
+            let text = line.frame.to_string();
+            let frame = ServerFrame::decode(&text, &client_limits())
+                .unwrap_or_else(|error| panic!("{place}: {error}"));
+            if let ServerFrame::Unknown(unknown) = &frame {
+                assert!(NEWER.contains(&&*unknown.tag), "{place}: {}", unknown.tag);
+            }
+            assert_eq!(frame.name(), line.kind(), "{place}");
+            let mut expected = line.frame.clone();
+            if line.kind() == "ask_user" {
+                // Ours has the question in both places.
+                expected["text"] = expected["question"].clone();
+            }
+            let again: Value = serde_json::from_str(&written(&frame)).unwrap();
+            assert_same(&without_nulls(&again), &without_nulls(&expected));
+        }
+    }
+    assert!(frames > 1000, "{frames}");
+}
+
+/// One recorded connection, and the client that lives through it.
+struct Listener<'r> {
+    recording: &'r Recording,
+    conn: ClientConn,
+    now: Instant,
+}
+
+/// What the client made of a frame, without the news that a prompt has begun a run.
+fn name(event: &ClientEvent) -> String {
+    match event {
+        ClientEvent::Connected(frame) => {
+            format!(
+                "CONNECTED {} {}",
+                frame.session_id.as_str(),
+                frame.status.as_str()
+            )
+        }
+        ClientEvent::OnboardRequired(_) => "ONBOARD_REQUIRED".to_owned(),
+        ClientEvent::Step(step) => {
+            let id = step.event.id.as_deref().unwrap_or_default();
+            format!("{} {id}", step.event.kind.name())
+        }
+        ClientEvent::Reply { result, .. } => match result {
+            Ok(Reply::Input(Taken::Queued { id })) => format!("RUNTIME_INPUT_ACK {id}"),
+            Ok(Reply::Onboarded(_)) => "ONBOARD_SUCCESS".to_owned(),
+            Ok(Reply::Status(status)) => format!("SESSION_STATUS {}", status.status.as_str()),
+            Ok(Reply::Admin(result)) => format!("ADMIN_RESULT {}", result.action),
+            Err(CallError::Remote(error)) => format!("ERROR {}", error.message),
+            other => panic!("{other:?}"),
+        },
+        ClientEvent::RunEnded(Ok(output)) => format!("OUTPUT {}", output.result),
+        ClientEvent::RunEnded(Err(CallError::Remote(error)))
+        | ClientEvent::Refused(error)
+        | ClientEvent::AnswerRefused { error, .. }
+        | ClientEvent::Complaint(error) => format!("ERROR {}", error.message),
+        ClientEvent::Unknown(other) => other.tag.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What it should make of it.
+fn expected(frame: &Value) -> String {
+    let text = |name: &str| frame[name].as_str().unwrap_or_default();
+    match text("type") {
+        "CONNECTED" => format!("CONNECTED {} {}", text("session_id"), text("status")),
+        "RUNTIME_INPUT_ACK" => format!("RUNTIME_INPUT_ACK {}", text("id")),
+        "SESSION_STATUS" => format!("SESSION_STATUS {}", text("status")),
+        "ADMIN_RESULT" => format!("ADMIN_RESULT {}", text("action")),
+        "ERROR" => format!("ERROR {}", text("message")),
+        "OUTPUT" => format!("OUTPUT {}", text("result")),
+        kind if NEWER.contains(&kind) => kind.to_owned(),
+        kind if kind.starts_with(char::is_lowercase) => format!("{kind} {}", text("id")),
+        kind => kind.to_owned(),
+    }
+}
+
+impl<'r> Listener<'r> {
+    fn new(recording: &'r Recording) -> Self {
+        let now = Instant::now();
+        let connect: Connect = Connect::new(Signed::none());
+        let mut conn = ClientConn::new(ClientConfig::new(), &connect, 0x5eed, now);
+        assert!(conn.poll_transmit().is_some());
+        Self {
+            recording,
+            conn,
+            now,
+        }
+    }
+
+    /// Says what the recorded client said. `false` if ours would not.
+    fn say(&mut self, line: &Line) -> bool {
+        let text = line.frame.to_string();
+        let limits = Limits::default().with_max_message_bytes(1 << 25);
+        let Ok(frame) = ClientFrame::decode(&text, &limits) else {
+            return false;
+        };
+        let (copy, now) = (FrameCopy::of(&text), self.now);
+        let conn = &mut self.conn;
+        match frame {
+            ClientFrame::Input(frame) => {
+                let input: Input = frame.to_shared(&copy);
+                conn.input(&input, now).is_ok()
+            }
+            ClientFrame::Connect(frame) => conn.connect(&frame.to_shared(&copy), now).is_ok(),
+            ClientFrame::OnboardSubmit(frame) => {
+                let submit: OnboardSubmit = frame.to_shared(&copy);
+                conn.onboard(&submit, now).is_ok()
+            }
+            ClientFrame::Response(frame) => conn.respond(&frame.to_shared(&copy), now).is_ok(),
+            ClientFrame::ModeChange(frame) => conn.set_mode(&frame, now).is_ok(),
+            ClientFrame::Interrupt => conn.interrupt(now).is_ok(),
+            ClientFrame::SessionQuery(_) => conn.query("id-1", now).is_ok(),
+            ClientFrame::Admin(frame) => {
+                let request: AdminRequest = frame.to_shared(&copy);
+                conn.admin(&request, now).is_ok()
+            }
+            _ => true,
+        }
+    }
+
+    fn hear(&mut self, at: usize, line: &Line) {
+        let place = self.recording.place(at);
+        self.conn
+            .handle_message(Incoming::Text(&line.frame.to_string()), self.now);
+        let mut told = Vec::new();
+        while let Some(event) = self.conn.poll_event() {
+            match event {
+                // Told before the first step.
+                ClientEvent::Reply {
+                    result: Ok(Reply::Input(Taken::Started)),
+                    ..
+                } => {}
+                // Follows a refusal.
+                ClientEvent::Closed(_) => assert!(self.conn.is_closed()),
+                event => told.push(name(&event)),
+            }
+        }
+        let mut answered = false;
+        while self.conn.poll_transmit().is_some() {
+            answered = true;
+        }
+        if line.kind() == "PING" {
+            assert!(told.is_empty() && answered, "{place}: {told:?}");
+        } else {
+            assert_eq!(told, [expected(&line.frame)], "{place}");
+        }
+    }
+
+    /// Where the machine stands after the last frame of a run.
+    fn check(&self, at: usize, line: &Line) {
+        let place = self.recording.place(at);
+        let state = self.conn.state();
+        match line.kind() {
+            "OUTPUT" => assert_eq!(state, ClientState::Ready, "{place}"),
+            "llm_call" | "tool_call" => assert_eq!(state, ClientState::Running, "{place}"),
+            "ONBOARD_REQUIRED" => assert_eq!(state, ClientState::AwaitOnboarding, "{place}"),
+            "CONNECTED" => {
+                let is_running = line.frame["status"] == "running";
+                assert_eq!(state == ClientState::Running, is_running, "{place}");
+            }
+            "ERROR" if line.frame["code"] == -32603 => {
+                assert_eq!(state, ClientState::Ready, "{place}");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The connections of a recording, each with its lines.
+fn connections(recording: &Recording) -> Vec<Vec<(usize, &Line)>> {
+    let mut connections: Vec<Vec<(usize, &Line)>> = Vec::new();
+    for (at, line) in recording.lines.iter().enumerate() {
+        let place = usize::try_from(line.conn).unwrap() - 1;
+        if connections.len() <= place {
+            connections.resize_with(place + 1, Vec::new);
+        }
+        connections[place].push((at, line));
+    }
+    connections
+}
+
+#[test]
+fn the_client_makes_of_every_recorded_frame_what_it_should() {
+    let (mut frames, mut runs) = (0, 0);
+    for recording in VERSIONS.into_iter().flat_map(recordings) {
+        for lines in connections(&recording) {
+            let mut listener: Option<Listener<'_>> = None;
+            // Ours did not say it, so that the answer is not for it.
+            let mut unsaid = false;
+            for (at, line) in lines {
+                let is_connect = line.is_from_client() && line.kind() == "CONNECT";
+                match &mut listener {
+                    None if is_connect => listener = Some(Listener::new(&recording)),
+                    None => {}
+                    Some(listener) if line.is_from_client() => {
+                        // It never connects twice, and not after a refusal; what follows is
+                        // between that host and a client that does.
+                        unsaid = line.raw.is_some() || !listener.say(line);
+                        if unsaid && is_connect {
+                            break;
+                        }
+                    }
+                    Some(_) if std::mem::take(&mut unsaid) => {}
+                    Some(listener) if line.is_from_host() => {
+                        listener.hear(at, line);
+                        listener.check(at, line);
+                        frames += 1;
+                        runs += usize::from(line.kind() == "OUTPUT");
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+    assert!(frames > 1000 && runs > 100, "{frames} frames, {runs} runs");
+}
