@@ -70,7 +70,7 @@ fn chat_error() -> impl Strategy<Value = ChatError<'static>> {
         .prop_map(|(message, id, code, detail)| {
             let mut error = ChatError::new(message);
             error.id = id.map(ErrorId::random);
-            (error.code, error.detail) = (code, detail);
+            (error.code, error.detail) = (code, detail.map(Box::new));
             error
         })
 }
@@ -156,7 +156,7 @@ fn event() -> impl Strategy<Value = Event<'static>> {
     let count = || option::of(any::<u64>());
     let failure = (maybe(), option::of(detail())).prop_map(|(code, detail)| {
         let mut failure = ToolFailure::new();
-        (failure.code, failure.detail) = (code, detail);
+        (failure.code, failure.detail) = (code, detail.map(Box::new));
         failure
     });
     let result =

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use rpc_core::net::link::entropy;
 use rpc_core::net::server::Body;
 use rpc_core::net::{Cancellation, Canceller};
-use rpc_core::net::link::entropy;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -77,9 +77,7 @@ pub(super) fn stream<A: Agent>(
             _canceller: canceller,
         },
     };
-    let pieces = stream::unfold(state, |state| async {
-        Some((state.next().await?, state))
-    });
+    let pieces = stream::unfold(state, |state| async { Some((state.next().await?, state)) });
     let mut answer = Response::new(Body::stream(pieces));
     let headers = answer.headers_mut();
     let kind = HeaderValue::from_static("text/event-stream");
