@@ -2,5 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(missing_docs, unreachable_pub, reason = "helpers of a test binary")]
 
+mod daemon;
 mod queue;
 mod recordings;
+mod serve;
+mod serve_crowd;
+mod serve_http;
