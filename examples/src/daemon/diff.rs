@@ -105,7 +105,14 @@ mod tests {
         let diff = Diff::new(&old, &old.replace("10\n", "ten\nand a half\n"));
         assert_eq!((diff.added, diff.removed, diff.left_out), (2, 1, 0));
         let expected = [
-            " 7 7", " 8 8", " 9 9", "-10 10", "+10 ten", "+11 and a half", " 12 11", " 13 12",
+            " 7 7",
+            " 8 8",
+            " 9 9",
+            "-10 10",
+            "+10 ten",
+            "+11 and a half",
+            " 12 11",
+            " 13 12",
             " 14 13",
         ];
         assert_eq!(told(&diff), expected);
@@ -117,6 +124,9 @@ mod tests {
         assert_eq!(told(&Diff::new("", "a")), ["+1 a"]);
         assert_eq!(told(&Diff::new("a\r\n", "")), ["-1 a"]);
         let diff = Diff::new("", &"x\n".repeat(600));
-        assert_eq!((diff.added, diff.lines.len(), diff.left_out), (600, 500, 100));
+        assert_eq!(
+            (diff.added, diff.lines.len(), diff.left_out),
+            (600, 500, 100)
+        );
     }
 }

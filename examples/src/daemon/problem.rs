@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::io;
 
+use acolyte_proto::error::{ErrorDetail, code};
+use acolyte_proto::event::ToolFailure;
+
 /// Why a tool has failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -27,6 +30,8 @@ pub enum Code {
     TooLarge,
     /// The text to be replaced is not there, or more than once.
     Edit,
+    /// A command has ended with another code than 0.
+    Failed,
     /// The call is wrong: no such tool, a bad argument. Nothing was done.
     Call,
     /// The chat was aborted.
@@ -40,14 +45,15 @@ impl Code {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Sandbox => "E_SANDBOX_VIOLATION",
-            Self::NotFound => "E_FILE_NOT_FOUND",
-            Self::TimedOut => "E_TIMEOUT",
-            Self::TooLarge => "E_BUDGET_EXHAUSTED",
+            Self::Sandbox => code::SANDBOX_VIOLATION,
+            Self::NotFound => code::FILE_NOT_FOUND,
+            Self::TimedOut => code::TIMEOUT,
+            Self::TooLarge => code::BUDGET_EXHAUSTED,
             Self::Edit => "E_EDIT_NO_MATCH",
+            Self::Failed => "E_COMMAND_FAILED",
             Self::Call => "E_TOOL_CALL",
-            Self::Aborted => "E_ABORTED",
-            Self::Other => "E_UNKNOWN",
+            Self::Aborted => code::ABORTED,
+            Self::Other => code::UNKNOWN,
         }
     }
 
@@ -82,6 +88,20 @@ impl Problem {
         Self { code, message }
     }
 
+    /// As clients are told of this tool's failure. They are not told its words: those are the model's.
+    #[must_use]
+    pub fn failure(&self, tool: &str) -> ToolFailure<'static> {
+        let detail = ErrorDetail::new()
+            .with_code(self.code.as_str())
+            .with_category(self.code.category())
+            .with_kind(self.code.kind())
+            .with_source("tool-result")
+            .with_tool(tool.to_owned());
+        ToolFailure::new()
+            .with_code(self.code.as_str())
+            .with_detail(detail)
+    }
+
     pub(super) fn call(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Code::Call, message)
     }
@@ -93,7 +113,9 @@ impl Problem {
                 Self::new(Code::NotFound, format!("there is no file {name:?}"))
             }
             // The system's own refusals have a number; this one is that of the sandbox.
-            io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => Self::outside(name),
+            io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
+                Self::outside(name)
+            }
             _ => Self::new(Code::Other, format!("{name}: {error}")),
         }
     }

@@ -12,6 +12,8 @@ const MAX_LINE: usize = 2_000;
 /// So many of the first lines are kept, and so many of the last: there the errors are.
 const FIRST: usize = 200;
 const LAST: usize = 300;
+/// So many bytes are read at once.
+const PIECE: usize = 8192;
 
 /// Where a line was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,7 +88,7 @@ impl Heard {
     /// Listens until both have ended.
     pub(super) async fn listen(&mut self, out: Option<ChildStdout>, err: Option<ChildStderr>) {
         let (mut out, mut err) = (out, err);
-        let (mut one, mut other) = ([0; 8192], [0; 8192]);
+        let (mut one, mut other) = (vec![0; PIECE], vec![0; PIECE]);
         while out.is_some() || err.is_some() {
             tokio::select! {
                 read = read(&mut out, &mut one) => match read {
@@ -162,12 +164,17 @@ impl Heard {
     pub(super) fn finish_early(mut self) -> String {
         self.end_lines();
         let last = self.last.back().or(self.first.last());
-        last.map_or(String::new(), |line| format!("; it last said: {}", line.text))
+        last.map_or(String::new(), |line| {
+            format!("; it last said: {}", line.text)
+        })
     }
 }
 
 /// The next bytes; `None` at the end, and for ever if there is nothing to read from.
-async fn read<'b>(from: &mut Option<impl AsyncRead + Unpin>, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+async fn read<'b>(
+    from: &mut Option<impl AsyncRead + Unpin>,
+    buffer: &'b mut [u8],
+) -> Option<&'b [u8]> {
     let Some(from) = from else {
         return std::future::pending().await;
     };

@@ -139,7 +139,10 @@ async fn a_confined_program_stays_in_the_folder() {
     };
     if !is_supported() {
         // Nothing at all is better than somewhere else.
-        assert_eq!(run("true".to_owned()).await.unwrap_err().code, Code::Sandbox);
+        assert_eq!(
+            run("true".to_owned()).await.unwrap_err().code,
+            Code::Sandbox
+        );
         return;
     }
     let output = run("echo in > a; cat a; echo $(ls); echo t > $TMPDIR/t && cat ~/t".to_owned());

@@ -30,7 +30,10 @@ impl Glob {
                 '*' if rest.starts_with("**") => (2, ".*".into()),
                 '*' => (1, "[^/]*".into()),
                 '?' => (1, "[^/]".into()),
-                other => (other.len_utf8(), regex::escape(other.encode_utf8(&mut [0; 4]))),
+                other => (
+                    other.len_utf8(),
+                    regex::escape(other.encode_utf8(&mut [0; 4])),
+                ),
             };
             regex.push_str(&part);
             rest = rest.get(taken..).unwrap_or_default();

@@ -175,10 +175,8 @@ impl Workspace {
                 stop.check()?;
                 let path = folder.join(&name);
                 match kind {
-                    Ok(kind) if kind.is_dir() => {
-                        if !SKIPPED.iter().any(|skipped| name == *skipped) {
-                            inner.push(path);
-                        }
+                    Ok(kind) if kind.is_dir() && SKIPPED.iter().all(|skipped| name != *skipped) => {
+                        inner.push(path);
                     }
                     Ok(kind) if kind.is_file() => {
                         let fits = glob.as_ref().is_none_or(|it| it.matches(&shown(&path)));
