@@ -69,13 +69,17 @@ impl Agent for Puppet {
                 for _ in 0..3 {
                     self.shared.tools.fetch_add(1, Ordering::SeqCst);
                     let call = ToolCall::with_args("call_1", "shell", &json!({})).unwrap();
-                    run.emit(&Event::ToolCall(call)).await.map_err(|_| ChatError::new("stopped"))?;
+                    run.emit(&Event::ToolCall(call))
+                        .await
+                        .map_err(|_| ChatError::new("stopped"))?;
                     tokio::select! {
                         () = self.shared.gate.notified() => {}
                         () = run.cancelled() => return Err(ChatError::new("killed")),
                     }
                     let ended = Event::ToolResult(ToolResult::ok("call_1", "shell"));
-                    run.emit(&ended).await.map_err(|_| ChatError::new("stopped"))?;
+                    run.emit(&ended)
+                        .await
+                        .map_err(|_| ChatError::new("stopped"))?;
                 }
             }
             "flood" => loop {
@@ -90,7 +94,9 @@ impl Agent for Puppet {
             "fail" => return Err(ChatError::new("no").with_code("E_NO")),
             "ill" => return Ok(Reply::new("", "m").with_error("the model failed")),
             "large step" => {
-                run.text(&"x".repeat(16 * 1024 * 1024)).await.map_err(stopped)?;
+                run.text(&"x".repeat(16 * 1024 * 1024))
+                    .await
+                    .map_err(stopped)?;
             }
             "large reply" => return Ok(Reply::new("x".repeat(16 * 1024 * 1024), "m")),
             "error event" => {
@@ -99,7 +105,9 @@ impl Agent for Puppet {
             }
             "list" => {
                 let list = Event::Checklist(Checklist::new("g", "title"));
-                run.emit(&list).await.map_err(|_| ChatError::new("stopped"))?;
+                run.emit(&list)
+                    .await
+                    .map_err(|_| ChatError::new("stopped"))?;
             }
             "yield" => {
                 while !run.has_waiting() {
@@ -272,7 +280,9 @@ impl Peer {
     }
 
     pub async fn is_silent(&mut self) -> bool {
-        timeout(Duration::from_millis(50), self.ws.next()).await.is_err()
+        timeout(Duration::from_millis(50), self.ws.next())
+            .await
+            .is_err()
     }
 
     pub async fn task_state(&mut self, task_id: &str) -> Value {

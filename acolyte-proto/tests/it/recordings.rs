@@ -14,7 +14,9 @@ use rpc_core::{Incoming, Limits, Machine, Outgoing};
 use serde_json::{Value, json};
 
 fn lines(name: &str) -> Vec<Value> {
-    let path = Path::new("tests/vectors").join(name).with_extension("jsonl");
+    let path = Path::new("tests/vectors")
+        .join(name)
+        .with_extension("jsonl");
     let text = fs::read_to_string(path).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
     lines.collect()

@@ -319,7 +319,12 @@ async fn a_key_is_asked_for_in_the_header_or_in_a_subprotocol_and_the_first_one_
     assert_eq!(subprotocol(&peer), Some("acolyte.v1"));
     let peer = server.dial(&["bearer.s3cret"]).await.unwrap();
     assert_eq!(subprotocol(&peer), Some("bearer.s3cret"));
-    for wrong in [&[][..], &["acolyte.v1"], &["bearer.s3cre"], &["Bearer.s3cret"]] {
+    for wrong in [
+        &[][..],
+        &["acolyte.v1"],
+        &["bearer.s3cre"],
+        &["Bearer.s3cret"],
+    ] {
         let refused = server.dial(wrong).await;
         assert!(
             matches!(refused, Err(DialError::Status { status: 401, .. })),
@@ -384,11 +389,15 @@ async fn web_pages_of_other_machines_are_refused() {
              sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n{more}\r\n"
         )
     };
-    let refused = server.ask(&upgrade("origin: http://evil.example\r\n")).await;
+    let refused = server
+        .ask(&upgrade("origin: http://evil.example\r\n"))
+        .await;
     assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
     let host = upgrade("").replace("localhost", "evil.example");
     assert!(server.ask(&host).await.starts_with("HTTP/1.1 403"));
-    let guards = http_config().guards.with_allowed_origin("http://good.example");
+    let guards = http_config()
+        .guards
+        .with_allowed_origin("http://good.example");
     let http = http_config().with_guards(guards.unwrap());
     let server = serve(ServerOptions::default().with_http(http)).await;
     let asked = upgrade("origin: http://good.example\r\n");

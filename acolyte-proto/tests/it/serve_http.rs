@@ -58,7 +58,8 @@ impl Stream {
                 let mut bytes = [0; 4096];
                 let len = self.tcp.read(&mut bytes).await.unwrap();
                 assert!(len > 0, "{wanted} did not come: {}", self.seen);
-                self.seen.push_str(std::str::from_utf8(&bytes[..len]).unwrap());
+                self.seen
+                    .push_str(std::str::from_utf8(&bytes[..len]).unwrap());
             }
         };
         timeout(LONG, read).await.expect("in time");
@@ -67,8 +68,11 @@ impl Stream {
 
 /// The frames of a stream that has ended, without those of its transfer.
 fn frames(answer: &str) -> Vec<Value> {
-    let data = answer.lines().filter_map(|line| line.strip_prefix("data: "));
-    data.map(|data| serde_json::from_str(data).unwrap()).collect()
+    let data = answer
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "));
+    data.map(|data| serde_json::from_str(data).unwrap())
+        .collect()
 }
 
 #[tokio::test]
@@ -239,7 +243,9 @@ async fn a_shutdown_is_answered_and_ends_everything_in_good_order() {
     stream.until("running").await;
     peer.start("rpc_a", "hang").await;
     peer.until("a chat.event status").await;
-    let answer = server.ask(&request("POST /v1/admin/shutdown", "", "")).await;
+    let answer = server
+        .ask(&request("POST /v1/admin/shutdown", "", ""))
+        .await;
     let (status, _, said) = parts(&answer);
     assert_eq!(
         (status, said.as_str()),
@@ -257,7 +263,9 @@ async fn a_shutdown_is_answered_and_ends_everything_in_good_order() {
 #[tokio::test]
 async fn the_shutdown_may_be_switched_off() {
     let server = serve(ServerOptions::default().with_admin_shutdown(false)).await;
-    let answer = server.ask(&request("POST /v1/admin/shutdown", "", "")).await;
+    let answer = server
+        .ask(&request("POST /v1/admin/shutdown", "", ""))
+        .await;
     assert!(answer.starts_with("HTTP/1.1 404"));
 }
 
@@ -265,7 +273,11 @@ async fn the_shutdown_may_be_switched_off() {
 async fn web_pages_are_refused_over_http_too() {
     let server = serve(ServerOptions::default()).await;
     let origin = "origin: http://evil.example\r\n";
-    for line in ["POST /v1/admin/shutdown", "POST /v1/chat/stream", "GET /v1/status"] {
+    for line in [
+        "POST /v1/admin/shutdown",
+        "POST /v1/chat/stream",
+        "GET /v1/status",
+    ] {
         let answer = server.ask(&request(line, origin, "{}")).await;
         assert!(answer.starts_with("HTTP/1.1 403"), "{line}");
     }
