@@ -263,7 +263,11 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again_in_any_chunks_and_with_any_line_ends() {
         let (text, frames) = stream();
-        for text in [text.clone(), text.replace('\n', "\r\n"), text.replace('\n', "\r")] {
+        for text in [
+            text.clone(),
+            text.replace('\n', "\r\n"),
+            text.replace('\n', "\r"),
+        ] {
             for chunk in [1, 2, 3, 7, 1_000] {
                 let read = decoded(text.as_bytes(), chunk);
                 let read: Vec<_> = read.into_iter().map(Result::unwrap).collect();
@@ -275,7 +279,9 @@ mod tests {
     #[test]
     fn frames_are_written_as_known_servers_write_them() {
         let (text, frames) = stream();
-        assert!(text.starts_with("data: {\"type\":\"text-delta\",\"text\":\"a\\nü\u{2028}\"}\n\n:\n\n"));
+        assert!(
+            text.starts_with("data: {\"type\":\"text-delta\",\"text\":\"a\\nü\u{2028}\"}\n\n:\n\n")
+        );
         assert!(text.contains("data: {\"type\":\"done\",\"reply\":{\"output\":"));
         assert!(text.contains("data: {\"type\":\"error\",\"errorMessage\":\"no\""));
         for frame in frames {
@@ -314,7 +320,10 @@ mod tests {
         );
         let mut bytes = text.as_bytes();
         let large = decoder.decode(&mut bytes);
-        assert!(matches!(large, Some(Err(StreamError::TooLarge { max: 64 }))), "{large:?}");
+        assert!(
+            matches!(large, Some(Err(StreamError::TooLarge { max: 64 }))),
+            "{large:?}"
+        );
         let next = decoder.decode(&mut bytes);
         assert!(
             matches!(&next, Some(Ok(StreamFrame::Event(Event::Unknown(it)))) if it.tag == "later"),

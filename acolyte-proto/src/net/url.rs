@@ -160,7 +160,10 @@ mod tests {
             assert!(dialer(url, &allowed).is_ok(), "{url}");
         }
         let bad = dialer("ftp://h", &config).map(drop);
-        assert!(matches!(bad, Err(ConnectError::Dial(DialError::BadUrl { .. }))));
+        assert!(matches!(
+            bad,
+            Err(ConnectError::Dial(DialError::BadUrl { .. }))
+        ));
     }
 
     #[test]
@@ -175,6 +178,9 @@ mod tests {
         let open = dialer("http://h", &ClientConfig::new()).unwrap();
         assert!(open.config().subprotocols().is_empty());
         let impossible = dialer("https://h", &keyed("schl\u{fc}ssel")).map(drop);
-        assert!(matches!(impossible, Err(ConnectError::Key)), "{impossible:?}");
+        assert!(
+            matches!(impossible, Err(ConnectError::Key)),
+            "{impossible:?}"
+        );
     }
 }

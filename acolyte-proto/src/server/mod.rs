@@ -425,14 +425,16 @@ pub(crate) fn complete<'a>(error: &ChatError<'a>, entropy: u64) -> ChatError<'a>
     let mut error = error.clone();
     error.id.get_or_insert_with(|| ErrorId::random(entropy));
     let code = error.code.get_or_insert(code::UNKNOWN.into()).clone();
-    error.detail.get_or_insert_with(|| {
+    if error.detail.is_some() {
+        return error;
+    }
+    error.with_detail(
         ErrorDetail::new()
             .with_code(code)
             .with_category("other")
             .with_kind("unknown")
-            .with_source("server")
-    });
-    error
+            .with_source("server"),
+    )
 }
 
 impl Machine for ServerConn {

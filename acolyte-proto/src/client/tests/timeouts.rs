@@ -24,9 +24,17 @@ fn any_message_of_a_chat_gives_it_time_again() {
         played.say(id, members);
     }
     played.wait(179 * SECOND);
-    assert!(!played.updates().iter().any(|it| matches!(it, ChatUpdate::Ended(_))));
+    assert!(
+        !played
+            .updates()
+            .iter()
+            .any(|it| matches!(it, ChatUpdate::Ended(_)))
+    );
     played.wait(SECOND);
-    assert!(matches!(ended(played.updates().last()), Outcome::TimedOut { .. }));
+    assert!(matches!(
+        ended(played.updates().last()),
+        Outcome::TimedOut { .. }
+    ));
 }
 
 #[test]
@@ -45,7 +53,9 @@ fn questions_wait_ten_seconds() {
     played.wait(9 * SECOND);
     assert_eq!(played.events(), []);
     played.wait(SECOND);
-    let result = Err(CallError::TimedOut { delivery: Delivery::Unknown });
+    let result = Err(CallError::TimedOut {
+        delivery: Delivery::Unknown,
+    });
     assert_eq!(played.events(), [ClientEvent::Status { id, result }]);
 }
 
@@ -60,12 +70,23 @@ fn a_chat_in_the_queue_waits_as_long_as_another_gets_on() {
         played.wait(170 * SECOND);
         played.event(runs, &json!({"type": "text-delta", "text": "."}));
     }
-    assert!(!played.updates().iter().any(|it| matches!(it, ChatUpdate::Ended(_))));
+    assert!(
+        !played
+            .updates()
+            .iter()
+            .any(|it| matches!(it, ChatUpdate::Ended(_)))
+    );
     played.wait(180 * SECOND);
     let ends = played.updates();
     assert_eq!(ends.len(), 2);
-    assert!(ends.iter().all(|it| matches!(ended(Some(it)), Outcome::TimedOut { .. })));
-    assert_eq!(played.conn.next_timeout().map(|(_, what)| what), Some("call"));
+    assert!(
+        ends.iter()
+            .all(|it| matches!(ended(Some(it)), Outcome::TimedOut { .. }))
+    );
+    assert_eq!(
+        played.conn.next_timeout().map(|(_, what)| what),
+        Some("call")
+    );
 }
 
 #[test]
@@ -81,7 +102,10 @@ fn a_chat_that_leaves_the_queue_has_its_own_time_again() {
     played.wait(179 * SECOND);
     assert_eq!(played.events(), []);
     played.wait(SECOND);
-    assert!(matches!(ended(played.updates().last()), Outcome::TimedOut { .. }));
+    assert!(matches!(
+        ended(played.updates().last()),
+        Outcome::TimedOut { .. }
+    ));
 }
 
 #[test]
