@@ -3,9 +3,12 @@
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
 mod allocations;
+mod client_conformance;
+mod client_recordings;
 mod daemon;
 mod frames;
 mod frames_props;
+mod pair;
 mod queue;
 mod recordings;
 mod serve;
