@@ -191,6 +191,11 @@ impl RpcId {
         Self::new(UNREADABLE_ID)
     }
 
+    /// An id that is known to have the form: this client's own.
+    pub(crate) fn of_call(text: &str) -> Self {
+        Self::new(text)
+    }
+
     /// Whether it is `rpc_unknown`.
     #[must_use]
     pub fn is_unreadable(&self) -> bool {

@@ -11,6 +11,7 @@ pub mod frame;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod handshake;
 pub mod http;
 pub mod id;
 pub mod limits;

@@ -74,8 +74,9 @@ pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 pub const CHAT_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 /// How often a side pings. The known server waits for about 104 s. Enforced; configurable.
 pub const PING_INTERVAL: Duration = Duration::from_secs(25);
-/// How long silence may follow a ping. Enforced; configurable.
-pub const PONG_TIMEOUT: Duration = Duration::from_secs(16);
+/// How long silence may follow a ping. The known server may be busy with a single message for 15 s.
+/// Enforced; configurable.
+pub const PONG_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the work on an aborted chat may take to stop. Enforced by servers; configurable.
 pub const ABORT_GRACE: Duration = Duration::from_millis(250);
 /// How often a stream over HTTP is kept alive by a comment. Enforced by servers; configurable.

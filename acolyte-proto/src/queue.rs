@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::error::{already_running, queue_full};
 use crate::id::RpcId;
 use crate::limits::MAX_QUEUED;
 
@@ -61,13 +62,13 @@ pub enum Place {
 pub enum QueueError {
     /// A chat with this id runs, waits, or was aborted and has not come to an end yet. The same
     /// start is fine once that chat has ended.
-    #[error("Chat request already running for id: {id}")]
+    #[error("{}", already_running(id))]
     Busy {
         /// The id.
         id: RpcId,
     },
     /// As many chats as may wait do wait. Retrying helps once one of them has ended.
-    #[error("RPC queue is full ({max} queued). Try again shortly.")]
+    #[error("{}", queue_full(*max))]
     Full {
         /// How many may wait.
         max: usize,

@@ -3,3 +3,4 @@
 #![allow(missing_docs, unreachable_pub, reason = "helpers of a test binary")]
 
 mod queue;
+mod recordings;

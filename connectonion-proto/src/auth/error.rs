@@ -128,6 +128,7 @@ mod tests {
             "unauthorized: signature expired",
             "unauthorized: wrong recipient",
             "unauthorized: invalid signature",
+            "unauthorized: signed command type mismatch",
             "unauthorized: this CONNECT was already used",
             "misconfigured: replay protection unavailable",
             "forbidden: blacklisted",

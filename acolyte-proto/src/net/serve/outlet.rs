@@ -241,30 +241,40 @@ impl Outlet {
 
     /// Waits for something and takes all of it as events of a stream over HTTP; `None` once the end
     /// was taken.
-    pub(super) async fn next_bytes(&self, write_end: impl Fn(&End) -> String) -> Option<Bytes> {
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub(super) async fn next_bytes(
+        &self,
+        write_end: impl Fn(&End, &mut String),
+    ) -> Option<Bytes> {
         loop {
-            let mut state = self.lock();
-            let mut bytes = String::new();
-            while let Some(step) = state.first() {
-                put_data(&mut bytes, step);
-                state.pop();
-            }
-            let is_over = state.ended;
-            if let Some(end) = state.end.take() {
-                put_data(&mut bytes, &write_end(&end));
-                state.ended = true;
-            }
-            state.told = false;
-            drop(state);
+            let (bytes, ended) = self.take(&write_end);
             if !bytes.is_empty() {
                 self.room.notify_waiters();
                 return Some(bytes.into());
             }
             match &self.bell {
-                Bell::Body(filled) if !is_over => filled.notified().await,
+                Bell::Body(filled) if !ended => filled.notified().await,
                 _ => return None,
             }
         }
+    }
+
+    /// Takes what there is, and whether the end was taken.
+    fn take(&self, write_end: impl Fn(&End, &mut String)) -> (String, bool) {
+        let mut state = self.lock();
+        let mut bytes = String::new();
+        while let Some(step) = state.first() {
+            put_data(&mut bytes, step);
+            state.pop();
+        }
+        if let Some(end) = state.end.take() {
+            write_end(&end, &mut bytes);
+            state.ended = true;
+        }
+        state.told = false;
+        (bytes, state.ended)
     }
 }
 

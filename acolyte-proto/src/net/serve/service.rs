@@ -18,12 +18,12 @@ use super::shared::{Shared, Signal, tasks};
 use super::stream::stream;
 use crate::auth::{Auth, Credentials};
 use crate::codec::encode;
-use crate::http::{NOT_FOUND, UNAUTHORIZED, UPGRADE_FAILED};
+use crate::http::{NOT_FOUND, PLAIN_TEXT, UNAUTHORIZED, UPGRADE_FAILED};
 use crate::limits::{HEALTH_PATH, RPC_PATH, SHUTDOWN_PATH, STATUS_PATH, STREAM_PATH};
 use crate::task::Load;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json;charset=utf-8");
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain;charset=utf-8");
+const TEXT: HeaderValue = HeaderValue::from_static(PLAIN_TEXT);
 
 /// No right key was shown: answer with 401 and the text `Unauthorized`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -138,11 +138,11 @@ impl<A: Agent> Service<A> {
     ///
     /// # Cancel safety
     /// Dropping the future cuts the line and drops the work on its chats.
-    pub fn websocket(
+    pub fn websocket<T: Transport>(
         &self,
-        transport: impl Transport,
+        transport: T,
         address: Option<SocketAddr>,
-    ) -> impl Future<Output = ()> + Send + use<A> {
+    ) -> impl Future<Output = ()> + Send + use<A, T> {
         serve(Arc::clone(&self.shared), transport, address)
     }
 
@@ -201,6 +201,6 @@ pub(super) fn answer(
     answer
 }
 
-pub(super) fn refuse(why: &'static str) -> Response<Body> {
-    answer(StatusCode::BAD_REQUEST, TEXT, why)
+pub(super) fn refuse(why: &str) -> Response<Body> {
+    answer(StatusCode::BAD_REQUEST, TEXT, why.to_owned())
 }

@@ -10,7 +10,8 @@ use futures_util::stream;
 use http::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use rpc_core::net::server::Body;
-use rpc_core::net::{Cancellation, Canceller, entropy};
+use rpc_core::net::{Cancellation, Canceller};
+use rpc_core::net::link::entropy;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -19,14 +20,10 @@ use super::outlet::{Bell, End, Outlet};
 use super::run::{Origin, Run};
 use super::service::refuse;
 use super::shared::Shared;
-use crate::codec::encode;
 use crate::error::ChatError;
 use crate::frame::ChatRequest;
-use crate::http::StreamFrame;
+use crate::http::{KEEP_ALIVE, read_body, write_done, write_error};
 use crate::server::{SHUTTING_DOWN, complete};
-
-/// A comment, which keeps the line alive.
-const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
 /// The body of the answer. The chat ends when it is dropped.
 struct Stream {
@@ -53,9 +50,9 @@ pub(super) fn stream<A: Agent>(
     body: &Bytes,
     address: Option<SocketAddr>,
 ) -> Response<Body> {
-    let request = match crate::http::decode_body(body, &shared.connection.limits) {
+    let request = match read_body(body, &shared.connection.limits) {
         Ok(request) => request.into_owned(),
-        Err(error) => return refuse(error.text()),
+        Err(error) => return refuse(&error.to_string()),
     };
     let bell = Bell::Body(Notify::new());
     let outlet = Arc::new(Outlet::new(bell, &shared.connection.limits));
@@ -118,16 +115,18 @@ impl Stream {
         tokio::select! {
             biased;
             bytes = self.outlet.next_bytes(write_end) => bytes,
-            () = quiet => Some(COMMENT),
+            () = quiet => Some(Bytes::from_static(KEEP_ALIVE.as_bytes())),
         }
     }
 }
 
-/// The end as a frame of the stream.
-fn write_end(end: &End) -> String {
+/// The end as the last frame of the stream.
+fn write_end(end: &End, bytes: &mut String) {
     let written = match end {
-        Ok(reply) => encode(&StreamFrame::Done(reply.clone())),
-        Err(error) => encode(&StreamFrame::Error(Box::new(complete(error, entropy())))),
+        Ok(reply) => write_done(reply, bytes),
+        Err(error) => write_error(complete(error, entropy()), bytes),
     };
-    written.unwrap_or_default()
+    if let Err(error) = written {
+        tracing::error!(%error, "the end of a chat could not be written");
+    }
 }

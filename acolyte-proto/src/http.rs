@@ -1,1 +1,0 @@
-//! HTTP and server-sent events, as far as they need no socket.
