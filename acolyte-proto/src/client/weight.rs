@@ -83,7 +83,7 @@ pub(super) fn of_event(event: &Event<'_>) -> usize {
         Event::ToolOutput(output) => output.id.len() + output.name.len() + of_part(&output.content),
         Event::ToolResult(result) => {
             let failure = result.failure.as_ref().map_or(0, |failure| {
-                sum([failure.code.as_deref()]) + failure.detail.as_ref().map_or(0, of_detail)
+                sum([failure.code.as_deref()]) + failure.detail.as_deref().map_or(0, of_detail)
             });
             result.id.len() + result.name.len() + failure + of_extra(&result.extra)
         }
@@ -150,7 +150,7 @@ fn of_skill(skill: &Skill<'_>) -> usize {
 }
 
 fn of_error(error: &ChatError<'_>) -> usize {
-    let detail = error.detail.as_ref().map_or(0, of_detail);
+    let detail = error.detail.as_deref().map_or(0, of_detail);
     error.message.len() + sum([error.code.as_deref()]) + detail
 }
 
