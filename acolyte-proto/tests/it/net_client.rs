@@ -1,22 +1,17 @@
-//! The client over a line in memory and over a real WebSocket, with a server that is played by hand.
+//! The client over a line in memory, with a server that is played by hand.
 
 use std::time::Duration;
 
-use acolyte_proto::auth::ApiKey;
 use acolyte_proto::client::{ChatUpdate, ClientConfig, ClientEvent, Outcome, RpcError};
 use acolyte_proto::event::Event;
 use acolyte_proto::handshake::{Mismatch, capability};
-use acolyte_proto::net::{self, Chat, Client, Events, HandshakeError, connect_with, link_config};
+use acolyte_proto::net::{Chat, Client, Events, HandshakeError, connect_with, link_config};
 use acolyte_proto::{ChatRequest, Status, TaskId};
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::net::mem::{self, MemListener, MemTransport};
-use rpc_core::net::ws::{WsConfig, WsStream};
 use rpc_core::net::{LagPolicy, LinkConfig, LinkEvent, LinkState, Message, QueueConfig, Transport};
 use rpc_core::{CallError, CloseReason, Delivery, Outgoing, Refused};
 use serde_json::{Value, json};
-use tokio::time::timeout;
-
-const SOON: Duration = Duration::from_millis(300);
 
 /// The server's end of one connection.
 struct Played<T>(T);
@@ -340,42 +335,4 @@ async fn complaints_about_nothing_known_are_events() {
         }
     };
     assert_eq!(error, RpcError::Refused("Invalid RPC message".to_owned()));
-}
-
-#[tokio::test]
-async fn a_key_is_shown_behind_a_neutral_subprotocol_or_in_a_header() {
-    for (key, selected, header) in [
-        ("s3cret", Some("acolyte.v1"), None),
-        ("p/dd=", None, Some("Bearer p/dd=")),
-    ] {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let accepted = tokio::spawn(async move {
-            let (tcp, _) = listener.accept().await.unwrap();
-            let ws = WsConfig::default().with_subprotocol("acolyte.v1").unwrap();
-            let stream = WsStream::accept(tcp, &ws).await.unwrap();
-            let handshake = stream.handshake().unwrap();
-            let authorization = handshake.headers().get("authorization");
-            let authorization = authorization.map(|it| it.to_str().unwrap().to_owned());
-            let shown = (handshake.subprotocol().map(str::to_owned), authorization);
-            tokio::spawn(Played(stream).serve());
-            shown
-        });
-        let config = ClientConfig::new().with_api_key(ApiKey::new(key).unwrap());
-        let (client, _, connection) = net::connect(&format!("http://{address}"), config).unwrap();
-        tokio::spawn(connection.run());
-        timeout(SOON, client.ready()).await.unwrap().unwrap();
-        let (protocol, authorization) = accepted.await.unwrap();
-        assert_eq!(protocol.as_deref(), selected);
-        assert_eq!(authorization.as_deref(), header);
-        assert!(
-            start(&client, "over the wire")
-                .await
-                .finish()
-                .await
-                .is_done()
-        );
-        client.close();
-        assert_eq!(client.closed().await, CloseReason::Local);
-    }
 }

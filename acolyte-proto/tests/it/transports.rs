@@ -98,7 +98,11 @@ struct Served {
 }
 
 async fn served() -> Served {
-    let key = ApiKey::new("s3cret").unwrap();
+    served_with("s3cret").await
+}
+
+async fn served_with(key: &str) -> Served {
+    let key = ApiKey::new(key).unwrap();
     let (sender, cancelled) = mpsc::unbounded_channel();
     let options = ServerOptions::default().with_auth(Auth::key(key.clone()));
     let agent = Scripted { cancelled: sender };
@@ -109,7 +113,7 @@ async fn served() -> Served {
     let sse = SseClient::new(&url, config.clone()).unwrap();
     let (client, _, connection) = net::connect(&url, config).unwrap();
     tokio::spawn(connection.run());
-    client.ready().await.unwrap();
+    timeout(SOON, client.ready()).await.unwrap().unwrap();
     Served {
         url,
         cancelled,
@@ -235,6 +239,20 @@ async fn the_status_is_the_same_over_both() {
     let needed = [capability::STREAM_SSE];
     let agreed = served.client.handshake(&needed).await.unwrap();
     assert_eq!(served.sse.handshake(&needed).await.unwrap(), agreed);
+}
+
+#[tokio::test]
+async fn a_key_that_no_subprotocol_can_carry_lets_in_too() {
+    for key in ["p/dd=", "two words, or three"] {
+        let served = served_with(key).await;
+        for chat in served.both("quiet").await {
+            let last = updates(chat).await.pop();
+            assert!(
+                matches!(&last, Some(ChatUpdate::Ended(outcome)) if outcome.is_done()),
+                "{key}: {last:?}"
+            );
+        }
+    }
 }
 
 #[tokio::test]
