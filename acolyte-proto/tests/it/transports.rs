@@ -263,13 +263,7 @@ async fn a_wrong_key_lets_nobody_in() {
     tokio::spawn(connection.run());
     let reason = timeout(SOON, client.ready()).await.unwrap().unwrap_err();
     assert!(
-        matches!(
-            reason,
-            CloseReason::Connect {
-                retryable: false,
-                ..
-            }
-        ),
+        matches!(reason, CloseReason::Authentication { .. }),
         "{reason:?}"
     );
     let sse = SseClient::new(&served.url, config).unwrap();
