@@ -3,6 +3,7 @@
 mod aborts;
 mod malformed;
 mod timeouts;
+mod wild;
 
 use std::time::Duration;
 

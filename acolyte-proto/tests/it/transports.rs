@@ -19,6 +19,8 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+/// More than any queue on the way holds.
+const MANY: usize = 80_000;
 const SOON: Duration = Duration::from_millis(300);
 
 /// Does what the message says.
@@ -61,6 +63,12 @@ impl Agent for Scripted {
             "steps" => {
                 for event in steps() {
                     run.emit(&event).await.unwrap();
+                }
+                Ok(reply)
+            }
+            "many" => {
+                for number in 0..MANY {
+                    let _ = run.text(&number.to_string()).await;
                 }
                 Ok(reply)
             }
@@ -189,6 +197,22 @@ async fn a_failure_is_the_same_but_for_its_number() {
             ("no", Some("E_X"))
         );
         assert!(error.id.is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_long_chat_that_is_read_late_loses_nothing() {
+    let served = served().await;
+    for mut chat in served.both("many").await {
+        let mut next = 0;
+        while let Some(update) = chat.next().await {
+            if let ChatUpdate::Event(Event::TextDelta(text)) = update {
+                assert_eq!(text, next.to_string());
+                next += 1;
+            }
+        }
+        assert_eq!(next, MANY);
+        assert!(chat.outcome().unwrap().is_done());
     }
 }
 
