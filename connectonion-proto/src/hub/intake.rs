@@ -10,7 +10,7 @@ use crate::console::Line;
 use crate::frame::{
     ErrorFrame, EventKind, FilesReceived, ReceivedFile, RuntimeInputAck, UserInput,
 };
-use crate::id::{SessionId, runtime_input_id};
+use crate::id::{EventId, SessionId, runtime_input_id};
 use crate::limits::{ALREADY_RUNNING, AUTHENTICATE_FIRST};
 use crate::session::{Accepted, ConnId, InputError, RunId, RuntimeInput};
 use crate::storage::StorageError;
@@ -54,6 +54,7 @@ impl Hub {
             let Some(intake) = talk.intake.front() else {
                 return self.forget_if_left(session_id);
             };
+            let id = intake.id.clone();
             match &talk.work {
                 // The prompt begins another run when this one has ended.
                 Some(work) if work.is_ending => return,
@@ -63,10 +64,16 @@ impl Hub {
                     inputs.push(intake.runtime_input());
                     let (owner, prompt, began) =
                         (talk.owner, work.input.prompt.clone(), work.began);
-                    talk.storing = talk.intake.pop_front();
+                    let next = talk.intake.pop_front();
+                    inputs.extend(talk.waiting());
+                    talk.storing = next;
                     let record = self.record(session_id, owner, &prompt, began);
                     let session_id = session_id.clone();
-                    let job = Job::Interject { session_id, run };
+                    let job = Job::Interject {
+                        session_id,
+                        id,
+                        run,
+                    };
                     return self.store(job, record.with_inputs(inputs));
                 }
                 None if self.registry.running() + self.beginning
@@ -89,14 +96,14 @@ impl Hub {
                     let session = work.render(session_id.as_str(), None, now.unix);
                     let (owner, prompt) = (talk.owner, work.input.prompt.clone());
                     talk.work = Some(Box::new(work));
-                    talk.storing = talk.intake.pop_front();
+                    let next = talk.intake.pop_front();
+                    let waiting = talk.waiting();
+                    talk.storing = next;
                     self.beginning += 1;
                     let record = self.record(session_id, owner, &prompt, now.unix);
+                    let record = record.with_session(Some(session)).with_inputs(waiting);
                     let session_id = session_id.clone();
-                    return self.store(
-                        Job::Begin { session_id },
-                        record.with_session(Some(session)),
-                    );
+                    return self.store(Job::Begin { session_id, id }, record);
                 }
             }
         }
@@ -105,20 +112,22 @@ impl Hub {
     pub(super) fn begin_stored(
         &mut self,
         session_id: &SessionId,
+        id: &EventId,
         outcome: Result<(), StorageError>,
         now: Now,
     ) {
-        let Some(talk) = self.talks.get_mut(session_id) else {
+        let talk = self.talks.get_mut(session_id);
+        let stored = talk.and_then(|talk| Some((talk.take_stored(id)?, talk.work.take()?)));
+        // None, if the session was removed meanwhile.
+        let Some((intake, mut work)) = stored else {
             return;
         };
         self.beginning -= 1;
-        let (Some(intake), Some(mut work)) = (talk.storing.take(), talk.work.take()) else {
-            return;
-        };
         let begun = match outcome {
             Ok(()) => self.begin_run(session_id, intake.runtime_input(), now),
-            // What was acknowledged is stored already.
+            // What was acknowledged is stored already, but not as a part of the conversation.
             Err(_) if intake.conn.is_none() => {
+                work.acknowledged.push(intake.runtime_input());
                 self.begin_run(session_id, intake.runtime_input(), now)
             }
             Err(error) => Err(not_stored(&error)),
@@ -174,14 +183,14 @@ impl Hub {
     pub(super) fn interjection_stored(
         &mut self,
         session_id: &SessionId,
-        run: RunId,
+        (id, run): (&EventId, RunId),
         outcome: Result<(), StorageError>,
         now: Now,
     ) {
         let Some(talk) = self.talks.get_mut(session_id) else {
             return;
         };
-        let Some(intake) = talk.storing.take() else {
+        let Some(intake) = talk.take_stored(id) else {
             return;
         };
         let still_runs = talk.run() == Some(run) && !talk.is_ending();

@@ -78,6 +78,20 @@ impl Talk {
         }
     }
 
+    /// Prompts that were acknowledged and that no run has yet, in order. Every record that is stored
+    /// while they wait says them again, because the last one counts.
+    pub(super) fn waiting(&self) -> Vec<RuntimeInput> {
+        let waiting = self.storing.iter().chain(&self.intake);
+        let acknowledged = waiting.filter(|it| it.conn.is_none());
+        acknowledged.map(Intake::runtime_input).collect()
+    }
+
+    /// The prompt that was being stored, if it is this one: another session of this name may have
+    /// been removed while the storage was at work.
+    pub(super) fn take_stored(&mut self, id: &EventId) -> Option<Intake> {
+        self.storing.take_if(|intake| intake.id == *id)
+    }
+
     /// Puts a prompt back that was being stored, behind those that were acknowledged before it.
     pub(super) fn put_back(&mut self, intake: Intake) {
         let older = self
