@@ -36,6 +36,8 @@ struct User {
     session: &'static str,
     /// How many frames of this connection have arrived.
     arrived: usize,
+    /// An event has arrived on this connection.
+    has_heard: bool,
     /// The event that arrived last.
     last: Option<String>,
     seen: HashSet<String>,
@@ -110,6 +112,7 @@ impl Life {
         self.conns += 1;
         user.conn = Some(self.conns);
         user.arrived = 0;
+        user.has_heard = false;
         let mut connect: Connect = Connect::new(Signed::none()).with_session_id(user.session);
         if let Some(last) = &user.last {
             connect = connect.with_last_msg_id(last.as_str());
@@ -156,7 +159,8 @@ impl Life {
             let connected = socket.connected.as_ref();
             let was_running = connected.is_some_and(|it| it.status == SessionState::Running);
             // Who comes after a failure is told of it, and has the conversation with CONNECTED.
-            if was_running || user.arrived > 1 || frame["type"] != "ERROR" {
+            user.has_heard |= frame["ts"].is_number();
+            if was_running || user.has_heard || frame["type"] != "ERROR" {
                 user.hear(frame, &self.runs)?;
             }
         }

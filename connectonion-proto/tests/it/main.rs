@@ -37,6 +37,7 @@ mod session_runs;
 mod signing;
 mod staff;
 mod storage;
+mod storm;
 mod transcripts;
 mod upload;
 mod vectors;
