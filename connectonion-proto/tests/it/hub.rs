@@ -147,7 +147,7 @@ fn ten_thousand_sessions_with_a_thousand_running_cost_little() {
     let runs: Vec<RunId> = play.agents.keys().copied().collect();
     for step in 0..10 {
         for run in &runs {
-            play.emit(*run, &format!("step {step}"));
+            drop(play.emit(*run, &format!("step {step}")));
         }
     }
     let bytes = play.hub.registry().log_bytes();
@@ -178,6 +178,7 @@ enum Op {
     Connect { conn: u64, owner: u8, session: u8 },
     Disconnect { conn: u64 },
     Input { conn: u64 },
+    Mode { conn: u64 },
     Store { fails: bool },
     Finish { agent: usize },
     Fail { agent: usize },
@@ -193,6 +194,7 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(conn, owner, session)| Op::Connect { conn, owner, session }),
         1 => conn.prop_map(|conn| Op::Disconnect { conn }),
         6 => (0..8_u64).prop_map(|conn| Op::Input { conn }),
+        2 => (0..8_u64).prop_map(|conn| Op::Mode { conn }),
         8 => prop::bool::weighted(0.1).prop_map(|fails| Op::Store { fails }),
         3 => agent.clone().prop_map(|agent| Op::Finish { agent }),
         1 => agent.clone().prop_map(|agent| Op::Fail { agent }),
@@ -235,11 +237,12 @@ proptest! {
                         play.input(conn, &format!("prompt {prompts}"));
                     }
                 }
+                Op::Mode { conn } => play.mode(next_conn[usize::try_from(conn).unwrap()]),
                 Op::Store { fails } => drop(play.store_one(fails)),
                 Op::Finish { agent } => with_agent(&mut play, agent, |play, run| play.finish(run, "done")),
                 Op::Fail { agent } => with_agent(&mut play, agent, |play, run| play.fail(run, "failed")),
                 Op::Read { agent } => with_agent(&mut play, agent, Play::next_inputs),
-                Op::Emit { agent } => with_agent(&mut play, agent, |play, run| play.emit(run, "x")),
+                Op::Emit { agent } => with_agent(&mut play, agent, |play, run| drop(play.emit(run, "x"))),
             }
         }
         // Everybody does what is left to do.
