@@ -80,8 +80,8 @@ struct Book {
 }
 
 impl Book {
-    fn note(&mut self, started: Result<CallId, Refused>) {
-        if let Ok(id) = started {
+    fn note(&mut self, started: &Result<CallId, Refused>) {
+        if let Ok(id) = *started {
             assert!(self.open.insert(id, ()).is_none(), "an id was given twice");
             self.ids.push(id);
         }
@@ -126,16 +126,16 @@ proptest! {
             match op {
                 Op::Chat => {
                     let request = ChatRequest::new("hi", "m");
-                    book.note(played.conn.start_chat(&request, now));
+                    book.note(&played.conn.start_chat(&request, now));
                 }
-                Op::Status => book.note(played.conn.status(now)),
+                Op::Status => book.note(&played.conn.status(now)),
                 Op::Task => {
                     let task = TaskId::parse("task_a").unwrap();
-                    book.note(played.conn.task_status(&task, now));
+                    book.note(&played.conn.task_status(&task, now));
                 }
                 Op::Abort(at) => {
                     if let Some(id) = book.id(at) {
-                        book.note(played.conn.abort(id, now));
+                        book.note(&played.conn.abort(id, now));
                     }
                 }
                 Op::Cancel(at) => {
