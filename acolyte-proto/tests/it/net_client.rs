@@ -336,3 +336,20 @@ async fn complaints_about_nothing_known_are_events() {
     };
     assert_eq!(error, RpcError::Refused("Invalid RPC message".to_owned()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_chat_may_wait_for_ever_while_others_may_not() {
+    let (client, mut server) = played().await;
+    let patient = client.start_chat_within(None, ChatRequest::new("hi", "m"));
+    let mut patient = patient.await;
+    let id = server.hear().await.unwrap()["id"].clone();
+    let mut hasty = start(&client, "hi").await;
+    let (outcome, mut server) = tokio::join!(hasty.finish(), async {
+        // Hears the abort, too.
+        while server.hear().await.unwrap()["type"] != "chat.abort" {}
+        server
+    });
+    assert!(matches!(outcome, Outcome::TimedOut { .. }));
+    server.done(&id).await;
+    assert!(patient.finish().await.is_done());
+}
