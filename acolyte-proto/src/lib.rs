@@ -1,2 +1,30 @@
-//! The Acolyte protocol. Nothing is implemented yet.
+//! The Acolyte protocol.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
+
+pub mod auth;
+pub mod client;
+pub mod codec;
+pub mod error;
+pub mod event;
+pub mod frame;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod handshake;
+pub mod http;
+pub mod id;
+pub mod limits;
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub mod net;
+pub mod queue;
+pub mod server;
+pub mod task;
+mod wire;
+
+pub use error::{ChatError, ErrorDetail, FrameError};
+pub use event::{Event, Part};
+pub use frame::{Answer, ChatRequest, ClientFrame, Reply, Request, ServerFrame, Status};
+pub use id::{ErrorId, MessageId, ResourceId, RpcId, SessionId, TaskId};
+pub use task::{Task, TaskState};

@@ -113,6 +113,10 @@ impl From<Trust> for TrustLevel {
 
 pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
     cli::log(args.verbose);
+    // Every connection is an open file.
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
     let address = args.listen;
     let (agent, options) = agent(args)?;
     let host = Host::bind(address, agent, options).await.map_err(|error| {

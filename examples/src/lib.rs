@@ -5,6 +5,7 @@ pub mod agent;
 pub mod assistant;
 pub mod cli;
 pub mod conversation;
+pub mod daemon;
 pub mod gateway;
 pub mod model;
 pub mod pictures;

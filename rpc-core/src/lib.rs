@@ -30,6 +30,7 @@ pub mod sse;
 pub mod testing;
 pub mod text;
 pub mod timers;
+pub mod timestamp;
 
 pub use decode::DecodeError;
 pub use error::{CallError, CloseReason, Delivery, Disconnect, Refused, Retry};

@@ -21,7 +21,7 @@ pub mod net;
 pub mod plugin;
 pub mod router;
 pub mod server;
-pub mod timestamp;
+pub use rpc_core::timestamp;
 pub mod validate;
 
 pub use error::{ErrorCode, RegistrationError};

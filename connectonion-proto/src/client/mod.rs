@@ -203,6 +203,12 @@ impl ClientConn {
         self.session_id.as_deref()
     }
 
+    /// Whether an agent is at work, as far as the host's frames say.
+    #[must_use]
+    pub const fn is_running(&self) -> bool {
+        self.run
+    }
+
     /// How much is under way: prompts and questions without an answer, and the run.
     #[must_use]
     pub fn in_flight(&self) -> usize {

@@ -42,7 +42,7 @@ use serde::Serialize;
 
 use crate::console::Line;
 use crate::frame::{ErrorFrame, SessionState, SessionStatus, Standing};
-use crate::id::{EventId, SessionId};
+use crate::id::SessionId;
 use crate::replay::Next;
 use crate::session::{ConnId, Owner, RegistryEvent, Removed, RunId, RuntimeInput, SessionRegistry};
 use crate::storage::{Record, StorageError};
@@ -59,13 +59,9 @@ enum Job {
     /// The session that a client wants.
     Load { conn: ConnId, entrant: Box<Entrant> },
     /// The prompt that begins a run.
-    Begin { session_id: SessionId, id: EventId },
+    Begin { session_id: SessionId },
     /// A prompt for a run.
-    Interject {
-        session_id: SessionId,
-        id: EventId,
-        run: RunId,
-    },
+    Interject { session_id: SessionId, run: RunId },
     /// The end of a run, and the frame that tells it.
     End {
         session_id: SessionId,
@@ -151,14 +147,10 @@ impl Hub {
     /// Takes what the storage did.
     pub fn stored(&mut self, job: JobId, outcome: Result<(), StorageError>, now: Now) {
         match self.jobs.remove(&job) {
-            Some(Job::Begin { session_id, id }) => {
-                self.begin_stored(&session_id, &id, outcome, now);
+            Some(Job::Begin { session_id }) => self.begin_stored(job, &session_id, outcome, now),
+            Some(Job::Interject { session_id, run }) => {
+                self.interjection_stored(job, &session_id, run, outcome, now);
             }
-            Some(Job::Interject {
-                session_id,
-                id,
-                run,
-            }) => self.interjection_stored(&session_id, (&id, run), outcome, now),
             Some(Job::End {
                 session_id,
                 run,
@@ -263,10 +255,11 @@ impl Hub {
         id
     }
 
-    fn store(&mut self, job: Job, record: Record) {
+    fn store(&mut self, job: Job, record: Record) -> JobId {
         let job = self.job(job);
         let record = Box::new(record);
         self.events.push_back(HubEvent::Store { job, record });
+        job
     }
 
     fn record(
@@ -329,12 +322,8 @@ impl Hub {
         };
         let waiting = talk.waiting();
         let gone = || ErrorFrame::new("the session is over: send CONNECT again");
-        for conn in talk
-            .storing
-            .iter()
-            .chain(&talk.intake)
-            .filter_map(|intake| intake.conn)
-        {
+        let storing = talk.storing.iter().map(|(_, intake)| intake);
+        for conn in storing.chain(&talk.intake).filter_map(|it| it.conn) {
             self.refuse(conn, gone().with_retryable(true));
         }
         if talk.work.as_ref().is_some_and(|work| work.run.is_none()) {

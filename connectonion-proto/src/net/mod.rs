@@ -5,6 +5,20 @@
 //! and the [`Connection`], whose [`run`](Connection::run) *you* spawn. What a prompt leads to is a
 //! [`Run`], which survives reconnects. No prompt is ever sent twice.
 //!
+//! # Runs that this program has not started
+//!
+//! A session belongs to a person, who may have several devices, and a run goes on while nobody is
+//! connected. So steps and ends may come of runs that no [`Run`] of this program stands for:
+//!
+//! - A program that was started anew calls [`attach`](RemoteAgent::attach) *before* it lets the
+//!   connection run. The [`Run`] is the one in which the session is found, with everything that came
+//!   after the last event that was shown; it ends with [`Refused::UnknownId`](rpc_core::Refused) if there
+//!   is none. What ended meanwhile is in the conversation of [`Event::Connected`].
+//! - Whatever no [`Run`] listens to is told as [`Event::Step`] and [`Event::RunEnded`], between two runs
+//!   too (a change of mode). Show these like your own, or call [`follow`](RemoteAgent::follow) at the
+//!   first one to get the rest as a [`Run`]. A question among them is answered by its id, with
+//!   [`respond`](RemoteAgent::respond).
+//!
 //! A [`Desk`] is a [`Hub`](crate::hub::Hub) that many tasks share: clients are served on any
 //! transport, agents are run, sessions stored. `Host` puts it on a socket.
 

@@ -133,7 +133,15 @@ impl ServerConn {
     /// [`ServerEvent::Writable`] tells when there is again.
     pub fn has_room(&mut self) -> bool {
         self.is_blocked = !self.outbox.has_slack();
+        self.owes = self.is_blocked;
         !self.is_blocked
+    }
+
+    /// Whether events wait for room, as far as it was told: a Close would overtake them now. Before a
+    /// server goes away, let them leave.
+    #[must_use]
+    pub const fn owes_frames(&self) -> bool {
+        self.owes
     }
 
     /// Closes with code 1000. What is queued is sent first.

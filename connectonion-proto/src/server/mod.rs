@@ -121,6 +121,8 @@ pub struct ServerConn {
     outbox: Outbox,
     /// Somebody was told that there is no room.
     is_blocked: bool,
+    /// And has not been told since that there is: frames may be waiting outside.
+    owes: bool,
     /// Each with the size of its frame.
     events: Backlog<(ServerEvent, usize)>,
     event_bytes: usize,
@@ -155,6 +157,7 @@ impl ServerConn {
             held_bytes: 0,
             outbox: Outbox::new(&sent),
             is_blocked: false,
+            owes: false,
             events: Backlog::new(),
             event_bytes: 0,
             timers,
@@ -235,6 +238,7 @@ impl ServerConn {
         self.stage = Stage::Closed;
         self.awaited = None;
         self.is_blocked = false;
+        self.owes = false;
         self.timers.stop_all();
         self.heart.stop();
         self.held = Backlog::new();

@@ -180,22 +180,22 @@ impl Door {
         };
         let identity = verified.address;
         let decision = self.policy().decide(Some(self.standing_of(&identity)));
-        let decision = match decision {
-            Decision::Gate { .. } if self.brings_invite(&verified) => Decision::Accept,
-            decision => decision,
+        let is_invited = matches!(decision, Decision::Gate { .. }) && self.brings_invite(&verified);
+        // Before anything changes: who repeats an invitation is not let in again.
+        if (is_invited || decision == Decision::Accept)
+            && let Err(error) = self.spend(&verified, now)
+        {
+            return Admission::Refuse(error);
+        }
+        let decision = match is_invited && self.book_mut().promote(&identity).is_ok() {
+            true => Decision::Accept,
+            false => decision,
         };
         match decision {
-            Decision::Accept => {
-                if let Some(used) = &mut self.used
-                    && let Err(error) = used.spend(&verified, now)
-                {
-                    return Admission::Refuse(error);
-                }
-                Admission::Accept {
-                    owner: Owner::Key(identity),
-                    recommend_signature: false,
-                }
-            }
+            Decision::Accept => Admission::Accept {
+                owner: Owner::Key(identity),
+                recommend_signature: false,
+            },
             Decision::Gate { methods } => self.gate(identity, &methods),
             Decision::Deny(error) => Admission::Refuse(error),
             Decision::AcceptUnsigned { .. } => self.decide_unsigned(),
@@ -235,10 +235,31 @@ impl Door {
     }
 
     /// Whether a CONNECT brings an invite code along, which makes a contact of its sender.
-    fn brings_invite(&mut self, verified: &Verified<'_>) -> bool {
+    fn brings_invite(&self, verified: &Verified<'_>) -> bool {
         let code = verified.payload.text("invite_code");
-        let is_good = code.is_some_and(|code| self.invites.check(&code));
-        is_good && self.book_mut().promote(&verified.address).is_ok()
+        code.is_some_and(|code| self.invites.check(&code))
+    }
+
+    fn spend(&mut self, verified: &Verified<'_>, now: f64) -> Result<(), AuthError> {
+        let used = self.used.as_mut();
+        used.map_or(Ok(()), |used| used.spend(verified, now))
+    }
+
+    /// Lets in a CONNECT that has waited at the gate. Its signature counts as used now, and not
+    /// before, so that strangers cannot fill the memory of those that were.
+    ///
+    /// # Errors
+    /// [`AuthError::AlreadyUsed`], [`AuthError::ReplayProtectionUnavailable`]; only
+    /// [with used signatures](Self::with_used_signatures).
+    pub fn complete(&mut self, connect: &Connect, now: f64) -> Result<(), AuthError> {
+        match self.verifier.verify(&connect.signed, now) {
+            Ok(verified) => match &mut self.used {
+                Some(used) => used.spend(&verified, now),
+                None => Ok(()),
+            },
+            // It was good when it came, and nobody can repeat it any more.
+            Err(_) => Ok(()),
+        }
     }
 
     fn gate(&self, identity: Address, methods: &[OnboardMethod]) -> Admission {

@@ -24,6 +24,35 @@ fn offer(key: &Signer, code: &str) -> serde_json::Value {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_signature_does_not_go_through_the_gate_and_in_again() {
+    let mut options = careful();
+    options.door = options.door.with_used_signatures(UsedSignatures::default());
+    let desk = desk_with(options);
+    let key = client_key();
+    let connect = connect(&key, json!({}));
+    let (mut owner, mut thief) = (Client::open(&desk), Client::open(&desk));
+    for client in [&mut owner, &mut thief] {
+        client.say(&connect).await;
+        client.hear_a("ONBOARD_REQUIRED").await;
+    }
+    let offer = offer(&key, "red-onion");
+    owner.say(&offer).await;
+    owner.hear_a("ONBOARD_SUCCESS").await;
+    owner.hear_a("CONNECTED").await;
+    let used = "unauthorized: this CONNECT was already used";
+    // Who has read along may repeat everything.
+    thief.say(&offer).await;
+    thief.hear_a("ONBOARD_SUCCESS").await;
+    assert_eq!(thief.hear_a("ERROR").await["message"], used);
+    let mut late = Client::open(&desk);
+    late.say(&connect).await;
+    assert_eq!(late.hear_a("ERROR").await["message"], used);
+    // By another signature the owner comes in at any time.
+    let (_again, connected) = Client::inside(&desk, json!({})).await;
+    assert_eq!(connected["status"], "new");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stranger_comes_in_with_an_invite_code() {
     let desk = desk_with(careful());
     let mut client = Client::open(&desk);

@@ -35,6 +35,31 @@ fn a_prompt_is_stored_before_it_is_acknowledged() {
 }
 
 #[test]
+fn what_waits_for_another_run_survives_a_kill() {
+    let mut play = Play::new(HubConfig::default());
+    play.connect(1, owner(1), Some("s"));
+    play.store_all();
+    for prompt in ["first", "second", "third"] {
+        play.input(1, prompt);
+        play.store_all();
+    }
+    let run = *play.agents.keys().next().unwrap();
+    play.fail(run, "failed");
+    // The end of the first run, and the beginning of another one with the second prompt.
+    play.store_one(false);
+    play.store_one(false);
+    assert_eq!(play.started.len(), 2);
+    play.kill(HubConfig::default());
+    play.connect(2, owner(1), Some("s"));
+    play.store_all();
+    let connected = play.sockets[&ConnId(2)].connected.as_ref().unwrap();
+    let session = connected.newer.as_ref().unwrap().session.get();
+    for prompt in ["first", "second", "third"] {
+        assert!(session.contains(prompt), "{prompt}: {session}");
+    }
+}
+
+#[test]
 fn a_storage_that_fails_refuses_prompts_and_keeps_results() {
     let mut play = Play::new(HubConfig::default());
     play.connect(1, owner(1), Some("s"));
@@ -103,6 +128,31 @@ fn no_more_agents_run_than_may() {
         play.sockets[&ConnId(3)].refused,
         ["too many agents are running"]
     );
+}
+
+#[test]
+fn what_an_evicted_session_still_stores_is_not_taken_for_the_next_ones() {
+    let registry = RegistryConfig::default().with_max_sessions(1);
+    let mut play = Play::new(HubConfig::default().with_registry(registry));
+    play.connect(1, owner(1), Some("s"));
+    play.connect(2, owner(1), Some("s"));
+    play.store_one(false);
+    play.input(1, "evicted");
+    play.disconnect(1);
+    // Somebody else takes its place for a moment, and the other connection begins it anew.
+    play.connect(3, owner(2), None);
+    play.disconnect(3);
+    play.store_one(false);
+    play.input(2, "kept");
+    play.store_one(false);
+    assert!(play.started.is_empty());
+    play.store_all();
+    assert_eq!(play.started, [("s".into(), "kept".into())]);
+    let run = *play.agents.keys().next().unwrap();
+    play.finish(run, "done");
+    play.store_all();
+    assert_eq!(play.sockets[&ConnId(2)].count("OUTPUT"), 1);
+    assert!(play.hub.is_idle());
 }
 
 #[test]

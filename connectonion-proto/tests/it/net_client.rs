@@ -347,6 +347,27 @@ async fn what_no_run_listens_to_is_an_event() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_of_another_device_is_followed_to_its_output() {
+    let (agent, mut events, mut host, mut listener) = ready().await;
+    assert!(agent.follow().await.unwrap().is_none(), "nothing goes on");
+    host.say(&user_input("from the other one", "u")).await;
+    assert!(matches!(next(&mut events).await, Event::Step(_)));
+    let mut run = agent.follow().await.unwrap().expect("a run");
+    host.say(&thinking("t1")).await;
+    assert_eq!(step(&mut run).await, "thinking");
+    host.cut();
+    let (mut host, connect) = Host::answered(&mut listener, &connected("running")).await;
+    assert_eq!(connect["last_msg_id"], "t1");
+    host.say_all(&[thinking("t2"), output("hi")]).await;
+    assert_eq!(step(&mut run).await, "thinking");
+    assert_eq!(run.output().await.unwrap().result, "hi");
+    assert!(agent.follow().await.unwrap().is_none(), "it has ended");
+    agent.close();
+    agent.closed().await;
+    assert_eq!(agent.follow().await.unwrap_err(), Refused::Closed);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_conversation_in_mid_run_is_there_without_flooding_the_run() {
     let (agent, _events, mut host, _listener) = ready().await;
     let mut run = agent.input("hello").await;

@@ -1,5 +1,6 @@
 //! [`Scripted`]: a model without a network, which answers by rules, always the same.
 
+mod code;
 mod commands;
 mod work;
 
@@ -11,6 +12,7 @@ use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 use snek_proto::chat::{Block, ChatMessage, Content, Role};
 
+use self::code::Next;
 use self::commands::Command;
 use super::{CallPiece, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Usage};
 use crate::conversation::estimate;
@@ -23,7 +25,9 @@ const COUNTING: &str = "I count:";
 
 /// Answers by rules: it counts, asks for the tools `time` (or `clock`), `dice`, `search`, `echo` and
 /// those of an agent, and repeats what they say, tells the known facts of its instructions, and describes images by
-/// type and size. One or two words at a time, like the real ones, with a bill.
+/// type and size. With the tools of a coding agent it reads, searches, edits and runs what it is told
+/// to, and works off a plan (`plan: read a.txt; run make`). One or two words at a time, like the real
+/// ones, with a bill.
 ///
 /// With [`with_commands`](Self::with_commands) a text can also say exactly what is to happen:
 ///
@@ -38,6 +42,7 @@ const COUNTING: &str = "I count:";
 pub struct Scripted {
     pace: Duration,
     commands: bool,
+    echo: bool,
 }
 
 impl Scripted {
@@ -52,6 +57,13 @@ impl Scripted {
     #[must_use]
     pub const fn with_commands(mut self, commands: bool) -> Self {
         self.commands = commands;
+        self
+    }
+
+    /// Whether it says back what it does not understand. Default no: it says what it understands.
+    #[must_use]
+    pub const fn with_echo(mut self, echo: bool) -> Self {
+        self.echo = echo;
         self
     }
 }
@@ -74,7 +86,7 @@ impl ChatModel for Scripted {
         });
         let pieces = match command {
             Some(pieces) => pieces?,
-            None => answer(&request).into_iter().map(Ok).collect(),
+            None => answer(&request, self.echo).into_iter().map(Ok).collect(),
         };
         let paced = stream::iter(billed(&request, pieces)).then(move |piece| async move {
             let is_said = matches!(piece, Ok(Delta::Text(_) | Delta::ToolCall(_)));
@@ -128,11 +140,14 @@ fn results(since: &[&ChatMessage]) -> Vec<String> {
         .collect()
 }
 
-fn answer(request: &ChatRequest<'_>) -> Vec<Delta> {
+fn answer(request: &ChatRequest<'_>, echo: bool) -> Vec<Delta> {
     let Some((question, since)) = question(request) else {
         return spoken(HELP);
     };
     let results = results(since);
+    if let Some(next) = code(request, question, &results) {
+        return next;
+    }
     if !results.is_empty() {
         return spoken(&results.join("; "));
     }
@@ -165,7 +180,41 @@ fn answer(request: &ChatRequest<'_>) -> Vec<Delta> {
     {
         return spoken(&format!("I know: {facts}"));
     }
+    if echo && !question.content.text().trim().is_empty() {
+        return spoken(&question.content.text());
+    }
     spoken(HELP)
+}
+
+/// What a text comes to for an agent that has the tools for code.
+fn code(
+    request: &ChatRequest<'_>,
+    question: &ChatMessage,
+    results: &[String],
+) -> Option<Vec<Delta>> {
+    let offered = |name: &str| request.tools.iter().any(|tool| tool.name() == name);
+    if !offered("file-read") {
+        return None;
+    }
+    let results: Vec<_> = results.iter().cloned().zip(failures(request)).collect();
+    Some(match code::next(&question.content.text(), &results)? {
+        Next::Call(name, arguments) => calls(&[(name, arguments)], results.len()),
+        Next::Say(text) => spoken(&text),
+    })
+}
+
+/// Of each result since the last message of a person, whether it tells of a failure.
+fn failures(request: &ChatRequest<'_>) -> Vec<bool> {
+    let messages = request.messages.iter().enumerate();
+    let mut failures = Vec::new();
+    for (place, message) in messages {
+        match message.role {
+            Role::User => failures.clear(),
+            Role::Tool => failures.push(request.failed.contains(&place)),
+            _ => {}
+        }
+    }
+    failures
 }
 
 /// Whether a text is like `what do you know of me?` or `what is my name?`.

@@ -30,6 +30,11 @@ const FINISHED: &[Finished] = &[
         own_features: &[],
         without: &[],
     },
+    Finished {
+        folder: "connectonion-proto",
+        own_features: &["auth"],
+        without: &[],
+    },
 ];
 
 /// In this order, in every protocol crate and in the core.

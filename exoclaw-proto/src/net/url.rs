@@ -1,12 +1,9 @@
 //! Connecting over WebSockets: [`connect`], [`dialer`], and what they refuse.
 
-use std::borrow::Cow;
-
 use rpc_core::net::DialError;
 use rpc_core::net::ws::{WsConfig, WsDialer};
 
 use super::{Client, Connection, Events, connect_with, link_config};
-use crate::auth::is_loopback;
 use crate::client::ClientConfig;
 use crate::limits::WS_PATH;
 
@@ -60,67 +57,23 @@ pub fn connect(
 /// [`ConnectError::Dial`] if the URL is none; [`ConnectError::InsecureToken`] if `config` has a
 /// token, the URL is not `wss://` and its host is not this machine.
 pub fn dialer(url: &str, config: &ClientConfig) -> Result<WsDialer, ConnectError> {
-    let url = with_path(url);
     let ws = WsConfig::default()
         .with_max_message(config.limits.max_message_bytes)
         .with_max_outgoing(config.limits.max_message_bytes);
-    let dialer = WsDialer::new(&url)?.with_config(ws);
-    if config.token.is_some() && !config.insecure_token {
-        check_encryption(&url)?;
-    }
-    Ok(dialer)
-}
-
-/// Splits a URL behind `://` into scheme and rest.
-fn split(url: &str) -> (&str, &str) {
-    url.split_once("://").unwrap_or(("", url))
-}
-
-fn with_path(url: &str) -> Cow<'_, str> {
-    let (_, rest) = split(url);
-    match rest.find(['/', '?', '#']) {
-        None => format!("{url}{WS_PATH}").into(),
-        Some(at) if rest.get(at..) == Some("/") => {
-            format!("{}{WS_PATH}", url.trim_end_matches('/')).into()
+    let dialer = WsDialer::new(url)?.or_path(WS_PATH)?.with_config(ws);
+    match dialer.exposed_host() {
+        Some(host) if config.token.is_some() && !config.insecure_token => {
+            Err(ConnectError::InsecureToken {
+                host: host.to_owned(),
+            })
         }
-        Some(_) => url.into(),
+        _ => Ok(dialer),
     }
-}
-
-/// `url` is known to be a good one.
-fn check_encryption(url: &str) -> Result<(), ConnectError> {
-    let (scheme, rest) = split(url);
-    let is_encrypted = ["wss", "https"]
-        .iter()
-        .any(|safe| scheme.eq_ignore_ascii_case(safe));
-    let authority = rest.split(['/', '?']).next().unwrap_or_default();
-    let host = match authority.strip_prefix('[') {
-        Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
-        None => authority.split(':').next().unwrap_or_default(),
-    };
-    if is_encrypted || is_loopback(host) {
-        return Ok(());
-    }
-    Err(ConnectError::InsecureToken {
-        host: host.to_owned(),
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_url_without_a_path_means_the_endpoint_of_the_specification() {
-        for (given, meant) in [
-            ("ws://h:1", "ws://h:1/ws"),
-            ("wss://h/", "wss://h/ws"),
-            ("ws://h/other", "ws://h/other"),
-            ("ws://h?a=1", "ws://h?a=1"),
-        ] {
-            assert_eq!(with_path(given), meant);
-        }
-    }
 
     #[test]
     fn a_token_goes_in_the_clear_to_this_machine_only() {

@@ -383,7 +383,7 @@ async fn a_drain_cuts_chats_off_at_its_deadline() {
 #[tokio::test]
 async fn only_the_path_of_the_specification_upgrades() {
     let http = http_config().with_http(|request, _| async move {
-        let mut response = Response::new(request.uri().path().to_owned().into());
+        let mut response = Response::new(request.uri().path().to_owned());
         *response.status_mut() = StatusCode::ACCEPTED;
         response
     });

@@ -12,6 +12,7 @@ mod link_reconnect;
 mod memory;
 mod secrets;
 mod server;
+mod server_streams;
 mod sources;
 mod tls;
 mod toy;

@@ -84,21 +84,12 @@ pub fn dialer(
     url: &str,
     config: &ClientConfig,
 ) -> Result<rpc_core::net::ws::WsDialer, rpc_core::net::DialError> {
-    let url = with_path(url);
     let ws = rpc_core::net::ws::WsConfig::default()
         .with_max_message(config.limits.max_message_bytes)
         .with_max_outgoing(config.limits.max_message_bytes);
-    Ok(rpc_core::net::ws::WsDialer::new(&url)?.with_config(ws))
-}
-
-#[cfg(feature = "ws")]
-fn with_path(url: &str) -> std::borrow::Cow<'_, str> {
-    let host = url.split_once("://").map_or("", |(_, rest)| rest);
-    match host.find(['/', '?', '#']) {
-        None => format!("{url}/rpc.ws").into(),
-        Some(at) if &host[at..] == "/" => format!("{url}rpc.ws").into(),
-        Some(_) => url.into(),
-    }
+    Ok(rpc_core::net::ws::WsDialer::new(url)?
+        .or_path("/rpc.ws")?
+        .with_config(ws))
 }
 
 /// Connects through any dialer: in memory, through a proxy, with your own TLS.
@@ -110,21 +101,4 @@ pub fn connect_with<D: Dialer>(
 ) -> (Client, Events, Connection<D>) {
     let (link, events, connection) = link::open(ClientSide::new(config), dialer, link_config);
     (Client::new(link), events, connection)
-}
-
-#[cfg(all(test, feature = "ws"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_url_without_a_path_means_the_endpoint_of_the_specification() {
-        for (given, meant) in [
-            ("ws://h:1", "ws://h:1/rpc.ws"),
-            ("wss://h/", "wss://h/rpc.ws"),
-            ("ws://h/other", "ws://h/other"),
-            ("ws://h?a=1", "ws://h?a=1"),
-        ] {
-            assert_eq!(with_path(given), meant);
-        }
-    }
 }

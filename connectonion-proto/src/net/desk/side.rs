@@ -82,7 +82,11 @@ impl Place {
             ServerEvent::Connect { connect } => self.connect(connect),
             ServerEvent::Onboard { identity, submit } => self.onboard(&identity, &submit),
             ServerEvent::Onboarded { identity, connect } => {
-                self.enter(Owner::Key(identity), connect);
+                let completed = self.desk.door().complete(&connect, self.desk.unix_now());
+                match completed {
+                    Ok(()) => self.enter(Owner::Key(identity), connect),
+                    Err(error) => self.refuse(ErrorFrame::new(error.to_string())),
+                }
             }
             ServerEvent::Input { input } => self.input(input),
             ServerEvent::Response { response } => {
@@ -350,8 +354,9 @@ impl Protocol for ServerSide {
         }
     }
 
-    fn in_flight(_: &ServerConn) -> usize {
-        0
+    /// A drain waits for the frames that had no room.
+    fn in_flight(machine: &ServerConn) -> usize {
+        usize::from(machine.owes_frames())
     }
 
     fn redact(text: &str) -> Cow<'_, str> {

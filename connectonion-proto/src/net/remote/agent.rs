@@ -122,6 +122,28 @@ impl RemoteAgent {
         self.book.listen(|items| self.run(items))
     }
 
+    /// Listens to the run that goes on, from now on; `None` if none does. For a run of somebody else that
+    /// was noticed by its events: unlike [`attach`](Self::attach), it never waits for a run to begin.
+    ///
+    /// # Errors
+    /// [`Refused::NotConnected`] while there is no connection, [`Refused::Closed`]. Safe to repeat.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn follow(&self) -> Result<Option<Run>, Refused> {
+        let (items, consumer) = self.book.ends();
+        let run = self.run(consumer);
+        let book = Arc::clone(&self.book);
+        let follows = self.link.command(move |conn, _| {
+            let goes_on = conn.is_running();
+            if goes_on {
+                book.follow(items);
+            }
+            goes_on
+        });
+        Ok(follows.await?.then_some(run))
+    }
+
     /// Answers a question of the agent that this program knows by its id only: of an earlier
     /// connection, or an earlier program. Others are answered by themselves ([`Ask`](super::Ask)).
     ///

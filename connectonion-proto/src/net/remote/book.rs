@@ -151,6 +151,12 @@ impl Book {
         run(consumer)
     }
 
+    /// Listens to the run that goes on, on this connection.
+    pub(super) fn follow(&self, items: Producer<Item>) {
+        let listener = Listener { items, waits: None };
+        self.lock().listeners.push(listener);
+    }
+
     /// The two ends of a run that is about to be started.
     pub(super) fn ends(&self) -> (Producer<Item>, rpc_core::net::Consumer<Item>) {
         queue(self.run.clone())

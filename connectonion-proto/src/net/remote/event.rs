@@ -22,7 +22,9 @@ pub enum Event {
     OnboardRequired(OnboardRequired),
     /// The CONNECT was refused.
     Refused(ErrorFrame),
-    /// A step of a run that no [`Run`](super::Run) listens to, or a change between two runs.
+    /// A step of a run that no [`Run`](super::Run) listens to: another device has started it, or it was
+    /// found going on, or its `Run` was dropped. Or a change between two runs. With
+    /// [`follow`](super::RemoteAgent::follow) the rest of the run comes as a `Run`.
     Step(Step),
     /// The end of a run that no [`Run`](super::Run) listens to.
     RunEnded(Result<Output, CallError<ErrorFrame>>),

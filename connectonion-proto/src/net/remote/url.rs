@@ -1,8 +1,5 @@
 //! Connecting over WebSockets: [`connect`], [`dialer`], and what they refuse.
 
-use std::borrow::Cow;
-use std::net::{IpAddr, Ipv6Addr};
-
 use rpc_core::net::DialError;
 use rpc_core::net::ws::{WsConfig, WsDialer};
 
@@ -66,82 +63,21 @@ pub fn connect(
 /// [`ConnectError::Dial`] if the URL is none; [`ConnectError::Insecure`] if it is not `wss://` and
 /// its host is not this machine.
 pub fn dialer(url: &str, options: &AgentOptions) -> Result<WsDialer, ConnectError> {
-    let url = with_path(url);
     let ws = WsConfig::default()
         .with_max_message(options.client.limits.max_message_bytes)
         .with_max_outgoing(options.client.max_sent_bytes);
-    let dialer = WsDialer::new(&url)?.with_config(ws);
-    if !options.insecure {
-        check_encryption(&url)?;
-    }
-    Ok(dialer)
-}
-
-/// Splits a URL behind `://` into scheme and rest.
-fn split(url: &str) -> (&str, &str) {
-    url.split_once("://").unwrap_or(("", url))
-}
-
-fn with_path(url: &str) -> Cow<'_, str> {
-    let (_, rest) = split(url);
-    match rest.find(['/', '?', '#']) {
-        None => format!("{url}{WS_PATH}").into(),
-        Some(at) if rest.get(at..) == Some("/") => {
-            format!("{}{WS_PATH}", url.trim_end_matches('/')).into()
-        }
-        Some(_) => url.into(),
-    }
-}
-
-/// `url` is known to be a good one.
-pub(super) fn check_encryption(url: &str) -> Result<(), ConnectError> {
-    let (scheme, rest) = split(url);
-    let encrypted = ["wss", "https"];
-    if encrypted.iter().any(|it| scheme.eq_ignore_ascii_case(it)) {
-        return Ok(());
-    }
-    let authority = rest.split(['/', '?']).next().unwrap_or_default();
-    let host = match authority.strip_prefix('[') {
-        Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
-        None => authority.split(':').next().unwrap_or_default(),
-    };
-    if is_this_machine(host) {
-        return Ok(());
-    }
-    Err(ConnectError::Insecure {
-        host: host.to_owned(),
-    })
-}
-
-fn is_this_machine(host: &str) -> bool {
-    if host.eq_ignore_ascii_case("localhost") {
-        return true;
-    }
-    match host.parse() {
-        Ok(IpAddr::V6(address)) => {
-            let inner = Ipv6Addr::to_ipv4_mapped(&address);
-            inner.map_or(address.is_loopback(), |inner| inner.is_loopback())
-        }
-        Ok(IpAddr::V4(address)) => address.is_loopback(),
-        Err(_) => false,
+    let dialer = WsDialer::new(url)?.or_path(WS_PATH)?.with_config(ws);
+    match dialer.exposed_host() {
+        Some(host) if !options.insecure => Err(ConnectError::Insecure {
+            host: host.to_owned(),
+        }),
+        _ => Ok(dialer),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_url_without_a_path_means_the_endpoint_of_the_specification() {
-        for (given, meant) in [
-            ("ws://h:1", "ws://h:1/ws"),
-            ("wss://h/", "wss://h/ws"),
-            ("ws://h/other", "ws://h/other"),
-            ("ws://h?a=1", "ws://h?a=1"),
-        ] {
-            assert_eq!(with_path(given), meant);
-        }
-    }
 
     #[test]
     fn prompts_go_in_the_clear_to_this_machine_only() {

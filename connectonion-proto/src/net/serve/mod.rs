@@ -2,18 +2,20 @@
 
 mod http;
 mod options;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::{FutureExt, future};
 use rpc_core::CloseFrame;
-use rpc_core::net::LinkConfig;
 use rpc_core::net::server::{Accepted, DrainReport, ShutdownHandle};
+use rpc_core::net::{Cancellation, LinkConfig, Transport};
 use tokio::net::ToSocketAddrs;
 
 use self::http::Pages;
@@ -43,7 +45,7 @@ const SERVICE_RESTART: u16 = 1012;
 /// }
 ///
 /// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
-/// let key = Signer::load(".co")?;
+/// let key = Signer::load_or_generate(".co/keys/agent.key")?;
 /// let options = HostOptions::new(&key, TrustLevel::Open).with_name("echo");
 /// let host = Host::bind("127.0.0.1:8000", Echo, options).await?;
 /// println!("{} is at {}", key.address(), host.url());
@@ -150,7 +152,11 @@ impl Host {
         let desk = shared.desk.clone();
         let half = shared.shutdown_timeout / 2;
         let serving = async {
-            let report = server.run(move |accepted| serve(&shared, accepted)).await;
+            let serve = move |accepted: Accepted| {
+                let peer = accepted.peer.ip();
+                serve(&shared, accepted.socket, peer, accepted.cancellation)
+            };
+            let report = server.run(serve).await;
             // Agents may be at work that nobody watches.
             desk.drain(half).await;
             report
@@ -173,15 +179,19 @@ impl fmt::Debug for Host {
 
 /// One connection from its upgrade to its end. Not an `async fn`, and nothing around the two
 /// futures: each layer would hold a second copy of them, and there is one for every idle connection.
-fn serve(shared: &Arc<Shared>, accepted: Accepted) -> impl Future<Output = ()> + use<> {
+fn serve<T: Transport>(
+    shared: &Arc<Shared>,
+    transport: T,
+    peer: IpAddr,
+    mut cancellation: Cancellation,
+) -> impl Future<Output = ()> + use<T> {
     let shared = Arc::clone(shared);
     let (link, connection) = shared.desk.seat(
-        accepted.socket,
-        Some(accepted.peer.ip()),
+        transport,
+        Some(peer),
         Arc::clone(&shared.connection),
         Arc::clone(&shared.link),
     );
-    let mut cancellation = accepted.cancellation;
     let farewell = async move {
         tokio::select! {
             () = cancellation.cancelled() => {}

@@ -15,6 +15,7 @@ use rpc_core::net::server::{Guards, OriginPolicy, ServerConfig as HttpConfig};
 use crate::auth::Signer;
 use crate::net::DeskOptions;
 use crate::server::ServerConfig;
+use crate::session::RegistryConfig;
 use crate::trust::TrustLevel;
 
 /// How long a host's end takes at most.
@@ -22,11 +23,15 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What is served beside and before the upgrade by default: no web pages but those of this machine
 /// may connect, and on a loopback address no foreign `Host` is served. Allow more with
-/// [`Guards::with_allowed_origin`].
+/// [`Guards::with_allowed_origin`]. As many connections are taken as there may be
+/// [sessions](crate::session::RegistryConfig::max_sessions): 16,384, if the system gives as many open
+/// files.
 #[must_use]
 pub fn http_config() -> HttpConfig {
     let guards = Guards::default().with_origins(OriginPolicy::Loopback(Vec::new()));
-    HttpConfig::default().with_guards(guards)
+    let mut config = HttpConfig::default().with_guards(guards);
+    config.limits.max_connections = RegistryConfig::default().max_sessions;
+    config
 }
 
 type Answering = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
@@ -147,5 +152,16 @@ impl fmt::Debug for HostOptions {
             .field("link", &self.link)
             .field("shutdown_timeout", &self.shutdown_timeout)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_session_may_have_a_connection() {
+        let sessions = RegistryConfig::default().max_sessions;
+        assert!(http_config().limits.max_connections >= sessions);
     }
 }

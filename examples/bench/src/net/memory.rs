@@ -25,7 +25,7 @@ fn idle(report: &mut Report, connections: usize) {
         return;
     }
     let peers = PEERS.map(|peer| (peer, idle_memory(peer, connections)));
-    for kind in ["exoclaw", "snek"] {
+    for kind in ["exoclaw", "snek", "connectonion"] {
         let ours = idle_memory(kind, connections);
         let what = format!("memory of an idle connection, {connections} of them, {kind}");
         rows(report, &what, ours, &peers, 9.0);

@@ -20,7 +20,7 @@ pub(super) async fn open(kind: &str, address: &str) -> Socket {
     let stream = TcpStream::connect(address).await.unwrap();
     stream.set_nodelay(true).unwrap();
     let path = match kind {
-        "exoclaw" => "/ws",
+        "exoclaw" | "connectonion" => "/ws",
         "snek" => "/rpc.ws",
         _ => "/",
     };
@@ -31,6 +31,12 @@ pub(super) async fn open(kind: &str, address: &str) -> Socket {
             .unwrap();
     match kind {
         "exoclaw" => assert!(text(&mut socket).await.contains("\"ok\":true")),
+        "connectonion" => {
+            let connect = r#"{"type":"CONNECT"}"#;
+            socket.send(Message::text(connect)).await.unwrap();
+            let answer = text(&mut socket).await;
+            assert!(answer.contains("\"status\":\"new\""), "{answer}");
+        }
         "snek" => {
             let login = r#"{"method":"login","args":["ann","a"],"kwargs":{},"callId":"1"}"#;
             socket.send(Message::text(login)).await.unwrap();

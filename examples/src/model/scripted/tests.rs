@@ -12,7 +12,7 @@ fn said(messages: &[ChatMessage], tools: bool) -> ChatMessage {
     let request = ChatRequest::new(messages.iter().collect());
     let request = request.with_tools(if tools { all.definitions() } else { &[] });
     let mut assembler = Assembler::default();
-    for delta in answer(&request) {
+    for delta in answer(&request, false) {
         assembler.push(&delta).unwrap();
     }
     assembler.into_message()
@@ -104,7 +104,7 @@ fn it_tells_the_facts_that_it_was_told() {
 fn its_bill_comes_first_and_again_before_the_end() {
     let question = ChatMessage::user("count");
     let request = ChatRequest::new(vec![&question]);
-    let pieces = answer(&request).into_iter().map(Ok).collect();
+    let pieces = answer(&request, false).into_iter().map(Ok).collect();
     let billed = billed(&request, pieces);
     let bills: Vec<_> = billed
         .iter()

@@ -11,13 +11,14 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
 
+use super::body::Body;
 use super::guards::Guards;
 #[cfg(feature = "tls")]
 use crate::net::tls::TlsAcceptor;
 use crate::net::ws::WsConfig;
 
 type UpgradeHook = dyn Fn(&mut Parts, SocketAddr) -> UpgradeDecision + Send + Sync;
-type HttpFuture = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
+type HttpFuture = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 type HttpHook = dyn Fn(Request<Bytes>, SocketAddr) -> HttpFuture + Send + Sync;
 
 /// What one server lets its peers use up. All bounds are on by default.
@@ -42,6 +43,9 @@ pub struct ServerLimits {
     pub max_header_bytes: usize,
     /// Largest body of a plain request in bytes; a larger one gets status 413. Default 1 MiB.
     pub max_body_bytes: usize,
+    /// How long a peer may take nothing of an answer that waits for it; then it is hung up on.
+    /// Default 30 s.
+    pub write_timeout: Duration,
 }
 
 impl Default for ServerLimits {
@@ -54,6 +58,7 @@ impl Default for ServerLimits {
             handshake_timeout: Duration::from_secs(15),
             max_header_bytes: 16 * 1024,
             max_body_bytes: 1024 * 1024,
+            write_timeout: Duration::from_secs(30),
         }
     }
 }
@@ -105,6 +110,13 @@ impl ServerLimits {
     #[must_use]
     pub const fn with_max_body_bytes(mut self, bytes: usize) -> Self {
         self.max_body_bytes = bytes;
+        self
+    }
+
+    /// Sets [`write_timeout`](Self::write_timeout).
+    #[must_use]
+    pub const fn with_write_timeout(mut self, timeout: Duration) -> Self {
+        self.write_timeout = timeout;
         self
     }
 }
@@ -238,15 +250,18 @@ impl ServerConfig {
 
     /// Answers plain HTTP requests. Without it, a GET on an upgrade path gets 426 with an
     /// explanation, and everything else 404. The answer has to be there within
-    /// [`handshake_timeout`](ServerLimits::handshake_timeout).
+    /// [`handshake_timeout`](ServerLimits::handshake_timeout), and taken unless it is
+    /// [streamed](Body::stream).
     #[must_use]
-    pub fn with_http<F, R>(mut self, service: F) -> Self
+    pub fn with_http<F, R, B>(mut self, service: F) -> Self
     where
         F: Fn(Request<Bytes>, SocketAddr) -> R + Send + Sync + 'static,
-        R: Future<Output = Response<Bytes>> + Send + 'static,
+        R: Future<Output = Response<B>> + Send + 'static,
+        B: Into<Body>,
     {
         self.http = Some(Arc::new(move |request, peer| {
-            Box::pin(service(request, peer))
+            let answer = service(request, peer);
+            Box::pin(async move { answer.await.map(Into::into) })
         }));
         self
     }

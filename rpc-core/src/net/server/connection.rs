@@ -3,7 +3,8 @@
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,9 +15,10 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::http1::{Agreed, Exchange};
+use super::patience::Patience;
 use super::places::{Place, Refusal, Slot};
 use super::run::Shared;
 use crate::net::Cancellation;
@@ -87,9 +89,20 @@ where
 /// Everything before the handler, within its deadline. `None` if there is nothing to handle.
 async fn open(shared: Arc<Shared>, tcp: TcpStream, peer: SocketAddr) -> Option<(Accepted, Place)> {
     let deadline = shared.config.limits.handshake_timeout;
-    let Ok(upgraded) = timeout(deadline, exchange(&shared, tcp, peer)).await else {
-        tracing::debug!(%peer, "no request in time");
-        return None;
+    let streams = Arc::new(AtomicBool::new(false));
+    let upgraded = {
+        let mut exchange = pin!(exchange(&shared, tcp, peer, &streams));
+        tokio::select! {
+            biased;
+            upgraded = &mut exchange => upgraded,
+            // An answer that is streamed takes as long as it takes.
+            () = sleep(deadline) => if streams.load(Ordering::Relaxed) {
+                exchange.await
+            } else {
+                tracing::debug!(%peer, "no request in time");
+                None
+            },
+        }
     };
     let (socket, read_already, agreed) = upgraded?;
     shared.counters.count_upgraded();
@@ -114,6 +127,7 @@ async fn exchange(
     shared: &Arc<Shared>,
     tcp: TcpStream,
     peer: SocketAddr,
+    streams: &Arc<AtomicBool>,
 ) -> Option<(Socket, Bytes, Agreed)> {
     // A failure here costs latency only.
     let _ = tcp.set_nodelay(true);
@@ -130,13 +144,15 @@ async fn exchange(
         shared: Arc::clone(shared),
         peer,
         agreed: Arc::clone(&agreed),
+        streams: Arc::clone(streams),
     };
+    let line = Patience::new(socket, limits.write_timeout);
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_timeout.min(LONGEST_WAIT))
         .max_header_size(limits.max_header_bytes)
         .max_buf_size(limits.max_header_bytes.max(SMALLEST_BUFFER))
-        .serve_connection(TokioIo::new(socket), service);
+        .serve_connection(TokioIo::new(line), service);
     let mut cancellation = shared.cancellation.clone();
     let mut is_told = false;
     let served = loop {
@@ -158,7 +174,7 @@ async fn exchange(
         tracing::debug!(%peer, %error, "HTTP failed");
     }
     let parts = connection.into_parts();
-    let mut socket = parts.io.into_inner();
+    let mut socket = parts.io.into_inner().into_inner();
     let agreed = agreed.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let (Ok(()), Some(agreed)) = (served, agreed) {
         return Some((socket, parts.read_buf, agreed));

@@ -4,15 +4,16 @@ use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::{Body as _, Incoming};
 
+use super::body::{Body, Sent};
 use super::config::UpgradeDecision;
 use super::places::Place;
 use super::run::Shared;
@@ -33,16 +34,19 @@ pub(super) struct Exchange {
     pub(super) peer: SocketAddr,
     /// Filled once a request was upgraded.
     pub(super) agreed: Arc<Mutex<Option<Agreed>>>,
+    /// Set once the answer is streamed.
+    pub(super) streams: Arc<AtomicBool>,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Exchange {
-    type Response = Response<FullBody>;
+    type Response = Response<Sent>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<FullBody>, Infallible>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Sent>, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (shared, peer) = (Arc::clone(&self.shared), self.peer);
         let agreed = Arc::clone(&self.agreed);
+        let streams = Arc::clone(&self.streams);
         Box::pin(async move {
             let mut answer = answer(&shared, peer, request, &agreed).await;
             if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
@@ -50,7 +54,8 @@ impl hyper::service::Service<Request<Incoming>> for Exchange {
                 let close = HeaderValue::from_static("close");
                 answer.headers_mut().insert(header::CONNECTION, close);
             }
-            Ok(answer.map(|body| FullBody(Some(body))))
+            streams.store(answer.body().is_streamed(), Ordering::Relaxed);
+            Ok(answer.map(Sent))
         })
     }
 }
@@ -60,7 +65,7 @@ async fn answer(
     peer: SocketAddr,
     request: Request<Incoming>,
     agreed: &Mutex<Option<Agreed>>,
-) -> Response<Bytes> {
+) -> Response<Body> {
     let config = &shared.config;
     let (mut parts, body) = request.into_parts();
     // It refers to the connection, which is taken back in another way.
@@ -115,7 +120,7 @@ fn upgrade(
     peer: SocketAddr,
     mut parts: Parts,
     agreed: &Mutex<Option<Agreed>>,
-) -> Response<Bytes> {
+) -> Response<Body> {
     let key = match accept_key(&parts) {
         Ok(key) => key,
         Err((status, why)) => {
@@ -151,7 +156,7 @@ fn upgrade(
             return plain(status, body);
         }
     };
-    let mut response = Response::new(Bytes::new());
+    let mut response = Response::new(Body::from(Bytes::new()));
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -178,8 +183,8 @@ fn upgrade(
 }
 
 /// A plain text answer.
-pub(super) fn plain(status: StatusCode, body: impl Into<Bytes>) -> Response<Bytes> {
-    let mut response = Response::new(body.into());
+pub(super) fn plain(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::from(body.into()));
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
@@ -204,29 +209,4 @@ async fn collect(mut body: Incoming, max: usize) -> Result<Bytes, (StatusCode, &
         }
     }
     Ok(all.freeze())
-}
-
-/// A body that is there already.
-pub(super) struct FullBody(Option<Bytes>);
-
-impl Body for FullBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let body = self.get_mut().0.take().filter(|body| !body.is_empty());
-        Poll::Ready(body.map(|body| Ok(Frame::data(body))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.as_ref().is_none_or(Bytes::is_empty)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        let len = self.0.as_ref().map_or(0, Bytes::len);
-        SizeHint::with_exact(u64::try_from(len).unwrap_or(u64::MAX))
-    }
 }

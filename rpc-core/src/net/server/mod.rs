@@ -23,15 +23,18 @@
 //! # }
 //! ```
 
+mod body;
 mod config;
 mod connection;
 mod guards;
 mod http1;
+mod patience;
 mod places;
 mod run;
 mod shutdown;
 mod upgrade;
 
+pub use body::Body;
 pub use config::{ServerConfig, ServerLimits, UpgradeDecision};
 pub use connection::Accepted;
 pub use guards::{BadGuard, GuardRejection, Guards, HostPolicy, OriginPolicy, PeerPolicy};

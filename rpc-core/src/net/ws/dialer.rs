@@ -72,6 +72,31 @@ impl WsDialer {
         self
     }
 
+    /// Sets the path for a URL that names none: `ws://host` and `ws://host/` get it, `ws://host/other`
+    /// and `ws://host?query` stay as they are.
+    ///
+    /// # Errors
+    /// [`DialError::BadUrl`] if `path` is none.
+    pub fn or_path(mut self, path: &str) -> Result<Self, DialError> {
+        self.target = self.target.or_path(path)?;
+        Ok(self)
+    }
+
+    /// The host, if others could read on the way what is sent to it: there is no TLS, and it is not
+    /// this machine. Nothing is resolved: of names, only `localhost` is this machine.
+    ///
+    /// ```
+    /// use rpc_core::net::ws::WsDialer;
+    /// assert_eq!(WsDialer::new("ws://example.com")?.exposed_host(), Some("example.com"));
+    /// assert_eq!(WsDialer::new("ws://127.0.0.1:9100")?.exposed_host(), None);
+    /// # Ok::<(), rpc_core::net::DialError>(())
+    /// ```
+    #[must_use]
+    pub fn exposed_host(&self) -> Option<&str> {
+        let is_exposed = !self.target.is_tls && !self.target.is_this_machine();
+        is_exposed.then_some(self.target.host.as_str())
+    }
+
     /// Adds a header; see [`WsConfig::with_header`].
     ///
     /// # Errors
@@ -153,9 +178,7 @@ impl WsDialer {
         }
         let headers = self.headers()?;
         let work = async {
-            let tcp = self.connect_tcp().await;
-            let tcp = tcp.map_err(|error| self.unreachable(error))?;
-            let mut socket = self.secure(tcp).await?;
+            let mut socket = self.connect_socket().await?;
             let got = get(&mut socket, path, &headers, max).await;
             got.map_err(|error| self.refused(error))
         };
@@ -165,8 +188,26 @@ impl WsDialer {
             .unwrap_or(Err(DialError::TimedOut { after }))
     }
 
-    /// The headers of a request.
-    fn headers(&self) -> Result<HeaderMap, DialError> {
+    /// Opens a line to the same host, TCP and TLS, without the upgrade: for plain HTTP that is to go
+    /// the same way and to trust the same servers. Within [`WsConfig::connect_timeout`].
+    ///
+    /// # Errors
+    /// [`DialError`] as for [`dial`](Dialer::dial), but for the upgrade.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connection.
+    pub async fn open(&self) -> Result<Socket, DialError> {
+        let after = self.config.connect_timeout;
+        timeout(after, self.connect_socket())
+            .await
+            .unwrap_or(Err(DialError::TimedOut { after }))
+    }
+
+    /// The headers of a request to this host: [`WsConfig::headers`], and `Host`.
+    ///
+    /// # Errors
+    /// [`DialError::BadUrl`] if the host cannot be a header.
+    pub fn headers(&self) -> Result<HeaderMap, DialError> {
         let mut headers = self.config.headers().clone();
         if !headers.contains_key(header::HOST) {
             let host = HeaderValue::from_str(&self.target.authority);
@@ -221,14 +262,16 @@ impl WsDialer {
     }
 
     async fn connect(&self) -> Result<WsStream, DialError> {
-        let tcp = self
-            .connect_tcp()
-            .await
-            .map_err(|error| self.unreachable(error))?;
+        let socket = self.connect_socket().await?;
+        self.upgrade_now(socket).await
+    }
+
+    async fn connect_socket(&self) -> Result<Socket, DialError> {
+        let tcp = self.connect_tcp().await;
+        let tcp = tcp.map_err(|error| self.unreachable(error))?;
         // A failure here costs latency only.
         let _ = tcp.set_nodelay(true);
-        let socket = self.secure(tcp).await?;
-        self.upgrade_now(socket).await
+        self.secure(tcp).await
     }
 
     /// Tries every address. Each but the last gets an equal share of the time that is left, so

@@ -1,5 +1,7 @@
 //! Target of a dialer: a `ws` or `wss` URL, checked once.
 
+use std::net::IpAddr;
+
 use http::Uri;
 use http::uri::PathAndQuery;
 
@@ -86,6 +88,32 @@ impl Target {
         })
     }
 
+    /// The same with this path, if the URL names none.
+    pub(super) fn or_path(mut self, path: &str) -> Result<Self, DialError> {
+        if self.uri.path_and_query().is_none_or(|it| it == "/") {
+            let bad = || DialError::BadUrl {
+                url: self.printable(),
+                why: "the path is none".to_owned(),
+            };
+            if !path.starts_with('/') {
+                return Err(bad());
+            }
+            let mut parts = self.uri.clone().into_parts();
+            parts.path_and_query = Some(path.parse().map_err(|_| bad())?);
+            self.uri = Uri::from_parts(parts).map_err(|_| bad())?;
+        }
+        Ok(self)
+    }
+
+    /// Whether what is sent there does not leave this machine.
+    pub(super) fn is_this_machine(&self) -> bool {
+        self.host.eq_ignore_ascii_case("localhost")
+            || self
+                .host
+                .parse::<IpAddr>()
+                .is_ok_and(|address| address.to_canonical().is_loopback())
+    }
+
     /// Host and port for messages.
     pub(super) fn peer(&self) -> String {
         if self.host.contains(':') {
@@ -162,6 +190,45 @@ mod tests {
         assert_eq!((target.host.as_str(), target.port), ("::1", 9000));
         assert_eq!(target.authority, "[::1]:9000");
         assert_eq!(target.peer(), "[::1]:9000");
+    }
+
+    #[test]
+    fn only_a_url_without_a_path_gets_another() {
+        for (given, meant) in [
+            ("ws://h:1", "ws://h:1/ws"),
+            ("wss://h/", "wss://h/ws"),
+            ("ws://h/other", "ws://h/other"),
+            ("ws://h?a=1", "ws://h/?a=1"),
+            ("ws://h/?a=1", "ws://h/?a=1"),
+        ] {
+            assert_eq!(parse(given).or_path("/ws").unwrap().uri, meant);
+        }
+        for bad in ["", "ws", "/a b"] {
+            assert!(parse("ws://h").or_path(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn this_machine_has_its_addresses_and_one_name() {
+        for url in [
+            "ws://127.0.0.1:7200",
+            "http://127.9.9.9",
+            "ws://[::1]:7200/ws",
+            "ws://[::ffff:127.0.0.1]",
+            "ws://LocalHost",
+        ] {
+            assert!(parse(url).is_this_machine(), "{url}");
+        }
+        for url in [
+            "ws://example.org:7200",
+            "http://192.168.0.7/ws",
+            "WS://[fe80::1]:7200",
+            "ws://localhost.example.org?127.0.0.1",
+            "ws://127.0.0.1.example.org",
+            "ws://0.0.0.0",
+        ] {
+            assert!(!parse(url).is_this_machine(), "{url}");
+        }
     }
 
     #[test]

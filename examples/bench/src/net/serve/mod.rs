@@ -1,6 +1,7 @@
 //! The servers. Each tells its address and runs until it is ended.
 
 mod bare;
+mod connectonion;
 mod exoclaw;
 mod fast;
 mod jsonrpsee;
@@ -21,6 +22,7 @@ pub(super) async fn serve(kind: &str, tell: Tell) {
     match kind {
         "exoclaw" => exoclaw::serve(tell, false).await,
         WIDE => exoclaw::serve(tell, true).await,
+        "connectonion" => connectonion::serve(tell).await,
         "snek" => snek::serve(tell).await,
         "jsonrpsee" => jsonrpsee::serve(tell).await,
         "TCP echo" => tcp::serve(tell).await,

@@ -1,4 +1,4 @@
-//! Timestamps as the protocol writes them: UTC, milliseconds, `Z`.
+//! Timestamps as JavaScript writes them: UTC, milliseconds, `Z`.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +12,7 @@ const LAST: Duration = Duration::from_millis(253_402_300_799_999);
 /// use std::time::{Duration, SystemTime};
 ///
 /// let time = SystemTime::UNIX_EPOCH + Duration::from_millis(1_705_314_600_000);
-/// assert_eq!(smarthole_proto::timestamp::format(time), "2024-01-15T10:30:00.000Z");
+/// assert_eq!(rpc_core::timestamp::format(time), "2024-01-15T10:30:00.000Z");
 /// ```
 #[must_use]
 pub fn format(time: SystemTime) -> String {
@@ -21,7 +21,7 @@ pub fn format(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(SystemTime::UNIX_EPOCH + since).to_string()
 }
 
-/// Reads a timestamp as a server sends it: RFC 3339 in UTC. `None` for anything else; the text then
+/// Reads a timestamp: RFC 3339 in UTC. `None` for anything else; the text then
 /// still tells people something.
 #[must_use]
 pub fn parse(text: &str) -> Option<SystemTime> {

@@ -1,0 +1,427 @@
+//! Who may use a server: [`ApiKey`], [`Auth`] and [`Credentials`]; what a client shows: [`Offer`].
+//! Acolyte specification, *Authentication*.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use rpc_core::Secret;
+use subtle::ConstantTimeEq;
+
+/// The subprotocol that our client offers first. It is no secret, and a server answers with the
+/// first one that is offered: so the key does not come back in the answer.
+pub const SUBPROTOCOL: &str = "acolyte.v1";
+/// Starts the subprotocol that carries the key.
+pub const BEARER_SUBPROTOCOL: &str = "bearer.";
+/// Starts the `Authorization` header. The scheme is compared as it is written here.
+pub const BEARER_SCHEME: &str = "Bearer ";
+/// The longest key in bytes.
+pub const MAX_KEY_BYTES: usize = 1_024;
+
+/// A key that cannot be used, or one that is missing where it is needed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuthError {
+    /// The key is empty: it would let everybody in.
+    #[error("the API key is empty")]
+    Empty,
+    /// The key is longer than [`MAX_KEY_BYTES`].
+    #[error("the API key is longer than {max} bytes")]
+    TooLong {
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// The key holds a control character, which no header can carry.
+    #[error("the API key holds a control character")]
+    ControlCharacter,
+    /// Other machines could reach a server that asks for no key.
+    #[error(
+        "an API key is needed to listen on an address that other machines can reach; \
+         set one, or listen on 127.0.0.1"
+    )]
+    KeyRequired,
+}
+
+/// A key. Cheap to clone; it is never printed.
+///
+/// ```
+/// use acolyte_proto::auth::ApiKey;
+///
+/// let key = ApiKey::new(" s3cret\n")?;
+/// assert!(key.matches("s3cret"));
+/// assert!(!key.matches("s3cre"));
+/// # Ok::<(), acolyte_proto::auth::AuthError>(())
+/// ```
+#[derive(Clone)]
+pub struct ApiKey {
+    /// Padded with zeros.
+    padded: Arc<Secret<Padded>>,
+    len: usize,
+}
+
+type Padded = [u8; MAX_KEY_BYTES];
+
+/// Copies a text into the fixed size; `None` if it is longer.
+fn pad(text: &str) -> Option<Padded> {
+    let mut padded = [0; MAX_KEY_BYTES];
+    padded
+        .get_mut(..text.len())?
+        .copy_from_slice(text.as_bytes());
+    Some(padded)
+}
+
+impl ApiKey {
+    /// A key, without the white space around it.
+    ///
+    /// # Errors
+    /// [`AuthError::Empty`], [`AuthError::TooLong`], [`AuthError::ControlCharacter`]
+    pub fn new(key: impl Into<Secret>) -> Result<Self, AuthError> {
+        let key = key.into();
+        let text = key.expose().trim();
+        if text.is_empty() {
+            return Err(AuthError::Empty);
+        }
+        if text.chars().any(char::is_control) {
+            return Err(AuthError::ControlCharacter);
+        }
+        let padded = pad(text).ok_or(AuthError::TooLong { max: MAX_KEY_BYTES })?;
+        Ok(Self {
+            padded: Arc::new(Secret::new(padded)),
+            len: text.len(),
+        })
+    }
+
+    /// Whether this is the key.
+    ///
+    /// The time that it takes depends on the length of what is offered, which the peer knows anyway,
+    /// and on nothing else: both are padded to [`MAX_KEY_BYTES`] and compared whole, their lengths
+    /// included.
+    #[must_use]
+    pub fn matches(&self, offered: &str) -> bool {
+        let Some(padded) = pad(offered) else {
+            return false;
+        };
+        let same_length = self.len.ct_eq(&offered.len());
+        let same_bytes = self.padded.expose()[..].ct_eq(&padded[..]);
+        (same_length & same_bytes).into()
+    }
+
+    /// Whether a subprotocol can carry it: only letters, digits and ``!#$%&'*+-.^_`|~`` (RFC 7230,
+    /// `token`). Most padded base64 is none.
+    #[must_use]
+    pub fn is_token(&self) -> bool {
+        self.text().bytes().all(is_token_byte)
+    }
+
+    fn text(&self) -> &str {
+        let bytes = self.padded.expose().get(..self.len).unwrap_or_default();
+        // It was copied from a text.
+        std::str::from_utf8(bytes).unwrap_or_default()
+    }
+}
+
+/// Prints that there is one.
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(..)")
+    }
+}
+
+/// Compares in constant time too.
+impl PartialEq for ApiKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.matches(other.text())
+    }
+}
+
+impl Eq for ApiKey {}
+
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// What a client shows when it connects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Offer {
+    /// The subprotocols to offer, in this order; [`SUBPROTOCOL`] comes first. None without a key,
+    /// because a server then need not answer with one.
+    pub subprotocols: Vec<Secret>,
+    /// The value of an `Authorization` header to send.
+    pub authorization: Option<Secret>,
+}
+
+impl Offer {
+    /// What to show on a WebSocket: the key in a subprotocol, as the specification wants it, or in
+    /// the header if it is [no token](ApiKey::is_token).
+    #[must_use]
+    pub fn for_websocket(key: Option<&ApiKey>) -> Self {
+        match key {
+            Some(key) if key.is_token() => Self {
+                subprotocols: vec![
+                    Secret::from(SUBPROTOCOL),
+                    Secret::new(format!("{BEARER_SUBPROTOCOL}{}", key.text())),
+                ],
+                authorization: None,
+            },
+            key => Self::for_http(key),
+        }
+    }
+
+    /// What to show to an HTTP endpoint: the header.
+    #[must_use]
+    pub fn for_http(key: Option<&ApiKey>) -> Self {
+        let header = |key: &ApiKey| Secret::new(format!("{BEARER_SCHEME}{}", key.text()));
+        Self {
+            subprotocols: Vec::new(),
+            authorization: key.map(header),
+        }
+    }
+}
+
+/// What a request shows, read from its headers. Both ways count on both transports, and either alone
+/// is enough.
+///
+/// ```
+/// use acolyte_proto::auth::{ApiKey, Auth, Credentials};
+///
+/// let auth = Auth::key(ApiKey::new("s3cret")?);
+/// let mut shown = Credentials::new();
+/// shown.add_authorization("Bearer wrong");
+/// assert!(!auth.check(&shown));
+/// shown.add_subprotocols("acolyte.v1, bearer.s3cret");
+/// assert!(auth.check(&shown));
+/// assert_eq!(shown.echo(), Some("acolyte.v1"));
+/// # Ok::<(), acolyte_proto::auth::AuthError>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Credentials<'a> {
+    keys: Vec<&'a str>,
+    first: Option<&'a str>,
+}
+
+impl<'a> Credentials<'a> {
+    /// Nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            keys: Vec::new(),
+            first: None,
+        }
+    }
+
+    /// Adds the value of an `Authorization` header. The scheme is `Bearer`, in just this spelling.
+    pub fn add_authorization(&mut self, value: &'a str) {
+        self.keys.extend(value.strip_prefix(BEARER_SCHEME));
+    }
+
+    /// Adds the value of a `Sec-WebSocket-Protocol` header. The prefix is `bearer.`, in just this
+    /// spelling.
+    pub fn add_subprotocols(&mut self, value: &'a str) {
+        for name in value.split(',').map(str::trim) {
+            if name.is_empty() {
+                continue;
+            }
+            self.first.get_or_insert(name);
+            self.keys.extend(name.strip_prefix(BEARER_SUBPROTOCOL));
+        }
+    }
+
+    /// The subprotocol to answer an upgrade with: the first that was offered, whatever it is.
+    /// Clients fail if they offered one and get none, or one that they did not offer.
+    #[must_use]
+    pub const fn echo(&self) -> Option<&'a str> {
+        self.first
+    }
+}
+
+/// Prints how many keys there are.
+impl fmt::Debug for Credentials<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials")
+            .field("keys", &self.keys.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether a server asks for a key, and for which.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Auth(Option<ApiKey>);
+
+impl Auth {
+    /// No key: everybody who can connect is let in. Fit for a loopback address only, see
+    /// [`check_bind`].
+    #[must_use]
+    pub const fn open() -> Self {
+        Self(None)
+    }
+
+    /// This key has to be shown.
+    #[must_use]
+    pub const fn key(key: ApiKey) -> Self {
+        Self(Some(key))
+    }
+
+    /// Whether no key is asked for.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether whoever shows this may come in. An open server lets everybody in. All keys that are
+    /// shown are compared, in [constant time](ApiKey::matches).
+    #[must_use]
+    pub fn check(&self, shown: &Credentials<'_>) -> bool {
+        let Some(key) = &self.0 else {
+            return true;
+        };
+        let fits = |fits, offered: &&str| fits | key.matches(offered);
+        shown.keys.iter().fold(false, fits)
+    }
+}
+
+/// Whether a server with this `auth` may listen on `address`: with a key anywhere, without one on a
+/// loopback address only.
+///
+/// # Errors
+/// [`AuthError::KeyRequired`]
+pub fn check_bind(address: IpAddr, auth: &Auth) -> Result<(), AuthError> {
+    if auth.is_open() && !address.to_canonical().is_loopback() {
+        return Err(AuthError::KeyRequired);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(text: &str) -> ApiKey {
+        ApiKey::new(text).unwrap()
+    }
+
+    fn exposed(secrets: &[Secret]) -> Vec<&str> {
+        secrets
+            .iter()
+            .map(|secret| secret.expose().as_str())
+            .collect()
+    }
+
+    #[test]
+    fn keys_that_cannot_be_used_are_refused_early() {
+        assert_eq!(ApiKey::new(" \n"), Err(AuthError::Empty));
+        assert_eq!(ApiKey::new("a\nb"), Err(AuthError::ControlCharacter));
+        let max = MAX_KEY_BYTES;
+        assert!(ApiKey::new("x".repeat(max)).is_ok());
+        assert_eq!(
+            ApiKey::new("x".repeat(max + 1)),
+            Err(AuthError::TooLong { max })
+        );
+    }
+
+    #[test]
+    fn a_key_that_is_a_token_goes_into_a_subprotocol_behind_one_that_is_no_secret() {
+        let offer = Offer::for_websocket(Some(&key("s3cret")));
+        assert_eq!(
+            exposed(&offer.subprotocols),
+            ["acolyte.v1", "bearer.s3cret"]
+        );
+        assert_eq!(offer.authorization, None);
+    }
+
+    #[test]
+    fn a_key_that_is_no_token_goes_into_the_header() {
+        for text in ["a/b", "YQ==", "a b", "a,b", "clé"] {
+            assert!(!key(text).is_token(), "{text}");
+            let offer = Offer::for_websocket(Some(&key(text)));
+            assert!(offer.subprotocols.is_empty());
+            let header = offer.authorization.unwrap();
+            assert_eq!(header.expose(), &format!("Bearer {text}"));
+        }
+    }
+
+    #[test]
+    fn without_a_key_nothing_is_offered() {
+        assert_eq!(Offer::for_websocket(None), Offer::default());
+        assert_eq!(Offer::for_http(None), Offer::default());
+    }
+
+    #[test]
+    fn either_way_of_showing_the_key_is_enough_in_its_exact_spelling() {
+        let auth = Auth::key(key("k"));
+        let header = |value| {
+            let mut shown = Credentials::new();
+            shown.add_authorization(value);
+            auth.check(&shown)
+        };
+        let protocols = |value| {
+            let mut shown = Credentials::new();
+            shown.add_subprotocols(value);
+            auth.check(&shown)
+        };
+        assert!(header("Bearer k"));
+        for wrong in ["bearer k", "Bearer  k", "Bearer", "Bearer ", "k", "Basic k"] {
+            assert!(!header(wrong), "{wrong:?}");
+        }
+        for right in ["bearer.k", "acolyte.v1,bearer.k", "bearer.x , bearer.k"] {
+            assert!(protocols(right), "{right:?}");
+        }
+        for wrong in ["", "Bearer.k", "bearer.", "bearer.kk", "k", "acolyte.v1"] {
+            assert!(!protocols(wrong), "{wrong:?}");
+        }
+        assert!(!auth.check(&Credentials::new()));
+        assert!(Auth::open().check(&Credentials::new()));
+    }
+
+    #[test]
+    fn the_first_offered_subprotocol_is_echoed_whatever_it_is() {
+        let mut shown = Credentials::new();
+        assert_eq!(shown.echo(), None);
+        shown.add_subprotocols(" , ");
+        assert_eq!(shown.echo(), None);
+        shown.add_subprotocols("bearer.k, x");
+        shown.add_subprotocols("y");
+        assert_eq!(shown.echo(), Some("bearer.k"));
+    }
+
+    #[test]
+    fn nothing_prints_a_key() {
+        let mut shown = Credentials::new();
+        shown.add_subprotocols("bearer.s3cret");
+        let offer = Offer::for_websocket(Some(&key("s3cret")));
+        let auth = Auth::key(key("s3cret"));
+        let text = format!("{shown:?} {offer:?} {auth:?}");
+        assert!(!text.contains("s3cret"), "{text}");
+    }
+
+    #[test]
+    fn without_a_key_only_loopback_addresses_are_bound() {
+        let with_key = Auth::key(key("x"));
+        for (address, is_loopback) in [
+            ("127.0.0.1", true),
+            ("127.0.0.2", true),
+            ("::1", true),
+            ("::ffff:127.0.0.1", true),
+            ("0.0.0.0", false),
+            ("::", false),
+            ("192.168.0.1", false),
+        ] {
+            let address = address.parse().unwrap();
+            assert_eq!(check_bind(address, &Auth::open()).is_ok(), is_loopback);
+            assert_eq!(check_bind(address, &with_key), Ok(()));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_check_agrees_with_equality(right in "[ab/é]{1,4}", offered in "[ab/\0é]{0,4}") {
+            let right_key = key(&right);
+            prop_assert_eq!(right_key.matches(&offered), right == offered);
+            if let Ok(other) = ApiKey::new(offered.as_str()) {
+                prop_assert_eq!(right_key == other, right == offered);
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The commands of [`ClientConn`]: each is taken whole or refused with nothing changed.
+
+use std::time::{Duration, Instant};
+
+use rpc_core::timers::later;
+use rpc_core::{CloseFrame, CloseReason, Refused};
+use serde::Serialize;
+
+use super::run::{Kind, Pending, Run};
+use super::{CallId, ClientConn};
+use crate::frame::ChatRequest;
+use crate::id::TaskId;
+
+/// A request on its way into the outbox, written from what the caller has.
+#[derive(Serialize)]
+struct Frame<'a, P> {
+    id: CallId,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<P>,
+}
+
+/// The payloads.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Payload<'a> {
+    Request(&'a ChatRequest<'a>),
+    RequestId(CallId),
+    TaskId(&'a TaskId),
+}
+
+/// Refuses what servers would refuse.
+pub(crate) fn check_request(request: &ChatRequest<'_>) -> Result<(), Refused> {
+    request.validate().map_err(|fault| Refused::Invalid {
+        what: "chat request",
+        why: fault.to_string(),
+    })
+}
+
+impl ClientConn {
+    /// Starts a chat. [`Chat`](super::ClientEvent::Chat) events follow, the last of which tells how
+    /// it [ended](super::ChatUpdate::Ended), unless the chat is [cancelled](Self::cancel).
+    ///
+    /// A server runs one chat of a connection at a time and lets 25 more wait.
+    ///
+    /// # Errors
+    /// [`Refused::Invalid`] for a request that breaks a rule of the protocol,
+    /// [`Refused::TooManyCalls`], [`Refused::QueueFull`], [`Refused::TooLarge`] and
+    /// [`Refused::Closed`]; [`Refused::is_retryable`] says which of them pass.
+    pub fn start_chat(
+        &mut self,
+        request: &ChatRequest<'_>,
+        now: Instant,
+    ) -> Result<CallId, Refused> {
+        check_request(request)?;
+        let run = Run::new(self.config.chat_idle_timeout);
+        let deadline = run.deadline(now);
+        let payload = Payload::Request(request);
+        self.send("chat.start", Some(payload), Kind::Chat(run), deadline)
+    }
+
+    /// Aborts a chat, be it running or waiting. An
+    /// [`AbortResult`](super::ClientEvent::AbortResult) follows, and the chat ends as
+    /// [aborted](super::Outcome::Aborted), unless its end is on the way already.
+    ///
+    /// Known servers stop telling about a running chat, but let it run on in silence.
+    ///
+    /// # Errors
+    /// [`Refused::UnknownId`] if this is no chat that goes on; else as for
+    /// [`start_chat`](Self::start_chat). Safe to repeat.
+    pub fn abort(&mut self, chat: CallId, now: Instant) -> Result<CallId, Refused> {
+        if !self.is_chat(chat) {
+            return Err(Refused::UnknownId);
+        }
+        let id = self.send_abort(chat, false, now)?;
+        if let Some(call) = self.calls.get_mut(chat)
+            && let Kind::Chat(run) = &mut call.kind
+        {
+            run.aborting = true;
+        }
+        Ok(id)
+    }
+
+    /// Asks for the server's status. A [`Status`](super::ClientEvent::Status) event follows.
+    ///
+    /// # Errors
+    /// As for [`start_chat`](Self::start_chat). Safe to repeat.
+    pub fn status(&mut self, now: Instant) -> Result<CallId, Refused> {
+        let deadline = later(now, self.config.call_timeout);
+        self.send("status.get", None, Kind::Status, Some(deadline))
+    }
+
+    /// Asks what became of a task, from any connection. A
+    /// [`TaskStatus`](super::ClientEvent::TaskStatus) event follows.
+    ///
+    /// # Errors
+    /// As for [`start_chat`](Self::start_chat). Safe to repeat.
+    pub fn task_status(&mut self, task_id: &TaskId, now: Instant) -> Result<CallId, Refused> {
+        let deadline = later(now, self.config.call_timeout);
+        let payload = Payload::TaskId(task_id);
+        self.send("task.status", Some(payload), Kind::Task, Some(deadline))
+    }
+
+    /// Lets a chat wait this long for each next message, from now on; `None` for ever. `false` if it
+    /// has ended.
+    pub fn set_idle_timeout(&mut self, chat: CallId, idle: Option<Duration>, now: Instant) -> bool {
+        if self.closed.is_some() {
+            return false;
+        }
+        let Some(call) = self.calls.get_mut(chat) else {
+            return false;
+        };
+        let Kind::Chat(run) = &mut call.kind else {
+            return false;
+        };
+        run.idle = idle;
+        let (deadline, queued) = (run.deadline(now), run.queued);
+        self.calls.extend(chat, deadline);
+        if queued && let Some(idle) = idle {
+            self.watch_queue(later(now, idle));
+        }
+        true
+    }
+
+    /// Forgets a request: no event about it follows. A chat is aborted at the server as well, as
+    /// soon as there is room to say so. `false` if it has ended.
+    ///
+    /// Events that were made before are still there to be polled.
+    pub fn cancel(&mut self, id: CallId, now: Instant) -> bool {
+        if let Some(call) = self.calls.get_mut(id)
+            && let Kind::Abort { quiet, .. } = &mut call.kind
+        {
+            // The chat still waits for what it brings about.
+            return !std::mem::replace(quiet, true);
+        }
+        let Some(call) = self.take(id) else {
+            return false;
+        };
+        if let Kind::Chat(_) = call.kind {
+            self.owe_abort(id, now);
+        }
+        true
+    }
+
+    /// Closes with code 1000. What is queued is sent first; what is in flight ends at once. A server
+    /// stops the chats of a connection that is gone.
+    pub fn close(&mut self, now: Instant) {
+        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
+    }
+
+    /// Closes with this frame. What is queued is sent first; what is in flight ends at once.
+    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        self.send_owed();
+        self.shut(CloseReason::Local, frame);
+    }
+
+    /// Whether this is a chat that goes on.
+    fn is_chat(&self, id: CallId) -> bool {
+        let call = self.calls.get(id);
+        call.is_some_and(|call| matches!(call.kind, Kind::Chat(_)))
+    }
+
+    /// Remembers to abort a chat that nobody waits for any more.
+    pub(super) fn owe_abort(&mut self, chat: CallId, now: Instant) {
+        if self.closed.is_none() {
+            self.owed.push_back((chat, now));
+            self.send_owed();
+        }
+    }
+
+    /// Sends what aborts there is room for.
+    pub(super) fn send_owed(&mut self) {
+        while let Some((chat, since)) = self.owed.front().copied() {
+            if self.send_abort(chat, true, since).is_err() {
+                return;
+            }
+            self.owed.pop_front();
+        }
+    }
+
+    fn send_abort(&mut self, chat: CallId, quiet: bool, now: Instant) -> Result<CallId, Refused> {
+        let deadline = later(now, self.config.call_timeout);
+        let payload = Payload::RequestId(chat);
+        let kind = Kind::Abort { chat, quiet };
+        self.send("chat.abort", Some(payload), kind, Some(deadline))
+    }
+
+    fn send(
+        &mut self,
+        method: &str,
+        payload: Option<Payload<'_>>,
+        kind: Kind,
+        deadline: Option<Instant>,
+    ) -> Result<CallId, Refused> {
+        if self.closed.is_some() {
+            return Err(Refused::Closed);
+        }
+        let max = self.calls.capacity_limit();
+        let id = self.calls.next_id().ok_or(Refused::TooManyCalls { max })?;
+        let frame = self.outbox.json(&Frame {
+            id,
+            kind: method,
+            payload,
+        })?;
+        let call = Pending {
+            frame,
+            answered: false,
+            kind,
+        };
+        let id = self.calls.insert(call, deadline)?;
+        self.unanswered += 1;
+        Ok(id)
+    }
+}

@@ -1,0 +1,89 @@
+//! [`CallId`]: the id of a request that this client made.
+
+use std::fmt;
+
+use rpc_core::id::IdForm;
+
+use crate::id::RpcId;
+
+/// What every request id begins with.
+const PREFIX: &str = "rpc_";
+const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+/// So many digits hold 64 bits. A number of them that is always the same keeps `rpc_unknown` from
+/// being anybody's id.
+const LENGTH: usize = 13;
+
+/// The id of a request that this client made: `rpc_` and 13 digits of base 36 on the wire. Cheap to
+/// copy and to look up; an [`RpcId`] can be made of it.
+pub type CallId = rpc_core::CallId<RpcForm>;
+
+/// How a [`CallId`] looks on the wire.
+#[derive(Clone, Copy, Debug)]
+pub enum RpcForm {}
+
+impl IdForm for RpcForm {
+    fn write(raw: u64, out: &mut dyn fmt::Write) -> fmt::Result {
+        out.write_str(PREFIX)?;
+        out.write_str(std::str::from_utf8(&digits(raw)).unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Option<u64> {
+        let digits = text.strip_prefix(PREFIX)?.as_bytes();
+        if digits.len() != LENGTH {
+            return None;
+        }
+        digits.iter().try_fold(0_u64, |number, byte| {
+            let digit = match byte {
+                b'0'..=b'9' => byte - b'0',
+                b'a'..=b'z' => byte - b'a' + 10,
+                _ => return None,
+            };
+            number.checked_mul(36)?.checked_add(digit.into())
+        })
+    }
+}
+
+impl From<CallId> for RpcId {
+    fn from(id: CallId) -> Self {
+        Self::of_call(&id.to_string())
+    }
+}
+
+fn digits(mut number: u64) -> [u8; LENGTH] {
+    let mut text = [b'0'; LENGTH];
+    for place in text.iter_mut().rev() {
+        let digit = usize::try_from(number % 36).unwrap_or_default();
+        *place = DIGITS.get(digit).copied().unwrap_or(b'0');
+        number /= 36;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_reads_back_only_in_its_exact_form() {
+        for (raw, text) in [
+            (0, "rpc_0000000000000"),
+            (35, "rpc_000000000000z"),
+            (u64::MAX, "rpc_3w5e11264sgsf"),
+        ] {
+            let id = CallId::from_raw(raw);
+            assert_eq!(id.to_string(), text);
+            assert_eq!(CallId::parse(text), Some(id));
+        }
+        for wrong in [
+            "rpc_unknown",
+            "rpc_000000000000Z",
+            "rpc_00000000000000",
+            "rpc_3w5e11264sgsg",
+            "task_0000000000000",
+            "rpc_",
+            "",
+        ] {
+            assert_eq!(CallId::parse(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! [`StreamChat`]: the client's side of one chat over HTTP, without IO.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use rpc_core::decode::{DecodeError, DecodeErrorKind};
+use rpc_core::timers::later;
+use rpc_core::{CloseReason, Delivery};
+
+use super::run::ToolCalls;
+use super::{ChatUpdate, ClientConfig, Failure, Outcome, RpcError, Warning};
+use crate::event::Event;
+use crate::http::{StreamDecoder, StreamError, StreamFrame};
+
+/// So much of a refusal is read.
+const MAX_REFUSAL: usize = 4 * 1024;
+
+/// One chat over HTTP, from the head of the answer to the end: what a [`ClientConn`](super::ClientConn)
+/// is for a WebSocket, for a transport that carries one chat and nothing else.
+///
+/// Give it what comes of the answer and take the updates, the same that a chat over a WebSocket
+/// has. After [`ChatUpdate::Ended`] nothing follows, and the connection can be closed. Closing it
+/// earlier is the only abort there is: servers of this crate stop the work then, others go on.
+///
+/// ```
+/// use std::time::Instant;
+/// use acolyte_proto::client::{ChatUpdate, ClientConfig, StreamChat};
+///
+/// let now = Instant::now();
+/// let mut chat = StreamChat::new(&ClientConfig::new(), now);
+/// chat.handle_head(200, true, now);
+/// chat.handle_bytes(b"data: {\"type\":\"error\",\"errorMessage\":\"no\"}\n\n", now);
+/// assert_eq!(chat.poll_update(), Some(ChatUpdate::Started));
+/// assert!(matches!(chat.poll_update(), Some(ChatUpdate::Ended(_))));
+/// ```
+pub struct StreamChat {
+    decoder: StreamDecoder,
+    tools: ToolCalls,
+    updates: VecDeque<ChatUpdate>,
+    phase: Phase,
+    idle: Option<Duration>,
+    /// When the chat has waited too long for its next frame.
+    idle_until: Option<Instant>,
+    /// A server that lives sends a comment at least, about every 15 s.
+    silence: Option<Duration>,
+    silent_until: Option<Instant>,
+}
+
+enum Phase {
+    Head,
+    Frames,
+    /// The status, and the body so far.
+    Refusal(u16, Vec<u8>),
+    Ended,
+}
+
+impl StreamChat {
+    /// A chat whose request was just sent.
+    #[must_use]
+    pub fn new(config: &ClientConfig, now: Instant) -> Self {
+        let keep_alive = config.keep_alive;
+        let silence = keep_alive.interval;
+        let mut chat = Self {
+            decoder: StreamDecoder::new(&config.limits),
+            tools: ToolCalls::default(),
+            updates: VecDeque::new(),
+            phase: Phase::Head,
+            idle: config.chat_idle_timeout,
+            idle_until: None,
+            silence: silence.map(|interval| interval.saturating_add(keep_alive.pong_timeout)),
+            silent_until: None,
+        };
+        chat.heard(now);
+        chat.lives(now);
+        chat
+    }
+
+    /// The head of the answer: its status, and whether what follows is a stream of events. The chat
+    /// runs from then on, unless it is refused.
+    pub fn handle_head(&mut self, status: u16, is_stream: bool, now: Instant) {
+        if !matches!(self.phase, Phase::Head) {
+            return;
+        }
+        self.heard(now);
+        self.lives(now);
+        if status == 200 && is_stream {
+            self.phase = Phase::Frames;
+            self.updates.push_back(ChatUpdate::Started);
+        } else {
+            self.phase = Phase::Refusal(status, Vec::new());
+        }
+    }
+
+    /// More of the answer's body, in any chunks.
+    pub fn handle_bytes(&mut self, mut bytes: &[u8], now: Instant) {
+        self.heard(now);
+        match &mut self.phase {
+            Phase::Frames => {}
+            Phase::Refusal(_, body) => {
+                let room = MAX_REFUSAL.saturating_sub(body.len()).min(bytes.len());
+                body.extend_from_slice(bytes.get(..room).unwrap_or_default());
+                if room < bytes.len() {
+                    self.handle_end(None);
+                }
+                return;
+            }
+            Phase::Head | Phase::Ended => return,
+        }
+        while matches!(self.phase, Phase::Frames)
+            && let Some(frame) = self.decoder.decode(&mut bytes)
+        {
+            self.lives(now);
+            match frame {
+                Ok(frame) => self.on_frame(frame),
+                Err(error) => self.on_bad_frame(error),
+            }
+        }
+    }
+
+    /// The answer has ended: in order, or for a reason.
+    pub fn handle_end(&mut self, why: Option<CloseReason>) {
+        let outcome = match &self.phase {
+            Phase::Ended => return,
+            Phase::Refusal(status, body) => {
+                let words = String::from_utf8_lossy(body).trim().to_owned();
+                let error = match status {
+                    400 => RpcError::Refused(words),
+                    status => RpcError::Status {
+                        status: *status,
+                        words,
+                    },
+                };
+                Outcome::Refused { error }
+            }
+            Phase::Head | Phase::Frames => {
+                let reason = why.unwrap_or(CloseReason::Lost);
+                self.closed(reason)
+            }
+        };
+        self.end(outcome);
+    }
+
+    /// This side gives the chat up: close the connection.
+    pub fn abort(&mut self) {
+        self.end(Outcome::Aborted { error: None });
+    }
+
+    /// Acts on deadlines at or before `now`. An early call does nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let is_due = |until: Option<Instant>| until.is_some_and(|until| until <= now);
+        if is_due(self.silent_until) {
+            let after = self.silence.unwrap_or_default();
+            let outcome = self.closed(CloseReason::KeepAlive { after });
+            self.end(outcome);
+        } else if is_due(self.idle_until) {
+            let delivery = self.delivery();
+            self.end(Outcome::TimedOut { delivery });
+        }
+    }
+
+    /// The next update, in order.
+    pub fn poll_update(&mut self) -> Option<ChatUpdate> {
+        self.updates.pop_front()
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is wanted next.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let deadlines = [self.silent_until, self.idle_until];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// Whether the chat has ended. What is left may be polled out.
+    #[must_use]
+    pub const fn has_ended(&self) -> bool {
+        matches!(self.phase, Phase::Ended)
+    }
+
+    fn on_frame(&mut self, frame: StreamFrame<'static>) {
+        match frame {
+            StreamFrame::Done(reply) => self.end(Outcome::of_reply(reply)),
+            StreamFrame::Error(error) => {
+                self.end(Outcome::Failed(Failure::Server(Box::new(error))));
+            }
+            StreamFrame::Event(event) => self.on_event(event),
+        }
+    }
+
+    fn on_event(&mut self, event: Event<'static>) {
+        let warning = self.tools.check(&event);
+        self.updates.extend(warning.map(ChatUpdate::Warning));
+        self.updates.push_back(ChatUpdate::Event(event));
+    }
+
+    fn on_bad_frame(&mut self, error: StreamError) {
+        let (error, terminal) = match error {
+            StreamError::Frame { error, terminal } => (error, terminal),
+            StreamError::TooLarge { max } => {
+                let size = max.saturating_add(1);
+                let kind = DecodeErrorKind::TooLarge { size, max };
+                (DecodeError::new(kind), false)
+            }
+        };
+        if terminal {
+            self.end(Outcome::Failed(Failure::Unreadable(error)));
+        } else {
+            let warning = ChatUpdate::Warning(Warning::Unreadable(error));
+            self.updates.push_back(warning);
+        }
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        if self.has_ended() {
+            return;
+        }
+        self.phase = Phase::Ended;
+        self.idle_until = None;
+        self.silent_until = None;
+        self.updates.push_back(ChatUpdate::Ended(outcome));
+    }
+
+    fn closed(&self, reason: CloseReason) -> Outcome {
+        let delivery = self.delivery();
+        Outcome::Closed { reason, delivery }
+    }
+
+    const fn delivery(&self) -> Delivery {
+        match self.phase {
+            Phase::Head => Delivery::Unknown,
+            _ => Delivery::Delivered,
+        }
+    }
+
+    /// Bytes came, be they a comment.
+    fn heard(&mut self, now: Instant) {
+        if !self.has_ended() {
+            self.silent_until = self.silence.map(|silence| later(now, silence));
+        }
+    }
+
+    /// The chat itself goes on.
+    fn lives(&mut self, now: Instant) {
+        self.idle_until = self.idle.map(|idle| later(now, idle));
+    }
+}
+
+/// Prints where it stands, nothing of what it carries.
+impl fmt::Debug for StreamChat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamChat")
+            .field("ended", &self.has_ended())
+            .field("updates", &self.updates.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn started() -> (StreamChat, Instant) {
+        let now = Instant::now();
+        let mut chat = StreamChat::new(&ClientConfig::new(), now);
+        chat.handle_head(200, true, now);
+        assert_eq!(chat.poll_update(), Some(ChatUpdate::Started));
+        (chat, now)
+    }
+
+    fn only(chat: &mut StreamChat) -> Outcome {
+        let Some(ChatUpdate::Ended(outcome)) = chat.poll_update() else {
+            panic!("no end")
+        };
+        assert!(chat.has_ended() && chat.poll_update().is_none());
+        assert_eq!(chat.poll_timeout(), None);
+        outcome
+    }
+
+    #[test]
+    fn a_stream_ends_with_its_first_last_frame() {
+        let (mut chat, now) = started();
+        chat.handle_bytes(
+            b"data: {\"type\":\"done\",\"reply\":{\"output\":\"o\",\"model\":\"m\"}}\n\n\
+              data: {\"type\":\"text-delta\",\"text\":\"late\"}\n\n",
+            now,
+        );
+        assert_eq!(only(&mut chat).reply().unwrap().output, "o");
+        chat.handle_end(None);
+        assert!(chat.poll_update().is_none());
+    }
+
+    #[test]
+    fn a_stream_that_is_cut_is_no_success() {
+        let (mut chat, now) = started();
+        chat.handle_bytes(
+            b"data: {\"type\":\"text-delta\",\"text\":\"so far\"}\n\ndata: {",
+            now,
+        );
+        chat.handle_end(None);
+        assert!(matches!(chat.poll_update(), Some(ChatUpdate::Event(_))));
+        let reason = CloseReason::Lost;
+        let delivery = Delivery::Delivered;
+        assert_eq!(only(&mut chat), Outcome::Closed { reason, delivery });
+    }
+
+    #[test]
+    fn a_refusal_tells_the_servers_words() {
+        for (status, error) in [
+            (400, RpcError::Refused("Invalid request shape".to_owned())),
+            (
+                401,
+                RpcError::Status {
+                    status: 401,
+                    words: "Invalid request shape".to_owned(),
+                },
+            ),
+        ] {
+            let now = Instant::now();
+            let mut chat = StreamChat::new(&ClientConfig::new(), now);
+            chat.handle_head(status, false, now);
+            chat.handle_bytes(b"Invalid request", now);
+            chat.handle_bytes(b" shape\n", now);
+            chat.handle_end(None);
+            assert_eq!(only(&mut chat), Outcome::Refused { error });
+        }
+        let now = Instant::now();
+        let mut chat = StreamChat::new(&ClientConfig::new(), now);
+        chat.handle_head(200, false, now);
+        chat.handle_bytes(&[b'x'; 10_000], now);
+        assert!(matches!(only(&mut chat), Outcome::Refused { .. }));
+    }
+
+    #[test]
+    fn comments_show_life_but_give_the_chat_no_time() {
+        let (mut chat, mut now) = started();
+        for _ in 0..17 {
+            now += 10 * SECOND;
+            chat.handle_timeout(now);
+            chat.handle_bytes(b":\n\n", now);
+        }
+        assert!(!chat.has_ended());
+        now += 10 * SECOND;
+        chat.handle_timeout(now);
+        let delivery = Delivery::Delivered;
+        assert_eq!(only(&mut chat), Outcome::TimedOut { delivery });
+    }
+
+    #[test]
+    fn a_line_without_a_comment_is_dead() {
+        let (mut chat, now) = started();
+        assert_eq!(chat.poll_timeout(), Some(now + 55 * SECOND));
+        chat.handle_timeout(now + 54 * SECOND);
+        assert!(!chat.has_ended());
+        chat.handle_timeout(now + 55 * SECOND);
+        let outcome = only(&mut chat);
+        assert!(
+            matches!(
+                outcome,
+                Outcome::Closed {
+                    reason: CloseReason::KeepAlive { .. },
+                    ..
+                }
+            ),
+            "{outcome:?}"
+        );
+    }
+
+    #[test]
+    fn an_abort_ends_it_on_this_side() {
+        let (mut chat, _) = started();
+        chat.abort();
+        assert_eq!(only(&mut chat), Outcome::Aborted { error: None });
+    }
+
+    #[test]
+    fn a_bad_frame_is_a_warning_and_a_bad_end_a_failure() {
+        let (mut chat, now) = started();
+        chat.handle_bytes(b"data: nope\n\ndata: {\"type\":\"done\"}\n\n", now);
+        assert!(matches!(chat.poll_update(), Some(ChatUpdate::Warning(_))));
+        assert!(matches!(
+            only(&mut chat),
+            Outcome::Failed(Failure::Unreadable(_))
+        ));
+    }
+
+    #[test]
+    fn a_result_without_its_call_is_told() {
+        let (mut chat, now) = started();
+        let result =
+            b"data: {\"type\":\"tool-result\",\"toolCallId\":\"c\",\"toolName\":\"t\"}\n\n";
+        chat.handle_bytes(result, now);
+        assert!(matches!(
+            chat.poll_update(),
+            Some(ChatUpdate::Warning(Warning::ToolWithoutCall { .. }))
+        ));
+        assert!(matches!(
+            chat.poll_update(),
+            Some(ChatUpdate::Event(Event::ToolResult(_)))
+        ));
+    }
+}

@@ -1,0 +1,493 @@
+//! Tests of [`ClientConn`] with a server that is played by hand.
+
+mod aborts;
+mod malformed;
+mod timeouts;
+
+use std::time::Duration;
+
+use rpc_core::keepalive::KeepAlive;
+use rpc_core::{Limits, Refused};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::event::{Event, ToolResult, Usage};
+use crate::frame::{ChatRequest, TaskState};
+use crate::id::{RpcId, TaskId};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+struct Played {
+    conn: ClientConn,
+    now: Instant,
+}
+
+impl Played {
+    fn with(config: ClientConfig) -> Self {
+        let now = Instant::now();
+        let mut conn = ClientConn::new(config, 7, now);
+        assert_eq!(conn.poll_event(), Some(ClientEvent::Ready));
+        Self { conn, now }
+    }
+
+    fn new() -> Self {
+        Self::with(quiet())
+    }
+
+    fn sent(&mut self) -> Vec<Value> {
+        std::iter::from_fn(|| self.conn.poll_transmit())
+            .map(|frame| match frame {
+                Outgoing::Text(text) => serde_json::from_str(text.as_str()).unwrap(),
+                Outgoing::Ping(_) => json!("ping"),
+                Outgoing::Close(close) => json!(close.code),
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    fn take(&mut self, text: &str) {
+        self.conn.handle_message(Incoming::Text(text), self.now);
+    }
+
+    /// The server answers `id` with these members.
+    fn say(&mut self, id: impl ToString, mut members: Value) {
+        members["id"] = json!(id.to_string());
+        self.take(&members.to_string());
+    }
+
+    fn event(&mut self, id: CallId, event: &Value) {
+        self.say(id, json!({"type": "chat.event", "event": event}));
+    }
+
+    fn done(&mut self, id: CallId) {
+        let reply = json!({"output": "fine", "outputStreamed": true, "model": "m"});
+        self.say(id, json!({"type": "chat.done", "reply": reply}));
+    }
+
+    fn events(&mut self) -> Vec<ClientEvent> {
+        std::iter::from_fn(|| self.conn.poll_event()).collect()
+    }
+
+    /// What came of the only chat.
+    fn updates(&mut self) -> Vec<ChatUpdate> {
+        let update = |event| match event {
+            ClientEvent::Chat { update, .. } => update,
+            other => panic!("{other:?}"),
+        };
+        self.events().into_iter().map(update).collect()
+    }
+
+    fn wait(&mut self, time: Duration) {
+        let until = self.now + time;
+        while let Some(at) = self.conn.poll_timeout().filter(|at| *at <= until) {
+            self.now = at;
+            self.conn.handle_timeout(at);
+        }
+        self.now = until;
+    }
+
+    fn chat(&mut self) -> CallId {
+        let request = ChatRequest::new("hi", "m");
+        let id = self.conn.start_chat(&request, self.now).unwrap();
+        assert!(!self.sent().is_empty());
+        id
+    }
+}
+
+/// No pings, so that silence ends nothing by itself.
+fn quiet() -> ClientConfig {
+    ClientConfig::new().with_keep_alive(KeepAlive::off())
+}
+
+fn ended(update: Option<&ChatUpdate>) -> &Outcome {
+    match update {
+        Some(ChatUpdate::Ended(outcome)) => outcome,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_chat_is_told_step_by_step_and_ends_once() {
+    let mut played = Played::new();
+    let id = played.chat();
+    played.say(id, json!({"type": "chat.accepted", "taskId": "task_a"}));
+    played.say(id, json!({"type": "chat.queued", "position": 2}));
+    played.say(id, json!({"type": "chat.queued", "position": 1}));
+    played.say(id, json!({"type": "chat.started"}));
+    played.event(id, &json!({"type": "text-delta", "text": "fine"}));
+    played.done(id);
+    played.done(id);
+    let updates = played.updates();
+    let task_id = TaskId::parse("task_a").unwrap();
+    assert_eq!(
+        updates[..5],
+        [
+            ChatUpdate::Accepted { task_id },
+            ChatUpdate::Queued { position: 2 },
+            ChatUpdate::Queued { position: 1 },
+            ChatUpdate::Started,
+            ChatUpdate::Event(Event::text("fine")),
+        ]
+    );
+    let reply = ended(updates.get(5)).reply().unwrap();
+    assert_eq!(reply.output, "fine");
+    assert_eq!((updates.len(), played.conn.stray_frames()), (6, 1));
+    assert_eq!(played.conn.in_flight(), 0);
+}
+
+#[test]
+fn requests_are_written_as_the_protocol_has_them() {
+    let mut played = Played::new();
+    let request = ChatRequest::new("hi", "m").with_workspace("/w");
+    let chat = played.conn.start_chat(&request, played.now).unwrap();
+    let abort = played.conn.abort(chat, played.now).unwrap();
+    let status = played.conn.status(played.now).unwrap();
+    let task_id = TaskId::parse("task_a").unwrap();
+    let task = played.conn.task_status(&task_id, played.now).unwrap();
+    let text = |id: CallId| id.to_string();
+    let payload = json!({"request": {
+        "message": "hi", "history": [], "model": "m", "workspace": "/w"
+    }});
+    assert_eq!(
+        played.sent(),
+        [
+            json!({"id": text(chat), "type": "chat.start", "payload": payload}),
+            json!({"id": text(abort), "type": "chat.abort", "payload": {"requestId": text(chat)}}),
+            json!({"id": text(status), "type": "status.get"}),
+            json!({"id": text(task), "type": "task.status", "payload": {"taskId": "task_a"}}),
+        ]
+    );
+    assert!(RpcId::parse(&text(chat)).is_ok_and(|id| id == RpcId::from(chat)));
+}
+
+#[test]
+fn a_request_that_servers_would_refuse_is_not_sent() {
+    let mut played = Played::new();
+    let request = ChatRequest::new("\u{1f600}".repeat(50_001), "m");
+    let refused = played.conn.start_chat(&request, played.now);
+    assert!(
+        matches!(refused, Err(Refused::Invalid { .. })),
+        "{refused:?}"
+    );
+    assert_eq!((played.sent().len(), played.conn.in_flight()), (0, 0));
+}
+
+#[test]
+fn questions_get_typed_answers() {
+    let mut played = Played::new();
+    let status = played.conn.status(played.now).unwrap();
+    let task_id = TaskId::parse("task_a").unwrap();
+    let known = played.conn.task_status(&task_id, played.now).unwrap();
+    let unknown = played.conn.task_status(&task_id, played.now).unwrap();
+    played.say(
+        status,
+        json!({"type": "status.result", "status": {
+            "ok": true, "providers": ["openai"], "model": "m", "protocol_version": "1",
+            "capabilities": "stream.sse", "service": "s",
+            "tasks_total": 1, "tasks_running": 0, "rpc_queue_length": 0,
+        }}),
+    );
+    let time = "2026-11-21T20:31:08.236Z";
+    played.say(
+        known,
+        json!({"type": "task.status.result", "task": {
+            "id": "task_a", "state": "running", "createdAt": time, "updatedAt": time,
+        }}),
+    );
+    played.say(unknown, json!({"type": "task.status.result", "task": null}));
+    let events = played.events();
+    let [
+        ClientEvent::Status {
+            result: Ok(status), ..
+        },
+        ClientEvent::TaskStatus {
+            result: Ok(Some(task)),
+            ..
+        },
+        ClientEvent::TaskStatus {
+            result: Ok(None), ..
+        },
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!((&*status.model, task.state), ("m", TaskState::Running));
+}
+
+#[test]
+fn a_model_that_failed_is_no_success() {
+    let mut played = Played::new();
+    let id = played.chat();
+    let reply = json!({"output": "", "outputStreamed": false, "model": "m", "error": "500"});
+    played.say(id, json!({"type": "chat.done", "reply": reply}));
+    let updates = played.updates();
+    let outcome = ended(updates.first());
+    assert!(
+        matches!(outcome, Outcome::Failed(Failure::Model(reply)) if reply.error.as_deref() == Some("500")),
+        "{outcome:?}"
+    );
+    assert!(!outcome.is_done() && outcome.reply().is_none());
+    assert_eq!(outcome.to_string(), "failed: 500");
+}
+
+#[test]
+fn a_server_that_failed_tells_all_it_knows() {
+    let mut played = Played::new();
+    let id = played.chat();
+    played.say(
+        id,
+        json!({"type": "chat.error", "errorMessage": "boom", "errorId": "err_a",
+            "errorCode": "E_X", "error": {"kind": "unknown", "tool": "t"}}),
+    );
+    let updates = played.updates();
+    let Outcome::Failed(Failure::Server(error)) = ended(updates.first()) else {
+        panic!("{updates:?}")
+    };
+    assert_eq!(
+        (&*error.message, error.code.as_deref()),
+        ("boom", Some("E_X"))
+    );
+    assert_eq!(error.detail.as_ref().unwrap().tool.as_deref(), Some("t"));
+}
+
+#[test]
+fn a_start_that_is_refused_ran_nothing() {
+    let mut played = Played::new();
+    let id = played.chat();
+    let error = "RPC queue is full (25 queued). Try again shortly.";
+    played.say(id, json!({"type": "error", "error": error}));
+    let updates = played.updates();
+    let Outcome::Refused { error: refused } = ended(updates.first()) else {
+        panic!("{updates:?}")
+    };
+    assert_eq!(refused.message(), error);
+}
+
+#[test]
+fn an_error_in_a_chat_that_was_taken_is_its_failure() {
+    let mut played = Played::new();
+    let id = played.chat();
+    played.say(id, json!({"type": "chat.started"}));
+    played.say(id, json!({"type": "error", "error": "what?"}));
+    let updates = played.updates();
+    let outcome = ended(updates.last());
+    assert!(
+        matches!(outcome, Outcome::Failed(Failure::Server(error)) if error.message == "what?"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn an_error_without_an_id_is_for_the_oldest_request_that_is_unanswered() {
+    let mut played = Played::new();
+    let answered = played.chat();
+    played.say(answered, json!({"type": "chat.started"}));
+    let status = played.conn.status(played.now).unwrap();
+    let chat = played.chat();
+    played.events();
+    for _ in 0..3 {
+        played.say(
+            "rpc_unknown",
+            json!({"type": "error", "error": "Invalid RPC message"}),
+        );
+    }
+    let events = played.events();
+    let [
+        ClientEvent::Status {
+            id: first,
+            result: Err(CallError::Remote(_)),
+        },
+        ClientEvent::Chat {
+            id: second,
+            update: ChatUpdate::Ended(Outcome::Refused { .. }),
+        },
+        ClientEvent::ServerError(_),
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!((*first, *second), (status, chat));
+    assert_eq!(played.conn.in_flight(), 1);
+}
+
+#[test]
+fn a_result_without_its_call_is_told_and_delivered() {
+    let mut played = Played::new();
+    let id = played.chat();
+    let result = |id: &str| json!({"type": "tool-result", "toolCallId": id, "toolName": "t"});
+    played.event(id, &result("a"));
+    played.event(
+        id,
+        &json!({"type": "tool-call", "toolCallId": "b", "toolName": "t", "args": {}}),
+    );
+    played.event(id, &result("b"));
+    let updates = played.updates();
+    let warning = Warning::ToolWithoutCall {
+        tool_call_id: "a".to_owned(),
+    };
+    assert_eq!(updates[0], ChatUpdate::Warning(warning));
+    assert_eq!(
+        updates[1],
+        ChatUpdate::Event(Event::ToolResult(ToolResult::ok("a", "t")))
+    );
+    assert_eq!(updates.len(), 4);
+}
+
+#[test]
+fn an_error_event_does_not_end_a_chat() {
+    let mut played = Played::new();
+    let id = played.chat();
+    played.event(id, &json!({"type": "error", "errorMessage": "in stream"}));
+    played.say(
+        id,
+        json!({"type": "chat.error", "errorMessage": "terminal"}),
+    );
+    let updates = played.updates();
+    assert!(
+        matches!(&updates[0], ChatUpdate::Event(Event::Error(_))),
+        "{updates:?}"
+    );
+    assert!(matches!(
+        ended(updates.get(1)),
+        Outcome::Failed(Failure::Server(_))
+    ));
+}
+
+#[test]
+fn usage_is_told_as_it_comes_and_never_added_up() {
+    let mut played = Played::new();
+    let id = played.chat();
+    let mut transcript = Transcript::new();
+    for input in [3126, 11, 3126, 22] {
+        played.event(
+            id,
+            &json!({"type": "usage", "inputTokens": input, "outputTokens": 7}),
+        );
+    }
+    for update in played.updates() {
+        transcript.apply(&update);
+    }
+    assert_eq!(transcript.usage(), Some(Usage::new(22, 7)));
+    let usage = json!({"inputTokens": 3307, "outputTokens": 14, "totalTokens": 3321});
+    let reply = json!({"output": "o", "outputStreamed": true, "model": "m", "usage": usage});
+    played.say(id, json!({"type": "chat.done", "reply": reply}));
+    for update in played.updates() {
+        transcript.apply(&update);
+    }
+    assert_eq!(transcript.usage(), Some(Usage::new(3307, 14)));
+}
+
+#[test]
+fn both_names_of_a_checklist_are_one_event() {
+    let mut played = Played::new();
+    let id = played.chat();
+    for name in ["checklist", "tasklist"] {
+        played.event(
+            id,
+            &json!({"type": name, "groupId": "g", "groupTitle": "t", "items": []}),
+        );
+    }
+    for update in played.updates() {
+        assert!(
+            matches!(&update, ChatUpdate::Event(Event::Checklist(_))),
+            "{update:?}"
+        );
+    }
+}
+
+#[test]
+fn a_lost_line_ends_everything_and_says_what_was_sent() {
+    let mut played = Played::new();
+    let started = played.chat();
+    played.say(started, json!({"type": "chat.started"}));
+    let sent = played.chat();
+    let request = ChatRequest::new("hi", "m");
+    let unsent = played.conn.start_chat(&request, played.now).unwrap();
+    let status = played.conn.status(played.now).unwrap();
+    played.events();
+    played.conn.handle_disconnect(Disconnect::Eof, played.now);
+    let mut events = played.events();
+    assert_eq!(events.pop(), Some(ClientEvent::Closed(CloseReason::Lost)));
+    let delivery = |id| {
+        events.iter().find_map(|event| match event {
+            ClientEvent::Chat {
+                id: chat,
+                update: ChatUpdate::Ended(outcome),
+            } if *chat == id => Some(outcome.delivery()),
+            ClientEvent::Status {
+                id: status,
+                result: Err(error),
+            } if *status == id => Some(error.delivery()),
+            _ => None,
+        })
+    };
+    assert_eq!(delivery(started), Some(Delivery::Delivered));
+    assert_eq!(delivery(sent), Some(Delivery::Unknown));
+    assert_eq!(delivery(unsent), Some(Delivery::NotSent));
+    assert_eq!(delivery(status), Some(Delivery::NotSent));
+    assert_eq!(events.len(), 4);
+}
+
+#[test]
+fn closing_ends_what_is_in_flight_and_takes_nothing_more() {
+    let mut played = Played::new();
+    played.chat();
+    played.conn.close(played.now);
+    assert_eq!(played.sent(), [json!(1000)]);
+    assert_eq!(played.conn.state(), ClientState::Closed);
+    assert_eq!(played.conn.status(played.now), Err(Refused::Closed));
+    let events = played.events();
+    assert!(
+        matches!(
+            &events[..],
+            [
+                ClientEvent::Chat {
+                    update: ChatUpdate::Ended(Outcome::Closed { .. }),
+                    ..
+                },
+                ClientEvent::Closed(CloseReason::Local),
+            ]
+        ),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn a_full_table_or_outbox_refuses_and_changes_nothing() {
+    let limits = Limits::default().with_max_pending(1);
+    let mut played = Played::with(ClientConfig::new().with_limits(limits));
+    played.chat();
+    let refused = played.conn.status(played.now);
+    assert_eq!(refused, Err(Refused::TooManyCalls { max: 1 }));
+    let limits = Limits::default().with_max_outbox_frames(1);
+    let mut played = Played::with(ClientConfig::new().with_limits(limits));
+    played.conn.status(played.now).unwrap();
+    assert_eq!(played.conn.status(played.now), Err(Refused::QueueFull));
+    assert_eq!(played.conn.in_flight(), 1);
+}
+
+#[test]
+fn binary_messages_of_text_are_text() {
+    let mut played = Played::new();
+    let id = played.chat();
+    let text = format!(r#"{{"id":"{id}","type":"chat.started"}}"#);
+    let now = played.now;
+    played
+        .conn
+        .handle_message(Incoming::Binary(text.as_bytes()), now);
+    played.conn.handle_message(Incoming::Binary(b"\xff"), now);
+    let events = played.events();
+    assert!(
+        matches!(
+            &events[..],
+            [
+                ClientEvent::Chat {
+                    update: ChatUpdate::Started,
+                    ..
+                },
+                ClientEvent::Warning(Warning::Unreadable(_)),
+            ]
+        ),
+        "{events:?}"
+    );
+}

@@ -1,0 +1,227 @@
+//! Chats that this side ends.
+
+use super::*;
+
+fn answer(played: &mut Played, abort: CallId, chat: CallId, aborted: bool) {
+    played.say(
+        abort,
+        json!({"type": "chat.abort.result", "requestId": chat.to_string(), "aborted": aborted}),
+    );
+}
+
+fn started() -> (Played, CallId, CallId) {
+    let mut played = Played::new();
+    let chat = played.chat();
+    played.say(chat, json!({"type": "chat.started"}));
+    played.events();
+    let abort = played.conn.abort(chat, played.now).unwrap();
+    played.sent();
+    (played, chat, abort)
+}
+
+#[test]
+fn an_abort_ends_a_chat_of_which_nothing_more_is_said() {
+    let (mut played, chat, abort) = started();
+    answer(&mut played, abort, chat, true);
+    played.done(chat);
+    let events = played.events();
+    let update = ChatUpdate::Ended(Outcome::Aborted { error: None });
+    let result = Ok(true);
+    assert_eq!(
+        events,
+        [
+            ClientEvent::Chat { id: chat, update },
+            ClientEvent::AbortResult {
+                id: abort,
+                chat,
+                result
+            },
+        ]
+    );
+    assert_eq!(
+        (played.conn.in_flight(), played.conn.stray_frames()),
+        (0, 1)
+    );
+}
+
+#[test]
+fn an_abort_ends_a_chat_whose_error_comes_first() {
+    let (mut played, chat, abort) = started();
+    let error = json!({"type": "chat.error", "errorMessage": "aborted", "errorCode": "E_ABORTED"});
+    played.say(chat, error);
+    answer(&mut played, abort, chat, true);
+    let events = played.events();
+    let [
+        ClientEvent::Chat {
+            update: ChatUpdate::Ended(Outcome::Aborted { error: Some(error) }),
+            ..
+        },
+        ClientEvent::AbortResult {
+            result: Ok(true), ..
+        },
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!(error.code.as_deref(), Some("E_ABORTED"));
+}
+
+#[test]
+fn a_reply_that_overtakes_the_abort_counts() {
+    let (mut played, chat, abort) = started();
+    played.done(chat);
+    answer(&mut played, abort, chat, true);
+    let events = played.events();
+    assert!(
+        matches!(
+            &events[..],
+            [
+                ClientEvent::Chat {
+                    update: ChatUpdate::Ended(Outcome::Done(_)),
+                    ..
+                },
+                ClientEvent::AbortResult {
+                    result: Ok(true),
+                    ..
+                },
+            ]
+        ),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn a_chat_that_the_server_does_not_know_ends_soon() {
+    let (mut played, chat, abort) = started();
+    assert!(played.conn.set_idle_timeout(chat, None, played.now));
+    answer(&mut played, abort, chat, false);
+    assert!(matches!(
+        played.events()[..],
+        [ClientEvent::AbortResult {
+            result: Ok(false),
+            ..
+        }]
+    ));
+    played.wait(10 * SECOND);
+    assert!(matches!(
+        ended(played.updates().last()),
+        Outcome::TimedOut { .. }
+    ));
+}
+
+#[test]
+fn an_abort_without_an_answer_ends_the_chat_too() {
+    let (mut played, chat, _) = started();
+    assert!(played.conn.set_idle_timeout(chat, None, played.now));
+    played.wait(10 * SECOND);
+    let events = played.events();
+    assert!(
+        matches!(
+            &events[..],
+            [
+                ClientEvent::Chat {
+                    update: ChatUpdate::Ended(Outcome::TimedOut { .. }),
+                    ..
+                },
+                ClientEvent::AbortResult {
+                    result: Err(CallError::TimedOut { .. }),
+                    ..
+                },
+            ]
+        ),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn an_abort_that_is_refused_or_garbled_does_not_leave_the_chat_hanging() {
+    for answer in [
+        json!({"type": "error", "error": "Invalid RPC message"}),
+        json!({"type": "chat.abort.result"}),
+    ] {
+        let (mut played, chat, abort) = started();
+        assert!(played.conn.set_idle_timeout(chat, None, played.now));
+        played.say(abort, answer);
+        assert!(matches!(
+            played.events()[..],
+            [ClientEvent::AbortResult {
+                result: Err(CallError::Remote(_)),
+                ..
+            }]
+        ));
+        played.wait(10 * SECOND);
+        assert!(matches!(
+            ended(played.updates().last()),
+            Outcome::TimedOut { .. }
+        ));
+    }
+}
+
+#[test]
+fn what_is_no_chat_cannot_be_aborted() {
+    let mut played = Played::new();
+    let status = played.conn.status(played.now).unwrap();
+    let chat = played.chat();
+    played.done(chat);
+    for id in [status, chat] {
+        assert_eq!(played.conn.abort(id, played.now), Err(Refused::UnknownId));
+    }
+}
+
+#[test]
+fn a_cancelled_chat_is_aborted_and_told_of_no_more() {
+    let mut played = Played::new();
+    let chat = played.chat();
+    assert!(played.conn.cancel(chat, played.now));
+    let sent = played.sent();
+    assert_eq!(sent[0]["type"], "chat.abort");
+    assert_eq!(sent[0]["payload"]["requestId"], chat.to_string());
+    let abort = CallId::parse(sent[0]["id"].as_str().unwrap()).unwrap();
+    played.event(chat, &json!({"type": "text-delta", "text": "late"}));
+    answer(&mut played, abort, chat, true);
+    assert_eq!(played.events(), []);
+    assert_eq!(
+        (played.conn.in_flight(), played.conn.stray_frames()),
+        (0, 1)
+    );
+    assert!(!played.conn.cancel(chat, played.now));
+}
+
+#[test]
+fn an_abort_that_finds_no_room_is_sent_later() {
+    let limits = Limits::default().with_max_outbox_frames(2);
+    let mut played = Played::with(ClientConfig::new().with_limits(limits));
+    let chat = played.chat();
+    played.conn.status(played.now).unwrap();
+    played.conn.status(played.now).unwrap();
+    assert!(played.conn.cancel(chat, played.now));
+    let kinds: Vec<_> = played.sent().iter().map(|it| it["type"].clone()).collect();
+    assert_eq!(kinds, ["status.get", "status.get", "chat.abort"]);
+}
+
+#[test]
+fn closing_sends_the_aborts_that_are_owed_first() {
+    let mut played = Played::new();
+    let chat = played.chat();
+    played.conn.cancel(chat, played.now);
+    played.conn.close(played.now);
+    let sent = played.sent();
+    assert_eq!(sent[0]["type"], "chat.abort");
+    assert_eq!(sent[1], json!(1000));
+}
+
+#[test]
+fn a_chat_that_waits_too_long_is_aborted_at_the_server() {
+    let mut played = Played::new();
+    let chat = played.chat();
+    played.wait(180 * SECOND);
+    let updates = played.updates();
+    assert_eq!(
+        ended(updates.last()),
+        &Outcome::TimedOut {
+            delivery: Delivery::Unknown
+        }
+    );
+    let aborts = |sent: &Value| sent["payload"]["requestId"] == chat.to_string();
+    assert!(played.sent().iter().any(aborts));
+}

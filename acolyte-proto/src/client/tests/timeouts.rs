@@ -1,0 +1,137 @@
+//! Time: idle chats, questions, queues, pings.
+
+use super::*;
+
+#[test]
+fn any_message_of_a_chat_gives_it_time_again() {
+    let mut played = Played::with(quiet());
+    let id = played.chat();
+    for members in [
+        json!({"type": "chat.accepted", "taskId": "task_a"}),
+        json!({"type": "chat.started"}),
+        json!({"type": "chat.event", "event": {"type": "later"}}),
+        json!({"type": "chat.event", "event": 7}),
+        json!({"type": "chat.later"}),
+    ] {
+        played.wait(179 * SECOND);
+        played.say(id, members);
+    }
+    played.wait(179 * SECOND);
+    assert!(
+        !played
+            .updates()
+            .iter()
+            .any(|it| matches!(it, ChatUpdate::Ended(_)))
+    );
+    played.wait(SECOND);
+    assert!(matches!(
+        ended(played.updates().last()),
+        Outcome::TimedOut { .. }
+    ));
+}
+
+#[test]
+fn an_interactive_chat_waits_for_ever() {
+    let mut played = Played::with(quiet().with_chat_idle_timeout(None));
+    played.chat();
+    played.wait(100_000 * SECOND);
+    assert_eq!(played.events(), []);
+    assert_eq!(played.conn.poll_timeout(), None);
+}
+
+#[test]
+fn questions_wait_ten_seconds() {
+    let mut played = Played::new();
+    let id = played.conn.status(played.now).unwrap();
+    played.wait(9 * SECOND);
+    assert_eq!(played.events(), []);
+    played.wait(SECOND);
+    let result = Err(CallError::TimedOut {
+        delivery: Delivery::Unknown,
+    });
+    assert_eq!(played.events(), [ClientEvent::Status { id, result }]);
+}
+
+#[test]
+fn a_chat_in_the_queue_waits_as_long_as_another_gets_on() {
+    let mut played = Played::with(quiet());
+    let runs = played.chat();
+    let waits = played.chat();
+    played.say(runs, json!({"type": "chat.started"}));
+    played.say(waits, json!({"type": "chat.queued", "position": 1}));
+    for _ in 0..10 {
+        played.wait(170 * SECOND);
+        played.event(runs, &json!({"type": "text-delta", "text": "."}));
+    }
+    assert!(
+        !played
+            .updates()
+            .iter()
+            .any(|it| matches!(it, ChatUpdate::Ended(_)))
+    );
+    played.wait(180 * SECOND);
+    let ends = played.updates();
+    assert_eq!(ends.len(), 2);
+    assert!(
+        ends.iter()
+            .all(|it| matches!(ended(Some(it)), Outcome::TimedOut { .. }))
+    );
+    assert_eq!(
+        played.conn.next_timeout().map(|(_, what)| what),
+        Some("call")
+    );
+}
+
+#[test]
+fn a_chat_that_leaves_the_queue_has_its_own_time_again() {
+    let mut played = Played::with(quiet());
+    let runs = played.chat();
+    let waits = played.chat();
+    played.say(waits, json!({"type": "chat.queued", "position": 1}));
+    played.done(runs);
+    played.wait(100 * SECOND);
+    played.say(waits, json!({"type": "chat.started"}));
+    played.events();
+    played.wait(179 * SECOND);
+    assert_eq!(played.events(), []);
+    played.wait(SECOND);
+    assert!(matches!(
+        ended(played.updates().last()),
+        Outcome::TimedOut { .. }
+    ));
+}
+
+#[test]
+fn a_quiet_server_is_pinged_and_a_dead_one_is_left() {
+    let mut played = Played::with(ClientConfig::new());
+    played.wait(25 * SECOND);
+    assert_eq!(played.sent(), [json!("ping")]);
+    played.conn.handle_message(Incoming::Pong(b""), played.now);
+    played.wait(55 * SECOND);
+    assert_eq!(played.sent().last(), Some(&json!(1001)));
+    let after = 30 * SECOND;
+    let reason = CloseReason::KeepAlive { after };
+    assert_eq!(played.events(), [ClientEvent::Closed(reason)]);
+    assert_eq!(played.conn.poll_timeout(), None);
+}
+
+#[test]
+fn nothing_times_out_while_its_answer_may_be_unread() {
+    let limits = Limits::default().with_max_events(1);
+    let mut played = Played::with(quiet().with_limits(limits));
+    let id = played.chat();
+    played.conn.status(played.now).unwrap();
+    played.say(id, json!({"type": "chat.started"}));
+    assert!(!played.conn.wants_input());
+    played.wait(1_000 * SECOND);
+    assert_eq!(played.events().len(), 1);
+    played.conn.handle_timeout(played.now);
+    assert_eq!(played.events(), []);
+    // What has come meanwhile is read first.
+    played.wait(SECOND);
+    let events = played.events();
+    assert!(
+        matches!(&events[..], [ClientEvent::Status { result: Err(_), .. }]),
+        "{events:?}"
+    );
+}

@@ -1,0 +1,355 @@
+//! [`Transcript`]: what the updates of a chat come to.
+
+use std::collections::HashMap;
+
+use super::weight::{of_checklist, of_event, of_part};
+use super::{ChatUpdate, Outcome};
+use crate::event::{Checklist, Event, Notice, Part, ToolCall, ToolFailure, Usage};
+use crate::frame::Reply;
+use crate::id::TaskId;
+
+/// How much a transcript keeps by default, in bytes.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// What a chat has come to so far: for a screen, or for a summary at its end. Feed it every update.
+///
+/// Numbers are never added up: of the usage the last is kept, and the reply's is better. A checklist
+/// replaces the one of its group.
+///
+/// ```
+/// use acolyte_proto::client::{ChatUpdate, Transcript};
+/// use acolyte_proto::event::{Event, Usage};
+///
+/// let mut transcript = Transcript::new();
+/// for event in [
+///     Event::text("Hello, "),
+///     Event::Usage(Usage::new(3_000, 1)),
+///     Event::text("world."),
+///     Event::Usage(Usage::new(11, 2)),
+/// ] {
+///     transcript.apply(&ChatUpdate::Event(event));
+/// }
+/// assert_eq!(transcript.text(), "Hello, world.");
+/// assert_eq!(transcript.usage(), Some(Usage::new(11, 2)));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Transcript {
+    max_bytes: usize,
+    bytes: usize,
+    truncated: bool,
+    task_id: Option<TaskId>,
+    position: Option<u32>,
+    text: String,
+    reasoning: String,
+    usage: Option<Usage>,
+    tools: Vec<ToolRun>,
+    tool_of: HashMap<String, usize>,
+    checklists: Vec<Checklist<'static>>,
+    checklist_of: HashMap<String, usize>,
+    notices: Vec<Notice<'static>>,
+    outcome: Option<Outcome>,
+}
+
+/// One call of a tool.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ToolRun {
+    /// The call; `None` if what the tool put out came without one.
+    pub call: Option<ToolCall<'static>>,
+    /// The tool.
+    pub name: String,
+    /// What it has put out.
+    pub output: Vec<Part<'static>>,
+    /// How it ended; `None` while it runs.
+    pub result: Option<Result<(), ToolFailure<'static>>>,
+}
+
+impl Default for Transcript {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Transcript {
+    /// Nothing has come yet. At most 16 MiB are kept.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            max_bytes: MAX_BYTES,
+            bytes: 0,
+            truncated: false,
+            task_id: None,
+            position: None,
+            text: String::new(),
+            reasoning: String::new(),
+            usage: None,
+            tools: Vec::new(),
+            tool_of: HashMap::new(),
+            checklists: Vec::new(),
+            checklist_of: HashMap::new(),
+            notices: Vec::new(),
+            outcome: None,
+        }
+    }
+
+    /// Sets how much is kept, in bytes. What comes after that is left out, but for the outcome.
+    #[must_use]
+    pub const fn with_max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Takes the next update.
+    pub fn apply(&mut self, update: &ChatUpdate) {
+        match update {
+            ChatUpdate::Accepted { task_id } => self.task_id = Some(task_id.clone()),
+            ChatUpdate::Queued { position } => self.position = Some(*position),
+            ChatUpdate::Started => self.position = None,
+            ChatUpdate::Event(event) => {
+                self.position = None;
+                self.apply_event(event);
+            }
+            ChatUpdate::Ended(outcome) => {
+                self.position = None;
+                self.outcome = Some(outcome.clone());
+            }
+            ChatUpdate::Unknown(_) | ChatUpdate::Warning(_) => {}
+        }
+    }
+
+    /// Takes the next event, of any transport.
+    pub fn apply_event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::TextDelta(text) if self.take(text.len()) => self.text.push_str(text),
+            Event::Reasoning(text) if self.take(text.len()) => self.reasoning.push_str(text),
+            Event::Usage(usage) => self.usage = Some(*usage),
+            Event::ToolCall(call) if self.take(of_event(event) + size_of::<ToolRun>()) => {
+                let call = call.clone().into_owned();
+                let at = self.tools.len();
+                self.tool_of.insert(call.id.clone().into_owned(), at);
+                self.tools.push(ToolRun {
+                    name: call.name.clone().into_owned(),
+                    call: Some(call),
+                    output: Vec::new(),
+                    result: None,
+                });
+            }
+            Event::ToolOutput(output) => {
+                let size = of_part(&output.content) + size_of::<Part<'_>>();
+                if let Some(tool) = self.tool(&output.id, &output.name, size) {
+                    tool.output.push(output.content.clone().into_owned());
+                }
+            }
+            Event::ToolResult(result) => {
+                if let Some(tool) = self.tool(&result.id, &result.name, 0) {
+                    let failure = result.failure.clone();
+                    tool.result = Some(match failure {
+                        None => Ok(()),
+                        Some(failure) => Err(failure.into_owned()),
+                    });
+                }
+            }
+            Event::Checklist(list) => self.apply_checklist(list),
+            Event::Notice(notice) if self.take(of_event(event) + size_of::<Notice<'_>>()) => {
+                self.notices.push(notice.clone().into_owned());
+            }
+            _ => {}
+        }
+    }
+
+    fn apply_checklist(&mut self, list: &Checklist<'_>) {
+        let known = self.checklist_of.get(&*list.group_id).copied();
+        if let Some(old) = known.and_then(|at| self.checklists.get(at)) {
+            self.bytes = self.bytes.saturating_sub(of_checklist(old));
+        }
+        if !self.take(of_checklist(list)) {
+            return;
+        }
+        let list = list.clone().into_owned();
+        match known.and_then(|at| self.checklists.get_mut(at)) {
+            Some(old) => *old = list,
+            None => {
+                let group = list.group_id.clone().into_owned();
+                self.checklist_of.insert(group, self.checklists.len());
+                self.checklists.push(list);
+            }
+        }
+    }
+
+    /// The run of this call, also of one that was never told; `None` if there is no room.
+    fn tool(&mut self, id: &str, name: &str, size: usize) -> Option<&mut ToolRun> {
+        let known = self.tool_of.get(id).copied();
+        let more = match known {
+            Some(_) => 0,
+            None => id.len() + name.len() + size_of::<ToolRun>(),
+        };
+        if !self.take(size + more) {
+            return None;
+        }
+        let at = known.unwrap_or_else(|| {
+            self.tool_of.insert(id.to_owned(), self.tools.len());
+            self.tools.push(ToolRun {
+                call: None,
+                name: name.to_owned(),
+                output: Vec::new(),
+                result: None,
+            });
+            self.tools.len() - 1
+        });
+        self.tools.get_mut(at)
+    }
+
+    /// Takes room, or notes that something is left out.
+    const fn take(&mut self, bytes: usize) -> bool {
+        let sum = self.bytes.saturating_add(bytes);
+        let fits = sum <= self.max_bytes;
+        if fits {
+            self.bytes = sum;
+        } else {
+            self.truncated = true;
+        }
+        fits
+    }
+
+    /// What the model has said so far, also beside calls of tools.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What the model has thought aloud so far.
+    #[must_use]
+    pub fn reasoning(&self) -> &str {
+        &self.reasoning
+    }
+
+    /// What is to be shown in the end and was not: the reply's output, if the server says that it
+    /// was not streamed, or nothing was.
+    #[must_use]
+    pub fn unseen_output(&self) -> Option<&str> {
+        let reply = self.reply()?;
+        let streamed = reply.output_streamed.unwrap_or(!self.text.is_empty());
+        (!streamed && !reply.output.is_empty()).then_some(&*reply.output)
+    }
+
+    /// The last usage: the reply's, if there is one, else the last estimate.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        let reply = self.reply().and_then(|reply| reply.usage.as_ref());
+        let total = reply.map(|usage| Usage::new(usage.input_tokens, usage.output_tokens));
+        total.or(self.usage)
+    }
+
+    /// The calls of tools, in order.
+    #[must_use]
+    pub fn tools(&self) -> &[ToolRun] {
+        &self.tools
+    }
+
+    /// The checklists, each as it was sent last, in the order in which they came up.
+    #[must_use]
+    pub fn checklists(&self) -> &[Checklist<'static>] {
+        &self.checklists
+    }
+
+    /// The notices, in order.
+    #[must_use]
+    pub fn notices(&self) -> &[Notice<'static>] {
+        &self.notices
+    }
+
+    /// The task, once the chat is accepted.
+    #[must_use]
+    pub const fn task_id(&self) -> Option<&TaskId> {
+        self.task_id.as_ref()
+    }
+
+    /// The place in the server's queue, while the chat waits there.
+    #[must_use]
+    pub const fn position(&self) -> Option<u32> {
+        self.position
+    }
+
+    /// How the chat has ended; `None` while it goes on.
+    #[must_use]
+    pub const fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.as_ref()
+    }
+
+    /// The last reply, also of a chat in which the model failed.
+    #[must_use]
+    pub fn reply(&self) -> Option<&Reply<'static>> {
+        match self.outcome.as_ref()? {
+            Outcome::Done(reply) | Outcome::Failed(super::Failure::Model(reply)) => Some(reply),
+            _ => None,
+        }
+    }
+
+    /// Whether something was left out for want of room.
+    #[must_use]
+    pub const fn is_truncated(&self) -> bool {
+        self.truncated
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{ChecklistItem, ItemStatus, ToolOutput, ToolResult};
+
+    fn after(events: impl IntoIterator<Item = Event<'static>>) -> Transcript {
+        let mut transcript = Transcript::new();
+        for event in events {
+            transcript.apply(&ChatUpdate::Event(event));
+        }
+        transcript
+    }
+
+    fn list(status: ItemStatus<'static>) -> Event<'static> {
+        let item = ChecklistItem::new("1", "do it", 0).with_status(status);
+        Event::Checklist(Checklist::new("g", "Plan").with_item(item))
+    }
+
+    #[test]
+    fn a_checklist_replaces_the_one_of_its_group() {
+        let transcript = after([list(ItemStatus::Pending), list(ItemStatus::Done)]);
+        let [only] = transcript.checklists() else {
+            panic!("{transcript:?}")
+        };
+        assert_eq!(only.items[0].status, ItemStatus::Done);
+    }
+
+    #[test]
+    fn outputs_and_results_find_their_calls() {
+        let part = |text: &'static str| Part::text(text);
+        let args = rpc_core::decode::RawJson::new("{}").unwrap();
+        let transcript = after([
+            Event::ToolCall(ToolCall::new("a", "read", args.clone())),
+            Event::ToolCall(ToolCall::new("b", "run", args)),
+            Event::ToolOutput(ToolOutput::new("a", "read", part("1"))),
+            Event::ToolResult(ToolResult::ok("a", "read")),
+            Event::ToolOutput(ToolOutput::new("b", "run", part("2"))),
+            Event::ToolResult(ToolResult::failed("b", "run", ToolFailure::new())),
+            Event::ToolOutput(ToolOutput::new("c", "stray", part("3"))),
+        ]);
+        let [read, run, stray] = transcript.tools() else {
+            panic!("{transcript:?}")
+        };
+        assert_eq!(
+            (&read.output[..], &read.result),
+            (&[part("1")][..], &Some(Ok(())))
+        );
+        assert_eq!(run.result, Some(Err(ToolFailure::new())));
+        assert!(stray.call.is_none() && stray.name == "stray");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out_and_said_so() {
+        let mut transcript = Transcript::new().with_max_bytes(4);
+        for text in ["abc", "def", "g"] {
+            transcript.apply_event(&Event::text(text));
+        }
+        assert_eq!(transcript.text(), "abcg");
+        assert!(transcript.is_truncated());
+    }
+}

@@ -1,0 +1,185 @@
+//! About how many bytes events hold, for the bounds of queues.
+
+use std::borrow::Cow;
+
+use super::{ChatUpdate, ClientEvent, Failure, Outcome, RpcError, Warning};
+use crate::error::{ChatError, ErrorDetail};
+use crate::event::{Checklist, Event, Part};
+use crate::frame::{Extra, Reply, Skill, Status, Unknown};
+
+type Text<'a> = Option<&'a str>;
+
+impl ClientEvent {
+    /// About how many bytes it holds.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Self::Chat { update, .. } => update.inner_weight(),
+                Self::Status { result, .. } => {
+                    result.as_ref().map_or(0, |status| of_status(status))
+                }
+                Self::ServerError(error) => error.weight(),
+                Self::Unknown(unknown) => of_unknown(unknown),
+                Self::Warning(warning) => warning.weight(),
+                _ => 0,
+            }
+    }
+}
+
+impl ChatUpdate {
+    /// About how many bytes it holds.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        size_of::<Self>() + self.inner_weight()
+    }
+
+    fn inner_weight(&self) -> usize {
+        match self {
+            Self::Event(event) => of_event(event),
+            Self::Unknown(unknown) => of_unknown(unknown),
+            Self::Warning(warning) => warning.weight(),
+            Self::Ended(outcome) => outcome.weight(),
+            Self::Accepted { .. } | Self::Queued { .. } | Self::Started => 0,
+        }
+    }
+}
+
+impl Outcome {
+    fn weight(&self) -> usize {
+        match self {
+            Self::Done(reply) | Self::Failed(Failure::Model(reply)) => of_reply(reply),
+            Self::Failed(Failure::Server(error)) | Self::Aborted { error: Some(error) } => {
+                of_error(error)
+            }
+            Self::Refused { error } => error.weight(),
+            _ => 0,
+        }
+    }
+}
+
+impl RpcError {
+    fn weight(&self) -> usize {
+        self.message().len()
+    }
+}
+
+impl Warning {
+    fn weight(&self) -> usize {
+        match self {
+            Self::ToolWithoutCall { tool_call_id } => tool_call_id.len(),
+            _ => 0,
+        }
+    }
+}
+
+/// About how many bytes an event holds beside its own size.
+pub(super) fn of_event(event: &Event<'_>) -> usize {
+    match event {
+        Event::Reasoning(text) | Event::TextDelta(text) | Event::SkillDeactivated(text) => {
+            text.len()
+        }
+        Event::ToolCall(call) => call.id.len() + call.name.len() + call.args.get().len(),
+        Event::ToolOutput(output) => output.id.len() + output.name.len() + of_part(&output.content),
+        Event::ToolResult(result) => {
+            let failure = result.failure.as_ref().map_or(0, |failure| {
+                sum([failure.code.as_deref()]) + failure.detail.as_deref().map_or(0, of_detail)
+            });
+            result.id.len() + result.name.len() + failure + of_extra(&result.extra)
+        }
+        Event::Checklist(list) => of_checklist(list),
+        Event::Error(error) => of_error(error),
+        Event::Notice(notice) => notice.message.len() + sum([notice.source.as_deref()]),
+        Event::SkillActivated(skill) => of_skill(skill),
+        Event::Unknown(unknown) => of_unknown(unknown),
+        Event::Status(_) | Event::Usage(_) => 0,
+    }
+}
+
+pub(super) fn of_checklist(list: &Checklist<'_>) -> usize {
+    let items = list.items.iter();
+    let items = items.map(|item| size_of_val(item) + item.id.len() + item.label.len());
+    list.group_id.len() + list.group_title.len() + items.sum::<usize>()
+}
+
+pub(super) fn of_part(part: &Part<'_>) -> usize {
+    let list = |list: &[Cow<'_, str>]| {
+        let sizes = list.iter().map(|text| size_of_val(text) + text.len());
+        sizes.sum::<usize>()
+    };
+    match part {
+        Part::ToolHeader {
+            label_key,
+            detail,
+            state,
+        } => label_key.len() + sum([detail.as_deref(), state.as_deref()]),
+        Part::Text { text } | Part::Diff { text, .. } | Part::ShellOutput { text, .. } => {
+            text.len()
+        }
+        Part::FileHeader {
+            label_key, targets, ..
+        } => label_key.len() + list(targets),
+        Part::ScopeHeader {
+            label_key,
+            scope,
+            patterns,
+            ..
+        } => label_key.len() + scope.len() + list(patterns),
+        Part::EditHeader {
+            label_key, path, ..
+        } => label_key.len() + path.len(),
+        Part::Truncated { unit, .. } => sum([unit.as_deref()]),
+        Part::Unknown(unknown) => of_unknown(unknown),
+        Part::NoOutput => 0,
+    }
+}
+
+fn of_unknown(unknown: &Unknown<'_>) -> usize {
+    unknown.tag.len() + unknown.raw.get().len()
+}
+
+fn of_extra(extra: &Extra<'_>) -> usize {
+    let members = extra.iter();
+    members
+        .map(|(name, value)| name.len() + value.get().len())
+        .sum()
+}
+
+fn of_skill(skill: &Skill<'_>) -> usize {
+    skill.name.len() + skill.instructions.len()
+}
+
+fn of_error(error: &ChatError<'_>) -> usize {
+    let detail = error.detail.as_deref().map_or(0, of_detail);
+    error.message.len() + sum([error.code.as_deref()]) + detail
+}
+
+fn of_detail(detail: &ErrorDetail<'_>) -> usize {
+    sum([
+        detail.code.as_deref(),
+        detail.category.as_deref(),
+        detail.kind.as_deref(),
+        detail.source.as_deref(),
+        detail.tool.as_deref(),
+    ])
+}
+
+fn of_reply(reply: &Reply<'_>) -> usize {
+    let tools = reply.tool_calls.iter();
+    let tools = tools.map(|name| size_of_val(name) + name.len());
+    let skills = reply.active_skills.iter();
+    let skills = skills.map(|skill| size_of_val(skill) + of_skill(skill));
+    reply.output.len()
+        + reply.model.len()
+        + sum([reply.error.as_deref()])
+        + tools.sum::<usize>()
+        + skills.sum::<usize>()
+}
+
+fn of_status(status: &Status<'_>) -> usize {
+    size_of_val(status) + status.model.len() + status.capabilities.len()
+}
+
+fn sum<const N: usize>(texts: [Text<'_>; N]) -> usize {
+    texts.into_iter().flatten().map(str::len).sum()
+}

@@ -1,0 +1,331 @@
+//! The frames of a chat over HTTP: [`StreamFrame`], [`StreamDecoder`], and how they are written.
+
+use std::fmt;
+
+use rpc_core::decode::{self, DecodeError, Field, Members, Slot, find_member};
+use rpc_core::sse;
+use rpc_core::{Limits, Refused};
+use serde::{Serialize, Serializer};
+
+use crate::codec::encode_into;
+use crate::error::ChatError;
+use crate::event::Event;
+use crate::frame::Reply;
+use crate::wire::again;
+
+/// The comment that keeps a stream alive: nothing but a colon, and the blank line after it.
+pub const KEEP_ALIVE: &str = ":\n\n";
+
+/// The type of a stream's last frame, if the chat is done.
+const DONE: &str = "done";
+
+/// One frame of a chat over HTTP. The stream ends with the first [`Done`](Self::Done) or
+/// [`Error`](Self::Error); there is no way to take it up again.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum StreamFrame<'a> {
+    /// A step of the chat, of a known or an unknown type.
+    Event(Event<'a>),
+    /// The chat has ended. It may have failed: see [`Reply::error`].
+    Done(Box<Reply<'a>>),
+    /// The chat has failed.
+    Error(ChatError<'a>),
+}
+
+impl<'a> StreamFrame<'a> {
+    /// Reads the data of one server-sent event.
+    ///
+    /// # Errors
+    /// [`DecodeError`]; the same text would fail again.
+    pub fn decode(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
+        Ok(match Event::decode(text, limits)? {
+            Event::Error(error) => Self::Error(error),
+            Event::Unknown(unknown) if unknown.tag == DONE => {
+                let end = decode::object::<End<'a>>(text, limits)?;
+                Self::Done(Box::new(end.reply.require("reply")?))
+            }
+            event => Self::Event(event),
+        })
+    }
+
+    /// Whether the stream ends with it.
+    #[must_use]
+    pub const fn is_terminal(&self) -> bool {
+        !matches!(self, Self::Event(_))
+    }
+
+    /// A copy that borrows nothing.
+    #[must_use]
+    pub fn into_owned(self) -> StreamFrame<'static> {
+        match self {
+            Self::Event(event) => StreamFrame::Event(event.into_owned()),
+            Self::Done(reply) => StreamFrame::Done(Box::new(reply.into_owned())),
+            Self::Error(error) => StreamFrame::Error(error.into_owned()),
+        }
+    }
+}
+
+/// The members of the last frame.
+#[derive(Default)]
+struct End<'a> {
+    reply: Slot<Reply<'a>>,
+}
+
+impl<'a> Members<'a> for End<'a> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
+        match name {
+            "reply" => field.read("reply", again(&mut self.reply), Reply::read),
+            _ => field.skip(),
+        }
+    }
+}
+
+impl Serialize for StreamFrame<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Event(event) => event.serialize(serializer),
+            Self::Done(reply) => Done::new(reply).serialize(serializer),
+            Self::Error(error) => Event::Error(error.clone()).serialize(serializer),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Done<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    reply: &'a Reply<'a>,
+}
+
+impl<'a> Done<'a> {
+    const fn new(reply: &'a Reply<'a>) -> Self {
+        Self { kind: DONE, reply }
+    }
+}
+
+/// Appends an event to a stream: `data: {…}` and a blank line.
+///
+/// # Errors
+/// [`Refused::Encode`] if the event is not JSON. Nothing is written then.
+pub fn write_event(event: &Event<'_>, out: &mut String) -> Result<(), Refused> {
+    write(event, out)
+}
+
+/// Appends the last frame of a chat that is done.
+///
+/// # Errors
+/// As for [`write_event`].
+pub fn write_done(reply: &Reply<'_>, out: &mut String) -> Result<(), Refused> {
+    write(&Done::new(reply), out)
+}
+
+/// Appends the last frame of a chat that has failed.
+///
+/// # Errors
+/// As for [`write_event`].
+pub fn write_error(error: ChatError<'_>, out: &mut String) -> Result<(), Refused> {
+    write(&Event::Error(error), out)
+}
+
+fn write(frame: &impl Serialize, out: &mut String) -> Result<(), Refused> {
+    let start = out.len();
+    out.push_str("data: ");
+    // JSON has no line breaks of its own, so one line holds it.
+    let written = encode_into(frame, out);
+    match written {
+        Ok(()) => out.push_str("\n\n"),
+        Err(_) => out.truncate(start),
+    }
+    written
+}
+
+/// Reads the frames of a stream from bytes in any chunking, within [`Limits::max_message_bytes`]
+/// each. What cannot be read is told and skipped; the stream goes on.
+///
+/// ```
+/// use acolyte_proto::http::{StreamDecoder, StreamFrame};
+/// use rpc_core::Limits;
+///
+/// let mut decoder = StreamDecoder::new(&Limits::default());
+/// let mut bytes: &[u8] = b":\n\ndata: {\"type\":\"text-delta\",\"text\":\"hi\"}\n\ndata: {\"ty";
+/// let frame = decoder.decode(&mut bytes).unwrap().unwrap();
+/// assert!(matches!(frame, StreamFrame::Event(_)));
+/// assert!(decoder.decode(&mut bytes).is_none()); // more bytes are needed
+/// ```
+pub struct StreamDecoder {
+    events: sse::Decoder,
+    limits: Limits,
+}
+
+impl StreamDecoder {
+    /// A decoder at the beginning of a stream.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            events: sse::Decoder::new(limits),
+            limits: limits.clone(),
+        }
+    }
+
+    /// Takes bytes off the front of `bytes` up to the end of a frame and returns it. `None` means
+    /// that all bytes are taken and more are needed. Call it until `None`, then with the next chunk.
+    pub fn decode(
+        &mut self,
+        bytes: &mut &[u8],
+    ) -> Option<Result<StreamFrame<'static>, StreamError>> {
+        let Ok(event) = self.events.decode(bytes)? else {
+            let max = self.limits.max_message_bytes;
+            return Some(Err(StreamError::TooLarge { max }));
+        };
+        let frame = StreamFrame::decode(&event.data, &self.limits);
+        Some(frame.map(StreamFrame::into_owned).map_err(|error| {
+            let is = |name: &str| {
+                let tag = find_member(&event.data, "type");
+                tag.is_some_and(|tag| tag.as_str().is_some_and(|tag| tag == name))
+            };
+            StreamError::Frame {
+                terminal: is(DONE) || is("error"),
+                error,
+            }
+        }))
+    }
+
+    /// The stream has ended. Whether a part of a frame was lost.
+    pub fn end(&mut self) -> bool {
+        self.events.end()
+    }
+}
+
+impl fmt::Debug for StreamDecoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StreamDecoder").field(&self.events).finish()
+    }
+}
+
+/// Why a frame of a stream could not be read. It is skipped, and the stream goes on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StreamError {
+    /// Its data are no frame.
+    #[error("{error}")]
+    Frame {
+        /// What is wrong.
+        error: DecodeError,
+        /// Whether it calls itself the last frame, so that nothing follows.
+        terminal: bool,
+    },
+    /// It is too large.
+    #[error("a frame of the stream is larger than {max} bytes")]
+    TooLarge {
+        /// The limit in bytes.
+        max: usize,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Usage;
+
+    fn decoded(bytes: &[u8], chunk: usize) -> Vec<Result<StreamFrame<'static>, StreamError>> {
+        let mut decoder = StreamDecoder::new(&Limits::default());
+        let mut frames = Vec::new();
+        for mut bytes in bytes.chunks(chunk.max(1)) {
+            while let Some(frame) = decoder.decode(&mut bytes) {
+                frames.push(frame);
+            }
+        }
+        frames
+    }
+
+    fn stream() -> (String, Vec<StreamFrame<'static>>) {
+        let mut text = String::new();
+        let usage = Event::Usage(Usage::new(1, 2));
+        let reply = Reply::new("höh\n", "m").with_output_streamed(true);
+        let error = ChatError::new("no").with_code("E_X");
+        write_event(&Event::text("a\nü\u{2028}"), &mut text).unwrap();
+        text.push_str(KEEP_ALIVE);
+        write_event(&usage, &mut text).unwrap();
+        write_done(&reply, &mut text).unwrap();
+        write_error(error.clone(), &mut text).unwrap();
+        let frames = vec![
+            StreamFrame::Event(Event::text("a\nü\u{2028}")),
+            StreamFrame::Event(usage),
+            StreamFrame::Done(Box::new(reply)),
+            StreamFrame::Error(error),
+        ];
+        (text, frames)
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_in_any_chunks_and_with_any_line_ends() {
+        let (text, frames) = stream();
+        for text in [
+            text.clone(),
+            text.replace('\n', "\r\n"),
+            text.replace('\n', "\r"),
+        ] {
+            for chunk in [1, 2, 3, 7, 1_000] {
+                let read = decoded(text.as_bytes(), chunk);
+                let read: Vec<_> = read.into_iter().map(Result::unwrap).collect();
+                assert_eq!(read, frames);
+            }
+        }
+    }
+
+    #[test]
+    fn frames_are_written_as_known_servers_write_them() {
+        let (text, frames) = stream();
+        assert!(
+            text.starts_with("data: {\"type\":\"text-delta\",\"text\":\"a\\nü\u{2028}\"}\n\n:\n\n")
+        );
+        assert!(text.contains("data: {\"type\":\"done\",\"reply\":{\""));
+        assert!(text.contains("data: {\"type\":\"error\",\"errorMessage\":\"no\""));
+        for frame in frames {
+            let mut json = String::new();
+            encode_into(&frame, &mut json).unwrap();
+            assert!(text.contains(&format!("data: {json}\n\n")), "{json}");
+        }
+    }
+
+    #[test]
+    fn a_block_that_cannot_be_read_does_not_end_the_stream() {
+        let good = "data: {\"type\":\"text-delta\",\"text\":\"x\"}\n\n";
+        for (bad, terminal) in [
+            ("data: nope\n\n", false),
+            ("data: [1]\n\n", false),
+            ("data: {\"type\":7}\n\n", false),
+            ("data: {\"type\":\"done\"}\n\n", true),
+        ] {
+            let read = decoded(format!("{good}{bad}{good}").as_bytes(), 5);
+            assert_eq!(read.len(), 3, "{bad}");
+            assert!(read[0].is_ok() && read[2].is_ok());
+            let Err(StreamError::Frame { terminal: is, .. }) = &read[1] else {
+                panic!("{:?}", read[1])
+            };
+            assert_eq!(*is, terminal, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_too_large_is_skipped() {
+        let limits = Limits::default().with_max_message_bytes(64);
+        let mut decoder = StreamDecoder::new(&limits);
+        let text = format!(
+            "data: {}\n\ndata: {{\"type\":\"later\"}}\n\n",
+            "x".repeat(200)
+        );
+        let mut bytes = text.as_bytes();
+        let large = decoder.decode(&mut bytes);
+        assert!(
+            matches!(large, Some(Err(StreamError::TooLarge { max: 64 }))),
+            "{large:?}"
+        );
+        let next = decoder.decode(&mut bytes);
+        assert!(
+            matches!(&next, Some(Ok(StreamFrame::Event(Event::Unknown(it)))) if it.tag == "later"),
+            "{next:?}"
+        );
+        assert!(!decoder.end());
+    }
+}

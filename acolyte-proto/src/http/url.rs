@@ -1,0 +1,99 @@
+//! Where the endpoints are: [`rpc_url`], [`stream_url`], [`status_url`].
+
+use super::{RPC_PATH, STATUS_PATH, STREAM_PATH};
+
+/// The URL of the WebSocket, from the URL of a server: `http` becomes `ws` and `https` becomes `wss`,
+/// a base path is kept, query and fragment are dropped.
+///
+/// ```
+/// use acolyte_proto::http::rpc_url;
+///
+/// assert_eq!(rpc_url("http://127.0.0.1:6767"), "ws://127.0.0.1:6767/v1/rpc");
+/// assert_eq!(rpc_url("https://h/agent/?x=1"), "wss://h/agent/v1/rpc");
+/// assert_eq!(rpc_url("ws://h/v1/rpc"), "ws://h/v1/rpc");
+/// ```
+#[must_use]
+pub fn rpc_url(server: &str) -> String {
+    endpoint(server, ["ws", "wss"], RPC_PATH)
+}
+
+/// The URL of the event stream, by the same rule the other way round: `ws` becomes `http`. A URL of
+/// the WebSocket names its server as well.
+#[must_use]
+pub fn stream_url(server: &str) -> String {
+    endpoint(server, ["http", "https"], STREAM_PATH)
+}
+
+/// The URL of the status document, by the same rule.
+#[must_use]
+pub fn status_url(server: &str) -> String {
+    endpoint(server, ["http", "https"], STATUS_PATH)
+}
+
+fn endpoint(server: &str, [plain, encrypted]: [&str; 2], path: &str) -> String {
+    let end = server.find(['?', '#']).unwrap_or(server.len());
+    let server = server.get(..end).unwrap_or(server);
+    let (scheme, rest) = server.split_once("://").unwrap_or(("", server));
+    let scheme = match scheme.to_ascii_lowercase().as_str() {
+        "http" | "ws" => plain,
+        "https" | "wss" => encrypted,
+        // Whoever dials it says what is wrong with it.
+        _ => scheme,
+    };
+    let mut base = rest.trim_end_matches('/');
+    for known in [RPC_PATH, STREAM_PATH, STATUS_PATH] {
+        if let Some(shorter) = base.strip_suffix(known) {
+            base = shorter.trim_end_matches('/');
+            break;
+        }
+    }
+    if scheme.is_empty() {
+        return format!("{base}{path}");
+    }
+    format!("{scheme}://{base}{path}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scheme_changes_and_the_base_path_stays() {
+        for (given, rpc, stream) in [
+            ("http://h:1", "ws://h:1/v1/rpc", "http://h:1/v1/chat/stream"),
+            ("HTTPS://h", "wss://h/v1/rpc", "https://h/v1/chat/stream"),
+            ("ws://h/", "ws://h/v1/rpc", "http://h/v1/chat/stream"),
+            (
+                "wss://h/a/b//",
+                "wss://h/a/b/v1/rpc",
+                "https://h/a/b/v1/chat/stream",
+            ),
+            ("ftp://h", "ftp://h/v1/rpc", "ftp://h/v1/chat/stream"),
+            ("h:1", "h:1/v1/rpc", "h:1/v1/chat/stream"),
+        ] {
+            assert_eq!(rpc_url(given), rpc, "{given}");
+            assert_eq!(stream_url(given), stream, "{given}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_there_already_is_not_added_again() {
+        for given in [
+            "http://h/a/v1/rpc",
+            "ws://h/a/v1/rpc/",
+            "http://h/a/v1/chat/stream",
+            "http://h/a/v1/status",
+        ] {
+            assert_eq!(rpc_url(given), "ws://h/a/v1/rpc", "{given}");
+            assert_eq!(status_url(given), "http://h/a/v1/status", "{given}");
+        }
+        assert_eq!(rpc_url("http://h/v1/rpcs"), "ws://h/v1/rpcs/v1/rpc");
+    }
+
+    #[test]
+    fn query_and_fragment_are_dropped() {
+        for given in ["http://h?apiKey=secret", "http://h/#x", "http://h/?a#b"] {
+            assert_eq!(rpc_url(given), "ws://h/v1/rpc", "{given}");
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Ids: a prefix that says what it names, and lower-case letters and digits.
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+use crate::limits::MAX_ID_BYTES;
+
+/// What an [`Id`] names.
+pub trait Kind {
+    /// What the id starts with; [`Id::random`] makes the first.
+    const PREFIXES: &'static [&'static str];
+}
+
+/// An id of the kind `K`: `^prefix_[a-z0-9]+$`, at most [`MAX_ID_BYTES`] long.
+///
+/// The real peers refuse any other text, so this type cannot hold one. Cheap to clone; an id of
+/// usual length allocates nothing.
+///
+/// ```
+/// use acolyte_proto::RpcId;
+///
+/// let id: RpcId = "rpc_0a1b2c3d".parse()?;
+/// assert_eq!(id.as_str(), "rpc_0a1b2c3d");
+/// assert!(RpcId::parse("rpc_0A").is_err());
+/// # Ok::<(), acolyte_proto::id::IdError>(())
+/// ```
+pub struct Id<K> {
+    text: Repr,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// So many bytes fit beside the tag where an [`Arc`] would stand.
+const INLINE: usize = 22;
+
+#[derive(Clone)]
+enum Repr {
+    /// The first so many bytes.
+    Inline(u8, [u8; INLINE]),
+    Shared(Arc<str>),
+}
+
+/// Names a request on one connection; made by the client.
+#[derive(Debug)]
+pub enum RpcKind {}
+/// Names a chat that was accepted; made by the server.
+#[derive(Debug)]
+pub enum TaskKind {}
+/// Names a conversation; made by the client.
+#[derive(Debug)]
+pub enum SessionKind {}
+/// Names a failure that was reported; made by the server.
+#[derive(Debug)]
+pub enum FailureKind {}
+/// Names a message of a history; made by the client.
+#[derive(Debug)]
+pub enum MessageKind {}
+/// Names what memory belongs to: a user or a project; made by the client.
+#[derive(Debug)]
+pub enum ResourceKind {}
+/// Names a call of a tool.
+#[derive(Debug)]
+pub enum ToolCallKind {}
+
+impl Kind for RpcKind {
+    const PREFIXES: &'static [&'static str] = &["rpc_"];
+}
+impl Kind for TaskKind {
+    const PREFIXES: &'static [&'static str] = &["task_"];
+}
+impl Kind for SessionKind {
+    const PREFIXES: &'static [&'static str] = &["sess_"];
+}
+impl Kind for FailureKind {
+    const PREFIXES: &'static [&'static str] = &["err_"];
+}
+impl Kind for MessageKind {
+    const PREFIXES: &'static [&'static str] = &["msg_"];
+}
+impl Kind for ResourceKind {
+    const PREFIXES: &'static [&'static str] = &["proj_", "user_"];
+}
+
+/// The id of a request, `rpc_…`: every answer to the request carries it.
+pub type RpcId = Id<RpcKind>;
+/// The id of a chat that was accepted, `task_…`.
+pub type TaskId = Id<TaskKind>;
+/// The id of a conversation, `sess_…`.
+pub type SessionId = Id<SessionKind>;
+/// The id of a failure, `err_…`, for the server's log.
+pub type ErrorId = Id<FailureKind>;
+/// The id of a message in a history, `msg_…`.
+pub type MessageId = Id<MessageKind>;
+/// What memory belongs to, `proj_…` or `user_…`.
+pub type ResourceId = Id<ResourceKind>;
+/// The id of a tool's call: any text, chosen by the model's provider.
+pub type ToolCallId = rpc_core::Id<ToolCallKind>;
+
+/// The id of an answer to a request whose own id could not be read.
+pub const UNREADABLE_ID: &str = "rpc_unknown";
+
+/// A text that is no id of the kind that was asked for. Parsing it again fails again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an id of the form `{prefix}` and then lower-case letters and digits")]
+pub struct IdError {
+    prefix: &'static str,
+}
+
+const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+
+impl<K: Kind> Id<K> {
+    /// Reads an id.
+    ///
+    /// # Errors
+    /// [`IdError`] if the text has another form or is longer than [`MAX_ID_BYTES`].
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        let is_id = K::PREFIXES.iter().any(|prefix| {
+            text.strip_prefix(prefix).is_some_and(|rest| {
+                !rest.is_empty() && rest.bytes().all(|byte| DIGITS.contains(&byte))
+            })
+        });
+        if is_id && text.len() <= MAX_ID_BYTES {
+            Ok(Self::new(text))
+        } else {
+            Err(IdError {
+                prefix: K::PREFIXES.first().copied().unwrap_or_default(),
+            })
+        }
+    }
+
+    /// An id of the usual form, its prefix and 8 characters, made of random bits. A resource's id
+    /// starts with `proj_`.
+    #[must_use]
+    pub fn random(entropy: u64) -> Self {
+        let mut text = String::with_capacity(INLINE);
+        text.push_str(K::PREFIXES.first().copied().unwrap_or_default());
+        let mut rest = entropy;
+        for _ in 0..8 {
+            // The remainder is an index: it is below 36.
+            let digit = usize::try_from(rest % 36).unwrap_or_default();
+            text.push(DIGITS.get(digit).copied().unwrap_or(b'0').into());
+            rest /= 36;
+        }
+        Self::new(&text)
+    }
+}
+
+impl<K> Id<K> {
+    fn new(text: &str) -> Self {
+        let mut bytes = [0; INLINE];
+        let inline = bytes
+            .get_mut(..text.len())
+            .zip(u8::try_from(text.len()).ok());
+        let text = match inline {
+            Some((place, len)) => {
+                place.copy_from_slice(text.as_bytes());
+                Repr::Inline(len, bytes)
+            }
+            None => Repr::Shared(text.into()),
+        };
+        Self {
+            text,
+            kind: PhantomData,
+        }
+    }
+
+    /// The text on the wire.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match &self.text {
+            // It was a text when it was made.
+            Repr::Inline(len, bytes) => bytes
+                .get(..usize::from(*len))
+                .and_then(|text| std::str::from_utf8(text).ok())
+                .unwrap_or_default(),
+            Repr::Shared(text) => text,
+        }
+    }
+}
+
+impl RpcId {
+    /// `rpc_unknown`, the id of an answer to a request whose own id could not be read.
+    #[must_use]
+    pub fn unreadable() -> Self {
+        Self::new(UNREADABLE_ID)
+    }
+
+    /// An id that is known to have the form: this client's own.
+    pub(crate) fn of_call(text: &str) -> Self {
+        Self::new(text)
+    }
+
+    /// Whether it is `rpc_unknown`.
+    #[must_use]
+    pub fn is_unreadable(&self) -> bool {
+        self.as_str() == UNREADABLE_ID
+    }
+}
+
+impl<K: Kind> FromStr for Id<K> {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        Self::parse(text)
+    }
+}
+
+impl<K> Clone for Id<K> {
+    fn clone(&self) -> Self {
+        Self {
+            text: self.text.clone(),
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<K> PartialEq for Id<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl<K> Eq for Id<K> {}
+
+impl<K> PartialOrd for Id<K> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<K> Ord for Id<K> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_str().cmp(other.as_str())
+    }
+}
+
+impl<K> Hash for Id<K> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
+}
+
+impl<K> Borrow<str> for Id<K> {
+    fn borrow(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl<K> fmt::Debug for Id<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl<K> fmt::Display for Id<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl<K> Serialize for Id<K> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_strict_form_is_an_id() {
+        for text in [
+            "rpc_a",
+            "rpc_0",
+            "rpc_unknown",
+            &format!("rpc_{}", "z".repeat(500)),
+        ] {
+            assert_eq!(RpcId::parse(text).unwrap().as_str(), text);
+        }
+        let long = format!("rpc_{}", "a".repeat(MAX_ID_BYTES - 3));
+        for text in [
+            "", "rpc_", "rpc", "rpc_A", "rpc_a-b", "rpc_a_b", "task_a", " rpc_a", "rpc_é", &long,
+        ] {
+            assert!(RpcId::parse(text).is_err(), "{text}");
+        }
+        assert!(ResourceId::parse("user_a").is_ok() && ResourceId::parse("proj_a").is_ok());
+        assert!(ResourceId::parse("sess_a").is_err());
+    }
+
+    #[test]
+    fn a_random_id_has_eight_characters_of_the_strict_form() {
+        for entropy in [0, 35, u64::MAX] {
+            let id = TaskId::random(entropy);
+            assert_eq!(id.as_str().len(), "task_".len() + 8);
+            assert_eq!(TaskId::parse(id.as_str()), Ok(id));
+        }
+        assert_eq!(RpcId::random(36).as_str(), "rpc_01000000");
+    }
+
+    #[test]
+    fn an_id_is_found_by_its_text() {
+        let ids = std::collections::HashSet::from([RpcId::random(1)]);
+        assert!(ids.contains("rpc_10000000"));
+        assert!(RpcId::unreadable().is_unreadable());
+    }
+}

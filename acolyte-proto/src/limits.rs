@@ -1,0 +1,122 @@
+//! The numbers and names of the protocol in one place, and which of them this crate enforces.
+
+use std::time::Duration;
+
+use rpc_core::Limits;
+
+// The server's address
+
+/// The port that a server listens on by default.
+pub const DEFAULT_PORT: u16 = 6767;
+/// The path of the WebSocket.
+pub const RPC_PATH: &str = "/v1/rpc";
+/// The path of a chat over HTTP and server-sent events.
+pub const STREAM_PATH: &str = "/v1/chat/stream";
+/// The path of the status over HTTP.
+pub const STATUS_PATH: &str = "/v1/status";
+/// The path that answers `{"ok":true}`, without a key too.
+pub const HEALTH_PATH: &str = "/healthz";
+/// The path that stops a server.
+pub const SHUTDOWN_PATH: &str = "/v1/admin/shutdown";
+
+// Names
+
+/// The `protocol_version` that every known server tells.
+pub const PROTOCOL_VERSION: &str = "1";
+/// The `capabilities` that every known server tells.
+pub const CAPABILITIES: &str = "error.structured, stream.sse, workspace.path";
+
+// A chat's request. Enforced by servers on WebSockets, and by clients before they send. Lengths
+// are in UTF-16 code units.
+
+/// Longest `message`.
+pub const MAX_MESSAGE_UNITS: usize = 100_000;
+/// Most items of `history`.
+pub const MAX_HISTORY: usize = 500;
+/// Longest `model`.
+pub const MAX_MODEL_UNITS: usize = 200;
+/// Most `suggestions`.
+pub const MAX_SUGGESTIONS: usize = 10;
+/// Longest suggestion.
+pub const MAX_SUGGESTION_UNITS: usize = 1_000;
+/// Longest `workspace`.
+pub const MAX_WORKSPACE_UNITS: usize = 4_096;
+
+// Numbers
+
+/// Bytes of one message. Enforced by both sides; configurable.
+pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+/// Bytes of an id. The known server has no such limit. Enforced.
+pub const MAX_ID_BYTES: usize = 1_024;
+/// Items of a list in an answer. The known client has no such limit. Enforced.
+pub const MAX_ITEMS: usize = 65_536;
+/// Members that an open object keeps though this crate does not know them. Enforced.
+pub const MAX_EXTRA: usize = 64;
+/// Chats of one connection that wait behind the running one. Enforced by servers; configurable.
+pub const MAX_QUEUED: usize = 25;
+/// Answers to `status.get` and `task.status` that a server may owe a connection. Enforced by
+/// servers; configurable.
+pub const MAX_UNANSWERED: usize = 64;
+/// Tasks that a server remembers. Enforced by servers; configurable.
+pub const MAX_TASKS: usize = 1_000;
+/// Calls of tools in one chat. For applications; not used here.
+pub const MAX_TOOL_CALLS: usize = 300;
+/// Characters of a tool's result that the model is told. For applications; not used here.
+pub const MAX_TOOL_RESULT_CHARS: usize = 30_000;
+
+// Times. The specification gives none.
+
+/// How long `status.get` and `task.status` wait for their answer. Enforced by clients;
+/// configurable.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a chat that nobody watches waits for its next message. Enforced by clients that ask
+/// for it; an interactive chat waits for ever.
+pub const CHAT_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
+/// How often a side pings. The known server waits for about 104 s. Enforced; configurable.
+pub const PING_INTERVAL: Duration = Duration::from_secs(25);
+/// How long silence may follow a ping. The known server may be busy with a single message for 15 s.
+/// Enforced; configurable.
+pub const PONG_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the work on an aborted chat may take to stop. Enforced by servers; configurable.
+pub const ABORT_GRACE: Duration = Duration::from_millis(250);
+/// How often a stream over HTTP is kept alive by a comment. Enforced by servers; configurable.
+pub const STREAM_KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How long a model may be silent. For applications; not used here.
+pub const MODEL_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a graceful shutdown may take. Enforced on servers; configurable.
+pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The limits of one connection, with this protocol's [`MAX_MESSAGE_BYTES`].
+#[must_use]
+pub fn defaults() -> Limits {
+    Limits::default().with_max_message_bytes(MAX_MESSAGE_BYTES)
+}
+
+/// The length of a text as the protocol counts it.
+///
+/// ```
+/// assert_eq!(acolyte_proto::limits::utf16_len("aé😀"), 4);
+/// ```
+#[must_use]
+pub fn utf16_len(text: &str) -> usize {
+    text.chars().map(char::len_utf16).sum()
+}
+
+/// Whether a text has at most so many UTF-16 code units.
+#[must_use]
+pub fn fits(text: &str, max: usize) -> bool {
+    // No character has more units than bytes.
+    text.len() <= max || utf16_len(text) <= max
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_counted_in_utf16_units() {
+        assert!(fits(&"é".repeat(10), 10));
+        assert!(fits(&"😀".repeat(5), 10) && !fits(&"😀".repeat(6), 10));
+        assert!(!fits(&"a".repeat(11), 10));
+    }
+}

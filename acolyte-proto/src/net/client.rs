@@ -1,0 +1,201 @@
+//! [`Client`]: chats and questions over a connection that comes back.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use rpc_core::net::link::DrainReport;
+use rpc_core::net::{Link, LinkState};
+use rpc_core::{CallError, CloseReason, Refused};
+
+use super::chat::Chat;
+use super::protocol::{CallValue, ClientSide};
+use crate::client::{CallId, ClientConn, RpcError};
+use crate::frame::{ChatRequest, Status, Task};
+use crate::handshake::{Capabilities, Mismatch};
+use crate::id::TaskId;
+
+/// A handle for chats and questions. Cheap to clone; dropping the last clone closes the connection,
+/// which ends its chats.
+///
+/// While there is no connection, everything fails at once with [`Refused::NotConnected`];
+/// [`ready`](Self::ready) waits. Nothing runs twice by itself, and no chat outlives its connection:
+/// it ends with [`Outcome::Closed`](crate::client::Outcome::Closed), and
+/// [`task_status`](Self::task_status) tells over the next connection what became of it.
+#[derive(Clone)]
+pub struct Client {
+    link: Link<ClientSide>,
+}
+
+/// Why a [`handshake`](Client::handshake) failed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HandshakeError {
+    /// The server is another than this client needs. Asking again gives the same.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+    /// The server did not tell its status.
+    #[error(transparent)]
+    Status(#[from] CallError<RpcError>),
+}
+
+impl Client {
+    pub(super) const fn new(link: Link<ClientSide>) -> Self {
+        Self { link }
+    }
+
+    /// Starts a chat. The server runs one chat of a connection at a time and lets 25 more wait.
+    ///
+    /// ```no_run
+    /// use acolyte_proto::ChatRequest;
+    /// use acolyte_proto::client::ChatUpdate;
+    /// use acolyte_proto::event::Event;
+    ///
+    /// # async fn f(client: acolyte_proto::net::Client) {
+    /// let mut chat = client.start_chat(ChatRequest::new("hi", "gpt-5-mini")).await;
+    /// while let Some(update) = chat.next().await {
+    ///     match update {
+    ///         ChatUpdate::Event(Event::TextDelta(text)) => print!("{text}"),
+    ///         ChatUpdate::Ended(outcome) => println!(" ({outcome})"),
+    ///         _ => {}
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// A chat that cannot be sent says so in its only update,
+    /// [`Outcome::NotSent`](crate::client::Outcome::NotSent).
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready: nothing is sent. Dropping the [`Chat`] aborts it.
+    pub async fn start_chat(&self, request: ChatRequest<'static>) -> Chat {
+        let sent = Arc::new(OnceLock::new());
+        let id = Arc::clone(&sent);
+        let start = move |conn: &mut ClientConn, now| {
+            let id = conn.start_chat(&request, now)?;
+            // It is set here only.
+            let _ = sent.set(id);
+            Ok(id)
+        };
+        let stream = self.link.stream(start).await;
+        Chat::over_link(stream, id, self.link.downgrade())
+    }
+
+    /// The server's status. Safe to repeat.
+    ///
+    /// # Errors
+    /// Every [`CallError`].
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn status(&self) -> Result<Box<Status<'static>>, CallError<RpcError>> {
+        match self.call(ClientConn::status).await? {
+            CallValue::Status(status) => Ok(status),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Asks the server who it is, and whether it is one that this client can work with: of this
+    /// protocol's version, and with these [capabilities](crate::handshake::capability). Nobody has
+    /// to; a server of another version may work all the same, and known ones of the same version
+    /// differ. Safe to repeat.
+    ///
+    /// # Errors
+    /// [`HandshakeError`].
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn handshake(&self, needed: &[&str]) -> Result<Capabilities, HandshakeError> {
+        let status = self.status().await?;
+        Ok(Capabilities::agree(&status, needed)?)
+    }
+
+    /// What became of a task, also of another connection's; `None` if the server does not know it
+    /// (any more). Safe to repeat.
+    ///
+    /// # Errors
+    /// Every [`CallError`].
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn task_status(&self, task_id: &TaskId) -> Result<Option<Task>, CallError<RpcError>> {
+        let task_id = task_id.clone();
+        let ask = move |conn: &mut ClientConn, now| conn.task_status(&task_id, now);
+        match self.call(ask).await? {
+            CallValue::Task(task) => Ok(task),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Waits for a connection and returns its number, from 1.
+    ///
+    /// # Errors
+    /// The reason, if there will be no connection any more; a refused key for one.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn ready(&self) -> Result<u64, CloseReason> {
+        self.link.ready().await
+    }
+
+    /// Waits until there will be no connection any more.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn closed(&self) -> CloseReason {
+        self.link.closed().await
+    }
+
+    /// Where the connection stands.
+    #[must_use]
+    pub fn state(&self) -> LinkState {
+        self.link.state()
+    }
+
+    /// Closes with code 1000; what is in flight fails, and servers stop the chats.
+    pub fn close(&self) {
+        self.link.close();
+    }
+
+    /// Takes nothing new, waits up to `deadline` for what is in flight, then closes.
+    ///
+    /// # Cancel safety
+    /// The drain goes on if the future is dropped.
+    pub async fn drain(&self, deadline: Duration) -> DrainReport {
+        self.link.drain(deadline).await
+    }
+
+    /// The link below, for what this type does not offer.
+    #[must_use]
+    pub const fn link(&self) -> &Link<ClientSide> {
+        &self.link
+    }
+
+    fn call<F>(
+        &self,
+        start: F,
+    ) -> impl Future<Output = Result<CallValue, CallError<RpcError>>> + Send + use<'_, F>
+    where
+        F: FnOnce(&mut ClientConn, Instant) -> Result<CallId, Refused> + Send + 'static,
+    {
+        self.link.call(start)
+    }
+}
+
+/// A request ends as what it is, so nobody sees this.
+pub(super) fn unexpected(value: &CallValue) -> CallError<RpcError> {
+    let kind = match value {
+        CallValue::Chat(_) => "a chat's end",
+        CallValue::Status(_) => "a status",
+        CallValue::Task(_) => "a task",
+        CallValue::Aborted(_) => "an abort's end",
+    };
+    CallError::Remote(RpcError::Refused(format!("{kind} answers nothing")))
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Client").field(&self.link.state()).finish()
+    }
+}

@@ -1,0 +1,222 @@
+//! [`Server`]: the protocol over WebSockets and over HTTP for any [`Agent`].
+
+mod agent;
+mod connection;
+mod options;
+mod outlet;
+mod protocol;
+mod run;
+mod service;
+mod shared;
+mod stream;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use rpc_core::net::server::{DrainReport, ShutdownHandle, UpgradeDecision};
+use tokio::net::ToSocketAddrs;
+
+use crate::auth::{AuthError, check_bind};
+use crate::http::UNAUTHORIZED;
+use crate::limits::RPC_PATH;
+
+pub use agent::Agent;
+pub use options::{ServerOptions, http_config};
+pub use run::{EmitError, Run, Stopped};
+pub use service::{Service, Unauthorized};
+
+/// Why a [`Server`] does not listen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// Other machines could reach a server that asks for no key. Set one, or listen on a loopback
+    /// address.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    /// The system's error. Retrying helps once the address is free.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// An Acolyte server on a socket.
+///
+/// ```no_run
+/// use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
+/// use acolyte_proto::{ChatError, ChatRequest, Reply, Status};
+///
+/// struct Echo;
+///
+/// #[async_trait::async_trait]
+/// impl Agent for Echo {
+///     async fn run(
+///         &self,
+///         run: Run,
+///         request: ChatRequest<'static>,
+///     ) -> Result<Reply<'static>, ChatError<'static>> {
+///         let _ = run.text(&request.message).await;
+///         Ok(Reply::new(request.message, request.model).with_output_streamed(true))
+///     }
+///
+///     async fn status(&self) -> Status<'static> {
+///         Status::new("echo", "")
+///     }
+/// }
+///
+/// # async fn f() -> Result<(), acolyte_proto::net::BindError> {
+/// let server = Server::bind("127.0.0.1:6767", Echo, ServerOptions::default()).await?;
+/// println!("listening on {}", server.url());
+/// server.run().await;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Server<A> {
+    server: rpc_core::net::server::Server,
+    service: Service<A>,
+    shutdown_timeout: Duration,
+}
+
+/// Ends a [`Server`]. Cheap to clone; dropping it ends nothing.
+#[derive(Clone)]
+pub struct ServerHandle {
+    stop: Arc<dyn Fn() + Send + Sync>,
+    handle: ShutdownHandle,
+}
+
+impl ServerHandle {
+    /// Stops accepting and takes no more chats. Running ones may go on for the
+    /// [shutdown timeout](ServerOptions::shutdown_timeout), and no longer than `deadline`; then
+    /// every connection is closed with 1001, and what is left at the deadline is cut. May be called
+    /// more than once; an earlier deadline counts.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up the report. The drain goes on.
+    pub async fn drain(&self, deadline: Duration) -> DrainReport {
+        (self.stop)();
+        self.handle.drain(deadline).await
+    }
+}
+
+impl fmt::Debug for ServerHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerHandle").finish_non_exhaustive()
+    }
+}
+
+impl<A: Agent> Server<A> {
+    /// Listens. WebSockets are served at [`RPC_PATH`], chats as streams and the status over HTTP
+    /// beside them.
+    ///
+    /// # Errors
+    /// [`BindError`]. Without a key all the addresses have to be loopback addresses.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn bind(
+        address: impl ToSocketAddrs,
+        agent: A,
+        mut options: ServerOptions,
+    ) -> Result<Self, BindError> {
+        let addresses: Vec<SocketAddr> = tokio::net::lookup_host(address).await?.collect();
+        for address in &addresses {
+            check_bind(address.ip(), &options.auth)?;
+        }
+        let max = options.connection.limits.max_message_bytes;
+        let shutdown_timeout = options.shutdown_timeout;
+        let mut http = std::mem::take(&mut options.http);
+        http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+        let service = Service::new(agent, options);
+        let (door, pages) = (service.clone(), service.clone());
+        let http = http
+            .with_path(RPC_PATH)
+            .with_on_upgrade(move |parts, _| match door.admit(&parts.headers) {
+                Ok(Some(subprotocol)) => UpgradeDecision::accept_with(subprotocol),
+                Ok(None) => UpgradeDecision::accept(),
+                Err(_) => UpgradeDecision::reject(StatusCode::UNAUTHORIZED, UNAUTHORIZED),
+            })
+            .with_http(move |request, peer| {
+                let pages = pages.clone();
+                async move { pages.http(request, Some(peer)).await }
+            });
+        let server = rpc_core::net::server::Server::bind(&addresses[..], http).await?;
+        let port = server.local_addr().port();
+        // Set once, just here.
+        let _ = service
+            .shared
+            .address
+            .set(format!("http://localhost:{port}"));
+        Ok(Self {
+            server,
+            service,
+            shutdown_timeout,
+        })
+    }
+
+    /// The address that it listens on.
+    #[must_use]
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.server.local_addr()
+    }
+
+    /// Where clients connect to, such as `http://127.0.0.1:6767`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.local_addr())
+    }
+
+    /// A handle that ends the server.
+    #[must_use]
+    pub fn handle(&self) -> ServerHandle {
+        let service = self.service.clone();
+        ServerHandle {
+            stop: Arc::new(move || service.stop()),
+            handle: self.server.shutdown_handle(),
+        }
+    }
+
+    /// The agent.
+    #[must_use]
+    pub fn agent(&self) -> Arc<A> {
+        self.service.agent()
+    }
+
+    /// The server without its socket.
+    #[must_use]
+    pub fn service(&self) -> Service<A> {
+        self.service.clone()
+    }
+
+    /// Serves until the [handle](Self::handle) or a client's request for the shutdown drains it.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts all connections.
+    pub async fn run(self) -> DrainReport {
+        let handle = self.handle();
+        let (service, sockets) = (self.service.clone(), self.service);
+        let run = self
+            .server
+            .run(move |accepted| sockets.websocket(accepted.socket, Some(accepted.peer)));
+        // What is left when its time is over has to say goodbye still.
+        let deadline = self.shutdown_timeout + Duration::from_secs(1);
+        let asked = async {
+            service.asked_to_stop().await;
+            handle.drain(deadline).await
+        };
+        let mut run = std::pin::pin!(run);
+        tokio::select! {
+            report = &mut run => report,
+            _ = asked => run.await,
+        }
+    }
+}
+
+impl<A> fmt::Debug for Server<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}

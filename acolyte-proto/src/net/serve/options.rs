@@ -1,0 +1,124 @@
+//! [`ServerOptions`].
+
+use std::time::Duration;
+
+use rpc_core::net::server::{Guards, OriginPolicy, ServerLimits};
+use rpc_core::net::{LagPolicy, LinkConfig, QueueConfig};
+
+use crate::auth::Auth;
+use crate::limits::{MAX_MESSAGE_BYTES, MAX_TASKS, SHUTDOWN_TIMEOUT, STREAM_KEEP_ALIVE};
+use crate::server::ServerConfig;
+
+/// What is served before and beside the upgrade by default: no web pages but those of this machine
+/// may connect, on a loopback address no foreign `Host` is served, and bodies have at most 16 MiB.
+/// Allow more pages with [`Guards::with_allowed_origin`].
+#[must_use]
+pub fn http_config() -> rpc_core::net::server::ServerConfig {
+    let guards = Guards::default().with_origins(OriginPolicy::Loopback(Vec::new()));
+    let limits = ServerLimits::default().with_max_body_bytes(MAX_MESSAGE_BYTES);
+    rpc_core::net::server::ServerConfig::default()
+        .with_guards(guards)
+        .with_limits(limits)
+}
+
+/// How a [`Server`](super::Server) or a [`Service`](super::Service) behaves.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ServerOptions {
+    /// Whether a key is asked for, and which. Default none.
+    pub auth: Auth,
+    /// Queue, limits and times of each WebSocket connection.
+    pub connection: ServerConfig,
+    /// Limits, guards and TLS before the upgrade. Its hooks and paths are replaced. Default
+    /// [`http_config`]. Not used by a [`Service`](super::Service).
+    pub http: rpc_core::net::server::ServerConfig,
+    /// Transport treatment and observer of each WebSocket; its reconnects are not used. Its write
+    /// timeout ends a connection whose client takes nothing.
+    pub link: LinkConfig,
+    /// Tasks that are remembered. Default [`MAX_TASKS`].
+    pub max_tasks: usize,
+    /// How long a chat over HTTP may be silent before a comment keeps the line alive. Default 15 s.
+    pub stream_keep_alive: Duration,
+    /// Whether `POST /v1/admin/shutdown` ends the server. Default `true`, as the known server does;
+    /// otherwise there is no such endpoint.
+    pub admin_shutdown: bool,
+    /// How long running chats may go on when the server ends. Default 5 s.
+    pub shutdown_timeout: Duration,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        let queue = QueueConfig::default().with_policy(LagPolicy::Block {
+            deadline: Duration::from_secs(30),
+        });
+        Self {
+            auth: Auth::open(),
+            connection: ServerConfig::default(),
+            http: http_config(),
+            link: LinkConfig::default().with_events(queue),
+            max_tasks: MAX_TASKS,
+            stream_keep_alive: STREAM_KEEP_ALIVE,
+            admin_shutdown: true,
+            shutdown_timeout: SHUTDOWN_TIMEOUT,
+        }
+    }
+}
+
+impl ServerOptions {
+    /// Sets [`auth`](Self::auth).
+    #[must_use]
+    pub fn with_auth(mut self, auth: Auth) -> Self {
+        self.auth = auth;
+        self
+    }
+
+    /// Sets [`connection`](Self::connection).
+    #[must_use]
+    pub fn with_connection(mut self, config: ServerConfig) -> Self {
+        self.connection = config;
+        self
+    }
+
+    /// Sets [`http`](Self::http). Start from [`http_config`].
+    #[must_use]
+    pub fn with_http(mut self, config: rpc_core::net::server::ServerConfig) -> Self {
+        self.http = config;
+        self
+    }
+
+    /// Sets [`link`](Self::link). Keep its event queue at [`LagPolicy::Block`]: starts and aborts
+    /// are events here and must not be dropped.
+    #[must_use]
+    pub fn with_link(mut self, config: LinkConfig) -> Self {
+        self.link = config;
+        self
+    }
+
+    /// Sets [`max_tasks`](Self::max_tasks).
+    #[must_use]
+    pub const fn with_max_tasks(mut self, tasks: usize) -> Self {
+        self.max_tasks = tasks;
+        self
+    }
+
+    /// Sets [`stream_keep_alive`](Self::stream_keep_alive).
+    #[must_use]
+    pub const fn with_stream_keep_alive(mut self, interval: Duration) -> Self {
+        self.stream_keep_alive = interval;
+        self
+    }
+
+    /// Sets [`admin_shutdown`](Self::admin_shutdown).
+    #[must_use]
+    pub const fn with_admin_shutdown(mut self, offered: bool) -> Self {
+        self.admin_shutdown = offered;
+        self
+    }
+
+    /// Sets [`shutdown_timeout`](Self::shutdown_timeout).
+    #[must_use]
+    pub const fn with_shutdown_timeout(mut self, timeout: Duration) -> Self {
+        self.shutdown_timeout = timeout;
+        self
+    }
+}

@@ -1,0 +1,210 @@
+//! [`Service`]: the server without a socket, to be mounted on any HTTP server.
+
+use std::fmt;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
+use http::{Method, Request, Response, StatusCode};
+use rpc_core::net::Transport;
+use rpc_core::net::server::Body;
+
+use super::agent::Agent;
+use super::connection::serve;
+use super::options::ServerOptions;
+use super::shared::{Shared, Signal, tasks};
+use super::stream::stream;
+use crate::auth::{Auth, Credentials};
+use crate::codec::encode;
+use crate::http::{NOT_FOUND, PLAIN_TEXT, UNAUTHORIZED, UPGRADE_FAILED};
+use crate::limits::{HEALTH_PATH, RPC_PATH, SHUTDOWN_PATH, STATUS_PATH, STREAM_PATH};
+use crate::task::Load;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json;charset=utf-8");
+const TEXT: HeaderValue = HeaderValue::from_static(PLAIN_TEXT);
+
+/// No right key was shown: answer with 401 and the text `Unauthorized`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no right API key was shown")]
+pub struct Unauthorized;
+
+/// The server without a socket: [`Server`](super::Server) is one with. Cheap to clone.
+///
+/// To mount it on the HTTP server of your choice, axum for one: give plain requests to
+/// [`http`](Self::http). For an upgrade of [`RPC_PATH`], ask [`admit`](Self::admit) first, select
+/// the subprotocol that it gives, and give the upgraded line to [`websocket`](Self::websocket) as a
+/// [`Transport`]. Whoever mounts it checks `Origin` and `Host`, for which
+/// [`Guards`](rpc_core::net::server::Guards) are made, and bounds bodies at 16 MiB.
+pub struct Service<A> {
+    pub(super) shared: Arc<Shared<A>>,
+}
+
+impl<A> Clone for Service<A> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<A: Agent> Service<A> {
+    /// A service for this agent. Of the options `http` is not used.
+    #[must_use]
+    pub fn new(agent: A, options: ServerOptions) -> Self {
+        let shared = Shared {
+            agent: Arc::new(agent),
+            auth: options.auth,
+            connection: Arc::new(options.connection),
+            link: Arc::new(options.link),
+            tasks: tasks(options.max_tasks),
+            stream_keep_alive: options.stream_keep_alive,
+            admin_shutdown: options.admin_shutdown,
+            shutdown_timeout: options.shutdown_timeout,
+            address: OnceLock::new(),
+            stopping: Signal::new(),
+            asked_to_stop: Signal::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// The agent.
+    #[must_use]
+    pub fn agent(&self) -> Arc<A> {
+        Arc::clone(&self.shared.agent)
+    }
+
+    /// How much there is to do, on all connections.
+    #[must_use]
+    pub fn load(&self) -> Load {
+        self.shared.load()
+    }
+
+    /// Whether whoever sends these headers may come in, and the subprotocol to select if they ask
+    /// for an upgrade: the first that is offered.
+    ///
+    /// # Errors
+    /// [`Unauthorized`]
+    pub fn admit<'h>(&self, headers: &'h HeaderMap) -> Result<Option<&'h str>, Unauthorized> {
+        admit(&self.shared.auth, headers)
+    }
+
+    /// Answers a plain HTTP request: health, status, a chat as a stream, the shutdown; and what is
+    /// known not to be there.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the answer up. A chat that has begun ends when the answer's body is
+    /// dropped.
+    pub async fn http(
+        &self,
+        request: Request<Bytes>,
+        address: Option<SocketAddr>,
+    ) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let path = parts.uri.path();
+        if (&parts.method, path) == (&Method::GET, HEALTH_PATH) {
+            return answer(StatusCode::OK, JSON, "{\"ok\":true}");
+        }
+        let wanted = match path {
+            STATUS_PATH | RPC_PATH => Some(Method::GET),
+            STREAM_PATH => Some(Method::POST),
+            SHUTDOWN_PATH if self.shared.admin_shutdown => Some(Method::POST),
+            _ => None,
+        };
+        if wanted != Some(parts.method) {
+            return answer(StatusCode::NOT_FOUND, TEXT, NOT_FOUND);
+        }
+        if self.admit(&parts.headers).is_err() {
+            return answer(StatusCode::UNAUTHORIZED, TEXT, UNAUTHORIZED);
+        }
+        match path {
+            STATUS_PATH => match encode(&self.shared.status().await) {
+                Ok(status) => answer(StatusCode::OK, JSON, status.into_bytes()),
+                Err(_) => answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "no status"),
+            },
+            STREAM_PATH => stream(&self.shared, &body, address),
+            SHUTDOWN_PATH => {
+                self.shared.asked_to_stop.give();
+                answer(StatusCode::OK, JSON, "{\"ok\":true,\"shutdown\":true}")
+            }
+            _ => answer(StatusCode::BAD_REQUEST, TEXT, UPGRADE_FAILED),
+        }
+    }
+
+    /// Serves one WebSocket that was upgraded already, or any other transport, to its end.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts the line and drops the work on its chats.
+    pub fn websocket<T: Transport>(
+        &self,
+        transport: T,
+        address: Option<SocketAddr>,
+    ) -> impl Future<Output = ()> + Send + use<A, T> {
+        serve(Arc::clone(&self.shared), transport, address)
+    }
+
+    /// Waits until a client asks for the [shutdown](SHUTDOWN_PATH): then [stop](Self::stop), and end
+    /// the HTTP server.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn asked_to_stop(&self) {
+        self.shared.asked_to_stop.get().cancelled().await;
+    }
+
+    /// Takes no more chats on any connection. Running ones may go on for the
+    /// [shutdown timeout](ServerOptions::shutdown_timeout), then all connections are closed.
+    pub fn stop(&self) {
+        self.shared.stopping.give();
+    }
+}
+
+impl<A> fmt::Debug for Service<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service")
+            .field("auth", &self.shared.auth)
+            .finish_non_exhaustive()
+    }
+}
+
+pub(super) fn admit<'h>(
+    auth: &Auth,
+    headers: &'h HeaderMap,
+) -> Result<Option<&'h str>, Unauthorized> {
+    let mut shown = Credentials::new();
+    // A key may have other characters than ASCII.
+    let text = |value: &'h HeaderValue| std::str::from_utf8(value.as_bytes()).ok();
+    for value in headers.get_all(AUTHORIZATION).iter().filter_map(text) {
+        shown.add_authorization(value);
+    }
+    for value in headers
+        .get_all(SEC_WEBSOCKET_PROTOCOL)
+        .iter()
+        .filter_map(text)
+    {
+        shown.add_subprotocols(value);
+    }
+    if auth.check(&shown) {
+        Ok(shown.echo())
+    } else {
+        Err(Unauthorized)
+    }
+}
+
+pub(super) fn answer(
+    status: StatusCode,
+    kind: HeaderValue,
+    body: impl Into<Bytes>,
+) -> Response<Body> {
+    let mut answer = Response::new(Body::from(body.into()));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, kind);
+    answer
+}
+
+pub(super) fn refuse(why: &str) -> Response<Body> {
+    answer(StatusCode::BAD_REQUEST, TEXT, why.to_owned())
+}

@@ -1,0 +1,110 @@
+//! [`Shared`]: what all connections of a server have in common.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use rpc_core::net::{Cancellation, Canceller, LinkConfig};
+
+use super::agent::Agent;
+use super::outlet::End;
+use super::protocol::Tasks;
+use super::run::Run;
+use crate::auth::Auth;
+use crate::error::ChatError;
+use crate::event::{Event, RunState};
+use crate::frame::{ChatRequest, Status};
+use crate::server::ServerConfig;
+use crate::task::Load;
+
+pub(super) struct Shared<A> {
+    pub(super) agent: Arc<A>,
+    pub(super) auth: Auth,
+    pub(super) connection: Arc<ServerConfig>,
+    pub(super) link: Arc<LinkConfig>,
+    pub(super) tasks: Tasks,
+    pub(super) stream_keep_alive: Duration,
+    pub(super) admin_shutdown: bool,
+    pub(super) shutdown_timeout: Duration,
+    /// The server's own address, as `status` tells it.
+    pub(super) address: OnceLock<String>,
+    /// The server ends.
+    pub(super) stopping: Signal,
+    /// A client wants the server to end.
+    pub(super) asked_to_stop: Signal,
+}
+
+/// A signal and who gives it.
+pub(super) struct Signal {
+    giver: Canceller,
+    signal: Cancellation,
+}
+
+impl Signal {
+    pub(super) fn new() -> Self {
+        let (giver, signal) = Cancellation::new();
+        Self { giver, signal }
+    }
+
+    pub(super) fn give(&self) {
+        self.giver.cancel();
+    }
+
+    pub(super) fn get(&self) -> Cancellation {
+        self.signal.clone()
+    }
+}
+
+impl<A: Agent> Shared<A> {
+    pub(super) fn load(&self) -> Load {
+        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.load()
+    }
+
+    /// What the agent says of the server, with what the server knows by itself.
+    pub(super) async fn status(&self) -> Status<'static> {
+        let status = guarded("status", self.agent.status()).await;
+        let mut status = status.unwrap_or_else(|| Status::new("", ""));
+        if status.service.is_empty()
+            && let Some(address) = self.address.get()
+        {
+            status.service = address.clone().into();
+        }
+        let Load {
+            total,
+            running,
+            queued,
+        } = self.load();
+        status.with_load(count(total), count(running), count(queued))
+    }
+
+    /// Works on a chat to its end.
+    pub(super) async fn work(&self, run: Run, request: ChatRequest<'static>) -> End {
+        // Every known server says this first, and nothing else of this kind.
+        let _ = run.emit(&Event::Status(RunState::RUNNING)).await;
+        match guarded("chat", self.agent.run(run, request)).await {
+            Some(Ok(reply)) => Ok(Box::new(reply)),
+            Some(Err(error)) => Err(Box::new(error)),
+            None => Err(Box::new(ChatError::new("Internal error."))),
+        }
+    }
+}
+
+/// Runs an agent's work; `None` if it panics.
+async fn guarded<T>(what: &'static str, work: impl Future<Output = T>) -> Option<T> {
+    let outcome = AssertUnwindSafe(work).catch_unwind().await;
+    if outcome.is_err() {
+        tracing::error!(what, "an agent panicked");
+    }
+    outcome.ok()
+}
+
+fn count(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+pub(super) fn tasks(max: usize) -> Tasks {
+    Arc::new(Mutex::new(crate::task::TaskRegistry::with_max(max)))
+}

@@ -1,0 +1,123 @@
+//! A chat over HTTP: `POST /v1/chat/stream`, answered with server-sent events.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::Response;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use rpc_core::net::link::entropy;
+use rpc_core::net::server::Body;
+use rpc_core::net::{Cancellation, Canceller};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use super::agent::Agent;
+use super::outlet::{Bell, End, Outlet};
+use super::run::{Origin, Run};
+use super::service::refuse;
+use super::shared::Shared;
+use crate::error::ChatError;
+use crate::frame::ChatRequest;
+use crate::http::{KEEP_ALIVE, read_body, write_done, write_error};
+use crate::server::{SHUTTING_DOWN, complete};
+
+/// The body of the answer. The chat ends when it is dropped.
+struct Stream {
+    outlet: Arc<Outlet>,
+    keep_alive: Duration,
+    _work: Work,
+}
+
+/// The chat's own task, which goes when this goes.
+struct Work {
+    task: JoinHandle<()>,
+    _canceller: Canceller,
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Begins a chat. It has no place in a queue and is no task.
+pub(super) fn stream<A: Agent>(
+    shared: &Arc<Shared<A>>,
+    body: &Bytes,
+    address: Option<SocketAddr>,
+) -> Response<Body> {
+    let request = match read_body(body, &shared.connection.limits) {
+        Ok(request) => request.into_owned(),
+        Err(error) => return refuse(&error.to_string()),
+    };
+    let bell = Bell::Body(Notify::new());
+    let outlet = Arc::new(Outlet::new(bell, &shared.connection.limits));
+    let (canceller, cancellation) = Cancellation::new();
+    let origin = Origin {
+        address,
+        ids: None,
+        waiting: Arc::default(),
+        checklist: shared.connection.checklist,
+    };
+    let run = Run {
+        origin: Arc::new(origin),
+        outlet: Arc::clone(&outlet),
+        cancellation,
+    };
+    let task = tokio::spawn(work(Arc::clone(shared), run, request));
+    let state = Stream {
+        outlet,
+        keep_alive: shared.stream_keep_alive,
+        _work: Work {
+            task,
+            _canceller: canceller,
+        },
+    };
+    let pieces = stream::unfold(state, |state| async { Some((state.next().await?, state)) });
+    let mut answer = Response::new(Body::stream(pieces));
+    let headers = answer.headers_mut();
+    let kind = HeaderValue::from_static("text/event-stream");
+    headers.insert(CONTENT_TYPE, kind);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    answer
+}
+
+/// Works on the chat until it ends, or until the server has ended for long enough.
+async fn work<A: Agent>(shared: Arc<Shared<A>>, run: Run, request: ChatRequest<'static>) {
+    let outlet = Arc::clone(&run.outlet);
+    let mut stopping = shared.stopping.get();
+    let stopped = async {
+        stopping.cancelled().await;
+        tokio::time::sleep(shared.shutdown_timeout).await;
+    };
+    let end = tokio::select! {
+        end = shared.work(run, request) => end,
+        () = stopped => Err(Box::new(ChatError::new(SHUTTING_DOWN))),
+    };
+    outlet.end(end);
+}
+
+impl Stream {
+    async fn next(&self) -> Option<Bytes> {
+        let quiet = tokio::time::sleep(self.keep_alive);
+        tokio::select! {
+            biased;
+            bytes = self.outlet.next_bytes(write_end) => bytes,
+            () = quiet => Some(Bytes::from_static(KEEP_ALIVE.as_bytes())),
+        }
+    }
+}
+
+/// The end as the last frame of the stream.
+fn write_end(end: &End, bytes: &mut String) {
+    let written = match end {
+        Ok(reply) => write_done(reply, bytes),
+        Err(error) => write_error(complete(error, entropy()), bytes),
+    };
+    if let Err(error) = written {
+        tracing::error!(%error, "the end of a chat could not be written");
+    }
+}

@@ -1,0 +1,136 @@
+//! [`Line`]: one HTTP connection with one exchange on it, driven by whoever waits for the answer.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes};
+use http::{Request, Response};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rpc_core::CloseReason;
+use rpc_core::net::DialError;
+use rpc_core::net::ws::{Socket, WsDialer};
+
+type Running = Pin<Box<http1::Connection<TokioIo<Socket>, Once>>>;
+
+/// A connection. Dropping it hangs up.
+pub(super) struct Line {
+    sender: http1::SendRequest<Once>,
+    /// `None` once it has ended.
+    connection: Option<Running>,
+}
+
+impl Line {
+    pub(super) async fn open(dialer: &WsDialer) -> Result<Self, DialError> {
+        let socket = dialer.open().await?;
+        let opened = http1::handshake(TokioIo::new(socket)).await;
+        let (sender, connection) =
+            opened.map_err(|error| DialError::Handshake(error.to_string()))?;
+        Ok(Self {
+            sender,
+            connection: Some(Box::pin(connection)),
+        })
+    }
+
+    /// Sends a request and waits for the head of the answer.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<Once>,
+    ) -> Result<Response<Incoming>, CloseReason> {
+        let mut answer = pin!(self.sender.send_request(request));
+        let connection = &mut self.connection;
+        let answer = poll_fn(|cx| {
+            drive(connection, cx);
+            answer.as_mut().poll(cx)
+        });
+        answer.await.map_err(|error| failed(&error))
+    }
+
+    /// The next piece of the answer; `None` at its end.
+    pub(super) async fn next(&mut self, body: &mut Incoming) -> Option<Result<Bytes, CloseReason>> {
+        loop {
+            let frame = poll_fn(|cx| {
+                drive(&mut self.connection, cx);
+                Pin::new(&mut *body).poll_frame(cx)
+            });
+            match frame.await? {
+                Ok(frame) => {
+                    // Trailers mean nothing here.
+                    if let Ok(data) = frame.into_data() {
+                        return Some(Ok(data));
+                    }
+                }
+                Err(error) => return Some(Err(failed(&error))),
+            }
+        }
+    }
+
+    /// The whole answer, of which no more than `max` bytes are kept.
+    pub(super) async fn read(
+        &mut self,
+        mut body: Incoming,
+        max: usize,
+    ) -> Result<Vec<u8>, CloseReason> {
+        let mut whole = Vec::new();
+        while let Some(piece) = self.next(&mut body).await {
+            let piece = piece?;
+            let room = max.saturating_sub(whole.len()).min(piece.len());
+            whole.extend_from_slice(piece.get(..room).unwrap_or_default());
+            if room < piece.len() {
+                break;
+            }
+        }
+        Ok(whole)
+    }
+}
+
+fn drive(connection: &mut Option<Running>, cx: &mut Context<'_>) {
+    if let Some(running) = connection
+        && running.as_mut().poll(cx).is_ready()
+    {
+        // What went wrong is told by the answer too.
+        *connection = None;
+    }
+}
+
+fn failed(error: &hyper::Error) -> CloseReason {
+    if error.is_incomplete_message() {
+        return CloseReason::Lost;
+    }
+    CloseReason::Transport {
+        message: error.to_string(),
+    }
+}
+
+/// A body in one piece.
+pub(super) struct Once(Option<Bytes>);
+
+impl Once {
+    pub(super) fn new(body: Bytes) -> Self {
+        Self(Some(body).filter(Buf::has_remaining))
+    }
+}
+
+impl Body for Once {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|body| Ok(Frame::data(body))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let size = self.0.as_ref().map_or(0, Bytes::len);
+        SizeHint::with_exact(size.try_into().unwrap_or(u64::MAX))
+    }
+}

@@ -1,0 +1,201 @@
+//! [`SseClient`]: chats over HTTP and server-sent events.
+
+mod line;
+mod stream;
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, Method, Request, Uri};
+use rpc_core::net::DialError;
+use rpc_core::net::ws::WsDialer;
+use rpc_core::{CallError, CloseReason, Delivery, Refused};
+use tokio::time::timeout;
+
+use super::chat::Chat;
+use super::client::HandshakeError;
+use super::url::{ConnectError, dialer_with};
+use crate::auth::Offer;
+use crate::client::{ClientConfig, RpcError, check_request};
+use crate::codec::encode;
+use crate::frame::{ChatRequest, Status};
+use crate::handshake::Capabilities;
+use crate::http::{EVENT_STREAM, status_url, stream_url};
+use line::{Line, Once};
+pub(super) use stream::SseStream;
+
+/// So much of a refusal is read.
+const MAX_REFUSAL: usize = 4 * 1024;
+
+/// Chats and questions over HTTP. Cheap to clone. Every chat has a connection of its own, so chats
+/// never wait for one another, and there is nothing to keep open and nothing to spawn.
+///
+/// The chats are the [`Chat`]s that a [`Client`](super::Client) gives, and tell the same; but they
+/// are no tasks, so a chat whose connection is lost is lost. A chat goes on only while its updates
+/// are taken.
+///
+/// ```no_run
+/// use acolyte_proto::ChatRequest;
+/// use acolyte_proto::client::ClientConfig;
+/// use acolyte_proto::net::SseClient;
+///
+/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = SseClient::new("http://127.0.0.1:6767", ClientConfig::new())?;
+/// let mut chat = client.start_chat(ChatRequest::new("hi", "gpt-5-mini")).await;
+/// while let Some(update) = chat.next().await {
+///     println!("{update:?}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct SseClient {
+    dialer: Arc<WsDialer>,
+    stream_path: Arc<str>,
+    status_path: Arc<str>,
+    config: Arc<ClientConfig>,
+}
+
+impl SseClient {
+    /// A client of the server at this URL, by the rule of [`stream_url`]. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// As for [`dialer`](super::dialer).
+    pub fn new(url: &str, config: impl Into<Arc<ClientConfig>>) -> Result<Self, ConnectError> {
+        let config = config.into();
+        let offer = Offer::for_http(config.api_key.as_ref());
+        let dialer = dialer_with(&stream_url(url), &config, offer)?;
+        Ok(Self {
+            dialer: Arc::new(dialer),
+            stream_path: path_of(&stream_url(url)),
+            status_path: path_of(&status_url(url)),
+            config,
+        })
+    }
+
+    /// Sets which certificates are trusted. Without it, the platform's roots are.
+    #[cfg(feature = "tls")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+    #[must_use]
+    pub fn with_tls(mut self, tls: rpc_core::net::tls::TlsConfig) -> Self {
+        self.dialer = Arc::new(WsDialer::clone(&self.dialer).with_tls(tls));
+        self
+    }
+
+    /// Starts a chat and waits for the head of the answer. A chat that cannot be sent, or that is
+    /// refused, says so in its only update.
+    ///
+    /// # Cancel safety
+    /// Dropping the future, or the [`Chat`], closes the connection: servers of this crate stop the
+    /// chat then, known ones let it run to its end.
+    pub async fn start_chat(&self, request: ChatRequest<'static>) -> Chat {
+        let mut stream = match self.chat_request(&request) {
+            Ok(request) => SseStream::new(self.dialer.clone(), request, self.config.clone()),
+            Err(refused) => SseStream::refused(refused),
+        };
+        stream.begin().await;
+        Chat::over_sse(stream)
+    }
+
+    /// The server's status. Safe to repeat.
+    ///
+    /// # Errors
+    /// Every [`CallError`]; [`RpcError::Status`] for an answer that is no success.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn status(&self) -> Result<Box<Status<'static>>, CallError<RpcError>> {
+        let asked = timeout(self.config.call_timeout, self.ask_status()).await;
+        asked.unwrap_or(Err(CallError::TimedOut {
+            delivery: Delivery::Unknown,
+        }))
+    }
+
+    /// Asks the server who it is, and whether it is one that this client can work with: as
+    /// [`Client::handshake`](super::Client::handshake) does. Safe to repeat.
+    ///
+    /// # Errors
+    /// [`HandshakeError`].
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn handshake(&self, needed: &[&str]) -> Result<Capabilities, HandshakeError> {
+        let status = self.status().await?;
+        Ok(Capabilities::agree(&status, needed)?)
+    }
+
+    async fn ask_status(&self) -> Result<Box<Status<'static>>, CallError<RpcError>> {
+        let request = self.request(Method::GET, &self.status_path, Bytes::new());
+        let request = request.map_err(CallError::Refused)?;
+        let line = Line::open(&self.dialer).await;
+        let mut line = line.map_err(|error| unreachable(&error))?;
+        let lost = |reason| CallError::Closed {
+            reason,
+            delivery: Delivery::Unknown,
+        };
+        let response = line.send(request).await.map_err(lost)?;
+        let status = response.status().as_u16();
+        let max = match status {
+            200 => self.config.limits.max_message_bytes,
+            _ => MAX_REFUSAL,
+        };
+        let body = line.read(response.into_body(), max).await.map_err(lost)?;
+        let text = String::from_utf8_lossy(&body);
+        if status != 200 {
+            let words = text.trim().to_owned();
+            return Err(CallError::Remote(RpcError::Status { status, words }));
+        }
+        match Status::decode(&text, &self.config.limits) {
+            Ok(status) => Ok(Box::new(status.into_owned())),
+            Err(error) => Err(CallError::Remote(RpcError::Unreadable(error))),
+        }
+    }
+
+    fn chat_request(&self, request: &ChatRequest<'_>) -> Result<Request<Once>, Refused> {
+        check_request(request)?;
+        let body = encode(request)?.into_bytes();
+        let (size, max) = (body.len(), self.config.limits.max_message_bytes);
+        if size > max {
+            return Err(Refused::TooLarge { size, max });
+        }
+        let mut request = self.request(Method::POST, &self.stream_path, body)?;
+        let json = HeaderValue::from_static("application/json");
+        request.headers_mut().insert(CONTENT_TYPE, json);
+        let stream = HeaderValue::from_static(EVENT_STREAM);
+        request.headers_mut().insert(ACCEPT, stream);
+        Ok(request)
+    }
+
+    fn request(&self, method: Method, path: &str, body: Bytes) -> Result<Request<Once>, Refused> {
+        let invalid = |why: String| Refused::Invalid { what: "URL", why };
+        let headers = self.dialer.headers();
+        let headers: HeaderMap = headers.map_err(|error| invalid(error.to_string()))?;
+        let request = Request::builder().method(method).uri(path);
+        let mut request = request
+            .body(Once::new(body))
+            .map_err(|error| invalid(error.to_string()))?;
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+}
+
+/// The path of a URL that was checked.
+fn path_of(url: &str) -> Arc<str> {
+    let uri = url.parse::<Uri>();
+    uri.map_or("/".into(), |uri| uri.path().into())
+}
+
+fn unreachable(error: &DialError) -> CallError<RpcError> {
+    CallError::Closed {
+        reason: CloseReason::from(error),
+        delivery: Delivery::NotSent,
+    }
+}
+
+impl fmt::Debug for SseClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SseClient").field(&self.dialer).finish()
+    }
+}

@@ -1,0 +1,156 @@
+//! [`SseStream`]: one chat over HTTP, driven by whoever takes its updates.
+
+use std::future::{Future, pending, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Request};
+use rpc_core::net::ws::WsDialer;
+use rpc_core::{CloseReason, Delivery, Refused};
+use tokio::sync::mpsc;
+use tokio::time::sleep_until;
+
+use super::line::{Line, Once};
+use crate::client::{ChatUpdate, ClientConfig, Outcome, StreamChat};
+use crate::http::EVENT_STREAM;
+
+/// So many updates may wait to be taken; then nothing more is read.
+const WAITING: usize = 64;
+
+/// A chat over HTTP.
+pub(in crate::net) struct SseStream {
+    /// Reads the answer; `None` once it has ended or was given up.
+    work: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    updates: mpsc::Receiver<ChatUpdate>,
+    /// An update that was waited for and not taken.
+    first: Option<ChatUpdate>,
+}
+
+impl SseStream {
+    pub(super) fn new(
+        dialer: Arc<WsDialer>,
+        request: Request<Once>,
+        config: Arc<ClientConfig>,
+    ) -> Self {
+        let (sender, updates) = mpsc::channel(WAITING);
+        Self {
+            work: Some(Box::pin(async move {
+                work(&dialer, request, &config, &sender).await;
+            })),
+            updates,
+            first: None,
+        }
+    }
+
+    /// A chat that is not sent.
+    pub(super) fn refused(refused: Refused) -> Self {
+        let (_, updates) = mpsc::channel(1);
+        Self {
+            work: None,
+            updates,
+            first: Some(ChatUpdate::Ended(Outcome::NotSent(refused))),
+        }
+    }
+
+    /// Waits for the first update.
+    pub(super) async fn begin(&mut self) {
+        if self.first.is_none() {
+            let first = poll_fn(|cx| self.poll_update(cx)).await;
+            self.first = Some(first);
+        }
+    }
+
+    /// Hangs up. What has come already can still be taken.
+    pub(in crate::net) fn abort(&mut self) {
+        self.work = None;
+    }
+
+    pub(in crate::net) fn poll_update(&mut self, cx: &mut Context<'_>) -> Poll<ChatUpdate> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(first);
+        }
+        if let Some(work) = &mut self.work
+            && work.as_mut().poll(cx).is_ready()
+        {
+            self.work = None;
+        }
+        let update = ready!(self.updates.poll_recv(cx));
+        // The work leaves an end behind, unless it was given up.
+        Poll::Ready(update.unwrap_or(ChatUpdate::Ended(Outcome::Aborted { error: None })))
+    }
+}
+
+async fn work(
+    dialer: &WsDialer,
+    request: Request<Once>,
+    config: &ClientConfig,
+    updates: &mpsc::Sender<ChatUpdate>,
+) {
+    let mut line = match Line::open(dialer).await {
+        Ok(line) => line,
+        Err(error) => {
+            let outcome = Outcome::Closed {
+                reason: CloseReason::from(&error),
+                delivery: Delivery::NotSent,
+            };
+            // Whoever has gone does not want to know.
+            let _ = updates.send(ChatUpdate::Ended(outcome)).await;
+            return;
+        }
+    };
+    let mut chat = StreamChat::new(config, now());
+    let mut body = None;
+    match before(chat.poll_timeout(), line.send(request)).await {
+        Some(Ok(answer)) => {
+            let is_stream = is_stream(answer.headers());
+            chat.handle_head(answer.status().as_u16(), is_stream, now());
+            body = Some(answer.into_body());
+        }
+        Some(Err(reason)) => chat.handle_end(Some(reason)),
+        None => chat.handle_timeout(now()),
+    }
+    loop {
+        while let Some(update) = chat.poll_update() {
+            if updates.send(update).await.is_err() {
+                return;
+            }
+        }
+        let Some(body) = body.as_mut().filter(|_| !chat.has_ended()) else {
+            return;
+        };
+        match before(chat.poll_timeout(), line.next(body)).await {
+            Some(Some(Ok(bytes))) => chat.handle_bytes(&bytes, now()),
+            Some(Some(Err(reason))) => chat.handle_end(Some(reason)),
+            Some(None) => chat.handle_end(None),
+            None => chat.handle_timeout(now()),
+        }
+    }
+}
+
+/// What comes before a deadline. What is there already counts, however late it is taken.
+async fn before<F: Future>(deadline: Option<Instant>, work: F) -> Option<F::Output> {
+    let sleep = async {
+        match deadline {
+            Some(deadline) => sleep_until(deadline.into()).await,
+            None => pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        output = work => Some(output),
+        () = sleep => None,
+    }
+}
+
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+fn is_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next());
+    kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case(EVENT_STREAM))
+}

@@ -1,0 +1,190 @@
+//! Connecting over WebSockets: [`connect`], [`dialer`], and what they refuse.
+
+use rpc_core::net::DialError;
+use rpc_core::net::ws::{BadHeader, WsConfig, WsDialer};
+
+use super::{Client, Connection, Events, connect_with, link_config};
+use crate::auth::Offer;
+use crate::client::ClientConfig;
+use crate::http::rpc_url;
+
+/// Why no connection was even tried. No retry will help.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The URL cannot be dialled: [`DialError::BadUrl`].
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    /// The key cannot be sent: HTTP headers hold ASCII only.
+    #[error("the API key cannot be sent in a header")]
+    Key,
+    /// The key would go to another machine without encryption. Use `https://`, or allow it with
+    /// [`with_insecure_key`](ClientConfig::with_insecure_key).
+    #[error("the API key would be sent to {host} without encryption")]
+    InsecureKey {
+        /// The URL's host.
+        host: String,
+    },
+}
+
+impl From<BadHeader> for ConnectError {
+    fn from(_: BadHeader) -> Self {
+        Self::Key
+    }
+}
+
+/// Connects to a server, and again whenever the line is lost. The URL is the server's, by the rule of
+/// [`rpc_url`].
+///
+/// Nothing happens until the connection's `run` is polled.
+///
+/// ```no_run
+/// use acolyte_proto::ChatRequest;
+/// use acolyte_proto::auth::ApiKey;
+/// use acolyte_proto::client::ClientConfig;
+/// use acolyte_proto::net;
+///
+/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+/// let config = ClientConfig::new().with_api_key(ApiKey::new("secret")?);
+/// let (client, _, connection) = net::connect("http://127.0.0.1:6767", config)?;
+/// tokio::spawn(connection.run());
+/// client.ready().await?;
+/// let mut chat = client.start_chat(ChatRequest::new("hi", "gpt-5-mini")).await;
+/// println!("{}", chat.finish().await);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As for [`dialer`].
+pub fn connect(
+    url: &str,
+    config: ClientConfig,
+) -> Result<(Client, Events, Connection<WsDialer>), ConnectError> {
+    Ok(connect_with(dialer(url, &config)?, config, link_config()))
+}
+
+/// A WebSocket dialer for a server, with the message limit and the key of `config`.
+///
+/// A key goes in a subprotocol, behind a neutral one that servers answer with; a key that no
+/// subprotocol can carry goes in a header, which servers take as well.
+///
+/// # Errors
+/// [`ConnectError::Dial`] if the URL is none; [`ConnectError::Key`] if no header can carry the key;
+/// [`ConnectError::InsecureKey`] if `config` has a key, the URL is not encrypted and its host is not
+/// this machine.
+pub fn dialer(url: &str, config: &ClientConfig) -> Result<WsDialer, ConnectError> {
+    let offer = Offer::for_websocket(config.api_key.as_ref());
+    dialer_with(&rpc_url(url), config, offer)
+}
+
+/// A dialer of this very URL that shows this.
+pub(super) fn dialer_with(
+    url: &str,
+    config: &ClientConfig,
+    offer: Offer,
+) -> Result<WsDialer, ConnectError> {
+    let ws = WsConfig::default()
+        .with_max_message(config.limits.max_message_bytes)
+        .with_max_outgoing(config.limits.max_message_bytes);
+    let mut dialer = WsDialer::new(url)?.with_config(ws);
+    if config.api_key.is_some() && !config.insecure_key {
+        check_encryption(url)?;
+    }
+    for name in offer.subprotocols {
+        dialer = dialer.with_subprotocol(name.into_inner())?;
+    }
+    if let Some(value) = &offer.authorization {
+        // Servers disagree on the meaning of other bytes.
+        if !value.expose().is_ascii() {
+            return Err(ConnectError::Key);
+        }
+        dialer = dialer.with_secret_header("Authorization", value)?;
+    }
+    Ok(dialer)
+}
+
+/// `url` is known to be a good one.
+fn check_encryption(url: &str) -> Result<(), ConnectError> {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    if ["wss", "https"].contains(&scheme) || is_loopback(host) {
+        return Ok(());
+    }
+    Err(ConnectError::InsecureKey {
+        host: host.to_owned(),
+    })
+}
+
+/// Whether a host is this machine by its name alone.
+fn is_loopback(host: &str) -> bool {
+    let address = host.parse::<std::net::IpAddr>();
+    host.eq_ignore_ascii_case("localhost")
+        || address.is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::ApiKey;
+
+    fn keyed(key: &str) -> ClientConfig {
+        ClientConfig::new().with_api_key(ApiKey::new(key).unwrap())
+    }
+
+    #[test]
+    fn a_key_goes_in_the_clear_to_this_machine_only() {
+        let config = keyed("k");
+        for url in [
+            "ws://127.0.0.1:6767",
+            "http://127.9.9.9",
+            "ws://[::1]:6767/v1/rpc",
+            "ws://LocalHost",
+            "wss://example.org",
+            "HTTPS://example.org:6767",
+        ] {
+            assert!(dialer(url, &config).is_ok(), "{url}");
+        }
+        for (url, named) in [
+            ("ws://example.org:6767", "example.org"),
+            ("http://192.168.0.7/a", "192.168.0.7"),
+            ("http://localhost.example.org", "localhost.example.org"),
+        ] {
+            let refused = dialer(url, &config).map(drop);
+            assert!(
+                matches!(&refused, Err(ConnectError::InsecureKey { host }) if host == named),
+                "{url}: {refused:?}"
+            );
+            assert!(dialer(url, &ClientConfig::new()).is_ok(), "{url}");
+            let allowed = config.clone().with_insecure_key(true);
+            assert!(dialer(url, &allowed).is_ok(), "{url}");
+        }
+        let bad = dialer("ftp://h", &config).map(drop);
+        assert!(matches!(
+            bad,
+            Err(ConnectError::Dial(DialError::BadUrl { .. }))
+        ));
+    }
+
+    #[test]
+    fn a_key_hides_behind_a_neutral_subprotocol_or_in_a_header() {
+        let token = dialer("http://h", &keyed("k-1").with_insecure_key(true)).unwrap();
+        assert_eq!(token.config().subprotocols(), ["acolyte.v1", "bearer.k-1"]);
+        assert!(token.config().headers().is_empty());
+        let padded = dialer("http://h", &keyed("a/b=").with_insecure_key(true)).unwrap();
+        assert!(padded.config().subprotocols().is_empty());
+        assert_eq!(padded.config().headers()["authorization"], "Bearer a/b=");
+        assert!(!format!("{padded:?}").contains("a/b="));
+        let open = dialer("http://h", &ClientConfig::new()).unwrap();
+        assert!(open.config().subprotocols().is_empty());
+        let impossible = dialer("https://h", &keyed("schl\u{fc}ssel")).map(drop);
+        assert!(
+            matches!(impossible, Err(ConnectError::Key)),
+            "{impossible:?}"
+        );
+    }
+}

@@ -1,0 +1,245 @@
+//! What an application tells a [`ServerConn`]: steps and ends of chats, answers, the end.
+
+use std::time::Instant;
+
+use rpc_core::{CloseFrame, CloseReason, Refused};
+
+use super::{Question, SHUTTING_DOWN, ServerConn, push};
+use crate::codec::encode_into;
+use crate::error::ChatError;
+use crate::event::Event;
+use crate::frame::{Answer, Reply, Status};
+use crate::id::RpcId;
+use crate::task::{Task, TaskState};
+
+/// Most bytes of streams that wait to be sent, if the limits allow more.
+const MAX_BACKLOG: usize = 1024 * 1024;
+
+impl ServerConn {
+    /// Sends one step of the running chat. A checklist is sent by the
+    /// [configured](super::ServerConfig::checklist) name.
+    ///
+    /// # Errors
+    /// [`Refused::UnknownId`] if the chat does not run or was aborted, [`Refused::Invalid`] for the
+    /// event `error`, which ends chats over HTTP only ([`fail`](Self::fail) does it here),
+    /// [`Refused::QueueFull`] (retry after [`Writable`](super::ServerEvent::Writable); of the room
+    /// for frames that wait, steps get a quarter), [`Refused::TooLarge`], [`Refused::Encode`],
+    /// [`Refused::Closed`]. Nothing is sent then.
+    pub fn event(&mut self, id: &RpcId, event: &Event<'_>) -> Result<(), Refused> {
+        match event {
+            Event::Error(_) => Err(invalid("`error` is no step of a chat on a WebSocket")),
+            Event::Checklist(list) if list.tag != self.config.checklist => {
+                let list = list.clone().with_tag(self.config.checklist);
+                self.event(id, &Event::Checklist(list))
+            }
+            event => self.step(id, |buffer| encode_into(event, buffer)),
+        }
+    }
+
+    /// As [`event`](Self::event), for an event that is written already.
+    #[cfg(feature = "server")]
+    pub(crate) fn written_event(&mut self, id: &RpcId, json: &str) -> Result<(), Refused> {
+        self.step(id, |buffer| {
+            buffer.push_str(json);
+            Ok(())
+        })
+    }
+
+    fn step(
+        &mut self,
+        id: &RpcId,
+        write: impl FnOnce(&mut String) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        if self.closed {
+            return Err(Refused::Closed);
+        }
+        if self.running() != Some(id) {
+            return Err(Refused::UnknownId);
+        }
+        let sent = if self.uses_less_than(1) {
+            let sent = self.outbox.encode(|buffer| {
+                // An id has nothing to escape.
+                buffer.push_str("{\"id\":\"");
+                buffer.push_str(id.as_str());
+                buffer.push_str("\",\"type\":\"chat.event\",\"event\":");
+                write(buffer)?;
+                buffer.push('}');
+                Ok(())
+            });
+            sent.map(drop)
+        } else {
+            Err(Refused::QueueFull)
+        };
+        self.blocked |= sent == Err(Refused::QueueFull);
+        sent
+    }
+
+    /// Ends the running chat with its reply, and starts the next one. A reply with an
+    /// [`error`](Reply::error) says that the model has failed.
+    ///
+    /// For an aborted chat it says that the work has stopped; nothing is sent then.
+    ///
+    /// # Errors
+    /// As for [`event`](Self::event), but with all the room there is. The chat goes on then, unless
+    /// it is unknown.
+    pub fn done(&mut self, id: &RpcId, reply: &Reply<'_>) -> Result<(), Refused> {
+        self.conclude(id, TaskState::Completed, |_| {
+            Answer::Done(Box::new(reply.clone()))
+        })
+    }
+
+    /// Ends the running chat with an error, and starts the next one. What is missing of id, code and
+    /// detail is added.
+    ///
+    /// For an aborted chat it says that the work has stopped; nothing is sent then.
+    ///
+    /// # Errors
+    /// As for [`done`](Self::done).
+    pub fn fail(&mut self, id: &RpcId, error: &ChatError<'_>) -> Result<(), Refused> {
+        self.conclude(id, TaskState::Failed, |conn| {
+            Answer::Failed(Box::new(conn.completed(error)))
+        })
+    }
+
+    /// Answers `status.get`.
+    ///
+    /// # Errors
+    /// [`Refused::UnknownId`] if no answer is owed, otherwise as for [`done`](Self::done).
+    pub fn status(&mut self, id: &RpcId, status: &Status<'_>) -> Result<(), Refused> {
+        self.reply(id, Question::Status, || {
+            Answer::Status(Box::new(status.clone()))
+        })
+    }
+
+    /// Answers `task.status`; `None` is a task that nobody knows.
+    ///
+    /// # Errors
+    /// As for [`status`](Self::status).
+    pub fn task_status(&mut self, id: &RpcId, task: Option<&Task>) -> Result<(), Refused> {
+        self.reply(id, Question::Task, || Answer::TaskStatus(task.cloned()))
+    }
+
+    /// Takes no more chats: those that wait end with `chat.error`, the running one may go on. What
+    /// comes is refused with `error`.
+    pub fn stop_taking(&mut self) {
+        if self.closed || self.draining {
+            return;
+        }
+        self.draining = true;
+        let waiting: Vec<RpcId> = self.queue.positions().map(|(id, _)| id.clone()).collect();
+        for id in waiting {
+            if let crate::queue::Aborted::Waiting(chat) = self.queue.abort(&id) {
+                self.chat_bytes -= chat.bytes;
+                self.send_error(&id, &ChatError::new(SHUTTING_DOWN));
+                self.tell_task(&chat.task_id, TaskState::Cancelled);
+            }
+        }
+    }
+
+    /// Closes with code 1000. What is queued is sent first.
+    pub fn close(&mut self, now: Instant) {
+        self.close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
+    }
+
+    /// Closes with this frame (1001 when the server goes away). What is queued is sent first, then
+    /// every chat is ended with `chat.error`, as far as there is room.
+    pub fn close_with(&mut self, frame: CloseFrame, _: Instant) {
+        if self.closed {
+            return;
+        }
+        let silent = self.queue.is_aborted();
+        let running = self.queue.running().map(|(id, _)| id.clone());
+        let waiting = self.queue.positions().map(|(id, _)| id.clone());
+        let open: Vec<RpcId> = running.into_iter().chain(waiting).collect();
+        for id in open.iter().skip(usize::from(silent)) {
+            let error = self.completed(&ChatError::new(SHUTTING_DOWN));
+            // Without room for it the Close has to say it all.
+            let _ = push(&mut self.outbox, id, Answer::Failed(Box::new(error)));
+        }
+        self.shut_with(CloseReason::Local, frame);
+    }
+
+    /// Ends the running chat with an answer, which an aborted one does not get.
+    fn conclude<'a>(
+        &mut self,
+        id: &RpcId,
+        state: TaskState,
+        answer: impl FnOnce(&mut Self) -> Answer<'a>,
+    ) -> Result<(), Refused> {
+        if self.closed {
+            return Err(Refused::Closed);
+        }
+        if self
+            .queue
+            .running()
+            .is_none_or(|(running, _)| running != id)
+        {
+            return Err(Refused::UnknownId);
+        }
+        // The answer, the new positions and the next start, or none of them.
+        let frames = self.queue.waiting() + 2;
+        let fits = self.outbox.len() + frames <= self.config.limits.max_outbox_frames;
+        if !fits && !self.outbox.is_empty() {
+            self.blocked = true;
+            return Err(Refused::QueueFull);
+        }
+        let was_aborted = self.queue.is_aborted();
+        if !was_aborted {
+            let answer = answer(self);
+            self.push(id, answer)?;
+        }
+        // An aborted task was told to be cancelled before.
+        self.finish(id, (!was_aborted).then_some(state));
+        Ok(())
+    }
+
+    fn reply<'a>(
+        &mut self,
+        id: &RpcId,
+        what: Question,
+        answer: impl FnOnce() -> Answer<'a>,
+    ) -> Result<(), Refused> {
+        if self.closed {
+            return Err(Refused::Closed);
+        }
+        // Answers come in order, so it is the first but for an odd one.
+        let mut asked = self.asked.iter();
+        let place = asked.position(|asked| asked.id == *id && asked.what == what);
+        let place = place.ok_or(Refused::UnknownId)?;
+        self.push(id, answer())?;
+        self.asked.remove(place);
+        if self.asked.is_empty() {
+            self.asked.shrink_to(1);
+        }
+        Ok(())
+    }
+
+    /// Queues an answer of the application.
+    fn push(&mut self, id: &RpcId, answer: Answer<'_>) -> Result<(), Refused> {
+        let pushed = push(&mut self.outbox, id, answer);
+        self.blocked |= pushed == Err(Refused::QueueFull);
+        pushed
+    }
+
+    /// Whether half of what steps may fill is free: a slow line should not wake anybody for every
+    /// single frame.
+    pub(super) fn has_much_room(&self) -> bool {
+        self.uses_less_than(2)
+    }
+
+    /// Whether less waits than this part of what steps may fill.
+    fn uses_less_than(&self, part: usize) -> bool {
+        let limits = &self.config.limits;
+        let max_bytes = MAX_BACKLOG.min(limits.max_outbox_bytes / 4);
+        self.outbox.is_empty()
+            || (self.outbox.len() < limits.max_outbox_frames / 4 / part
+                && self.outbox.queued_bytes() < max_bytes / part)
+    }
+}
+
+fn invalid(why: &str) -> Refused {
+    Refused::Invalid {
+        what: "event",
+        why: why.to_owned(),
+    }
+}

@@ -1,0 +1,530 @@
+//! The server's side of one connection: [`ServerConn`].
+//!
+//! The machine knows the protocol: what a request is, which chat runs and which wait, what is sent
+//! when one of them ends or is aborted, when a client is gone. What a chat does is the application's
+//! business.
+
+mod commands;
+mod config;
+mod event;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rpc_core::backlog::Backlog;
+use rpc_core::id::UniqueBits;
+use rpc_core::keepalive::{Heart, Pulse};
+use rpc_core::rate::Bucket;
+use rpc_core::timers::{TimerKind, Timers, later, sooner};
+use rpc_core::{CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, Refused};
+
+use crate::codec;
+use crate::error::{ChatError, ErrorDetail, INVALID_MESSAGE, code};
+use crate::frame::{Answer, ChatRequest, ClientFrame, Request, ServerFrame};
+use crate::id::{ErrorId, RpcId, TaskId};
+use crate::queue::{Aborted, Place, Queue, QueueError};
+use crate::task::TaskState;
+
+pub use config::ServerConfig;
+pub use event::ServerEvent;
+
+/// The `error` of a chat that comes while the server ends.
+pub const SHUTTING_DOWN: &str = "The server is shutting down.";
+/// The `errorMessage` of a chat that was aborted.
+pub const ABORTED: &str = "The chat was aborted.";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timer {
+    Grace,
+}
+
+impl TimerKind for Timer {
+    const ALL: &'static [Self] = &[Self::Grace];
+
+    fn index(self) -> usize {
+        self as usize
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Grace => "grace",
+        }
+    }
+}
+
+/// A chat that runs or waits.
+#[derive(Debug)]
+struct Chat {
+    task_id: TaskId,
+    /// Until it starts.
+    request: Option<Box<ChatRequest<'static>>>,
+    /// The size of its frame.
+    bytes: usize,
+}
+
+/// A request that is owed one answer.
+#[derive(Debug)]
+struct Asked {
+    id: RpcId,
+    what: Question,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Question {
+    Status,
+    Task,
+}
+
+/// The server's side of one open connection. Acolyte specification, *RPC baseline* and *Queue
+/// semantics*.
+///
+/// One chat runs at a time, others wait in a [queue](Self::queue). The machine answers starts and
+/// aborts by itself; it asks the application to work on a chat, to stop, and for answers about
+/// status and tasks. Every chat that was accepted ends with `chat.done` or `chat.error`, aborted
+/// ones too, unless [the configuration](ServerConfig::silent_aborts) or the end of the line says
+/// otherwise.
+pub struct ServerConn {
+    config: Arc<ServerConfig>,
+    closed: bool,
+    /// New chats are refused.
+    draining: bool,
+    queue: Queue<Chat>,
+    chat_bytes: usize,
+    asked: VecDeque<Asked>,
+    /// For ids of tasks and errors.
+    bits: UniqueBits,
+    outbox: Outbox,
+    /// A command found no room in the outbox.
+    blocked: bool,
+    events: Backlog<ServerEvent>,
+    timers: Timers<Timer>,
+    heart: Heart,
+    bucket: Option<Bucket>,
+}
+
+impl ServerConn {
+    /// A connection that a client has just opened. `entropy` is fresh randomness: the ids of tasks
+    /// are made of it.
+    #[must_use]
+    pub fn new(config: impl Into<Arc<ServerConfig>>, entropy: u64, now: Instant) -> Self {
+        let config = config.into();
+        let rate = config.limits.max_message_rate;
+        Self {
+            closed: false,
+            draining: false,
+            queue: Queue::with_max_waiting(config.max_queued),
+            chat_bytes: 0,
+            asked: VecDeque::new(),
+            bits: UniqueBits::new(entropy.into()),
+            outbox: Outbox::new(&config.limits),
+            blocked: false,
+            events: Backlog::new(),
+            timers: Timers::new(),
+            heart: Heart::new(config.keep_alive, now),
+            bucket: rate.map(|rate| Bucket::new(rate, now)),
+            config,
+        }
+    }
+
+    /// How many chats run and wait, and how many answers are owed.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.queue.len() + self.asked.len()
+    }
+
+    /// The chat that runs, if there is one and it was not aborted.
+    #[must_use]
+    pub fn running(&self) -> Option<&RpcId> {
+        let (id, _) = self.queue.running()?;
+        (!self.queue.is_aborted()).then_some(id)
+    }
+
+    /// How many chats wait. A running chat that sees one wait may come to an early end.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.queue.waiting()
+    }
+
+    /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        let timer = self.timers.poll_timeout();
+        let timer = timer.map(|(at, kind)| (at, kind.name()));
+        let heart = self.heart.poll_timeout();
+        let heart = heart.map(|(at, kind)| (at, kind.name()));
+        sooner(timer, heart)
+    }
+
+    fn on_text(&mut self, text: &str, now: Instant) {
+        let frame = match ClientFrame::decode(text, &self.config.limits) {
+            Ok(frame) => frame,
+            Err(error) => {
+                self.refuse(&error.reply_to(), INVALID_MESSAGE);
+                if !self.closed {
+                    self.events.push_back(ServerEvent::Warning(error));
+                }
+                return;
+            }
+        };
+        let id = frame.id;
+        match frame.request {
+            Request::StatusGet => {
+                self.ask(id.clone(), Question::Status, ServerEvent::StatusGet { id });
+            }
+            Request::TaskStatus { task_id } => {
+                let event = ServerEvent::TaskStatus {
+                    id: id.clone(),
+                    task_id,
+                };
+                self.ask(id, Question::Task, event);
+            }
+            Request::ChatStart(request) => self.on_start(&id, *request, text.len()),
+            Request::ChatAbort { request_id } => self.on_abort(&id, request_id, now),
+        }
+    }
+
+    fn ask(&mut self, id: RpcId, what: Question, event: ServerEvent) {
+        self.asked.push_back(Asked { id, what });
+        self.events.push_back(event);
+    }
+
+    fn on_start(&mut self, id: &RpcId, request: ChatRequest<'_>, bytes: usize) {
+        if self.draining {
+            return self.refuse(id, SHUTTING_DOWN);
+        }
+        if let Err(refused) = self.check_place(id, bytes) {
+            return self.refuse(id, &refused.to_string());
+        }
+        let task_id = TaskId::random(self.entropy());
+        let chat = Chat {
+            task_id: task_id.clone(),
+            request: Some(Box::new(request.into_owned())),
+            bytes,
+        };
+        let Ok(place) = self.queue.start(id.clone(), chat) else {
+            // It was asked a moment ago.
+            return;
+        };
+        self.chat_bytes += bytes;
+        self.tell_task(&task_id, TaskState::Accepted);
+        self.send(
+            id,
+            Answer::Accepted {
+                task_id: task_id.clone(),
+            },
+        );
+        match place {
+            Place::Running => self.begin(),
+            Place::Waiting { position } => {
+                self.send(id, Answer::Queued { position });
+                self.tell_task(&task_id, TaskState::Queued);
+            }
+        }
+    }
+
+    /// Whether there is a place for a chat, also by the bytes that chats may hold.
+    fn check_place(&self, id: &RpcId, bytes: usize) -> Result<(), QueueError> {
+        self.queue.check(id)?;
+        let is_too_much = self.chat_bytes + bytes > self.config.limits.max_event_bytes;
+        if is_too_much && !self.queue.is_empty() {
+            return Err(QueueError::Full {
+                max: self.queue.waiting(),
+            });
+        }
+        Ok(())
+    }
+
+    /// The chat at the head has become the running one.
+    fn begin(&mut self) {
+        let Some((id, chat)) = self.queue.running_mut() else {
+            return;
+        };
+        let (id, task_id) = (id.clone(), chat.task_id.clone());
+        let request = chat.request.take();
+        self.send(&id, Answer::Started);
+        self.tell_task(&task_id, TaskState::Running);
+        if let Some(request) = request.filter(|_| !self.closed) {
+            self.events.push_back(ServerEvent::Start {
+                id,
+                task_id,
+                request,
+            });
+        }
+    }
+
+    /// Takes the running chat out, tells those behind it where they stand now, and starts the next.
+    fn finish(&mut self, id: &RpcId, state: Option<TaskState>) {
+        self.timers.stop(Timer::Grace);
+        let Some(chat) = self.queue.finish(id) else {
+            return;
+        };
+        self.chat_bytes -= chat.bytes;
+        if let Some(state) = state {
+            self.tell_task(&chat.task_id, state);
+        }
+        self.tell_positions();
+        self.begin();
+    }
+
+    fn on_abort(&mut self, id: &RpcId, request_id: RpcId, now: Instant) {
+        let met = self.queue.abort(&request_id);
+        let aborted = !matches!(met, Aborted::Unknown);
+        let is_new = aborted && !matches!(met, Aborted::Running { again: true });
+        if is_new && !self.config.silent_aborts {
+            let error = ChatError::new(ABORTED).with_code(code::ABORTED);
+            self.send_error(&request_id, &error);
+        }
+        if let Aborted::Waiting(chat) = &met {
+            self.chat_bytes -= chat.bytes;
+            self.tell_task(&chat.task_id, TaskState::Cancelled);
+            self.tell_positions();
+        }
+        let result = Answer::AbortResult {
+            request_id: request_id.clone(),
+            aborted,
+        };
+        self.send(id, result);
+        if is_new && matches!(met, Aborted::Running { .. }) {
+            self.stop_running(request_id, now);
+        }
+    }
+
+    /// The running chat was aborted: asks for its end, and sets a term for it.
+    fn stop_running(&mut self, id: RpcId, now: Instant) {
+        let task_id = self.queue.running().map(|(_, chat)| chat.task_id.clone());
+        if let Some(task_id) = task_id {
+            self.tell_task(&task_id, TaskState::Cancelled);
+        }
+        if self.closed {
+            return;
+        }
+        self.events.push_back(ServerEvent::Abort { id });
+        let grace = self.config.abort_grace;
+        if grace.is_zero() {
+            self.give_up();
+        } else {
+            self.timers.set(Timer::Grace, later(now, grace));
+        }
+    }
+
+    /// The work on an aborted chat has not stopped in time.
+    fn give_up(&mut self) {
+        let Some(id) = self.queue.running().map(|(id, _)| id.clone()) else {
+            return;
+        };
+        self.events
+            .push_back(ServerEvent::GivenUp { id: id.clone() });
+        self.finish(&id, None);
+    }
+
+    fn tell_positions(&mut self) {
+        let line = self.queue.positions();
+        let mut fits = true;
+        for (id, position) in line {
+            let answer = Answer::Queued { position };
+            fits &= push(&mut self.outbox, id, answer).is_ok();
+        }
+        if !fits {
+            self.too_slow();
+        }
+    }
+
+    fn tell_task(&mut self, task_id: &TaskId, state: TaskState) {
+        if !self.closed {
+            self.events.push_back(ServerEvent::Task {
+                task_id: task_id.clone(),
+                state,
+            });
+        }
+    }
+
+    /// Queues an answer of the machine's own.
+    fn send(&mut self, id: &RpcId, answer: Answer<'_>) {
+        if push(&mut self.outbox, id, answer).is_err() {
+            // The client asks and does not read the answers.
+            self.too_slow();
+        }
+    }
+
+    fn refuse(&mut self, id: &RpcId, error: &str) {
+        self.send(
+            id,
+            Answer::Error {
+                error: error.into(),
+            },
+        );
+    }
+
+    fn send_error(&mut self, id: &RpcId, error: &ChatError<'_>) {
+        let error = self.completed(error);
+        self.send(id, Answer::Failed(Box::new(error)));
+    }
+
+    /// The error with all that known servers always tell.
+    fn completed<'a>(&mut self, error: &ChatError<'a>) -> ChatError<'a> {
+        complete(error, self.entropy())
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "half of the bits are enough"
+    )]
+    fn entropy(&mut self) -> u64 {
+        self.bits.next_bits() as u64
+    }
+
+    fn too_slow(&mut self) {
+        self.shut(CloseReason::SlowConsumer, CloseFrame::POLICY);
+    }
+
+    fn shut(&mut self, reason: CloseReason, code: u16) {
+        let frame = CloseFrame::new(code, reason.to_string());
+        self.shut_with(reason, frame);
+    }
+
+    fn shut_with(&mut self, reason: CloseReason, frame: CloseFrame) {
+        if !self.closed {
+            self.outbox.close(frame);
+            self.end(reason);
+        }
+    }
+
+    fn end(&mut self, reason: CloseReason) {
+        self.timers.stop_all();
+        self.heart.stop();
+        let was_aborted = self.queue.is_aborted();
+        let tasks: Vec<_> = self.queue.drain().map(|(_, chat)| chat.task_id).collect();
+        for task_id in tasks.iter().skip(usize::from(was_aborted)) {
+            self.tell_task(task_id, TaskState::Cancelled);
+        }
+        self.closed = true;
+        self.chat_bytes = 0;
+        self.asked = VecDeque::new();
+        self.blocked = false;
+        self.events.push_back(ServerEvent::Closed(reason));
+    }
+}
+
+/// Queues an answer.
+fn push(outbox: &mut Outbox, id: &RpcId, answer: Answer<'_>) -> Result<(), Refused> {
+    let frame = ServerFrame {
+        id: id.clone(),
+        answer,
+    };
+    outbox
+        .encode(|buffer| codec::encode_into(&frame, buffer))
+        .map(drop)
+}
+
+/// The error with all that known servers always tell: an id for the log, a code and a detail.
+pub(crate) fn complete<'a>(error: &ChatError<'a>, entropy: u64) -> ChatError<'a> {
+    let mut error = error.clone();
+    error.id.get_or_insert_with(|| ErrorId::random(entropy));
+    let code = error.code.get_or_insert(code::UNKNOWN.into()).clone();
+    if error.detail.is_some() {
+        return error;
+    }
+    error.with_detail(
+        ErrorDetail::new()
+            .with_code(code)
+            .with_category("other")
+            .with_kind("unknown")
+            .with_source("server"),
+    )
+}
+
+impl Machine for ServerConn {
+    type Event = ServerEvent;
+
+    fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
+        if self.closed {
+            return;
+        }
+        self.heart.heard();
+        let data = matches!(message, Incoming::Text(_) | Incoming::Binary(_));
+        if data && self.bucket.as_mut().is_some_and(|bucket| !bucket.take(now)) {
+            return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
+        }
+        match message {
+            Incoming::Text(text) => self.on_text(text, now),
+            // The known server takes JSON in binary messages as well.
+            Incoming::Binary(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => self.on_text(text, now),
+                Err(_) => self.refuse(&RpcId::unreadable(), INVALID_MESSAGE),
+            },
+            _ => {}
+        }
+    }
+
+    fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
+        self.outbox.discard();
+        if !self.closed {
+            self.end(why.into());
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.closed {
+            return;
+        }
+        if self.timers.pop_expired(now).is_some() {
+            self.give_up();
+        }
+        // A client that still has much to read cannot have seen the ping behind it.
+        let deaf = !self.wants_input() || !self.has_much_room();
+        while let Some(pulse) = self.heart.pop_due(now, deaf) {
+            match pulse {
+                Pulse::Ping => self.outbox.ping(),
+                Pulse::Dead => {
+                    let after = self.config.keep_alive.pong_timeout;
+                    return self.shut(CloseReason::KeepAlive { after }, CloseFrame::GOING_AWAY);
+                }
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self) -> Option<Outgoing> {
+        let frame = self.outbox.pop();
+        if self.blocked && self.has_much_room() {
+            self.blocked = false;
+            self.events.push_back(ServerEvent::Writable);
+        }
+        frame
+    }
+
+    fn poll_event(&mut self) -> Option<ServerEvent> {
+        self.events.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.next_timeout().map(|(at, _)| at)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    fn wants_input(&self) -> bool {
+        self.closed
+            || (self.events.len() < self.config.limits.max_events
+                && self.asked.len() < self.config.max_unanswered.max(1)
+                && self.outbox.has_slack())
+    }
+}
+
+/// Prints where it stands, nothing of what it carries.
+impl fmt::Debug for ServerConn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerConn")
+            .field("closed", &self.closed)
+            .field("running", &self.queue.running().map(|(id, _)| id))
+            .field("waiting", &self.queue.waiting())
+            .field("asked", &self.asked.len())
+            .field("events", &self.events.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,284 @@
+//! Tasks: what a server remembers of the chats that it accepted, in a [`TaskRegistry`].
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::SystemTime;
+
+pub use crate::frame::{Task, TaskState};
+use crate::id::TaskId;
+use crate::limits::MAX_TASKS;
+
+/// A step that a task does not take: its record stays as it was. The known server logs and ignores
+/// it as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a task that is {from:?} does not become {to:?}")]
+#[non_exhaustive]
+pub struct BadTransition {
+    /// The state that it is in.
+    pub from: TaskState,
+    /// The state that it was to take.
+    pub to: TaskState,
+}
+
+impl TaskState {
+    /// The state that follows when a task is told to become `to`. Staying is always fine.
+    ///
+    /// ```
+    /// use acolyte_proto::TaskState;
+    ///
+    /// assert!(TaskState::Queued.transition(TaskState::Running).is_ok());
+    /// assert!(TaskState::Completed.transition(TaskState::Running).is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// [`BadTransition`]: a task only goes forward, and one that has ended goes nowhere.
+    pub const fn transition(self, to: Self) -> Result<Self, BadTransition> {
+        let is_next = match self {
+            Self::Accepted => matches!(to, Self::Queued | Self::Running | Self::Cancelled),
+            Self::Queued => matches!(to, Self::Running | Self::Cancelled),
+            Self::Running => to.is_terminal(),
+            Self::Completed | Self::Failed | Self::Cancelled => false,
+        };
+        if is_next || self as u8 == to as u8 {
+            Ok(to)
+        } else {
+            Err(BadTransition { from: self, to })
+        }
+    }
+}
+
+/// The tasks of all connections of a server, in memory: a restart forgets them.
+///
+/// It keeps so many records, and forgets the oldest task that has ended when there is one more.
+/// Tasks that have not ended are never forgotten, because the queues that they stand in are bounded
+/// already; so there may be more of them than the bound.
+#[derive(Clone, Debug)]
+pub struct TaskRegistry {
+    tasks: HashMap<TaskId, Record>,
+    /// Those that have ended, by their age.
+    ended: BTreeMap<u64, TaskId>,
+    next_age: u64,
+    max: usize,
+    load: Load,
+}
+
+#[derive(Clone, Debug)]
+struct Record {
+    task: Task,
+    age: u64,
+}
+
+/// How much there is to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Load {
+    /// Tasks that are remembered.
+    pub total: usize,
+    /// Tasks that run.
+    pub running: usize,
+    /// Tasks that wait.
+    pub queued: usize,
+}
+
+impl TaskRegistry {
+    /// An empty registry that keeps [`MAX_TASKS`] records.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_max(MAX_TASKS)
+    }
+
+    /// An empty registry that keeps this many records.
+    #[must_use]
+    pub fn with_max(max: usize) -> Self {
+        Self {
+            tasks: HashMap::new(),
+            ended: BTreeMap::new(),
+            next_age: 0,
+            max,
+            load: Load::default(),
+        }
+    }
+
+    /// Notes that a task is in this state now. [`TaskState::Accepted`] makes a new record; other
+    /// states of a task that is not known are ignored.
+    ///
+    /// # Errors
+    /// [`BadTransition`], with nothing changed.
+    pub fn note(
+        &mut self,
+        id: &TaskId,
+        state: TaskState,
+        now: SystemTime,
+    ) -> Result<(), BadTransition> {
+        let Some(record) = self.tasks.get_mut(id) else {
+            if state == TaskState::Accepted {
+                self.insert(id.clone(), now);
+            }
+            return Ok(());
+        };
+        let before = record.task.state;
+        let after = before.transition(state)?;
+        if after == before {
+            return Ok(());
+        }
+        record.task.state = after;
+        // Clocks may be set back; a record's times are not.
+        record.task.updated_at = now.max(record.task.updated_at);
+        if after.is_terminal() {
+            self.ended.insert(record.age, id.clone());
+        }
+        self.count(before, after);
+        self.forget();
+        Ok(())
+    }
+
+    /// The record of a task, of whatever connection.
+    #[must_use]
+    pub fn get(&self, id: &TaskId) -> Option<&Task> {
+        self.tasks.get(id).map(|record| &record.task)
+    }
+
+    /// How much there is to do.
+    #[must_use]
+    pub const fn load(&self) -> Load {
+        self.load
+    }
+
+    fn insert(&mut self, id: TaskId, now: SystemTime) {
+        let task = Task::new(id.clone(), now);
+        let age = self.next_age;
+        self.next_age += 1;
+        self.tasks.insert(id, Record { task, age });
+        self.load.total = self.tasks.len();
+        self.forget();
+    }
+
+    fn count(&mut self, before: TaskState, after: TaskState) {
+        match before {
+            TaskState::Running => self.load.running -= 1,
+            TaskState::Queued => self.load.queued -= 1,
+            _ => {}
+        }
+        match after {
+            TaskState::Running => self.load.running += 1,
+            TaskState::Queued => self.load.queued += 1,
+            _ => {}
+        }
+    }
+
+    /// Makes room, as far as tasks have ended.
+    fn forget(&mut self) {
+        while self.tasks.len() > self.max {
+            let Some((_, oldest)) = self.ended.pop_first() else {
+                break;
+            };
+            self.tasks.remove(&oldest);
+        }
+        self.load.total = self.tasks.len();
+    }
+}
+
+impl Default for TaskRegistry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::TaskState::{Accepted, Cancelled, Completed, Failed, Queued, Running};
+    use super::*;
+
+    const ALL: [TaskState; 6] = [Accepted, Queued, Running, Completed, Failed, Cancelled];
+
+    fn id(n: usize) -> TaskId {
+        TaskId::parse(&format!("task_{n}")).unwrap()
+    }
+
+    #[test]
+    fn a_task_goes_forward_only() {
+        let allowed = [
+            (Accepted, Queued),
+            (Accepted, Running),
+            (Accepted, Cancelled),
+            (Queued, Running),
+            (Queued, Cancelled),
+            (Running, Completed),
+            (Running, Failed),
+            (Running, Cancelled),
+        ];
+        for from in ALL {
+            for to in ALL {
+                let expected = from == to || allowed.contains(&(from, to));
+                assert_eq!(from.transition(to).is_ok(), expected, "{from:?} to {to:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_record_tells_when_its_state_changed_last() {
+        let start = SystemTime::UNIX_EPOCH;
+        let later = start + Duration::from_secs(1);
+        let mut registry = TaskRegistry::new();
+        assert_eq!(registry.get(&id(0)), None);
+        registry.note(&id(0), Accepted, start).unwrap();
+        registry.note(&id(0), Running, later).unwrap();
+        let task = registry.get(&id(0)).unwrap();
+        assert_eq!(
+            (task.state, task.created_at, task.updated_at),
+            (Running, start, later)
+        );
+        let (from, to) = (Running, Queued);
+        assert_eq!(
+            registry.note(&id(0), Queued, start),
+            Err(BadTransition { from, to })
+        );
+        registry.note(&id(0), Completed, start).unwrap();
+        assert_eq!(registry.get(&id(0)).unwrap().updated_at, later);
+    }
+
+    #[test]
+    fn the_oldest_task_that_has_ended_is_forgotten_first_and_a_live_one_never() {
+        let now = SystemTime::UNIX_EPOCH;
+        let mut registry = TaskRegistry::with_max(3);
+        for n in 0..3 {
+            registry.note(&id(n), Accepted, now).unwrap();
+        }
+        registry.note(&id(2), Cancelled, now).unwrap();
+        registry.note(&id(1), Cancelled, now).unwrap();
+        registry.note(&id(3), Accepted, now).unwrap();
+        let known = |registry: &TaskRegistry| -> Vec<usize> {
+            (0..6).filter(|n| registry.get(&id(*n)).is_some()).collect()
+        };
+        assert_eq!(known(&registry), [0, 2, 3]);
+        registry.note(&id(4), Accepted, now).unwrap();
+        registry.note(&id(5), Accepted, now).unwrap();
+        assert_eq!(known(&registry), [0, 3, 4, 5]);
+        registry.note(&id(4), Cancelled, now).unwrap();
+        assert_eq!(known(&registry), [0, 3, 5]);
+    }
+
+    #[test]
+    fn the_load_counts_what_is_remembered_what_runs_and_what_waits() {
+        let now = SystemTime::UNIX_EPOCH;
+        let mut registry = TaskRegistry::new();
+        for (n, states) in [
+            &[Accepted, Running, Completed][..],
+            &[Accepted, Running],
+            &[Accepted, Queued],
+            &[Accepted, Queued, Running],
+            &[Accepted, Queued, Cancelled],
+            &[Running],
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            for state in states {
+                registry.note(&id(n), *state, now).unwrap();
+            }
+        }
+        let load = registry.load();
+        assert_eq!((load.total, load.running, load.queued), (5, 2, 1));
+    }
+}

@@ -1,0 +1,88 @@
+//! Tests of a host's end that need a line in memory.
+
+use std::net::Ipv4Addr;
+
+use async_trait::async_trait;
+use futures_util::{SinkExt, StreamExt};
+use rpc_core::Outgoing;
+use rpc_core::net::mem::{self, MemTransport};
+use rpc_core::net::{Cancellation, Message};
+
+use super::*;
+use crate::auth::Signer;
+use crate::frame::{EventKind, Thinking};
+use crate::hub::Hub;
+use crate::limits::server_limits;
+use crate::net::{AgentError, DeskOptions, Prompt, Reply, Turn};
+use crate::trust::TrustLevel;
+
+/// Says more than there is room for, and is done.
+struct Chatter;
+
+#[async_trait]
+impl Agent for Chatter {
+    async fn run(&self, turn: &Turn, _: Prompt) -> Result<Reply, AgentError> {
+        for _ in 0..100 {
+            turn.emit(EventKind::Thinking(Thinking::new("hm")))?;
+        }
+        Ok(Reply::new("said it all"))
+    }
+}
+
+async fn say(line: &mut MemTransport, frame: &str) {
+    line.send(Outgoing::Text(frame.into())).await.unwrap();
+}
+
+/// The next frame, or the code of the Close.
+async fn hear(line: &mut MemTransport) -> String {
+    loop {
+        match line.next().await.expect("the line is up").unwrap() {
+            Message::Text(text) => return text.as_str().to_owned(),
+            Message::Close(frame) => return frame.expect("a code").code.to_string(),
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_end_of_a_host_no_close_overtakes_an_output() {
+    let options = DeskOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open);
+    let limits = server_limits().with_max_outbox_frames(16);
+    let shared = Arc::new(Shared {
+        desk: Desk::new(Chatter, options),
+        connection: Arc::new(ServerConfig::default().with_limits(limits)),
+        link: Arc::default(),
+        shutdown_timeout: Duration::from_secs(4),
+    });
+    let (canceller, cancellation) = Cancellation::new();
+    let (mut line, theirs) = mem::duplex(4);
+    let running = shared.desk.clone();
+    tokio::spawn(async move { running.run().await });
+    tokio::spawn(serve(
+        &shared,
+        theirs,
+        Ipv4Addr::LOCALHOST.into(),
+        cancellation,
+    ));
+    say(&mut line, r#"{"type":"CONNECT"}"#).await;
+    assert!(hear(&mut line).await.contains("CONNECTED"));
+    say(&mut line, r#"{"type":"INPUT","prompt":"hello"}"#).await;
+    assert!(hear(&mut line).await.contains("user_input"));
+    while !shared.desk.read(Hub::is_idle) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // Most of the run has not left when the end comes: the client was slow.
+    canceller.cancel();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let (mut last, mut heard) = (String::new(), 0);
+    let code = loop {
+        let frame = hear(&mut line).await;
+        if !frame.starts_with('{') {
+            break frame;
+        }
+        (last, heard) = (frame, heard + 1);
+    };
+    assert_eq!(code, SERVICE_RESTART.to_string());
+    assert!(last.contains(r#""result":"said it all""#), "{last}");
+    assert_eq!(heard, 101);
+}

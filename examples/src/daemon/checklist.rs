@@ -1,0 +1,78 @@
+//! Checklists as models write them: `- [x] bake the cake`, a line for each item.
+
+use acolyte_proto::event::{Checklist, ChecklistItem, ItemStatus};
+
+/// Most items.
+const MAX_ITEMS: usize = 100;
+/// The longest label, in characters.
+const MAX_LABEL: usize = 200;
+
+/// Reads a list. What has no box is an item that nothing was done for; empty lines are none.
+#[must_use]
+pub fn parse(group: &str, title: &str, text: &str) -> Checklist<'static> {
+    let title = title.trim();
+    let title = if title.is_empty() { "Plan" } else { title };
+    let mut list = Checklist::new(group.to_owned(), title.to_owned());
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    for (number, line) in (0_u64..).zip(lines.take(MAX_ITEMS)) {
+        let line = line.trim_start_matches(['-', '*']).trim_start();
+        let (status, label) = read(line);
+        let label: String = label.trim().chars().take(MAX_LABEL).collect();
+        let item = ChecklistItem::new(format!("item_{}", number + 1), label, number);
+        list = list.with_item(item.with_status(status));
+    }
+    list
+}
+
+/// The box before an item, and what follows it.
+fn read(line: &str) -> (ItemStatus<'static>, &str) {
+    let boxes = [
+        ("[ ]", ItemStatus::Pending),
+        ("[~]", ItemStatus::InProgress),
+        ("[x]", ItemStatus::Done),
+        ("[X]", ItemStatus::Done),
+        ("[!]", ItemStatus::Failed),
+    ];
+    for (mark, status) in boxes {
+        if let Some(label) = line.strip_prefix(mark) {
+            return (status, label);
+        }
+    }
+    (ItemStatus::Pending, line)
+}
+
+/// The box of a status.
+#[must_use]
+pub fn mark(status: &ItemStatus<'_>) -> &'static str {
+    match status {
+        ItemStatus::InProgress => "[~]",
+        ItemStatus::Done => "[x]",
+        ItemStatus::Failed => "[!]",
+        _ => "[ ]",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_leniently() {
+        let text = "- [x] one\n\n* [~] two\n[!] three\nfour\n  - [ ] five ";
+        let list = parse("plan", " ", text);
+        assert_eq!((&*list.group_id, &*list.group_title), ("plan", "Plan"));
+        let items = list.items.iter();
+        let items: Vec<_> = items
+            .map(|item| format!("{} {} {}", item.order, mark(&item.status), item.label))
+            .collect();
+        let expected = [
+            "0 [x] one",
+            "1 [~] two",
+            "2 [!] three",
+            "3 [ ] four",
+            "4 [ ] five",
+        ];
+        assert_eq!(items, expected);
+        assert_eq!(parse("p", "t", &"x\n".repeat(200)).items.len(), MAX_ITEMS);
+    }
+}

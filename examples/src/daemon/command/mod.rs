@@ -1,0 +1,267 @@
+//! [`Commands`]: programs that run in the workspace, with a limit for their time and for what they say.
+
+mod confine;
+mod group;
+mod lines;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fs, io};
+
+use tokio::process::Command;
+
+use self::group::Group;
+use super::{Code, Problem, Workspace};
+
+pub use confine::is_supported;
+pub use lines::{Line, Output, Stream};
+
+/// What programs find of the daemon's environment. The rest, keys above all, is none of their business.
+const KEPT: [&str; 12] = [
+    "PATH",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "USER",
+    "LOGNAME",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "SYSTEMROOT",
+    "PATHEXT",
+];
+/// How long those may still speak that a program leaves behind.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// Where programs may go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Confinement {
+    /// They write in the workspace only, and read there and what the system's programs need: the kernel
+    /// sees to that (Landlock, Linux 6.2 or newer; elsewhere nothing is run). The network is open to them.
+    #[default]
+    Workspace,
+    /// Wherever this process may go.
+    Open,
+    /// Nothing is run.
+    Off,
+}
+
+/// How programs are run.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CommandConfig {
+    /// Where they may go. Default: the workspace.
+    pub confinement: Confinement,
+    /// Folders and files that they may read besides. Default none.
+    pub readable: Vec<PathBuf>,
+    /// Variables of the environment that they see besides. Default none.
+    pub variables: Vec<String>,
+    /// How long one may take unless the call says otherwise. Default two minutes.
+    pub timeout: Duration,
+    /// How long one may take at most. Default ten minutes.
+    pub max_timeout: Duration,
+}
+
+impl Default for CommandConfig {
+    fn default() -> Self {
+        Self {
+            confinement: Confinement::default(),
+            readable: Vec::new(),
+            variables: Vec::new(),
+            timeout: Duration::from_secs(120),
+            max_timeout: Duration::from_secs(600),
+        }
+    }
+}
+
+impl CommandConfig {
+    /// Sets [`confinement`](Self::confinement).
+    #[must_use]
+    pub const fn with_confinement(mut self, confinement: Confinement) -> Self {
+        self.confinement = confinement;
+        self
+    }
+
+    /// Sets [`readable`](Self::readable).
+    #[must_use]
+    pub fn with_readable(mut self, paths: Vec<PathBuf>) -> Self {
+        self.readable = paths;
+        self
+    }
+
+    /// Sets [`variables`](Self::variables).
+    #[must_use]
+    pub fn with_variables(mut self, names: Vec<String>) -> Self {
+        self.variables = names;
+        self
+    }
+
+    /// Sets [`timeout`](Self::timeout).
+    #[must_use]
+    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+}
+
+/// Runs programs.
+#[derive(Clone, Debug)]
+pub struct Commands {
+    config: CommandConfig,
+    scratch: Arc<Scratch>,
+}
+
+impl Commands {
+    /// Programs are run like this. Makes a folder for what they leave lying about, which goes with the
+    /// last clone.
+    ///
+    /// # Errors
+    /// What the system says. Trying again is safe.
+    pub fn new(config: CommandConfig) -> io::Result<Self> {
+        let scratch = Arc::new(Scratch::new()?);
+        Ok(Self { config, scratch })
+    }
+
+    /// Where programs may go.
+    #[must_use]
+    pub const fn confinement(&self) -> Confinement {
+        self.config.confinement
+    }
+
+    /// Runs a line of the shell in the workspace, to its end. A program that fails is no error here: its
+    /// status is told.
+    ///
+    /// # Errors
+    /// [`Problem`]: it could not be started, or took too long; what it has done then stays done.
+    ///
+    /// # Cancel safety
+    /// Dropping the future kills the program and all that it has started, unless they have left its
+    /// process group.
+    pub async fn run(
+        &self,
+        workspace: &Workspace,
+        line: &str,
+        timeout: Option<Duration>,
+    ) -> Result<Output, Problem> {
+        let config = &self.config;
+        if config.confinement == Confinement::Off {
+            return Err(Problem::call("commands are not run here"));
+        }
+        let timeout = timeout.unwrap_or(config.timeout).min(config.max_timeout);
+        let mut group = self.start(workspace, line).await?;
+        let mut heard = lines::Heard::default();
+        let (out, err) = group.take_pipes();
+        let ended = {
+            let mut listening = std::pin::pin!(heard.listen(out, err));
+            let mut is_silent = false;
+            let ended = tokio::time::timeout(timeout, async {
+                tokio::select! {
+                    () = &mut listening => {
+                        is_silent = true;
+                        group.wait().await
+                    }
+                    status = group.wait() => status,
+                }
+            })
+            .await;
+            // Those that it has left behind.
+            group.kill();
+            if !is_silent {
+                let _ = tokio::time::timeout(LAST_WORDS, listening).await;
+            }
+            ended
+        };
+        match ended {
+            Ok(Ok(status)) => Ok(heard.finish(status)),
+            Ok(Err(error)) => Err(Problem::new(Code::Other, format!("sh: {error}"))),
+            Err(_) => {
+                let said = heard.finish_early();
+                let message = format!("it did not end within {timeout:?}, and was killed{said}");
+                Err(Problem::new(Code::TimedOut, message))
+            }
+        }
+    }
+
+    async fn start(&self, workspace: &Workspace, line: &str) -> Result<Group, Problem> {
+        let told = |error: io::Error| match error.kind() {
+            io::ErrorKind::Unsupported => Problem::new(
+                Code::Sandbox,
+                "this system cannot confine commands to the workspace, so none is run",
+            ),
+            _ => Problem::new(Code::Other, format!("sh: {error}")),
+        };
+        let command = self.command(workspace.path(), line);
+        let started = match self.config.confinement {
+            Confinement::Open => Group::spawn(command),
+            _ => {
+                let mut readable = self.config.readable.clone();
+                let path = std::env::var_os("PATH").unwrap_or_default();
+                readable.extend(std::env::split_paths(&path).filter(|it| it.is_absolute()));
+                let writable = vec![workspace.path().to_owned(), self.scratch.0.clone()];
+                confine::spawn(command, readable, writable).await
+            }
+        };
+        started.map_err(told)
+    }
+
+    fn command(&self, folder: &Path, line: &str) -> Command {
+        let (shell, option) = match cfg!(windows) {
+            true => ("cmd", "/C"),
+            false => ("/bin/sh", "-c"),
+        };
+        let mut command = Command::new(shell);
+        command
+            .args([option, line])
+            .current_dir(folder)
+            .env_clear()
+            .env("TERM", "dumb")
+            .env("HOME", &self.scratch.0)
+            .env("TMPDIR", &self.scratch.0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        let more = self.config.variables.iter().map(String::as_str);
+        for name in KEPT.into_iter().chain(more) {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        #[cfg(unix)]
+        command.process_group(0);
+        command
+    }
+}
+
+/// A folder for what programs leave lying about.
+#[derive(Debug)]
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> io::Result<Self> {
+        let temporary = std::env::temp_dir().canonicalize()?;
+        let random = rpc_core::net::link::entropy();
+        let path = temporary.join(format!("daemon-{}-{random:016x}", std::process::id()));
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::DirBuilderExt as _;
+            builder.mode(0o700);
+        }
+        builder.create(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // It lies where the system clears up.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

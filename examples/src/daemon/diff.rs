@@ -1,0 +1,132 @@
+//! [`Diff`]: what an edit has changed, line by line.
+
+use std::time::Duration;
+
+use similar::{Algorithm, ChangeTag, TextDiff};
+
+/// Lines around a change.
+const CONTEXT: usize = 3;
+/// Most lines that are kept; a file that was written anew has many.
+const MAX_LINES: usize = 500;
+/// How long it may be thought about; after that the differences are larger than they need be.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// What is different.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diff {
+    /// Lines that are new.
+    pub added: usize,
+    /// Lines that are gone.
+    pub removed: usize,
+    /// The changed lines with some around them, at most 500.
+    pub lines: Vec<Line>,
+    /// How many lines more there are.
+    pub left_out: usize,
+}
+
+/// A line of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// What became of it.
+    pub marker: Marker,
+    /// Its number, counted from 1: in the old text if it is gone, else in the new one.
+    pub number: usize,
+    /// Its text, without the end of the line.
+    pub text: String,
+}
+
+/// What became of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Marker {
+    /// It is new.
+    Add,
+    /// It is gone.
+    Remove,
+    /// It stands beside.
+    Context,
+}
+
+impl Diff {
+    /// What leads from the one text to the other.
+    #[must_use]
+    pub fn new(old: &str, new: &str) -> Self {
+        let diff = TextDiff::configure()
+            .algorithm(Algorithm::Myers)
+            .timeout(PATIENCE)
+            .diff_lines(old, new);
+        let mut found = Self::default();
+        for operation in diff.grouped_ops(CONTEXT).iter().flatten() {
+            for change in diff.iter_changes(operation) {
+                let (marker, index) = match change.tag() {
+                    ChangeTag::Insert => (Marker::Add, change.new_index()),
+                    ChangeTag::Delete => (Marker::Remove, change.old_index()),
+                    ChangeTag::Equal => (Marker::Context, change.new_index()),
+                };
+                match marker {
+                    Marker::Add => found.added += 1,
+                    Marker::Remove => found.removed += 1,
+                    Marker::Context => {}
+                }
+                if found.lines.len() == MAX_LINES {
+                    found.left_out += 1;
+                    continue;
+                }
+                found.lines.push(Line {
+                    marker,
+                    number: index.map_or(1, |index| index + 1),
+                    text: change.value().trim_end_matches(['\n', '\r']).to_owned(),
+                });
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(diff: &Diff) -> Vec<String> {
+        let line = |line: &Line| {
+            let marker = match line.marker {
+                Marker::Add => '+',
+                Marker::Remove => '-',
+                Marker::Context => ' ',
+            };
+            format!("{marker}{} {}", line.number, line.text)
+        };
+        diff.lines.iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_change_is_told_with_what_stands_around_it() {
+        let old: String = (1..=20).map(|line| format!("{line}\n")).collect();
+        let diff = Diff::new(&old, &old.replace("10\n", "ten\nand a half\n"));
+        assert_eq!((diff.added, diff.removed, diff.left_out), (2, 1, 0));
+        let expected = [
+            " 7 7",
+            " 8 8",
+            " 9 9",
+            "-10 10",
+            "+10 ten",
+            "+11 and a half",
+            " 12 11",
+            " 13 12",
+            " 14 13",
+        ];
+        assert_eq!(told(&diff), expected);
+    }
+
+    #[test]
+    fn nothing_is_no_change_and_everything_is_cut() {
+        assert_eq!(Diff::new("a\n", "a\n"), Diff::default());
+        assert_eq!(told(&Diff::new("", "a")), ["+1 a"]);
+        assert_eq!(told(&Diff::new("a\r\n", "")), ["-1 a"]);
+        let diff = Diff::new("", &"x\n".repeat(600));
+        assert_eq!(
+            (diff.added, diff.lines.len(), diff.left_out),
+            (600, 500, 100)
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! What tools show to those who watch: the parts of their output.
+
+use std::borrow::Cow;
+
+use acolyte_proto::event::{DiffMarker, Part, ShellStream};
+
+use super::command::{Output, Stream};
+use super::diff::Marker;
+use super::workspace::{Change, Excerpt, Found, Match, Query};
+
+/// Most lines of a search that are shown.
+const MAX_LINES: usize = 50;
+
+fn label(name: &'static str) -> Cow<'static, str> {
+    Cow::Borrowed(name)
+}
+
+fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+fn left_out(number: usize, unit: &'static str) -> Option<Part<'static>> {
+    (number > 0).then(|| Part::Truncated {
+        count: Some(count(number)),
+        unit: Some(unit.into()),
+    })
+}
+
+pub(super) fn read(excerpt: &Excerpt) -> Vec<Part<'static>> {
+    vec![Part::FileHeader {
+        label_key: label("tool.label.file_read"),
+        count: 1,
+        targets: vec![excerpt.path.clone().into()],
+    }]
+}
+
+fn scope(key: &'static str, query: &Query, pattern: &str, matches: usize) -> Part<'static> {
+    Part::ScopeHeader {
+        label_key: label(key),
+        scope: query
+            .folder
+            .clone()
+            .unwrap_or_else(|| ".".to_owned())
+            .into(),
+        patterns: vec![pattern.to_owned().into()],
+        matches: count(matches),
+    }
+}
+
+fn lines(lines: impl ExactSizeIterator<Item = String>) -> Vec<Part<'static>> {
+    let more = left_out(lines.len().saturating_sub(MAX_LINES), "matches");
+    let lines = lines.take(MAX_LINES).map(Part::text);
+    lines.chain(more).collect()
+}
+
+pub(super) fn search(query: &Query, found: &Found<Match>) -> Vec<Part<'static>> {
+    let items = found.items.iter();
+    let header = scope("tool.label.file_search", query, &query.text, items.len());
+    let mut parts = vec![header];
+    parts.extend(lines(items.map(told)));
+    parts
+}
+
+/// A line that was found, with its place.
+pub(super) fn told(found: &Match) -> String {
+    format!("{}:{}: {}", found.path, found.line, found.text)
+}
+
+pub(super) fn files(query: &Query, found: &Found<String>) -> Vec<Part<'static>> {
+    let pattern = query.glob.as_deref().unwrap_or("*");
+    let header = scope("tool.label.file_find", query, pattern, found.items.len());
+    let mut parts = vec![header];
+    parts.extend(lines(found.items.iter().cloned()));
+    parts
+}
+
+pub(super) fn change(change: &Change) -> Vec<Part<'static>> {
+    let diff = &change.diff;
+    let key = match change.is_new {
+        true => "tool.label.file_create",
+        false => "tool.label.file_edit",
+    };
+    let header = Part::EditHeader {
+        label_key: label(key),
+        path: change.path.clone().into(),
+        added: count(diff.added),
+        removed: count(diff.removed),
+        // Servers of the specification's time have it, and others ignore it.
+        files: Some(1),
+    };
+    let lines = diff.lines.iter().map(|line| Part::Diff {
+        marker: match line.marker {
+            Marker::Add => DiffMarker::Add,
+            Marker::Remove => DiffMarker::Remove,
+            Marker::Context => DiffMarker::Context,
+        },
+        line_number: count(line.number),
+        text: line.text.clone().into(),
+    });
+    let more = left_out(diff.left_out, "lines");
+    std::iter::once(header).chain(lines).chain(more).collect()
+}
+
+/// What is run, before it is.
+pub(super) fn command(line: &str) -> Part<'static> {
+    Part::ToolHeader {
+        label_key: label("tool.label.shell_run"),
+        detail: Some(line.to_owned().into()),
+        state: None,
+    }
+}
+
+pub(super) fn output(output: &Output) -> Vec<Part<'static>> {
+    let line = |line: &super::command::Line| Part::ShellOutput {
+        stream: match line.stream {
+            Stream::Out => ShellStream::Stdout,
+            Stream::Err => ShellStream::Stderr,
+        },
+        text: line.text.clone().into(),
+    };
+    let mut parts: Vec<_> = output.first.iter().map(line).collect();
+    parts.extend(left_out(output.left_out, "lines"));
+    parts.extend(output.last.iter().map(line));
+    if parts.is_empty() {
+        parts.push(Part::NoOutput);
+    }
+    parts
+}

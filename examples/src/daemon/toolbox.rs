@@ -1,0 +1,368 @@
+//! [`Toolbox`]: what a model can do in a workspace.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::time::Duration;
+
+use acolyte_proto::event::{Checklist, Part};
+use acolyte_proto::limits::MAX_TOOL_RESULT_CHARS;
+use serde_json::{Map, Value};
+use snek_proto::tool::{Param, ParamType, ToolDefinition};
+
+use super::command::{Commands, Confinement};
+use super::workspace::{Query, Range, Stop, Workspace};
+use super::{Code, Problem, checklist, shown};
+
+/// Reads a file.
+pub const FILE_READ: &str = "file-read";
+/// Finds lines.
+pub const FILE_SEARCH: &str = "file-search";
+/// Finds files.
+pub const FILE_FIND: &str = "file-find";
+/// Changes a file.
+pub const FILE_EDIT: &str = "file-edit";
+/// Writes a file.
+pub const FILE_CREATE: &str = "file-create";
+/// Runs a command.
+pub const SHELL_RUN: &str = "shell-run";
+/// Says what is to be done.
+pub const CHECKLIST: &str = "checklist";
+
+/// The tools, with what they need besides a workspace.
+#[derive(Clone)]
+pub struct Toolbox {
+    commands: Commands,
+    definitions: Vec<ToolDefinition>,
+}
+
+/// What a tool tells while it works.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Shown {
+    /// A piece of its output.
+    Part(Part<'static>),
+    /// The list of what is to be done.
+    Checklist(Checklist<'static>),
+}
+
+impl Toolbox {
+    /// The tools. That for commands is there if they are run at all.
+    #[must_use]
+    pub fn new(commands: Commands) -> Self {
+        let mut definitions = files();
+        if commands.confinement() != Confinement::Off {
+            definitions.push(shell());
+        }
+        definitions.push(list());
+        Self {
+            commands,
+            definitions,
+        }
+    }
+
+    /// What the model is told of them.
+    #[must_use]
+    pub fn definitions(&self) -> &[ToolDefinition] {
+        &self.definitions
+    }
+
+    /// Runs a tool. What it tells goes to `show`, in order; the result is for the model.
+    ///
+    /// # Errors
+    /// [`Problem`], for the model too. What was done before it stays done.
+    ///
+    /// # Cancel safety
+    /// Dropping the future kills a command and stops a search. An edit is done or not, never half.
+    pub async fn run(
+        &self,
+        workspace: &Workspace,
+        name: &str,
+        arguments: &Map<String, Value>,
+        show: &mut (dyn FnMut(Shown) + Send),
+    ) -> Result<String, Problem> {
+        let text = match name {
+            SHELL_RUN if self.commands.confinement() != Confinement::Off => {
+                self.command(workspace, arguments, show).await?
+            }
+            CHECKLIST => {
+                let title = optional(arguments, "title")?.unwrap_or_default();
+                let items = required(arguments, "items")?;
+                let list = checklist::parse(CHECKLIST, title, items);
+                let text = format!("the list has {} items", list.items.len());
+                show(Shown::Checklist(list));
+                text
+            }
+            _ => {
+                let (parts, text) = blocking(workspace, name, arguments).await?;
+                for part in parts {
+                    show(Shown::Part(part));
+                }
+                text
+            }
+        };
+        Ok(cut(text))
+    }
+
+    async fn command(
+        &self,
+        workspace: &Workspace,
+        arguments: &Map<String, Value>,
+        show: &mut (dyn FnMut(Shown) + Send),
+    ) -> Result<String, Problem> {
+        let line = required(arguments, "command")?;
+        let timeout = number(arguments, "timeout")?;
+        let timeout = timeout.map(|seconds| Duration::from_secs(seconds.max(1)));
+        show(Shown::Part(shown::command(line)));
+        let output = self.commands.run(workspace, line, timeout).await?;
+        for part in shown::output(&output) {
+            show(Shown::Part(part));
+        }
+        match output.code {
+            Some(0) => Ok(output.text()),
+            _ => Err(Problem::new(Code::Failed, cut(output.text()))),
+        }
+    }
+}
+
+impl fmt::Debug for Toolbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.definitions.iter().map(ToolDefinition::name);
+        f.debug_list().entries(names).finish()
+    }
+}
+
+fn files() -> Vec<ToolDefinition> {
+    let text = |name, what| Param::new(name, ParamType::String).with_description(what);
+    let number = |name, what| Param::new(name, ParamType::Integer).with_description(what);
+    let path = || text("path", "The file, as seen from the workspace.");
+    let folder = || text("folder", "The folder to look in.").with_default(".");
+    let glob = || text("glob", "Only files like this: src/**/*.rs").with_default("*");
+    let limit = || number("limit", "Most matches.").with_default(100);
+    vec![
+        ToolDefinition::new(FILE_READ, "Reads a text file, or some of its lines.")
+            .param(path())
+            .param(number("from", "The first line, from 1.").with_default(1))
+            .param(number("lines", "How many lines.").with_default(2_000)),
+        ToolDefinition::new(FILE_SEARCH, "Finds lines that hold a text.")
+            .param(text("query", "The text."))
+            .param(
+                Param::new("regex", ParamType::Boolean)
+                    .with_description("Whether the text is a regular expression.")
+                    .with_default(false),
+            )
+            .param(glob())
+            .param(folder())
+            .param(limit()),
+        ToolDefinition::new(FILE_FIND, "Finds files by their names.")
+            .param(glob())
+            .param(folder())
+            .param(limit()),
+        ToolDefinition::new(
+            FILE_EDIT,
+            "Replaces a text in a file. It must be there exactly, and once unless all are meant.",
+        )
+        .param(path())
+        .param(text("find", "The text to be replaced."))
+        .param(text("replace", "What takes its place."))
+        .param(
+            Param::new("all", ParamType::Boolean)
+                .with_description("Replace it wherever it stands.")
+                .with_default(false),
+        ),
+        ToolDefinition::new(
+            FILE_CREATE,
+            "Writes a whole file, in place of the one of that name. Makes folders where needed.",
+        )
+        .param(path())
+        .param(text("content", "What is written.")),
+    ]
+}
+
+fn shell() -> ToolDefinition {
+    ToolDefinition::new(
+        SHELL_RUN,
+        "Runs a line of the shell in the workspace, and tells what it says.",
+    )
+    .param(Param::new("command", ParamType::String).with_description("The line."))
+    .param(
+        Param::new("timeout", ParamType::Integer)
+            .with_description("Seconds until it is killed.")
+            .with_default(120),
+    )
+}
+
+fn list() -> ToolDefinition {
+    ToolDefinition::new(
+        CHECKLIST,
+        "Shows the user what is to be done, and how far it is. Give the whole list each time.",
+    )
+    .param(Param::new("title", ParamType::String).with_default("Plan"))
+    .param(Param::new("items", ParamType::String).with_description(
+        "A line for each: [ ] to do, [~] under way, [x] done, [!] failed, and what it is.",
+    ))
+}
+
+/// Runs a tool that blocks where that is allowed.
+async fn blocking(
+    workspace: &Workspace,
+    name: &str,
+    arguments: &Map<String, Value>,
+) -> Result<(Vec<Part<'static>>, String), Problem> {
+    let stop = Stop::default();
+    let _stops = Stops(stop.clone());
+    let (workspace, name, arguments) = (workspace.clone(), name.to_owned(), arguments.clone());
+    let work = move || {
+        // Nobody may want it any more when there is a thread for it.
+        match stop.is_stopped() {
+            true => Err(Problem::new(Code::Aborted, "aborted")),
+            false => on_files(&workspace, &name, &arguments, &stop),
+        }
+    };
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| Err(Problem::new(Code::Other, "the tool has panicked")))
+}
+
+/// Stops what blocks when the value goes.
+struct Stops(Stop);
+
+impl Drop for Stops {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+fn on_files(
+    workspace: &Workspace,
+    name: &str,
+    arguments: &Map<String, Value>,
+    stop: &Stop,
+) -> Result<(Vec<Part<'static>>, String), Problem> {
+    Ok(match name {
+        FILE_READ => {
+            let mut range = Range::default();
+            if let Some(first) = number(arguments, "from")? {
+                range.first = usize::try_from(first).unwrap_or(usize::MAX);
+            }
+            if let Some(count) = number(arguments, "lines")? {
+                range.count = usize::try_from(count).unwrap_or(usize::MAX);
+            }
+            let excerpt = workspace.read(required(arguments, "path")?, range)?;
+            (shown::read(&excerpt), read(&excerpt))
+        }
+        FILE_SEARCH => {
+            let query =
+                Query::new(required(arguments, "query")?).with_regex(flag(arguments, "regex")?);
+            let query = about(query, arguments)?;
+            let found = workspace.search(&query, stop)?;
+            let lines: Vec<_> = found.items.iter().map(shown::told).collect();
+            (shown::search(&query, &found), listed(&lines, found.is_cut))
+        }
+        FILE_FIND => {
+            let query = about(Query::default(), arguments)?;
+            let found = workspace.files(&query, stop)?;
+            (
+                shown::files(&query, &found),
+                listed(&found.items, found.is_cut),
+            )
+        }
+        FILE_EDIT => {
+            let (path, find) = (required(arguments, "path")?, required(arguments, "find")?);
+            let put = required(arguments, "replace")?;
+            let change = workspace.edit(path, find, put, flag(arguments, "all")?)?;
+            (shown::change(&change), changed(&change))
+        }
+        FILE_CREATE => {
+            let (path, text) = (
+                required(arguments, "path")?,
+                required(arguments, "content")?,
+            );
+            let change = workspace.write(path, text)?;
+            (shown::change(&change), changed(&change))
+        }
+        _ => return Err(Problem::call(format!("there is no tool {name:?}"))),
+    })
+}
+
+/// The part of a query that searches have in common.
+fn about(query: Query, arguments: &Map<String, Value>) -> Result<Query, Problem> {
+    let glob = optional(arguments, "glob")?.filter(|glob| !["", "*"].contains(glob));
+    let folder = optional(arguments, "folder")?.filter(|folder| !["", "."].contains(folder));
+    let limit = number(arguments, "limit")?;
+    Ok(query
+        .with_glob(glob.map(str::to_owned))
+        .with_folder(folder.map(str::to_owned))
+        .with_limit(limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX))))
+}
+
+fn read(excerpt: &super::workspace::Excerpt) -> String {
+    let last = excerpt.first + excerpt.lines.saturating_sub(1);
+    if excerpt.lines == excerpt.total {
+        return excerpt.text.clone();
+    }
+    let (text, total) = (excerpt.text.trim_end_matches('\n'), excerpt.total);
+    format!("{text}\n(lines {} to {last} of {total})\n", excerpt.first)
+}
+
+fn listed(lines: &[String], is_cut: bool) -> String {
+    if lines.is_empty() {
+        return "nothing was found".to_owned();
+    }
+    let more = if is_cut { "\n(there may be more)" } else { "" };
+    lines.join("\n") + more
+}
+
+fn changed(change: &super::workspace::Change) -> String {
+    let done = if change.is_new { "wrote" } else { "changed" };
+    let (added, removed) = (change.diff.added, change.diff.removed);
+    format!("{done} {} (+{added} -{removed})", change.path)
+}
+
+/// What a model is told is cut in its middle: the beginning says what it is, the end how it went.
+fn cut(text: String) -> String {
+    let length = text.chars().count();
+    if length <= MAX_TOOL_RESULT_CHARS {
+        return text;
+    }
+    let half = MAX_TOOL_RESULT_CHARS / 2 - 50;
+    let begin: String = text.chars().take(half).collect();
+    let end: String = text.chars().skip(length - half).collect();
+    format!(
+        "{begin}\n({} characters left out)\n{end}",
+        length - 2 * half
+    )
+}
+
+fn optional<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Problem> {
+    match arguments.get(name) {
+        Some(Value::String(text)) => Ok(Some(text)),
+        None | Some(Value::Null) => Ok(None),
+        Some(_) => Err(Problem::call(format!("{name:?} has to be a string"))),
+    }
+}
+
+fn required<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, Problem> {
+    let text = optional(arguments, name)?;
+    text.ok_or_else(|| Problem::call(format!("the argument {name:?} is missing")))
+}
+
+fn flag(arguments: &Map<String, Value>, name: &str) -> Result<bool, Problem> {
+    match arguments.get(name) {
+        Some(Value::Bool(flag)) => Ok(*flag),
+        None | Some(Value::Null) => Ok(false),
+        Some(_) => Err(Problem::call(format!("{name:?} has to be true or false"))),
+    }
+}
+
+fn number(arguments: &Map<String, Value>, name: &str) -> Result<Option<u64>, Problem> {
+    match arguments.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => {
+            let number = value.as_u64();
+            let number =
+                number.ok_or_else(|| Problem::call(format!("{name:?} has to be a number")));
+            number.map(Some)
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Tests: what tools tell the model, and what they show.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::*;
+use crate::daemon::command::CommandConfig;
+
+/// A workspace that is removed with the value, and its tools.
+struct Place(std::path::PathBuf, Workspace, Toolbox);
+
+impl Place {
+    fn new(name: &str, confinement: Confinement) -> Self {
+        let path = std::env::temp_dir().join(format!("daemon-box-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        let workspace = Workspace::open(&path).unwrap();
+        let config = CommandConfig::default().with_confinement(confinement);
+        let toolbox = Toolbox::new(Commands::new(config).unwrap());
+        Self(path, workspace, toolbox)
+    }
+
+    async fn run(&self, name: &str, arguments: Value) -> (Vec<Shown>, Result<String, Problem>) {
+        let mut seen = Vec::new();
+        let arguments = arguments.as_object().unwrap();
+        let mut show = |shown| seen.push(shown);
+        let result = self.2.run(&self.1, name, arguments, &mut show).await;
+        (seen, result)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn kinds(shown: &[Shown]) -> Vec<&str> {
+    let mut kinds = Vec::new();
+    for shown in shown {
+        kinds.push(match shown {
+            Shown::Part(part) => part.kind(),
+            Shown::Checklist(_) => "checklist",
+        });
+    }
+    kinds
+}
+
+#[tokio::test]
+async fn a_file_is_made_read_found_and_changed() {
+    let place = Place::new("files", Confinement::Off);
+    let (shown, result) = place
+        .run(
+            FILE_CREATE,
+            json!({ "path": "src/a.rs", "content": "one\ntwo\n" }),
+        )
+        .await;
+    assert_eq!(result.as_deref(), Ok("wrote src/a.rs (+2 -0)"));
+    assert_eq!(kinds(&shown), ["edit-header", "diff", "diff"]);
+    let (shown, result) = place.run(FILE_READ, json!({ "path": "src/a.rs" })).await;
+    assert_eq!(result.as_deref(), Ok("one\ntwo\n"));
+    assert_eq!(kinds(&shown), ["file-header"]);
+    let part = json!({ "path": "src/a.rs", "from": 2, "lines": 1 });
+    let (_, result) = place.run(FILE_READ, part).await;
+    assert_eq!(result.as_deref(), Ok("two\n(lines 2 to 2 of 2)\n"));
+    let (shown, result) = place.run(FILE_SEARCH, json!({ "query": "tw" })).await;
+    assert_eq!(result.as_deref(), Ok("src/a.rs:2: two"));
+    assert_eq!(kinds(&shown), ["scope-header", "text"]);
+    let (_, result) = place.run(FILE_SEARCH, json!({ "query": "x" })).await;
+    assert_eq!(result.as_deref(), Ok("nothing was found"));
+    let (shown, result) = place.run(FILE_FIND, json!({ "glob": "*.rs" })).await;
+    assert_eq!(result.as_deref(), Ok("src/a.rs"));
+    assert_eq!(kinds(&shown), ["scope-header", "text"]);
+    let edit = json!({ "path": "src/a.rs", "find": "two", "replace": "2" });
+    let (shown, result) = place.run(FILE_EDIT, edit.clone()).await;
+    assert_eq!(result.as_deref(), Ok("changed src/a.rs (+1 -1)"));
+    assert_eq!(kinds(&shown), ["edit-header", "diff", "diff", "diff"]);
+    let (shown, result) = place.run(FILE_EDIT, edit).await;
+    assert_eq!((shown.len(), result.unwrap_err().code), (0, Code::Edit));
+}
+
+#[tokio::test]
+async fn a_wrong_call_is_explained() {
+    let place = Place::new("wrong", Confinement::Off);
+    for (name, arguments, why) in [
+        ("fly", json!({}), "no tool"),
+        (SHELL_RUN, json!({ "command": "true" }), "no tool"),
+        (FILE_READ, json!({}), "\"path\" is missing"),
+        (FILE_READ, json!({ "path": 7 }), "string"),
+        (FILE_READ, json!({ "path": "a", "from": -1 }), "number"),
+        (
+            FILE_SEARCH,
+            json!({ "query": "a", "regex": "yes" }),
+            "true or false",
+        ),
+        (CHECKLIST, json!({}), "\"items\" is missing"),
+    ] {
+        let (_, result) = place.run(name, arguments).await;
+        let problem = result.unwrap_err();
+        assert_eq!(problem.code, Code::Call);
+        assert!(problem.message.contains(why), "{problem}");
+    }
+    let names = place.2.definitions().iter().map(ToolDefinition::name);
+    assert!(names.into_iter().all(|name| name != SHELL_RUN));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_command_tells_its_lines_and_its_failure() {
+    let place = Place::new("command", Confinement::Open);
+    let line = json!({ "command": "echo out; echo err >&2; exit 3" });
+    let (shown, result) = place.run(SHELL_RUN, line).await;
+    assert_eq!(
+        kinds(&shown),
+        ["tool-header", "shell-output", "shell-output"]
+    );
+    let problem = result.unwrap_err();
+    assert_eq!(problem.code, Code::Failed);
+    assert!(problem.message.contains("(exit code 3)"), "{problem}");
+    let (shown, result) = place.run(SHELL_RUN, json!({ "command": "true" })).await;
+    assert_eq!(kinds(&shown), ["tool-header", "no-output"]);
+    assert_eq!(result.as_deref(), Ok(""));
+    let slow = json!({ "command": "sleep 60", "timeout": 0 });
+    let (_, result) = place.run(SHELL_RUN, slow).await;
+    assert_eq!(result.unwrap_err().code, Code::TimedOut);
+}
+
+#[tokio::test]
+async fn a_checklist_is_shown_and_a_long_result_is_cut() {
+    let place = Place::new("list", Confinement::Off);
+    let items = json!({ "items": "[x] one\n[ ] two" });
+    let (shown, result) = place.run(CHECKLIST, items).await;
+    assert_eq!(kinds(&shown), ["checklist"]);
+    assert_eq!(result.as_deref(), Ok("the list has 2 items"));
+    fs::write(place.0.join("long"), "é".repeat(100_000)).unwrap();
+    let (_, result) = place.run(FILE_READ, json!({ "path": "long" })).await;
+    let result = result.unwrap();
+    assert!(result.chars().count() <= MAX_TOOL_RESULT_CHARS);
+    assert!(result.contains("characters left out"));
+}

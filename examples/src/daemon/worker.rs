@@ -1,0 +1,428 @@
+//! [`Worker`]: a coding agent, which is a language model with tools for one folder.
+
+mod history;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use acolyte_proto::error::{ErrorDetail, code};
+use acolyte_proto::event::{RunState, ToolCall, ToolOutput, ToolResult, Usage};
+use acolyte_proto::frame::{ReplyUsage, Skill};
+use acolyte_proto::limits::MAX_TOOL_CALLS;
+use acolyte_proto::{ChatError, ChatRequest, Event, Reply};
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use serde_json::{Map, Value};
+use snek_proto::chat::{ChatMessage, Role};
+
+use super::toolbox::Shown;
+use super::{Code, Problem, Toolbox, Workspace};
+use crate::conversation::{ConversationLimits, fit};
+use crate::model::{self, Assembler, ChatModel, Delta, Finish, ModelError};
+
+/// What the model is told of its part, unless you tell it something else.
+pub const SYSTEM: &str = "You are a coding agent that works in one folder, the workspace, with tools. \
+    Look before you change anything, make small changes, and check them by running what the project \
+    has for that. For work of several steps keep a checklist. Names of files are as seen from the \
+    workspace; nothing outside of it can be reached. When you are done, say briefly what you did, in \
+    the language of the question.";
+
+/// Most messages that a model is told: the work of one chat may take hundreds of calls.
+const MAX_SENT: usize = 1_000;
+
+/// Who a chat is done for.
+#[async_trait]
+pub trait Watch: Send + Sync {
+    /// Tells what happens. Waits while there is no room.
+    async fn tell(&self, event: Event<'static>);
+
+    /// Waits until nobody wants the chat any more.
+    async fn aborted(&self);
+
+    /// Whether nobody wants the chat any more.
+    fn is_aborted(&self) -> bool;
+}
+
+/// A coding agent.
+pub struct Worker {
+    model: Arc<dyn ChatModel>,
+    /// What the model is called.
+    name: String,
+    workspace: Workspace,
+    toolbox: Toolbox,
+    system: String,
+}
+
+impl Worker {
+    /// An agent with this model, which is called `name`.
+    #[must_use]
+    pub fn new(
+        model: Arc<dyn ChatModel>,
+        name: impl Into<String>,
+        workspace: Workspace,
+        toolbox: Toolbox,
+    ) -> Self {
+        Self {
+            model,
+            name: name.into(),
+            workspace,
+            toolbox,
+            system: SYSTEM.to_owned(),
+        }
+    }
+
+    /// Sets what the model is told of its part. Default [`SYSTEM`].
+    #[must_use]
+    pub fn with_system(mut self, system: impl Into<String>) -> Self {
+        self.system = system.into();
+        self
+    }
+
+    /// What the model is called.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        &self.name
+    }
+
+    /// The folder.
+    #[must_use]
+    pub const fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    /// Does what a chat asks for.
+    ///
+    /// # Errors
+    /// [`ChatError`]: another folder is wanted, or the model failed. What tools have done by then stays
+    /// done, so repeating a chat is safe only where doing it twice is.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the chat up: no other tool is called, a command is killed. An abort that
+    /// `watch` tells of does the same.
+    pub async fn chat(
+        &self,
+        request: &ChatRequest<'_>,
+        watch: &dyn Watch,
+    ) -> Result<Reply<'static>, ChatError<'static>> {
+        let workspace = match request.workspace.as_deref() {
+            Some(path) => self.workspace.within(path).map_err(|why| refused(&why))?,
+            None => self.workspace.clone(),
+        };
+        if request.model.trim().is_empty() {
+            let error = ChatError::new("no model is named");
+            return Err(error.with_code(code::MODEL_NOT_CONFIGURED));
+        }
+        let mut chat = Chat {
+            worker: self,
+            workspace,
+            watch,
+            system: ChatMessage::system(self.instructions(request)),
+            past: history::messages(request)
+                .into_iter()
+                .map(Arc::new)
+                .collect(),
+            since: vec![ChatMessage::user(&*request.message)],
+            failed: Vec::new(),
+            called: Vec::new(),
+            asked: 0,
+            usage: Usage::default(),
+        };
+        watch.tell(Event::Status(RunState::RUNNING)).await;
+        for skill in &request.active_skills {
+            let skill = skill.clone().into_owned();
+            watch.tell(Event::SkillActivated(skill)).await;
+        }
+        let ended = chat.work().await?;
+        let mut reply = Reply::new(ended.output, self.name.clone());
+        reply.output_streamed = Some(ended.is_streamed);
+        reply.error = ended.error.map(Into::into);
+        reply.tool_calls = chat.called.into_iter().map(Into::into).collect();
+        reply.model_calls = Some(chat.asked);
+        let skills = request.active_skills.iter();
+        reply.active_skills = skills.cloned().map(Skill::into_owned).collect();
+        let (read, written) = (chat.usage.input_tokens, chat.usage.output_tokens);
+        reply.usage = Some(ReplyUsage::new(read, written));
+        Ok(reply)
+    }
+
+    /// What the model is told before everything else.
+    fn instructions(&self, request: &ChatRequest<'_>) -> String {
+        let mut text = self.system.clone();
+        for skill in &request.active_skills {
+            text.push_str("\n\nSkill ");
+            text.push_str(&skill.name);
+            text.push_str(":\n");
+            text.push_str(&skill.instructions);
+        }
+        for hint in &request.suggestions {
+            text.push_str("\n\nHint: ");
+            text.push_str(hint);
+        }
+        text
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("model", &self.model)
+            .field("workspace", &self.workspace.path())
+            .field("toolbox", &self.toolbox)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The workspace of the chat is none.
+fn refused(why: &Problem) -> ChatError<'static> {
+    let detail = ErrorDetail::new()
+        .with_code(why.code.as_str())
+        .with_category(why.code.category())
+        .with_kind(why.code.kind())
+        .with_source("server");
+    ChatError::new(why.message.clone().into_owned())
+        .with_code(why.code.as_str())
+        .with_detail(detail)
+}
+
+/// The model has failed.
+fn failed(error: &ModelError) -> ChatError<'static> {
+    tracing::warn!(%error, "the model failed");
+    let (code, kind) = match error {
+        ModelError::Setup { .. } | ModelError::NoKey { .. } => {
+            (code::MODEL_PROVIDER_UNAVAILABLE, "unknown")
+        }
+        ModelError::TimedOut { .. } => (code::TIMEOUT, "timeout"),
+        _ => (code::UNKNOWN, "unknown"),
+    };
+    let category = if kind == "timeout" { kind } else { "other" };
+    let detail = ErrorDetail::new()
+        .with_code(code)
+        .with_category(category)
+        .with_kind(kind)
+        .with_source("generate");
+    ChatError::new(error.to_string())
+        .with_code(code)
+        .with_detail(detail)
+}
+
+fn aborted() -> ChatError<'static> {
+    ChatError::new("aborted").with_code(code::ABORTED)
+}
+
+/// One chat at work.
+struct Chat<'a> {
+    worker: &'a Worker,
+    workspace: Workspace,
+    watch: &'a dyn Watch,
+    system: ChatMessage,
+    /// What was said before.
+    past: Vec<Arc<ChatMessage>>,
+    /// What the user says, and what came since.
+    since: Vec<ChatMessage>,
+    /// The ids of calls that have failed.
+    failed: Vec<String>,
+    /// The names of the tools that were called.
+    called: Vec<String>,
+    /// How often the model was asked.
+    asked: u64,
+    /// What all of it has cost so far.
+    usage: Usage,
+}
+
+/// How a chat ended.
+struct Ended {
+    output: String,
+    is_streamed: bool,
+    error: Option<&'static str>,
+}
+
+/// What a model has said.
+struct Answer {
+    message: ChatMessage,
+    finish: Option<Finish>,
+}
+
+impl Chat<'_> {
+    async fn work(&mut self) -> Result<Ended, ChatError<'static>> {
+        loop {
+            let answer = tokio::select! {
+                biased;
+                () = self.watch.aborted() => return Err(aborted()),
+                answer = self.ask() => answer?,
+            };
+            let calls = answer.message.tool_calls.clone();
+            let text = answer.message.content.text().trim().to_owned();
+            self.since.push(answer.message);
+            if calls.is_empty() {
+                return Ok(ended(text, answer.finish.as_ref()));
+            }
+            if self.called.len() + calls.len() > MAX_TOOL_CALLS {
+                let mut ended = ended(text, None);
+                ended.error = Some("the model has called more tools than a chat may");
+                return Ok(ended);
+            }
+            if !text.is_empty() {
+                // What comes next begins on a line of its own.
+                self.tell(Event::text("\n")).await;
+            }
+            let mut read = Vec::with_capacity(calls.len());
+            for call in &calls {
+                let arguments = arguments(&call.arguments);
+                let told = arguments.as_ref().ok().cloned().unwrap_or_default();
+                let event = ToolCall::with_args(call.id.clone(), call.name.clone(), &told);
+                let event = event.map_err(|error| ChatError::new(error.to_string()))?;
+                self.tell(Event::ToolCall(event)).await;
+                self.called.push(call.name.clone());
+                read.push((&call.id, &call.name, arguments));
+            }
+            for (id, name, arguments) in read {
+                self.call(id, name, arguments).await?;
+            }
+        }
+    }
+
+    async fn tell(&self, event: Event<'static>) {
+        self.watch.tell(event).await;
+    }
+
+    /// One question to the model. Its text is told as it comes.
+    async fn ask(&mut self) -> Result<Answer, ChatError<'static>> {
+        let limits = ConversationLimits::default().with_sent(MAX_SENT);
+        let messages = fit(&self.system, &self.past, &self.since, limits);
+        let has_failed = |message: &&ChatMessage| {
+            let id = message.tool_call_id.as_ref();
+            id.is_some_and(|id| self.failed.contains(id))
+        };
+        let places = messages.iter().enumerate();
+        let failed_at: Vec<_> = places
+            .filter(|(_, message)| has_failed(message))
+            .map(|(place, _)| place)
+            .collect();
+        let request = model::ChatRequest::new(messages)
+            .with_tools(self.worker.toolbox.definitions())
+            .with_failed(&failed_at);
+        let before = self.usage;
+        self.asked += 1;
+        let deltas = self.worker.model.stream(request).await;
+        let mut deltas = deltas.map_err(|error| failed(&error))?;
+        let mut answer = Assembler::default();
+        while let Some(delta) = deltas.next().await {
+            let delta = delta.map_err(|error| failed(&error))?;
+            answer.push(&delta).map_err(|error| failed(&error))?;
+            match delta {
+                Delta::Text(text) => self.tell(Event::text(text)).await,
+                Delta::Usage(cost) => {
+                    self.usage = Usage::new(
+                        before.input_tokens.saturating_add(cost.prompt),
+                        before.output_tokens.saturating_add(cost.completion),
+                    );
+                    self.tell(Event::Usage(self.usage)).await;
+                }
+                _ => {}
+            }
+        }
+        let finish = answer.finish().cloned();
+        let mut message = answer.into_message();
+        // Models use ids again; who watches must not mix the calls up.
+        for (call, number) in message.tool_calls.iter_mut().zip(self.called.len() + 1..) {
+            call.id = format!("call_{number}");
+        }
+        debug_assert_eq!(message.role, Role::Assistant);
+        Ok(Answer { message, finish })
+    }
+
+    /// Runs a tool, tells what it shows, and keeps what it says for the model.
+    async fn call(
+        &mut self,
+        id: &str,
+        name: &str,
+        arguments: Result<Map<String, Value>, Problem>,
+    ) -> Result<(), ChatError<'static>> {
+        if self.watch.is_aborted() {
+            return Err(aborted());
+        }
+        let result = match arguments {
+            Ok(arguments) => tokio::select! {
+                biased;
+                () = self.watch.aborted() => return Err(aborted()),
+                result = self.run(id, name, &arguments) => result,
+            },
+            Err(problem) => Err(problem),
+        };
+        let result = match result {
+            Ok(text) => {
+                self.since.push(ChatMessage::tool(id, text));
+                ToolResult::ok(id.to_owned(), name.to_owned())
+            }
+            Err(problem) => {
+                self.failed.push(id.to_owned());
+                self.since.push(ChatMessage::tool(id, &*problem.message));
+                ToolResult::failed(id.to_owned(), name.to_owned(), problem.failure(name))
+            }
+        };
+        self.tell(Event::ToolResult(result)).await;
+        Ok(())
+    }
+
+    /// Runs a tool. What it shows is told while it works.
+    async fn run(
+        &self,
+        id: &str,
+        name: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<String, Problem> {
+        let (sender, mut shown) = tokio::sync::mpsc::unbounded_channel();
+        // Not more than a tool shows: its parts are counted.
+        let mut show = move |shown| {
+            let _ = sender.send(shown);
+        };
+        let toolbox = &self.worker.toolbox;
+        let running = toolbox.run(&self.workspace, name, arguments, &mut show);
+        let mut running = std::pin::pin!(running);
+        let result = loop {
+            tokio::select! {
+                result = &mut running => break result,
+                Some(part) = shown.recv() => self.tell(event(id, name, part)).await,
+            }
+        };
+        while let Ok(part) = shown.try_recv() {
+            self.tell(event(id, name, part)).await;
+        }
+        result
+    }
+}
+
+fn event(id: &str, name: &str, shown: Shown) -> Event<'static> {
+    match shown {
+        Shown::Part(part) => {
+            Event::ToolOutput(ToolOutput::new(id.to_owned(), name.to_owned(), part))
+        }
+        Shown::Checklist(list) => Event::Checklist(list),
+    }
+}
+
+/// What a model wants a tool to get. None is an empty object.
+fn arguments(text: &str) -> Result<Map<String, Value>, Problem> {
+    if text.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    let read = serde_json::from_str(text);
+    read.map_err(|_| Problem::new(Code::Call, "the arguments are no JSON object"))
+}
+
+fn ended(output: String, finish: Option<&Finish>) -> Ended {
+    let error = match finish {
+        Some(Finish::Length) => Some("the answer is cut: it has grown too long"),
+        Some(Finish::ContentFilter) => Some("the provider holds the answer back"),
+        _ if output.is_empty() => Some("the model has said nothing"),
+        _ => None,
+    };
+    let is_streamed = !output.is_empty();
+    Ended {
+        output,
+        is_streamed,
+        error,
+    }
+}

@@ -1,0 +1,325 @@
+//! Tests: what a chat tells, in order, and how it ends.
+
+use std::collections::HashSet;
+use std::fs;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::*;
+use crate::daemon::command::{CommandConfig, Commands, Confinement};
+use crate::model::scripted::Scripted;
+
+/// A workspace that is removed with the value, and an agent for it.
+struct Place(std::path::PathBuf, Worker);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("daemon-worker-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(path.join("inner")).unwrap();
+        fs::write(path.join("a.txt"), "one\ntwo\n").unwrap();
+        let workspace = Workspace::open(&path).unwrap();
+        let config = CommandConfig::default().with_confinement(Confinement::Open);
+        let toolbox = Toolbox::new(Commands::new(config).unwrap());
+        let model = Scripted::default().with_commands(true).with_echo(true);
+        let worker = Worker::new(Arc::new(model), "scripted", workspace, toolbox);
+        Self(path, worker)
+    }
+
+    async fn chat(&self, text: &str) -> (Vec<Event<'static>>, Outcome) {
+        self.ask(&ChatRequest::new(text.to_owned(), "any"), &Seen::new())
+            .await
+    }
+
+    async fn ask(&self, request: &ChatRequest<'_>, seen: &Seen) -> (Vec<Event<'static>>, Outcome) {
+        let outcome = self.1.chat(request, seen).await;
+        (seen.events(), outcome)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+type Outcome = Result<Reply<'static>, ChatError<'static>>;
+
+/// Keeps what it is told, and aborts when it has been told some event.
+struct Seen {
+    events: Mutex<Vec<Event<'static>>>,
+    abort_at: Option<&'static str>,
+    aborted: watch::Sender<bool>,
+}
+
+impl Seen {
+    fn new() -> Self {
+        Self {
+            events: Mutex::default(),
+            abort_at: None,
+            aborted: watch::Sender::new(false),
+        }
+    }
+
+    fn until(tag: &'static str) -> Self {
+        let abort_at = Some(tag);
+        Self {
+            abort_at,
+            ..Self::new()
+        }
+    }
+
+    fn events(&self) -> Vec<Event<'static>> {
+        std::mem::take(&mut self.events.lock().unwrap())
+    }
+}
+
+#[async_trait]
+impl Watch for Seen {
+    async fn tell(&self, event: Event<'static>) {
+        assert!(!self.is_aborted(), "{event:?} after the abort");
+        if self.abort_at == Some(event.tag()) {
+            self.aborted.send_replace(true);
+        }
+        self.events.lock().unwrap().push(event);
+    }
+
+    async fn aborted(&self) {
+        let _ = self.aborted.subscribe().wait_for(|aborted| *aborted).await;
+    }
+
+    fn is_aborted(&self) -> bool {
+        *self.aborted.borrow()
+    }
+}
+
+/// The events in short, without what they cost.
+fn told(events: &[Event<'_>]) -> Vec<String> {
+    let short = |event: &Event<'_>| match event {
+        Event::Usage(_) => None,
+        Event::TextDelta(text) => Some(format!("text {text}")),
+        Event::ToolCall(call) => Some(format!("{} {} {}", call.id, call.name, call.args.get())),
+        Event::ToolOutput(output) => Some(format!("{} {}", output.id, output.content.kind())),
+        Event::ToolResult(result) => {
+            let code = result.failure.as_ref().and_then(|it| it.code.as_deref());
+            Some(format!("{} {}", result.id, code.unwrap_or("ok")))
+        }
+        Event::Checklist(list) => {
+            let items = list.items.iter();
+            let items: Vec<_> = items.map(|item| item.status.name().to_owned()).collect();
+            Some(items.join(" "))
+        }
+        other => Some(other.tag().to_owned()),
+    };
+    events.iter().filter_map(short).collect()
+}
+
+#[tokio::test]
+async fn a_chat_tells_every_step_in_order() {
+    let place = Place::new("steps");
+    let (events, reply) = place.chat("edit a.txt: two -> 2").await;
+    let expected = [
+        "status",
+        r#"call_1 file-edit {"find":"two","path":"a.txt","replace":"2"}"#,
+        "call_1 edit-header",
+        "call_1 diff",
+        "call_1 diff",
+        "call_1 diff",
+        "call_1 ok",
+        "text changed ",
+        "text a.txt ",
+        "text (+1 ",
+        "text -1)",
+    ];
+    assert_eq!(told(&events), expected);
+    let reply = reply.unwrap();
+    assert_eq!(
+        (&*reply.output, &*reply.model),
+        ("changed a.txt (+1 -1)", "scripted")
+    );
+    assert_eq!(
+        (reply.output_streamed, reply.error.as_deref()),
+        (Some(true), None)
+    );
+    assert_eq!(
+        (reply.tool_calls, reply.model_calls),
+        (vec!["file-edit".into()], Some(2))
+    );
+    let usage = reply.usage.unwrap();
+    assert_eq!(usage.total_tokens, usage.input_tokens + usage.output_tokens);
+    assert!(usage.output_tokens > 0);
+    assert_eq!(
+        fs::read_to_string(place.0.join("a.txt")).unwrap(),
+        "one\n2\n"
+    );
+}
+
+#[tokio::test]
+async fn calls_at_once_are_announced_before_the_first_runs() {
+    let place = Place::new("parallel");
+    let text =
+        "!tool file-read {\"path\": \"a.txt\"}\n!tool file-read {\"path\": \"../b\"}\n!tool fly";
+    let (events, reply) = place.chat(text).await;
+    let told = told(&events);
+    let expected = [
+        r#"call_1 file-read {"path":"a.txt"}"#,
+        r#"call_2 file-read {"path":"../b"}"#,
+        "call_3 fly {}",
+        "call_1 file-header",
+        "call_1 ok",
+        "call_2 E_SANDBOX_VIOLATION",
+        "call_3 E_TOOL_CALL",
+    ];
+    assert_eq!(told[1..8], expected);
+    assert!(reply.unwrap().output.contains("leads out of the workspace"));
+}
+
+#[tokio::test]
+async fn a_plan_is_shown_and_done() {
+    let place = Place::new("plan");
+    let (events, reply) = place.chat("plan: read none; create b.txt: hi; rest").await;
+    let lists = events
+        .iter()
+        .filter(|event| matches!(event, Event::Checklist(_)));
+    let lists = told(&lists.cloned().collect::<Vec<_>>());
+    let expected = [
+        "in_progress pending pending",
+        "failed in_progress pending",
+        "failed done in_progress",
+        "failed done done",
+    ];
+    assert_eq!(lists, expected);
+    assert!(reply.unwrap().output.ends_with("not all could be done"));
+    assert_eq!(fs::read_to_string(place.0.join("b.txt")).unwrap(), "hi\n");
+}
+
+#[tokio::test]
+async fn ids_differ_from_call_to_call() {
+    let place = Place::new("ids");
+    let (events, _) = place.chat("plan: read a.txt; read a.txt").await;
+    let mut ids = HashSet::new();
+    for event in &events {
+        if let Event::ToolCall(call) = event {
+            assert!(ids.insert(call.id.clone()), "{}", call.id);
+        }
+    }
+    assert_eq!(ids.len(), 5);
+}
+
+#[tokio::test]
+async fn an_abort_stops_the_model_and_the_tools() {
+    let place = Place::new("abort");
+    let request = |text: &'static str| ChatRequest::new(text, "any");
+    for (text, until) in [
+        ("!slow 1000 1000", "status"),
+        (
+            "!tool shell-run {\"command\": \"sleep 60\"}\n!tool file-create {\"path\": \"b\", \"content\": \"\"}",
+            "tool-output",
+        ),
+        ("create b: x", "tool-call"),
+    ] {
+        let seen = Seen::until(until);
+        let request = request(text);
+        let chat = place.ask(&request, &seen);
+        let (_, outcome) = tokio::time::timeout(Duration::from_secs(20), chat)
+            .await
+            .unwrap();
+        assert_eq!(
+            outcome.unwrap_err().code.as_deref(),
+            Some(code::ABORTED),
+            "{text}"
+        );
+        assert!(!place.0.join("b").exists(), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_chat_without_end_comes_to_one() {
+    let place = Place::new("endless");
+    let (events, reply) = place.chat("!loop file-find").await;
+    let calls = events
+        .iter()
+        .filter(|event| event.tag() == "tool-call")
+        .count();
+    assert_eq!(calls, MAX_TOOL_CALLS);
+    let reply = reply.unwrap();
+    assert!(reply.error.unwrap().contains("more tools"));
+    assert_eq!(reply.tool_calls.len(), MAX_TOOL_CALLS);
+}
+
+#[tokio::test]
+async fn a_model_that_fails_is_an_error_with_a_code() {
+    let place = Place::new("fails");
+    for text in ["!fail it hurts", "!break"] {
+        let (_, outcome) = place.chat(text).await;
+        let error = outcome.unwrap_err();
+        assert_eq!(error.code.as_deref(), Some(code::UNKNOWN));
+        let detail = error.detail.unwrap();
+        assert_eq!(detail.source.as_deref(), Some("generate"));
+    }
+    let (_, outcome) = place.ask(&ChatRequest::new("hi", ""), &Seen::new()).await;
+    let code = outcome.unwrap_err().code;
+    assert_eq!(code.as_deref(), Some(code::MODEL_NOT_CONFIGURED));
+}
+
+#[tokio::test]
+async fn a_request_may_name_a_folder_within_and_no_other() {
+    let place = Place::new("folder");
+    let inner = place.1.workspace().path().join("inner");
+    let inner = inner.display().to_string();
+    let request = ChatRequest::new("create c.txt: x", "any").with_workspace(inner);
+    let (_, outcome) = place.ask(&request, &Seen::new()).await;
+    outcome.unwrap();
+    assert!(place.0.join("inner/c.txt").exists());
+    for outside in ["/", "/etc", ".."] {
+        let request = ChatRequest::new("list files", "any").with_workspace(outside);
+        let (events, outcome) = place.ask(&request, &Seen::new()).await;
+        let code = outcome.unwrap_err().code;
+        assert_eq!(code.as_deref(), Some(code::SANDBOX_VIOLATION));
+        assert_eq!(events, []);
+    }
+}
+
+#[tokio::test]
+async fn history_and_skills_reach_the_model() {
+    let place = Place::new("history");
+    let items = [
+        r#"{"id":"msg_a","role":"user","content":"before","timestamp":"x"}"#,
+        r#"{"role":"assistant","content":"shown","kind":"status"}"#,
+        r#"{"role":"assistant","content":"answer","kind":"text"}"#,
+        "null",
+        r#"{"role":"robot","content":"beep"}"#,
+        r#"{"role":"user","content":"what do you know?"}"#,
+    ];
+    let value = |item: &str| serde_json::value::RawValue::from_string(item.to_owned()).unwrap();
+    let raw = items.map(|item| value(item).into());
+    let skill = Skill::new("facts", "Known facts:\n- tea is hot");
+    let request = ChatRequest::new("what do you know?", "any")
+        .with_raw_history(raw.into())
+        .with_active_skill(skill.clone());
+    let said: Vec<_> = history::messages(&request);
+    let expected = [
+        ChatMessage::user("before"),
+        ChatMessage::assistant("answer"),
+    ];
+    assert_eq!(said, expected);
+    let (events, reply) = place.ask(&request, &Seen::new()).await;
+    assert_eq!(events[1], Event::SkillActivated(skill.clone()));
+    let reply = reply.unwrap();
+    assert_eq!(
+        (&*reply.output, reply.active_skills),
+        ("I know: tea is hot", vec![skill])
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_understood_is_said_back() {
+    let place = Place::new("echo");
+    let (_, reply) = place.chat("well, hello").await;
+    assert_eq!(reply.unwrap().output, "well, hello");
+    let (_, reply) = place.chat("").await;
+    assert!(reply.unwrap().error.is_none());
+}

@@ -1,0 +1,133 @@
+//! Changing files: a text in place of another one, or a whole file.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cap_std::fs::{OpenOptions, Permissions};
+
+use super::{Code, MAX_FILE, Problem, Workspace, shown};
+use crate::daemon::diff::Diff;
+
+/// What was done to a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The file, seen from the folder.
+    pub path: String,
+    /// Whether it is new.
+    pub is_new: bool,
+    /// What is different.
+    pub diff: Diff,
+}
+
+impl Workspace {
+    /// Puts a text in the place of another, which must stand in the file once; with `all`, in every
+    /// place.
+    ///
+    /// # Errors
+    /// [`Problem`], with nothing changed: there is no such file, or the text is not there, or more than
+    /// once. Trying again is safe.
+    pub fn edit(&self, name: &str, find: &str, put: &str, all: bool) -> Result<Change, Problem> {
+        if find.is_empty() {
+            return Err(Problem::call("the text to be replaced is empty"));
+        }
+        let _one_at_a_time = self.edits.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = self.real(name)?;
+        let old = self.load(name, &path)?;
+        let found = old.matches(find).count();
+        let new = match found {
+            0 => {
+                let message = format!("{name:?} does not hold the text to be replaced");
+                return Err(Problem::new(Code::Edit, message));
+            }
+            1 => old.replacen(find, put, 1),
+            _ if all => old.replace(find, put),
+            _ => {
+                let message = format!(
+                    "{name:?} holds the text {found} times: say more of what stands around it"
+                );
+                return Err(Problem::new(Code::Edit, message));
+            }
+        };
+        self.put(name, &path, &new)?;
+        Ok(Change {
+            path: shown(&path),
+            is_new: false,
+            diff: Diff::new(&old, &new),
+        })
+    }
+
+    /// Writes a whole file, in place of the one of that name. Makes the folders to it.
+    ///
+    /// # Errors
+    /// [`Problem`], with the file as it was; folders may have been made. Trying again is safe.
+    pub fn write(&self, name: &str, text: &str) -> Result<Change, Problem> {
+        let told = |error: io::Error| Problem::io(name, &error);
+        let inside = self.inside(name)?;
+        let _one_at_a_time = self.edits.lock().unwrap_or_else(PoisonError::into_inner);
+        let (path, old) = match self.dir.canonicalize(&inside) {
+            Ok(path) => {
+                let old = self.load(name, &path)?;
+                (path, Some(old))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // A link that leads nowhere is none to write through.
+                if self.dir.symlink_metadata(&inside).is_ok() {
+                    return Err(Problem::outside(name));
+                }
+                let (Some(folder), Some(file)) = (inside.parent(), inside.file_name()) else {
+                    return Err(Problem::call(format!("{name:?} is no name of a file")));
+                };
+                let folder = super::or_here(folder.to_owned());
+                self.dir.create_dir_all(&folder).map_err(told)?;
+                let folder = self.dir.canonicalize(&folder).map_err(told)?;
+                (folder.join(file), None)
+            }
+            Err(error) => return Err(told(error)),
+        };
+        self.put(name, &path, text)?;
+        Ok(Change {
+            path: shown(&path),
+            is_new: old.is_none(),
+            diff: Diff::new(old.as_deref().unwrap_or_default(), text),
+        })
+    }
+
+    /// Through another file in the same folder, so that a crash leaves the old text or the new one.
+    fn put(&self, name: &str, path: &Path, text: &str) -> Result<(), Problem> {
+        if text.len() as u64 > MAX_FILE {
+            let message = format!("{name:?} would be larger than {MAX_FILE} bytes");
+            return Err(Problem::new(Code::TooLarge, message));
+        }
+        let before = self.dir.metadata(path).ok();
+        let permissions = before.map(|it| it.permissions());
+        let draft = draft(path);
+        let written = self
+            .draft(&draft, text, permissions)
+            .and_then(|()| self.dir.rename(&draft, &self.dir, path));
+        if written.is_err() {
+            let _ = self.dir.remove_file(&draft);
+        }
+        written.map_err(|error| Problem::io(name, &error))
+    }
+
+    fn draft(&self, path: &Path, text: &str, permissions: Option<Permissions>) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        let mut file = self.dir.open_with(path, &options)?;
+        if let Some(permissions) = permissions {
+            // A script stays one.
+            file.set_permissions(permissions)?;
+        }
+        file.write_all(text.as_bytes())
+    }
+}
+
+/// A name beside the file that nothing else has.
+fn draft(path: &Path) -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!(".daemon-draft-{}-{number}", std::process::id());
+    path.with_file_name(name)
+}

@@ -1,0 +1,171 @@
+//! [`Workspace`]: the files of one folder, and no others.
+
+mod edit;
+mod glob;
+mod read;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+use super::{Code, Problem};
+
+pub use edit::Change;
+pub use read::{Excerpt, Range};
+pub use search::{Found, Match, Query};
+
+/// The largest file that is read or written, in bytes.
+pub const MAX_FILE: u64 = 2 * 1024 * 1024;
+
+/// A folder out of which no name leads: neither `..` nor an absolute path nor a link.
+///
+/// The system resolves every name beneath a handle of the folder (`openat2` on Linux, step by step
+/// elsewhere), so there is no moment between a check and its use at which a link could be put in the way.
+/// Files are changed through another file that takes their place, so that a crash leaves the old text or
+/// the new one. Everything blocks: call it where that is allowed.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    root: Arc<Path>,
+    dir: Arc<Dir>,
+    /// Two edits at once could lose one of them. Shared with the folders within.
+    edits: Arc<Mutex<()>>,
+}
+
+impl Workspace {
+    /// This folder, which must be there.
+    ///
+    /// # Errors
+    /// What the system says. Trying again is safe.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let root = path.canonicalize()?;
+        let dir = Dir::open_ambient_dir(&root, ambient_authority())?;
+        Ok(Self {
+            root: root.into(),
+            dir: Arc::new(dir),
+            edits: Arc::default(),
+        })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    /// A folder within, by its whole path or as seen from this one.
+    ///
+    /// # Errors
+    /// [`Problem`] if there is none, or if it lies elsewhere.
+    pub fn within(&self, path: &str) -> Result<Self, Problem> {
+        let told = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                Problem::new(Code::NotFound, format!("there is no folder {path:?}"))
+            }
+            _ => Problem::io(path, &error),
+        };
+        let inside = match self.inside(path) {
+            Ok(inside) => inside,
+            // A whole path may lead here by a link that was followed when this one was opened. Nobody is
+            // told whether anything else is there.
+            Err(why) => {
+                let whole = Path::new(path);
+                let real = whole.is_absolute().then(|| whole.canonicalize().ok());
+                let inside = real.flatten().and_then(|real| {
+                    let inside = real.strip_prefix(&self.root).ok()?;
+                    Some(or_here(inside.to_owned()))
+                });
+                inside.ok_or(why)?
+            }
+        };
+        let inside = self.dir.canonicalize(&inside).map_err(told)?;
+        let dir = self.dir.open_dir(or_here(inside.clone())).map_err(told)?;
+        Ok(Self {
+            root: self.root.join(inside).into(),
+            dir: Arc::new(dir),
+            edits: Arc::clone(&self.edits),
+        })
+    }
+
+    /// Where a name leads, seen from the folder. A whole path into it is a name too.
+    fn inside(&self, name: &str) -> Result<PathBuf, Problem> {
+        let path = Path::new(name.trim());
+        if path.as_os_str().is_empty() || name.contains('\0') {
+            return Err(Problem::call(format!("{name:?} is no name of a file")));
+        }
+        let path = path.strip_prefix(&self.root).unwrap_or(path);
+        // The handle refuses these too; here they are told from what the system refuses.
+        let mut depth = 0_usize;
+        for part in path.components() {
+            depth = match part {
+                Component::Normal(_) => depth + 1,
+                Component::CurDir => depth,
+                Component::ParentDir => {
+                    let above = depth.checked_sub(1);
+                    above.ok_or_else(|| Problem::outside(name))?
+                }
+                Component::RootDir | Component::Prefix(_) => return Err(Problem::outside(name)),
+            };
+        }
+        // Without what means nothing, so that it can be shown.
+        let path = path.components().filter(|part| *part != Component::CurDir);
+        Ok(or_here(path.collect()))
+    }
+
+    /// Where a file really is, links followed.
+    fn real(&self, name: &str) -> Result<PathBuf, Problem> {
+        let path = self.inside(name)?;
+        let real = self.dir.canonicalize(path);
+        real.map_err(|error| Problem::io(name, &error))
+    }
+}
+
+/// A wish to stop, for work that blocks. All clones are the same wish.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Wishes it.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is wished.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn check(&self) -> Result<(), Problem> {
+        match self.is_stopped() {
+            true => Err(Problem::new(Code::Aborted, "aborted")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// An empty path means the folder itself.
+fn or_here(path: PathBuf) -> PathBuf {
+    if path.as_os_str().is_empty() {
+        return PathBuf::from(".");
+    }
+    path
+}
+
+/// A path as it is told: with `/` on every system.
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().replace('\\', "/")
+}
+
+/// A text, unless it is none: files of pictures and programs hold zeros, or are no UTF-8.
+fn text(name: &str, bytes: Vec<u8>) -> Result<String, Problem> {
+    let is_binary = bytes.contains(&0);
+    let text = String::from_utf8(bytes).ok().filter(|_| !is_binary);
+    text.ok_or_else(|| Problem::new(Code::Other, format!("{name:?} is no text")))
+}

@@ -1,0 +1,100 @@
+//! Reading files: whole, or some of their lines.
+
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use cap_std::fs::{File, OpenOptions};
+
+use super::{Code, MAX_FILE, Problem, Workspace, shown, text};
+
+/// Which lines are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The first one, counted from 1.
+    pub first: usize,
+    /// How many at most.
+    pub count: usize,
+}
+
+impl Default for Range {
+    fn default() -> Self {
+        Self {
+            first: 1,
+            count: usize::MAX,
+        }
+    }
+}
+
+/// Some lines of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excerpt {
+    /// The file, seen from the folder.
+    pub path: String,
+    /// The lines, with their ends.
+    pub text: String,
+    /// The first of them, counted from 1.
+    pub first: usize,
+    /// How many there are.
+    pub lines: usize,
+    /// How many the file has.
+    pub total: usize,
+}
+
+impl Workspace {
+    /// Reads lines of a file.
+    ///
+    /// # Errors
+    /// [`Problem`]: there is no such file, it is too large, it is no text, or it is not here. Trying again
+    /// is safe.
+    pub fn read(&self, name: &str, range: Range) -> Result<Excerpt, Problem> {
+        let path = self.inside(name)?;
+        let whole = self.load(name, &path)?;
+        let total = whole.lines().count();
+        let first = range.first.max(1);
+        let lines = whole.split_inclusive('\n').skip(first - 1);
+        let lines: Vec<_> = lines.take(range.count).collect();
+        if lines.is_empty() && total > 0 {
+            let message = format!("{name:?} has {total} lines, and none of them is asked for");
+            return Err(Problem::call(message));
+        }
+        Ok(Excerpt {
+            path: shown(&path),
+            text: lines.concat(),
+            first,
+            lines: lines.len(),
+            total,
+        })
+    }
+
+    /// The text of a file. `name` is what it is called when something goes wrong.
+    pub(super) fn load(&self, name: &str, path: &Path) -> Result<String, Problem> {
+        let told = |error: io::Error| Problem::io(name, &error);
+        let file = self.open_file(path).map_err(told)?;
+        if !file.metadata().map_err(told)?.is_file() {
+            let message = format!("{name:?} is no file");
+            return Err(Problem::new(Code::Other, message));
+        }
+        let mut bytes = Vec::new();
+        let read = file.take(MAX_FILE + 1).read_to_end(&mut bytes);
+        read.map_err(told)?;
+        // Counted, not asked for before: it may grow meanwhile.
+        if bytes.len() as u64 > MAX_FILE {
+            let message = format!("{name:?} is larger than {MAX_FILE} bytes");
+            return Err(Problem::new(Code::TooLarge, message));
+        }
+        text(name, bytes)
+    }
+
+    fn open_file(&self, path: &Path) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        #[cfg(unix)]
+        {
+            use cap_std::fs::OpenOptionsExt as _;
+            // A pipe without a writer would be waited for.
+            let flags = rustix::fs::OFlags::NONBLOCK.bits();
+            options.custom_flags(flags.cast_signed());
+        }
+        self.dir.open_with(path, &options)
+    }
+}

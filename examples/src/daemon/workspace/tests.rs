@@ -1,0 +1,349 @@
+//! Tests: what is done within the folder, and that nothing leads out of it.
+
+use std::fs;
+
+use super::*;
+
+/// A folder that is removed with the value, with a secret beside it.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> (Self, Workspace) {
+        let path = std::env::temp_dir().join(format!("daemon-work-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(path.join("inside")).unwrap();
+        fs::write(path.join("secret.txt"), "secret").unwrap();
+        let workspace = Workspace::open(&path.join("inside")).unwrap();
+        (Self(path), workspace)
+    }
+
+    fn put(&self, name: &str, text: impl AsRef<[u8]>) {
+        let path = self.0.join("inside").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.0.join("inside").join(name)).unwrap()
+    }
+
+    fn is_untouched(&self) -> bool {
+        let secret = fs::read_to_string(self.0.join("secret.txt"));
+        let entries = fs::read_dir(&self.0).unwrap().count();
+        secret.unwrap() == "secret" && entries == 2
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn code<T: std::fmt::Debug>(result: Result<T, Problem>) -> Code {
+    result.unwrap_err().code
+}
+
+#[test]
+fn a_file_is_read_whole_or_in_part() {
+    let (place, workspace) = Place::new("read");
+    place.put("a.txt", "one\ntwo\nthree\nfour");
+    let whole = workspace.read("./a.txt", Range::default()).unwrap();
+    assert_eq!(whole.text, "one\ntwo\nthree\nfour");
+    assert_eq!((whole.path.as_str(), whole.total), ("a.txt", 4));
+    let range = |first, count| Range { first, count };
+    let part = workspace.read("a.txt", range(2, 2)).unwrap();
+    assert_eq!((part.text.as_str(), part.lines), ("two\nthree\n", 2));
+    let part = workspace.read("a.txt", range(4, 9)).unwrap();
+    assert_eq!((part.text.as_str(), part.first), ("four", 4));
+    let why = workspace.read("a.txt", range(5, 1)).unwrap_err();
+    assert!(why.message.contains("4 lines"), "{why}");
+    place.put("empty", "");
+    let empty = workspace.read("empty", Range::default()).unwrap();
+    assert_eq!((empty.text.as_str(), empty.total), ("", 0));
+}
+
+#[test]
+fn what_is_no_text_is_not_read() {
+    let (place, workspace) = Place::new("binary");
+    place.put("zeros", "a\0b");
+    place.put("latin", b"\xe4");
+    place.put("large", vec![b'x'; usize::try_from(MAX_FILE).unwrap() + 1]);
+    let read = |name| code(workspace.read(name, Range::default()));
+    assert_eq!(read("zeros"), Code::Other);
+    assert_eq!(read("latin"), Code::Other);
+    assert_eq!(read("large"), Code::TooLarge);
+    assert_eq!(read("."), Code::Other);
+    assert_eq!(read("none"), Code::NotFound);
+}
+
+#[test]
+fn no_name_leads_out() {
+    let (place, workspace) = Place::new("names");
+    place.put("a.txt", "a");
+    let secret = place.0.join("secret.txt").display().to_string();
+    for name in [
+        "../secret.txt",
+        "a/../../secret.txt",
+        "..",
+        "/etc/passwd",
+        &secret,
+    ] {
+        let (read, query) = (
+            Range::default(),
+            Query::new("x").with_folder(Some(name.to_owned())),
+        );
+        assert_eq!(code(workspace.read(name, read)), Code::Sandbox, "{name}");
+        assert_eq!(code(workspace.write(name, "x")), Code::Sandbox, "{name}");
+        assert_eq!(
+            code(workspace.edit(name, "s", "x", false)),
+            Code::Sandbox,
+            "{name}"
+        );
+        assert_eq!(
+            code(workspace.search(&query, &Stop::default())),
+            Code::Sandbox,
+            "{name}"
+        );
+        assert_eq!(code(workspace.within(name)), Code::Sandbox, "{name}");
+    }
+    for name in ["", " ", "a\0"] {
+        assert_eq!(code(workspace.write(name, "x")), Code::Call, "{name:?}");
+    }
+    // What leads up and down again stays within, and so does a whole path.
+    let whole = workspace.path().join("a.txt").display().to_string();
+    place.put("b/c", "");
+    for name in ["./b/.././a.txt", &whole] {
+        assert_eq!(workspace.read(name, Range::default()).unwrap().text, "a");
+    }
+    assert!(place.is_untouched());
+}
+
+#[cfg(unix)]
+#[test]
+fn no_link_leads_out() {
+    use std::os::unix::fs::symlink;
+    let (place, workspace) = Place::new("links");
+    let inside = workspace.path().to_owned();
+    symlink(place.0.join("secret.txt"), inside.join("whole")).unwrap();
+    symlink("../secret.txt", inside.join("relative")).unwrap();
+    symlink("..", inside.join("up")).unwrap();
+    symlink("../new.txt", inside.join("dangling")).unwrap();
+    symlink("loop", inside.join("loop")).unwrap();
+    for name in ["whole", "relative", "up/secret.txt"] {
+        assert_eq!(
+            code(workspace.read(name, Range::default())),
+            Code::Sandbox,
+            "{name}"
+        );
+        assert_eq!(code(workspace.write(name, "x")), Code::Sandbox, "{name}");
+        assert_eq!(
+            code(workspace.edit(name, "s", "x", false)),
+            Code::Sandbox,
+            "{name}"
+        );
+    }
+    for name in ["dangling", "loop", "up/new.txt", "up/new/file.txt"] {
+        assert!(workspace.write(name, "x").is_err(), "{name}");
+    }
+    let all = workspace
+        .files(&Query::default(), &Stop::default())
+        .unwrap();
+    assert_eq!(all.items, [""; 0]);
+    assert_eq!(code(workspace.within("up")), Code::Sandbox);
+    assert!(place.is_untouched());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_within_is_followed_and_stays_one() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let (place, workspace) = Place::new("link-within");
+    place.put("src/a.sh", "echo one");
+    let file = workspace.path().join("src/a.sh");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    symlink("src/a.sh", workspace.path().join("run")).unwrap();
+    let change = workspace.edit("run", "one", "two", false).unwrap();
+    assert_eq!(change.path, "src/a.sh");
+    assert_eq!(place.text("src/a.sh"), "echo two");
+    assert!(workspace.path().join("run").is_symlink());
+    let mode = fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o755, "a script stays one");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_not_waited_for() {
+    let (place, workspace) = Place::new("pipe");
+    let path = place.0.join("inside/pipe");
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.unwrap().success());
+    assert_eq!(code(workspace.read("pipe", Range::default())), Code::Other);
+    let found = workspace
+        .search(&Query::new("x"), &Stop::default())
+        .unwrap();
+    assert_eq!(found.items, []);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_becomes_a_link_meanwhile_leads_nowhere_else() {
+    use std::os::unix::fs::symlink;
+    let (place, workspace) = Place::new("race");
+    place.put("folder/secret.txt", "harmless");
+    let (folder, away) = (
+        workspace.path().join("folder"),
+        workspace.path().join("away"),
+    );
+    let out = place.0.clone();
+    let turning = std::thread::spawn(move || {
+        for _ in 0..300 {
+            fs::rename(&folder, &away).unwrap();
+            symlink(&out, &folder).unwrap();
+            fs::remove_file(&folder).unwrap();
+            fs::rename(&away, &folder).unwrap();
+        }
+    });
+    while !turning.is_finished() {
+        if let Ok(read) = workspace.read("folder/secret.txt", Range::default()) {
+            assert_eq!(read.text, "harmless");
+        }
+        let _ = workspace.edit("folder/secret.txt", "less", "less", true);
+    }
+    turning.join().unwrap();
+    assert!(place.is_untouched());
+}
+
+#[test]
+fn an_edit_is_exact_and_told_as_a_difference() {
+    let (place, workspace) = Place::new("edit");
+    place.put("a.rs", "fn one() {}\r\nfn two() {}\r\nfn two() {}\r\n");
+    let change = workspace.edit("a.rs", "one", "first", false).unwrap();
+    assert_eq!((change.diff.added, change.diff.removed), (1, 1));
+    assert!(!change.is_new);
+    assert_eq!(
+        place.text("a.rs"),
+        "fn first() {}\r\nfn two() {}\r\nfn two() {}\r\n"
+    );
+    let why = workspace.edit("a.rs", "two", "x", false).unwrap_err();
+    assert!(why.message.contains("2 times"), "{why}");
+    assert_eq!(
+        code(workspace.edit("a.rs", "three", "x", false)),
+        Code::Edit
+    );
+    assert_eq!(code(workspace.edit("a.rs", "", "x", false)), Code::Call);
+    assert_eq!(
+        code(workspace.edit("b.rs", "x", "y", false)),
+        Code::NotFound
+    );
+    let change = workspace.edit("a.rs", "two", "x", true).unwrap();
+    assert_eq!((change.diff.added, change.diff.removed), (2, 2));
+    let left: Vec<_> = fs::read_dir(workspace.path()).unwrap().collect();
+    assert_eq!(left.len(), 1, "no draft is left behind");
+}
+
+#[test]
+fn a_file_is_written_with_its_folders() {
+    let (place, workspace) = Place::new("write");
+    let change = workspace.write("src/deep/a.txt", "one\ntwo\n").unwrap();
+    assert!(change.is_new);
+    assert_eq!(
+        (change.path.as_str(), change.diff.added),
+        ("src/deep/a.txt", 2)
+    );
+    assert_eq!(place.text("src/deep/a.txt"), "one\ntwo\n");
+    let change = workspace.write("src/deep/a.txt", "one\n").unwrap();
+    assert!(!change.is_new);
+    assert_eq!((change.diff.added, change.diff.removed), (0, 1));
+    assert!(workspace.write("src", "x").is_err());
+    let large = "x".repeat(usize::try_from(MAX_FILE).unwrap() + 1);
+    assert_eq!(
+        code(workspace.write("src/deep/a.txt", &large)),
+        Code::TooLarge
+    );
+    assert_eq!(place.text("src/deep/a.txt"), "one\n");
+}
+
+#[test]
+fn two_edits_at_once_are_both_kept() {
+    let (place, workspace) = Place::new("both");
+    place.put("a.txt", "");
+    let all: String = (0..40).map(|number| format!("<{number}>")).collect();
+    place.put("a.txt", &all);
+    std::thread::scope(|scope| {
+        for worker in 0..4 {
+            let workspace = &workspace;
+            scope.spawn(move || {
+                for number in (worker..40).step_by(4) {
+                    let find = format!("<{number}>");
+                    workspace.edit("a.txt", &find, "x", false).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(place.text("a.txt"), "x".repeat(40));
+}
+
+#[test]
+fn lines_are_found_in_order_and_within_a_limit() {
+    let (place, workspace) = Place::new("search");
+    place.put("b.rs", "fn a() {}\nlet a.b = 1;\n");
+    place.put("a/z.rs", "fn a() {}\n");
+    place.put("a/x.txt", "fn a() {}\n");
+    place.put("target/a.rs", "fn a() {}\n");
+    place.put(".git/config", "fn a() {}\n");
+    place.put("zeros.rs", "fn a\0() {}\n");
+    let search = |query: Query| workspace.search(&query, &Stop::default()).unwrap();
+    let told = |found: &Found<Match>| -> Vec<String> {
+        let items = found.items.iter();
+        items.map(|it| format!("{}:{}", it.path, it.line)).collect()
+    };
+    let found = search(Query::new("fn a("));
+    assert_eq!(told(&found), ["b.rs:1", "a/x.txt:1", "a/z.rs:1"]);
+    assert!(!found.is_cut);
+    let found = search(Query::new("a.b"));
+    assert_eq!(told(&found), ["b.rs:2"], "a dot is a dot");
+    let found = search(Query::new("a.b?").with_regex(true).with_limit(Some(2)));
+    assert_eq!(told(&found), ["b.rs:1", "b.rs:2"]);
+    assert!(found.is_cut);
+    let only = Query::new("fn").with_glob(Some("*.rs".to_owned()));
+    let found = search(only.with_folder(Some("a".to_owned())));
+    assert_eq!(told(&found), ["a/z.rs:1"]);
+    let files = Query::default().with_glob(Some("a/*".to_owned()));
+    let files = workspace.files(&files, &Stop::default()).unwrap();
+    assert_eq!(files.items, ["a/x.txt", "a/z.rs"]);
+    for bad in [
+        Query::new("("),
+        Query::new(""),
+        Query::new(r"(\w{500}){500}"),
+    ] {
+        let bad = bad.with_regex(true);
+        assert_eq!(code(workspace.search(&bad, &Stop::default())), Code::Call);
+    }
+    let stop = Stop::default();
+    stop.stop();
+    assert_eq!(
+        code(workspace.search(&Query::new("x"), &stop)),
+        Code::Aborted
+    );
+}
+
+#[test]
+fn a_folder_within_is_a_workspace_too() {
+    let (place, workspace) = Place::new("within");
+    place.put("a/b.txt", "b");
+    place.put("c.txt", "c");
+    let whole = workspace.path().join("a").display().to_string();
+    for name in ["a", "./a/", &whole] {
+        let within = workspace.within(name).unwrap();
+        assert_eq!(within.read("b.txt", Range::default()).unwrap().text, "b");
+        assert_eq!(
+            code(within.read("../c.txt", Range::default())),
+            Code::Sandbox
+        );
+    }
+    let same = workspace.within(&workspace.path().display().to_string());
+    assert_eq!(same.unwrap().path(), workspace.path());
+    assert_eq!(code(workspace.within("none")), Code::NotFound);
+    assert_eq!(code(workspace.within("/none/at/all")), Code::Sandbox);
+}
