@@ -52,6 +52,7 @@ impl Hub {
                 return;
             }
             let Some(intake) = talk.intake.front() else {
+                self.save(session_id, now);
                 return self.forget_if_left(session_id);
             };
             let id = intake.id.clone();

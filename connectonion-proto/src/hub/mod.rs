@@ -13,6 +13,7 @@
 //!   was stored before, with the whole conversation.
 //! - A prompt for an agent that works already is acknowledged by `RUNTIME_INPUT_ACK`, and stored
 //!   before that. It is read: by the agent in this run, or by another run if the agent fails.
+//! - Another mode between two runs is told at once and stored then. A run stores its mode at its end.
 //! - An OUTPUT is stored before it is sent. If the storage fails, it is sent all the same, because
 //!   the client keeps the conversation; until it is stored, the hub holds it in memory.
 //! - A host that is killed in the middle of a run finds the prompts of that run in its storage. The
@@ -73,6 +74,8 @@ enum Job {
         closing: Text,
         is_failure: bool,
     },
+    /// What was changed between runs.
+    Save { session_id: SessionId },
     /// Nobody waits for it.
     Note,
 }
@@ -165,6 +168,7 @@ impl Hub {
                 closing,
                 is_failure,
             }) => self.end_stored(&session_id, run, closing, is_failure, outcome, now),
+            Some(Job::Save { session_id }) => self.saved(job, &session_id, outcome, now),
             Some(Job::Load { .. } | Job::Note) | None => {}
         }
     }

@@ -61,6 +61,7 @@ impl Hub {
         };
         let session = work.render(session_id.as_str(), Some(result), now.unix);
         talk.copy = Some(session.clone());
+        talk.is_unsaved = false;
         let waiting = talk.waiting();
         let closing = self.output(&session_id, result, duration_ms, &session);
         let record = self
@@ -134,6 +135,7 @@ impl Hub {
         };
         let session = work.render(session_id.as_str(), None, now.unix);
         talk.copy = Some(session.clone());
+        talk.is_unsaved = false;
         for input in unread.iter().rev() {
             talk.intake.push_front(Intake {
                 conn: None,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use rpc_core::decode::SharedJson;
 
-use super::event::NewInput;
+use super::event::{JobId, NewInput};
 use super::work::Work;
 use crate::id::EventId;
 use crate::session::{ConnId, Owner, RunId, RuntimeInput};
@@ -32,6 +32,10 @@ pub(super) struct Talk {
     /// The conversation, as it is between runs.
     pub(super) copy: Option<SharedJson>,
     pub(super) origin: Origin,
+    /// The copy was changed between runs, and no job was given it.
+    pub(super) is_unsaved: bool,
+    /// The job that stores what was changed between runs.
+    pub(super) saving: Option<JobId>,
     /// The run, or the one that begins when its prompt is stored.
     pub(super) work: Option<Box<Work>>,
     /// Prompts that wait, in order.
@@ -54,6 +58,8 @@ impl Talk {
             owner,
             copy: None,
             origin: Origin::Elsewhere,
+            is_unsaved: false,
+            saving: None,
             work: None,
             intake: VecDeque::new(),
             storing: None,
@@ -107,6 +113,7 @@ impl Talk {
         self.work.is_none()
             && self.intake.is_empty()
             && self.storing.is_none()
+            && self.saving.is_none()
             && self.origin == Origin::Elsewhere
     }
 }

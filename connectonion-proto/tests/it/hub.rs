@@ -203,6 +203,7 @@ enum Op {
     Connect { conn: u64, owner: u8, session: u8 },
     Disconnect { conn: u64 },
     Input { conn: u64 },
+    Mode { conn: u64 },
     Store { fails: bool },
     Finish { agent: usize },
     Fail { agent: usize },
@@ -218,6 +219,7 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(conn, owner, session)| Op::Connect { conn, owner, session }),
         1 => conn.prop_map(|conn| Op::Disconnect { conn }),
         6 => (0..8_u64).prop_map(|conn| Op::Input { conn }),
+        2 => (0..8_u64).prop_map(|conn| Op::Mode { conn }),
         8 => prop::bool::weighted(0.1).prop_map(|fails| Op::Store { fails }),
         3 => agent.clone().prop_map(|agent| Op::Finish { agent }),
         1 => agent.clone().prop_map(|agent| Op::Fail { agent }),
@@ -260,6 +262,7 @@ proptest! {
                         play.input(conn, &format!("prompt {prompts}"));
                     }
                 }
+                Op::Mode { conn } => play.mode(next_conn[usize::try_from(conn).unwrap()]),
                 Op::Store { fails } => drop(play.store_one(fails)),
                 Op::Finish { agent } => with_agent(&mut play, agent, |play, run| play.finish(run, "done")),
                 Op::Fail { agent } => with_agent(&mut play, agent, |play, run| play.fail(run, "failed")),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use connectonion_proto::frame::{
-    Answer, AskUser, Connect, Connected, EventKind, Response, Signed, Thinking,
+    Answer, AskUser, Connect, Connected, EventKind, Mode, ModeChange, Response, Signed, Thinking,
 };
 use connectonion_proto::hub::{
     Entrant, Finished, Hub, HubConfig, HubEvent, JobId, NewInput, Now, Reply,
@@ -114,6 +114,12 @@ impl Play {
         socket.prompt = prompt.to_owned();
         self.hub
             .input(ConnId(conn), NewInput::new(prompt), self.now);
+        self.settle();
+    }
+
+    pub fn mode(&mut self, conn: u64) {
+        let plan = ModeChange::new(Mode::Plan);
+        self.hub.mode_change(ConnId(conn), plan, self.now);
         self.settle();
     }
 
