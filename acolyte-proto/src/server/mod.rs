@@ -183,7 +183,7 @@ impl ServerConn {
                 self.ask(id, Question::Task, event);
             }
             Request::ChatStart(request) => self.on_start(&id, *request, text.len()),
-            Request::ChatAbort { request_id } => self.on_abort(id, request_id, now),
+            Request::ChatAbort { request_id } => self.on_abort(&id, request_id, now),
         }
     }
 
@@ -270,7 +270,7 @@ impl ServerConn {
         self.begin();
     }
 
-    fn on_abort(&mut self, id: RpcId, request_id: RpcId, now: Instant) {
+    fn on_abort(&mut self, id: &RpcId, request_id: RpcId, now: Instant) {
         let met = self.queue.abort(&request_id);
         let aborted = !matches!(met, Aborted::Unknown);
         let is_new = aborted && !matches!(met, Aborted::Running { again: true });
@@ -287,7 +287,7 @@ impl ServerConn {
             request_id: request_id.clone(),
             aborted,
         };
-        self.send(&id, result);
+        self.send(id, result);
         if is_new && matches!(met, Aborted::Running { .. }) {
             self.stop_running(request_id, now);
         }

@@ -3,8 +3,15 @@
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
 mod allocations;
+mod client_conformance;
+mod client_recordings;
+mod daemon;
 mod frames;
 mod frames_props;
+mod pair;
 mod queue;
 mod recordings;
+mod serve;
+mod serve_crowd;
+mod serve_http;
 mod vectors;

@@ -1,6 +1,5 @@
 //! A chat over HTTP: `POST /v1/chat/stream`, answered with server-sent events.
 
-use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,24 +86,18 @@ pub(super) fn stream<A: Agent>(
 }
 
 /// Works on the chat until it ends, or until the server has ended for long enough.
-fn work<A: Agent>(
-    shared: Arc<Shared<A>>,
-    run: Run,
-    request: ChatRequest<'static>,
-) -> impl Future<Output = ()> + Send {
-    async move {
-        let outlet = Arc::clone(&run.outlet);
-        let mut stopping = shared.stopping.get();
-        let stopped = async {
-            stopping.cancelled().await;
-            tokio::time::sleep(shared.shutdown_timeout).await;
-        };
-        let end = tokio::select! {
-            end = shared.work(run, request) => end,
-            () = stopped => Err(Box::new(ChatError::new(SHUTTING_DOWN))),
-        };
-        outlet.end(end);
-    }
+async fn work<A: Agent>(shared: Arc<Shared<A>>, run: Run, request: ChatRequest<'static>) {
+    let outlet = Arc::clone(&run.outlet);
+    let mut stopping = shared.stopping.get();
+    let stopped = async {
+        stopping.cancelled().await;
+        tokio::time::sleep(shared.shutdown_timeout).await;
+    };
+    let end = tokio::select! {
+        end = shared.work(run, request) => end,
+        () = stopped => Err(Box::new(ChatError::new(SHUTTING_DOWN))),
+    };
+    outlet.end(end);
 }
 
 impl Stream {

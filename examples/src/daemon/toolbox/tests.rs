@@ -37,11 +37,14 @@ impl Drop for Place {
 }
 
 fn kinds(shown: &[Shown]) -> Vec<&str> {
-    let kind = |shown| match shown {
-        &Shown::Part(ref part) => part.kind(),
-        &Shown::Checklist(_) => "checklist",
-    };
-    shown.iter().map(kind).collect()
+    let mut kinds = Vec::new();
+    for shown in shown {
+        kinds.push(match shown {
+            Shown::Part(part) => part.kind(),
+            Shown::Checklist(_) => "checklist",
+        });
+    }
+    kinds
 }
 
 #[tokio::test]
