@@ -62,7 +62,7 @@ fn written(mut frame: StreamFrame<'static>) {
     let written = match &frame {
         StreamFrame::Event(event) => write_event(event, &mut text),
         StreamFrame::Done(reply) => write_done(reply, &mut text),
-        StreamFrame::Error(error) => write_error((**error).clone(), &mut text),
+        StreamFrame::Error(error) => write_error(error.clone(), &mut text),
     };
     assert!(written.is_ok(), "a decoded frame must encode");
     let (again, cut) = decoded(text.as_bytes(), &[], &Limits::default());
