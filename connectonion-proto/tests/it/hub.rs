@@ -35,6 +35,31 @@ fn a_prompt_is_stored_before_it_is_acknowledged() {
 }
 
 #[test]
+fn what_waits_for_another_run_survives_a_kill() {
+    let mut play = Play::new(HubConfig::default());
+    play.connect(1, owner(1), Some("s"));
+    play.store_all();
+    for prompt in ["first", "second", "third"] {
+        play.input(1, prompt);
+        play.store_all();
+    }
+    let run = *play.agents.keys().next().unwrap();
+    play.fail(run, "failed");
+    // The end of the first run, and the beginning of another one with the second prompt.
+    play.store_one(false);
+    play.store_one(false);
+    assert_eq!(play.started.len(), 2);
+    play.kill(HubConfig::default());
+    play.connect(2, owner(1), Some("s"));
+    play.store_all();
+    let connected = play.sockets[&ConnId(2)].connected.as_ref().unwrap();
+    let session = connected.newer.as_ref().unwrap().session.get();
+    for prompt in ["first", "second", "third"] {
+        assert!(session.contains(prompt), "{prompt}: {session}");
+    }
+}
+
+#[test]
 fn a_storage_that_fails_refuses_prompts_and_keeps_results() {
     let mut play = Play::new(HubConfig::default());
     play.connect(1, owner(1), Some("s"));
