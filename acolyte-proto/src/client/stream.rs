@@ -180,7 +180,9 @@ impl StreamChat {
     fn on_frame(&mut self, frame: StreamFrame<'static>) {
         match frame {
             StreamFrame::Done(reply) => self.end(Outcome::of_reply(reply)),
-            StreamFrame::Error(error) => self.end(Outcome::Failed(Failure::Server(error))),
+            StreamFrame::Error(error) => {
+                self.end(Outcome::Failed(Failure::Server(Box::new(error))));
+            }
             StreamFrame::Event(event) => self.on_event(event),
         }
     }

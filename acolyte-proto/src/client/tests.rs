@@ -4,6 +4,9 @@ mod aborts;
 mod malformed;
 mod timeouts;
 
+use std::time::Duration;
+
+use rpc_core::keepalive::KeepAlive;
 use rpc_core::{Limits, Refused};
 use serde_json::{Value, json};
 
@@ -28,7 +31,7 @@ impl Played {
     }
 
     fn new() -> Self {
-        Self::with(ClientConfig::new())
+        Self::with(quiet())
     }
 
     fn sent(&mut self) -> Vec<Value> {
@@ -89,6 +92,11 @@ impl Played {
         assert!(!self.sent().is_empty());
         id
     }
+}
+
+/// No pings, so that silence ends nothing by itself.
+fn quiet() -> ClientConfig {
+    ClientConfig::new().with_keep_alive(KeepAlive::off())
 }
 
 fn ended(update: Option<&ChatUpdate>) -> &Outcome {

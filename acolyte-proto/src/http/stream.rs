@@ -29,7 +29,7 @@ pub enum StreamFrame<'a> {
     /// The chat has ended. It may have failed: see [`Reply::error`].
     Done(Box<Reply<'a>>),
     /// The chat has failed.
-    Error(Box<ChatError<'a>>),
+    Error(ChatError<'a>),
 }
 
 impl<'a> StreamFrame<'a> {
@@ -39,7 +39,7 @@ impl<'a> StreamFrame<'a> {
     /// [`DecodeError`]; the same text would fail again.
     pub fn decode(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
         Ok(match Event::decode(text, limits)? {
-            Event::Error(error) => Self::Error(Box::new(error)),
+            Event::Error(error) => Self::Error(error),
             Event::Unknown(unknown) if unknown.tag == DONE => {
                 let end = decode::object::<End<'a>>(text, limits)?;
                 Self::Done(Box::new(end.reply.require("reply")?))
@@ -60,7 +60,7 @@ impl<'a> StreamFrame<'a> {
         match self {
             Self::Event(event) => StreamFrame::Event(event.into_owned()),
             Self::Done(reply) => StreamFrame::Done(Box::new(reply.into_owned())),
-            Self::Error(error) => StreamFrame::Error(Box::new(error.into_owned())),
+            Self::Error(error) => StreamFrame::Error(error.into_owned()),
         }
     }
 }
@@ -85,7 +85,7 @@ impl Serialize for StreamFrame<'_> {
         match self {
             Self::Event(event) => event.serialize(serializer),
             Self::Done(reply) => Done::new(reply).serialize(serializer),
-            Self::Error(error) => Event::Error((**error).clone()).serialize(serializer),
+            Self::Error(error) => Event::Error(error.clone()).serialize(serializer),
         }
     }
 }
@@ -173,12 +173,9 @@ impl StreamDecoder {
         &mut self,
         bytes: &mut &[u8],
     ) -> Option<Result<StreamFrame<'static>, StreamError>> {
-        let event = match self.events.decode(bytes)? {
-            Ok(event) => event,
-            Err(_) => {
-                let max = self.limits.max_message_bytes;
-                return Some(Err(StreamError::TooLarge { max }));
-            }
+        let Ok(event) = self.events.decode(bytes)? else {
+            let max = self.limits.max_message_bytes;
+            return Some(Err(StreamError::TooLarge { max }));
         };
         let frame = StreamFrame::decode(&event.data, &self.limits);
         Some(frame.map(StreamFrame::into_owned).map_err(|error| {
@@ -255,7 +252,7 @@ mod tests {
             StreamFrame::Event(Event::text("a\nü\u{2028}")),
             StreamFrame::Event(usage),
             StreamFrame::Done(Box::new(reply)),
-            StreamFrame::Error(Box::new(error)),
+            StreamFrame::Error(error),
         ];
         (text, frames)
     }
@@ -282,7 +279,11 @@ mod tests {
         assert!(
             text.starts_with("data: {\"type\":\"text-delta\",\"text\":\"a\\nü\u{2028}\"}\n\n:\n\n")
         );
+<<<<<<< HEAD
         assert!(text.contains("data: {\"type\":\"done\",\"reply\":{\"output\":"));
+=======
+        assert!(text.contains("data: {\"type\":\"done\",\"reply\":{\""));
+>>>>>>> ac-client
         assert!(text.contains("data: {\"type\":\"error\",\"errorMessage\":\"no\""));
         for frame in frames {
             let mut json = String::new();

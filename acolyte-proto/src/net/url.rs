@@ -95,6 +95,10 @@ pub(super) fn dialer_with(
         dialer = dialer.with_subprotocol(name.into_inner())?;
     }
     if let Some(value) = &offer.authorization {
+        // Servers disagree on the meaning of other bytes.
+        if !value.expose().is_ascii() {
+            return Err(ConnectError::Key);
+        }
         dialer = dialer.with_secret_header("Authorization", value)?;
     }
     Ok(dialer)

@@ -2,18 +2,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
-<<<<<<< HEAD
 mod allocations;
+mod client_conformance;
+mod client_recordings;
+mod daemon;
 mod frames;
 mod frames_props;
-mod queue;
-mod recordings;
-mod vectors;
-=======
-mod daemon;
+mod pair;
 mod queue;
 mod recordings;
 mod serve;
 mod serve_crowd;
 mod serve_http;
->>>>>>> ac-queue
+mod vectors;
