@@ -279,11 +279,7 @@ mod tests {
         assert!(
             text.starts_with("data: {\"type\":\"text-delta\",\"text\":\"a\\nü\u{2028}\"}\n\n:\n\n")
         );
-<<<<<<< HEAD
-        assert!(text.contains("data: {\"type\":\"done\",\"reply\":{\"output\":"));
-=======
         assert!(text.contains("data: {\"type\":\"done\",\"reply\":{\""));
->>>>>>> ac-client
         assert!(text.contains("data: {\"type\":\"error\",\"errorMessage\":\"no\""));
         for frame in frames {
             let mut json = String::new();

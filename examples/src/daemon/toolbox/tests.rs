@@ -37,9 +37,10 @@ impl Drop for Place {
 }
 
 fn kinds(shown: &[Shown]) -> Vec<&str> {
-    let kind = |shown| match shown {
-        &Shown::Part(ref part) => part.kind(),
-        &Shown::Checklist(_) => "checklist",
+    fn kind(shown: &Shown) -> &str {
+        match shown {
+        Shown::Part(part) => part.kind(),
+        Shown::Checklist(_) => "checklist",
     };
     shown.iter().map(kind).collect()
 }
