@@ -198,6 +198,10 @@ impl OrderChecker {
             return Ok(());
         }
         if RefusalKind::of(error) == RefusalKind::AlreadyRunning {
+            // The chat goes on, unless its id is held by one that was aborted before.
+            if let Some(chat) = self.chats.get_mut(id).filter(|it| it.stage == Stage::Asked) {
+                chat.stage = Stage::Ended;
+            }
             return Ok(());
         }
         if self.chats.contains_key(id) {

@@ -82,7 +82,7 @@ enum Question {
 /// The server's side of one open connection. Acolyte specification, *RPC baseline* and *Queue
 /// semantics*.
 ///
-/// One chat runs at a time, others wait in a [queue](Self::queue). The machine answers starts and
+/// One chat runs at a time, others wait in a [queue](Queue). The machine answers starts and
 /// aborts by itself; it asks the application to work on a chat, to stop, and for answers about
 /// status and tasks. Every chat that was accepted ends with `chat.done` or `chat.error`, aborted
 /// ones too, unless [the configuration](ServerConfig::silent_aborts) or the end of the line says
@@ -193,11 +193,12 @@ impl ServerConn {
     }
 
     fn on_start(&mut self, id: &RpcId, request: ChatRequest<'_>, bytes: usize) {
-        if self.draining {
-            return self.refuse(id, SHUTTING_DOWN);
-        }
         if let Err(refused) = self.check_place(id, bytes) {
             return self.refuse(id, &refused.to_string());
+        }
+        if self.draining {
+            // Not of an id in use: its chat goes on.
+            return self.refuse(id, SHUTTING_DOWN);
         }
         let task_id = TaskId::random(self.entropy());
         let chat = Chat {

@@ -14,4 +14,5 @@ mod recordings;
 mod serve;
 mod serve_crowd;
 mod serve_http;
+mod server_rules;
 mod vectors;
