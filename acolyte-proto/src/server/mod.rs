@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::backlog::Backlog;
+use rpc_core::decode::{DecodeErrorKind, find_member};
 use rpc_core::id::UniqueBits;
 use rpc_core::keepalive::{Heart, Pulse};
 use rpc_core::rate::Bucket;
@@ -23,7 +24,7 @@ use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, Refused};
 
 use crate::codec;
-use crate::error::{ChatError, ErrorDetail, INVALID_MESSAGE, code};
+use crate::error::{ChatError, ErrorDetail, FrameError, INVALID_MESSAGE, code};
 use crate::frame::{Answer, ChatRequest, ClientFrame, Request, ServerFrame};
 use crate::id::{ErrorId, RpcId, TaskId};
 use crate::queue::{Aborted, Place, Queue, QueueError};
@@ -163,6 +164,9 @@ impl ServerConn {
         let frame = match ClientFrame::decode(text, &self.config.limits) {
             Ok(frame) => frame,
             Err(error) => {
+                if let Some((id, request)) = self.lax_start(text, &error) {
+                    return self.on_start(&id, request, text.len());
+                }
                 self.refuse(&error.reply_to(), INVALID_MESSAGE);
                 if !self.closed {
                     self.events.push_back(ServerEvent::Warning(error));
@@ -185,6 +189,18 @@ impl ServerConn {
             Request::ChatStart(request) => self.on_start(&id, *request, text.len()),
             Request::ChatAbort { request_id } => self.on_abort(&id, request_id, now),
         }
+    }
+
+    /// The chat of a request that is refused for its strictness only, if that is to pass.
+    fn lax_start(&self, text: &str, error: &FrameError) -> Option<(RpcId, ChatRequest<'static>)> {
+        let is_json = !matches!(error.decode_error().kind(), DecodeErrorKind::Syntax);
+        if !self.config.lax_requests || !is_json || error.tag() != Some("chat.start") {
+            return None;
+        }
+        let payload = find_member(text, "payload")?;
+        let request = find_member(payload.get(), "request")?;
+        let request = ChatRequest::decode_lax(request.get(), &self.config.limits).ok()?;
+        Some((error.id()?.clone(), request.into_owned()))
     }
 
     fn ask(&mut self, id: RpcId, what: Question, event: ServerEvent) {

@@ -336,6 +336,26 @@ fn what_is_no_request_is_answered_by_its_own_id_if_there_is_one() {
 }
 
 #[test]
+fn requests_are_strict_unless_told_otherwise() {
+    let long = "x".repeat(100_001);
+    let request = json!({"message": long, "history": [], "model": "m", "more": 1,
+        "sessionId": "no", "workspace": null});
+    let text = json!({"id": "rpc_a", "type": "chat.start", "payload": {"request": request}});
+    assert_eq!(Played::new().answer(&text.to_string()), ["a refused"]);
+    let mut played = Played::with(ServerConfig::default().with_lax_requests(true));
+    for bad in [
+        format!("{text} more"),
+        r#"{"id":"rpc_b","type":"chat.start","payload":{"request":{"history":[]}}}"#.to_owned(),
+        r#"{"id":"rpc_b","type":"nope"}"#.to_owned(),
+    ] {
+        let answers = played.answer(&bad);
+        assert!(answers[0].ends_with("refused"), "{answers:?}");
+    }
+    let answers = played.answer(&text.to_string());
+    assert_eq!(answers, ["a accepted", "a started"]);
+}
+
+#[test]
 fn json_in_a_binary_message_is_a_request_too() {
     let mut played = Played::new();
     let text = start("a");
