@@ -90,6 +90,11 @@ impl Agent for Puppet {
                     run.text(&n.to_string()).await.map_err(stopped)?;
                 }
             }
+            "some" => {
+                for n in 0..100 {
+                    run.text(&n.to_string()).await.map_err(stopped)?;
+                }
+            }
             "panic" => panic!("asked to"),
             "fail" => return Err(ChatError::new("no").with_code("E_NO")),
             "ill" => return Ok(Reply::new("", "m").with_error("the model failed")),

@@ -8,6 +8,7 @@ mod client_recordings;
 mod daemon;
 mod frames;
 mod frames_props;
+mod memory;
 mod mounted;
 mod pair;
 mod queue;

@@ -178,7 +178,10 @@ async fn pages_of_a_mounted_service_are_plain_answers() {
     };
     assert_eq!(body("/healthz").await, r#"{"ok":true}"#);
     let status = body("/v1/status").await;
-    assert!(status.contains("\"service\":\"http://example.org\""), "{status}");
+    assert!(
+        status.contains("\"service\":\"http://example.org\""),
+        "{status}"
+    );
     service.stop();
     let mut request = get("/v1/chat/stream");
     *request.method_mut() = http::Method::POST;

@@ -147,7 +147,8 @@ impl Script {
                     continue;
                 };
                 let frame = ServerFrame::decode(text.as_str(), &Limits::default());
-                self.order.received(&frame.map_err(|error| error.to_string())?)?;
+                self.order
+                    .received(&frame.map_err(|error| error.to_string())?)?;
             }
             let Some(event) = self.conn.poll_event() else {
                 return Ok(());
