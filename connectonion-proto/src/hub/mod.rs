@@ -42,7 +42,7 @@ use serde::Serialize;
 
 use crate::console::Line;
 use crate::frame::{ErrorFrame, SessionState, SessionStatus, Standing};
-use crate::id::SessionId;
+use crate::id::{EventId, SessionId};
 use crate::replay::Next;
 use crate::session::{ConnId, Owner, RegistryEvent, Removed, RunId, RuntimeInput, SessionRegistry};
 use crate::storage::{Record, StorageError};
@@ -59,9 +59,13 @@ enum Job {
     /// The session that a client wants.
     Load { conn: ConnId, entrant: Box<Entrant> },
     /// The prompt that begins a run.
-    Begin { session_id: SessionId },
+    Begin { session_id: SessionId, id: EventId },
     /// A prompt for a run.
-    Interject { session_id: SessionId, run: RunId },
+    Interject {
+        session_id: SessionId,
+        id: EventId,
+        run: RunId,
+    },
     /// The end of a run, and the frame that tells it.
     End {
         session_id: SessionId,
@@ -147,10 +151,14 @@ impl Hub {
     /// Takes what the storage did.
     pub fn stored(&mut self, job: JobId, outcome: Result<(), StorageError>, now: Now) {
         match self.jobs.remove(&job) {
-            Some(Job::Begin { session_id }) => self.begin_stored(job, &session_id, outcome, now),
-            Some(Job::Interject { session_id, run }) => {
-                self.interjection_stored(job, &session_id, run, outcome, now);
+            Some(Job::Begin { session_id, id }) => {
+                self.begin_stored(&session_id, &id, outcome, now);
             }
+            Some(Job::Interject {
+                session_id,
+                id,
+                run,
+            }) => self.interjection_stored(&session_id, (&id, run), outcome, now),
             Some(Job::End {
                 session_id,
                 run,
@@ -320,8 +328,9 @@ impl Hub {
         let Some(talk) = self.talks.remove(session_id) else {
             return;
         };
+        let waiting = talk.waiting();
         let gone = || ErrorFrame::new("the session is over: send CONNECT again");
-        let storing = talk.storing.iter().map(|(_, intake)| intake);
+        let storing = talk.storing.iter();
         for conn in storing.chain(&talk.intake).filter_map(|it| it.conn) {
             self.refuse(conn, gone().with_retryable(true));
         }
@@ -345,10 +354,11 @@ impl Hub {
         if !work.is_ending {
             let session = work.render(session_id.as_str(), None, now.unix);
             let record = self.record(session_id, talk.owner, &work.input.prompt, work.began);
+            let unread = unread.into_iter().chain(waiting);
             let record = record
                 .with_status(crate::storage::RecordStatus::Failed)
                 .with_session(Some(session))
-                .with_inputs(unread);
+                .with_inputs(unread.collect());
             self.store(Job::Note, record);
         }
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use rpc_core::decode::SharedJson;
 
-use super::event::{JobId, NewInput};
+use super::event::NewInput;
 use super::work::Work;
 use crate::id::EventId;
 use crate::session::{ConnId, Owner, RunId, RuntimeInput};
@@ -36,8 +36,8 @@ pub(super) struct Talk {
     pub(super) work: Option<Box<Work>>,
     /// Prompts that wait, in order.
     pub(super) intake: VecDeque<Intake>,
-    /// The prompt that is being stored, and by which job.
-    pub(super) storing: Option<(JobId, Intake)>,
+    /// The prompt that is being stored.
+    pub(super) storing: Option<Intake>,
 }
 
 impl Intake {
@@ -78,10 +78,18 @@ impl Talk {
         }
     }
 
-    /// The prompt that this job has stored. `None` for a job of an earlier talk about the same session.
-    pub(super) fn stored_by(&mut self, job: JobId) -> Option<Intake> {
-        let storing = self.storing.take_if(|(by, _)| *by == job)?;
-        Some(storing.1)
+    /// Prompts that were acknowledged and that no run has yet, in order. Every record that is stored
+    /// while they wait says them again, because the last one counts.
+    pub(super) fn waiting(&self) -> Vec<RuntimeInput> {
+        let waiting = self.storing.iter().chain(&self.intake);
+        let acknowledged = waiting.filter(|it| it.conn.is_none());
+        acknowledged.map(Intake::runtime_input).collect()
+    }
+
+    /// The prompt that was being stored, if it is this one: another session of this name may have
+    /// been removed while the storage was at work.
+    pub(super) fn take_stored(&mut self, id: &EventId) -> Option<Intake> {
+        self.storing.take_if(|intake| intake.id == *id)
     }
 
     /// Puts a prompt back that was being stored, behind those that were acknowledged before it.
