@@ -6,6 +6,7 @@ mod assembler;
 mod error;
 pub mod http;
 pub mod openai;
+pub mod options;
 pub mod provider;
 pub mod scripted;
 

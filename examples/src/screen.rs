@@ -32,6 +32,8 @@ pub enum Colour {
     Yellow,
     /// Green.
     Green,
+    /// Red.
+    Red,
 }
 
 impl Colour {
@@ -49,6 +51,7 @@ impl Colour {
             Self::Magenta => "35",
             Self::Yellow => "33",
             Self::Green => "32",
+            Self::Red => "31",
         }
     }
 }

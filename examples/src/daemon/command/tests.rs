@@ -158,6 +158,7 @@ async fn a_confined_program_stays_in_the_folder() {
         "mv ../secret.txt .".to_owned(),
         "rm ../secret.txt".to_owned(),
         "ls ..".to_owned(),
+        "cat /etc/passwd".to_owned(),
         "touch ../new".to_owned(),
         format!("cat /proc/{}/environ", std::process::id()),
         format!("kill -0 {}", std::process::id()),

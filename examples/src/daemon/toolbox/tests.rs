@@ -37,12 +37,14 @@ impl Drop for Place {
 }
 
 fn kinds(shown: &[Shown]) -> Vec<&str> {
-    fn kind(shown: &Shown) -> &str {
-        match shown {
-        Shown::Part(part) => part.kind(),
-        Shown::Checklist(_) => "checklist",
-    };
-    shown.iter().map(kind).collect()
+    let mut kinds = Vec::new();
+    for shown in shown {
+        kinds.push(match shown {
+            Shown::Part(part) => part.kind(),
+            Shown::Checklist(_) => "checklist",
+        });
+    }
+    kinds
 }
 
 #[tokio::test]
