@@ -1,7 +1,9 @@
-"""ConnectOnion's own clients, two of Python and one of Node, against our host: agents.py AGENT NODE VENV..
+"""ConnectOnion's own clients against our host, and our client when that is killed.
 
-NODE is the folder with the package, each VENV is named after the version in it, at the end. Then our
-client, when our host is killed.
+    agents.py AGENT NODE VENV..
+
+NODE is the folder with the package for Node. Each VENV is named after the version of that for Python
+in it, at the end.
 """
 
 import asyncio
@@ -10,17 +12,19 @@ import contextlib
 import json
 import re
 import sys
-import tempfile
 from pathlib import Path
 
 from aiohttp import web
-from common import Checks, expect, title
+from common import expect, title
 from peers import START, Caller, Chat, Line, our_host, run, spoken
 
 AGENT, NODE, *VENVS = sys.argv[1:]
 CALLER = Path(__file__).parent / "agents" / "caller.py"
 CODE = "letmein"
-PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAACklEQVR4nGMAAQAABQABDQottAAAAABJRU5ErkJggg=="
+#: Images are not looked into.
+PIXEL = "data:image/png;base64,iVBORw0KGgo="
+#: In seconds.
+SILENCE = 72
 #: What takes three seconds.
 SLOW = "!slow 40 100"
 COUNTED = " ".join(str(n) for n in range(1, 41))
@@ -31,7 +35,6 @@ class Peer:
 
     def __init__(self, name, caller, folder, relay):
         self.name, self.caller, self.folder, self.relay = name, caller, folder, relay
-        self.users = set()
 
     @contextlib.asynccontextmanager
     async def host(self, *args):
@@ -43,12 +46,19 @@ class Peer:
             self.relay.places[host.address] = self.line.url
             yield host
 
-    async def user(self, name, key="ann"):
+    async def user(self, name, key="ann", address=None):
         """A user in a session of its own. `ann` comes in, once she has given the code."""
-        where = {"address": self.address, "relay": self.relay.url, "key": key}
+        where = {"address": address or self.address, "relay": self.relay.url, "key": key}
         answer = await self.caller.tell("open", name, **where)
         expect("error" not in answer, answer)
         return User(self.caller, name)
+
+    @contextlib.asynccontextmanager
+    async def open_host(self, name, key):
+        """A user at another host, which lets everybody in, over a line that is never cut."""
+        async with our_host(AGENT, self.folder / name) as host:
+            self.relay.places[host.address] = host.url
+            yield await self.user(name, key, host.address)
 
     @property
     def is_old(self):
@@ -288,6 +298,18 @@ async def a_cut_line_is_made_anew(peer):
     expect((await user.tell("status"))["found"] == "connected", "the status")
 
 
+async def a_question_outlives_the_line(peer):
+    user = await peer.user("outlived")
+    first = asyncio.create_task(user.error("input", prompt="Ask me which colour (red, green)"))
+    while not await user.items("ask_user"):
+        await asyncio.sleep(0.05)
+    peer.line.cut()
+    await first
+    # It is asked again.
+    answer = await user.tell("reconnect", answer="green")
+    expect(answer.get("text") == "green", answer)
+
+
 async def an_interrupted_run_ends(peer):
     user = await peer.user("interrupted")
     answer = asyncio.create_task(user.text("!slow 1000 50"))
@@ -296,6 +318,15 @@ async def an_interrupted_run_ends(peer):
     expect(stopped.get("stopped") is True, stopped)
     expect(await answer == "What would you like me to do?", "the answer")
     expect(await user.text("What is 2 + 3?") == "5", "the next answer")
+
+
+async def a_silent_line_stays_open(peer):
+    async with peer.open_host("silent", "ann") as user:
+        expect(await user.text("What is 6 * 7?") == "42", "the first answer")
+        # It hangs up when it has not been asked for a minute whether it is still there.
+        await asyncio.sleep(SILENCE)
+        expect((await user.tell("look"))["connected"], "hung up")
+        expect(await user.text("What is 2 + 3?") == "5", "the next answer")
 
 
 async def a_killed_host_has_lost_nothing(peer, host):
@@ -317,6 +348,11 @@ async def a_killed_host_has_lost_nothing(peer, host):
         expect([it for it in said if it in expected] == expected, said)
 
 
+async def an_unsigned_user_comes_in_at_an_open_host(peer):
+    async with peer.open_host("nobody", None) as user:
+        expect(await user.text("What is 6 * 7?") == "42", "the answer")
+
+
 COMMON = [
     two_turns_are_one_conversation,
     a_tool_is_called,
@@ -330,6 +366,7 @@ OWN = {
         a_question_is_asked_again,
         nobody_gives_leave,
         the_next_prompt_finds_the_run,
+        an_unsigned_user_comes_in_at_an_open_host,
     ],
     "Python 1.9.2": [
         a_question_is_answered,
@@ -337,22 +374,16 @@ OWN = {
         leave_is_given_and_refused,
         a_cut_line_comes_back_by_itself,
         an_interrupted_run_ends,
+        an_unsigned_user_comes_in_at_an_open_host,
     ],
     "Node 0.1.4": [
         a_question_is_answered,
         leave_is_given_and_refused,
         a_cut_line_is_made_anew,
+        a_question_outlives_the_line,
         an_interrupted_run_ends,
     ],
 }
-
-
-async def an_unsigned_user_comes_in_at_an_open_host(peer):
-    async with our_host(AGENT, peer.folder / "open") as host:
-        where = {"address": host.address, "relay": peer.relay.url, "key": None}
-        peer.relay.places[host.address] = host.url
-        await peer.caller.tell("open", "nobody", **where)
-        expect(await peer.caller.text("nobody", "What is 6 * 7?") == "42", "the answer")
 
 
 async def check_peer(checks, name, command, folder, relay):
@@ -364,16 +395,17 @@ async def check_peer(checks, name, command, folder, relay):
             await checks.run(f"{name}: a client is there", ready, START)
 
             def check(one, *more):
-                return checks.run(f"{name}: {title(one)}", one(peer, *more), 45)
+                return checks.run(f"{name}: {title(one)}", one(peer, *more), SILENCE + 30)
 
+            await check(a_stranger_comes_in_with_a_code)
             # Those who wait for long do it beside the others.
-            refused = [check(a_wrong_code_is_refused), check(a_wrong_signature_is_refused)]
-            refused = asyncio.gather(*refused)
-            for one in [a_stranger_comes_in_with_a_code, *COMMON, *OWN[name]]:
+            beside = [a_wrong_code_is_refused, a_wrong_signature_is_refused]
+            if peer.is_node:
+                beside.append(a_silent_line_stays_open)
+            beside = asyncio.gather(*map(check, beside))
+            for one in [*COMMON, *OWN[name]]:
                 await check(one)
-            if not peer.is_node:
-                await check(an_unsigned_user_comes_in_at_an_open_host)
-            await refused
+            await beside
             await check(a_killed_host_has_lost_nothing, host)
 
 
@@ -407,24 +439,18 @@ async def nothing_is_lost_with_a_killed_host(folder):
     expect(said == expected, said)
 
 
-async def main():
-    checks = Checks()
+async def main(checks, folder):
     clients = [("Node 0.1.4", ["node", f"{NODE}/caller.mjs"])]
-    with tempfile.TemporaryDirectory() as place:
-        place = Path(place)
-        for venv in VENVS:
-            name = "Python " + re.search(r"[\d.]+$", venv)[0]
-            clients.append((name, [f"{venv}/bin/python", CALLER, place / name / "caller"]))
-        async with Relay.listening() as relay:
-            own = place / "own"
-            own.mkdir()
-            one = nothing_is_lost_with_a_killed_host
-            peers = [checks.run(f"our client: {title(one)}", one(own))]
-            for name, command in clients:
-                (place / name).mkdir()
-                peers.append(check_peer(checks, name, command, place / name, relay))
-            await asyncio.gather(*peers)
-    checks.finish()
+    for venv in VENVS:
+        name = "Python " + re.search(r"[\d.]+$", venv)[0]
+        clients.append((name, [f"{venv}/bin/python", CALLER, folder / name / "caller"]))
+    async with Relay.listening() as relay:
+        one = nothing_is_lost_with_a_killed_host
+        all_of_them = [checks.run(f"our client: {title(one)}", one(folder / "ours"))]
+        for name, command in clients:
+            (folder / name).mkdir()
+            all_of_them.append(check_peer(checks, name, command, folder / name, relay))
+        await asyncio.gather(*all_of_them)
 
 
 run(main)

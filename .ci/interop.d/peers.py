@@ -6,26 +6,38 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
-import sys
+import tempfile
+from pathlib import Path
 
-from common import LONGEST_LINE, Failed, Program, expect
+from common import LONGEST_LINE, Checks, Failed, Program, expect
 
 START = 60
 
 
+RUNNING = set()
+
+
 def run(main):
-    """Runs the checks. A deadline from outside ends them in order, with all that they have started."""
+    """Runs the checks in a folder for them. A deadline from outside ends all that they have started."""
 
-    async def ended_in_order():
-        task = asyncio.current_task()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-        await main()
+    async def with_checks(folder):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, give_up, folder)
+        checks = Checks()
+        await main(checks, Path(folder))
+        return checks
 
-    try:
-        asyncio.run(ended_in_order())
-    except asyncio.CancelledError:
-        sys.exit("ended from outside")
+    with tempfile.TemporaryDirectory() as folder:
+        checks = asyncio.run(with_checks(folder))
+    checks.finish()
+
+
+def give_up(folder):
+    for process in RUNNING:
+        process.kill()
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(1)
 
 
 class Spoken(Program):
@@ -88,6 +100,7 @@ async def spoken(kind, *args, cwd=None, **env):
     pipe = asyncio.subprocess.PIPE
     how = {"cwd": cwd, "stdin": pipe, "stdout": pipe, "stderr": pipe, "env": env, "limit": LONGEST_LINE}
     process = await asyncio.create_subprocess_exec(*map(str, args), **how)
+    RUNNING.add(process)
     running = kind(process)
     try:
         yield running
@@ -95,6 +108,7 @@ async def spoken(kind, *args, cwd=None, **env):
         if process.returncode is None:
             process.kill()
         await running.end()
+        RUNNING.discard(process)
 
 
 class Line:

@@ -303,7 +303,10 @@ mod tests {
     }
 
     fn exposed(secrets: &[Secret]) -> Vec<&str> {
-        secrets.iter().map(|secret| secret.expose().as_str()).collect()
+        secrets
+            .iter()
+            .map(|secret| secret.expose().as_str())
+            .collect()
     }
 
     #[test]
@@ -321,7 +324,10 @@ mod tests {
     #[test]
     fn a_key_that_is_a_token_goes_into_a_subprotocol_behind_one_that_is_no_secret() {
         let offer = Offer::for_websocket(Some(&key("s3cret")));
-        assert_eq!(exposed(&offer.subprotocols), ["acolyte.v1", "bearer.s3cret"]);
+        assert_eq!(
+            exposed(&offer.subprotocols),
+            ["acolyte.v1", "bearer.s3cret"]
+        );
         assert_eq!(offer.authorization, None);
     }
 

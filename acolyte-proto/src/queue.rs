@@ -164,7 +164,10 @@ impl<T> Queue<T> {
 
     /// Takes out every chat, the running one first.
     pub fn drain(&mut self) -> impl Iterator<Item = (RpcId, T)> {
-        let running = self.running.take().map(|running| (running.id, running.chat));
+        let running = self
+            .running
+            .take()
+            .map(|running| (running.id, running.chat));
         let waiting = std::mem::take(&mut self.waiting);
         running.into_iter().chain(waiting)
     }
@@ -216,7 +219,9 @@ impl<T> Queue<T> {
     /// Whether this id is in use.
     #[must_use]
     pub fn contains(&self, id: &RpcId) -> bool {
-        self.running.as_ref().is_some_and(|running| running.id == *id)
+        self.running
+            .as_ref()
+            .is_some_and(|running| running.id == *id)
             || self.waiting.iter().any(|(waits, _)| waits == id)
     }
 

@@ -49,7 +49,10 @@ const orders = {
       timeoutMs: timeout && timeout * 1000,
     });
   },
-  reconnect: (user) => user.reconnect(),
+  reconnect(user, order) {
+    watch(user, order);
+    return user.reconnect();
+  },
   async status(user) {
     return { found: await user.checkSessionStatus(user.currentSession.session_id) };
   },
@@ -57,7 +60,12 @@ const orders = {
     user.send({ type: "INTERRUPT" });
     return { stopped: true };
   },
-  look: (user) => ({ session: user.currentSession, ui: user.ui, status: user.status }),
+  look: (user) => ({
+    session: user.currentSession,
+    ui: user.ui,
+    status: user.status,
+    connected: user._ws !== null,
+  }),
 };
 
 async function obey(order) {

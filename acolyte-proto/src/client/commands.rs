@@ -104,12 +104,7 @@ impl ClientConn {
 
     /// Lets a chat wait this long for each next message, from now on; `None` for ever. `false` if it
     /// has ended.
-    pub fn set_idle_timeout(
-        &mut self,
-        chat: CallId,
-        idle: Option<Duration>,
-        now: Instant,
-    ) -> bool {
+    pub fn set_idle_timeout(&mut self, chat: CallId, idle: Option<Duration>, now: Instant) -> bool {
         if self.closed.is_some() {
             return false;
         }

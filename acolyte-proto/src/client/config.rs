@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use rpc_core::Limits;
 use rpc_core::backoff::{BackoffPolicy, Jitter};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::Limits;
 
 use crate::auth::ApiKey;
 use crate::limits::{self, CALL_TIMEOUT, CHAT_IDLE_TIMEOUT, PING_INTERVAL, PONG_TIMEOUT};

@@ -7,6 +7,7 @@
 //!    └────────┴───────────┴── refused, aborted, timed out, closed
 //! ```
 
+mod answers;
 mod commands;
 mod config;
 mod event;
@@ -15,25 +16,24 @@ mod run;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod times;
 mod transcript;
 mod weight;
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rpc_core::backlog::Backlog;
 use rpc_core::decode::{DecodeError, DecodeErrorKind};
 use rpc_core::keepalive::{Heart, Pulse};
-use rpc_core::timers::{TimerKind, Timers, later, sooner};
+use rpc_core::timers::{TimerKind, Timers, sooner};
 use rpc_core::{
     CallError, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Outbox, Outgoing,
     PendingCalls,
 };
 
-use crate::error::{ChatError, FrameError};
-use crate::frame::{Answer, ServerFrame};
 use run::{Kind, Pending};
 
 #[cfg(feature = "sse")]
@@ -43,9 +43,6 @@ pub use event::{ChatUpdate, ClientEvent, Failure, Outcome, RpcError, Warning};
 pub use id::{CallId, RpcForm};
 pub use stream::StreamChat;
 pub use transcript::{ToolRun, Transcript};
-
-/// How long is read after a long pause before requests time out again.
-const CATCH_UP: Duration = Duration::from_secs(1);
 
 /// What the connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -198,240 +195,6 @@ impl ClientConn {
         sooner(sooner(queue, beat), call)
     }
 
-    fn on_text(&mut self, text: &str, now: Instant) {
-        match ServerFrame::decode(text, &self.config.limits) {
-            Ok(frame) if frame.id.is_unreadable() => self.on_unmatched(frame.answer),
-            Ok(frame) => {
-                let found = CallId::parse(frame.id.as_str());
-                match found.filter(|id| self.calls.get(*id).is_some()) {
-                    Some(id) => self.on_answer(id, frame.answer, now),
-                    None => self.on_stray(frame.answer),
-                }
-            }
-            Err(error) => self.on_unreadable(&error, now),
-        }
-    }
-
-    fn on_stray(&mut self, answer: Answer<'_>) {
-        match answer {
-            Answer::Unknown(unknown) => self.push(ClientEvent::Unknown(unknown.into_owned())),
-            _ => self.stray += 1,
-        }
-    }
-
-    /// An answer to a request whose id the server could not read.
-    fn on_unmatched(&mut self, answer: Answer<'_>) {
-        let Answer::Error { error } = answer else {
-            return self.on_stray(answer);
-        };
-        let error = RpcError::Refused(error.into_owned());
-        match self.oldest_unanswered() {
-            Some(id) => self.refused(id, error),
-            None => self.push(ClientEvent::ServerError(error)),
-        }
-    }
-
-    /// Looks through all requests, and ends one of them each time.
-    fn oldest_unanswered(&self) -> Option<CallId> {
-        if self.unanswered == 0 {
-            return None;
-        }
-        let unanswered = self.calls.iter().filter(|(_, call)| !call.answered);
-        let oldest = unanswered.min_by_key(|(_, call)| call.frame);
-        oldest.map(|(id, _)| id)
-    }
-
-    fn on_answer(&mut self, id: CallId, answer: Answer<'_>, now: Instant) {
-        if let Answer::Error { error } = answer {
-            return self.refused(id, RpcError::Refused(error.into_owned()));
-        }
-        match (self.calls.get(id).map(|call| &call.kind), answer) {
-            (Some(Kind::Chat(_)), answer) => self.on_chat(id, answer, now),
-            (Some(Kind::Status), Answer::Status(status)) => {
-                self.take(id);
-                let result = Ok(Box::new(status.into_owned()));
-                self.push(ClientEvent::Status { id, result });
-            }
-            (Some(Kind::Task), Answer::TaskStatus(task)) => {
-                self.take(id);
-                let result = Ok(task);
-                self.push(ClientEvent::TaskStatus { id, result });
-            }
-            (Some(&Kind::Abort { chat, quiet }), Answer::AbortResult { aborted, .. }) => {
-                self.take(id);
-                self.on_abort_result(id, chat, quiet, aborted, now);
-            }
-            (_, answer @ Answer::Unknown(_)) => self.on_stray(answer),
-            (_, answer) => {
-                let answer = answer.tag().to_owned();
-                self.push(ClientEvent::Warning(Warning::WrongAnswer { answer }));
-            }
-        }
-    }
-
-    fn on_chat(&mut self, id: CallId, answer: Answer<'_>, now: Instant) {
-        let mut queued = false;
-        let update = match answer {
-            Answer::Done(reply) => {
-                let reply = Box::new(reply.into_owned());
-                return self.end_chat(id, |_| Outcome::of_reply(reply));
-            }
-            Answer::Failed(error) => {
-                let error = Box::new(error.into_owned());
-                return self.end_chat(id, |aborting| match aborting {
-                    true => Outcome::Aborted { error: Some(error) },
-                    false => Outcome::Failed(Failure::Server(error)),
-                });
-            }
-            Answer::Accepted { task_id } => ChatUpdate::Accepted { task_id },
-            Answer::Queued { position } => {
-                queued = true;
-                match position {
-                    0 => ChatUpdate::Warning(Warning::NoPosition),
-                    position => ChatUpdate::Queued { position },
-                }
-            }
-            Answer::Started => ChatUpdate::Started,
-            Answer::Event(event) => {
-                if let Some(call) = self.calls.get_mut(id)
-                    && let Kind::Chat(run) = &mut call.kind
-                    && let Some(warning) = run.tools.check(&event)
-                {
-                    let update = ChatUpdate::Warning(warning);
-                    self.push(ClientEvent::Chat { id, update });
-                }
-                ChatUpdate::Event(event.into_owned())
-            }
-            Answer::Unknown(unknown) => ChatUpdate::Unknown(unknown.into_owned()),
-            other => ChatUpdate::Warning(Warning::WrongAnswer {
-                answer: other.tag().to_owned(),
-            }),
-        };
-        self.chat_lives(id, queued, now);
-        self.push(ClientEvent::Chat { id, update });
-    }
-
-    /// Something came for a chat that goes on.
-    fn chat_lives(&mut self, id: CallId, queued: bool, now: Instant) {
-        self.heard_at = now;
-        self.answered(id);
-        let Some(call) = self.calls.get_mut(id) else {
-            return;
-        };
-        let Kind::Chat(run) = &mut call.kind else {
-            return;
-        };
-        let was_queued = std::mem::replace(&mut run.queued, queued);
-        let (idle, deadline) = (run.idle, run.deadline(now));
-        self.calls.extend(id, deadline);
-        match (was_queued, queued) {
-            (false, true) => {
-                self.queued.push(id);
-                if let Some(idle) = idle {
-                    self.watch_queue(later(now, idle));
-                }
-            }
-            (true, false) => self.leave_queue(id),
-            _ => {}
-        }
-    }
-
-    /// Looks after the queue then, or earlier.
-    fn watch_queue(&mut self, at: Instant) {
-        let set = self.timers.get(Timer::Queue);
-        self.timers
-            .set(Timer::Queue, set.map_or(at, |set| set.min(at)));
-    }
-
-    fn leave_queue(&mut self, id: CallId) {
-        self.queued.retain(|queued| *queued != id);
-        if self.queued.is_empty() {
-            self.timers.stop(Timer::Queue);
-        }
-    }
-
-    fn on_abort_result(
-        &mut self,
-        id: CallId,
-        chat: CallId,
-        quiet: bool,
-        aborted: bool,
-        now: Instant,
-    ) {
-        if aborted {
-            // Known servers say nothing more about the chat.
-            self.end_chat(chat, |_| Outcome::Aborted { error: None });
-        } else {
-            self.expect_end(chat, now);
-        }
-        if !quiet {
-            let result = Ok(aborted);
-            self.push(ClientEvent::AbortResult { id, chat, result });
-        }
-    }
-
-    /// The server does not know a chat that it was to abort, or nobody knows whether it does: if the
-    /// chat is over, its end has come already or comes now.
-    fn expect_end(&mut self, chat: CallId, now: Instant) {
-        let deadline = later(now, self.config.call_timeout);
-        if let Some(call) = self.calls.get_mut(chat)
-            && let Kind::Chat(run) = &mut call.kind
-        {
-            let was_queued = std::mem::take(&mut run.queued);
-            self.calls.extend(chat, Some(deadline));
-            if was_queued {
-                self.leave_queue(chat);
-            }
-        }
-    }
-
-    /// A message that cannot be read is no reason to wait for ever for what it was to say.
-    fn on_unreadable(&mut self, error: &FrameError, now: Instant) {
-        let fault = error.decode_error().clone();
-        let id = error.id().and_then(|id| CallId::parse(id.as_str()));
-        let Some((id, call)) = id.and_then(|id| Some((id, self.calls.get(id)?))) else {
-            return self.push(ClientEvent::Warning(Warning::Unreadable(fault)));
-        };
-        let is_chat = matches!(call.kind, Kind::Chat(_));
-        match (is_chat, error.tag()) {
-            (true, Some("chat.done" | "chat.error")) => {
-                self.end_chat(id, |_| Outcome::Failed(Failure::Unreadable(fault)));
-            }
-            (true, tag) if tag != Some("error") => {
-                self.chat_lives(id, false, now);
-                let update = ChatUpdate::Warning(Warning::Unreadable(fault));
-                self.push(ClientEvent::Chat { id, update });
-            }
-            _ => self.refused(id, RpcError::Unreadable(fault)),
-        }
-    }
-
-    /// The server refuses a request.
-    fn refused(&mut self, id: CallId, error: RpcError) {
-        let Some(call) = self.take(id) else {
-            return;
-        };
-        if let Kind::Chat(run) = &call.kind {
-            let outcome = match (call.answered, run.aborting, error) {
-                (false, _, error) => Outcome::Refused { error },
-                (true, _, RpcError::Unreadable(error)) => {
-                    Outcome::Failed(Failure::Unreadable(error))
-                }
-                // It was taken before, so this is how it fails.
-                (true, aborting, error) => {
-                    let error = Box::new(ChatError::new(error.message().to_owned()));
-                    match aborting {
-                        true => Outcome::Aborted { error: Some(error) },
-                        false => Outcome::Failed(Failure::Server(error)),
-                    }
-                }
-            };
-            let update = ChatUpdate::Ended(outcome);
-            return self.push(ClientEvent::Chat { id, update });
-        }
-        self.fail(id, &call.kind, CallError::Remote(error));
-    }
-
     /// Ends a request that is no chat.
     fn fail(&mut self, id: CallId, kind: &Kind, error: CallError<RpcError>) {
         let event = match *kind {
@@ -498,69 +261,6 @@ impl ClientConn {
     fn push(&mut self, event: ClientEvent) {
         self.event_bytes += event.weight();
         self.events.push_back(event);
-    }
-
-    /// Notes when reading stops and goes on.
-    fn note_pause(&mut self, now: Instant) {
-        if !self.wants_input() {
-            self.paused_at.get_or_insert(now);
-        } else if let Some(since) = self.paused_at.take() {
-            let pause = now.saturating_duration_since(since);
-            self.catching_up = Some(later(now, pause.min(CATCH_UP)));
-        }
-    }
-
-    /// Whether what has come has been read, so that what is missing is late.
-    fn is_up_to_date(&mut self, now: Instant) -> bool {
-        self.note_pause(now);
-        self.paused_at.is_none() && self.catching_up.is_none_or(|until| until <= now)
-    }
-
-    fn time_out(&mut self, id: CallId, call: &Pending, now: Instant) {
-        let delivery = self.delivery(call);
-        match call.kind {
-            Kind::Chat(_) => self.chat_timed_out(id, delivery, now),
-            Kind::Abort { chat, .. } => {
-                // Whoever does not even answer an abort is not waited for.
-                if let Some(run) = self.calls.get(chat) {
-                    let delivery = self.delivery(run);
-                    self.end_chat(chat, |_| Outcome::TimedOut { delivery });
-                }
-                self.fail(id, &call.kind, CallError::TimedOut { delivery });
-            }
-            Kind::Status | Kind::Task => {
-                self.fail(id, &call.kind, CallError::TimedOut { delivery });
-            }
-        }
-    }
-
-    /// A chat that was taken out has waited too long: the server need not go on with it.
-    fn chat_timed_out(&mut self, id: CallId, delivery: Delivery, now: Instant) {
-        let update = ChatUpdate::Ended(Outcome::TimedOut { delivery });
-        self.push(ClientEvent::Chat { id, update });
-        self.owe_abort(id, now);
-    }
-
-    /// Ends the chats that wait in the server's queue although no chat gets on.
-    fn queue_timed_out(&mut self, now: Instant) {
-        let mut next: Option<Instant> = None;
-        for id in std::mem::take(&mut self.queued) {
-            let Some(Kind::Chat(run)) = self.calls.get(id).map(|call| &call.kind) else {
-                continue;
-            };
-            let at = run.idle.map(|idle| later(self.heard_at, idle));
-            if at.is_none_or(|at| at > now) {
-                self.queued.push(id);
-                next = next.into_iter().chain(at).min();
-            } else if let Some(call) = self.calls.complete(id).live() {
-                let delivery = self.delivery(&call);
-                self.unanswered -= usize::from(!call.answered);
-                self.chat_timed_out(id, delivery, now);
-            }
-        }
-        if let Some(next) = next {
-            self.timers.set(Timer::Queue, next);
-        }
     }
 
     /// Sends a Close and ends. What is queued still leaves before it.

@@ -180,7 +180,9 @@ impl StreamChat {
     fn on_frame(&mut self, frame: StreamFrame<'static>) {
         match frame {
             StreamFrame::Done(reply) => self.end(Outcome::of_reply(reply)),
-            StreamFrame::Error(error) => self.end(Outcome::Failed(Failure::Server(error))),
+            StreamFrame::Error(error) => {
+                self.end(Outcome::Failed(Failure::Server(Box::new(error))));
+            }
             StreamFrame::Event(event) => self.on_event(event),
         }
     }
@@ -292,7 +294,10 @@ mod tests {
     #[test]
     fn a_stream_that_is_cut_is_no_success() {
         let (mut chat, now) = started();
-        chat.handle_bytes(b"data: {\"type\":\"text-delta\",\"text\":\"so far\"}\n\ndata: {", now);
+        chat.handle_bytes(
+            b"data: {\"type\":\"text-delta\",\"text\":\"so far\"}\n\ndata: {",
+            now,
+        );
         chat.handle_end(None);
         assert!(matches!(chat.poll_update(), Some(ChatUpdate::Event(_))));
         let reason = CloseReason::Lost;
@@ -304,7 +309,13 @@ mod tests {
     fn a_refusal_tells_the_servers_words() {
         for (status, error) in [
             (400, RpcError::Refused("Invalid request shape".to_owned())),
-            (401, RpcError::Status { status: 401, words: "Invalid request shape".to_owned() }),
+            (
+                401,
+                RpcError::Status {
+                    status: 401,
+                    words: "Invalid request shape".to_owned(),
+                },
+            ),
         ] {
             let now = Instant::now();
             let mut chat = StreamChat::new(&ClientConfig::new(), now);
@@ -345,7 +356,13 @@ mod tests {
         chat.handle_timeout(now + 55 * SECOND);
         let outcome = only(&mut chat);
         assert!(
-            matches!(outcome, Outcome::Closed { reason: CloseReason::KeepAlive { .. }, .. }),
+            matches!(
+                outcome,
+                Outcome::Closed {
+                    reason: CloseReason::KeepAlive { .. },
+                    ..
+                }
+            ),
             "{outcome:?}"
         );
     }
@@ -362,18 +379,25 @@ mod tests {
         let (mut chat, now) = started();
         chat.handle_bytes(b"data: nope\n\ndata: {\"type\":\"done\"}\n\n", now);
         assert!(matches!(chat.poll_update(), Some(ChatUpdate::Warning(_))));
-        assert!(matches!(only(&mut chat), Outcome::Failed(Failure::Unreadable(_))));
+        assert!(matches!(
+            only(&mut chat),
+            Outcome::Failed(Failure::Unreadable(_))
+        ));
     }
 
     #[test]
     fn a_result_without_its_call_is_told() {
         let (mut chat, now) = started();
-        let result = b"data: {\"type\":\"tool-result\",\"toolCallId\":\"c\",\"toolName\":\"t\"}\n\n";
+        let result =
+            b"data: {\"type\":\"tool-result\",\"toolCallId\":\"c\",\"toolName\":\"t\"}\n\n";
         chat.handle_bytes(result, now);
         assert!(matches!(
             chat.poll_update(),
             Some(ChatUpdate::Warning(Warning::ToolWithoutCall { .. }))
         ));
-        assert!(matches!(chat.poll_update(), Some(ChatUpdate::Event(Event::ToolResult(_)))));
+        assert!(matches!(
+            chat.poll_update(),
+            Some(ChatUpdate::Event(Event::ToolResult(_)))
+        ));
     }
 }

@@ -4,6 +4,9 @@ mod aborts;
 mod malformed;
 mod timeouts;
 
+use std::time::Duration;
+
+use rpc_core::keepalive::KeepAlive;
 use rpc_core::{Limits, Refused};
 use serde_json::{Value, json};
 
@@ -28,7 +31,7 @@ impl Played {
     }
 
     fn new() -> Self {
-        Self::with(ClientConfig::new())
+        Self::with(quiet())
     }
 
     fn sent(&mut self) -> Vec<Value> {
@@ -89,6 +92,11 @@ impl Played {
         assert!(!self.sent().is_empty());
         id
     }
+}
+
+/// No pings, so that silence ends nothing by itself.
+fn quiet() -> ClientConfig {
+    ClientConfig::new().with_keep_alive(KeepAlive::off())
 }
 
 fn ended(update: Option<&ChatUpdate>) -> &Outcome {
@@ -157,7 +165,10 @@ fn a_request_that_servers_would_refuse_is_not_sent() {
     let mut played = Played::new();
     let request = ChatRequest::new("\u{1f600}".repeat(50_001), "m");
     let refused = played.conn.start_chat(&request, played.now);
-    assert!(matches!(refused, Err(Refused::Invalid { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Refused::Invalid { .. })),
+        "{refused:?}"
+    );
     assert_eq!((played.sent().len(), played.conn.in_flight()), (0, 0));
 }
 
@@ -186,9 +197,16 @@ fn questions_get_typed_answers() {
     played.say(unknown, json!({"type": "task.status.result", "task": null}));
     let events = played.events();
     let [
-        ClientEvent::Status { result: Ok(status), .. },
-        ClientEvent::TaskStatus { result: Ok(Some(task)), .. },
-        ClientEvent::TaskStatus { result: Ok(None), .. },
+        ClientEvent::Status {
+            result: Ok(status), ..
+        },
+        ClientEvent::TaskStatus {
+            result: Ok(Some(task)),
+            ..
+        },
+        ClientEvent::TaskStatus {
+            result: Ok(None), ..
+        },
     ] = &events[..]
     else {
         panic!("{events:?}")
@@ -225,7 +243,10 @@ fn a_server_that_failed_tells_all_it_knows() {
     let Outcome::Failed(Failure::Server(error)) = ended(updates.first()) else {
         panic!("{updates:?}")
     };
-    assert_eq!((&*error.message, error.code.as_deref()), ("boom", Some("E_X")));
+    assert_eq!(
+        (&*error.message, error.code.as_deref()),
+        ("boom", Some("E_X"))
+    );
     assert_eq!(error.detail.as_ref().unwrap().tool.as_deref(), Some("t"));
 }
 
@@ -265,12 +286,21 @@ fn an_error_without_an_id_is_for_the_oldest_request_that_is_unanswered() {
     let chat = played.chat();
     played.events();
     for _ in 0..3 {
-        played.say("rpc_unknown", json!({"type": "error", "error": "Invalid RPC message"}));
+        played.say(
+            "rpc_unknown",
+            json!({"type": "error", "error": "Invalid RPC message"}),
+        );
     }
     let events = played.events();
     let [
-        ClientEvent::Status { id: first, result: Err(CallError::Remote(_)) },
-        ClientEvent::Chat { id: second, update: ChatUpdate::Ended(Outcome::Refused { .. }) },
+        ClientEvent::Status {
+            id: first,
+            result: Err(CallError::Remote(_)),
+        },
+        ClientEvent::Chat {
+            id: second,
+            update: ChatUpdate::Ended(Outcome::Refused { .. }),
+        },
         ClientEvent::ServerError(_),
     ] = &events[..]
     else {
@@ -286,12 +316,20 @@ fn a_result_without_its_call_is_told_and_delivered() {
     let id = played.chat();
     let result = |id: &str| json!({"type": "tool-result", "toolCallId": id, "toolName": "t"});
     played.event(id, &result("a"));
-    played.event(id, &json!({"type": "tool-call", "toolCallId": "b", "toolName": "t", "args": {}}));
+    played.event(
+        id,
+        &json!({"type": "tool-call", "toolCallId": "b", "toolName": "t", "args": {}}),
+    );
     played.event(id, &result("b"));
     let updates = played.updates();
-    let warning = Warning::ToolWithoutCall { tool_call_id: "a".to_owned() };
+    let warning = Warning::ToolWithoutCall {
+        tool_call_id: "a".to_owned(),
+    };
     assert_eq!(updates[0], ChatUpdate::Warning(warning));
-    assert_eq!(updates[1], ChatUpdate::Event(Event::ToolResult(ToolResult::ok("a", "t"))));
+    assert_eq!(
+        updates[1],
+        ChatUpdate::Event(Event::ToolResult(ToolResult::ok("a", "t")))
+    );
     assert_eq!(updates.len(), 4);
 }
 
@@ -300,10 +338,19 @@ fn an_error_event_does_not_end_a_chat() {
     let mut played = Played::new();
     let id = played.chat();
     played.event(id, &json!({"type": "error", "errorMessage": "in stream"}));
-    played.say(id, json!({"type": "chat.error", "errorMessage": "terminal"}));
+    played.say(
+        id,
+        json!({"type": "chat.error", "errorMessage": "terminal"}),
+    );
     let updates = played.updates();
-    assert!(matches!(&updates[0], ChatUpdate::Event(Event::Error(_))), "{updates:?}");
-    assert!(matches!(ended(updates.get(1)), Outcome::Failed(Failure::Server(_))));
+    assert!(
+        matches!(&updates[0], ChatUpdate::Event(Event::Error(_))),
+        "{updates:?}"
+    );
+    assert!(matches!(
+        ended(updates.get(1)),
+        Outcome::Failed(Failure::Server(_))
+    ));
 }
 
 #[test]
@@ -312,7 +359,10 @@ fn usage_is_told_as_it_comes_and_never_added_up() {
     let id = played.chat();
     let mut transcript = Transcript::new();
     for input in [3126, 11, 3126, 22] {
-        played.event(id, &json!({"type": "usage", "inputTokens": input, "outputTokens": 7}));
+        played.event(
+            id,
+            &json!({"type": "usage", "inputTokens": input, "outputTokens": 7}),
+        );
     }
     for update in played.updates() {
         transcript.apply(&update);
@@ -338,7 +388,10 @@ fn both_names_of_a_checklist_are_one_event() {
         );
     }
     for update in played.updates() {
-        assert!(matches!(&update, ChatUpdate::Event(Event::Checklist(_))), "{update:?}");
+        assert!(
+            matches!(&update, ChatUpdate::Event(Event::Checklist(_))),
+            "{update:?}"
+        );
     }
 }
 
@@ -357,12 +410,14 @@ fn a_lost_line_ends_everything_and_says_what_was_sent() {
     assert_eq!(events.pop(), Some(ClientEvent::Closed(CloseReason::Lost)));
     let delivery = |id| {
         events.iter().find_map(|event| match event {
-            ClientEvent::Chat { id: chat, update: ChatUpdate::Ended(outcome) } if *chat == id => {
-                Some(outcome.delivery())
-            }
-            ClientEvent::Status { id: status, result: Err(error) } if *status == id => {
-                Some(error.delivery())
-            }
+            ClientEvent::Chat {
+                id: chat,
+                update: ChatUpdate::Ended(outcome),
+            } if *chat == id => Some(outcome.delivery()),
+            ClientEvent::Status {
+                id: status,
+                result: Err(error),
+            } if *status == id => Some(error.delivery()),
             _ => None,
         })
     };
@@ -386,7 +441,10 @@ fn closing_ends_what_is_in_flight_and_takes_nothing_more() {
         matches!(
             &events[..],
             [
-                ClientEvent::Chat { update: ChatUpdate::Ended(Outcome::Closed { .. }), .. },
+                ClientEvent::Chat {
+                    update: ChatUpdate::Ended(Outcome::Closed { .. }),
+                    ..
+                },
                 ClientEvent::Closed(CloseReason::Local),
             ]
         ),
@@ -414,14 +472,19 @@ fn binary_messages_of_text_are_text() {
     let id = played.chat();
     let text = format!(r#"{{"id":"{id}","type":"chat.started"}}"#);
     let now = played.now;
-    played.conn.handle_message(Incoming::Binary(text.as_bytes()), now);
+    played
+        .conn
+        .handle_message(Incoming::Binary(text.as_bytes()), now);
     played.conn.handle_message(Incoming::Binary(b"\xff"), now);
     let events = played.events();
     assert!(
         matches!(
             &events[..],
             [
-                ClientEvent::Chat { update: ChatUpdate::Started, .. },
+                ClientEvent::Chat {
+                    update: ChatUpdate::Started,
+                    ..
+                },
                 ClientEvent::Warning(Warning::Unreadable(_)),
             ]
         ),

@@ -335,7 +335,10 @@ mod tests {
         let [read, run, stray] = transcript.tools() else {
             panic!("{transcript:?}")
         };
-        assert_eq!((&read.output[..], &read.result), (&[part("1")][..], &Some(Ok(()))));
+        assert_eq!(
+            (&read.output[..], &read.result),
+            (&[part("1")][..], &Some(Ok(())))
+        );
         assert_eq!(run.result, Some(Err(ToolFailure::new())));
         assert!(stray.call.is_none() && stray.name == "stray");
     }

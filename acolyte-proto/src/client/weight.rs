@@ -16,7 +16,9 @@ impl ClientEvent {
         size_of::<Self>()
             + match self {
                 Self::Chat { update, .. } => update.inner_weight(),
-                Self::Status { result, .. } => result.as_ref().map_or(0, |status| of_status(status)),
+                Self::Status { result, .. } => {
+                    result.as_ref().map_or(0, |status| of_status(status))
+                }
                 Self::ServerError(error) => error.weight(),
                 Self::Unknown(unknown) => of_unknown(unknown),
                 Self::Warning(warning) => warning.weight(),
@@ -81,7 +83,7 @@ pub(super) fn of_event(event: &Event<'_>) -> usize {
         Event::ToolOutput(output) => output.id.len() + output.name.len() + of_part(&output.content),
         Event::ToolResult(result) => {
             let failure = result.failure.as_ref().map_or(0, |failure| {
-                sum([failure.code.as_deref()]) + failure.detail.as_ref().map_or(0, of_detail)
+                sum([failure.code.as_deref()]) + failure.detail.as_deref().map_or(0, of_detail)
             });
             result.id.len() + result.name.len() + failure + of_extra(&result.extra)
         }
@@ -138,7 +140,9 @@ fn of_unknown(unknown: &Unknown<'_>) -> usize {
 
 fn of_extra(extra: &Extra<'_>) -> usize {
     let members = extra.iter();
-    members.map(|(name, value)| name.len() + value.get().len()).sum()
+    members
+        .map(|(name, value)| name.len() + value.get().len())
+        .sum()
 }
 
 fn of_skill(skill: &Skill<'_>) -> usize {
@@ -146,7 +150,7 @@ fn of_skill(skill: &Skill<'_>) -> usize {
 }
 
 fn of_error(error: &ChatError<'_>) -> usize {
-    let detail = error.detail.as_ref().map_or(0, of_detail);
+    let detail = error.detail.as_deref().map_or(0, of_detail);
     error.message.len() + sum([error.code.as_deref()]) + detail
 }
 

@@ -28,7 +28,7 @@ pub struct ChatError<'a> {
     /// What kind of failure: see [`code`], an open set.
     pub code: Option<Cow<'a, str>>,
     /// More about it.
-    pub detail: Option<ErrorDetail<'a>>,
+    pub detail: Option<Box<ErrorDetail<'a>>>,
 }
 
 impl<'a> ChatError<'a> {
@@ -59,7 +59,7 @@ impl<'a> ChatError<'a> {
     /// Sets [`detail`](Self::detail).
     #[must_use]
     pub fn with_detail(mut self, detail: ErrorDetail<'a>) -> Self {
-        self.detail = Some(detail);
+        self.detail = Some(Box::new(detail));
         self
     }
 
@@ -70,7 +70,7 @@ impl<'a> ChatError<'a> {
             message: owned(self.message),
             id: self.id,
             code: self.code.map(owned),
-            detail: self.detail.map(ErrorDetail::into_owned),
+            detail: self.detail.map(|detail| Box::new(detail.into_owned())),
         }
     }
 }
@@ -205,7 +205,7 @@ impl<'a> ErrorMembers<'a> {
             message: message.unwrap_or(Cow::Borrowed(WORDLESS)),
             id: self.id.take().and_then(|id| ErrorId::parse(&id).ok()),
             code: self.code.take(),
-            detail,
+            detail: detail.map(Box::new),
         }
     }
 

@@ -264,7 +264,7 @@ impl<'a> ResultMembers<'a> {
     fn result(self) -> Result<ToolResult<'a>, DecodeError> {
         let failure = ToolFailure {
             code: self.code.take(),
-            detail: self.detail.take(),
+            detail: self.detail.take().map(Box::new),
         };
         let says_more = failure.code.is_some() || failure.detail.is_some();
         let is_error = self.is_error.take().unwrap_or(says_more);

@@ -54,7 +54,7 @@ pub struct ToolFailure<'a> {
     /// What kind of failure: see [`code`](crate::error::code), an open set.
     pub code: Option<Cow<'a, str>>,
     /// More about it.
-    pub detail: Option<ErrorDetail<'a>>,
+    pub detail: Option<Box<ErrorDetail<'a>>>,
 }
 
 impl<'a> ToolCall<'a> {
@@ -177,7 +177,7 @@ impl<'a> ToolFailure<'a> {
     /// Sets [`detail`](Self::detail).
     #[must_use]
     pub fn with_detail(mut self, detail: ErrorDetail<'a>) -> Self {
-        self.detail = Some(detail);
+        self.detail = Some(Box::new(detail));
         self
     }
 
@@ -186,7 +186,7 @@ impl<'a> ToolFailure<'a> {
     pub fn into_owned(self) -> ToolFailure<'static> {
         ToolFailure {
             code: self.code.map(owned),
-            detail: self.detail.map(ErrorDetail::into_owned),
+            detail: self.detail.map(|detail| Box::new(detail.into_owned())),
         }
     }
 }

@@ -72,11 +72,12 @@ impl<'a> Extra<'a> {
         self.members.is_empty()
     }
 
-    /// Adds a member, in place of one of the same name. One too many is left out.
+    /// Adds a member, in place of one of the same name. One too many is left out, and null, which
+    /// is as good as nothing.
     pub fn set(&mut self, name: impl Into<Cow<'a, str>>, value: RawJson<'a>) {
         let name = name.into();
         self.members.retain(|it| it.0 != name);
-        if self.members.len() < MAX_EXTRA {
+        if self.members.len() < MAX_EXTRA && !value.is_null() {
             self.members.push((name, value));
         }
     }

@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 
 use rpc_core::Limits;
-use rpc_core::decode::{
-    self, DecodeError, DecodeErrorKind, Field, Members, RawJson, Slot,
-};
+use rpc_core::decode::{self, DecodeError, DecodeErrorKind, Field, Members, RawJson, Slot};
 
 use crate::frame::{ChatRequest, Skill};
 use crate::id::{ResourceId, SessionId};
@@ -152,7 +150,11 @@ mod tests {
     #[test]
     fn a_bad_body_gets_the_words_of_known_servers() {
         for body in ["", "{", "nope", "{} {}", r#"{"message":"#] {
-            assert_eq!(read(body).unwrap_err().to_string(), "Invalid JSON body", "{body}");
+            assert_eq!(
+                read(body).unwrap_err().to_string(),
+                "Invalid JSON body",
+                "{body}"
+            );
         }
         for body in [
             "[]",
@@ -164,7 +166,11 @@ mod tests {
             r#"{"message":"hi","history":[],"model":"m","suggestions":[1]}"#,
             r#"{"message":"hi","history":[],"model":"m","activeSkills":[{}]}"#,
         ] {
-            assert_eq!(read(body).unwrap_err().to_string(), "Invalid request shape", "{body}");
+            assert_eq!(
+                read(body).unwrap_err().to_string(),
+                "Invalid request shape",
+                "{body}"
+            );
         }
         let bytes = read_body(b"\xff", &Limits::default()).unwrap_err();
         assert_eq!(bytes.to_string(), "Invalid JSON body");

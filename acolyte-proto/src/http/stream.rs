@@ -29,7 +29,7 @@ pub enum StreamFrame<'a> {
     /// The chat has ended. It may have failed: see [`Reply::error`].
     Done(Box<Reply<'a>>),
     /// The chat has failed.
-    Error(Box<ChatError<'a>>),
+    Error(ChatError<'a>),
 }
 
 impl<'a> StreamFrame<'a> {
@@ -39,7 +39,7 @@ impl<'a> StreamFrame<'a> {
     /// [`DecodeError`]; the same text would fail again.
     pub fn decode(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
         Ok(match Event::decode(text, limits)? {
-            Event::Error(error) => Self::Error(Box::new(error)),
+            Event::Error(error) => Self::Error(error),
             Event::Unknown(unknown) if unknown.tag == DONE => {
                 let end = decode::object::<End<'a>>(text, limits)?;
                 Self::Done(Box::new(end.reply.require("reply")?))
@@ -60,7 +60,7 @@ impl<'a> StreamFrame<'a> {
         match self {
             Self::Event(event) => StreamFrame::Event(event.into_owned()),
             Self::Done(reply) => StreamFrame::Done(Box::new(reply.into_owned())),
-            Self::Error(error) => StreamFrame::Error(Box::new(error.into_owned())),
+            Self::Error(error) => StreamFrame::Error(error.into_owned()),
         }
     }
 }
@@ -85,7 +85,7 @@ impl Serialize for StreamFrame<'_> {
         match self {
             Self::Event(event) => event.serialize(serializer),
             Self::Done(reply) => Done::new(reply).serialize(serializer),
-            Self::Error(error) => Event::Error((**error).clone()).serialize(serializer),
+            Self::Error(error) => Event::Error(error.clone()).serialize(serializer),
         }
     }
 }
@@ -173,12 +173,9 @@ impl StreamDecoder {
         &mut self,
         bytes: &mut &[u8],
     ) -> Option<Result<StreamFrame<'static>, StreamError>> {
-        let event = match self.events.decode(bytes)? {
-            Ok(event) => event,
-            Err(_) => {
-                let max = self.limits.max_message_bytes;
-                return Some(Err(StreamError::TooLarge { max }));
-            }
+        let Ok(event) = self.events.decode(bytes)? else {
+            let max = self.limits.max_message_bytes;
+            return Some(Err(StreamError::TooLarge { max }));
         };
         let frame = StreamFrame::decode(&event.data, &self.limits);
         Some(frame.map(StreamFrame::into_owned).map_err(|error| {
@@ -255,7 +252,7 @@ mod tests {
             StreamFrame::Event(Event::text("a\nü\u{2028}")),
             StreamFrame::Event(usage),
             StreamFrame::Done(Box::new(reply)),
-            StreamFrame::Error(Box::new(error)),
+            StreamFrame::Error(error),
         ];
         (text, frames)
     }
@@ -263,7 +260,11 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again_in_any_chunks_and_with_any_line_ends() {
         let (text, frames) = stream();
-        for text in [text.clone(), text.replace('\n', "\r\n"), text.replace('\n', "\r")] {
+        for text in [
+            text.clone(),
+            text.replace('\n', "\r\n"),
+            text.replace('\n', "\r"),
+        ] {
             for chunk in [1, 2, 3, 7, 1_000] {
                 let read = decoded(text.as_bytes(), chunk);
                 let read: Vec<_> = read.into_iter().map(Result::unwrap).collect();
@@ -275,8 +276,10 @@ mod tests {
     #[test]
     fn frames_are_written_as_known_servers_write_them() {
         let (text, frames) = stream();
-        assert!(text.starts_with("data: {\"type\":\"text-delta\",\"text\":\"a\\nü\u{2028}\"}\n\n:\n\n"));
-        assert!(text.contains("data: {\"type\":\"done\",\"reply\":{\"output\":"));
+        assert!(
+            text.starts_with("data: {\"type\":\"text-delta\",\"text\":\"a\\nü\u{2028}\"}\n\n:\n\n")
+        );
+        assert!(text.contains("data: {\"type\":\"done\",\"reply\":{\""));
         assert!(text.contains("data: {\"type\":\"error\",\"errorMessage\":\"no\""));
         for frame in frames {
             let mut json = String::new();
@@ -314,7 +317,10 @@ mod tests {
         );
         let mut bytes = text.as_bytes();
         let large = decoder.decode(&mut bytes);
-        assert!(matches!(large, Some(Err(StreamError::TooLarge { max: 64 }))), "{large:?}");
+        assert!(
+            matches!(large, Some(Err(StreamError::TooLarge { max: 64 }))),
+            "{large:?}"
+        );
         let next = decoder.decode(&mut bytes);
         assert!(
             matches!(&next, Some(Ok(StreamFrame::Event(Event::Unknown(it)))) if it.tag == "later"),

@@ -83,7 +83,9 @@ impl Chat {
     /// Cancel-safe, but updates that were read are gone.
     pub async fn finish(&mut self) -> Outcome {
         while self.next().await.is_some() {}
-        self.outcome.clone().unwrap_or_else(|| gone(Delivery::Unknown))
+        self.outcome
+            .clone()
+            .unwrap_or_else(|| gone(Delivery::Unknown))
     }
 
     /// Aborts the chat, be it running or waiting, and says whether there was something to abort. Go

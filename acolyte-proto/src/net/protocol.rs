@@ -6,9 +6,7 @@ use std::time::Instant;
 use rpc_core::CloseFrame;
 use rpc_core::net::{Protocol, Sorted};
 
-use crate::client::{
-    CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome, RpcError,
-};
+use crate::client::{CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome, RpcError};
 use crate::frame::{Status, Task};
 
 /// The client's side: every connection opens with the same configuration.

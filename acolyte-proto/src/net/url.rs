@@ -95,6 +95,10 @@ pub(super) fn dialer_with(
         dialer = dialer.with_subprotocol(name.into_inner())?;
     }
     if let Some(value) = &offer.authorization {
+        // Servers disagree on the meaning of other bytes.
+        if !value.expose().is_ascii() {
+            return Err(ConnectError::Key);
+        }
         dialer = dialer.with_secret_header("Authorization", value)?;
     }
     Ok(dialer)
@@ -160,7 +164,10 @@ mod tests {
             assert!(dialer(url, &allowed).is_ok(), "{url}");
         }
         let bad = dialer("ftp://h", &config).map(drop);
-        assert!(matches!(bad, Err(ConnectError::Dial(DialError::BadUrl { .. }))));
+        assert!(matches!(
+            bad,
+            Err(ConnectError::Dial(DialError::BadUrl { .. }))
+        ));
     }
 
     #[test]
@@ -175,6 +182,9 @@ mod tests {
         let open = dialer("http://h", &ClientConfig::new()).unwrap();
         assert!(open.config().subprotocols().is_empty());
         let impossible = dialer("https://h", &keyed("schl\u{fc}ssel")).map(drop);
-        assert!(matches!(impossible, Err(ConnectError::Key)), "{impossible:?}");
+        assert!(
+            matches!(impossible, Err(ConnectError::Key)),
+            "{impossible:?}"
+        );
     }
 }

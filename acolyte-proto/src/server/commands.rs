@@ -169,7 +169,11 @@ impl ServerConn {
         if self.closed {
             return Err(Refused::Closed);
         }
-        if self.queue.running().is_none_or(|(running, _)| running != id) {
+        if self
+            .queue
+            .running()
+            .is_none_or(|(running, _)| running != id)
+        {
             return Err(Refused::UnknownId);
         }
         // The answer, the new positions and the next start, or none of them.

@@ -6,7 +6,9 @@ use rpc_core::Limits;
 use rpc_core::keepalive::KeepAlive;
 
 use crate::event::ChecklistTag;
-use crate::limits::{ABORT_GRACE, MAX_QUEUED, MAX_UNANSWERED, PING_INTERVAL, PONG_TIMEOUT, defaults};
+use crate::limits::{
+    ABORT_GRACE, MAX_QUEUED, MAX_UNANSWERED, PING_INTERVAL, PONG_TIMEOUT, defaults,
+};
 
 /// How a server treats a connection.
 #[derive(Clone, Debug, PartialEq)]

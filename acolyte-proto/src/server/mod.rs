@@ -20,9 +20,7 @@ use rpc_core::id::UniqueBits;
 use rpc_core::keepalive::{Heart, Pulse};
 use rpc_core::rate::Bucket;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
-use rpc_core::{
-    CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, Refused,
-};
+use rpc_core::{CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, Refused};
 
 use crate::codec;
 use crate::error::{ChatError, ErrorDetail, INVALID_MESSAGE, code};
@@ -185,7 +183,7 @@ impl ServerConn {
                 self.ask(id, Question::Task, event);
             }
             Request::ChatStart(request) => self.on_start(&id, *request, text.len()),
-            Request::ChatAbort { request_id } => self.on_abort(id, request_id, now),
+            Request::ChatAbort { request_id } => self.on_abort(&id, request_id, now),
         }
     }
 
@@ -213,7 +211,12 @@ impl ServerConn {
         };
         self.chat_bytes += bytes;
         self.tell_task(&task_id, TaskState::Accepted);
-        self.send(id, Answer::Accepted { task_id: task_id.clone() });
+        self.send(
+            id,
+            Answer::Accepted {
+                task_id: task_id.clone(),
+            },
+        );
         match place {
             Place::Running => self.begin(),
             Place::Waiting { position } => {
@@ -267,7 +270,7 @@ impl ServerConn {
         self.begin();
     }
 
-    fn on_abort(&mut self, id: RpcId, request_id: RpcId, now: Instant) {
+    fn on_abort(&mut self, id: &RpcId, request_id: RpcId, now: Instant) {
         let met = self.queue.abort(&request_id);
         let aborted = !matches!(met, Aborted::Unknown);
         let is_new = aborted && !matches!(met, Aborted::Running { again: true });
@@ -284,7 +287,7 @@ impl ServerConn {
             request_id: request_id.clone(),
             aborted,
         };
-        self.send(&id, result);
+        self.send(id, result);
         if is_new && matches!(met, Aborted::Running { .. }) {
             self.stop_running(request_id, now);
         }
@@ -313,7 +316,8 @@ impl ServerConn {
         let Some(id) = self.queue.running().map(|(id, _)| id.clone()) else {
             return;
         };
-        self.events.push_back(ServerEvent::GivenUp { id: id.clone() });
+        self.events
+            .push_back(ServerEvent::GivenUp { id: id.clone() });
         self.finish(&id, None);
     }
 
@@ -347,7 +351,12 @@ impl ServerConn {
     }
 
     fn refuse(&mut self, id: &RpcId, error: &str) {
-        self.send(id, Answer::Error { error: error.into() });
+        self.send(
+            id,
+            Answer::Error {
+                error: error.into(),
+            },
+        );
     }
 
     fn send_error(&mut self, id: &RpcId, error: &ChatError<'_>) {
@@ -360,7 +369,10 @@ impl ServerConn {
         complete(error, self.entropy())
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "half of the bits are enough")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "half of the bits are enough"
+    )]
     fn entropy(&mut self) -> u64 {
         self.bits.next_bits() as u64
     }
@@ -413,14 +425,16 @@ pub(crate) fn complete<'a>(error: &ChatError<'a>, entropy: u64) -> ChatError<'a>
     let mut error = error.clone();
     error.id.get_or_insert_with(|| ErrorId::random(entropy));
     let code = error.code.get_or_insert(code::UNKNOWN.into()).clone();
-    error.detail.get_or_insert_with(|| {
+    if error.detail.is_some() {
+        return error;
+    }
+    error.with_detail(
         ErrorDetail::new()
             .with_code(code)
             .with_category("other")
             .with_kind("unknown")
-            .with_source("server")
-    });
-    error
+            .with_source("server"),
+    )
 }
 
 impl Machine for ServerConn {

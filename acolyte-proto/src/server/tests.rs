@@ -153,10 +153,7 @@ fn a_chat_is_accepted_starts_says_its_steps_and_is_done() {
     played.conn.done(&id, &reply()).unwrap();
     assert_eq!(played.short(), ["a done"]);
     assert_eq!(played.states(), [TaskState::Completed]);
-    assert_eq!(
-        played.conn.done(&id, &reply()),
-        Err(Refused::UnknownId)
-    );
+    assert_eq!(played.conn.done(&id, &reply()), Err(Refused::UnknownId));
 }
 
 #[test]
@@ -203,10 +200,7 @@ fn chats_wait_in_line_and_are_told_where_whenever_it_moves() {
     played.conn.done(&rpc("a"), &reply()).unwrap();
     assert_eq!(played.short(), ["a done", "d queued 1", "b started"]);
     assert_eq!(played.orders(), ["start rpc_b"]);
-    played
-        .conn
-        .fail(&rpc("b"), &ChatError::new("no"))
-        .unwrap();
+    played.conn.fail(&rpc("b"), &ChatError::new("no")).unwrap();
     assert_eq!(played.short(), ["b error E_UNKNOWN", "d started"]);
 }
 
@@ -376,17 +370,11 @@ fn questions_are_answered_once_each_by_the_application() {
             r#"{"id":"rpc_s","type":"task.status.result","task":{"id":"task_1","state":"accepted","createdAt":"1970-01-01T00:00:00.000Z","updatedAt":"1970-01-01T00:00:00.000Z"}}"#
         ]
     );
-    assert_eq!(
-        played.conn.task_status(&id, None),
-        Err(Refused::UnknownId)
-    );
+    assert_eq!(played.conn.task_status(&id, None), Err(Refused::UnknownId));
     let status = Status::new("m", "http://localhost:6767");
     played.conn.status(&id, &status).unwrap();
     assert_eq!(played.short(), ["s status.result"]);
-    assert_eq!(
-        played.conn.status(&id, &status),
-        Err(Refused::UnknownId)
-    );
+    assert_eq!(played.conn.status(&id, &status), Err(Refused::UnknownId));
     assert_eq!(played.conn.in_flight(), 0);
 }
 
@@ -565,10 +553,7 @@ fn a_lost_line_cancels_every_task_that_has_not_ended() {
         )
     };
     assert_eq!(events.iter().filter(cancelled).count(), 2);
-    assert_eq!(
-        events.last(),
-        Some(&ServerEvent::Closed(CloseReason::Lost))
-    );
+    assert_eq!(events.last(), Some(&ServerEvent::Closed(CloseReason::Lost)));
     assert_eq!(played.conn.poll_timeout(), None);
     assert_eq!(played.conn.in_flight(), 0);
 }
@@ -583,10 +568,7 @@ fn a_close_ends_every_chat_before_it() {
     assert_eq!(short, ["a error E_UNKNOWN", "b error E_UNKNOWN"]);
     assert_eq!(sent[2..], ["close 1000 "]);
     assert_eq!(played.closed(), Some(CloseReason::Local));
-    assert_eq!(
-        played.conn.done(&rpc("a"), &reply()),
-        Err(Refused::Closed)
-    );
+    assert_eq!(played.conn.done(&rpc("a"), &reply()), Err(Refused::Closed));
 }
 
 #[test]

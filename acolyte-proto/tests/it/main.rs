@@ -1,6 +1,17 @@
-//! Integration tests of `acolyte-proto`.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-#![allow(missing_docs, unreachable_pub, reason = "helpers of a test binary")]
+//! Tests of the public API.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(unreachable_pub, reason = "helpers of a test binary")]
 
+mod allocations;
+mod client_conformance;
+mod client_recordings;
+mod daemon;
+mod frames;
+mod frames_props;
+mod pair;
 mod queue;
 mod recordings;
+mod serve;
+mod serve_crowd;
+mod serve_http;
+mod vectors;

@@ -47,7 +47,8 @@ pub struct ClientConfig {
     /// Whether `session_sync` events are passed on: known hosts send the whole conversation after
     /// every step. Default yes.
     pub session_sync: bool,
-    /// Largest frame that is sent, in bytes; a larger one is refused at once. Hosts close on it.
+    /// Largest frame that is sent, in bytes; a larger one is refused at once. Hosts close on it. A
+    /// `RemoteAgent` whose conversation is too large for its CONNECT connects without it.
     /// Default 16 MiB, the known hosts' limit.
     pub max_sent_bytes: usize,
     /// Bounds on size and number of what is received. Default

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use rpc_core::decode::{FrameCopy, SharedStr};
 use rpc_core::timers::later;
-use rpc_core::{CallError, CallId, CloseFrame};
+use rpc_core::{CallError, CallId, CloseFrame, CloseReason};
 
 use super::about::{self, About};
 use super::asked::Kind;
@@ -14,6 +14,7 @@ use crate::frame::{
     BorrowedEvent, Connected, ErrorFrame, EventKind, OnboardSuccess, Output, ServerFrame,
     SessionState,
 };
+use crate::limits::AUTHENTICATE_FIRST;
 
 impl ClientConn {
     pub(super) fn on_text(&mut self, text: &str, now: Instant) {
@@ -163,6 +164,7 @@ impl ClientConn {
             }
             _ => {}
         }
+        let is_out = error.message == AUTHENTICATE_FIRST;
         let asked = match about::about(&error) {
             About::Input => self.asked.prompt_answered(Kind::Interjection, Kind::Prompt),
             About::Status => self.asked.answered(Kind::Status),
@@ -186,6 +188,15 @@ impl ClientConn {
         };
         self.refuse(asked, error, bytes);
         self.settle_state();
+        if is_out {
+            // The host has removed the session, and takes nothing but a CONNECT.
+            let message = AUTHENTICATE_FIRST.to_owned();
+            let retryable = true;
+            self.shut(
+                CloseReason::Refused { message, retryable },
+                CloseFrame::NORMAL,
+            );
+        }
     }
 
     /// What was asked is refused; if nothing was asked, it is a complaint about something else.

@@ -266,6 +266,18 @@ fn an_error_before_the_first_step_refuses_the_prompt() {
 }
 
 #[test]
+fn a_client_whose_session_the_host_has_removed_connects_again() {
+    let mut played = Played::ready();
+    let id = played.input("hello?");
+    played.sent();
+    played.take(&error("authenticate first (send CONNECT)"));
+    let events = played.events();
+    assert!(matches!(&events[0], ClientEvent::Reply { id: of, .. } if *of == id));
+    assert_eq!(closed(&events).retry(), Retry::Backoff);
+    assert_eq!(played.sent(), [json!({"close": 1000})]);
+}
+
+#[test]
 fn a_complaint_about_something_else_leaves_the_run_alone() {
     let (mut played, _) = Played::running();
     for words in [

@@ -35,7 +35,13 @@ impl Hub {
                     answer,
                 });
             }
-            Err(AgentError::Answer(error)) => self.tell(conn, &error.to_frame(request_id)),
+            Err(AgentError::Answer(error)) => {
+                let mut frame = error.to_frame(request_id);
+                if let Some(session_id) = self.registry.session_of(conn) {
+                    frame = frame.with_session_id(session_id.as_str());
+                }
+                self.tell(conn, &frame);
+            }
             Err(error) => self.tell(conn, &ErrorFrame::new(error.to_string())),
         }
     }

@@ -137,9 +137,10 @@ impl ServerConn {
         !self.is_blocked
     }
 
-    /// Whether frames may wait for room, so that a Close would overtake them.
-    #[cfg(feature = "auth")]
-    pub(crate) const fn owes_frames(&self) -> bool {
+    /// Whether events wait for room, as far as it was told: a Close would overtake them now. Before a
+    /// server goes away, let them leave.
+    #[must_use]
+    pub const fn owes_frames(&self) -> bool {
         self.owes
     }
 

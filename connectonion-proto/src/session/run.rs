@@ -93,7 +93,7 @@ impl<S, J> From<&Answer<S, J>> for RequestKind {
 #[non_exhaustive]
 pub enum AnswerError {
     /// The question was answered by somebody else, or its run is over, or it never was.
-    #[error("this question is not open any more")]
+    #[error("that request is no longer waiting for an answer")]
     Stale,
     /// Several questions of this kind are open, and the answer does not say which it means.
     #[error("several questions are open: request_id is required")]
@@ -471,7 +471,7 @@ mod tests {
         assert_eq!(
             serde_json::to_string(&frame).unwrap(),
             concat!(
-                r#"{"type":"ERROR","message":"this question is not open any more","#,
+                r#"{"type":"ERROR","message":"that request is no longer waiting for an answer","#,
                 r#""code":"STALE_ANSWER","reason":"stale","request_id":"q1"}"#
             )
         );

@@ -179,7 +179,7 @@ impl Door {
             Err(error) => return Admission::Refuse(error),
         };
         let identity = verified.address;
-        let decision = self.policy().decide(Some(self.book.level_of(&identity)));
+        let decision = self.policy().decide(Some(self.standing_of(&identity)));
         let is_invited = matches!(decision, Decision::Gate { .. }) && self.brings_invite(&verified);
         // Before anything changes: who repeats an invitation is not let in again.
         if (is_invited || decision == Decision::Accept)
@@ -222,6 +222,16 @@ impl Door {
         self.policy
             .clone()
             .with_methods(invite.into_iter().chain(payment))
+    }
+
+    /// The level of a caller. Who may administrate the host comes in at every level, unless blocked.
+    fn standing_of(&self, identity: &Address) -> ClientLevel {
+        let level = self.book.level_of(identity);
+        let is_trusted = *identity == self.host || self.book.is_admin(identity);
+        match level {
+            ClientLevel::Stranger | ClientLevel::Contact if is_trusted => ClientLevel::Whitelisted,
+            level => level,
+        }
     }
 
     /// Whether a CONNECT brings an invite code along, which makes a contact of its sender.
@@ -353,6 +363,7 @@ impl Door {
             return Err(told(AuthError::AdminOnly));
         }
         let address = subject(request.client_id().as_deref(), "client_id required")?;
+        let before = self.book.level_of(&address);
         match action {
             AdminAction::Promote => self.book_mut().promote(&address).map(drop).map_err(full)?,
             AdminAction::Demote => self.book_mut().demote(&address).map(drop).map_err(full)?,
@@ -360,8 +371,23 @@ impl Door {
             AdminAction::Unblock => drop(self.book_mut().unblock(&address)),
             _ => {}
         }
-        let mut result = AdminResult::new(name(action), true);
-        let level = self.book.level_of(&address).as_str();
+        let after = self.book.level_of(&address);
+        let error = (before == after).then(|| unmoved(action, after)).flatten();
+        let level = after.as_str();
+        let message = match action {
+            _ if error.is_some() => None,
+            AdminAction::Promote => Some(format!("{address} promoted to {level}.")),
+            AdminAction::Demote => Some(format!("{address} demoted to {level}.")),
+            AdminAction::Block => Some(match request.reason() {
+                Some(reason) => format!("{address} blocked. Reason: {reason}"),
+                None => format!("{address} blocked."),
+            }),
+            AdminAction::Unblock => Some(format!("{address} unblocked.")),
+            _ => None,
+        };
+        let mut result = AdminResult::new(name(action), error.is_none());
+        result.message = message.map(SharedStr::from);
+        result.error = error.map(SharedStr::from_static);
         result.level = Some(SharedStr::from_static(level));
         result.client_id = Some(address.to_string().into());
         Ok(result)
@@ -400,6 +426,18 @@ fn subject(id: Option<&str>, missing: &'static str) -> Result<Address, Box<Error
     let told = |words: SharedStr| Box::new(ErrorFrame::new(words));
     let id = id.ok_or_else(|| told(SharedStr::from_static(missing)))?;
     Address::parse(id).map_err(|error| told(error.to_string().into()))
+}
+
+/// Why a client stands where it stood.
+const fn unmoved(action: AdminAction, level: ClientLevel) -> Option<&'static str> {
+    match (action, level) {
+        (AdminAction::Promote | AdminAction::Demote, ClientLevel::Blocked) => {
+            Some("Blocked: unblock it first")
+        }
+        (AdminAction::Promote, _) => Some("Already at highest level"),
+        (AdminAction::Demote, _) => Some("Already at lowest level"),
+        _ => None,
+    }
 }
 
 fn full(error: super::ListFull) -> Box<ErrorFrame> {

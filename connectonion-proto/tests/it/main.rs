@@ -13,7 +13,6 @@ mod host;
 mod host_desk;
 mod host_door;
 mod host_killed;
-mod host_recorded;
 mod hub;
 mod hub_play;
 mod invalid_json;

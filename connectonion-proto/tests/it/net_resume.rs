@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use connectonion_proto::client::Resume;
+use connectonion_proto::client::{ClientConfig, Resume};
 use connectonion_proto::net::{AgentOptions, Event, RemoteAgent, Run, RunEvent};
 use rpc_core::net::mem::MemListener;
 use rpc_core::net::{LinkEvent, LinkState};
@@ -260,6 +260,23 @@ async fn a_conversation_from_before_the_run_gives_way_to_the_hosts() {
     host.cut();
     let (_host, connect) = Host::answered(&mut listener, &connected("connected")).await;
     assert_eq!(connect["session"]["iteration"], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_is_too_large_to_be_sent_does_not_keep_the_client_out() {
+    let small = ClientConfig::new().with_max_sent_bytes(1024);
+    let (agent, _, mut listener) = open(options().with_client(small));
+    let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
+    agent.ready().await.unwrap();
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    host.say(&output(&"hi ".repeat(1000))).await;
+    run.output().await.unwrap();
+    host.cut();
+    let (_host, connect) = Host::answered(&mut listener, &connected("connected")).await;
+    assert_eq!(connect["session_id"], "s-1");
+    assert_eq!(connect.get("session"), None);
+    assert_eq!(agent.ready().await, Ok(2));
 }
 
 #[tokio::test(start_paused = true)]

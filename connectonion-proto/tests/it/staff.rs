@@ -241,6 +241,23 @@ impl<T: Transport> Client<T> {
             .unwrap();
     }
 
+    pub async fn say_bytes(&mut self, bytes: &[u8]) {
+        let bytes = bytes.to_vec().into();
+        self.line.send(Outgoing::Binary(bytes)).await.unwrap();
+    }
+
+    /// The next frame; `None` if none comes in this time, or ever. A Close is told as its code.
+    pub async fn try_hear(&mut self, patience: Duration) -> Option<Value> {
+        loop {
+            let message = tokio::time::timeout(patience, self.line.next()).await;
+            match message.ok()??.ok()? {
+                Message::Text(text) => return serde_json::from_str(text.as_str()).ok(),
+                Message::Close(frame) => return Some(json!({"close": frame.map(|it| it.code)})),
+                _ => {}
+            }
+        }
+    }
+
     /// The next frame, within a minute of the paused clock.
     pub async fn hear(&mut self) -> Value {
         loop {

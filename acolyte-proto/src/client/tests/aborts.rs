@@ -31,10 +31,17 @@ fn an_abort_ends_a_chat_of_which_nothing_more_is_said() {
         events,
         [
             ClientEvent::Chat { id: chat, update },
-            ClientEvent::AbortResult { id: abort, chat, result },
+            ClientEvent::AbortResult {
+                id: abort,
+                chat,
+                result
+            },
         ]
     );
-    assert_eq!((played.conn.in_flight(), played.conn.stray_frames()), (0, 1));
+    assert_eq!(
+        (played.conn.in_flight(), played.conn.stray_frames()),
+        (0, 1)
+    );
 }
 
 #[test]
@@ -45,8 +52,13 @@ fn an_abort_ends_a_chat_whose_error_comes_first() {
     answer(&mut played, abort, chat, true);
     let events = played.events();
     let [
-        ClientEvent::Chat { update: ChatUpdate::Ended(Outcome::Aborted { error: Some(error) }), .. },
-        ClientEvent::AbortResult { result: Ok(true), .. },
+        ClientEvent::Chat {
+            update: ChatUpdate::Ended(Outcome::Aborted { error: Some(error) }),
+            ..
+        },
+        ClientEvent::AbortResult {
+            result: Ok(true), ..
+        },
     ] = &events[..]
     else {
         panic!("{events:?}")
@@ -64,8 +76,14 @@ fn a_reply_that_overtakes_the_abort_counts() {
         matches!(
             &events[..],
             [
-                ClientEvent::Chat { update: ChatUpdate::Ended(Outcome::Done(_)), .. },
-                ClientEvent::AbortResult { result: Ok(true), .. },
+                ClientEvent::Chat {
+                    update: ChatUpdate::Ended(Outcome::Done(_)),
+                    ..
+                },
+                ClientEvent::AbortResult {
+                    result: Ok(true),
+                    ..
+                },
             ]
         ),
         "{events:?}"
@@ -77,9 +95,18 @@ fn a_chat_that_the_server_does_not_know_ends_soon() {
     let (mut played, chat, abort) = started();
     assert!(played.conn.set_idle_timeout(chat, None, played.now));
     answer(&mut played, abort, chat, false);
-    assert!(matches!(played.events()[..], [ClientEvent::AbortResult { result: Ok(false), .. }]));
+    assert!(matches!(
+        played.events()[..],
+        [ClientEvent::AbortResult {
+            result: Ok(false),
+            ..
+        }]
+    ));
     played.wait(10 * SECOND);
-    assert!(matches!(ended(played.updates().last()), Outcome::TimedOut { .. }));
+    assert!(matches!(
+        ended(played.updates().last()),
+        Outcome::TimedOut { .. }
+    ));
 }
 
 #[test]
@@ -92,8 +119,14 @@ fn an_abort_without_an_answer_ends_the_chat_too() {
         matches!(
             &events[..],
             [
-                ClientEvent::Chat { update: ChatUpdate::Ended(Outcome::TimedOut { .. }), .. },
-                ClientEvent::AbortResult { result: Err(CallError::TimedOut { .. }), .. },
+                ClientEvent::Chat {
+                    update: ChatUpdate::Ended(Outcome::TimedOut { .. }),
+                    ..
+                },
+                ClientEvent::AbortResult {
+                    result: Err(CallError::TimedOut { .. }),
+                    ..
+                },
             ]
         ),
         "{events:?}"
@@ -111,10 +144,16 @@ fn an_abort_that_is_refused_or_garbled_does_not_leave_the_chat_hanging() {
         played.say(abort, answer);
         assert!(matches!(
             played.events()[..],
-            [ClientEvent::AbortResult { result: Err(CallError::Remote(_)), .. }]
+            [ClientEvent::AbortResult {
+                result: Err(CallError::Remote(_)),
+                ..
+            }]
         ));
         played.wait(10 * SECOND);
-        assert!(matches!(ended(played.updates().last()), Outcome::TimedOut { .. }));
+        assert!(matches!(
+            ended(played.updates().last()),
+            Outcome::TimedOut { .. }
+        ));
     }
 }
 
@@ -141,7 +180,10 @@ fn a_cancelled_chat_is_aborted_and_told_of_no_more() {
     played.event(chat, &json!({"type": "text-delta", "text": "late"}));
     answer(&mut played, abort, chat, true);
     assert_eq!(played.events(), []);
-    assert_eq!((played.conn.in_flight(), played.conn.stray_frames()), (0, 1));
+    assert_eq!(
+        (played.conn.in_flight(), played.conn.stray_frames()),
+        (0, 1)
+    );
     assert!(!played.conn.cancel(chat, played.now));
 }
 
@@ -174,7 +216,12 @@ fn a_chat_that_waits_too_long_is_aborted_at_the_server() {
     let chat = played.chat();
     played.wait(180 * SECOND);
     let updates = played.updates();
-    assert_eq!(ended(updates.last()), &Outcome::TimedOut { delivery: Delivery::Unknown });
+    assert_eq!(
+        ended(updates.last()),
+        &Outcome::TimedOut {
+            delivery: Delivery::Unknown
+        }
+    );
     let aborts = |sent: &Value| sent["payload"]["requestId"] == chat.to_string();
     assert!(played.sent().iter().any(aborts));
 }

@@ -41,7 +41,10 @@ fn after(message: Value) -> After {
     if matches!(after, After::Warned | After::GoesOn) {
         // What goes on still ends, at the latest by its silence.
         played.wait(180 * SECOND);
-        assert!(matches!(ended(played.updates().last()), Outcome::TimedOut { .. }));
+        assert!(matches!(
+            ended(played.updates().last()),
+            Outcome::TimedOut { .. }
+        ));
     }
     after
 }
@@ -52,30 +55,64 @@ fn no_malformed_end_leaves_a_chat_hanging() {
     for (message, expected) in [
         // Known clients never settle on these.
         (reply(json!({"output": "fine", "model": "m"})), After::Done),
-        (reply(json!({"output": "fine", "model": "m", "state": "done"})), After::Done),
-        (reply(json!({"output": "fine", "outputStreamed": true, "model": ""})), After::Done),
         (
-            reply(json!({"output": "fine", "outputStreamed": true, "model": "m",
-                "usage": {"inputTokens": 1, "outputTokens": 2}})),
+            reply(json!({"output": "fine", "model": "m", "state": "done"})),
             After::Done,
         ),
         (
-            reply(json!({"output": "fine", "outputStreamed": true, "model": "m", "error": null,
-                "toolCalls": null, "usage": null})),
+            reply(json!({"output": "fine", "outputStreamed": true, "model": ""})),
             After::Done,
         ),
-        (reply(json!({"output": "fine", "outputStreamed": true, "model": "m", "x": 1})), After::Done),
+        (
+            reply(
+                json!({"output": "fine", "outputStreamed": true, "model": "m",
+                "usage": {"inputTokens": 1, "outputTokens": 2}}),
+            ),
+            After::Done,
+        ),
+        (
+            reply(
+                json!({"output": "fine", "outputStreamed": true, "model": "m", "error": null,
+                "toolCalls": null, "usage": null}),
+            ),
+            After::Done,
+        ),
+        (
+            reply(json!({"output": "fine", "outputStreamed": true, "model": "m", "x": 1})),
+            After::Done,
+        ),
         // A wrapped answer, and no answer at all.
-        (json!({"type": "chat.done", "payload": {"reply": {"output": "fine"}}}), After::Unreadable),
+        (
+            json!({"type": "chat.done", "payload": {"reply": {"output": "fine"}}}),
+            After::Unreadable,
+        ),
         (json!({"type": "chat.done"}), After::Unreadable),
-        (json!({"type": "chat.done", "reply": null}), After::Unreadable),
-        (json!({"type": "chat.done", "reply": "fine"}), After::Unreadable),
+        (
+            json!({"type": "chat.done", "reply": null}),
+            After::Unreadable,
+        ),
+        (
+            json!({"type": "chat.done", "reply": "fine"}),
+            After::Unreadable,
+        ),
         (json!({"type": "chat.done", "reply": []}), After::Unreadable),
         // Errors that known clients ignore.
-        (json!({"type": "chat.error", "errorMessage": "x"}), After::FailedServer),
-        (json!({"type": "chat.error", "errorMessage": "x", "errorId": null}), After::FailedServer),
-        (json!({"type": "chat.error", "errorMessage": "x", "errorId": "ERR-1"}), After::FailedServer),
-        (json!({"type": "chat.error", "error": "x"}), After::FailedServer),
+        (
+            json!({"type": "chat.error", "errorMessage": "x"}),
+            After::FailedServer,
+        ),
+        (
+            json!({"type": "chat.error", "errorMessage": "x", "errorId": null}),
+            After::FailedServer,
+        ),
+        (
+            json!({"type": "chat.error", "errorMessage": "x", "errorId": "ERR-1"}),
+            After::FailedServer,
+        ),
+        (
+            json!({"type": "chat.error", "error": "x"}),
+            After::FailedServer,
+        ),
     ] {
         assert_eq!(after(message.clone()), expected, "{message}");
     }
@@ -86,7 +123,10 @@ fn no_malformed_end_leaves_a_chat_hanging() {
         json!({"type": "chat.error", "errorMessage": 7}),
     ] {
         let after = after(message.clone());
-        assert!(matches!(after, After::FailedServer | After::Unreadable), "{message}: {after:?}");
+        assert!(
+            matches!(after, After::FailedServer | After::Unreadable),
+            "{message}: {after:?}"
+        );
     }
     for message in [
         json!({"type": "error", "error": "no"}),
@@ -138,7 +178,10 @@ fn no_malformed_step_ends_a_chat_or_gets_lost() {
         event(json!({"type": "text-delta"})),
     ] {
         let after = after(message.clone());
-        assert!(matches!(after, After::GoesOn | After::Warned), "{message}: {after:?}");
+        assert!(
+            matches!(after, After::GoesOn | After::Warned),
+            "{message}: {after:?}"
+        );
     }
 }
 
@@ -155,7 +198,13 @@ fn a_malformed_answer_ends_a_question() {
         played.say(id, members.clone());
         let events = played.events();
         assert!(
-            matches!(&events[..], [ClientEvent::Status { result: Err(CallError::Remote(_)), .. }]),
+            matches!(
+                &events[..],
+                [ClientEvent::Status {
+                    result: Err(CallError::Remote(_)),
+                    ..
+                }]
+            ),
             "{members}: {events:?}"
         );
     }
@@ -165,21 +214,39 @@ fn a_malformed_answer_ends_a_question() {
 fn what_belongs_to_nothing_is_survived() {
     let mut played = Played::new();
     for (id, members) in [
-        ("rpc_zzzzzzzzzzzzz", json!({"type": "chat.done", "reply": {"output": "x", "model": "m"}})),
-        ("rpc_a", json!({"type": "chat.abort.result", "requestId": "rpc_b", "aborted": true})),
+        (
+            "rpc_zzzzzzzzzzzzz",
+            json!({"type": "chat.done", "reply": {"output": "x", "model": "m"}}),
+        ),
+        (
+            "rpc_a",
+            json!({"type": "chat.abort.result", "requestId": "rpc_b", "aborted": true}),
+        ),
         ("rpc_unknown", json!({"type": "chat.started"})),
     ] {
         played.say(id, members);
     }
     assert_eq!((played.events(), played.conn.stray_frames()), (vec![], 3));
-    for text in ["", "x", "[]", "7", "{}", r#"{"id":7,"type":"chat.started"}"#] {
+    for text in [
+        "",
+        "x",
+        "[]",
+        "7",
+        "{}",
+        r#"{"id":7,"type":"chat.started"}"#,
+    ] {
         played.take(text);
         let events = played.events();
         assert!(
-            matches!(&events[..], [ClientEvent::Warning(_) | ClientEvent::Unknown(_)]),
+            matches!(
+                &events[..],
+                [ClientEvent::Warning(_) | ClientEvent::Unknown(_)]
+            ),
             "{text}: {events:?}"
         );
     }
     played.say("rpc_a", json!({"type": "later"}));
-    assert!(matches!(&played.events()[..], [ClientEvent::Unknown(unknown)] if unknown.tag == "later"));
+    assert!(
+        matches!(&played.events()[..], [ClientEvent::Unknown(unknown)] if unknown.tag == "later")
+    );
 }

@@ -196,9 +196,9 @@ impl<A: Agent> Server<A> {
     pub async fn run(self) -> DrainReport {
         let handle = self.handle();
         let (service, sockets) = (self.service.clone(), self.service);
-        let run = self.server.run(move |accepted| {
-            sockets.websocket(accepted.socket, Some(accepted.peer))
-        });
+        let run = self
+            .server
+            .run(move |accepted| sockets.websocket(accepted.socket, Some(accepted.peer)));
         // What is left when its time is over has to say goodbye still.
         let deadline = self.shutdown_timeout + Duration::from_secs(1);
         let asked = async {

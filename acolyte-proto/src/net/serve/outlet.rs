@@ -244,10 +244,7 @@ impl Outlet {
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub(super) async fn next_bytes(
-        &self,
-        write_end: impl Fn(&End, &mut String),
-    ) -> Option<Bytes> {
+    pub(super) async fn next_bytes(&self, write_end: impl Fn(&End, &mut String)) -> Option<Bytes> {
         loop {
             let (bytes, ended) = self.take(&write_end);
             if !bytes.is_empty() {

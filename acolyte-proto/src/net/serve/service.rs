@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 use http::{Method, Request, Response, StatusCode};
-use rpc_core::net::server::Body;
 use rpc_core::net::Transport;
+use rpc_core::net::server::Body;
 
 use super::agent::Agent;
 use super::connection::serve;
@@ -180,7 +180,11 @@ pub(super) fn admit<'h>(
     for value in headers.get_all(AUTHORIZATION).iter().filter_map(text) {
         shown.add_authorization(value);
     }
-    for value in headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(text) {
+    for value in headers
+        .get_all(SEC_WEBSOCKET_PROTOCOL)
+        .iter()
+        .filter_map(text)
+    {
         shown.add_subprotocols(value);
     }
     if auth.check(&shown) {

@@ -1,6 +1,5 @@
 //! A chat over HTTP: `POST /v1/chat/stream`, answered with server-sent events.
 
-use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +8,9 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use rpc_core::net::link::entropy;
 use rpc_core::net::server::Body;
 use rpc_core::net::{Cancellation, Canceller};
-use rpc_core::net::link::entropy;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -77,9 +76,7 @@ pub(super) fn stream<A: Agent>(
             _canceller: canceller,
         },
     };
-    let pieces = stream::unfold(state, |state| async {
-        Some((state.next().await?, state))
-    });
+    let pieces = stream::unfold(state, |state| async { Some((state.next().await?, state)) });
     let mut answer = Response::new(Body::stream(pieces));
     let headers = answer.headers_mut();
     let kind = HeaderValue::from_static("text/event-stream");
@@ -89,24 +86,18 @@ pub(super) fn stream<A: Agent>(
 }
 
 /// Works on the chat until it ends, or until the server has ended for long enough.
-fn work<A: Agent>(
-    shared: Arc<Shared<A>>,
-    run: Run,
-    request: ChatRequest<'static>,
-) -> impl Future<Output = ()> + Send {
-    async move {
-        let outlet = Arc::clone(&run.outlet);
-        let mut stopping = shared.stopping.get();
-        let stopped = async {
-            stopping.cancelled().await;
-            tokio::time::sleep(shared.shutdown_timeout).await;
-        };
-        let end = tokio::select! {
-            end = shared.work(run, request) => end,
-            () = stopped => Err(Box::new(ChatError::new(SHUTTING_DOWN))),
-        };
-        outlet.end(end);
-    }
+async fn work<A: Agent>(shared: Arc<Shared<A>>, run: Run, request: ChatRequest<'static>) {
+    let outlet = Arc::clone(&run.outlet);
+    let mut stopping = shared.stopping.get();
+    let stopped = async {
+        stopping.cancelled().await;
+        tokio::time::sleep(shared.shutdown_timeout).await;
+    };
+    let end = tokio::select! {
+        end = shared.work(run, request) => end,
+        () = stopped => Err(Box::new(ChatError::new(SHUTTING_DOWN))),
+    };
+    outlet.end(end);
 }
 
 impl Stream {

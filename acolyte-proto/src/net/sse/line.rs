@@ -14,11 +14,13 @@ use rpc_core::CloseReason;
 use rpc_core::net::DialError;
 use rpc_core::net::ws::{Socket, WsDialer};
 
+type Running = Pin<Box<http1::Connection<TokioIo<Socket>, Once>>>;
+
 /// A connection. Dropping it hangs up.
 pub(super) struct Line {
     sender: http1::SendRequest<Once>,
     /// `None` once it has ended.
-    connection: Option<Pin<Box<http1::Connection<TokioIo<Socket>, Once>>>>,
+    connection: Option<Running>,
 }
 
 impl Line {
@@ -44,7 +46,7 @@ impl Line {
             drive(connection, cx);
             answer.as_mut().poll(cx)
         });
-        answer.await.map_err(failed)
+        answer.await.map_err(|error| failed(&error))
     }
 
     /// The next piece of the answer; `None` at its end.
@@ -61,7 +63,7 @@ impl Line {
                         return Some(Ok(data));
                     }
                 }
-                Err(error) => return Some(Err(failed(error))),
+                Err(error) => return Some(Err(failed(&error))),
             }
         }
     }
@@ -85,10 +87,7 @@ impl Line {
     }
 }
 
-fn drive(
-    connection: &mut Option<Pin<Box<http1::Connection<TokioIo<Socket>, Once>>>>,
-    cx: &mut Context<'_>,
-) {
+fn drive(connection: &mut Option<Running>, cx: &mut Context<'_>) {
     if let Some(running) = connection
         && running.as_mut().poll(cx).is_ready()
     {
@@ -97,7 +96,7 @@ fn drive(
     }
 }
 
-fn failed(error: hyper::Error) -> CloseReason {
+fn failed(error: &hyper::Error) -> CloseReason {
     if error.is_incomplete_message() {
         return CloseReason::Lost;
     }

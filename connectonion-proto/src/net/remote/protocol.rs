@@ -6,6 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use rpc_core::decode::SharedJson;
+use rpc_core::encode::encode;
 use rpc_core::net::{LinkState, Protocol, Sorted, WeakLink, link};
 use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Refused, Secret};
 
@@ -14,7 +16,7 @@ use super::event::Event;
 use crate::auth::{Address, Draft, unix_seconds};
 use crate::client::{ClientConfig, ClientConn, ClientEvent, ClientState, Reply, Sign};
 use crate::codec::redact;
-use crate::frame::{ErrorFrame, OnboardSubmit, Signed};
+use crate::frame::{Connect, ErrorFrame, OnboardSubmit, Signed};
 
 /// The client's side: every connection opens with a CONNECT of its own, freshly signed, for the
 /// session that the last one had. [`connect_with`](crate::net::connect_with) makes it.
@@ -51,7 +53,21 @@ impl ClientSide {
     /// Another CONNECT for the session.
     fn connect_again(&self, machine: &mut ClientConn, now: Instant) -> Result<(), Refused> {
         let signed = self.pen.sign(self.pen.draft())?;
-        machine.connect(&self.book.connect(signed), now)
+        machine.connect(&self.connect(signed), now)
+    }
+
+    /// The CONNECT for the session, without the conversation if that is too large to be sent: the
+    /// host has a copy of its own, and a refused CONNECT would end it all.
+    fn connect(&self, signed: Signed) -> Connect {
+        let mut connect = self.book.connect(signed);
+        let max = self.config.max_sent_bytes;
+        let may_be_large = |it: &SharedJson| it.get().len() > max / 2;
+        if connect.session.as_ref().is_some_and(may_be_large)
+            && encode(&connect).is_ok_and(|text| text.len() > max)
+        {
+            connect.session = None;
+        }
+        connect
     }
 
     fn offer_code(&mut self, machine: &mut ClientConn, now: Instant) {
@@ -101,7 +117,7 @@ impl Protocol for ClientSide {
         let config = Arc::clone(&self.config);
         match self.pen.sign(self.pen.draft()) {
             Ok(signed) => {
-                let connect = self.book.connect(signed);
+                let connect = self.connect(signed);
                 ClientConn::new(config, &connect, entropy, now)
             }
             Err(refused) => ClientConn::without_connect(config, &refused.to_string(), now),

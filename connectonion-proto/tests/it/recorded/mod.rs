@@ -2,6 +2,9 @@
 //! read. The tests play them from both sides.
 
 mod client;
+mod deviations;
+mod host;
+mod script;
 
 use std::path::Path;
 
@@ -28,8 +31,11 @@ pub struct Line {
     pub how: Value,
     /// The trust level of the host from here on.
     pub trust: String,
-    /// The HTTP status of a connection that was not opened.
-    pub status: u16,
+    /// How the host closed.
+    pub code: u16,
+    /// The whole line.
+    #[serde(skip)]
+    pub text: String,
 }
 
 impl Line {
@@ -71,9 +77,10 @@ pub fn recordings(version: &'static str) -> Vec<Recording> {
         let text = std::fs::read_to_string(path).unwrap();
         let lines = text.lines().skip(1);
         let lines = lines.map(|line| {
+            let text = line.to_owned();
             let mut line: Line = serde_json::from_str(line).unwrap();
             expand(&mut line.frame);
-            line
+            Line { text, ..line }
         });
         Recording {
             version,

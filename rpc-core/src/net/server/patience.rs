@@ -113,7 +113,7 @@ mod tests {
         let mut line = Patience::new(line, Duration::from_secs(30));
         let writing = tokio::spawn(async move { line.write_all(&[0; 64]).await });
         for _ in 0..5 {
-            tokio::time::sleep(Duration::from_secs(20)).await;
+            sleep(Duration::from_secs(20)).await;
             peer.read_exact(&mut [0; 4]).await.unwrap();
         }
         let error = writing.await.unwrap().unwrap_err();

@@ -1,0 +1,211 @@
+//! What the server's answers bring about.
+
+use std::time::Instant;
+
+use rpc_core::CallError;
+use rpc_core::timers::later;
+
+use super::run::Kind;
+use super::{CallId, ChatUpdate, ClientConn, ClientEvent, Failure, Outcome, RpcError, Warning};
+use crate::error::{ChatError, FrameError};
+use crate::frame::{Answer, ServerFrame};
+
+impl ClientConn {
+    pub(super) fn on_text(&mut self, text: &str, now: Instant) {
+        match ServerFrame::decode(text, &self.config.limits) {
+            Ok(frame) if frame.id.is_unreadable() => self.on_unmatched(frame.answer, now),
+            Ok(frame) => {
+                let found = CallId::parse(frame.id.as_str());
+                match found.filter(|id| self.calls.get(*id).is_some()) {
+                    Some(id) => self.on_answer(id, frame.answer, now),
+                    None => self.on_stray(frame.answer),
+                }
+            }
+            Err(error) => self.on_unreadable(&error, now),
+        }
+    }
+
+    pub(super) fn on_stray(&mut self, answer: Answer<'_>) {
+        match answer {
+            Answer::Unknown(unknown) => self.push(ClientEvent::Unknown(unknown.into_owned())),
+            _ => self.stray += 1,
+        }
+    }
+
+    /// An answer to a request whose id the server could not read.
+    pub(super) fn on_unmatched(&mut self, answer: Answer<'_>, now: Instant) {
+        let Answer::Error { error } = answer else {
+            return self.on_stray(answer);
+        };
+        let error = RpcError::Refused(error.into_owned());
+        match self.oldest_unanswered() {
+            Some(id) => self.refused(id, error, now),
+            None => self.push(ClientEvent::ServerError(error)),
+        }
+    }
+
+    /// Looks through all requests, and ends one of them each time.
+    pub(super) fn oldest_unanswered(&self) -> Option<CallId> {
+        if self.unanswered == 0 {
+            return None;
+        }
+        let unanswered = self.calls.iter().filter(|(_, call)| !call.answered);
+        let oldest = unanswered.min_by_key(|(_, call)| call.frame);
+        oldest.map(|(id, _)| id)
+    }
+
+    pub(super) fn on_answer(&mut self, id: CallId, answer: Answer<'_>, now: Instant) {
+        if let Answer::Error { error } = answer {
+            return self.refused(id, RpcError::Refused(error.into_owned()), now);
+        }
+        match (self.calls.get(id).map(|call| &call.kind), answer) {
+            (Some(Kind::Chat(_)), answer) => self.on_chat(id, answer, now),
+            (Some(Kind::Status), Answer::Status(status)) => {
+                self.take(id);
+                let result = Ok(Box::new(status.into_owned()));
+                self.push(ClientEvent::Status { id, result });
+            }
+            (Some(Kind::Task), Answer::TaskStatus(task)) => {
+                self.take(id);
+                let result = Ok(task);
+                self.push(ClientEvent::TaskStatus { id, result });
+            }
+            (Some(&Kind::Abort { chat, quiet }), Answer::AbortResult { aborted, .. }) => {
+                self.take(id);
+                self.on_abort_result(id, chat, quiet, aborted, now);
+            }
+            (_, answer @ Answer::Unknown(_)) => self.on_stray(answer),
+            (_, answer) => {
+                let answer = answer.tag().to_owned();
+                self.push(ClientEvent::Warning(Warning::WrongAnswer { answer }));
+            }
+        }
+    }
+
+    pub(super) fn on_chat(&mut self, id: CallId, answer: Answer<'_>, now: Instant) {
+        let mut queued = false;
+        let update = match answer {
+            Answer::Done(reply) => {
+                let reply = Box::new(reply.into_owned());
+                return self.end_chat(id, |_| Outcome::of_reply(reply));
+            }
+            Answer::Failed(error) => {
+                let error = Box::new(error.into_owned());
+                return self.end_chat(id, |aborting| match aborting {
+                    true => Outcome::Aborted { error: Some(error) },
+                    false => Outcome::Failed(Failure::Server(error)),
+                });
+            }
+            Answer::Accepted { task_id } => ChatUpdate::Accepted { task_id },
+            Answer::Queued { position } => {
+                queued = true;
+                match position {
+                    0 => ChatUpdate::Warning(Warning::NoPosition),
+                    position => ChatUpdate::Queued { position },
+                }
+            }
+            Answer::Started => ChatUpdate::Started,
+            Answer::Event(event) => {
+                if let Some(call) = self.calls.get_mut(id)
+                    && let Kind::Chat(run) = &mut call.kind
+                    && let Some(warning) = run.tools.check(&event)
+                {
+                    let update = ChatUpdate::Warning(warning);
+                    self.push(ClientEvent::Chat { id, update });
+                }
+                ChatUpdate::Event(event.into_owned())
+            }
+            Answer::Unknown(unknown) => ChatUpdate::Unknown(unknown.into_owned()),
+            other => ChatUpdate::Warning(Warning::WrongAnswer {
+                answer: other.tag().to_owned(),
+            }),
+        };
+        self.chat_lives(id, queued, now);
+        self.push(ClientEvent::Chat { id, update });
+    }
+
+    pub(super) fn on_abort_result(
+        &mut self,
+        id: CallId,
+        chat: CallId,
+        quiet: bool,
+        aborted: bool,
+        now: Instant,
+    ) {
+        if aborted {
+            // Known servers say nothing more about the chat.
+            self.end_chat(chat, |_| Outcome::Aborted { error: None });
+        } else {
+            self.expect_end(chat, now);
+        }
+        if !quiet {
+            let result = Ok(aborted);
+            self.push(ClientEvent::AbortResult { id, chat, result });
+        }
+    }
+
+    /// The server does not know a chat that it was to abort, or nobody knows whether it does: if the
+    /// chat is over, its end has come already or comes now.
+    pub(super) fn expect_end(&mut self, chat: CallId, now: Instant) {
+        let deadline = later(now, self.config.call_timeout);
+        if let Some(call) = self.calls.get_mut(chat)
+            && let Kind::Chat(run) = &mut call.kind
+        {
+            let was_queued = std::mem::take(&mut run.queued);
+            self.calls.extend(chat, Some(deadline));
+            if was_queued {
+                self.leave_queue(chat);
+            }
+        }
+    }
+
+    /// A message that cannot be read is no reason to wait for ever for what it was to say.
+    pub(super) fn on_unreadable(&mut self, error: &FrameError, now: Instant) {
+        let fault = error.decode_error().clone();
+        let id = error.id().and_then(|id| CallId::parse(id.as_str()));
+        let Some((id, call)) = id.and_then(|id| Some((id, self.calls.get(id)?))) else {
+            return self.push(ClientEvent::Warning(Warning::Unreadable(fault)));
+        };
+        let is_chat = matches!(call.kind, Kind::Chat(_));
+        match (is_chat, error.tag()) {
+            (true, Some("chat.done" | "chat.error")) => {
+                self.end_chat(id, |_| Outcome::Failed(Failure::Unreadable(fault)));
+            }
+            (true, tag) if tag != Some("error") => {
+                self.chat_lives(id, false, now);
+                let update = ChatUpdate::Warning(Warning::Unreadable(fault));
+                self.push(ClientEvent::Chat { id, update });
+            }
+            _ => self.refused(id, RpcError::Unreadable(fault), now),
+        }
+    }
+
+    /// The server refuses a request.
+    pub(super) fn refused(&mut self, id: CallId, error: RpcError, now: Instant) {
+        let Some(call) = self.take(id) else {
+            return;
+        };
+        if let Kind::Chat(run) = &call.kind {
+            let outcome = match (call.answered, run.aborting, error) {
+                (false, _, error) => Outcome::Refused { error },
+                (true, _, RpcError::Unreadable(error)) => {
+                    Outcome::Failed(Failure::Unreadable(error))
+                }
+                // It was taken before, so this is how it fails.
+                (true, aborting, error) => {
+                    let error = Box::new(ChatError::new(error.message().to_owned()));
+                    match aborting {
+                        true => Outcome::Aborted { error: Some(error) },
+                        false => Outcome::Failed(Failure::Server(error)),
+                    }
+                }
+            };
+            let update = ChatUpdate::Ended(outcome);
+            return self.push(ClientEvent::Chat { id, update });
+        }
+        if let Kind::Abort { chat, .. } = call.kind {
+            self.expect_end(chat, now);
+        }
+        self.fail(id, &call.kind, CallError::Remote(error));
+    }
+}

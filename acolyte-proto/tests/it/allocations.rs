@@ -1,0 +1,72 @@
+//! How many allocations the hot paths cost once they are warm. Printed, and bounded from above.
+
+use acolyte_proto::frame::{Answer, ClientFrame, Request, ServerFrame};
+use acolyte_proto::{ChatRequest, Event, RpcId, codec, limits};
+use allocation_counter::measure;
+
+const ROUNDS: u64 = 1_000;
+const TEXT: &str = r#"{"id":"rpc_0a1b2c3d","type":"chat.event","event":{"type":"text-delta","text":"Hello world"}}"#;
+
+/// Allocations of [`ROUNDS`] rounds, after as many to warm up.
+#[expect(clippy::print_stdout, reason = "the figures are there to be read")]
+fn cost(what: &str, mut round: impl FnMut()) -> u64 {
+    (0..ROUNDS).for_each(|_| round());
+    let count = measure(|| (0..ROUNDS).for_each(|_| round())).count_total;
+    println!("{what}: {count} allocations in {ROUNDS} rounds");
+    count
+}
+
+#[test]
+fn decoding_frames_without_escapes_costs_no_allocation() {
+    let limits = limits::defaults();
+    for text in [
+        TEXT,
+        r#"{"id":"rpc_0a1b2c3d","type":"chat.event","event":{"type":"reasoning","text":"Hm"}}"#,
+        r#"{"id":"rpc_0a1b2c3d","type":"chat.event","event":{"type":"usage","inputTokens":1,"outputTokens":2}}"#,
+        r#"{"id":"rpc_0a1b2c3d","type":"chat.event","event":{"type":"status","state":{"kind":"running"}}}"#,
+        r#"{"id":"rpc_0a1b2c3d","type":"chat.event","event":{"type":"tool-call","toolCallId":"c","toolName":"t","args":{"a":1}}}"#,
+        r#"{"id":"rpc_0a1b2c3d","type":"chat.event","event":{"type":"tool-output","toolCallId":"c","toolName":"t","content":{"kind":"text","text":"x"}}}"#,
+        r#"{"id":"rpc_0a1b2c3d","type":"chat.event","event":{"type":"tool-result","toolCallId":"c","toolName":"t"}}"#,
+        r#"{"id":"rpc_0a1b2c3d","type":"chat.accepted","taskId":"task_0a1b2c3d"}"#,
+        r#"{"id":"rpc_0a1b2c3d","type":"chat.queued","position":1}"#,
+        r#"{"id":"rpc_0a1b2c3d","type":"error","error":"no"}"#,
+        // The tag need not be first.
+        r#"{"event":{"text":"Hello","type":"text-delta"},"type":"chat.event","id":"rpc_0a1b2c3d"}"#,
+    ] {
+        let count = cost(text, || {
+            assert!(ServerFrame::decode(text, &limits).is_ok());
+        });
+        assert_eq!(count, 0, "{text}");
+    }
+    let request = r#"{"id":"rpc_0a1b2c3d","type":"status.get"}"#;
+    assert_eq!(
+        cost("request", || drop(
+            ClientFrame::decode(request, &limits).unwrap()
+        )),
+        0
+    );
+}
+
+#[test]
+fn encoding_into_a_buffer_with_room_costs_no_allocation() {
+    let mut buffer = String::with_capacity(4096);
+    let id = RpcId::random(7);
+    let text = ServerFrame::new(id.clone(), Answer::Event(Event::text("Hello world")));
+    let chat = Request::ChatStart(Box::new(ChatRequest::new("hello", "m")));
+    let chat = ClientFrame::new(id, chat);
+    let count = cost("text-delta and chat.start", || {
+        buffer.clear();
+        codec::encode_into(&text, &mut buffer).unwrap();
+        codec::encode_into(&chat, &mut buffer).unwrap();
+    });
+    assert_eq!(count, 0);
+}
+
+#[test]
+fn an_owned_text_costs_one_allocation() {
+    let limits = limits::defaults();
+    let count = cost("owned", || {
+        drop(ServerFrame::decode(TEXT, &limits).unwrap().into_owned());
+    });
+    assert_eq!(count, ROUNDS);
+}

@@ -1,0 +1,353 @@
+//! Decoding, encoding and decoding again gives the same frame, whatever the text.
+
+use std::borrow::Cow;
+use std::time::{Duration, SystemTime};
+
+use acolyte_proto::error::ErrorDetail;
+use acolyte_proto::event::{
+    Checklist, ChecklistItem, ChecklistTag, DiffMarker, ItemStatus, Notice, RunState, ShellStream,
+    ToolCall, ToolFailure, ToolOutput, ToolResult, Usage,
+};
+use acolyte_proto::frame::{Answer, ReplyUsage, Request, Skill};
+use acolyte_proto::{
+    ChatError, ChatRequest, ClientFrame, ErrorId, Event, Part, Reply, ResourceId, RpcId,
+    ServerFrame, SessionId, Status, Task, TaskId, TaskState, codec, fuzzing, limits,
+};
+use proptest::option;
+use proptest::prelude::*;
+use rpc_core::decode::RawJson;
+
+fn text() -> impl Strategy<Value = Cow<'static, str>> {
+    any::<String>().prop_map(Cow::Owned)
+}
+
+fn maybe() -> impl Strategy<Value = Option<Cow<'static, str>>> {
+    option::of(text())
+}
+
+fn texts() -> impl Strategy<Value = Vec<Cow<'static, str>>> {
+    prop::collection::vec(text(), 0..3)
+}
+
+fn rpc_id() -> impl Strategy<Value = RpcId> {
+    prop_oneof![
+        any::<u64>().prop_map(RpcId::random),
+        "rpc_[a-z0-9]{1,40}".prop_map(|id| RpcId::parse(&id).unwrap()),
+    ]
+}
+
+fn task_id() -> impl Strategy<Value = TaskId> {
+    any::<u64>().prop_map(TaskId::random)
+}
+
+fn raw() -> impl Strategy<Value = RawJson<'static>> {
+    prop_oneof![
+        Just(r#"{"a":[1, null,{"b":"\ud83d\ude00"}]}"#.to_owned()),
+        any::<i64>().prop_map(|number| number.to_string()),
+        any::<String>().prop_map(|text| serde_json::to_string(&text).unwrap()),
+    ]
+    .prop_map(|json| RawJson::new(&json).unwrap().into_owned())
+}
+
+fn detail() -> impl Strategy<Value = ErrorDetail<'static>> {
+    (maybe(), maybe(), option::of(raw())).prop_map(|(code, tool, extra)| {
+        let mut detail = ErrorDetail::new();
+        (detail.code, detail.tool) = (code, tool);
+        if let Some(extra) = extra {
+            detail.extra.set("later", extra);
+        }
+        detail
+    })
+}
+
+fn chat_error() -> impl Strategy<Value = ChatError<'static>> {
+    (
+        text(),
+        option::of(any::<u64>()),
+        maybe(),
+        option::of(detail()),
+    )
+        .prop_map(|(message, id, code, detail)| {
+            let mut error = ChatError::new(message);
+            error.id = id.map(ErrorId::random);
+            (error.code, error.detail) = (code, detail.map(Box::new));
+            error
+        })
+}
+
+fn skill() -> impl Strategy<Value = Skill<'static>> {
+    (".{1,9}", ".{1,9}").prop_map(|(name, instructions)| Skill::new(name, instructions))
+}
+
+fn part() -> impl Strategy<Value = Part<'static>> {
+    let marker = prop::sample::select(vec![
+        DiffMarker::Add,
+        DiffMarker::Remove,
+        DiffMarker::Context,
+    ]);
+    let stream = prop::sample::select(vec![ShellStream::Stdout, ShellStream::Stderr]);
+    prop_oneof![
+        (text(), maybe(), maybe()).prop_map(|(label_key, detail, state)| Part::ToolHeader {
+            label_key,
+            detail,
+            state
+        }),
+        text().prop_map(Part::text),
+        (text(), any::<u64>(), texts()).prop_map(|(label_key, count, targets)| Part::FileHeader {
+            label_key,
+            count,
+            targets
+        }),
+        (text(), text(), texts(), any::<u64>()).prop_map(
+            |(label_key, scope, patterns, matches)| Part::ScopeHeader {
+                label_key,
+                scope,
+                patterns,
+                matches
+            }
+        ),
+        (
+            text(),
+            text(),
+            any::<u64>(),
+            any::<u64>(),
+            option::of(any::<u64>())
+        )
+            .prop_map(
+                |(label_key, path, added, removed, files)| Part::EditHeader {
+                    label_key,
+                    path,
+                    added,
+                    removed,
+                    files
+                }
+            ),
+        (marker, any::<u64>(), text()).prop_map(|(marker, line_number, text)| Part::Diff {
+            marker,
+            line_number,
+            text
+        }),
+        (stream, text()).prop_map(|(stream, text)| Part::ShellOutput { stream, text }),
+        Just(Part::NoOutput),
+        (option::of(any::<u64>()), maybe())
+            .prop_map(|(count, unit)| Part::Truncated { count, unit }),
+    ]
+}
+
+fn checklist() -> impl Strategy<Value = Checklist<'static>> {
+    let status = prop::sample::select(vec![
+        ItemStatus::Pending,
+        ItemStatus::InProgress,
+        ItemStatus::Done,
+        ItemStatus::Failed,
+        ItemStatus::Other("later".into()),
+    ]);
+    let item = (text(), text(), any::<u64>(), status).prop_map(|(id, label, order, status)| {
+        ChecklistItem::new(id, label, order).with_status(status)
+    });
+    let tag = prop::sample::select(vec![ChecklistTag::Checklist, ChecklistTag::Tasklist]);
+    (text(), text(), tag, prop::collection::vec(item, 0..3)).prop_map(|(id, title, tag, items)| {
+        let list = Checklist::new(id, title).with_tag(tag);
+        items.into_iter().fold(list, Checklist::with_item)
+    })
+}
+
+fn event() -> impl Strategy<Value = Event<'static>> {
+    let count = || option::of(any::<u64>());
+    let failure = (maybe(), option::of(detail())).prop_map(|(code, detail)| {
+        let mut failure = ToolFailure::new();
+        (failure.code, failure.detail) = (code, detail.map(Box::new));
+        failure
+    });
+    let result =
+        (text(), text(), option::of(failure)).prop_map(|(id, name, failure)| match failure {
+            Some(failure) => ToolResult::failed(id, name, failure),
+            None => ToolResult::ok(id, name),
+        });
+    prop_oneof![
+        count().prop_map(|tool_calls| Event::Status(RunState::Running { tool_calls })),
+        count().prop_map(|position| Event::Status(RunState::Queued { position })),
+        Just(Event::Status(RunState::Accepted)),
+        Just(Event::Status(RunState::AwaitingInput)),
+        text().prop_map(Event::Reasoning),
+        text().prop_map(Event::TextDelta),
+        (text(), text(), raw())
+            .prop_map(|(id, name, args)| Event::ToolCall(ToolCall::new(id, name, args))),
+        (text(), text(), part())
+            .prop_map(|(id, name, part)| Event::ToolOutput(ToolOutput::new(id, name, part))),
+        result.prop_map(Event::ToolResult),
+        any::<(u64, u64)>().prop_map(|(read, wrote)| Event::Usage(Usage::new(read, wrote))),
+        checklist().prop_map(Event::Checklist),
+        chat_error().prop_map(Event::Error),
+        text().prop_map(|message| Event::Notice(Notice::warn(message))),
+        (text(), text())
+            .prop_map(|(m, source)| Event::Notice(Notice::error(m).with_source(source))),
+        skill().prop_map(Event::SkillActivated),
+        text().prop_map(Event::SkillDeactivated),
+    ]
+}
+
+fn reply() -> impl Strategy<Value = Reply<'static>> {
+    let usage = any::<(u64, u64, u64)>().prop_map(|(read, wrote, budget)| {
+        ReplyUsage::new(read, wrote).with_input_budget_tokens(budget)
+    });
+    (
+        (text(), text(), any::<bool>(), maybe(), maybe()),
+        (texts(), option::of(any::<u64>())),
+        prop::collection::vec(skill(), 0..2),
+        option::of(usage),
+    )
+        .prop_map(
+            |((output, model, streamed, error, state), (tools, calls), skills, usage)| {
+                let mut reply = Reply::new(output, model).with_output_streamed(streamed);
+                (reply.error, reply.state, reply.tool_calls) = (error, state, tools);
+                (reply.model_calls, reply.active_skills, reply.usage) = (calls, skills, usage);
+                reply
+            },
+        )
+}
+
+fn answer() -> impl Strategy<Value = Answer<'static>> {
+    let state = prop::sample::select(TaskState::ALL.to_vec());
+    let task = (task_id(), state, 0..4_000_000_000_000_u64).prop_map(|(id, state, at)| {
+        let mut task = Task::new(id, SystemTime::UNIX_EPOCH + Duration::from_millis(at));
+        task.state = state;
+        task
+    });
+    prop_oneof![
+        1 => (text(), text(), texts()).prop_map(|(model, service, providers)| {
+            let status = Status::new(model, service);
+            let status = providers.into_iter().fold(status, Status::with_provider);
+            Answer::Status(Box::new(status))
+        }),
+        1 => task_id().prop_map(|task_id| Answer::Accepted { task_id }),
+        1 => any::<u32>().prop_map(|position| Answer::Queued { position }),
+        1 => Just(Answer::Started),
+        8 => event().prop_map(Answer::Event),
+        2 => reply().prop_map(|reply| Answer::Done(Box::new(reply))),
+        2 => chat_error().prop_map(|error| Answer::Failed(Box::new(error))),
+        1 => (rpc_id(), any::<bool>()).prop_map(|(request_id, aborted)| Answer::AbortResult { request_id, aborted }),
+        1 => option::of(task).prop_map(Answer::TaskStatus),
+        1 => text().prop_map(|error| Answer::Error { error }),
+    ]
+}
+
+fn request() -> impl Strategy<Value = Request<'static>> {
+    let chat = (
+        (text(), text(), prop::collection::vec(raw(), 0..3)),
+        (option::of(any::<u64>()), option::of(any::<u64>())),
+        prop::collection::vec(skill(), 0..2),
+        texts(),
+        maybe(),
+    )
+        .prop_map(
+            |((message, model, history), (session, resource), skills, hints, workspace)| {
+                let mut chat = ChatRequest::new(message, model).with_raw_history(history);
+                chat.session_id = session.map(SessionId::random);
+                chat.resource_id = resource.map(ResourceId::random);
+                (chat.active_skills, chat.suggestions, chat.workspace) = (skills, hints, workspace);
+                Request::ChatStart(Box::new(chat))
+            },
+        );
+    prop_oneof![
+        1 => Just(Request::StatusGet),
+        3 => chat,
+        1 => rpc_id().prop_map(|request_id| Request::ChatAbort { request_id }),
+        1 => task_id().prop_map(|task_id| Request::TaskStatus { task_id }),
+    ]
+}
+
+/// Something like a frame.
+fn object() -> impl Strategy<Value = String> {
+    let name = prop::sample::select(vec![
+        "id",
+        "type",
+        "event",
+        "payload",
+        "request",
+        "reply",
+        "text",
+        "kind",
+        "content",
+        "error",
+        "errorMessage",
+        "state",
+        "message",
+        "history",
+        "model",
+        "output",
+        "task",
+        "status",
+        "items",
+    ]);
+    let leaf = prop::sample::select(vec![
+        r#""rpc_a""#,
+        r#""chat.event""#,
+        r#""chat.start""#,
+        r#""chat.done""#,
+        r#""chat.error""#,
+        r#""text-delta""#,
+        r#""tool-output""#,
+        r#""text""#,
+        "null",
+        "7",
+        "-1.5",
+        "[]",
+        "{}",
+        r#""\ud800""#,
+        r#""x\ny""#,
+        "true",
+    ])
+    .prop_map(str::to_owned);
+    leaf.prop_recursive(4, 24, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(|it| format!("[{}]", it.join(","))),
+            prop::collection::vec((name.clone(), inner), 0..6).prop_map(|members| {
+                let members = members
+                    .iter()
+                    .map(|(name, value)| format!("\"{name}\":{value}"));
+                format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_answer_is_read_as_it_was_written(id in rpc_id(), answer in answer()) {
+        let frame = ServerFrame::new(id, answer);
+        let text = codec::encode(&frame).unwrap();
+        prop_assert_eq!(&ServerFrame::decode(text.as_str(), &limits::defaults()).unwrap(), &frame);
+        prop_assert_eq!(&frame.clone().into_owned(), &frame);
+        fuzzing::server_frames(text.as_str().as_bytes());
+    }
+
+    #[test]
+    fn every_request_is_read_as_it_was_written(id in rpc_id(), request in request()) {
+        let frame = ClientFrame::new(id, request);
+        let text = codec::encode(&frame).unwrap();
+        prop_assert_eq!(&ClientFrame::decode(text.as_str(), &limits::defaults()).unwrap(), &frame);
+        fuzzing::client_frames(text.as_str().as_bytes());
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_anywhere_is_survived(
+        id in rpc_id(),
+        answer in answer(),
+        at in any::<prop::sample::Index>(),
+    ) {
+        let text = codec::encode(&ServerFrame::new(id, answer)).unwrap();
+        let chars: Vec<char> = text.as_str().chars().collect();
+        let cut: String = chars[..at.index(chars.len())].iter().collect();
+        let error = ServerFrame::decode(&cut, &limits::defaults()).unwrap_err();
+        prop_assert_eq!(error.id(), None);
+    }
+
+    #[test]
+    fn any_text_is_survived(text in any::<String>(), object in object()) {
+        for text in [text, object] {
+            fuzzing::client_frames(text.as_bytes());
+            fuzzing::server_frames(text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Both machines on one line, under virtual time.
+
+use std::time::{Duration, Instant};
+
+use acolyte_proto::client::{
+    CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome, Transcript,
+};
+use acolyte_proto::event::{Event, Usage};
+use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
+use acolyte_proto::{ChatRequest, Reply, RpcId};
+use rpc_core::testing::Pair;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+struct Line {
+    pair: Pair<ClientConn, ServerConn>,
+}
+
+impl Line {
+    fn new(config: ServerConfig) -> Self {
+        let now = Instant::now();
+        let client = ClientConn::new(ClientConfig::new(), 7, now);
+        let mut pair = Pair::new(client, ServerConn::new(config, 1, now), now);
+        pair.settle();
+        assert_eq!(pair.take_client_events(), [ClientEvent::Ready]);
+        Self { pair }
+    }
+
+    fn chat(&mut self) -> CallId {
+        let request = ChatRequest::new("hi", "m");
+        let now = self.pair.now();
+        let id = self.pair.client.start_chat(&request, now).unwrap();
+        self.pair.settle();
+        id
+    }
+
+    fn abort(&mut self, id: CallId) {
+        let now = self.pair.now();
+        self.pair.client.abort(id, now).unwrap();
+        self.pair.settle();
+    }
+
+    /// What the client heard of its chats.
+    fn updates(&mut self) -> Vec<(CallId, ChatUpdate)> {
+        let events = self.pair.take_client_events().into_iter();
+        let update = |event| match event {
+            ClientEvent::Chat { id, update } => Some((id, update)),
+            _ => None,
+        };
+        events.filter_map(update).collect()
+    }
+
+    fn started(&mut self) -> Option<RpcId> {
+        let events = self.pair.take_server_events();
+        events.into_iter().rev().find_map(|event| match event {
+            ServerEvent::Start { id, .. } => Some(id),
+            _ => None,
+        })
+    }
+
+    fn done(&mut self, id: &RpcId) {
+        let reply = Reply::new("fine", "m").with_output_streamed(true);
+        self.pair.server.done(id, &reply).unwrap();
+        self.pair.settle();
+    }
+}
+
+fn positions(updates: &[(CallId, ChatUpdate)], chat: CallId) -> Vec<u32> {
+    let of = updates.iter().filter(|(id, _)| *id == chat);
+    let position = |(_, update): &(CallId, ChatUpdate)| match update {
+        ChatUpdate::Queued { position } => Some(*position),
+        _ => None,
+    };
+    of.filter_map(position).collect()
+}
+
+fn end(updates: &[(CallId, ChatUpdate)], chat: CallId) -> Option<&Outcome> {
+    updates.iter().find_map(|(id, update)| match update {
+        ChatUpdate::Ended(outcome) if *id == chat => Some(outcome),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_chat_goes_from_its_start_to_its_reply() {
+    let mut line = Line::new(ServerConfig::default());
+    let chat = line.chat();
+    let id = line.started().unwrap();
+    assert_eq!(id, RpcId::from(chat));
+    for event in [
+        Event::text("Hello, "),
+        Event::Usage(Usage::new(3_000, 1)),
+        Event::text("world."),
+    ] {
+        line.pair.server.event(&id, &event).unwrap();
+    }
+    line.done(&id);
+    let mut transcript = Transcript::new();
+    for (_, update) in line.updates() {
+        transcript.apply(&update);
+    }
+    assert_eq!(transcript.text(), "Hello, world.");
+    assert!(transcript.outcome().unwrap().is_done());
+    assert!(transcript.task_id().is_some());
+}
+
+#[test]
+fn positions_follow_the_queue() {
+    let mut line = Line::new(ServerConfig::default());
+    let chats: Vec<_> = (0..4).map(|_| line.chat()).collect();
+    let first = line.started().unwrap();
+    let updates = line.updates();
+    assert!(positions(&updates, chats[0]).is_empty());
+    assert_eq!(positions(&updates, chats[3]), [3]);
+    line.abort(chats[1]);
+    let updates = line.updates();
+    assert_eq!(positions(&updates, chats[2]), [1]);
+    assert_eq!(positions(&updates, chats[3]), [2]);
+    assert!(matches!(
+        end(&updates, chats[1]),
+        Some(Outcome::Aborted { .. })
+    ));
+    line.done(&first);
+    let updates = line.updates();
+    assert!(end(&updates, chats[0]).unwrap().is_done());
+    assert!(updates.contains(&(chats[2], ChatUpdate::Started)));
+    assert_eq!(positions(&updates, chats[3]), [1]);
+}
+
+#[test]
+fn an_aborted_chat_ends_and_the_next_starts_at_once() {
+    for silent in [false, true] {
+        let mut line = Line::new(ServerConfig::default().with_silent_aborts(silent));
+        let runs = line.chat();
+        let waits = line.chat();
+        let id = line.started().unwrap();
+        line.updates();
+        line.abort(runs);
+        let updates = line.updates();
+        let Some(Outcome::Aborted { error }) = end(&updates, runs) else {
+            panic!("{updates:?}")
+        };
+        assert_eq!(error.is_some(), !silent);
+        assert!(line.pair.server.event(&id, &Event::text("late")).is_err());
+        line.done(&id);
+        assert!(line.updates().contains(&(waits, ChatUpdate::Started)));
+    }
+}
+
+#[test]
+fn the_chat_that_finds_no_place_is_refused_and_the_others_stay() {
+    let mut line = Line::new(ServerConfig::default());
+    let chats: Vec<_> = (0..27).map(|_| line.chat()).collect();
+    let updates = line.updates();
+    let Some(Outcome::Refused { error }) = end(&updates, chats[26]) else {
+        panic!("{updates:?}")
+    };
+    assert_eq!(
+        error.message(),
+        "RPC queue is full (25 queued). Try again shortly."
+    );
+    assert_eq!(line.pair.client.in_flight(), 26);
+}
+
+#[test]
+fn a_chat_that_nobody_wants_any_more_is_aborted_at_the_server() {
+    let mut line = Line::new(ServerConfig::default());
+    let chat = line.chat();
+    let id = line.started().unwrap();
+    line.updates();
+    let now = line.pair.now();
+    assert!(line.pair.client.cancel(chat, now));
+    line.pair.settle();
+    let aborted = ServerEvent::Abort { id };
+    assert!(line.pair.take_server_events().contains(&aborted));
+    assert_eq!((line.updates(), line.pair.client.in_flight()), (vec![], 0));
+}
+
+#[test]
+fn a_lost_line_ends_the_chats_of_both_ends() {
+    let mut line = Line::new(ServerConfig::default());
+    let chat = line.chat();
+    line.pair.cut();
+    line.pair.settle();
+    let updates = line.updates();
+    assert!(matches!(end(&updates, chat), Some(Outcome::Closed { .. })));
+    let events = line.pair.take_server_events();
+    assert!(
+        matches!(events.last(), Some(ServerEvent::Closed(_))),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn two_quiet_ends_keep_each_other_alive() {
+    let mut line = Line::new(ServerConfig::default());
+    line.pair.advance(600 * SECOND);
+    assert_eq!(line.pair.take_client_events(), []);
+}

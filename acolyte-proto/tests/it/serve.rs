@@ -1,0 +1,407 @@
+//! The server over real WebSockets: chats, the queue, aborts, faults of the agent, leaving and
+//! ending.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use acolyte_proto::auth::{ApiKey, Auth, AuthError};
+use acolyte_proto::net::{BindError, Server, ServerOptions, http_config};
+use acolyte_proto::server::ServerConfig;
+use rpc_core::net::DialError;
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::daemon::{DEADLINE, LONG, Peer, puppet, serve};
+
+const RUNNING: &str = "chat.event status";
+
+fn patient() -> ServerOptions {
+    let connection = ServerConfig::default().with_abort_grace(LONG);
+    ServerOptions::default().with_connection(connection)
+}
+
+fn with_key() -> ServerOptions {
+    ServerOptions::default().with_auth(Auth::key(ApiKey::new("s3cret").unwrap()))
+}
+
+#[tokio::test]
+async fn a_chat_starts_says_that_it_runs_says_its_steps_and_is_done() {
+    let server = serve(ServerOptions::default()).await;
+    let mut peer = server.client().await;
+    peer.start("rpc_a", "hello").await;
+    assert_eq!(
+        peer.shorts(5).await,
+        [
+            "a chat.accepted",
+            "a chat.started",
+            "a chat.event status",
+            "a chat.event hello",
+            "a chat.done"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_task_may_be_asked_for_on_any_connection_while_it_runs_and_afterwards() {
+    let server = serve(ServerOptions::default()).await;
+    let mut peer = server.client().await;
+    peer.start("rpc_a", "wait").await;
+    let accepted = peer.next().await.unwrap();
+    let task_id = accepted["taskId"].as_str().unwrap();
+    peer.until(&format!("a {RUNNING}")).await;
+    let mut other = server.client().await;
+    assert_eq!(other.task_state(task_id).await, "running");
+    server.shared.gate.notify_one();
+    peer.until("a chat.done").await;
+    assert_eq!(other.task_state(task_id).await, "completed");
+    peer.start("rpc_b", "fail").await;
+    let accepted = peer.next().await.unwrap();
+    peer.until("b chat.error E_NO").await;
+    let failed = accepted["taskId"].as_str().unwrap();
+    assert_eq!(other.task_state(failed).await, "failed");
+    assert_eq!(other.task_state("task_unknown").await, json!(null));
+}
+
+#[tokio::test]
+async fn the_status_counts_over_all_connections() {
+    let server = serve(ServerOptions::default()).await;
+    let (mut one, mut two) = (server.client().await, server.client().await);
+    one.start("rpc_a", "wait").await;
+    one.start("rpc_b", "wait").await;
+    one.until("b chat.queued 1").await;
+    two.say(&json!({"id": "rpc_s", "type": "status.get"})).await;
+    let answer = two.next().await.unwrap();
+    let status = &answer["status"];
+    assert_eq!(answer["type"], "status.result");
+    assert_eq!(
+        [
+            &status["tasks_total"],
+            &status["tasks_running"],
+            &status["rpc_queue_length"],
+            &status["model"]
+        ],
+        [&json!(2), &json!(1), &json!(1), &json!("puppet")]
+    );
+    let service = format!("http://localhost:{}", server.address.port());
+    assert_eq!(status["service"], service);
+    assert!(status["provider_auth"].is_array() && status["tasks_detached"].is_u64());
+}
+
+#[tokio::test]
+async fn chats_run_one_after_the_other_and_positions_are_told() {
+    let server = serve(ServerOptions::default()).await;
+    let mut peer = server.client().await;
+    peer.start("rpc_a", "wait").await;
+    peer.until(&format!("a {RUNNING}")).await;
+    peer.start("rpc_b", "wait").await;
+    peer.start("rpc_c", "wait").await;
+    peer.until("c chat.queued 2").await;
+    server.shared.gate.notify_one();
+    assert_eq!(
+        peer.shorts(3).await,
+        ["a chat.done", "c chat.queued 1", "b chat.started"]
+    );
+    assert_eq!(peer.short().await, format!("b {RUNNING}"));
+}
+
+#[tokio::test]
+async fn a_running_chat_sees_that_another_waits() {
+    let server = serve(ServerOptions::default()).await;
+    let mut peer = server.client().await;
+    peer.start("rpc_a", "yield").await;
+    peer.until(&format!("a {RUNNING}")).await;
+    assert!(peer.is_silent().await);
+    peer.start("rpc_b", "hello").await;
+    peer.until("a chat.done").await;
+    peer.until("b chat.done").await;
+}
+
+#[tokio::test]
+async fn an_abort_while_a_tool_runs_lets_no_further_tool_begin_and_the_next_chat_at_once() {
+    let mut server = serve(patient()).await;
+    let mut peer = server.client().await;
+    peer.start("rpc_a", "tools").await;
+    peer.start("rpc_b", "hello").await;
+    peer.until("a chat.event tool-call").await;
+    server.shared.gate.notify_one();
+    peer.until("a chat.event tool-call").await;
+    peer.abort("rpc_x", "rpc_a").await;
+    peer.until("a chat.error E_ABORTED").await;
+    assert_eq!(
+        peer.shorts(4).await,
+        [
+            "x chat.abort.result true",
+            "b chat.started",
+            "b chat.event status",
+            "b chat.event hello"
+        ]
+    );
+    assert_eq!(server.ended().await, "tools");
+    assert_eq!(server.shared.tools.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn work_that_does_not_look_at_the_abort_is_dropped_and_the_next_chat_starts() {
+    for grace in [Duration::ZERO, Duration::from_millis(20)] {
+        let connection = ServerConfig::default().with_abort_grace(grace);
+        let mut server = serve(ServerOptions::default().with_connection(connection)).await;
+        let mut peer = server.client().await;
+        peer.start("rpc_a", "hang").await;
+        peer.start("rpc_b", "hello").await;
+        peer.until("b chat.queued 1").await;
+        peer.abort("rpc_x", "rpc_a").await;
+        peer.until("x chat.abort.result true").await;
+        peer.until("b chat.done").await;
+        assert_eq!(server.ended().await, "hang");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_has_the_grace_to_come_to_its_end() {
+    let mut server = serve(patient()).await;
+    let mut peer = server.client().await;
+    peer.start("rpc_a", "obey").await;
+    peer.until(&format!("a {RUNNING}")).await;
+    peer.abort("rpc_x", "rpc_a").await;
+    assert_eq!(server.ended().await, "obeyed");
+    assert_eq!(server.ended().await, "obey");
+    assert_eq!(
+        peer.shorts(2).await,
+        ["a chat.error E_ABORTED", "x chat.abort.result true"]
+    );
+    assert!(peer.is_silent().await);
+}
+
+#[tokio::test]
+async fn an_aborted_chat_whose_steps_still_wait_says_nothing_more() {
+    let server = serve(patient()).await;
+    let mut peer = server.client().await;
+    peer.start("rpc_a", "flood").await;
+    peer.until(&format!("a {RUNNING}")).await;
+    peer.abort("rpc_x", "rpc_a").await;
+    peer.until("a chat.error E_ABORTED").await;
+    assert_eq!(peer.short().await, "x chat.abort.result true");
+    assert!(peer.is_silent().await);
+}
+
+#[tokio::test]
+async fn a_waiting_chat_is_aborted_without_ever_having_begun() {
+    let mut server = serve(ServerOptions::default()).await;
+    let mut peer = server.client().await;
+    peer.start("rpc_a", "wait").await;
+    peer.until(&format!("a {RUNNING}")).await;
+    peer.start("rpc_b", "never").await;
+    peer.start("rpc_c", "hello").await;
+    peer.until("c chat.queued 2").await;
+    peer.abort("rpc_x", "rpc_b").await;
+    assert_eq!(
+        peer.shorts(3).await,
+        [
+            "b chat.error E_ABORTED",
+            "c chat.queued 1",
+            "x chat.abort.result true"
+        ]
+    );
+    server.shared.gate.notify_one();
+    peer.until("c chat.done").await;
+    assert_eq!(server.ended().await, "wait");
+    assert_eq!(server.ended().await, "hello");
+}
+
+#[tokio::test]
+async fn chats_of_one_connection_are_not_aborted_by_another() {
+    let server = serve(ServerOptions::default()).await;
+    let (mut one, mut two) = (server.client().await, server.client().await);
+    one.start("rpc_a", "wait").await;
+    one.until(&format!("a {RUNNING}")).await;
+    two.abort("rpc_x", "rpc_a").await;
+    assert_eq!(two.short().await, "x chat.abort.result false");
+    server.shared.gate.notify_one();
+    one.until("a chat.done").await;
+}
+
+#[tokio::test]
+async fn whatever_goes_wrong_in_the_agent_ends_its_chat_and_nothing_else() {
+    let server = serve(ServerOptions::default()).await;
+    let mut peer = server.client().await;
+    for (message, end) in [
+        ("panic", "chat.error E_UNKNOWN"),
+        ("fail", "chat.error E_NO"),
+        ("ill", "chat.done"),
+        ("large step", "chat.error E_UNKNOWN"),
+        ("large reply", "chat.error E_UNKNOWN"),
+        ("error event", "chat.done"),
+        ("hello", "chat.done"),
+    ] {
+        peer.start("rpc_a", message).await;
+        peer.until("a chat.started").await;
+        peer.until(&format!("a {end}")).await;
+    }
+    assert!(peer.is_silent().await);
+}
+
+#[tokio::test]
+async fn what_is_said_after_the_end_of_a_chat_goes_nowhere() {
+    let mut server = serve(ServerOptions::default()).await;
+    let mut peer = server.client().await;
+    peer.start("rpc_a", "keep").await;
+    peer.until("a chat.done").await;
+    assert_eq!(server.ended().await, "keep");
+    assert_eq!(server.ended().await, "refused");
+    assert!(peer.is_silent().await);
+}
+
+#[tokio::test]
+async fn checklists_have_the_configured_name() {
+    let connection =
+        ServerConfig::default().with_checklist(acolyte_proto::event::ChecklistTag::Tasklist);
+    for (options, name) in [
+        (ServerOptions::default(), "checklist"),
+        (
+            ServerOptions::default().with_connection(connection),
+            "tasklist",
+        ),
+    ] {
+        let server = serve(options).await;
+        let mut peer = server.client().await;
+        peer.start("rpc_a", "list").await;
+        peer.until(&format!("a chat.event {name}")).await;
+    }
+}
+
+#[tokio::test]
+async fn the_work_is_dropped_when_its_client_leaves() {
+    let mut server = serve(patient()).await;
+    let mut peer = server.client().await;
+    peer.start("rpc_a", "hang").await;
+    let accepted = peer.next().await.unwrap();
+    peer.until(&format!("a {RUNNING}")).await;
+    drop(peer);
+    assert_eq!(server.ended().await, "hang");
+    let mut other = server.client().await;
+    let task_id = accepted["taskId"].as_str().unwrap();
+    assert_eq!(other.task_state(task_id).await, "cancelled");
+}
+
+#[tokio::test]
+async fn many_steps_come_in_order_and_none_is_lost() {
+    let server = serve(ServerOptions::default()).await;
+    let mut peer = server.client().await;
+    peer.start("rpc_a", "many").await;
+    peer.until(&format!("a {RUNNING}")).await;
+    for n in 0..10_000 {
+        assert_eq!(peer.short().await, format!("a chat.event {n}"));
+    }
+    assert_eq!(peer.short().await, "a chat.done");
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_given_up_and_its_work_dropped() {
+    let mut options = ServerOptions::default();
+    options.link = options.link.with_driver(
+        rpc_core::net::DriverConfig::default().with_write_timeout(Duration::from_millis(100)),
+    );
+    let mut server = serve(options).await;
+    let mut peer = server.client().await;
+    peer.start("rpc_a", "flood").await;
+    assert_eq!(server.ended().await, "flood");
+    drop(peer);
+}
+
+fn subprotocol(peer: &Peer) -> Option<&str> {
+    peer.ws.handshake().unwrap().subprotocol()
+}
+
+#[tokio::test]
+async fn a_key_is_asked_for_in_the_header_or_in_a_subprotocol_and_the_first_one_is_echoed() {
+    let server = serve(with_key()).await;
+    let peer = server.dial(&["acolyte.v1", "bearer.s3cret"]).await.unwrap();
+    assert_eq!(subprotocol(&peer), Some("acolyte.v1"));
+    let peer = server.dial(&["bearer.s3cret"]).await.unwrap();
+    assert_eq!(subprotocol(&peer), Some("bearer.s3cret"));
+    for wrong in [
+        &[][..],
+        &["acolyte.v1"],
+        &["bearer.s3cre"],
+        &["Bearer.s3cret"],
+    ] {
+        let refused = server.dial(wrong).await;
+        assert!(
+            matches!(refused, Err(DialError::Status { status: 401, .. })),
+            "{wrong:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn other_machines_are_not_served_without_a_key() {
+    let (agent, ..) = puppet();
+    let bind = Server::bind("0.0.0.0:0", agent, ServerOptions::default()).await;
+    assert!(matches!(bind, Err(BindError::Auth(AuthError::KeyRequired))));
+    let (agent, ..) = puppet();
+    assert!(Server::bind("0.0.0.0:0", agent, with_key()).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_drain_lets_running_chats_end_refuses_others_and_closes_with_1001() {
+    let server = serve(ServerOptions::default()).await;
+    let mut peer = server.client().await;
+    peer.start("rpc_a", "wait").await;
+    peer.until(&format!("a {RUNNING}")).await;
+    peer.start("rpc_b", "wait").await;
+    peer.until("b chat.queued 1").await;
+    let handle = server.handle.clone();
+    let drained = tokio::spawn(async move { handle.drain(LONG).await });
+    assert_eq!(peer.short().await, "b chat.error E_UNKNOWN");
+    peer.start("rpc_c", "hello").await;
+    assert_eq!(peer.short().await, "c error");
+    server.shared.gate.notify_one();
+    assert_eq!(peer.shorts(2).await, ["a chat.done", "close 1001"]);
+    drop(peer);
+    let report = timeout(LONG, drained).await.unwrap().unwrap();
+    assert_eq!((report.finished, report.aborted), (1, 0));
+}
+
+#[tokio::test]
+async fn a_drain_ends_chats_at_its_deadline_with_a_word() {
+    let options = ServerOptions::default().with_shutdown_timeout(Duration::from_millis(20));
+    let mut server = serve(options).await;
+    let mut peer = server.client().await;
+    peer.start("rpc_a", "hang").await;
+    peer.until(&format!("a {RUNNING}")).await;
+    let handle = server.handle.clone();
+    let drained = tokio::spawn(async move { handle.drain(LONG).await });
+    assert_eq!(
+        peer.shorts(2).await,
+        ["a chat.error E_UNKNOWN", "close 1001"]
+    );
+    assert_eq!(server.ended().await, "hang");
+    drop(peer);
+    assert!(timeout(LONG, drained).await.is_ok());
+}
+
+#[tokio::test]
+async fn web_pages_of_other_machines_are_refused() {
+    let server = serve(ServerOptions::default()).await;
+    let upgrade = |more: &str| {
+        format!(
+            "GET /v1/rpc HTTP/1.1\r\nhost: localhost\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\
+             sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n{more}\r\n"
+        )
+    };
+    let refused = server
+        .ask(&upgrade("origin: http://evil.example\r\n"))
+        .await;
+    assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
+    let host = upgrade("").replace("localhost", "evil.example");
+    assert!(server.ask(&host).await.starts_with("HTTP/1.1 403"));
+    let guards = http_config()
+        .guards
+        .with_allowed_origin("http://good.example");
+    let http = http_config().with_guards(guards.unwrap());
+    let server = serve(ServerOptions::default().with_http(http)).await;
+    let asked = upgrade("origin: http://good.example\r\n");
+    let answer = timeout(DEADLINE, server.ask(&asked)).await;
+    // It was let in, and the line stays open.
+    assert!(answer.is_err());
+}
