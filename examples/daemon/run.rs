@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::time::{Duration, Instant};
 
 use acolyte_proto::Event;
-use acolyte_proto::client::{ChatUpdate, Outcome};
+use acolyte_proto::client::{ChatUpdate, Failure as NoAnswer, Outcome};
 use acolyte_proto::limits::CHAT_IDLE_TIMEOUT;
 use acolyte_proto::net::Chat;
 use examples::cli::{self, Failure, complain};
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     };
     let outcome = Running::new(args, chat, end).follow().await;
     door.close().await;
-    finish(outcome?)
+    finish(&outcome?)
 }
 
 fn read_prompt() -> Result<String, Failure> {
@@ -72,8 +72,8 @@ fn read_prompt() -> Result<String, Failure> {
 }
 
 /// What scripts are told.
-pub(crate) fn finish(outcome: Outcome) -> Result<(), Failure> {
-    match &outcome {
+fn finish(outcome: &Outcome) -> Result<(), Failure> {
+    match outcome {
         Outcome::Done(_) => Ok(()),
         Outcome::Aborted { .. } => Err(Failure::aborted()),
         other if !other.may_have_run() => Err(Failure::refused(words(other))),
@@ -218,8 +218,7 @@ impl Running {
             return outcome;
         }
         let reply = match &outcome {
-            Outcome::Done(reply) => Some(reply),
-            Outcome::Failed(acolyte_proto::client::Failure::Model(reply)) => Some(reply),
+            Outcome::Done(reply) | Outcome::Failed(NoAnswer::Model(reply)) => Some(reply),
             _ => None,
         };
         self.close_line();

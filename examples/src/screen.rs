@@ -1,5 +1,6 @@
 //! [`Screen`]: a conversation as it happens, one line per frame.
 
+pub mod acolyte;
 pub mod connectonion;
 pub mod exoclaw;
 pub mod smarthole;

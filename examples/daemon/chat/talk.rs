@@ -126,9 +126,10 @@ impl<'a> Talk<'a> {
     /// Whether it was interrupted while something ran.
     async fn talk(&mut self) -> bool {
         loop {
+            // From a pipe one comes after the other; who sits at a terminal has a queue.
             let waits = !self.is_terminal() && !self.running.is_empty();
             match self.held.take() {
-                Some(line @ Line::Text(_)) if waits => self.held = Some(line),
+                Some(line) if waits && line != Line::Abort => self.held = Some(line),
                 Some(line) => {
                     if self.line(line).await {
                         return false;

@@ -12,6 +12,10 @@ use super::scripted::Scripted;
 use crate::cli::{self, Failure};
 
 /// Which model, and where.
+#[allow(
+    clippy::doc_markdown,
+    reason = "comments on options are help texts, not Markdown"
+)]
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Language model")]
 pub struct ModelArgs {

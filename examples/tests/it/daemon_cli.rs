@@ -323,9 +323,14 @@ fn lines_from_a_pipe_are_done_one_after_the_other() {
         assert_eq!(code, Some(1), "{err}");
         assert_holds(
             &out,
-            &["b.txt +", "file-read b.txt", "hi", "no command /nope"],
+            &[
+                "    b.txt +",
+                "file-read b.txt",
+                "hi",
+                "model: scripted",
+                "no command /nope",
+            ],
         );
-        assert!(out.contains("model: scripted"), "{out}");
         assert!(err.contains("something went wrong"), "{err}");
         fs::remove_file(place.0.join("work/b.txt")).unwrap();
     }
