@@ -11,6 +11,9 @@ use acolyte_proto::net::{
 };
 use acolyte_proto::{ChatRequest, Status};
 use examples::cli::{self, Failure};
+use examples::screen::acolyte::Frames;
+use examples::screen::{Colour, Screen};
+use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, Secret};
 use tokio::task::JoinHandle;
@@ -35,6 +38,9 @@ pub(crate) struct Server {
     /// Use HTTP and server-sent events, not a WebSocket. Chats do not wait for one another then.
     #[arg(long)]
     sse: bool,
+    /// Show every frame of the WebSocket.
+    #[arg(long, conflicts_with = "sse")]
+    frames: bool,
     /// How long it may be silent while a chat runs; 0 is for ever.
     #[arg(long, value_name = "TIME", value_parser = cli::duration)]
     idle_timeout: Option<Duration>,
@@ -121,7 +127,10 @@ impl Server {
             false => {
                 let dialer = dialer(&self.url, &config).map_err(|error| unusable(&error))?;
                 // A server that goes is told at once; nothing could be taken up again anyway.
-                let link = link_config().with_reconnect(ReconnectPolicy::off());
+                let mut link = link_config().with_reconnect(ReconnectPolicy::off());
+                if self.frames {
+                    link = shown(link);
+                }
                 let (client, _, connection) = connect_with(dialer, config, link);
                 let running = tokio::spawn(async move {
                     connection.run().await;
@@ -147,6 +156,13 @@ impl Server {
             other => Failure::refused(format_args!("no Acolyte server at {url}: {other}")),
         }
     }
+}
+
+fn shown(link: LinkConfig) -> LinkConfig {
+    let stderr = std::io::stderr();
+    let colour = cli::wants_colour(&stderr);
+    let screen = Screen::new(stderr, colour);
+    link.with_observer(screen.observer("you", Colour::Cyan, Frames::default()))
 }
 
 fn unusable(error: &ConnectError) -> Failure {

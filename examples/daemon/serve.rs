@@ -34,7 +34,8 @@ pub(crate) struct Args {
         default_value_t = SocketAddr::from(([127, 0, 0, 1], DEFAULT_PORT))
     )]
     listen: SocketAddr,
-    /// The folder to work in. Nothing outside of it is read or written.
+    /// The folder to work in. Nothing outside of it is read or written; a client that names another one is
+    /// refused.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     workspace: PathBuf,
     /// The key that clients have to show. Better given in the environment: others can see command lines.

@@ -64,11 +64,9 @@ impl Tools {
             .with_readable(args.readable.clone())
             .with_variables(args.variables.clone())
             .with_timeout(args.command_timeout);
-        let commands = Commands::new(config)
-            .map_err(|error| Failure::new(format_args!("no place for commands: {error}")))?;
         Ok(Self {
             workspace,
-            toolbox: Toolbox::new(commands),
+            toolbox: Toolbox::new(Commands::new(config)),
             place: args.commands,
         })
     }

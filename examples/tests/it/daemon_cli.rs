@@ -28,7 +28,10 @@ impl Place {
 
     /// A server on a free port. Its commands go anywhere, so that the tests mean the same everywhere.
     pub(crate) fn serve(&self, args: &[&str]) -> Server {
-        let mut command = daemon(&["serve", "--listen", "127.0.0.1:0", "--commands", "open"]);
+        let mut command = daemon(&["serve", "--listen", "127.0.0.1:0"]);
+        if !args.contains(&"--commands") {
+            command.args(["--commands", "open"]);
+        }
         command
             .args(args)
             .arg("--workspace")
@@ -246,6 +249,39 @@ fn nothing_leads_out_of_the_workspace() {
     let (code, _, err) = server.run("list files", &["--workspace", &outside]);
     assert_eq!(code, Some(1));
     assert!(err.contains("E_SANDBOX_VIOLATION"), "{err}");
+}
+
+#[cfg(unix)]
+#[test]
+fn commands_stay_in_the_workspace_unless_they_are_let_out() {
+    let place = Place::new();
+    let mut command = daemon(&["serve", "--listen", "127.0.0.1:0", "--workspace"]);
+    command.arg(place.0.join("work"));
+    let confined = Server::start(command);
+    let (_, out, err) = confined.run("run cat ../secret.txt; cat a.txt", &[]);
+    assert!(!out.contains("secret\n"), "{out}");
+    let is_confined = err.contains("| one");
+    assert!(is_confined || err.contains("E_SANDBOX_VIOLATION"), "{err}");
+    let open = place.serve(&[]);
+    let (_, out, _) = open.run("run cat ../secret.txt", &[]);
+    assert!(out.starts_with("secret"), "{out}");
+    let off = place.serve(&["--commands", "off"]);
+    let (_, out, _) = off.run("run cat a.txt", &[]);
+    assert!(out.contains("no tool"), "{out}");
+}
+
+#[test]
+fn every_frame_can_be_seen() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let (code, _, err) = server.run("hello", &["--frames"]);
+    assert_eq!(code, Some(0));
+    let expected = [
+        r#"you -> #1 chat.start "hello""#,
+        "you <-   #1 accepted",
+        r#"you <-   #1 done "hello""#,
+    ];
+    assert_holds(&err, &expected);
 }
 
 #[test]

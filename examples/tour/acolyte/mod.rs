@@ -35,7 +35,7 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
         false => Confinement::Open,
     };
     let commands = CommandConfig::default().with_confinement(confinement);
-    let toolbox = Toolbox::new(Commands::new(commands).map_err(Failure::new)?);
+    let toolbox = Toolbox::new(Commands::new(commands));
     let model = Scripted::default().with_commands(true).with_echo(true);
     let worker = Worker::new(Arc::new(model), "scripted", workspace, toolbox);
     let key = ApiKey::new(KEY).map_err(Failure::new)?;

@@ -23,7 +23,7 @@ impl Place {
         fs::write(path.join("a.txt"), "one\ntwo\n").unwrap();
         let workspace = Workspace::open(&path).unwrap();
         let config = CommandConfig::default().with_confinement(Confinement::Open);
-        let toolbox = Toolbox::new(Commands::new(config).unwrap());
+        let toolbox = Toolbox::new(Commands::new(config));
         let model = Scripted::default().with_commands(true).with_echo(true);
         let worker = Worker::new(Arc::new(model), "scripted", workspace, toolbox);
         Self(path, worker)
