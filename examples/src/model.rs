@@ -84,6 +84,8 @@ pub trait ChatModel: Send + Sync + fmt::Debug {
 pub enum Delta {
     /// More text.
     Text(String),
+    /// More of what the model thinks aloud. It is no part of the answer, and need not be shown.
+    Thought(String),
     /// More of a tool call.
     ToolCall(CallPiece),
     /// Why the answer has ended.

@@ -31,21 +31,24 @@ pub(crate) enum Piece {
 }
 
 /// Puts updates into words.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Show {
     style: Style,
+    /// What the model has thought aloud and is not shown yet: it comes in small pieces.
+    thought: String,
 }
 
 impl Show {
     pub(crate) const fn new(style: Style) -> Self {
-        Self { style }
+        let thought = String::new();
+        Self { style, thought }
     }
 
-    pub(crate) fn is_json(self) -> bool {
+    pub(crate) fn is_json(&self) -> bool {
         self.style == Style::Json
     }
 
-    fn paint(self, colour: Colour, text: &str) -> String {
+    fn paint(&self, colour: Colour, text: &str) -> String {
         match self.style {
             Style::People { colour: true } => colour.paint(text),
             _ => text.to_owned(),
@@ -53,7 +56,7 @@ impl Show {
     }
 
     /// A remark of this program.
-    pub(crate) fn note(self, words: &str) -> String {
+    pub(crate) fn note(&self, words: &str) -> String {
         match self.style {
             Style::People { .. } => self.paint(Colour::Dim, words),
             Style::Json => json!({ "update": "note", "message": words }).to_string(),
@@ -61,7 +64,7 @@ impl Show {
     }
 
     /// Something went wrong in this program.
-    pub(crate) fn wrong(self, words: &str) -> String {
+    pub(crate) fn wrong(&self, words: &str) -> String {
         let words = printable_lines(words);
         match self.style {
             Style::People { .. } => self.paint(Colour::Yellow, &format!("error: {words}")),
@@ -70,38 +73,53 @@ impl Show {
     }
 
     /// An update, but for the end. `number` tells chats apart, if there are several.
-    pub(crate) fn update(self, update: &ChatUpdate, number: Option<u64>) -> Vec<Piece> {
-        let lines = match self.style {
-            Style::Json => {
-                return self
-                    .json(update, number)
-                    .map(Piece::Line)
-                    .into_iter()
-                    .collect();
+    pub(crate) fn update(&mut self, update: &ChatUpdate, number: Option<u64>) -> Vec<Piece> {
+        if self.is_json() {
+            let line = self.json(update, number);
+            return line.map(Piece::Line).into_iter().collect();
+        }
+        match update {
+            ChatUpdate::Event(Event::Reasoning(text)) => {
+                self.thought.push_str(text);
+                return Vec::new();
             }
-            Style::People { .. } => match update {
-                ChatUpdate::Queued { position } => {
-                    let which = number.map_or(String::new(), |number| format!("chat {number} "));
-                    vec![self.note(&format!("  {which}waiting, place {position}"))]
-                }
-                ChatUpdate::Event(Event::TextDelta(text)) => {
-                    return vec![Piece::Text(printable_lines(text))];
-                }
-                ChatUpdate::Event(event) => self.event(event),
-                ChatUpdate::Warning(warning) => {
-                    vec![self.paint(Colour::Yellow, &format!("  warning: {warning}"))]
-                }
-                _ => Vec::new(),
-            },
-        };
-        lines.into_iter().map(Piece::Line).collect()
+            // It comes between thoughts, too.
+            ChatUpdate::Event(Event::Usage(_)) => return Vec::new(),
+            _ => {}
+        }
+        let mut pieces: Vec<_> = self.thought().into_iter().map(Piece::Line).collect();
+        match update {
+            ChatUpdate::Event(Event::TextDelta(text)) => {
+                pieces.push(Piece::Text(printable_lines(text)));
+            }
+            other => pieces.extend(self.lines(other, number).into_iter().map(Piece::Line)),
+        }
+        pieces
     }
 
-    fn event(self, event: &Event<'_>) -> Vec<String> {
-        match event {
-            Event::Reasoning(text) => {
-                vec![self.note(&format!("  thinks: {}", printable_lines(text)))]
+    /// What was thought until now.
+    fn thought(&mut self) -> Option<String> {
+        let thought = std::mem::take(&mut self.thought);
+        let thought = thought.trim();
+        (!thought.is_empty()).then(|| self.note(&format!("  thinks: {}", printable_lines(thought))))
+    }
+
+    fn lines(&self, update: &ChatUpdate, number: Option<u64>) -> Vec<String> {
+        match update {
+            ChatUpdate::Queued { position } => {
+                let which = number.map_or(String::new(), |number| format!("chat {number} "));
+                vec![self.note(&format!("  {which}waiting, place {position}"))]
             }
+            ChatUpdate::Event(event) => self.event(event),
+            ChatUpdate::Warning(warning) => {
+                vec![self.paint(Colour::Yellow, &format!("  warning: {warning}"))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn event(&self, event: &Event<'_>) -> Vec<String> {
+        match event {
             // The list itself follows.
             Event::ToolCall(call) if call.name == CHECKLIST => Vec::new(),
             Event::ToolCall(call) => vec![self.note(&tool::call(call))],
@@ -131,7 +149,7 @@ impl Show {
         }
     }
 
-    fn list(self, list: &Checklist<'_>) -> Vec<String> {
+    fn list(&self, list: &Checklist<'_>) -> Vec<String> {
         let title = format!("  {}", printable(&list.group_title));
         let mut items: Vec<_> = list.items.iter().collect();
         items.sort_by_key(|item| item.order);
@@ -152,7 +170,7 @@ impl Show {
             .collect()
     }
 
-    fn json(self, update: &ChatUpdate, number: Option<u64>) -> Option<String> {
+    fn json(&self, update: &ChatUpdate, number: Option<u64>) -> Option<String> {
         #[derive(Serialize)]
         struct Line<'a> {
             update: &'static str,

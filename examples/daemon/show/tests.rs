@@ -14,7 +14,7 @@ fn event(event: Event<'static>) -> ChatUpdate {
     ChatUpdate::Event(event)
 }
 
-fn lines(show: Show, update: &ChatUpdate) -> Vec<String> {
+fn lines(mut show: Show, update: &ChatUpdate) -> Vec<String> {
     let pieces = show.update(update, None).into_iter();
     let line = |piece| match piece {
         Piece::Line(line) => line,
@@ -67,7 +67,7 @@ fn people_read_what_happens_line_by_line() {
 
 #[test]
 fn programs_read_an_object_for_each_update() {
-    let show = Show::new(Style::Json);
+    let mut show = Show::new(Style::Json);
     let task_id = TaskId::parse("task_a").unwrap();
     for (update, expected) in [
         (
@@ -79,7 +79,7 @@ fn programs_read_an_object_for_each_update() {
             r#"{"update":"event","event":{"type":"text-delta","text":"hi"}}"#,
         ),
     ] {
-        assert_eq!(lines(show, &update), [expected]);
+        assert_eq!(lines(show.clone(), &update), [expected]);
     }
     let numbered = show.update(&ChatUpdate::Started, Some(2));
     let expected = r#"{"chat":2,"update":"started"}"#;
@@ -133,4 +133,20 @@ fn an_end_says_what_became_of_the_chat() {
         }
         assert!(words(&outcome).contains(said), "{}", words(&outcome));
     }
+}
+
+#[test]
+fn thoughts_are_shown_when_they_are_thought_through() {
+    let mut show = people();
+    let thought = |text: &'static str| event(Event::Reasoning(text.into()));
+    let usage = event(Event::Usage(acolyte_proto::event::Usage::new(1, 1)));
+    for update in [thought("shall "), usage, thought("I? ")] {
+        assert_eq!(show.update(&update, None), []);
+    }
+    let pieces = show.update(&event(Event::text("no")), None);
+    let expected = [
+        Piece::Line("  thinks: shall I?".to_owned()),
+        Piece::Text("no".to_owned()),
+    ];
+    assert_eq!(pieces, expected);
 }

@@ -41,7 +41,7 @@ pub(super) fn result(result: &ToolResult<'_>) -> Option<String> {
 
 impl Show {
     /// A piece of a tool's output.
-    pub(super) fn part(self, part: &Part<'_>) -> Option<String> {
+    pub(super) fn part(&self, part: &Part<'_>) -> Option<String> {
         Some(match part {
             Part::ToolHeader {
                 state: Some(state), ..

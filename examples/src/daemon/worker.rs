@@ -327,6 +327,7 @@ impl Chat<'_> {
             answer.push(&delta).map_err(|error| failed(&error))?;
             match delta {
                 Delta::Text(text) => self.tell(Event::text(text)).await,
+                Delta::Thought(text) => self.tell(Event::Reasoning(text.into())).await,
                 Delta::Usage(cost) => {
                     self.usage = Usage::new(
                         before.input_tokens.saturating_add(cost.prompt),

@@ -100,6 +100,7 @@ impl Watch for Seen {
 fn told(events: &[Event<'_>]) -> Vec<String> {
     let short = |event: &Event<'_>| match event {
         Event::Usage(_) => None,
+        Event::Reasoning(text) => Some(format!("thinks {text}")),
         Event::TextDelta(text) => Some(format!("text {text}")),
         Event::ToolCall(call) => Some(format!("{} {} {}", call.id, call.name, call.args.get())),
         Event::ToolOutput(output) => Some(format!("{} {}", output.id, output.content.kind())),
@@ -193,6 +194,14 @@ async fn a_plan_is_shown_and_done() {
     assert_eq!(lists, expected);
     assert!(reply.unwrap().output.ends_with("not all could be done"));
     assert_eq!(fs::read_to_string(place.0.join("b.txt")).unwrap(), "hi\n");
+}
+
+#[tokio::test]
+async fn thoughts_are_told_and_are_no_part_of_the_answer() {
+    let place = Place::new("thoughts");
+    let (events, reply) = place.chat("!think yes").await;
+    assert_eq!(told(&events), [r#"thinks shall I say "yes"?"#, "text yes"]);
+    assert_eq!(reply.unwrap().output, "yes");
 }
 
 #[tokio::test]
