@@ -310,6 +310,23 @@ async def a_question_outlives_the_line(peer):
     expect(answer.get("text") == "green", answer)
 
 
+async def a_mode_is_not_offered(peer):
+    # It believes a host that tells its modes, and knows only those of its own: we tell none.
+    user = await peer.user("moded")
+    error = await user.error("mode", mode="auto")
+    expect("does not support acknowledged OIP modes" in error, error)
+    expect(await user.text("What is 2 + 3?") == "5", "the next answer")
+
+
+async def a_mode_is_set(peer):
+    user = await peer.user("moded")
+    expect(await user.text("What is 6 * 7?") == "42", "the first answer")
+    await user.tell("mode", mode="accept_edits")
+    answer = await user.text("Write cake to cake.txt")
+    expect(answer == "wrote 4 bytes to cake.txt", answer)
+    expect((await user.tell("look"))["session"]["mode"] == "accept_edits", "the mode")
+
+
 async def an_interrupted_run_ends(peer):
     user = await peer.user("interrupted")
     answer = asyncio.create_task(user.text("!slow 1000 50"))
@@ -372,6 +389,7 @@ OWN = {
         a_question_is_answered,
         a_question_is_answered_later,
         leave_is_given_and_refused,
+        a_mode_is_not_offered,
         a_cut_line_comes_back_by_itself,
         an_interrupted_run_ends,
         an_unsigned_user_comes_in_at_an_open_host,
@@ -379,6 +397,7 @@ OWN = {
     "Node 0.1.4": [
         a_question_is_answered,
         leave_is_given_and_refused,
+        a_mode_is_set,
         a_cut_line_is_made_anew,
         a_question_outlives_the_line,
         an_interrupted_run_ends,

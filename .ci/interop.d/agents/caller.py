@@ -62,6 +62,9 @@ async def obey(users, order):
             return {"text": said.text, "done": said.done}
         case "stop":
             return {"stopped": await user.stop_async()}
+        case "mode":
+            await user.set_session_mode_async(order["mode"])
+            return {"set": True}
         case "look":
             session = user.current_session
             return {"session": session, "ui": user.ui, "status": user.status}

@@ -60,6 +60,10 @@ const orders = {
     user.send({ type: "INTERRUPT" });
     return { stopped: true };
   },
+  mode(user, { mode }) {
+    user.setMode(mode);
+    return { sent: true };
+  },
   look: (user) => ({
     session: user.currentSession,
     ui: user.ui,

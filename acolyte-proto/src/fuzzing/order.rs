@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::error::RefusalKind;
 use crate::event::Event;
 use crate::frame::{Answer, ClientFrame, Request, ServerFrame};
 use crate::id::RpcId;
@@ -15,7 +14,12 @@ use crate::id::RpcId;
 /// Outputs and results of tools follow their call. After its end a chat is silent.
 #[derive(Debug, Default)]
 pub struct OrderChecker {
+    /// Starts that are neither accepted nor refused.
+    asked: HashMap<RpcId, usize>,
+    /// Chats that go on.
     chats: HashMap<RpcId, Chat>,
+    /// Ids of chats that have ended.
+    ended: HashSet<RpcId>,
     /// What waits, in its order.
     waiting: Vec<RpcId>,
     running: Option<RpcId>,
@@ -33,11 +37,9 @@ struct Chat {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Stage {
     #[default]
-    Asked,
     Accepted,
     Queued,
     Running,
-    Ended,
 }
 
 /// What is wrong.
@@ -54,12 +56,7 @@ impl OrderChecker {
     pub fn sent(&mut self, frame: &ClientFrame<'_>) {
         let id = frame.id.clone();
         match &frame.request {
-            Request::ChatStart(_) => {
-                let is_over = |chat: &Chat| chat.stage == Stage::Ended;
-                if self.chats.get(&id).is_none_or(is_over) {
-                    self.chats.insert(id, Chat::default());
-                }
-            }
+            Request::ChatStart(_) => *self.asked.entry(id).or_default() += 1,
             Request::StatusGet => drop(self.open.insert(id, "status.result")),
             Request::ChatAbort { .. } => drop(self.open.insert(id, "chat.abort.result")),
             Request::TaskStatus { .. } => drop(self.open.insert(id, "task.status.result")),
@@ -80,10 +77,9 @@ impl OrderChecker {
     /// # Errors
     /// What was not answered to its end.
     pub fn finished(&self) -> Checked {
-        let unanswered = self.open.keys().next();
-        let open = |it: &(&RpcId, &Chat)| it.1.stage != Stage::Ended;
-        let unended = self.chats.iter().find(open).map(|it| it.0);
-        match unanswered.or(unended) {
+        let asked = self.asked.iter().filter(|it| *it.1 > 0).map(|it| it.0);
+        let mut open = self.open.keys().chain(self.chats.keys()).chain(asked);
+        match open.next() {
             Some(id) => Err(format!("{id} has no end")),
             None => Ok(()),
         }
@@ -92,7 +88,7 @@ impl OrderChecker {
     fn check(&mut self, frame: &ServerFrame<'_>) -> Checked {
         let id = &frame.id;
         match &frame.answer {
-            Answer::Accepted { .. } => self.moves(id, &[Stage::Asked], Stage::Accepted),
+            Answer::Accepted { .. } => self.accepted(id),
             Answer::Queued { position } => self.queued(id, *position),
             Answer::Started => self.started(id),
             Answer::Event(event) => self.event(id, event),
@@ -108,14 +104,30 @@ impl OrderChecker {
                 }
             }
             Answer::Status(_) | Answer::TaskStatus(_) => self.answered(id, frame.answer.tag()),
-            Answer::Error { error } => self.refused(id, error),
+            Answer::Error { .. } => self.refused(id),
             Answer::Unknown(_) => Err("no server of this crate sends it".to_owned()),
+        }
+    }
+
+    /// Whether a start waited for this answer.
+    fn take_start(&mut self, id: &RpcId) -> bool {
+        let asked = self.asked.get_mut(id).filter(|asked| **asked > 0);
+        asked.map(|asked| *asked -= 1).is_some()
+    }
+
+    fn accepted(&mut self, id: &RpcId) -> Checked {
+        if !self.take_start(id) {
+            return Err("nobody has started it".to_owned());
+        }
+        match self.chats.insert(id.clone(), Chat::default()) {
+            Some(_) => Err("a chat with this id goes on".to_owned()),
+            None => Ok(()),
         }
     }
 
     fn moves(&mut self, id: &RpcId, from: &[Stage], to: Stage) -> Checked {
         let Some(chat) = self.chats.get_mut(id) else {
-            return Err("there is no such chat".to_owned());
+            return Err("no such chat goes on".to_owned());
         };
         if !from.contains(&chat.stage) {
             return Err(format!("the chat is {:?}", chat.stage));
@@ -174,36 +186,29 @@ impl OrderChecker {
     }
 
     fn ended(&mut self, id: &RpcId) -> Checked {
-        let stages = [Stage::Accepted, Stage::Queued, Stage::Running];
-        self.moves(id, &stages, Stage::Ended)?;
-        self.leave(id);
+        if self.chats.remove(id).is_none() {
+            return Err("no such chat goes on".to_owned());
+        }
+        self.ended.insert(id.clone());
+        self.waiting.retain(|it| it != id);
+        self.running.take_if(|running| running == id);
         Ok(())
     }
 
     fn aborted(&mut self, id: &RpcId) -> Checked {
         // With a message of its own, or without.
-        let stages = [Stage::Accepted, Stage::Queued, Stage::Running, Stage::Ended];
-        self.moves(id, &stages, Stage::Ended)?;
-        self.leave(id);
+        if !self.ended.contains(id) || self.chats.contains_key(id) {
+            self.ended(id)?;
+        }
         self.places_are_known()
     }
 
-    fn leave(&mut self, id: &RpcId) {
-        self.waiting.retain(|it| it != id);
-        self.running.take_if(|running| running == id);
-    }
-
-    fn refused(&mut self, id: &RpcId, error: &str) -> Checked {
-        if id.is_unreadable() || self.open.remove(id).is_some() {
-            return Ok(());
+    fn refused(&mut self, id: &RpcId) -> Checked {
+        let is_answer = id.is_unreadable() || self.open.remove(id).is_some();
+        if !is_answer && !self.take_start(id) && self.chats.contains_key(id) {
+            return Err("the chat goes on".to_owned());
         }
-        if RefusalKind::of(error) == RefusalKind::AlreadyRunning {
-            return Ok(());
-        }
-        if self.chats.contains_key(id) {
-            return self.moves(id, &[Stage::Asked], Stage::Ended);
-        }
-        // A request that could not be read but for its id.
+        // Else it may be about a request that could not be read but for its id.
         Ok(())
     }
 

@@ -13,7 +13,19 @@ mod ws;
 type Body = fn(&[u8]);
 
 /// Every fuzz target and the body that it calls.
-const TARGETS: [(&str, Body); 32] = [
+const TARGETS: [(&str, Body); 38] = [
+    ("acolyte_client_conn", acolyte_proto::fuzzing::client_conn),
+    (
+        "acolyte_client_frames",
+        acolyte_proto::fuzzing::client_frames,
+    ),
+    ("acolyte_queue", acolyte_proto::fuzzing::queue),
+    ("acolyte_server_conn", acolyte_proto::fuzzing::server_conn),
+    (
+        "acolyte_server_frames",
+        acolyte_proto::fuzzing::server_frames,
+    ),
+    ("acolyte_sse", acolyte_proto::fuzzing::sse),
     (
         "connectonion_canonical",
         connectonion_proto::fuzzing::canonical,
@@ -110,6 +122,36 @@ fn replay(target: &str) {
         "these seeds fail:\n{}",
         failed.join("\n")
     );
+}
+
+#[test]
+fn the_seeds_of_the_acolyte_client_machine_pass() {
+    replay("acolyte_client_conn");
+}
+
+#[test]
+fn the_seeds_of_the_acolyte_client_frames_pass() {
+    replay("acolyte_client_frames");
+}
+
+#[test]
+fn the_seeds_of_the_acolyte_queue_pass() {
+    replay("acolyte_queue");
+}
+
+#[test]
+fn the_seeds_of_the_acolyte_server_machine_pass() {
+    replay("acolyte_server_conn");
+}
+
+#[test]
+fn the_seeds_of_the_acolyte_server_frames_pass() {
+    replay("acolyte_server_frames");
+}
+
+#[test]
+fn the_seeds_of_acolyte_chats_over_http_pass() {
+    replay("acolyte_sse");
 }
 
 #[test]
@@ -322,6 +364,7 @@ fn targets_seeds_and_the_manifest_name_the_same_things() {
         assert!(readme.contains(&format!("`{name}`")), "{name} in README");
         let target = read(&fuzz.join("fuzz_targets").join(format!("{name}.rs")));
         let owners = [
+            "acolyte_",
             "connectonion_",
             "exoclaw_",
             "gateway_",

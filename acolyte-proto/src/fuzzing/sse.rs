@@ -1,0 +1,97 @@
+//! Body of the fuzz target of chats over HTTP: bodies, and streams in any chunks.
+
+use rpc_core::Limits;
+
+use crate::codec;
+use crate::frame::{ChatRequest, ClientFrame, Request};
+use crate::http::{StreamDecoder, StreamError, StreamFrame, read_body};
+use crate::http::{write_done, write_error, write_event};
+use crate::id::RpcId;
+
+/// The first byte says how many of the next are sizes of chunks (at most 7); with its fourth bit
+/// the rest is the body of a chat, else a stream.
+pub fn sse(data: &[u8]) {
+    let Some((count, rest)) = data.split_first() else {
+        return;
+    };
+    if count & 8 == 8 {
+        return body(rest);
+    }
+    let count = usize::from(count & 7).min(rest.len());
+    let (sizes, stream) = rest.split_at(count);
+    for limits in [
+        Limits::default(),
+        Limits::default().with_max_message_bytes(64),
+    ] {
+        let whole = decoded(stream, &[], &limits);
+        let pieces = decoded(stream, sizes, &limits);
+        assert_eq!(whole, pieces, "chunks change nothing");
+        for frame in whole.0.into_iter().flatten() {
+            written(frame);
+        }
+    }
+}
+
+type Frames = Vec<Result<StreamFrame<'static>, StreamError>>;
+
+/// Every frame, and whether a part of one was lost.
+fn decoded(stream: &[u8], sizes: &[u8], limits: &Limits) -> (Frames, bool) {
+    let mut decoder = StreamDecoder::new(limits);
+    let mut frames = Vec::new();
+    let mut rest = stream;
+    let mut sizes = sizes.iter().cycle();
+    while !rest.is_empty() {
+        let size = sizes.next().map_or(rest.len(), |size| usize::from(*size));
+        let (mut chunk, after) = rest.split_at(size.clamp(1, rest.len()));
+        while let Some(frame) = decoder.decode(&mut chunk) {
+            frames.push(frame);
+        }
+        assert!(chunk.is_empty(), "`None` takes all bytes");
+        rest = after;
+    }
+    (frames, decoder.end())
+}
+
+/// What was read is written, and read again.
+fn written(mut frame: StreamFrame<'static>) {
+    if let StreamFrame::Done(reply) = &mut frame {
+        // Always written.
+        reply.output_streamed.get_or_insert(false);
+    }
+    let mut text = String::new();
+    let written = match &frame {
+        StreamFrame::Event(event) => write_event(event, &mut text),
+        StreamFrame::Done(reply) => write_done(reply, &mut text),
+        StreamFrame::Error(error) => write_error(error.clone(), &mut text),
+    };
+    assert!(written.is_ok(), "a decoded frame must encode");
+    let (again, cut) = decoded(text.as_bytes(), &[], &Limits::default());
+    assert!(!cut, "a frame is written whole");
+    assert_eq!(again, [Ok(frame)], "the round trip changed the frame");
+}
+
+/// What passes for a body can be sent again, as a body and, if it is valid, on a WebSocket.
+fn body(body: &[u8]) {
+    let limits = Limits::default();
+    let request = match read_body(body, &limits) {
+        Ok(request) => request,
+        Err(error) => {
+            assert!(error.to_string().starts_with("Invalid "), "the known words");
+            return;
+        }
+    };
+    let mut text = String::new();
+    assert!(
+        codec::encode_into(&request, &mut text).is_ok(),
+        "a decoded body must encode"
+    );
+    let again = read_body(text.as_bytes(), &limits);
+    assert!(
+        again.as_ref() == Ok(&request),
+        "the round trip changed the body"
+    );
+    let strict = ChatRequest::decode(&text, &limits);
+    assert_eq!(strict.is_ok(), request.validate().is_ok(), "what is valid");
+    let frame = ClientFrame::new(RpcId::random(1), Request::ChatStart(Box::new(request)));
+    assert!(codec::encode(&frame).is_ok(), "a request must encode");
+}

@@ -1,0 +1,323 @@
+//! Answers, events and parts are written as known servers write them.
+
+use std::time::{Duration, SystemTime};
+
+use acolyte_proto::error::{ErrorDetail, code};
+use acolyte_proto::event::{
+    Checklist, ChecklistItem, ChecklistTag, DiffMarker, ItemStatus, Notice, RunState, ShellStream,
+    ToolCall, ToolFailure, ToolOutput, ToolResult, Usage,
+};
+use acolyte_proto::frame::{Answer, ReplyUsage, Skill, Unknown};
+use acolyte_proto::{
+    ChatError, ErrorId, Event, Part, Reply, ServerFrame, Status, Task, TaskId, TaskState, limits,
+};
+use rpc_core::decode::RawJson;
+
+use super::{answer, event, id, written};
+
+#[test]
+fn every_answer_is_written_flat_and_without_nulls() {
+    let at = SystemTime::UNIX_EPOCH + Duration::from_millis(1_705_314_600_123);
+    let mut task = Task::new(TaskId::random(1), at);
+    task.state = TaskState::Cancelled;
+    let detail = ErrorDetail::new()
+        .with_code(code::UNKNOWN)
+        .with_category("other")
+        .with_kind("unknown")
+        .with_source("server")
+        .with_tool("t");
+    let full = ChatError::new("boom")
+        .with_id(ErrorId::random(1))
+        .with_code(code::UNKNOWN)
+        .with_detail(detail);
+    for (answer, text) in [
+        (
+            Answer::Status(Box::new(
+                Status::new("m", "http://localhost:6767")
+                    .with_provider("openai")
+                    .with_load(3, 2, 1),
+            )),
+            r#"{"id":"rpc_a","type":"status.result","status":{"ok":true,"providers":["openai"],"provider_auth":[],"model":"m","protocol_version":"1","capabilities":"error.structured, stream.sse, workspace.path","service":"http://localhost:6767","tasks_total":3,"tasks_running":2,"tasks_detached":0,"rpc_queue_length":1}}"#,
+        ),
+        (
+            Answer::Accepted {
+                task_id: TaskId::random(1),
+            },
+            r#"{"id":"rpc_a","type":"chat.accepted","taskId":"task_10000000"}"#,
+        ),
+        (
+            Answer::Queued { position: 1 },
+            r#"{"id":"rpc_a","type":"chat.queued","position":1}"#,
+        ),
+        (Answer::Started, r#"{"id":"rpc_a","type":"chat.started"}"#),
+        (
+            Answer::Event(Event::text("a\n")),
+            r#"{"id":"rpc_a","type":"chat.event","event":{"type":"text-delta","text":"a\n"}}"#,
+        ),
+        (
+            Answer::Done(Box::new(Reply::new("o", "m"))),
+            r#"{"id":"rpc_a","type":"chat.done","reply":{"model":"m","output":"o","outputStreamed":false,"toolCalls":[],"activeSkills":[]}}"#,
+        ),
+        (
+            Answer::Done(Box::new(
+                Reply::new("o", "m")
+                    .with_output_streamed(true)
+                    .with_error("e")
+                    .with_tool_call("t")
+                    .with_model_calls(2)
+                    .with_active_skill(Skill::new("n", "i"))
+                    .with_usage(ReplyUsage::new(1, 2).with_input_budget_tokens(9))
+                    .with_prompt_breakdown(acolyte_proto::frame::PromptBreakdown::default())
+                    .with_state("done"),
+            )),
+            r#"{"id":"rpc_a","type":"chat.done","reply":{"state":"done","model":"m","output":"o","outputStreamed":true,"error":"e","toolCalls":["t"],"modelCalls":2,"activeSkills":[{"name":"n","instructions":"i"}],"usage":{"inputTokens":1,"outputTokens":2,"totalTokens":3,"inputBudgetTokens":9},"promptBreakdown":{"budgetTokens":0,"usedTokens":0,"systemTokens":0,"toolTokens":0,"skillTokens":0,"memoryTokens":0,"messageTokens":0}}}"#,
+        ),
+        (
+            Answer::Failed(Box::new(ChatError::new("boom"))),
+            r#"{"id":"rpc_a","type":"chat.error","errorMessage":"boom"}"#,
+        ),
+        (
+            Answer::Failed(Box::new(full)),
+            r#"{"id":"rpc_a","type":"chat.error","errorMessage":"boom","errorId":"err_10000000","errorCode":"E_UNKNOWN","error":{"code":"E_UNKNOWN","category":"other","kind":"unknown","source":"server","tool":"t"}}"#,
+        ),
+        (
+            Answer::AbortResult {
+                request_id: id(),
+                aborted: true,
+            },
+            r#"{"id":"rpc_a","type":"chat.abort.result","requestId":"rpc_a","aborted":true}"#,
+        ),
+        (
+            Answer::TaskStatus(Some(task)),
+            r#"{"id":"rpc_a","type":"task.status.result","task":{"id":"task_10000000","state":"cancelled","createdAt":"2024-01-15T10:30:00.123Z","updatedAt":"2024-01-15T10:30:00.123Z"}}"#,
+        ),
+        (
+            Answer::TaskStatus(None),
+            r#"{"id":"rpc_a","type":"task.status.result","task":null}"#,
+        ),
+        (
+            Answer::Error { error: "no".into() },
+            r#"{"id":"rpc_a","type":"error","error":"no"}"#,
+        ),
+    ] {
+        let frame = ServerFrame::new(id(), answer);
+        assert_eq!(written(&frame), text);
+        assert_eq!(self::answer(text), frame);
+        assert_eq!(frame.clone().into_owned(), frame);
+    }
+}
+
+#[test]
+fn every_event_is_written_as_the_known_server_writes_it() {
+    let item = ChecklistItem::new("s", "Look", 0).with_status(ItemStatus::InProgress);
+    let list = Checklist::new("g", "Plan").with_item(item);
+    let failure = ToolFailure::new()
+        .with_code("ENOENT")
+        .with_detail(ErrorDetail::new().with_code("ENOENT"));
+    for (event, text) in [
+        (
+            Event::Status(RunState::RUNNING),
+            r#"{"type":"status","state":{"kind":"running"}}"#,
+        ),
+        (
+            Event::Status(RunState::Queued { position: Some(1) }),
+            r#"{"type":"status","state":{"kind":"queued","position":1}}"#,
+        ),
+        (
+            Event::Status(RunState::AwaitingInput),
+            r#"{"type":"status","state":{"kind":"awaiting-input"}}"#,
+        ),
+        (
+            Event::Reasoning("Hm".into()),
+            r#"{"type":"reasoning","text":"Hm"}"#,
+        ),
+        (
+            Event::ToolCall(ToolCall::with_args("c", "t", &serde_json::json!({"a": 1})).unwrap()),
+            r#"{"type":"tool-call","toolCallId":"c","toolName":"t","args":{"a":1}}"#,
+        ),
+        (
+            Event::ToolOutput(ToolOutput::new("c", "t", Part::NoOutput)),
+            r#"{"type":"tool-output","toolCallId":"c","toolName":"t","content":{"kind":"no-output"}}"#,
+        ),
+        (
+            Event::ToolResult(ToolResult::ok("c", "t")),
+            r#"{"type":"tool-result","toolCallId":"c","toolName":"t"}"#,
+        ),
+        (
+            Event::ToolResult(ToolResult::failed("c", "t", failure)),
+            r#"{"type":"tool-result","toolCallId":"c","toolName":"t","isError":true,"errorCode":"ENOENT","error":{"code":"ENOENT"}}"#,
+        ),
+        (
+            Event::Usage(Usage::new(1, 2)),
+            r#"{"type":"usage","inputTokens":1,"outputTokens":2}"#,
+        ),
+        (
+            Event::Checklist(list.clone()),
+            r#"{"type":"checklist","groupId":"g","groupTitle":"Plan","items":[{"id":"s","label":"Look","status":"in_progress","order":0}]}"#,
+        ),
+        (
+            Event::Checklist(list.with_tag(ChecklistTag::Tasklist)),
+            r#"{"type":"tasklist","groupId":"g","groupTitle":"Plan","items":[{"id":"s","label":"Look","status":"in_progress","order":0}]}"#,
+        ),
+        (
+            Event::Error(ChatError::new("no")),
+            r#"{"type":"error","errorMessage":"no"}"#,
+        ),
+        (
+            Event::Notice(Notice::warn("w").with_source("s")),
+            r#"{"type":"notice","level":"warn","message":"w","source":"s"}"#,
+        ),
+        (
+            Event::Notice(Notice::error("e")),
+            r#"{"type":"notice","level":"error","message":"e"}"#,
+        ),
+        (
+            Event::SkillActivated(Skill::new("n", "i")),
+            r#"{"type":"skill-activated","skill":{"name":"n","instructions":"i"}}"#,
+        ),
+        (
+            Event::SkillDeactivated("n".into()),
+            r#"{"type":"skill-deactivated","name":"n"}"#,
+        ),
+    ] {
+        assert_eq!(written(&event), text);
+        assert_eq!(self::event(text), event);
+        assert_eq!(event.clone().into_owned(), event);
+    }
+}
+
+#[test]
+fn every_part_is_written_as_the_known_server_writes_it() {
+    for (part, text) in [
+        (
+            Part::ToolHeader {
+                label_key: "k".into(),
+                detail: Some("d".into()),
+                state: Some("on".into()),
+            },
+            r#"{"kind":"tool-header","labelKey":"k","detail":"d","state":"on"}"#,
+        ),
+        (Part::text("x"), r#"{"kind":"text","text":"x"}"#),
+        (
+            Part::FileHeader {
+                label_key: "k".into(),
+                count: 1,
+                targets: vec!["a".into()],
+            },
+            r#"{"kind":"file-header","labelKey":"k","count":1,"targets":["a"]}"#,
+        ),
+        (
+            Part::ScopeHeader {
+                label_key: "k".into(),
+                scope: "s".into(),
+                patterns: vec!["p".into()],
+                matches: 2,
+            },
+            r#"{"kind":"scope-header","labelKey":"k","scope":"s","patterns":["p"],"matches":2}"#,
+        ),
+        (
+            Part::EditHeader {
+                label_key: "k".into(),
+                path: "p".into(),
+                added: 1,
+                removed: 2,
+                files: Some(1),
+            },
+            r#"{"kind":"edit-header","labelKey":"k","path":"p","files":1,"added":1,"removed":2}"#,
+        ),
+        (
+            Part::Diff {
+                marker: DiffMarker::Remove,
+                line_number: 3,
+                text: "l".into(),
+            },
+            r#"{"kind":"diff","marker":"remove","lineNumber":3,"text":"l"}"#,
+        ),
+        (
+            Part::ShellOutput {
+                stream: ShellStream::Stderr,
+                text: "o".into(),
+            },
+            r#"{"kind":"shell-output","stream":"stderr","text":"o"}"#,
+        ),
+        (Part::NoOutput, r#"{"kind":"no-output"}"#),
+        (
+            Part::Truncated {
+                count: Some(4),
+                unit: Some("lines".into()),
+            },
+            r#"{"kind":"truncated","count":4,"unit":"lines"}"#,
+        ),
+    ] {
+        assert_eq!(written(&part), text);
+        let output = Event::ToolOutput(ToolOutput::new("c", "t", part));
+        let text = written(&output);
+        assert_eq!(event(&text), output);
+        assert_eq!(output.clone().into_owned(), output);
+    }
+}
+
+#[test]
+fn what_is_not_known_is_kept_as_it_was_sent() {
+    for text in [
+        r#"{"id":"rpc_a","type":"chat.later","x":[1, null]}"#,
+        r#"{"x":{},"type":"later","id":"rpc_a"}"#,
+    ] {
+        let frame = answer(text);
+        assert!(matches!(frame.answer, Answer::Unknown(_)), "{text}");
+        assert_eq!(written(&frame), text);
+        assert_eq!(written(&frame.into_owned()), text);
+    }
+    for text in [
+        r#"{"type":"later","text":7}"#,
+        r#"{"text":7,"type":"later"}"#,
+        r#"{"type":"status","message":"an old server"}"#,
+        r#"{"type":"status","state":"running"}"#,
+        r#"{"type":"status","state":{"kind":"later"}}"#,
+    ] {
+        assert!(
+            matches!(event(text), Event::Unknown(Unknown { .. })),
+            "{text}"
+        );
+        assert_eq!(written(&event(text)), text);
+    }
+    for part in [
+        r#"{"kind":"later","text":7}"#,
+        r#"{"kind":"diff","marker":"moved","text":"x"}"#,
+        r#"{"kind":"shell-output","stream":"log"}"#,
+    ] {
+        let text =
+            format!(r#"{{"type":"tool-output","toolCallId":"c","toolName":"t","content":{part}}}"#);
+        let Event::ToolOutput(ToolOutput { content, .. }) = event(&text) else {
+            panic!("{text}");
+        };
+        assert!(matches!(content, Part::Unknown(_)), "{text}");
+        assert_eq!(written(&content), part);
+    }
+}
+
+#[test]
+fn open_objects_keep_members_that_are_not_known() {
+    for text in [
+        r#"{"type":"tool-result","toolCallId":"c","toolName":"t","output":{"a":1}}"#,
+        r#"{"type":"error","errorMessage":"m","error":{"code":"E","stack":["x"]}}"#,
+    ] {
+        assert_eq!(written(&event(text)), text);
+    }
+    let status = r#"{"ok":true,"model":"m","protocol_version":"1","resources.skills.invalid":2,"cloud_user":"u","nothing":null}"#;
+    let status = Status::decode(status, &limits::defaults()).unwrap();
+    assert_eq!(
+        status.extra.get("cloud_user").map(RawJson::get),
+        Some(r#""u""#)
+    );
+    assert_eq!(status.extra.iter().count(), 2);
+}
+
+#[test]
+fn capabilities_are_words_between_commas() {
+    let mut status = Status::new("m", "s");
+    let words: Vec<_> = status.capability_words().collect();
+    assert_eq!(words, ["error.structured", "stream.sse", "workspace.path"]);
+    status.capabilities = " a,,b ,".into();
+    assert_eq!(status.capability_words().collect::<Vec<_>>(), ["a", "b"]);
+}

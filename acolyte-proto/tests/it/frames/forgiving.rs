@@ -1,0 +1,201 @@
+//! Answers are read forgivingly, so that nobody waits for ever.
+
+use acolyte_proto::error::RefusalKind;
+use acolyte_proto::event::{ToolCall, ToolFailure, ToolOutput, ToolResult, Usage};
+use acolyte_proto::frame::Answer;
+use acolyte_proto::{Event, Part, ServerFrame, limits};
+use rpc_core::decode::RawJson;
+
+use super::{answer, event, id};
+
+/// Every one of these leaves a known client waiting.
+#[test]
+fn an_answer_that_ends_a_chat_is_read_whatever_it_can_do_without() {
+    for reply in [
+        r#"{"output":"fine","model":"m"}"#,
+        r#"{"output":"fine","model":"m","state":"done"}"#,
+        r#"{"output":"fine","outputStreamed":true,"model":""}"#,
+        r#"{"output":"fine","outputStreamed":true}"#,
+        r#"{"output":"fine","model":"m","usage":{"inputTokens":1,"outputTokens":2}}"#,
+        r#"{"output":"fine","model":"m","usage":{"inputTokens":-1,"outputTokens":2.5,"totalTokens":null}}"#,
+        r#"{"output":"fine","model":"m","usage":7,"toolCalls":null,"promptBreakdown":[]}"#,
+        r#"{"output":"fine","outputStreamed":null,"model":null,"error":null,"activeSkills":null}"#,
+        r#"{"output":"fine","model":"m","activeSkills":[{"name":"n"},7],"toolCalls":[7,"t"]}"#,
+    ] {
+        let text = format!(r#"{{"id":"rpc_a","type":"chat.done","reply":{reply}}}"#);
+        let Answer::Done(read) = answer(&text).answer else {
+            panic!("{text}");
+        };
+        assert_eq!((&*read.output, &read.error), ("fine", &None), "{text}");
+    }
+    for (error, message) in [
+        (r#""errorMessage":"boom""#, "boom"),
+        (r#""errorMessage":"boom","errorId":null"#, "boom"),
+        (r#""errorMessage":"boom","errorId":"a-b""#, "boom"),
+        (
+            r#""errorMessage":"boom","errorCode":7,"error":{"code":null}"#,
+            "boom",
+        ),
+        (r#""error":"boom""#, "boom"),
+        (r#""error":{"message":"boom"}"#, "boom"),
+        (r#""errorMessage":null"#, "unknown error"),
+        (r#""payload":{"errorMessage":"boom"}"#, "unknown error"),
+    ] {
+        let text = format!(r#"{{"id":"rpc_a","type":"chat.error",{error}}}"#);
+        let Answer::Failed(read) = answer(&text).answer else {
+            panic!("{text}");
+        };
+        assert_eq!((&*read.message, &read.id), (message, &None), "{text}");
+    }
+    for (error, words) in [
+        (r#""error":"refused""#, "refused"),
+        (r#""error":{"message":"refused","code":1}"#, "refused"),
+        (r#""error":7"#, "unknown error"),
+        (r#""errorMessage":"refused""#, "refused"),
+    ] {
+        let text = format!(r#"{{"id":"rpc_a","type":"error",{error}}}"#);
+        let Answer::Error { error } = answer(&text).answer else {
+            panic!("{text}");
+        };
+        assert_eq!(error, words);
+        assert_eq!(RefusalKind::of(&error), RefusalKind::Other);
+    }
+}
+
+#[test]
+fn a_model_that_failed_is_told_apart_from_an_answer() {
+    let text =
+        r#"{"id":"rpc_a","type":"chat.done","reply":{"output":"","model":"m","error":{"a":1}}}"#;
+    let Answer::Done(reply) = answer(text).answer else {
+        panic!("{text}");
+    };
+    assert_eq!(reply.error.as_deref(), Some(r#"{"a":1}"#));
+}
+
+#[test]
+fn a_wrong_answer_says_whom_it_belongs_to_and_what_it_was() {
+    for (text, tag) in [
+        (r#"{"id":"rpc_a","type":"chat.done"}"#, Some("chat.done")),
+        (
+            r#"{"id":"rpc_a","type":"chat.done","payload":{"reply":{}}}"#,
+            Some("chat.done"),
+        ),
+        (
+            r#"{"id":"rpc_a","type":"chat.done","reply":{"output":7}}"#,
+            Some("chat.done"),
+        ),
+        (
+            r#"{"id":"rpc_a","type":"chat.done","reply":"x"}"#,
+            Some("chat.done"),
+        ),
+        (
+            r#"{"id":"rpc_a","type":"chat.accepted","taskId":"nope"}"#,
+            Some("chat.accepted"),
+        ),
+        (
+            r#"{"id":"rpc_a","type":"chat.queued"}"#,
+            Some("chat.queued"),
+        ),
+        (
+            r#"{"id":"rpc_a","type":"chat.event","event":{"type":"text-delta"}}"#,
+            Some("chat.event"),
+        ),
+        (
+            r#"{"id":"rpc_a","type":"chat.event","event":"x"}"#,
+            Some("chat.event"),
+        ),
+        (
+            r#"{"id":"rpc_a","type":"status.result"}"#,
+            Some("status.result"),
+        ),
+        (
+            r#"{"id":"rpc_a","type":"task.status.result","task":{"id":"task_a"}}"#,
+            Some("task.status.result"),
+        ),
+        (
+            r#"{"id":"rpc_a","type":"chat.abort.result","aborted":true}"#,
+            Some("chat.abort.result"),
+        ),
+        (r#"{"id":"rpc_a"}"#, None),
+    ] {
+        let error = ServerFrame::decode(text, &limits::defaults()).unwrap_err();
+        assert_eq!((error.id(), error.tag()), (Some(&id()), tag), "{text}");
+    }
+    for text in [
+        "",
+        "[]",
+        r#"{"type":"chat.started"}"#,
+        r#"{"id":"x","type":"chat.started"}"#,
+    ] {
+        let error = ServerFrame::decode(text, &limits::defaults()).unwrap_err();
+        assert_eq!(error.id(), None, "{text}");
+    }
+}
+
+#[test]
+fn what_a_client_can_live_with_is_accepted() {
+    for (text, read) in [
+        (
+            r#"{"id":"rpc_a","type":"chat.queued","position":0}"#,
+            Answer::Queued { position: 0 },
+        ),
+        (
+            r#"{"id":"rpc_a","type":"task.status.result"}"#,
+            Answer::TaskStatus(None),
+        ),
+        (
+            r#"{"id":"rpc_a","type":"chat.event","event":{"type":"usage","inputTokens":1.5,"outputTokens":-2}}"#,
+            Answer::Event(Event::Usage(Usage::new(1, 0))),
+        ),
+        (
+            r#"{"id":"rpc_a","type":"chat.event","event":{"type":"tool-call","toolCallId":"c","toolName":"t","args":null}}"#,
+            Answer::Event(Event::ToolCall(ToolCall::new(
+                "c",
+                "t",
+                RawJson::new("{}").unwrap(),
+            ))),
+        ),
+        (
+            r#"{"id":"rpc_a","type":"chat.event","event":{"type":"tool-output","toolCallId":"c","toolName":"t","content":"plain"}}"#,
+            Answer::Event(Event::ToolOutput(ToolOutput::new(
+                "c",
+                "t",
+                Part::text("plain"),
+            ))),
+        ),
+        (
+            r#"{"id":"rpc_a","type":"chat.event","event":{"type":"tool-result","toolCallId":"c","toolName":"t","errorCode":"E"}}"#,
+            Answer::Event(Event::ToolResult(ToolResult::failed(
+                "c",
+                "t",
+                ToolFailure::new().with_code("E"),
+            ))),
+        ),
+    ] {
+        assert_eq!(answer(text).answer, read, "{text}");
+    }
+}
+
+#[test]
+fn members_may_come_in_any_order() {
+    for (usual, other) in [
+        (
+            r#"{"id":"rpc_a","type":"chat.queued","position":1}"#,
+            r#"{"position":1,"type":"chat.queued","id":"rpc_a"}"#,
+        ),
+        (
+            r#"{"id":"rpc_a","type":"chat.event","event":{"type":"tool-output","toolCallId":"c","toolName":"t","content":{"kind":"text","text":"x"}}}"#,
+            r#"{"event":{"content":{"text":"x","kind":"text"},"toolName":"t","toolCallId":"c","type":"tool-output"},"id":"rpc_a","type":"chat.event"}"#,
+        ),
+    ] {
+        assert_eq!(answer(usual), answer(other));
+    }
+}
+
+#[test]
+fn nothing_private_is_printed() {
+    let text = r#"{"id":"rpc_a","type":"later","x":"secret"}"#;
+    assert!(!format!("{:?}", answer(text)).contains("secret"));
+    let text = r#"{"type":"tool-result","toolCallId":"c","toolName":"t","output":"secret"}"#;
+    assert!(!format!("{:?}", event(text)).contains("secret"));
+}

@@ -1,0 +1,239 @@
+//! Requests are read strictly.
+
+use std::time::{Duration, SystemTime};
+
+use acolyte_proto::error::INVALID_MESSAGE;
+use acolyte_proto::frame::{Answer, HistoryItem, HistoryKind, Request, RequestFault, Role, Skill};
+use acolyte_proto::{ChatRequest, ClientFrame, Event, MessageId, RpcId, ServerFrame, limits};
+use rpc_core::decode::{DecodeErrorKind, RawJson};
+
+use super::{answer, id, request, start, written};
+
+#[test]
+fn every_request_is_written_as_the_known_client_writes_it() {
+    for text in [
+        r#"{"id":"rpc_a","type":"status.get"}"#,
+        r#"{"id":"rpc_a","type":"chat.abort","payload":{"requestId":"rpc_b"}}"#,
+        r#"{"id":"rpc_a","type":"task.status","payload":{"taskId":"task_b"}}"#,
+        &start(r#"{"message":"","history":[],"model":""}"#),
+        &start(
+            r#"{"message":"hi","history":[null,{"x":1}],"model":"m","sessionId":"sess_1","resourceId":"user_1","activeSkills":[{"name":"n","instructions":"i"}],"suggestions":["s"],"workspace":"/w"}"#,
+        ),
+    ] {
+        let frame = request(text).unwrap();
+        assert_eq!(written(&frame), text);
+        assert_eq!(frame.clone().into_owned(), frame);
+    }
+}
+
+#[test]
+fn what_a_request_carries_beside_its_payload_is_ignored() {
+    for text in [
+        r#"{"x":null,"id":"rpc_a","type":"status.get","payload":7}"#,
+        r#"{"payload":[],"type":"status.get","id":"rpc_a"}"#,
+        " {\"type\" : \"status.get\", \"id\": \"rpc_a\"}\n",
+    ] {
+        assert_eq!(request(text).unwrap().request, Request::StatusGet, "{text}");
+    }
+    let text = r#"{"payload":{"x":1,"requestId":"rpc_b"},"x":1,"type":"chat.abort","id":"rpc_a"}"#;
+    assert_eq!(
+        written(&request(text).unwrap()),
+        r#"{"id":"rpc_a","type":"chat.abort","payload":{"requestId":"rpc_b"}}"#
+    );
+}
+
+#[test]
+fn a_request_with_a_readable_id_is_refused_under_it() {
+    for text in [
+        r#"{"id":"rpc_a"}"#,
+        r#"{"id":"rpc_a","type":"nope"}"#,
+        r#"{"id":"rpc_a","type":null}"#,
+        r#"{"id":"rpc_a","type":"chat.start"}"#,
+        r#"{"id":"rpc_a","type":"chat.start","payload":null}"#,
+        r#"{"id":"rpc_a","type":"chat.start","payload":{"message":"x","history":[],"model":"m"}}"#,
+        r#"{"id":"rpc_a","type":"chat.abort","payload":{"requestId":"b"}}"#,
+        r#"{"id":"rpc_a","type":"chat.abort","payload":{"taskId":"task_b"}}"#,
+        r#"{"type":"task.status","payload":{"taskId":"rpc_b"},"id":"rpc_a"}"#,
+        r#"{"id":"rpc_a","type":7}"#,
+    ] {
+        assert_eq!(request(text).unwrap_err().reply_to(), id(), "{text}");
+    }
+}
+
+#[test]
+fn a_request_without_a_readable_id_is_refused_as_unknown() {
+    for text in [
+        "",
+        "nope",
+        "null",
+        "[]",
+        r#"[{"id":"rpc_a","type":"status.get"}]"#,
+        r#"{"type":"status.get"}"#,
+        r#"{"id":7,"type":"status.get"}"#,
+        r#"{"id":null,"type":"status.get"}"#,
+        r#"{"id":"a","type":"status.get"}"#,
+        r#"{"id":"rpc_A","type":"status.get"}"#,
+        r#"{"id":"rpc_a","type":"status.get"} x"#,
+        r#"{"id":"rpc_a","type":"status.get""#,
+    ] {
+        let error = request(text).unwrap_err();
+        assert_eq!(error.reply_to().as_str(), "rpc_unknown", "{text}");
+    }
+    let refusal = ServerFrame::error(RpcId::unreadable(), INVALID_MESSAGE);
+    assert_eq!(
+        written(&refusal),
+        r#"{"id":"rpc_unknown","type":"error","error":"Invalid RPC message"}"#
+    );
+}
+
+#[test]
+fn of_a_member_that_comes_twice_the_last_counts() {
+    let text = r#"{"id":"rpc_x","id":"rpc_a","type":"chat.abort","type":"status.get"}"#;
+    let frame = request(text).unwrap();
+    assert_eq!((frame.id, frame.request), (id(), Request::StatusGet));
+    let text = r#"{"id":"rpc_x","id":"rpc_a","type":"nope"}"#;
+    assert_eq!(request(text).unwrap_err().reply_to(), id());
+    let text = r#"{"id":"rpc_a","type":"chat.event","event":{"type":"usage","type":"text-delta","text":"a","text":"b"}}"#;
+    assert_eq!(answer(text).answer, Answer::Event(Event::text("b")));
+}
+
+#[test]
+fn a_chat_is_read_strictly() {
+    for wrong in [
+        r#"{"history":[],"model":"m"}"#,
+        r#"{"message":"x","model":"m"}"#,
+        r#"{"message":"x","history":[]}"#,
+        r#"{"message":null,"history":[],"model":"m"}"#,
+        r#"{"message":"x","history":null,"model":"m"}"#,
+        r#"{"message":"x","history":{},"model":"m"}"#,
+        r#"{"message":7,"history":[],"model":"m"}"#,
+        r#"{"message":"x","history":[],"model":"m","useMemory":true}"#,
+        r#"{"message":"x","history":[],"model":"m","sessionId":null}"#,
+        r#"{"message":"x","history":[],"model":"m","sessionId":"sess_a-b"}"#,
+        r#"{"message":"x","history":[],"model":"m","resourceId":"sess_a"}"#,
+        r#"{"message":"x","history":[],"model":"m","workspace":null}"#,
+        r#"{"message":"x","history":[],"model":"m","suggestions":null}"#,
+        r#"{"message":"x","history":[],"model":"m","suggestions":[null]}"#,
+        r#"{"message":"x","history":[],"model":"m","suggestions":"s"}"#,
+        r#"{"message":"x","history":[],"model":"m","activeSkills":[{"name":"","instructions":"i"}]}"#,
+        r#"{"message":"x","history":[],"model":"m","activeSkills":[{"name":"n"}]}"#,
+        r#"{"message":"x","history":[],"model":"m","activeSkills":[null]}"#,
+    ] {
+        let text = start(wrong);
+        assert_eq!(request(&text).unwrap_err().reply_to(), id(), "{wrong}");
+    }
+    let extra = r#"{"message":"x","history":[],"model":"m","activeSkills":[{"name":"n","instructions":"i","x":1}]}"#;
+    assert!(request(&start(extra)).is_ok());
+}
+
+#[test]
+fn a_chat_over_http_is_read_less_strictly() {
+    let limits = limits::defaults();
+    let long = "x".repeat(limits::MAX_MODEL_UNITS + 1);
+    let body = format!(
+        r#"{{"message":"x","history":[],"model":"{long}","sessionId":"sess_a-b","workspace":null,"y":1}}"#
+    );
+    let chat = ChatRequest::decode_lax(&body, &limits).unwrap();
+    assert_eq!((&*chat.message, chat.session_id), ("x", None));
+    assert!(ChatRequest::decode(&body, &limits).is_err());
+    for wrong in [
+        "[]",
+        "{}",
+        r#"{"message":"x","model":"m"}"#,
+        r#"{"message":7,"history":[],"model":"m"}"#,
+    ] {
+        assert!(ChatRequest::decode_lax(wrong, &limits).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn the_limits_of_a_chat_are_exact() {
+    let chat = || ChatRequest::new("x", "m");
+    let too_long = |member, max| Err(RequestFault::TooLong { member, max });
+    let too_many = |member, max| Err(RequestFault::TooMany { member, max });
+    let null = || RawJson::new("null").unwrap();
+    for (inside, outside, fault) in [
+        (
+            ChatRequest::new("x".repeat(100_000), "m"),
+            ChatRequest::new("x".repeat(100_001), "m"),
+            too_long("message", 100_000),
+        ),
+        (
+            ChatRequest::new("😀".repeat(50_000), "m"),
+            ChatRequest::new("😀".repeat(50_001), "m"),
+            too_long("message", 100_000),
+        ),
+        (
+            ChatRequest::new("x", "é".repeat(200)),
+            ChatRequest::new("x", "é".repeat(201)),
+            too_long("model", 200),
+        ),
+        (
+            chat().with_raw_history(vec![null(); 500]),
+            chat().with_raw_history(vec![null(); 501]),
+            too_many("history", 500),
+        ),
+        (
+            (0..10).fold(chat(), |chat, _| chat.with_suggestion("x".repeat(1_000))),
+            (0..11).fold(chat(), |chat, _| chat.with_suggestion("x")),
+            too_many("suggestions", 10),
+        ),
+        (
+            chat().with_suggestion("x".repeat(1_000)),
+            chat().with_suggestion("x".repeat(1_001)),
+            too_long("suggestions", 1_000),
+        ),
+        (
+            chat().with_workspace("x".repeat(4_096)),
+            chat().with_workspace("x".repeat(4_097)),
+            too_long("workspace", 4_096),
+        ),
+        (
+            chat().with_active_skill(Skill::new("n", "i")),
+            chat().with_active_skill(Skill::new("n", "")),
+            Err(RequestFault::EmptySkill {
+                member: "instructions",
+            }),
+        ),
+    ] {
+        assert_eq!(inside.validate(), Ok(()));
+        assert_eq!(outside.validate(), fault);
+        for (chat, is_valid) in [(inside, true), (outside, false)] {
+            let frame = ClientFrame::new(id(), Request::ChatStart(Box::new(chat)));
+            let text = written(&frame);
+            assert_eq!(request(&text).is_ok(), is_valid, "{fault:?}");
+        }
+    }
+}
+
+#[test]
+fn a_message_that_is_too_large_is_not_read() {
+    let limits = limits::defaults().with_max_message_bytes(40);
+    let text = r#"{"id":"rpc_a","type":"status.get","x":"xxxxxxxxxx"}"#;
+    let error = ClientFrame::decode(text, &limits).unwrap_err();
+    let kind = DecodeErrorKind::TooLarge {
+        size: text.len(),
+        max: 40,
+    };
+    assert_eq!(error.decode_error().kind(), kind);
+    assert_eq!(error.id(), None);
+}
+
+#[test]
+fn an_item_of_a_history_is_written_as_the_known_client_writes_it() {
+    let at = SystemTime::UNIX_EPOCH + Duration::from_millis(1_705_314_600_000);
+    let said = HistoryItem::new(MessageId::random(1), Role::User, "hi", at);
+    let tool = said.clone().with_kind(HistoryKind::ToolPayload);
+    let chat = ChatRequest::new("hi", "m")
+        .with_history_item(&said)
+        .unwrap();
+    let chat = chat.with_history_item(&tool).unwrap();
+    let items: Vec<_> = chat.history.iter().map(RawJson::get).collect();
+    assert_eq!(
+        items,
+        [
+            r#"{"id":"msg_10000000","role":"user","content":"hi","kind":"text","timestamp":"2024-01-15T10:30:00.000Z"}"#,
+            r#"{"id":"msg_10000000","role":"user","content":"hi","kind":"tool_payload","timestamp":"2024-01-15T10:30:00.000Z"}"#,
+        ]
+    );
+}
