@@ -82,7 +82,7 @@ enum Question {
 /// The server's side of one open connection. Acolyte specification, *RPC baseline* and *Queue
 /// semantics*.
 ///
-/// One chat runs at a time, others wait in a [queue](Self::queue). The machine answers starts and
+/// One chat runs at a time, others wait in a [queue](crate::queue). The machine answers starts and
 /// aborts by itself; it asks the application to work on a chat, to stop, and for answers about
 /// status and tasks. Every chat that was accepted ends with `chat.done` or `chat.error`, aborted
 /// ones too, unless [the configuration](ServerConfig::silent_aborts) or the end of the line says
