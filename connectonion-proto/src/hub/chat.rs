@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use rpc_core::Limits;
 use rpc_core::decode::{self, RawJson, SharedJson};
 
+use super::work::no_limits;
 use crate::codec::to_json;
 use crate::frame::{ChatItem, ChatItemKind, EventKind, ServerFrame, ToolItem, ToolStatus, Word};
 
@@ -19,7 +20,7 @@ type Kind<'a> = ChatItemKind<Cow<'a, str>, RawJson<'a>>;
 /// and for other events their type and their place in the trace.
 #[must_use]
 pub fn chat_items(session: &str) -> SharedJson {
-    let limits = Limits::default().with_max_message_bytes(usize::MAX);
+    let limits = no_limits();
     let messages = messages_of(list(session, "messages"), &limits);
     let mut turns = turns_of(list(session, "trace"), &limits);
     // A trace that was cut has its last turns.
@@ -195,6 +196,17 @@ mod tests {
         let items = items(session);
         let place = |what: &str| items.find(what).unwrap();
         assert!(place("msg-2") < place("thinking-1") && place("thinking-1") < place("msg-3"));
+    }
+
+    #[test]
+    fn a_conversation_of_any_length_has_its_items() {
+        let message = r#"{"role":"user","content":"x"}"#;
+        let messages = vec![message; Limits::default().max_items + 1].join(",");
+        let items = items(&format!(r#"{{"messages":[{messages}]}}"#));
+        assert_eq!(
+            items.matches("msg-").count(),
+            Limits::default().max_items + 1
+        );
     }
 
     #[test]

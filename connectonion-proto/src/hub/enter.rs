@@ -12,7 +12,7 @@ use crate::frame::{Connected, ErrorFrame, Newer, SessionState};
 use crate::id::SessionId;
 use crate::merge::merge;
 use crate::session::{self, ConnId};
-use crate::storage::{Record, RecordStatus};
+use crate::storage::Record;
 
 impl Hub {
     /// Lets a client in, whose CONNECT was found good. The answer may have to wait for the storage.
@@ -124,16 +124,11 @@ impl Hub {
     }
 }
 
-/// The conversation in a record. If the host ended in the middle of a run, with the prompts that were
-/// acknowledged.
+/// The conversation in a record, with the prompts that were acknowledged and not answered.
 fn revive(record: Record) -> Option<SharedJson> {
     let session = record.session?;
-    match record.status {
-        RecordStatus::Running | RecordStatus::Interrupted | RecordStatus::Failed
-            if !record.inputs.is_empty() =>
-        {
-            Some(with_inputs(&session, &record.inputs))
-        }
-        _ => Some(session),
+    if record.inputs.is_empty() {
+        return Some(session);
     }
+    Some(with_inputs(&session, &record.inputs))
 }

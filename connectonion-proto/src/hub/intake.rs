@@ -2,7 +2,7 @@
 
 use rpc_core::decode::SharedStr;
 
-use super::event::{HubEvent, JobId, NewInput, Now, Reply};
+use super::event::{HubEvent, NewInput, Now, Reply};
 use super::talk::Intake;
 use super::work::Work;
 use super::{Hub, Job};
@@ -10,7 +10,7 @@ use crate::console::Line;
 use crate::frame::{
     ErrorFrame, EventKind, FilesReceived, ReceivedFile, RuntimeInputAck, UserInput,
 };
-use crate::id::{SessionId, runtime_input_id};
+use crate::id::{EventId, SessionId, runtime_input_id};
 use crate::limits::{ALREADY_RUNNING, AUTHENTICATE_FIRST};
 use crate::session::{Accepted, ConnId, InputError, RunId, RuntimeInput};
 use crate::storage::StorageError;
@@ -52,8 +52,10 @@ impl Hub {
                 return;
             }
             let Some(intake) = talk.intake.front() else {
+                self.save(session_id, now);
                 return self.forget_if_left(session_id);
             };
+            let id = intake.id.clone();
             match &talk.work {
                 // The prompt begins another run when this one has ended.
                 Some(work) if work.is_ending => return,
@@ -63,14 +65,18 @@ impl Hub {
                     inputs.push(intake.runtime_input());
                     let (owner, prompt, began) =
                         (talk.owner, work.input.prompt.clone(), work.began);
-                    let storing = talk.intake.pop_front();
+                    let next = talk.intake.pop_front();
+                    inputs.extend(talk.waiting());
+                    talk.storing = next;
                     let record = self.record(session_id, owner, &prompt, began);
+                    let session_id = session_id.clone();
                     let job = Job::Interject {
-                        session_id: session_id.clone(),
+                        session_id,
+                        id,
                         run,
                     };
-                    let job = self.store(job, record.with_inputs(inputs));
-                    return self.storing(session_id, job, storing);
+                    self.store(job, record.with_inputs(inputs));
+                    return;
                 }
                 None if self.registry.running() + self.beginning
                     >= self.config.registry.max_running =>
@@ -92,43 +98,39 @@ impl Hub {
                     let session = work.render(session_id.as_str(), None, now.unix);
                     let (owner, prompt) = (talk.owner, work.input.prompt.clone());
                     talk.work = Some(Box::new(work));
-                    let storing = talk.intake.pop_front();
+                    let next = talk.intake.pop_front();
+                    let waiting = talk.waiting();
+                    talk.storing = next;
                     self.beginning += 1;
                     let record = self.record(session_id, owner, &prompt, now.unix);
-                    let job = Job::Begin {
-                        session_id: session_id.clone(),
-                    };
-                    let job = self.store(job, record.with_session(Some(session)));
-                    return self.storing(session_id, job, storing);
+                    let record = record.with_session(Some(session)).with_inputs(waiting);
+                    let session_id = session_id.clone();
+                    self.store(Job::Begin { session_id, id }, record);
+                    return;
                 }
             }
         }
     }
 
-    /// Notes which prompt a job stores.
-    fn storing(&mut self, session_id: &SessionId, job: JobId, intake: Option<Intake>) {
-        if let Some(talk) = self.talks.get_mut(session_id) {
-            talk.storing = intake.map(|intake| (job, intake));
-        }
-    }
-
     pub(super) fn begin_stored(
         &mut self,
-        job: JobId,
         session_id: &SessionId,
+        id: &EventId,
         outcome: Result<(), StorageError>,
         now: Now,
     ) {
         let talk = self.talks.get_mut(session_id);
-        let stored = talk.and_then(|talk| Some((talk.stored_by(job)?, talk.work.take()?)));
+        let stored = talk.and_then(|talk| Some((talk.take_stored(id)?, talk.work.take()?)));
+        // None, if the session was removed meanwhile.
         let Some((intake, mut work)) = stored else {
             return;
         };
         self.beginning -= 1;
         let begun = match outcome {
             Ok(()) => self.begin_run(session_id, intake.runtime_input(), now),
-            // What was acknowledged is stored already.
+            // What was acknowledged is stored already, but not as a part of the conversation.
             Err(_) if intake.conn.is_none() => {
+                work.acknowledged.push(intake.runtime_input());
                 self.begin_run(session_id, intake.runtime_input(), now)
             }
             Err(error) => Err(not_stored(&error)),
@@ -183,16 +185,15 @@ impl Hub {
 
     pub(super) fn interjection_stored(
         &mut self,
-        job: JobId,
         session_id: &SessionId,
-        run: RunId,
+        (id, run): (&EventId, RunId),
         outcome: Result<(), StorageError>,
         now: Now,
     ) {
         let Some(talk) = self.talks.get_mut(session_id) else {
             return;
         };
-        let Some(intake) = talk.stored_by(job) else {
+        let Some(intake) = talk.take_stored(id) else {
             return;
         };
         let still_runs = talk.run() == Some(run) && !talk.is_ending();

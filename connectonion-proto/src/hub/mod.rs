@@ -13,6 +13,7 @@
 //!   was stored before, with the whole conversation.
 //! - A prompt for an agent that works already is acknowledged by `RUNTIME_INPUT_ACK`, and stored
 //!   before that. It is read: by the agent in this run, or by another run if the agent fails.
+//! - Another mode between two runs is told at once and stored then. A run stores its mode at its end.
 //! - An OUTPUT is stored before it is sent. If the storage fails, it is sent all the same, because
 //!   the client keeps the conversation; until it is stored, the hub holds it in memory.
 //! - A host that is killed in the middle of a run finds the prompts of that run in its storage. The
@@ -42,7 +43,7 @@ use serde::Serialize;
 
 use crate::console::Line;
 use crate::frame::{ErrorFrame, SessionState, SessionStatus, Standing};
-use crate::id::SessionId;
+use crate::id::{EventId, SessionId};
 use crate::replay::Next;
 use crate::session::{ConnId, Owner, RegistryEvent, Removed, RunId, RuntimeInput, SessionRegistry};
 use crate::storage::{Record, StorageError};
@@ -59,9 +60,13 @@ enum Job {
     /// The session that a client wants.
     Load { conn: ConnId, entrant: Box<Entrant> },
     /// The prompt that begins a run.
-    Begin { session_id: SessionId },
+    Begin { session_id: SessionId, id: EventId },
     /// A prompt for a run.
-    Interject { session_id: SessionId, run: RunId },
+    Interject {
+        session_id: SessionId,
+        id: EventId,
+        run: RunId,
+    },
     /// The end of a run, and the frame that tells it.
     End {
         session_id: SessionId,
@@ -69,6 +74,8 @@ enum Job {
         closing: Text,
         is_failure: bool,
     },
+    /// What was changed between runs.
+    Save { session_id: SessionId },
     /// Nobody waits for it.
     Note,
 }
@@ -147,16 +154,21 @@ impl Hub {
     /// Takes what the storage did.
     pub fn stored(&mut self, job: JobId, outcome: Result<(), StorageError>, now: Now) {
         match self.jobs.remove(&job) {
-            Some(Job::Begin { session_id }) => self.begin_stored(job, &session_id, outcome, now),
-            Some(Job::Interject { session_id, run }) => {
-                self.interjection_stored(job, &session_id, run, outcome, now);
+            Some(Job::Begin { session_id, id }) => {
+                self.begin_stored(&session_id, &id, outcome, now);
             }
+            Some(Job::Interject {
+                session_id,
+                id,
+                run,
+            }) => self.interjection_stored(&session_id, (&id, run), outcome, now),
             Some(Job::End {
                 session_id,
                 run,
                 closing,
                 is_failure,
             }) => self.end_stored(&session_id, run, closing, is_failure, outcome, now),
+            Some(Job::Save { session_id }) => self.saved(job, &session_id, outcome, now),
             Some(Job::Load { .. } | Job::Note) | None => {}
         }
     }
@@ -320,8 +332,9 @@ impl Hub {
         let Some(talk) = self.talks.remove(session_id) else {
             return;
         };
+        let waiting = talk.waiting();
         let gone = || ErrorFrame::new("the session is over: send CONNECT again");
-        let storing = talk.storing.iter().map(|(_, intake)| intake);
+        let storing = talk.storing.iter();
         for conn in storing.chain(&talk.intake).filter_map(|it| it.conn) {
             self.refuse(conn, gone().with_retryable(true));
         }
@@ -345,10 +358,11 @@ impl Hub {
         if !work.is_ending {
             let session = work.render(session_id.as_str(), None, now.unix);
             let record = self.record(session_id, talk.owner, &work.input.prompt, work.began);
+            let unread = unread.into_iter().chain(waiting);
             let record = record
                 .with_status(crate::storage::RecordStatus::Failed)
                 .with_session(Some(session))
-                .with_inputs(unread);
+                .with_inputs(unread.collect());
             self.store(Job::Note, record);
         }
     }

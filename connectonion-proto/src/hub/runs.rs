@@ -61,11 +61,14 @@ impl Hub {
         };
         let session = work.render(session_id.as_str(), Some(result), now.unix);
         talk.copy = Some(session.clone());
+        talk.is_unsaved = false;
+        let waiting = talk.waiting();
         let closing = self.output(&session_id, result, duration_ms, &session);
         let record = self
             .record(&session_id, owner, &prompt, began)
             .done(result, duration_ms)
-            .with_session(Some(session));
+            .with_session(Some(session))
+            .with_inputs(waiting);
         let job = Job::End {
             session_id,
             run,
@@ -132,6 +135,7 @@ impl Hub {
         };
         let session = work.render(session_id.as_str(), None, now.unix);
         talk.copy = Some(session.clone());
+        talk.is_unsaved = false;
         for input in unread.iter().rev() {
             talk.intake.push_front(Intake {
                 conn: None,
@@ -139,11 +143,12 @@ impl Hub {
                 input: NewInput::new(input.prompt.clone()).with_images(input.images.clone()),
             });
         }
+        let waiting = talk.waiting();
         let record = self
             .record(&session_id, owner, &prompt, began)
             .with_status(RecordStatus::Failed)
             .with_session(Some(session))
-            .with_inputs(unread);
+            .with_inputs(waiting);
         let closing = encode(&ErrorFrame::new(message)).unwrap_or_default();
         let job = Job::End {
             session_id,

@@ -4,18 +4,21 @@ use rpc_core::Text;
 use rpc_core::decode::{SharedJson, SharedStr};
 use rpc_core::encode::encode;
 
-use super::Hub;
-use super::event::{AskError, EmitError, HubEvent, Now, Reply};
-use super::work::with_member;
+use super::event::{AskError, EmitError, HubEvent, JobId, Now, Reply};
+use super::talk::Origin;
+use super::work::with_mode;
+use super::{Hub, Job};
 use crate::codec::to_json;
+use crate::console::Line;
 use crate::frame::{
     ErrorFrame, EventKind, ModeChange, ModeChanged, PromptUpdate, Response, SessionSync,
     StreamEvent, Trigger, Word,
 };
-use crate::id::event_id;
+use crate::id::{SessionId, event_id};
 use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::{Entry, is_logged};
 use crate::session::{AgentError, ConnId, RequestKind, RunId, RunOver, RuntimeInput};
+use crate::storage::{RecordStatus, StorageError};
 
 /// Longest type of an agent's own event, in bytes.
 const MAX_EVENT_NAME: usize = 128;
@@ -76,7 +79,8 @@ impl Hub {
             self.events.push_back(HubEvent::Mode { run, mode, turns });
             return;
         }
-        talk.copy = with_member(talk.copy.as_ref(), "mode", &value);
+        talk.copy = with_mode(talk.copy.as_ref(), &value, now.unix);
+        talk.is_unsaved = true;
         if let Some(work) = &mut talk.work {
             work.set("mode", value);
         }
@@ -90,6 +94,53 @@ impl Hub {
                 self.reply(conn, Reply::Frame(text.clone()));
             }
         }
+        self.save(&session_id, now);
+    }
+
+    /// Stores what was changed between runs: one job at a time, however often it is changed. A run
+    /// stores it with its prompt.
+    pub(super) fn save(&mut self, session_id: &SessionId, now: Now) {
+        let Some(talk) = self.talks.get_mut(session_id) else {
+            return;
+        };
+        let is_at_rest = talk.work.is_none() && talk.intake.is_empty() && talk.saving.is_none();
+        if !is_at_rest || !std::mem::take(&mut talk.is_unsaved) {
+            return;
+        }
+        let (owner, copy) = (talk.owner, talk.copy.clone());
+        let record = self
+            .record(session_id, owner, &SharedStr::default(), now.unix)
+            .with_status(RecordStatus::Connected)
+            .with_session(copy);
+        let job = Job::Save {
+            session_id: session_id.clone(),
+        };
+        let job = self.store(job, record);
+        if let Some(talk) = self.talks.get_mut(session_id) {
+            talk.saving = Some(job);
+        }
+    }
+
+    pub(super) fn saved(
+        &mut self,
+        job: JobId,
+        session_id: &SessionId,
+        outcome: Result<(), StorageError>,
+        now: Now,
+    ) {
+        let talk = self.talks.get_mut(session_id);
+        let Some(talk) = talk.filter(|talk| talk.saving == Some(job)) else {
+            return;
+        };
+        talk.saving = None;
+        if let Err(error) = outcome {
+            talk.origin = Origin::Here;
+            self.line(Line::AgentError {
+                message: format!("a mode was not stored: {error}"),
+            });
+        }
+        self.save(session_id, now);
+        self.forget_if_left(session_id);
     }
 
     /// The user has another goal for the agent that works. ERROR if none does.

@@ -32,12 +32,16 @@ pub(super) struct Talk {
     /// The conversation, as it is between runs.
     pub(super) copy: Option<SharedJson>,
     pub(super) origin: Origin,
+    /// The copy was changed between runs, and no job was given it.
+    pub(super) is_unsaved: bool,
+    /// The job that stores what was changed between runs.
+    pub(super) saving: Option<JobId>,
     /// The run, or the one that begins when its prompt is stored.
     pub(super) work: Option<Box<Work>>,
     /// Prompts that wait, in order.
     pub(super) intake: VecDeque<Intake>,
-    /// The prompt that is being stored, and by which job.
-    pub(super) storing: Option<(JobId, Intake)>,
+    /// The prompt that is being stored.
+    pub(super) storing: Option<Intake>,
 }
 
 impl Intake {
@@ -54,6 +58,8 @@ impl Talk {
             owner,
             copy: None,
             origin: Origin::Elsewhere,
+            is_unsaved: false,
+            saving: None,
             work: None,
             intake: VecDeque::new(),
             storing: None,
@@ -78,10 +84,18 @@ impl Talk {
         }
     }
 
-    /// The prompt that this job has stored. `None` for a job of an earlier talk about the same session.
-    pub(super) fn stored_by(&mut self, job: JobId) -> Option<Intake> {
-        let storing = self.storing.take_if(|(by, _)| *by == job)?;
-        Some(storing.1)
+    /// Prompts that were acknowledged and that no run has yet, in order. Every record that is stored
+    /// while they wait says them again, because the last one counts.
+    pub(super) fn waiting(&self) -> Vec<RuntimeInput> {
+        let waiting = self.storing.iter().chain(&self.intake);
+        let acknowledged = waiting.filter(|it| it.conn.is_none());
+        acknowledged.map(Intake::runtime_input).collect()
+    }
+
+    /// The prompt that was being stored, if it is this one: another session of this name may have
+    /// been removed while the storage was at work.
+    pub(super) fn take_stored(&mut self, id: &EventId) -> Option<Intake> {
+        self.storing.take_if(|intake| intake.id == *id)
     }
 
     /// Puts a prompt back that was being stored, behind those that were acknowledged before it.
@@ -99,6 +113,7 @@ impl Talk {
         self.work.is_none()
             && self.intake.is_empty()
             && self.storing.is_none()
+            && self.saving.is_none()
             && self.origin == Origin::Elsewhere
     }
 }

@@ -128,7 +128,7 @@ impl Work {
         result: Option<&str>,
         updated: f64,
     ) -> Result<SharedJson, rpc_core::Refused> {
-        let limits = Limits::default().with_max_message_bytes(usize::MAX);
+        let limits = no_limits();
         let base = self.base.as_ref();
         let base = base.and_then(|base| Session::parse(base.get(), &limits).ok());
         let mut session = base.unwrap_or_default();
@@ -150,6 +150,12 @@ impl Work {
     }
 }
 
+/// For sessions: what is in them came within the limits of a connection.
+pub(super) fn no_limits() -> Limits {
+    let limits = Limits::default().with_max_message_bytes(usize::MAX);
+    limits.with_max_items(usize::MAX)
+}
+
 /// An event that is encoded already, as a value.
 struct Event<'a>(&'a Text);
 
@@ -164,7 +170,7 @@ impl Serialize for Event<'_> {
 
 /// A session that nobody has worked on, and what was acknowledged and not read.
 pub(super) fn with_inputs(session: &SharedJson, inputs: &[RuntimeInput]) -> SharedJson {
-    let limits = Limits::default().with_max_message_bytes(usize::MAX);
+    let limits = no_limits();
     let Ok(mut whole) = Session::parse(session.get(), &limits) else {
         return session.clone();
     };
@@ -175,22 +181,24 @@ pub(super) fn with_inputs(session: &SharedJson, inputs: &[RuntimeInput]) -> Shar
         .unwrap_or_else(|_| session.clone())
 }
 
-/// A session with another value of one member.
-pub(super) fn with_member(
+/// A session in another mode, changed now, so that it is newer than the copies of its clients.
+pub(super) fn with_mode(
     session: Option<&SharedJson>,
-    name: &str,
-    value: &SharedJson,
+    mode: &SharedJson,
+    updated: f64,
 ) -> Option<SharedJson> {
-    let limits = Limits::default().with_max_message_bytes(usize::MAX);
+    let limits = no_limits();
     let whole = session.and_then(|session| Session::parse(session.get(), &limits).ok());
     let mut whole = whole.unwrap_or_default();
-    whole.set(name, value).ok()?;
+    whole.append("messages", [(); 0]).ok()?;
+    whole.set("mode", mode).ok()?;
+    whole.set("updated", &updated).ok()?;
     to_json(&whole).ok()
 }
 
 /// A session without one of its members.
 pub(super) fn without(session: &SharedJson, name: &str) -> Option<SharedJson> {
-    let limits = Limits::default().with_max_message_bytes(usize::MAX);
+    let limits = no_limits();
     let mut whole = Session::parse(session.get(), &limits).ok()?;
     whole.remove(name);
     to_json(&whole).ok()
@@ -198,7 +206,7 @@ pub(super) fn without(session: &SharedJson, name: &str) -> Option<SharedJson> {
 
 /// How many messages a session has.
 pub(super) fn count_messages(session: &str) -> usize {
-    let limits = Limits::default().with_max_message_bytes(usize::MAX);
+    let limits = no_limits();
     let messages = rpc_core::decode::find_member(session, "messages");
     let messages = messages.as_ref().map_or("[]", RawJson::get);
     rpc_core::decode::raw_list(messages, &limits).map_or(0, |list| list.len())

@@ -20,8 +20,8 @@ pub struct JsonlOptions {
     /// Longest line in bytes: longer ones are refused, and skipped where they are found. Default
     /// 64 MiB.
     pub max_line_bytes: usize,
-    /// A file of at least so many bytes, less than half of which count, is compacted when a record
-    /// is added; `None` leaves it to [`compact`](Storage::compact). Default 1 MiB.
+    /// A file of at least so many bytes, less than half of which count and have not expired, is
+    /// compacted when a record is added; `None` leaves it to [`compact`](Storage::compact). Default 1 MiB.
     pub compact_from: Option<u64>,
 }
 
@@ -156,9 +156,11 @@ impl Storage for JsonlStorage {
         let mut inner = self.lock();
         inner.append(record, &self.options)?;
         if inner.index.len >= inner.look_from {
-            if inner.index.live < inner.index.len / 2 {
+            // What had expired when this record's run began has expired.
+            let keep = |slot: &Slot| !is_expired(&slot.status, slot.expires, record.created);
+            if inner.index.live(keep) < inner.index.len / 2 {
                 // The record is stored, whatever becomes of this.
-                let _ = inner.compact(&self.path, |_| true);
+                let _ = inner.compact(&self.path, keep);
             }
             let from = self.options.compact_from.unwrap_or(u64::MAX);
             inner.look_from = inner.index.len.saturating_mul(2).max(from);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, BufRead};
 
-use super::record::{Found, RecordStatus, may_inherit};
+use super::record::{Found, RecordStatus, is_expired, may_inherit};
 use crate::session::Owner;
 
 /// A line in the file, without its line break.
@@ -48,8 +48,6 @@ pub(crate) struct Index {
     slots: HashMap<Box<str>, Slot>,
     /// How long the file is.
     pub(crate) len: u64,
-    /// How much of it counts.
-    pub(crate) live: u64,
     /// Whether the file ends in the middle of a line.
     pub(crate) is_torn: bool,
     /// Lines that are no records.
@@ -91,8 +89,10 @@ impl Index {
             return false;
         };
         let before = self.slots.get(&*found.session_id);
-        self.live -= before.map_or(0, Slot::size);
-        let before = before.filter(|it| may_inherit(found.owner, it.owner));
+        let before = before.filter(|it| {
+            let has_expired = is_expired(&it.status, it.expires, found.created);
+            may_inherit(found.owner, it.owner) && !has_expired
+        });
         let own = found.session.as_ref().map(|_| span);
         let session = own.or_else(|| before?.session);
         let owner = found.owner.or_else(|| before?.owner);
@@ -104,7 +104,6 @@ impl Index {
             owner,
             is_whole: session == own && owner == found.owner,
         };
-        self.live += slot.size();
         self.slots.insert(found.session_id.into(), slot);
         true
     }
@@ -115,6 +114,12 @@ impl Index {
 
     pub(crate) fn sessions(&self) -> usize {
         self.slots.len()
+    }
+
+    /// How many bytes of the file count for the sessions that satisfy `keep`.
+    pub(crate) fn live(&self, keep: impl Fn(&Slot) -> bool) -> u64 {
+        let slots = self.slots.values().filter(|slot| keep(slot));
+        slots.map(Slot::size).sum()
     }
 
     /// The sessions that satisfy `keep`, in the order of their last records.

@@ -190,9 +190,10 @@ impl Record {
     }
 
     /// Takes over what this record does not say itself, from the one before it of the same session:
-    /// the session object and the owner. Nothing from a session of somebody else.
+    /// the session object and the owner. Nothing from a session of somebody else, or from one that had
+    /// expired.
     pub(super) fn inherit(&mut self, before: Self) {
-        if may_inherit(self.owner, before.owner) {
+        if may_inherit(self.owner, before.owner) && !before.is_expired(self.created) {
             self.session = self.session.take().or(before.session);
             self.owner = self.owner.or(before.owner);
         }
@@ -286,7 +287,7 @@ pub(super) struct Found<'a> {
     pub(super) session: Option<RawJson<'a>>,
     prompt: Option<Str<'a>>,
     result: Option<RawJson<'a>>,
-    created: f64,
+    pub(super) created: f64,
     duration_ms: Option<u64>,
     pub(super) owner: Option<Owner>,
     inputs: Vec<RuntimeInput>,

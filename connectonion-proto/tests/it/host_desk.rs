@@ -394,6 +394,30 @@ async fn a_mode_holds_at_once_and_everybody_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_mode_holds_also_for_a_client_that_was_away() {
+    let desk = desk();
+    let say = |mode: &str| json!({"type": "mode_change", "mode": mode});
+    let (mut client, connected) = Client::inside(&desk, json!({})).await;
+    client.say(&say("ulw")).await;
+    client.hear_a("mode_changed").await;
+    client.say(&input("hello")).await;
+    let output = client.output().await;
+    assert_eq!(output["session"]["mode"], "ulw");
+    client.say(&say("plan")).await;
+    client.say(&say("safe")).await;
+    client.hear_a("mode_changed").await;
+    client.hear_a("mode_changed").await;
+    drop(client);
+    // It says what it knows.
+    let same = json!({"session_id": connected["session_id"], "session": output["session"]});
+    let (mut client, connected) = Client::inside(&desk, same).await;
+    assert_eq!(connected["session"]["mode"], "safe");
+    let messages = &output["session"]["messages"];
+    assert_eq!(connected["session"]["messages"], *messages);
+    assert_eq!(client.ask("mode").await, "mode safe");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_crowd_that_loses_its_lines_comes_back_to_what_runs() {
     const CROWD: usize = 500;
     let desk = desk();

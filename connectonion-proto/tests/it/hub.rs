@@ -35,6 +35,31 @@ fn a_prompt_is_stored_before_it_is_acknowledged() {
 }
 
 #[test]
+fn what_waits_for_another_run_survives_a_kill() {
+    let mut play = Play::new(HubConfig::default());
+    play.connect(1, owner(1), Some("s"));
+    play.store_all();
+    for prompt in ["first", "second", "third"] {
+        play.input(1, prompt);
+        play.store_all();
+    }
+    let run = *play.agents.keys().next().unwrap();
+    play.fail(run, "failed");
+    // The end of the first run, and the beginning of another one with the second prompt.
+    play.store_one(false);
+    play.store_one(false);
+    assert_eq!(play.started.len(), 2);
+    play.kill(HubConfig::default());
+    play.connect(2, owner(1), Some("s"));
+    play.store_all();
+    let connected = play.sockets[&ConnId(2)].connected.as_ref().unwrap();
+    let session = connected.newer.as_ref().unwrap().session.get();
+    for prompt in ["first", "second", "third"] {
+        assert!(session.contains(prompt), "{prompt}: {session}");
+    }
+}
+
+#[test]
 fn a_storage_that_fails_refuses_prompts_and_keeps_results() {
     let mut play = Play::new(HubConfig::default());
     play.connect(1, owner(1), Some("s"));
@@ -147,7 +172,7 @@ fn ten_thousand_sessions_with_a_thousand_running_cost_little() {
     let runs: Vec<RunId> = play.agents.keys().copied().collect();
     for step in 0..10 {
         for run in &runs {
-            play.emit(*run, &format!("step {step}"));
+            drop(play.emit(*run, &format!("step {step}")));
         }
     }
     let bytes = play.hub.registry().log_bytes();
@@ -178,6 +203,7 @@ enum Op {
     Connect { conn: u64, owner: u8, session: u8 },
     Disconnect { conn: u64 },
     Input { conn: u64 },
+    Mode { conn: u64 },
     Store { fails: bool },
     Finish { agent: usize },
     Fail { agent: usize },
@@ -193,6 +219,7 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(conn, owner, session)| Op::Connect { conn, owner, session }),
         1 => conn.prop_map(|conn| Op::Disconnect { conn }),
         6 => (0..8_u64).prop_map(|conn| Op::Input { conn }),
+        2 => (0..8_u64).prop_map(|conn| Op::Mode { conn }),
         8 => prop::bool::weighted(0.1).prop_map(|fails| Op::Store { fails }),
         3 => agent.clone().prop_map(|agent| Op::Finish { agent }),
         1 => agent.clone().prop_map(|agent| Op::Fail { agent }),
@@ -235,11 +262,12 @@ proptest! {
                         play.input(conn, &format!("prompt {prompts}"));
                     }
                 }
+                Op::Mode { conn } => play.mode(next_conn[usize::try_from(conn).unwrap()]),
                 Op::Store { fails } => drop(play.store_one(fails)),
                 Op::Finish { agent } => with_agent(&mut play, agent, |play, run| play.finish(run, "done")),
                 Op::Fail { agent } => with_agent(&mut play, agent, |play, run| play.fail(run, "failed")),
                 Op::Read { agent } => with_agent(&mut play, agent, Play::next_inputs),
-                Op::Emit { agent } => with_agent(&mut play, agent, |play, run| play.emit(run, "x")),
+                Op::Emit { agent } => with_agent(&mut play, agent, |play, run| drop(play.emit(run, "x"))),
             }
         }
         // Everybody does what is left to do.

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use connectonion_proto::frame::{Connect, EventKind, Signed, Thinking};
+use connectonion_proto::frame::{
+    Answer, AskUser, Connect, Connected, EventKind, Mode, ModeChange, Response, Signed, Thinking,
+};
 use connectonion_proto::hub::{
     Entrant, Finished, Hub, HubConfig, HubEvent, JobId, NewInput, Now, Reply,
 };
@@ -25,8 +27,12 @@ pub struct Socket {
     /// What it has said last.
     prompt: String,
     pub accepted: usize,
+    /// How it was let in last.
+    pub connected: Option<Box<Connected>>,
     pub refused: Vec<String>,
     pub begun: usize,
+    /// Whether the last prompt was taken.
+    pub answer: Option<bool>,
     pub acknowledged: Vec<String>,
     pub frames: Vec<Value>,
 }
@@ -42,6 +48,12 @@ pub struct Play {
     /// Every prompt that began a run, and in which session.
     pub started: Vec<(String, String)>,
     pub cancelled: Vec<RunId>,
+    /// Every other prompt that an agent was given.
+    pub read: Vec<String>,
+    /// Every question that was answered.
+    pub answered: Vec<String>,
+    /// How often the host was killed.
+    pub kills: u32,
     /// The prompts that were acknowledged, by their ids.
     acknowledged: BTreeMap<String, String>,
 }
@@ -61,6 +73,9 @@ impl Play {
             agents: BTreeMap::new(),
             started: Vec::new(),
             cancelled: Vec::new(),
+            read: Vec::new(),
+            answered: Vec::new(),
+            kills: 0,
             acknowledged: BTreeMap::new(),
         }
     }
@@ -95,9 +110,16 @@ impl Play {
     pub fn input(&mut self, conn: u64, prompt: &str) {
         let socket = self.sockets.get_mut(&ConnId(conn)).unwrap();
         socket.asked += 1;
+        socket.answer = None;
         socket.prompt = prompt.to_owned();
         self.hub
             .input(ConnId(conn), NewInput::new(prompt), self.now);
+        self.settle();
+    }
+
+    pub fn mode(&mut self, conn: u64) {
+        let plan = ModeChange::new(Mode::Plan);
+        self.hub.mode_change(ConnId(conn), plan, self.now);
         self.settle();
     }
 
@@ -144,9 +166,22 @@ impl Play {
         while self.store_one(false) {}
     }
 
+    /// The host dies, and another one goes on with what was stored.
+    pub fn kill(&mut self, config: HubConfig) {
+        self.kills += 1;
+        self.hub = Hub::new(config, 0x5eed + u128::from(self.kills), self.now.instant);
+        self.jobs.clear();
+        self.sockets.clear();
+        self.agents.clear();
+        self.storage.recover(self.now.unix).unwrap();
+    }
+
     pub fn finish(&mut self, run: RunId, result: &str) {
         match self.hub.finish(run, result, self.now) {
-            Ok(Finished::More(_)) => {}
+            Ok(Finished::More(inputs)) => {
+                let prompts = inputs.iter().map(|it| it.prompt.to_string());
+                self.read.extend(prompts);
+            }
             Ok(Finished::Done) | Err(_) => drop(self.agents.remove(&run)),
         }
         self.settle();
@@ -158,14 +193,38 @@ impl Play {
         self.settle();
     }
 
-    pub fn emit(&mut self, run: RunId, text: &str) {
+    /// The agent says something. Returns what it is called.
+    pub fn emit(&mut self, run: RunId, text: &str) -> Option<String> {
         let thinking = EventKind::Thinking(Thinking::new(text));
-        let _ = self.hub.emit(run, thinking, None, self.now);
+        let id = self.hub.emit(run, thinking, None, self.now);
+        self.settle();
+        id.ok().map(|id| id.to_string())
+    }
+
+    pub fn ask(&mut self, run: RunId) -> Option<String> {
+        let question = EventKind::AskUser(AskUser::new("?"));
+        let id = self.hub.ask(run, question, self.now);
+        self.settle();
+        id.ok().map(|id| id.to_string())
+    }
+
+    pub fn answer(&mut self, conn: u64, request_id: &str) {
+        let text = connectonion_proto::codec::to_json("yes").unwrap();
+        let response = Response::new(request_id, Answer::AskUser(text));
+        self.hub.respond(ConnId(conn), response);
+        self.settle();
+    }
+
+    pub fn interrupt(&mut self, conn: u64) {
+        self.hub.interrupt(ConnId(conn));
         self.settle();
     }
 
     pub fn next_inputs(&mut self, run: RunId) {
-        let _ = self.hub.next_inputs(run, self.now);
+        if let Ok(inputs) = self.hub.next_inputs(run, self.now) {
+            let prompts = inputs.iter().map(|it| it.prompt.to_string());
+            self.read.extend(prompts);
+        }
         self.settle();
     }
 
@@ -191,9 +250,8 @@ impl Play {
                 active = true;
                 while let Some(frame) = self.hub.next_frame(conn, self.now) {
                     let socket = self.sockets.get_mut(&conn).expect("a socket that is there");
-                    socket
-                        .frames
-                        .push(serde_json::from_str(frame.as_str()).unwrap());
+                    let frame = serde_json::from_str(frame.as_str());
+                    socket.frames.push(frame.unwrap());
                 }
             }
             if !active {
@@ -220,6 +278,7 @@ impl Play {
                 self.agents.remove(&run);
                 self.cancelled.push(run);
             }
+            HubEvent::Answer { request_id, .. } => self.answered.push(request_id.to_string()),
             _ => {}
         }
     }
@@ -233,10 +292,22 @@ impl Socket {
                     .push(serde_json::from_str(text.as_str()).unwrap());
                 return;
             }
-            Reply::Accept(_) => self.accepted += 1,
-            Reply::Refuse(error) => self.refused.push(error.message.to_string()),
-            Reply::Begun => self.begun += 1,
-            Reply::Acknowledge(ack) => self.acknowledged.push(ack.id.to_string()),
+            Reply::Accept(connected) => {
+                self.accepted += 1;
+                self.connected = Some(connected);
+            }
+            Reply::Refuse(error) => {
+                self.answer = Some(false);
+                self.refused.push(error.message.to_string());
+            }
+            Reply::Begun => {
+                self.answer = Some(true);
+                self.begun += 1;
+            }
+            Reply::Acknowledge(ack) => {
+                self.answer = Some(true);
+                self.acknowledged.push(ack.id.to_string());
+            }
             other => panic!("{other:?}"),
         }
         assert!(self.asked > 0, "an answer that nobody asked for");

@@ -335,6 +335,25 @@ fn a_file_grows_with_what_counts_and_not_with_what_was_written() {
 }
 
 #[test]
+fn a_host_that_runs_for_long_does_not_keep_what_has_expired() {
+    let scratch = Scratch::new();
+    let path = scratch.file("results.jsonl");
+    let options = JsonlOptions::default().with_compact_from(Some(4096));
+    let storage = JsonlStorage::open(&path, options).unwrap();
+    for hour in 0..2000 {
+        let now = NOW + f64::from(hour) * 3600.0;
+        let record = Record::running(hour.to_string(), "hello", now).done("hi", 14);
+        storage
+            .append(&record.with_expires(Some(now + DAY)))
+            .unwrap();
+        assert!(storage.file_bytes() < 32_768 && storage.len() < 200);
+    }
+    let last = NOW + 1999.0 * 3600.0;
+    assert!(storage.load("1980", last).unwrap().is_some());
+    assert_eq!(storage.load("1970", last).unwrap(), None);
+}
+
+#[test]
 fn what_a_crash_left_of_a_compaction_is_no_obstacle() {
     let scratch = Scratch::new();
     let path = scratch.file("results.jsonl");

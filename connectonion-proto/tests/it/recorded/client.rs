@@ -14,7 +14,7 @@ use rpc_core::testing::json::assert_same;
 use rpc_core::{CallError, Incoming, Limits, Machine};
 use serde_json::{Map, Value};
 
-use super::{Line, Recording, VERSIONS, recordings};
+use super::{Line, Recording, VERSIONS, connections, recordings};
 
 /// Frames that only newer hosts know.
 const NEWER: [&str; 3] = ["AGENT_PROFILE", "DASHBOARD_SNAPSHOT", "user_message"];
@@ -205,19 +205,6 @@ impl<'r> Listener<'r> {
             _ => {}
         }
     }
-}
-
-/// The connections of a recording, each with its lines.
-fn connections(recording: &Recording) -> Vec<Vec<(usize, &Line)>> {
-    let mut connections: Vec<Vec<(usize, &Line)>> = Vec::new();
-    for (at, line) in recording.lines.iter().enumerate() {
-        let place = usize::try_from(line.conn).unwrap() - 1;
-        if connections.len() <= place {
-            connections.resize_with(place + 1, Vec::new);
-        }
-        connections[place].push((at, line));
-    }
-    connections
 }
 
 #[test]

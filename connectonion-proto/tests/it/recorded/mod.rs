@@ -4,6 +4,7 @@
 mod client;
 mod deviations;
 mod host;
+mod remote;
 mod script;
 
 use std::path::Path;
@@ -89,6 +90,19 @@ pub fn recordings(version: &'static str) -> Vec<Recording> {
         }
     };
     files.iter().map(read).collect()
+}
+
+/// The connections of a recording, each with its lines.
+pub fn connections(recording: &Recording) -> Vec<Vec<(usize, &Line)>> {
+    let mut connections: Vec<Vec<(usize, &Line)>> = Vec::new();
+    for (at, line) in recording.lines.iter().enumerate() {
+        let place = usize::try_from(line.conn).unwrap() - 1;
+        if connections.len() <= place {
+            connections.resize_with(place + 1, Vec::new);
+        }
+        connections[place].push((at, line));
+    }
+    connections
 }
 
 /// Writes characters out again that the recording only counts: `<x*1500>`.
