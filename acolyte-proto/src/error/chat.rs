@@ -25,7 +25,7 @@ pub struct ChatError<'a> {
     pub message: Cow<'a, str>,
     /// Names the failure in the server's log. One of another form is left out.
     pub id: Option<ErrorId>,
-    /// What kind of failure: see [`code`], an open set.
+    /// What kind of failure: see [`error::code`](crate::error::code), an open set.
     pub code: Option<Cow<'a, str>>,
     /// More about it.
     pub detail: Option<Box<ErrorDetail<'a>>>,

@@ -35,6 +35,11 @@ const FINISHED: &[Finished] = &[
         own_features: &["auth"],
         without: &[],
     },
+    Finished {
+        folder: "acolyte-proto",
+        own_features: &["sse"],
+        without: &[],
+    },
 ];
 
 /// In this order, in every protocol crate and in the core.
