@@ -17,12 +17,13 @@ use connectonion_proto::upload::UploadLimits;
 use examples::agent::tools::tools;
 use examples::agent::{Folder, Worker, page};
 use examples::cli::{self, Failure, complain};
+use examples::model::options::{ModelArgs, model};
+use examples::model::scripted::Scripted;
 use futures_util::FutureExt as _;
 use rpc_core::Secret;
 
 use crate::home::Home;
 use crate::lists::Lists;
-use crate::model::{self, ModelArgs};
 
 /// How long agents may go on after Ctrl-C.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -167,7 +168,8 @@ fn agent(args: &Args) -> Result<(Worker, HostOptions), Failure> {
         .map_err(|error| Failure::new(format_args!("--files {}: {error}", files.display())))?;
     let uploads = args.uploads.clone();
     let uploads = uploads.unwrap_or_else(|| folder.path().join("uploads"));
-    let (model, name) = model::model(&args.model)?;
+    let scripted = Scripted::default().with_commands(true);
+    let (model, name) = model(&args.model, scripted)?;
     let mut worker = Worker::new(model, name, tools(Some(&folder)));
     if let Some(system) = &args.model.system {
         worker = worker.with_system(system);

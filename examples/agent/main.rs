@@ -8,7 +8,6 @@ mod chat;
 mod home;
 mod host;
 mod lists;
-mod model;
 
 use std::process::ExitCode;
 

@@ -12,8 +12,9 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
 /// The crates whose logs are ours.
-const OURS: [&str; 6] = [
+const OURS: [&str; 7] = [
     "examples",
+    "acolyte_proto",
     "connectonion_proto",
     "exoclaw_proto",
     "smarthole_proto",
@@ -25,6 +26,10 @@ const OURS: [&str; 6] = [
 pub const FAILURE: u8 = 1;
 /// The command line or the environment is wrong.
 pub const USAGE: u8 = 2;
+/// Nobody is there to do it, or whoever is there refuses. Only of programs that say so.
+pub const REFUSED: u8 = 3;
+/// The user has aborted it, as shells tell of Ctrl-C.
+pub const ABORTED: u8 = 130;
 
 /// Writes a line to standard error. A reader that went away is no reason to panic.
 pub fn complain(line: impl Display) {
@@ -54,6 +59,23 @@ impl Failure {
         Self {
             code: FAILURE,
             message,
+        }
+    }
+
+    /// Nobody is there to do it, or whoever is there refuses. Nothing was done.
+    pub fn refused(message: impl Display) -> Self {
+        Self {
+            code: REFUSED,
+            ..Self::new(message)
+        }
+    }
+
+    /// The user has aborted it.
+    #[must_use]
+    pub fn aborted() -> Self {
+        Self {
+            code: ABORTED,
+            ..Self::new("aborted")
         }
     }
 

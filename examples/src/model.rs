@@ -6,6 +6,7 @@ mod assembler;
 mod error;
 pub mod http;
 pub mod openai;
+pub mod options;
 pub mod provider;
 pub mod scripted;
 
@@ -83,6 +84,8 @@ pub trait ChatModel: Send + Sync + fmt::Debug {
 pub enum Delta {
     /// More text.
     Text(String),
+    /// More of what the model thinks aloud. It is no part of the answer, and need not be shown.
+    Thought(String),
     /// More of a tool call.
     ToolCall(CallPiece),
     /// Why the answer has ended.

@@ -1,5 +1,6 @@
 //! [`Screen`]: a conversation as it happens, one line per frame.
 
+pub mod acolyte;
 pub mod connectonion;
 pub mod exoclaw;
 pub mod smarthole;
@@ -32,6 +33,8 @@ pub enum Colour {
     Yellow,
     /// Green.
     Green,
+    /// Red.
+    Red,
 }
 
 impl Colour {
@@ -49,6 +52,7 @@ impl Colour {
             Self::Magenta => "35",
             Self::Yellow => "33",
             Self::Green => "32",
+            Self::Red => "31",
         }
     }
 }

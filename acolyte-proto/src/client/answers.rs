@@ -25,7 +25,7 @@ impl ClientConn {
         }
     }
 
-    pub(super) fn on_stray(&mut self, answer: Answer<'_>) {
+    fn on_stray(&mut self, answer: Answer<'_>) {
         match answer {
             Answer::Unknown(unknown) => self.push(ClientEvent::Unknown(unknown.into_owned())),
             _ => self.stray += 1,
@@ -33,7 +33,7 @@ impl ClientConn {
     }
 
     /// An answer to a request whose id the server could not read.
-    pub(super) fn on_unmatched(&mut self, answer: Answer<'_>, now: Instant) {
+    fn on_unmatched(&mut self, answer: Answer<'_>, now: Instant) {
         let Answer::Error { error } = answer else {
             return self.on_stray(answer);
         };
@@ -45,7 +45,7 @@ impl ClientConn {
     }
 
     /// Looks through all requests, and ends one of them each time.
-    pub(super) fn oldest_unanswered(&self) -> Option<CallId> {
+    fn oldest_unanswered(&self) -> Option<CallId> {
         if self.unanswered == 0 {
             return None;
         }
@@ -54,7 +54,7 @@ impl ClientConn {
         oldest.map(|(id, _)| id)
     }
 
-    pub(super) fn on_answer(&mut self, id: CallId, answer: Answer<'_>, now: Instant) {
+    fn on_answer(&mut self, id: CallId, answer: Answer<'_>, now: Instant) {
         if let Answer::Error { error } = answer {
             return self.refused(id, RpcError::Refused(error.into_owned()), now);
         }
@@ -82,7 +82,7 @@ impl ClientConn {
         }
     }
 
-    pub(super) fn on_chat(&mut self, id: CallId, answer: Answer<'_>, now: Instant) {
+    fn on_chat(&mut self, id: CallId, answer: Answer<'_>, now: Instant) {
         let mut queued = false;
         let update = match answer {
             Answer::Done(reply) => {
@@ -124,7 +124,7 @@ impl ClientConn {
         self.push(ClientEvent::Chat { id, update });
     }
 
-    pub(super) fn on_abort_result(
+    fn on_abort_result(
         &mut self,
         id: CallId,
         chat: CallId,
@@ -146,7 +146,7 @@ impl ClientConn {
 
     /// The server does not know a chat that it was to abort, or nobody knows whether it does: if the
     /// chat is over, its end has come already or comes now.
-    pub(super) fn expect_end(&mut self, chat: CallId, now: Instant) {
+    fn expect_end(&mut self, chat: CallId, now: Instant) {
         let deadline = later(now, self.config.call_timeout);
         if let Some(call) = self.calls.get_mut(chat)
             && let Kind::Chat(run) = &mut call.kind
@@ -160,7 +160,7 @@ impl ClientConn {
     }
 
     /// A message that cannot be read is no reason to wait for ever for what it was to say.
-    pub(super) fn on_unreadable(&mut self, error: &FrameError, now: Instant) {
+    fn on_unreadable(&mut self, error: &FrameError, now: Instant) {
         let fault = error.decode_error().clone();
         let id = error.id().and_then(|id| CallId::parse(id.as_str()));
         let Some((id, call)) = id.and_then(|id| Some((id, self.calls.get(id)?))) else {
@@ -181,7 +181,7 @@ impl ClientConn {
     }
 
     /// The server refuses a request.
-    pub(super) fn refused(&mut self, id: CallId, error: RpcError, now: Instant) {
+    fn refused(&mut self, id: CallId, error: RpcError, now: Instant) {
         let Some(call) = self.take(id) else {
             return;
         };

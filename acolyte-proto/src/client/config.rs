@@ -40,7 +40,8 @@ pub struct ClientConfig {
     /// count too. Default 180 s.
     pub chat_idle_timeout: Option<Duration>,
     /// Pings, and when silence counts as death. Default every 25 s, and 30 s after a ping, because
-    /// known servers may be deaf for 15 s.
+    /// known servers may be deaf for 15 s. Over HTTP, where there are no pings and servers send a
+    /// comment every 15 s, a line is dead on which nothing has come for both times together.
     pub keep_alive: KeepAlive,
     /// Bounds on size and number. Default: messages of at most 16 MiB.
     pub limits: Limits,

@@ -3,6 +3,7 @@
 mod aborts;
 mod malformed;
 mod timeouts;
+mod wild;
 
 use std::time::Duration;
 
@@ -50,8 +51,8 @@ impl Played {
     }
 
     /// The server answers `id` with these members.
-    fn say(&mut self, id: impl ToString, mut members: Value) {
-        members["id"] = json!(id.to_string());
+    fn say(&mut self, id: impl fmt::Display, mut members: Value) {
+        members["id"] = json!(format!("{id}"));
         self.take(&members.to_string());
     }
 

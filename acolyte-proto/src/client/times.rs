@@ -86,7 +86,7 @@ impl ClientConn {
     }
 
     /// A chat that was taken out has waited too long: the server need not go on with it.
-    pub(super) fn chat_timed_out(&mut self, id: CallId, delivery: Delivery, now: Instant) {
+    fn chat_timed_out(&mut self, id: CallId, delivery: Delivery, now: Instant) {
         let update = ChatUpdate::Ended(Outcome::TimedOut { delivery });
         self.push(ClientEvent::Chat { id, update });
         self.owe_abort(id, now);

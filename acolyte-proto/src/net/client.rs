@@ -70,10 +70,35 @@ impl Client {
     /// # Cancel safety
     /// Dropping the future before it is ready: nothing is sent. Dropping the [`Chat`] aborts it.
     pub async fn start_chat(&self, request: ChatRequest<'static>) -> Chat {
+        self.start(request, |_, _, _| {}).await
+    }
+
+    /// As [`start_chat`](Self::start_chat), with a time of its own that the chat waits for each next
+    /// message; `None` is for ever, which suits a person who can abort.
+    ///
+    /// # Cancel safety
+    /// As for [`start_chat`](Self::start_chat).
+    pub async fn start_chat_within(
+        &self,
+        idle: Option<Duration>,
+        request: ChatRequest<'static>,
+    ) -> Chat {
+        let set = move |conn: &mut ClientConn, id, now| {
+            conn.set_idle_timeout(id, idle, now);
+        };
+        self.start(request, set).await
+    }
+
+    async fn start(
+        &self,
+        request: ChatRequest<'static>,
+        started: impl FnOnce(&mut ClientConn, CallId, Instant) + Send + 'static,
+    ) -> Chat {
         let sent = Arc::new(OnceLock::new());
         let id = Arc::clone(&sent);
         let start = move |conn: &mut ClientConn, now| {
             let id = conn.start_chat(&request, now)?;
+            started(conn, id, now);
             // It is set here only.
             let _ = sent.set(id);
             Ok(id)

@@ -27,6 +27,10 @@ pub struct ServerConfig {
     pub abort_grace: Duration,
     /// By which name checklists are sent, whatever the event says. Default `checklist`.
     pub checklist: ChecklistTag,
+    /// Whether members of a chat's request that nobody knows, null, ids of another form and texts over
+    /// the limits are let pass, as over HTTP. Default `false`: such a request is refused, as at the
+    /// known server.
+    pub lax_requests: bool,
     /// Answers to `status.get` and `task.status` that may be owed; at this number nothing more is
     /// read. Default [`MAX_UNANSWERED`].
     pub max_unanswered: usize,
@@ -45,6 +49,7 @@ impl Default for ServerConfig {
             silent_aborts: false,
             abort_grace: ABORT_GRACE,
             checklist: ChecklistTag::default(),
+            lax_requests: false,
             max_unanswered: MAX_UNANSWERED,
             keep_alive: KeepAlive::default()
                 .with_interval(Some(PING_INTERVAL))
@@ -80,6 +85,13 @@ impl ServerConfig {
     #[must_use]
     pub const fn with_checklist(mut self, tag: ChecklistTag) -> Self {
         self.checklist = tag;
+        self
+    }
+
+    /// Sets [`lax_requests`](Self::lax_requests).
+    #[must_use]
+    pub const fn with_lax_requests(mut self, lax: bool) -> Self {
+        self.lax_requests = lax;
         self
     }
 

@@ -4,6 +4,7 @@
 //! when one of them ends or is aborted, when a client is gone. What a chat does is the application's
 //! business.
 
+mod chats;
 mod commands;
 mod config;
 mod event;
@@ -19,16 +20,17 @@ use rpc_core::backlog::Backlog;
 use rpc_core::id::UniqueBits;
 use rpc_core::keepalive::{Heart, Pulse};
 use rpc_core::rate::Bucket;
-use rpc_core::timers::{TimerKind, Timers, later, sooner};
+use rpc_core::timers::{TimerKind, Timers, sooner};
 use rpc_core::{CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, Refused};
 
 use crate::codec;
 use crate::error::{ChatError, ErrorDetail, INVALID_MESSAGE, code};
-use crate::frame::{Answer, ChatRequest, ClientFrame, Request, ServerFrame};
+use crate::frame::{Answer, ClientFrame, Request, ServerFrame};
 use crate::id::{ErrorId, RpcId, TaskId};
-use crate::queue::{Aborted, Place, Queue, QueueError};
+use crate::queue::Queue;
 use crate::task::TaskState;
 
+use chats::Chat;
 pub use config::ServerConfig;
 pub use event::ServerEvent;
 
@@ -56,16 +58,6 @@ impl TimerKind for Timer {
     }
 }
 
-/// A chat that runs or waits.
-#[derive(Debug)]
-struct Chat {
-    task_id: TaskId,
-    /// Until it starts.
-    request: Option<Box<ChatRequest<'static>>>,
-    /// The size of its frame.
-    bytes: usize,
-}
-
 /// A request that is owed one answer.
 #[derive(Debug)]
 struct Asked {
@@ -82,7 +74,7 @@ enum Question {
 /// The server's side of one open connection. Acolyte specification, *RPC baseline* and *Queue
 /// semantics*.
 ///
-/// One chat runs at a time, others wait in a [queue](crate::queue). The machine answers starts and
+/// One chat runs at a time, others wait in a [queue](Queue). The machine answers starts and
 /// aborts by itself; it asks the application to work on a chat, to stop, and for answers about
 /// status and tasks. Every chat that was accepted ends with `chat.done` or `chat.error`, aborted
 /// ones too, unless [the configuration](ServerConfig::silent_aborts) or the end of the line says
@@ -163,6 +155,9 @@ impl ServerConn {
         let frame = match ClientFrame::decode(text, &self.config.limits) {
             Ok(frame) => frame,
             Err(error) => {
+                if let Some((id, request)) = self.lax_start(text, &error) {
+                    return self.on_start(&id, request, text.len());
+                }
                 self.refuse(&error.reply_to(), INVALID_MESSAGE);
                 if !self.closed {
                     self.events.push_back(ServerEvent::Warning(error));
@@ -190,147 +185,6 @@ impl ServerConn {
     fn ask(&mut self, id: RpcId, what: Question, event: ServerEvent) {
         self.asked.push_back(Asked { id, what });
         self.events.push_back(event);
-    }
-
-    fn on_start(&mut self, id: &RpcId, request: ChatRequest<'_>, bytes: usize) {
-        if self.draining {
-            return self.refuse(id, SHUTTING_DOWN);
-        }
-        if let Err(refused) = self.check_place(id, bytes) {
-            return self.refuse(id, &refused.to_string());
-        }
-        let task_id = TaskId::random(self.entropy());
-        let chat = Chat {
-            task_id: task_id.clone(),
-            request: Some(Box::new(request.into_owned())),
-            bytes,
-        };
-        let Ok(place) = self.queue.start(id.clone(), chat) else {
-            // It was asked a moment ago.
-            return;
-        };
-        self.chat_bytes += bytes;
-        self.tell_task(&task_id, TaskState::Accepted);
-        self.send(
-            id,
-            Answer::Accepted {
-                task_id: task_id.clone(),
-            },
-        );
-        match place {
-            Place::Running => self.begin(),
-            Place::Waiting { position } => {
-                self.send(id, Answer::Queued { position });
-                self.tell_task(&task_id, TaskState::Queued);
-            }
-        }
-    }
-
-    /// Whether there is a place for a chat, also by the bytes that chats may hold.
-    fn check_place(&self, id: &RpcId, bytes: usize) -> Result<(), QueueError> {
-        self.queue.check(id)?;
-        let is_too_much = self.chat_bytes + bytes > self.config.limits.max_event_bytes;
-        if is_too_much && !self.queue.is_empty() {
-            return Err(QueueError::Full {
-                max: self.queue.waiting(),
-            });
-        }
-        Ok(())
-    }
-
-    /// The chat at the head has become the running one.
-    fn begin(&mut self) {
-        let Some((id, chat)) = self.queue.running_mut() else {
-            return;
-        };
-        let (id, task_id) = (id.clone(), chat.task_id.clone());
-        let request = chat.request.take();
-        self.send(&id, Answer::Started);
-        self.tell_task(&task_id, TaskState::Running);
-        if let Some(request) = request.filter(|_| !self.closed) {
-            self.events.push_back(ServerEvent::Start {
-                id,
-                task_id,
-                request,
-            });
-        }
-    }
-
-    /// Takes the running chat out, tells those behind it where they stand now, and starts the next.
-    fn finish(&mut self, id: &RpcId, state: Option<TaskState>) {
-        self.timers.stop(Timer::Grace);
-        let Some(chat) = self.queue.finish(id) else {
-            return;
-        };
-        self.chat_bytes -= chat.bytes;
-        if let Some(state) = state {
-            self.tell_task(&chat.task_id, state);
-        }
-        self.tell_positions();
-        self.begin();
-    }
-
-    fn on_abort(&mut self, id: &RpcId, request_id: RpcId, now: Instant) {
-        let met = self.queue.abort(&request_id);
-        let aborted = !matches!(met, Aborted::Unknown);
-        let is_new = aborted && !matches!(met, Aborted::Running { again: true });
-        if is_new && !self.config.silent_aborts {
-            let error = ChatError::new(ABORTED).with_code(code::ABORTED);
-            self.send_error(&request_id, &error);
-        }
-        if let Aborted::Waiting(chat) = &met {
-            self.chat_bytes -= chat.bytes;
-            self.tell_task(&chat.task_id, TaskState::Cancelled);
-            self.tell_positions();
-        }
-        let result = Answer::AbortResult {
-            request_id: request_id.clone(),
-            aborted,
-        };
-        self.send(id, result);
-        if is_new && matches!(met, Aborted::Running { .. }) {
-            self.stop_running(request_id, now);
-        }
-    }
-
-    /// The running chat was aborted: asks for its end, and sets a term for it.
-    fn stop_running(&mut self, id: RpcId, now: Instant) {
-        let task_id = self.queue.running().map(|(_, chat)| chat.task_id.clone());
-        if let Some(task_id) = task_id {
-            self.tell_task(&task_id, TaskState::Cancelled);
-        }
-        if self.closed {
-            return;
-        }
-        self.events.push_back(ServerEvent::Abort { id });
-        let grace = self.config.abort_grace;
-        if grace.is_zero() {
-            self.give_up();
-        } else {
-            self.timers.set(Timer::Grace, later(now, grace));
-        }
-    }
-
-    /// The work on an aborted chat has not stopped in time.
-    fn give_up(&mut self) {
-        let Some(id) = self.queue.running().map(|(id, _)| id.clone()) else {
-            return;
-        };
-        self.events
-            .push_back(ServerEvent::GivenUp { id: id.clone() });
-        self.finish(&id, None);
-    }
-
-    fn tell_positions(&mut self) {
-        let line = self.queue.positions();
-        let mut fits = true;
-        for (id, position) in line {
-            let answer = Answer::Queued { position };
-            fits &= push(&mut self.outbox, id, answer).is_ok();
-        }
-        if !fits {
-            self.too_slow();
-        }
     }
 
     fn tell_task(&mut self, task_id: &TaskId, state: TaskState) {

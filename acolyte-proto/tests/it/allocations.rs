@@ -1,8 +1,12 @@
 //! How many allocations the hot paths cost once they are warm. Printed, and bounded from above.
 
+use std::time::Instant;
+
+use acolyte_proto::client::{ClientConfig, ClientConn};
 use acolyte_proto::frame::{Answer, ClientFrame, Request, ServerFrame};
 use acolyte_proto::{ChatRequest, Event, RpcId, codec, limits};
 use allocation_counter::measure;
+use rpc_core::{Incoming, Machine};
 
 const ROUNDS: u64 = 1_000;
 const TEXT: &str = r#"{"id":"rpc_0a1b2c3d","type":"chat.event","event":{"type":"text-delta","text":"Hello world"}}"#;
@@ -69,4 +73,19 @@ fn an_owned_text_costs_one_allocation() {
         drop(ServerFrame::decode(TEXT, &limits).unwrap().into_owned());
     });
     assert_eq!(count, ROUNDS);
+}
+
+#[test]
+fn a_text_of_a_chat_costs_the_client_one_allocation() {
+    let now = Instant::now();
+    let mut conn = ClientConn::new(ClientConfig::new(), 7, now);
+    let request = ChatRequest::new("hi", "m");
+    let chat = conn.start_chat(&request, now).unwrap();
+    let text = TEXT.replace("rpc_0a1b2c3d", &chat.to_string());
+    while conn.poll_event().is_some() {}
+    let count = cost("the client's text", || {
+        conn.handle_message(Incoming::Text(&text), now);
+        assert!(conn.poll_event().is_some());
+    });
+    assert!(count <= ROUNDS, "{count}");
 }

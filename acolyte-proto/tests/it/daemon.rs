@@ -31,6 +31,8 @@ pub struct Shared {
     pub gate: Notify,
     /// Calls of tools so far.
     pub tools: AtomicUsize,
+    /// Steps of 8 KiB that were sent so far.
+    pub floods: AtomicUsize,
 }
 
 pub struct Puppet {
@@ -85,9 +87,15 @@ impl Agent for Puppet {
             }
             "flood" => loop {
                 run.text(&"x".repeat(8 * 1024)).await.map_err(stopped)?;
+                self.shared.floods.fetch_add(1, Ordering::SeqCst);
             },
             "many" => {
                 for n in 0..10_000 {
+                    run.text(&n.to_string()).await.map_err(stopped)?;
+                }
+            }
+            "some" => {
+                for n in 0..100 {
                     run.text(&n.to_string()).await.map_err(stopped)?;
                 }
             }

@@ -296,6 +296,31 @@ async fn many_steps_come_in_order_and_none_is_lost() {
 }
 
 #[tokio::test]
+async fn an_agent_waits_for_a_client_that_does_not_read_and_goes_on_when_it_does() {
+    let server = serve(ServerOptions::default()).await;
+    let mut peer = server.client().await;
+    peer.start("rpc_a", "flood").await;
+    let floods = || server.shared.floods.load(Ordering::SeqCst);
+    let standstill = async {
+        let mut before = 0;
+        while before == 0 || before != floods() {
+            before = floods();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        before
+    };
+    // The system's buffers, ours, and no more.
+    let sent = timeout(LONG, standstill).await.unwrap();
+    assert!(sent < 4 * 1024, "{sent} steps");
+    let read = async {
+        while floods() == sent {
+            peer.next().await.unwrap();
+        }
+    };
+    timeout(LONG, read).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_client_that_reads_nothing_is_given_up_and_its_work_dropped() {
     let mut options = ServerOptions::default();
     options.link = options.link.with_driver(

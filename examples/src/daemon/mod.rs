@@ -1,6 +1,7 @@
 //! A coding agent on one folder: the folder that cannot be left, what can be done in it, and the agent that
 //! does it with a language model.
 
+mod agent;
 pub mod checklist;
 pub mod command;
 pub mod diff;

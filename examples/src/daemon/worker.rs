@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use acolyte_proto::error::{ErrorDetail, code};
-use acolyte_proto::event::{RunState, ToolCall, ToolOutput, ToolResult, Usage};
+use acolyte_proto::event::{ToolCall, ToolOutput, ToolResult, Usage};
 use acolyte_proto::frame::{ReplyUsage, Skill};
 use acolyte_proto::limits::MAX_TOOL_CALLS;
 use acolyte_proto::{ChatError, ChatRequest, Event, Reply};
@@ -53,6 +53,7 @@ pub struct Worker {
     workspace: Workspace,
     toolbox: Toolbox,
     system: String,
+    provider: &'static str,
 }
 
 impl Worker {
@@ -70,6 +71,7 @@ impl Worker {
             workspace,
             toolbox,
             system: SYSTEM.to_owned(),
+            provider: "",
         }
     }
 
@@ -78,6 +80,19 @@ impl Worker {
     pub fn with_system(mut self, system: impl Into<String>) -> Self {
         self.system = system.into();
         self
+    }
+
+    /// Sets who has the model, for the status. Default nobody.
+    #[must_use]
+    pub const fn with_provider(mut self, name: &'static str) -> Self {
+        self.provider = name;
+        self
+    }
+
+    /// Who has the model.
+    #[must_use]
+    pub const fn provider(&self) -> &'static str {
+        self.provider
     }
 
     /// What the model is called.
@@ -129,7 +144,6 @@ impl Worker {
             asked: 0,
             usage: Usage::default(),
         };
-        watch.tell(Event::Status(RunState::RUNNING)).await;
         for skill in &request.active_skills {
             let skill = skill.clone().into_owned();
             watch.tell(Event::SkillActivated(skill)).await;
@@ -313,6 +327,7 @@ impl Chat<'_> {
             answer.push(&delta).map_err(|error| failed(&error))?;
             match delta {
                 Delta::Text(text) => self.tell(Event::text(text)).await,
+                Delta::Thought(text) => self.tell(Event::Reasoning(text.into())).await,
                 Delta::Usage(cost) => {
                     self.usage = Usage::new(
                         before.input_tokens.saturating_add(cost.prompt),

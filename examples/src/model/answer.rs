@@ -46,6 +46,13 @@ impl Pieces {
         self.ready.push_back(Delta::Text(text));
     }
 
+    /// Adds a thought.
+    pub fn thought(&mut self, text: String) {
+        if !text.is_empty() {
+            self.ready.push_back(Delta::Thought(text));
+        }
+    }
+
     /// Adds a piece of a call.
     pub fn call(&mut self, piece: CallPiece) {
         self.ready.push_back(Delta::ToolCall(piece));

@@ -157,8 +157,12 @@ fn edit<L: Line>(editor: &mut Reedline, lines: &mpsc::Sender<L>) -> io::Result<(
         let line = match editor.read_line(&Arrow)? {
             Signal::Success(line) => line,
             Signal::CtrlC => {
-                let _ = lines.blocking_send(L::quit());
-                return Ok(());
+                let line = L::quit();
+                let is_last = line.is_quit();
+                if lines.blocking_send(line).is_err() || is_last {
+                    return Ok(());
+                }
+                continue;
             }
             Signal::CtrlD | Signal::ExternalBreak(_) => return Ok(()),
             _ => continue,

@@ -14,7 +14,14 @@ pub(crate) fn program(path: &str) -> Command {
     let mut command = Command::new(path);
     for (name, _) in std::env::vars_os() {
         let lossy = name.to_string_lossy();
-        let known = ["AGENT_", "SNEK_", "EXOCLAW_", "OPENAI_", "ANTHROPIC_"];
+        let known = [
+            "ACOLYTE_",
+            "AGENT_",
+            "SNEK_",
+            "EXOCLAW_",
+            "OPENAI_",
+            "ANTHROPIC_",
+        ];
         if known.iter().any(|start| lossy.starts_with(start)) {
             command.env_remove(name);
         }

@@ -3,7 +3,7 @@
 use crate::programs::{outcome, program};
 
 #[test]
-fn the_tour_shows_a_bot_a_gateway_a_router_and_an_agent_and_ends_well() {
+fn the_tour_shows_five_protocols_and_ends_well() {
     let (code, out, err) = outcome(program(env!("CARGO_BIN_EXE_tour")));
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
     let mut rest = out.as_str();
@@ -106,10 +106,36 @@ fn the_tour_shows_a_bot_a_gateway_a_router_and_an_agent_and_ends_well() {
         "eve -> CONNECT as 0x",
         "eve <- CONNECTED ",
         "35. Goodbye, agent",
+        "36. A coding agent",
+        "eve * the key is refused",
+        "ann <-   #1 status: version 1",
+        r#"ann -> #2 chat.start "edit poem.txt: red -> blue""#,
+        "ann <-   #2 accepted",
+        r#"ann <-   #2 file-edit({"find":"red","path":"poem.txt","replace":"blue"})"#,
+        "ann <-   #2   1 - roses are red",
+        "ann <-   #2   1 + roses are blue",
+        "ann <-   #2 file-edit ok",
+        r#"ann <-   #2 done "changed poem.txt (+1 -1)""#,
+        "ann <-   #3 file-read failed: E_SANDBOX_VIOLATION",
+        "ann <-   #4 checklist: [x] search roses  [~] run cat poem.txt  [ ] rest",
+        "ann <-   #4   | roses are blue",
+        "ann <-   #6 queued, place 1",
+        "ann <-   #7 queued, place 2",
+        "ann -> #8 chat.abort #6",
+        "ann <-   #6 error",
+        "ann <-   #7 queued, place 1",
+        "ann <-   #8 aborted",
+        "ann -> #9 chat.abort #5",
+        "ann <-   #5 error",
+        "ann <-   #7 started",
+        r#"ann <-   #7 done "I count: 1 2 - done""#,
+        "ann <-   #10 task cancelled",
+        "42. Goodbye, coding agent",
         "All as expected",
         "1 token refused",
         "7 messages to a router, delivered 9 times, 2 of them again, 6 notifications",
         "8 runs of an agent, 4 questions to a human, 1 line lost and resumed, 2 strangers let in",
+        "7 chats of a coding agent, 2 of them aborted, 1 over HTTP, 1 key refused",
     ] {
         let at = rest.find(expected);
         let at = at.unwrap_or_else(|| panic!("no {expected:?} where it belongs in\n{out}"));
@@ -138,6 +164,8 @@ fn the_tour_shows_no_secret_and_no_colours_in_a_pipe() {
         "a guess",
         "red onion",
         "blue onion",
+        "0pen-sesam1",
+        "0pen-barley",
         "\x1b",
     ] {
         assert!(!out.contains(hidden), "{hidden:?} in\n{out}");

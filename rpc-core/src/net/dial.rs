@@ -89,11 +89,35 @@ impl DialError {
     }
 }
 
+/// A 401 says that the credentials were refused.
 impl From<&DialError> for CloseReason {
     fn from(error: &DialError) -> Self {
+        if let DialError::Status { status: 401 } = error {
+            let message = error.to_string();
+            return Self::Authentication { message };
+        }
         Self::Connect {
             message: error.to_string(),
             retryable: error.is_retryable(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Retry;
+
+    #[test]
+    fn a_401_is_a_refusal_of_the_credentials_and_other_statuses_are_not() {
+        for (status, refused, retry) in [
+            (401, true, Retry::Never),
+            (403, false, Retry::Never),
+            (503, false, Retry::Backoff),
+        ] {
+            let reason = CloseReason::from(&DialError::Status { status });
+            let is_refused = matches!(reason, CloseReason::Authentication { .. });
+            assert_eq!((is_refused, reason.retry()), (refused, retry), "{status}");
         }
     }
 }

@@ -143,11 +143,7 @@ impl<A: Agent> Server<A> {
             });
         let server = rpc_core::net::server::Server::bind(&addresses[..], http).await?;
         let port = server.local_addr().port();
-        // Set once, just here.
-        let _ = service
-            .shared
-            .address
-            .set(format!("http://localhost:{port}"));
+        service.set_address(format!("http://localhost:{port}"));
         Ok(Self {
             server,
             service,

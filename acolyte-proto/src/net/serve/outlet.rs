@@ -5,10 +5,11 @@
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use bytes::Bytes;
 use rpc_core::net::WeakLink;
-use rpc_core::{Limits, Refused};
+use rpc_core::{CloseFrame, Limits, Refused};
 use tokio::sync::Notify;
 
 use super::protocol::ServerSide;
@@ -90,7 +91,9 @@ impl State {
     }
 
     fn clear(&mut self) {
-        self.text = String::new();
+        self.text.clear();
+        // A large step is not paid for until the end of the chat.
+        self.text.shrink_to(MAX_BYTES);
         self.text_at = 0;
         self.steps.clear();
     }
@@ -292,6 +295,14 @@ fn tell_end(conn: &mut ServerConn, id: &RpcId, end: &End) -> bool {
         let error = ChatError::new("The reply is too large to be sent.");
         told = conn.fail(id, &error);
     }
+    if let Err(Refused::TooLarge { .. }) = told {
+        // The limits leave no room for any end: better no connection than a chat for ever.
+        let frame = CloseFrame::new(CloseFrame::TOO_BIG, "no end of the chat fits");
+        conn.close_with(frame, Instant::now());
+    }
     // Of the other refusals none goes away: the chat is gone already.
     told != Err(Refused::QueueFull)
 }
+
+#[cfg(test)]
+mod tests;

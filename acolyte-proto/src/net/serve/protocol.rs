@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
@@ -27,7 +27,7 @@ pub(super) struct Line {
     pub(super) waiting: Arc<AtomicUsize>,
     /// The machine has room again.
     pub(super) writable: Notify,
-    gone: Mutex<bool>,
+    gone: AtomicBool,
 }
 
 impl Line {
@@ -51,12 +51,12 @@ impl Line {
     }
 
     pub(super) fn is_gone(&self) -> bool {
-        *self.gone.lock().unwrap_or_else(PoisonError::into_inner)
+        self.gone.load(Ordering::Acquire)
     }
 
     /// The client has left.
     pub(super) fn leave(&self) {
-        *self.gone.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.gone.store(true, Ordering::Release);
         let current = self.current().take();
         if let Some((_, outlet)) = current {
             outlet.stop();

@@ -37,6 +37,23 @@ pub struct Unauthorized;
 /// the subprotocol that it gives, and give the upgraded line to [`websocket`](Self::websocket) as a
 /// [`Transport`]. Whoever mounts it checks `Origin` and `Host`, for which
 /// [`Guards`](rpc_core::net::server::Guards) are made, and bounds bodies at 16 MiB.
+///
+/// In axum, for example, with `line` a [`Transport`] around its `WebSocket`:
+///
+/// ```text
+/// Router::new()
+///     .route("/v1/rpc", any(move |upgrade: WebSocketUpgrade, headers: HeaderMap| async move {
+///         match service.admit(&headers) {
+///             Ok(name) => upgrade
+///                 .protocols(name.map(str::to_owned))
+///                 .on_upgrade(move |socket| service.websocket(line(socket), None)),
+///             Err(_) => StatusCode::UNAUTHORIZED.into_response(),
+///         }
+///     }))
+///     .fallback(move |request: Request<Bytes>| async move {
+///         pages.http(request, None).await.map(|body| Body::from_stream(body.map(Ok::<_, Infallible>)))
+///     })
+/// ```
 pub struct Service<A> {
     pub(super) shared: Arc<Shared<A>>,
 }
@@ -75,6 +92,13 @@ impl<A: Agent> Service<A> {
     #[must_use]
     pub fn agent(&self) -> Arc<A> {
         Arc::clone(&self.shared.agent)
+    }
+
+    /// Sets the address that `status` tells where the agent tells none. The first one counts; a
+    /// [`Server`](super::Server) sets its own.
+    pub fn set_address(&self, address: impl Into<String>) {
+        // What is set already stays.
+        let _ = self.shared.address.set(address.into());
     }
 
     /// How much there is to do, on all connections.
@@ -205,6 +229,6 @@ pub(super) fn answer(
     answer
 }
 
-pub(super) fn refuse(why: &str) -> Response<Body> {
-    answer(StatusCode::BAD_REQUEST, TEXT, why.to_owned())
+pub(super) fn refuse(status: StatusCode, why: &str) -> Response<Body> {
+    answer(status, TEXT, why.to_owned())
 }

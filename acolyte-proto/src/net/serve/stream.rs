@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
-use http::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::{Response, StatusCode};
 use rpc_core::net::link::entropy;
 use rpc_core::net::server::Body;
 use rpc_core::net::{Cancellation, Canceller};
@@ -49,9 +49,12 @@ pub(super) fn stream<A: Agent>(
     body: &Bytes,
     address: Option<SocketAddr>,
 ) -> Response<Body> {
+    if shared.stopping.get().is_cancelled() {
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, SHUTTING_DOWN);
+    }
     let request = match read_body(body, &shared.connection.limits) {
         Ok(request) => request.into_owned(),
-        Err(error) => return refuse(&error.to_string()),
+        Err(error) => return refuse(StatusCode::BAD_REQUEST, &error.to_string()),
     };
     let bell = Bell::Body(Notify::new());
     let outlet = Arc::new(Outlet::new(bell, &shared.connection.limits));

@@ -5,6 +5,7 @@ mod stream;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
@@ -91,8 +92,26 @@ impl SseClient {
     /// Dropping the future, or the [`Chat`], closes the connection: servers of this crate stop the
     /// chat then, known ones let it run to its end.
     pub async fn start_chat(&self, request: ChatRequest<'static>) -> Chat {
+        self.start(request, self.config.clone()).await
+    }
+
+    /// As [`start_chat`](Self::start_chat), with a time of its own that the chat waits for each next
+    /// frame; `None` is for ever, which suits a person who can abort.
+    ///
+    /// # Cancel safety
+    /// As for [`start_chat`](Self::start_chat).
+    pub async fn start_chat_within(
+        &self,
+        idle: Option<Duration>,
+        request: ChatRequest<'static>,
+    ) -> Chat {
+        let config = ClientConfig::clone(&self.config).with_chat_idle_timeout(idle);
+        self.start(request, Arc::new(config)).await
+    }
+
+    async fn start(&self, request: ChatRequest<'static>, config: Arc<ClientConfig>) -> Chat {
         let mut stream = match self.chat_request(&request) {
-            Ok(request) => SseStream::new(self.dialer.clone(), request, self.config.clone()),
+            Ok(request) => SseStream::new(self.dialer.clone(), request, config),
             Err(refused) => SseStream::refused(refused),
         };
         stream.begin().await;

@@ -63,9 +63,9 @@ mod linux {
     /// The last that is known here; what the kernel does not know of it is left out.
     const WISHED: ABI = ABI::V6;
 
-    /// Programs, and what they need to start, to know names, and to trust servers. Not the whole of
+    /// Programs, and what they need to start, to know servers' names, and to trust them. Not the whole of
     /// `/etc` and `/proc`, where others have their secrets.
-    const SYSTEM: [&str; 36] = [
+    const SYSTEM: [&str; 34] = [
         "/bin",
         "/sbin",
         "/lib",
@@ -87,7 +87,6 @@ mod linux {
         "/etc/alternatives",
         "/etc/ca-certificates",
         "/etc/gai.conf",
-        "/etc/group",
         "/etc/host.conf",
         "/etc/hosts",
         "/etc/ld.so.cache",
@@ -97,7 +96,6 @@ mod linux {
         "/etc/localtime",
         "/etc/nsswitch.conf",
         "/etc/os-release",
-        "/etc/passwd",
         "/etc/pki",
         "/etc/protocols",
         "/etc/resolv.conf",

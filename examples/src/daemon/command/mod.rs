@@ -8,7 +8,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, io};
 
@@ -114,18 +114,17 @@ impl CommandConfig {
 #[derive(Clone, Debug)]
 pub struct Commands {
     config: CommandConfig,
-    scratch: Arc<Scratch>,
+    /// Made for the first command.
+    scratch: Arc<Mutex<Option<Scratch>>>,
 }
 
 impl Commands {
-    /// Programs are run like this. Makes a folder for what they leave lying about, which goes with the
-    /// last clone.
-    ///
-    /// # Errors
-    /// What the system says. Trying again is safe.
-    pub fn new(config: CommandConfig) -> io::Result<Self> {
-        let scratch = Arc::new(Scratch::new()?);
-        Ok(Self { config, scratch })
+    /// Programs are run like this. They have a folder besides for what they leave lying about, which goes
+    /// with the last clone.
+    #[must_use]
+    pub fn new(config: CommandConfig) -> Self {
+        let scratch = Arc::default();
+        Self { config, scratch }
     }
 
     /// Where programs may go.
@@ -196,21 +195,34 @@ impl Commands {
             ),
             _ => Problem::new(Code::Other, format!("sh: {error}")),
         };
-        let command = self.command(workspace.path(), line);
+        let scratch = self.scratch().map_err(told)?;
+        let command = self.command(workspace.path(), &scratch, line);
         let started = match self.config.confinement {
             Confinement::Open => Group::spawn(command),
             _ => {
                 let mut readable = self.config.readable.clone();
                 let path = std::env::var_os("PATH").unwrap_or_default();
                 readable.extend(std::env::split_paths(&path).filter(|it| it.is_absolute()));
-                let writable = vec![workspace.path().to_owned(), self.scratch.0.clone()];
+                let writable = vec![workspace.path().to_owned(), scratch];
                 confine::spawn(command, readable, writable).await
             }
         };
         started.map_err(told)
     }
 
-    fn command(&self, folder: &Path, line: &str) -> Command {
+    /// Where programs leave things lying about.
+    fn scratch(&self) -> io::Result<PathBuf> {
+        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(scratch) = &*scratch {
+            return Ok(scratch.0.clone());
+        }
+        let made = Scratch::new()?;
+        let path = made.0.clone();
+        *scratch = Some(made);
+        Ok(path)
+    }
+
+    fn command(&self, folder: &Path, scratch: &Path, line: &str) -> Command {
         let (shell, option) = match cfg!(windows) {
             true => ("cmd", "/C"),
             false => ("/bin/sh", "-c"),
@@ -221,8 +233,8 @@ impl Commands {
             .current_dir(folder)
             .env_clear()
             .env("TERM", "dumb")
-            .env("HOME", &self.scratch.0)
-            .env("TMPDIR", &self.scratch.0)
+            .env("HOME", scratch)
+            .env("TMPDIR", scratch)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -27,7 +27,7 @@ impl Drop for Place {
 
 fn open() -> Commands {
     let config = CommandConfig::default().with_confinement(Confinement::Open);
-    Commands::new(config).unwrap()
+    Commands::new(config)
 }
 
 fn told(lines: &[Line]) -> Vec<&str> {
@@ -73,7 +73,7 @@ async fn no_program_sees_the_keys_of_the_daemon() {
     let config = CommandConfig::default()
         .with_confinement(Confinement::Open)
         .with_variables(vec!["CARGO_MANIFEST_DIR".to_owned()]);
-    let commands = Commands::new(config).unwrap();
+    let commands = Commands::new(config);
     let output = commands.run(&place.1, "env", None).await.unwrap();
     assert!(output.text().contains("CARGO_MANIFEST_DIR"));
 }
@@ -122,7 +122,7 @@ async fn a_program_left_behind_is_not_waited_for() {
 async fn nothing_is_run_where_that_is_switched_off() {
     let place = Place::new("off");
     let config = CommandConfig::default().with_confinement(Confinement::Off);
-    let commands = Commands::new(config).unwrap();
+    let commands = Commands::new(config);
     let why = commands.run(&place.1, "touch x", None).await.unwrap_err();
     assert_eq!(why.code, Code::Call);
     assert!(!place.1.path().join("x").exists());
@@ -131,7 +131,7 @@ async fn nothing_is_run_where_that_is_switched_off() {
 #[tokio::test]
 async fn a_confined_program_stays_in_the_folder() {
     let place = Place::new("confined");
-    let commands = Commands::new(CommandConfig::default()).unwrap();
+    let commands = Commands::new(CommandConfig::default());
     let secret = place.0.join("secret.txt").display().to_string();
     let run = |line: String| {
         let (commands, workspace) = (commands.clone(), place.1.clone());
@@ -158,6 +158,7 @@ async fn a_confined_program_stays_in_the_folder() {
         "mv ../secret.txt .".to_owned(),
         "rm ../secret.txt".to_owned(),
         "ls ..".to_owned(),
+        "cat /etc/passwd".to_owned(),
         "touch ../new".to_owned(),
         format!("cat /proc/{}/environ", std::process::id()),
         format!("kill -0 {}", std::process::id()),

@@ -17,7 +17,7 @@ impl Place {
         fs::create_dir_all(&path).unwrap();
         let workspace = Workspace::open(&path).unwrap();
         let config = CommandConfig::default().with_confinement(confinement);
-        let toolbox = Toolbox::new(Commands::new(config).unwrap());
+        let toolbox = Toolbox::new(Commands::new(config));
         Self(path, workspace, toolbox)
     }
 

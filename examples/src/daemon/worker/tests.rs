@@ -23,7 +23,7 @@ impl Place {
         fs::write(path.join("a.txt"), "one\ntwo\n").unwrap();
         let workspace = Workspace::open(&path).unwrap();
         let config = CommandConfig::default().with_confinement(Confinement::Open);
-        let toolbox = Toolbox::new(Commands::new(config).unwrap());
+        let toolbox = Toolbox::new(Commands::new(config));
         let model = Scripted::default().with_commands(true).with_echo(true);
         let worker = Worker::new(Arc::new(model), "scripted", workspace, toolbox);
         Self(path, worker)
@@ -100,6 +100,7 @@ impl Watch for Seen {
 fn told(events: &[Event<'_>]) -> Vec<String> {
     let short = |event: &Event<'_>| match event {
         Event::Usage(_) => None,
+        Event::Reasoning(text) => Some(format!("thinks {text}")),
         Event::TextDelta(text) => Some(format!("text {text}")),
         Event::ToolCall(call) => Some(format!("{} {} {}", call.id, call.name, call.args.get())),
         Event::ToolOutput(output) => Some(format!("{} {}", output.id, output.content.kind())),
@@ -122,7 +123,6 @@ async fn a_chat_tells_every_step_in_order() {
     let place = Place::new("steps");
     let (events, reply) = place.chat("edit a.txt: two -> 2").await;
     let expected = [
-        "status",
         r#"call_1 file-edit {"find":"two","path":"a.txt","replace":"2"}"#,
         "call_1 edit-header",
         "call_1 diff",
@@ -173,7 +173,7 @@ async fn calls_at_once_are_announced_before_the_first_runs() {
         "call_2 E_SANDBOX_VIOLATION",
         "call_3 E_TOOL_CALL",
     ];
-    assert_eq!(told[1..8], expected);
+    assert_eq!(told[..7], expected);
     assert!(reply.unwrap().output.contains("leads out of the workspace"));
 }
 
@@ -197,6 +197,14 @@ async fn a_plan_is_shown_and_done() {
 }
 
 #[tokio::test]
+async fn thoughts_are_told_and_are_no_part_of_the_answer() {
+    let place = Place::new("thoughts");
+    let (events, reply) = place.chat("!think yes").await;
+    assert_eq!(told(&events), [r#"thinks shall I say "yes"?"#, "text yes"]);
+    assert_eq!(reply.unwrap().output, "yes");
+}
+
+#[tokio::test]
 async fn ids_differ_from_call_to_call() {
     let place = Place::new("ids");
     let (events, _) = place.chat("plan: read a.txt; read a.txt").await;
@@ -214,7 +222,7 @@ async fn an_abort_stops_the_model_and_the_tools() {
     let place = Place::new("abort");
     let request = |text: &'static str| ChatRequest::new(text, "any");
     for (text, until) in [
-        ("!slow 1000 1000", "status"),
+        ("!slow 1000 1000", "usage"),
         (
             "!tool shell-run {\"command\": \"sleep 60\"}\n!tool file-create {\"path\": \"b\", \"content\": \"\"}",
             "tool-output",
@@ -307,7 +315,7 @@ async fn history_and_skills_reach_the_model() {
     ];
     assert_eq!(said, expected);
     let (events, reply) = place.ask(&request, &Seen::new()).await;
-    assert_eq!(events[1], Event::SkillActivated(skill.clone()));
+    assert_eq!(events[0], Event::SkillActivated(skill.clone()));
     let reply = reply.unwrap();
     assert_eq!(
         (&*reply.output, reply.active_skills),

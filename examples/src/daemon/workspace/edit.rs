@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::fs::{OpenOptions, Permissions};
 
-use super::{Code, MAX_FILE, Problem, Workspace, shown};
+use super::{Code, MAX_FILE, Problem, Workspace, or_here, shown, without_here};
 use crate::daemon::diff::Diff;
 
 /// What was done to a file.
@@ -79,10 +79,10 @@ impl Workspace {
                 let (Some(folder), Some(file)) = (inside.parent(), inside.file_name()) else {
                     return Err(Problem::call(format!("{name:?} is no name of a file")));
                 };
-                let folder = super::or_here(folder.to_owned());
+                let folder = or_here(folder.to_owned());
                 self.dir.create_dir_all(&folder).map_err(told)?;
                 let folder = self.dir.canonicalize(&folder).map_err(told)?;
-                (folder.join(file), None)
+                (without_here(&folder.join(file)), None)
             }
             Err(error) => return Err(told(error)),
         };

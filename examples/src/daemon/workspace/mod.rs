@@ -113,9 +113,7 @@ impl Workspace {
                 Component::RootDir | Component::Prefix(_) => return Err(Problem::outside(name)),
             };
         }
-        // Without what means nothing, so that it can be shown.
-        let path = path.components().filter(|part| *part != Component::CurDir);
-        Ok(or_here(path.collect()))
+        Ok(or_here(without_here(path)))
     }
 
     /// Where a file really is, links followed.
@@ -156,6 +154,12 @@ fn or_here(path: PathBuf) -> PathBuf {
         return PathBuf::from(".");
     }
     path
+}
+
+/// A path without what means nothing, so that it can be shown.
+fn without_here(path: &Path) -> PathBuf {
+    let parts = path.components();
+    parts.filter(|part| *part != Component::CurDir).collect()
 }
 
 /// A path as it is told: with `/` on every system.

@@ -70,7 +70,7 @@ impl Query {
         self
     }
 
-    fn limit(&self) -> usize {
+    fn most(&self) -> usize {
         self.limit.unwrap_or(100).clamp(1, 1_000)
     }
 }
@@ -105,9 +105,9 @@ impl Workspace {
         let mut items = Vec::new();
         let is_cut = self.walk(query, stop, |path| {
             items.push(shown(path));
-            Ok(items.len() > query.limit())
+            Ok(items.len() > query.most())
         })?;
-        items.truncate(query.limit());
+        items.truncate(query.most());
         Ok(Found { items, is_cut })
     }
 
@@ -125,7 +125,7 @@ impl Workspace {
             };
             let lines = text.lines().zip(1..);
             for (line, number) in lines.filter(|(line, _)| regex.is_match(line)) {
-                if items.len() == query.limit() {
+                if items.len() == query.most() {
                     return Ok(true);
                 }
                 items.push(Match {

@@ -255,6 +255,7 @@ fn a_file_is_written_with_its_folders() {
     let change = workspace.write("src/deep/a.txt", "one\n").unwrap();
     assert!(!change.is_new);
     assert_eq!((change.diff.added, change.diff.removed), (0, 1));
+    assert_eq!(workspace.write("./new", "").unwrap().path, "new");
     assert!(workspace.write("src", "x").is_err());
     let large = "x".repeat(usize::try_from(MAX_FILE).unwrap() + 1);
     assert_eq!(

@@ -296,7 +296,7 @@ impl Talk<'_, '_> {
                     let usage = Usage::new(usage.prompt, usage.completion);
                     self.charge.reported(usage);
                 }
-                Delta::Finish(_) => {}
+                Delta::Thought(_) | Delta::Finish(_) => {}
             }
         }
         let usage = self.charge.call_ended();

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use crate::model::answer::{Dialect, Pieces, no_object};
 use crate::model::{CallPiece, Finish, MAX_CALLS, ModelError, Usage, error_message};
 
-/// Anthropic's events. Nothing but `message_stop` makes an answer complete. Text and calls of tools
-/// are passed on; thinking, citations and calls of the provider's own tools are left out, and so is
+/// Anthropic's events. Nothing but `message_stop` makes an answer complete. Text, thinking and calls
+/// of tools are passed on; citations and calls of the provider's own tools are left out, and so is
 /// what is not known.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
@@ -125,6 +125,7 @@ impl Events {
                     out.text(text.into_owned());
                 }
             }
+            "thinking" => out.thought(block.thinking.unwrap_or_default().into_owned()),
             "tool_use" => {
                 if self.calls.len() >= MAX_CALLS {
                     return Err(ModelError::bad("too many calls at once"));
@@ -151,6 +152,7 @@ impl Events {
     fn delta(&self, index: usize, delta: BlockDelta<'_>, out: &mut Pieces) {
         match delta.kind.as_deref().unwrap_or_default() {
             "text_delta" => out.text(delta.text.unwrap_or_default().into_owned()),
+            "thinking_delta" => out.thought(delta.thinking.unwrap_or_default().into_owned()),
             "input_json_delta" if self.calls.contains(&index) => {
                 let arguments = delta.partial_json.unwrap_or_default().into_owned();
                 if !arguments.is_empty() {
@@ -255,6 +257,8 @@ struct Block<'a> {
     #[serde(borrow)]
     text: Option<Cow<'a, str>>,
     #[serde(borrow)]
+    thinking: Option<Cow<'a, str>>,
+    #[serde(borrow)]
     id: Option<Cow<'a, str>>,
     #[serde(borrow)]
     name: Option<Cow<'a, str>>,
@@ -269,6 +273,8 @@ struct BlockDelta<'a> {
     kind: Option<Cow<'a, str>>,
     #[serde(borrow)]
     text: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    thinking: Option<Cow<'a, str>>,
     #[serde(borrow)]
     partial_json: Option<Cow<'a, str>>,
     #[serde(borrow)]

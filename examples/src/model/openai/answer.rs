@@ -63,6 +63,10 @@ fn read(data: &str, out: &mut Pieces) -> Result<bool, ModelError> {
 
 fn choice(choice: Choice<'_>, out: &mut Pieces) {
     let piece = choice.delta.or(choice.message).unwrap_or_default();
+    // Two names for what OpenAI itself does not tell.
+    if let Some(thought) = piece.reasoning_content.or(piece.reasoning) {
+        out.thought(text_of(thought));
+    }
     let texts = [piece.content, piece.refusal].into_iter().flatten();
     for text in texts {
         out.text(text_of(text));
@@ -105,6 +109,10 @@ struct Choice<'a> {
 struct Piece<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    reasoning: Option<&'a RawValue>,
     #[serde(borrow)]
     refusal: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -188,6 +196,19 @@ mod tests {
         "\n\n",
         "data: [DONE]\n\n",
     );
+
+    #[test]
+    fn thoughts_are_told_apart_from_the_answer() {
+        for name in ["reasoning_content", "reasoning"] {
+            let delta = format!(r#"{{"{name}":"hm","content":"yes"}}"#);
+            let stream = format!(
+                "data: {{\"choices\":[{{\"delta\":{delta},\"finish_reason\":\"stop\"}}]}}\n\n"
+            );
+            let (deltas, outcome) = decode(stream.as_bytes(), 7);
+            assert_eq!((text(&deltas).as_str(), outcome), ("yes", Ok(())));
+            assert_eq!(deltas.first(), Some(&Delta::Thought("hm".to_owned())));
+        }
+    }
 
     #[test]
     fn an_answer_is_the_same_in_any_chunking() {

@@ -22,6 +22,8 @@ pub(super) enum Command {
     Slow { words: usize, pause: Duration },
     /// Fail.
     Fail(String),
+    /// Think this aloud before saying it.
+    Think(String),
     /// Break off.
     Break,
 }
@@ -63,6 +65,7 @@ pub(super) fn parse(text: &str) -> Option<Command> {
             };
             Command::Fail(text.to_owned())
         }
+        "!think" if !rest.is_empty() => Command::Think(rest.to_owned()),
         "!break" => Command::Break,
         _ => return None,
     })
@@ -91,6 +94,11 @@ impl Command {
             Self::Slow { words, .. } => {
                 let words: Vec<_> = (1..=*words).map(|word| word.to_string()).collect();
                 spoken(&words.join(" "))
+            }
+            Self::Think(text) => {
+                let mut deltas = vec![Delta::Thought(format!("shall I say {text:?}?"))];
+                deltas.extend(spoken(text));
+                deltas
             }
             Self::Fail(_) => return None,
             Self::Break => {
@@ -233,6 +241,12 @@ mod tests {
         assert!(answer.usage().is_some());
         let (answer, outcome) = told(&commanded(), &question("!slow 3 0"), true);
         assert_eq!((answer.text(), outcome), ("1 2 3", Ok(())));
+    }
+
+    #[test]
+    fn a_thought_is_no_part_of_the_answer() {
+        let (answer, outcome) = told(&commanded(), &[ChatMessage::user("!think yes")], true);
+        assert_eq!((answer.text(), outcome), ("yes", Ok(())));
     }
 
     #[test]

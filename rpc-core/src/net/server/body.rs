@@ -61,6 +61,21 @@ impl fmt::Debug for Body {
     }
 }
 
+/// The pieces of the body, for another HTTP server that is to send it.
+impl Stream for Body {
+    type Item = Bytes;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        match &mut self.get_mut().0 {
+            Kind::Whole(bytes) => {
+                let bytes = std::mem::take(bytes);
+                Poll::Ready((!bytes.is_empty()).then_some(bytes))
+            }
+            Kind::Streamed(pieces) => pieces.as_mut().poll_next(cx),
+        }
+    }
+}
+
 /// A [`Body`] as hyper takes it.
 pub(super) struct Sent(pub(super) Body);
 
@@ -72,13 +87,7 @@ impl hyper::body::Body for Sent {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let piece = match &mut self.get_mut().0.0 {
-            Kind::Whole(bytes) => {
-                let bytes = std::mem::take(bytes);
-                (!bytes.is_empty()).then_some(bytes)
-            }
-            Kind::Streamed(pieces) => ready!(pieces.as_mut().poll_next(cx)),
-        };
+        let piece = ready!(Pin::new(&mut self.get_mut().0).poll_next(cx));
         Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 

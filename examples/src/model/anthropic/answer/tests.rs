@@ -82,6 +82,7 @@ fn an_answer_is_read_whole_and_in_order() {
     let expected = [
         // The bill is known before the first word.
         usage(33, 1),
+        Delta::Thought("hm".to_owned()),
         Delta::Text("grüß ".to_owned()),
         Delta::Text("dich 👋".to_owned()),
         call(Some("toolu_1"), Some("dice"), ""),

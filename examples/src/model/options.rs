@@ -1,18 +1,24 @@
-//! The agent's language model: its options, and the model that is made of them.
+//! [`ModelArgs`]: the options of a program with a language model, and [`model`], which is made of them.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use examples::cli::{self, Failure};
-use examples::model::ChatModel;
-use examples::model::http::{HttpClient, Patience};
-use examples::model::provider::{Provider, ProviderConfig, build};
-use examples::model::scripted::Scripted;
 
+use super::ChatModel;
+use super::http::{HttpClient, Patience};
+use super::provider::{Provider, ProviderConfig, build};
+use super::scripted::Scripted;
+use crate::cli::{self, Failure};
+
+/// Which model, and where.
+#[allow(
+    clippy::doc_markdown,
+    reason = "comments on options are help texts, not Markdown"
+)]
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Language model")]
-pub(crate) struct ModelArgs {
+pub struct ModelArgs {
     /// Who thinks: 'scripted' knows a few rules and needs nothing; the others are language models (build
     /// with '--features llm'), with the key in ANTHROPIC_API_KEY or OPENAI_API_KEY.
     #[arg(long, value_enum, default_value_t = Kind::Scripted)]
@@ -28,7 +34,7 @@ pub(crate) struct ModelArgs {
     model_timeout: Duration,
     /// What the model is told of its part.
     #[arg(long, value_name = "TEXT")]
-    pub(crate) system: Option<String>,
+    pub system: Option<String>,
     /// How long the scripted model waits before each word, to see how a slow one works.
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = cli::duration)]
     pace: Duration,
@@ -44,16 +50,31 @@ enum Kind {
     Openai,
 }
 
-/// The model of these options, and what it is called.
-pub(crate) fn model(args: &ModelArgs) -> Result<(Arc<dyn ChatModel>, String), Failure> {
-    let provider = match args.model {
-        Kind::Scripted => {
-            let model = Scripted::default().with_pace(args.pace).with_commands(true);
-            return Ok((Arc::new(model), "scripted".to_owned()));
+impl ModelArgs {
+    /// Who has the model.
+    #[must_use]
+    pub const fn provider(&self) -> Provider {
+        match self.model {
+            Kind::Scripted => Provider::Scripted,
+            Kind::Anthropic => Provider::Anthropic,
+            Kind::Openai => Provider::OpenAi,
         }
-        Kind::Anthropic => Provider::Anthropic,
-        Kind::Openai => Provider::OpenAi,
-    };
+    }
+}
+
+/// The model of these options, and what it is called. `scripted` is taken where no other is named.
+///
+/// # Errors
+/// [`Failure`] if an option is missing, or does not go with this build.
+pub fn model(
+    args: &ModelArgs,
+    scripted: Scripted,
+) -> Result<(Arc<dyn ChatModel>, String), Failure> {
+    let provider = args.provider();
+    if provider == Provider::Scripted {
+        let model = scripted.with_pace(args.pace);
+        return Ok((Arc::new(model), "scripted".to_owned()));
+    }
     let name = args.model_name.as_deref().unwrap_or_default();
     if name.is_empty() {
         return Err(Failure::usage(

@@ -1,0 +1,183 @@
+//! What a [`ServerConn`] does with its chats: starts, aborts, ends, and who is next.
+
+use std::time::Instant;
+
+use rpc_core::decode::{DecodeErrorKind, find_member};
+use rpc_core::timers::later;
+
+use super::{ABORTED, SHUTTING_DOWN, ServerConn, ServerEvent, Timer, push};
+use crate::error::{ChatError, FrameError, code};
+use crate::frame::{Answer, ChatRequest};
+use crate::id::{RpcId, TaskId};
+use crate::queue::{Aborted, Place, QueueError};
+use crate::task::TaskState;
+
+/// A chat that runs or waits.
+#[derive(Debug)]
+pub(super) struct Chat {
+    pub(super) task_id: TaskId,
+    /// Until it starts.
+    pub(super) request: Option<Box<ChatRequest<'static>>>,
+    /// The size of its frame.
+    pub(super) bytes: usize,
+}
+
+impl ServerConn {
+    /// The chat of a request that is refused for its strictness only, if that is to pass.
+    pub(super) fn lax_start(
+        &self,
+        text: &str,
+        error: &FrameError,
+    ) -> Option<(RpcId, ChatRequest<'static>)> {
+        let is_json = !matches!(error.decode_error().kind(), DecodeErrorKind::Syntax);
+        if !self.config.lax_requests || !is_json || error.tag() != Some("chat.start") {
+            return None;
+        }
+        let payload = find_member(text, "payload")?;
+        let request = find_member(payload.get(), "request")?;
+        let request = ChatRequest::decode_lax(request.get(), &self.config.limits).ok()?;
+        Some((error.id()?.clone(), request.into_owned()))
+    }
+
+    pub(super) fn on_start(&mut self, id: &RpcId, request: ChatRequest<'_>, bytes: usize) {
+        if let Err(refused) = self.check_place(id, bytes) {
+            return self.refuse(id, &refused.to_string());
+        }
+        if self.draining {
+            // Not of an id in use: its chat goes on.
+            return self.refuse(id, SHUTTING_DOWN);
+        }
+        let task_id = TaskId::random(self.entropy());
+        let chat = Chat {
+            task_id: task_id.clone(),
+            request: Some(Box::new(request.into_owned())),
+            bytes,
+        };
+        let Ok(place) = self.queue.start(id.clone(), chat) else {
+            // It was asked a moment ago.
+            return;
+        };
+        self.chat_bytes += bytes;
+        self.tell_task(&task_id, TaskState::Accepted);
+        self.send(
+            id,
+            Answer::Accepted {
+                task_id: task_id.clone(),
+            },
+        );
+        match place {
+            Place::Running => self.begin(),
+            Place::Waiting { position } => {
+                self.send(id, Answer::Queued { position });
+                self.tell_task(&task_id, TaskState::Queued);
+            }
+        }
+    }
+
+    /// Whether there is a place for a chat, also by the bytes that chats may hold.
+    fn check_place(&self, id: &RpcId, bytes: usize) -> Result<(), QueueError> {
+        self.queue.check(id)?;
+        let is_too_much = self.chat_bytes + bytes > self.config.limits.max_event_bytes;
+        if is_too_much && !self.queue.is_empty() {
+            return Err(QueueError::Full {
+                max: self.queue.waiting(),
+            });
+        }
+        Ok(())
+    }
+
+    /// The chat at the head has become the running one.
+    fn begin(&mut self) {
+        let Some((id, chat)) = self.queue.running_mut() else {
+            return;
+        };
+        let (id, task_id) = (id.clone(), chat.task_id.clone());
+        let request = chat.request.take();
+        self.send(&id, Answer::Started);
+        self.tell_task(&task_id, TaskState::Running);
+        if let Some(request) = request.filter(|_| !self.closed) {
+            self.events.push_back(ServerEvent::Start {
+                id,
+                task_id,
+                request,
+            });
+        }
+    }
+
+    /// Takes the running chat out, tells those behind it where they stand now, and starts the next.
+    pub(super) fn finish(&mut self, id: &RpcId, state: Option<TaskState>) {
+        self.timers.stop(Timer::Grace);
+        let Some(chat) = self.queue.finish(id) else {
+            return;
+        };
+        self.chat_bytes -= chat.bytes;
+        if let Some(state) = state {
+            self.tell_task(&chat.task_id, state);
+        }
+        self.tell_positions();
+        self.begin();
+    }
+
+    pub(super) fn on_abort(&mut self, id: &RpcId, request_id: RpcId, now: Instant) {
+        let met = self.queue.abort(&request_id);
+        let aborted = !matches!(met, Aborted::Unknown);
+        let is_new = aborted && !matches!(met, Aborted::Running { again: true });
+        if is_new && !self.config.silent_aborts {
+            let error = ChatError::new(ABORTED).with_code(code::ABORTED);
+            self.send_error(&request_id, &error);
+        }
+        if let Aborted::Waiting(chat) = &met {
+            self.chat_bytes -= chat.bytes;
+            self.tell_task(&chat.task_id, TaskState::Cancelled);
+            self.tell_positions();
+        }
+        let result = Answer::AbortResult {
+            request_id: request_id.clone(),
+            aborted,
+        };
+        self.send(id, result);
+        if is_new && matches!(met, Aborted::Running { .. }) {
+            self.stop_running(request_id, now);
+        }
+    }
+
+    /// The running chat was aborted: asks for its end, and sets a term for it.
+    fn stop_running(&mut self, id: RpcId, now: Instant) {
+        let task_id = self.queue.running().map(|(_, chat)| chat.task_id.clone());
+        if let Some(task_id) = task_id {
+            self.tell_task(&task_id, TaskState::Cancelled);
+        }
+        if self.closed {
+            return;
+        }
+        self.events.push_back(ServerEvent::Abort { id });
+        let grace = self.config.abort_grace;
+        if grace.is_zero() {
+            self.give_up();
+        } else {
+            self.timers.set(Timer::Grace, later(now, grace));
+        }
+    }
+
+    /// The work on an aborted chat has not stopped in time.
+    pub(super) fn give_up(&mut self) {
+        let Some(id) = self.queue.running().map(|(id, _)| id.clone()) else {
+            return;
+        };
+        self.events
+            .push_back(ServerEvent::GivenUp { id: id.clone() });
+        self.finish(&id, None);
+    }
+
+    fn tell_positions(&mut self) {
+        let line = self.queue.positions();
+        let mut fits = true;
+        for (id, position) in line {
+            let answer = Answer::Queued { position };
+            fits &= push(&mut self.outbox, id, answer).is_ok();
+        }
+        if !fits {
+            self.too_slow();
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Bounds, silence and the end of a connection.
+
+use rpc_core::rate::RateLimit;
+
+use super::*;
+use crate::limits::{MAX_UNANSWERED, PING_INTERVAL, PONG_TIMEOUT, defaults};
+
+#[test]
+fn a_full_stream_is_told_when_there_is_room_and_leaves_room_for_the_end() {
+    let limits = defaults().with_max_outbox_frames(16);
+    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    played.start(&["a", "b"]);
+    let event = Event::text("x");
+    let mut fitted = 0;
+    while played.conn.event(&rpc("a"), &event) == Ok(()) {
+        fitted += 1;
+    }
+    assert_eq!(fitted, 4);
+    assert_eq!(
+        played.conn.event(&rpc("a"), &event),
+        Err(Refused::QueueFull)
+    );
+    played.conn.done(&rpc("a"), &reply()).unwrap();
+    assert_eq!(played.sent().len(), 6);
+    assert!(played.events().contains(&ServerEvent::Writable));
+}
+
+#[test]
+fn an_end_for_which_there_is_no_room_changes_nothing() {
+    let limits = defaults().with_max_outbox_frames(12);
+    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    played.start(&["a", "b", "c"]);
+    for _ in 0..3 {
+        played.conn.event(&rpc("a"), &Event::text("x")).unwrap();
+    }
+    for n in 0..6 {
+        played.take(&abort(&format!("x{n}"), "nothing"));
+    }
+    assert_eq!(
+        played.conn.done(&rpc("a"), &reply()),
+        Err(Refused::QueueFull)
+    );
+    assert_eq!(played.conn.running(), Some(&rpc("a")));
+    played.sent();
+    assert!(played.events().contains(&ServerEvent::Writable));
+    played.conn.done(&rpc("a"), &reply()).unwrap();
+    assert_eq!(played.short(), ["a done", "c queued 1", "b started"]);
+}
+
+#[test]
+fn a_client_that_never_reads_its_answers_is_closed() {
+    let limits = defaults().with_max_outbox_frames(4);
+    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    for _ in 0..5 {
+        played.take(&abort("x", "a"));
+    }
+    assert_eq!(played.closed(), Some(CloseReason::SlowConsumer));
+    assert!(played.sent().last().unwrap().starts_with("close 1008"));
+}
+
+#[test]
+fn a_client_above_the_rate_limit_is_disconnected() {
+    let rate = RateLimit::new(1, Duration::from_secs(1));
+    let limits = defaults().with_max_message_rate(Some(rate));
+    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    played.take(&abort("x", "a"));
+    played.take(&abort("x", "a"));
+    assert_eq!(played.closed(), Some(CloseReason::RateLimited));
+}
+
+#[test]
+fn a_silent_client_is_pinged_and_then_given_up() {
+    let mut played = Played::new();
+    played.wait(PING_INTERVAL);
+    assert_eq!(played.sent(), ["ping"]);
+    played.wait(PONG_TIMEOUT);
+    let after = PONG_TIMEOUT;
+    assert_eq!(played.closed(), Some(CloseReason::KeepAlive { after }));
+}
+
+#[test]
+fn a_lost_line_cancels_every_task_that_has_not_ended() {
+    let mut played = Played::new();
+    played.start(&["a", "b", "c"]);
+    played.take(&abort("x", "a"));
+    assert_eq!(played.states(), [TaskState::Cancelled]);
+    played.conn.handle_disconnect(Disconnect::Eof, played.now);
+    let events = played.events();
+    let cancelled = |event: &&ServerEvent| {
+        matches!(
+            event,
+            ServerEvent::Task {
+                state: TaskState::Cancelled,
+                ..
+            }
+        )
+    };
+    assert_eq!(events.iter().filter(cancelled).count(), 2);
+    assert_eq!(events.last(), Some(&ServerEvent::Closed(CloseReason::Lost)));
+    assert_eq!(played.conn.poll_timeout(), None);
+    assert_eq!(played.conn.in_flight(), 0);
+}
+
+#[test]
+fn a_close_ends_every_chat_before_it() {
+    let mut played = Played::new();
+    played.start(&["a", "b"]);
+    played.conn.close(played.now);
+    let sent = played.sent();
+    let short: Vec<_> = sent[..2].iter().map(|text| short(text)).collect();
+    assert_eq!(short, ["a error E_UNKNOWN", "b error E_UNKNOWN"]);
+    assert_eq!(sent[2..], ["close 1000 "]);
+    assert_eq!(played.closed(), Some(CloseReason::Local));
+    assert_eq!(played.conn.done(&rpc("a"), &reply()), Err(Refused::Closed));
+}
+
+#[test]
+fn a_server_that_ends_lets_the_running_chat_end_and_takes_no_other() {
+    let mut played = Played::new();
+    played.start(&["a", "b"]);
+    played.conn.stop_taking();
+    assert_eq!(played.short(), ["b error E_UNKNOWN"]);
+    assert_eq!(played.states(), [TaskState::Cancelled]);
+    assert_eq!(played.answer(&start("c")), ["c refused"]);
+    played.conn.done(&rpc("a"), &reply()).unwrap();
+    assert_eq!(played.short(), ["a done"]);
+    assert_eq!(played.conn.in_flight(), 0);
+}
+
+#[test]
+fn a_message_over_the_limit_is_refused_when_it_is_sent() {
+    let limits = Limits::default().with_max_message_bytes(300);
+    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    played.start(&["a"]);
+    let long = "x".repeat(300);
+    let too_large = |refused| matches!(refused, Err(Refused::TooLarge { .. }));
+    assert!(too_large(
+        played.conn.event(&rpc("a"), &Event::text(long.as_str()))
+    ));
+    let reply = Reply::new(long, "m");
+    assert!(too_large(played.conn.done(&rpc("a"), &reply)));
+    assert_eq!(played.conn.running(), Some(&rpc("a")));
+    assert!(played.sent().is_empty());
+}
+
+#[test]
+fn chats_that_hold_too_many_bytes_are_refused_unless_there_is_only_one() {
+    let limits = defaults().with_max_event_bytes(150);
+    let mut played = Played::with(ServerConfig::default().with_limits(limits));
+    let long = start(&"a".repeat(100));
+    assert!(long.len() > 150);
+    played.take(&long);
+    assert_eq!(played.sent().len(), 2);
+    assert_eq!(played.answer(&start("b")), ["b refused"]);
+    let id = rpc(&"a".repeat(100));
+    played.conn.done(&id, &reply()).unwrap();
+    played.sent();
+    assert_eq!(played.answer(&start("b")), ["b accepted", "b started"]);
+}
+
+#[test]
+fn nothing_is_read_while_too_many_answers_are_owed() {
+    let mut played = Played::new();
+    for _ in 0..MAX_UNANSWERED {
+        assert!(played.conn.wants_input());
+        played.take(r#"{"id":"rpc_s","type":"status.get"}"#);
+    }
+    assert!(!played.conn.wants_input());
+    played.events();
+    let status = Status::new("m", "");
+    played.conn.status(&rpc("s"), &status).unwrap();
+    assert!(played.conn.wants_input());
+}

@@ -1,0 +1,355 @@
+//! The client over a line in memory, with a server that is played by hand.
+
+use std::time::Duration;
+
+use acolyte_proto::client::{ChatUpdate, ClientConfig, ClientEvent, Outcome, RpcError};
+use acolyte_proto::event::Event;
+use acolyte_proto::handshake::{Mismatch, capability};
+use acolyte_proto::net::{Chat, Client, Events, HandshakeError, connect_with, link_config};
+use acolyte_proto::{ChatRequest, Status, TaskId};
+use futures_util::{SinkExt, StreamExt};
+use rpc_core::net::mem::{self, MemListener, MemTransport};
+use rpc_core::net::{LagPolicy, LinkConfig, LinkEvent, LinkState, Message, QueueConfig, Transport};
+use rpc_core::{CallError, CloseReason, Delivery, Outgoing, Refused};
+use serde_json::{Value, json};
+
+/// The server's end of one connection.
+struct Played<T>(T);
+
+impl<T: Transport> Played<T> {
+    async fn say(&mut self, id: &Value, mut members: Value) {
+        members["id"] = id.clone();
+        let text = members.to_string();
+        let _ = self.0.send(Outgoing::Text(text.into())).await;
+    }
+
+    async fn event(&mut self, id: &Value, event: Value) {
+        let members = json!({"type": "chat.event", "event": event});
+        self.say(id, members).await;
+    }
+
+    async fn text(&mut self, id: &Value, text: &str) {
+        self.event(id, json!({"type": "text-delta", "text": text}))
+            .await;
+    }
+
+    async fn done(&mut self, id: &Value) {
+        let reply = json!({"output": "fine", "outputStreamed": true, "model": "m"});
+        self.say(id, json!({"type": "chat.done", "reply": reply}))
+            .await;
+    }
+
+    async fn hear(&mut self) -> Option<Value> {
+        loop {
+            match self.0.next().await? {
+                Ok(Message::Text(text)) => return serde_json::from_str(text.as_str()).ok(),
+                Ok(_) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Answers whatever comes until the client goes.
+    async fn serve(mut self) {
+        while let Some(frame) = self.hear().await {
+            let id = &frame["id"];
+            match frame["type"].as_str() {
+                Some("status.get") => {
+                    let status = serde_json::to_value(Status::new("m", "s")).unwrap();
+                    self.say(id, json!({"type": "status.result", "status": status}))
+                        .await;
+                }
+                Some("task.status") => {
+                    self.say(id, json!({"type": "task.status.result", "task": null}))
+                        .await;
+                }
+                Some("chat.start") => {
+                    self.say(id, json!({"type": "chat.accepted", "taskId": "task_a"}))
+                        .await;
+                    self.say(id, json!({"type": "chat.started"})).await;
+                    let message = frame["payload"]["request"]["message"].as_str().unwrap();
+                    for word in message.split_inclusive(' ') {
+                        self.text(id, word).await;
+                    }
+                    self.done(id).await;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn open(config: ClientConfig, link: LinkConfig) -> (Client, Events, MemListener) {
+    let (dialer, listener) = mem::listen(64);
+    let (client, events, connection) = connect_with(dialer, config, link);
+    tokio::spawn(connection.run());
+    (client, events, listener)
+}
+
+/// A client and the server's end.
+async fn played() -> (Client, Played<MemTransport>) {
+    let (client, _, mut listener) = open(ClientConfig::new(), link_config());
+    let server = Played(listener.accept().await.unwrap());
+    client.ready().await.unwrap();
+    (client, server)
+}
+
+/// A client whose server answers everything.
+async fn served() -> Client {
+    let (client, server) = played().await;
+    tokio::spawn(server.serve());
+    client
+}
+
+async fn start(client: &Client, message: &str) -> Chat {
+    let request = ChatRequest::new(message.to_owned(), "m");
+    client.start_chat(request).await
+}
+
+/// A chat that the server has heard of, and its id.
+async fn started(client: &Client, server: &mut Played<MemTransport>) -> (Chat, Value) {
+    let chat = start(client, "hi").await;
+    let frame = server.hear().await.unwrap();
+    assert_eq!(frame["type"], "chat.start");
+    (chat, frame["id"].clone())
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_give_typed_answers() {
+    let client = served().await;
+    let status = client.status().await.unwrap();
+    assert_eq!(status.model, "m");
+    let task = client.task_status(&TaskId::random(1)).await.unwrap();
+    assert_eq!(task, None);
+    let capabilities = client.handshake(&[capability::STREAM_SSE]).await.unwrap();
+    assert!(capabilities.contains(capability::WORKSPACE_PATH));
+    let lacking = client.handshake(&["teleport"]).await;
+    assert!(
+        matches!(
+            &lacking,
+            Err(HandshakeError::Mismatch(Mismatch::Capabilities { .. }))
+        ),
+        "{lacking:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chat_is_a_stream_whose_last_item_is_its_outcome() {
+    let client = served().await;
+    let mut chat = start(&client, "hello there").await;
+    let mut texts = Vec::new();
+    while let Some(update) = chat.next().await {
+        assert_eq!(
+            chat.outcome().is_some(),
+            matches!(update, ChatUpdate::Ended(_))
+        );
+        if let ChatUpdate::Event(Event::TextDelta(text)) = update {
+            texts.push(text.into_owned());
+        }
+    }
+    assert_eq!(texts, ["hello ", "there"]);
+    assert_eq!(chat.outcome().unwrap().reply().unwrap().output, "fine");
+    assert_eq!(chat.task_id().unwrap().as_str(), "task_a");
+    assert!(chat.next().await.is_none());
+    assert!(start(&client, "x").await.finish().await.is_done());
+    // As a stream for combinators, too.
+    let updates: Vec<_> = StreamExt::collect(start(&client, "x").await).await;
+    assert_eq!(updates.len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_abort_ends_the_chat_and_says_so() {
+    let (client, mut server) = played().await;
+    let (mut chat, id) = started(&client, &mut server).await;
+    let play = async {
+        let abort = server.hear().await.unwrap();
+        assert_eq!(abort["payload"]["requestId"], id);
+        let result = json!({"type": "chat.abort.result", "requestId": id, "aborted": true});
+        server.say(&abort["id"], result).await;
+        server
+    };
+    let (aborted, _server) = tokio::join!(chat.abort(), play);
+    assert_eq!(aborted, Ok(true));
+    assert_eq!(chat.finish().await, Outcome::Aborted { error: None });
+    assert_eq!(
+        chat.abort().await,
+        Err(CallError::Refused(Refused::UnknownId))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_chat_is_aborted_at_the_server() {
+    let (client, mut server) = played().await;
+    let (chat, id) = started(&client, &mut server).await;
+    drop(chat);
+    let abort = server.hear().await.unwrap();
+    assert_eq!(abort["type"], "chat.abort");
+    assert_eq!(abort["payload"]["requestId"], id);
+    server.text(&id, "late").await;
+    tokio::spawn(server.serve());
+    client.status().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_line_ends_chats_and_tasks_are_asked_for_on_the_next() {
+    let (client, mut events, mut listener) = open(ClientConfig::new(), link_config());
+    let mut server = Played(listener.accept().await.unwrap());
+    client.ready().await.unwrap();
+    let (mut chat, id) = started(&client, &mut server).await;
+    server
+        .say(&id, json!({"type": "chat.accepted", "taskId": "task_a"}))
+        .await;
+    assert!(matches!(
+        chat.next().await,
+        Some(ChatUpdate::Accepted { .. })
+    ));
+    server.0.cutter().cut();
+    let reason = CloseReason::Lost;
+    let delivery = Delivery::Delivered;
+    let outcome = chat.finish().await;
+    assert_eq!(outcome, Outcome::Closed { reason, delivery });
+    assert!(outcome.may_have_run());
+    let mut server = Played(listener.accept().await.unwrap());
+    while client.state() != (LinkState::Ready { generation: 2 }) {
+        events.next().await.unwrap();
+    }
+    let asked = tokio::spawn({
+        let (client, task) = (client.clone(), chat.task_id().unwrap().clone());
+        async move { client.task_status(&task).await }
+    });
+    // The chat itself is not sent again.
+    let frame = server.hear().await.unwrap();
+    assert_eq!(
+        (&frame["type"], &frame["payload"]["taskId"]),
+        (&json!("task.status"), &json!("task_a"))
+    );
+    let result = json!({"type": "task.status.result", "task": null});
+    server.say(&frame["id"], result).await;
+    assert_eq!(asked.await.unwrap(), Ok(None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_line_a_chat_says_that_it_was_not_sent() {
+    let (client, _, mut listener) = open(ClientConfig::new(), link_config());
+    let mut early = start(&client, "too early").await;
+    let outcome = early.finish().await;
+    assert_eq!(outcome, Outcome::NotSent(Refused::NotConnected));
+    assert!(!outcome.may_have_run() && early.id().is_none());
+    let _server = listener.accept().await.unwrap();
+    client.ready().await.unwrap();
+    let mut long = start(&client, &"x".repeat(100_001)).await;
+    let outcome = long.finish().await;
+    assert!(
+        matches!(outcome, Outcome::NotSent(Refused::Invalid { .. })),
+        "{outcome:?}"
+    );
+    client.close();
+    client.closed().await;
+    let mut late = start(&client, "too late").await;
+    assert_eq!(late.finish().await.delivery(), Delivery::NotSent);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_says_nothing_is_not_waited_for_for_ever() {
+    let (client, mut server) = played().await;
+    let (mut chat, id) = started(&client, &mut server).await;
+    let quiet = tokio::spawn(async move {
+        // It hears pings, and says nothing.
+        let mut heard = Vec::new();
+        while let Some(frame) = server.hear().await {
+            heard.push(frame);
+        }
+        heard
+    });
+    assert!(matches!(chat.finish().await, Outcome::TimedOut { .. }));
+    let status = client.status().await;
+    assert!(
+        matches!(status, Err(CallError::TimedOut { .. })),
+        "{status:?}"
+    );
+    client.close();
+    client.closed().await;
+    let heard = quiet.await.unwrap();
+    assert_eq!(heard[0]["payload"]["requestId"], id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_chat_waits_until_it_is_read() {
+    let client = served().await;
+    let words = "word ".repeat(5_000);
+    let mut waiting = start(&client, &words).await;
+    client.status().await.unwrap();
+    assert!(waiting.finish().await.is_done());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chat_that_is_not_read_does_not_stop_the_others_for_ever() {
+    let chats = QueueConfig::default()
+        .with_max_items(2)
+        .with_policy(LagPolicy::Block {
+            deadline: Duration::from_secs(5),
+        });
+    let (client, _, mut listener) = open(ClientConfig::new(), link_config().with_streams(chats));
+    tokio::spawn(Played(listener.accept().await.unwrap()).serve());
+    client.ready().await.unwrap();
+    let mut lazy = start(&client, "one two three four five").await;
+    client.status().await.unwrap();
+    let outcome = lazy.finish().await;
+    assert!(
+        matches!(
+            &outcome,
+            Outcome::Closed {
+                reason: CloseReason::SlowConsumer,
+                ..
+            }
+        ),
+        "{outcome:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_lets_the_chat_finish() {
+    let (client, mut server) = played().await;
+    let (mut chat, id) = started(&client, &mut server).await;
+    let draining = tokio::spawn({
+        let client = client.clone();
+        async move { client.drain(Duration::from_secs(10)).await }
+    });
+    tokio::task::yield_now().await;
+    server.done(&id).await;
+    assert!(chat.finish().await.is_done());
+    let report = draining.await.unwrap();
+    assert_eq!((report.finished, report.aborted), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn complaints_about_nothing_known_are_events() {
+    let (client, mut events, mut listener) = open(ClientConfig::new(), link_config());
+    let mut server = Played(listener.accept().await.unwrap());
+    client.ready().await.unwrap();
+    let error = json!({"type": "error", "error": "Invalid RPC message"});
+    server.say(&json!("rpc_unknown"), error).await;
+    let error = loop {
+        if let LinkEvent::Event(ClientEvent::ServerError(error)) = events.next().await.unwrap() {
+            break error;
+        }
+    };
+    assert_eq!(error, RpcError::Refused("Invalid RPC message".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chat_may_wait_for_ever_while_others_may_not() {
+    let (client, mut server) = played().await;
+    let patient = client.start_chat_within(None, ChatRequest::new("hi", "m"));
+    let mut patient = patient.await;
+    let id = server.hear().await.unwrap()["id"].clone();
+    let mut hasty = start(&client, "hi").await;
+    let (outcome, mut server) = tokio::join!(hasty.finish(), async {
+        // Hears the abort, too.
+        while server.hear().await.unwrap()["type"] != "chat.abort" {}
+        server
+    });
+    assert!(matches!(outcome, Outcome::TimedOut { .. }));
+    server.done(&id).await;
+    assert!(patient.finish().await.is_done());
+}

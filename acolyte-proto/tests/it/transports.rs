@@ -1,0 +1,389 @@
+//! One agent behind both transports of a real server: the same chats, told the same.
+
+use std::time::Duration;
+
+use acolyte_proto::auth::{ApiKey, Auth};
+use acolyte_proto::client::{ChatUpdate, ClientConfig, Failure, Outcome, RpcError};
+use acolyte_proto::event::{
+    Checklist, ChecklistItem, Event, Notice, Part, RunState, ToolCall, ToolOutput, ToolResult,
+    Usage,
+};
+use acolyte_proto::handshake::capability;
+use acolyte_proto::net::{self, Agent, Chat, Client, Run, Server, ServerOptions, SseClient};
+use acolyte_proto::{ChatError, ChatRequest, Reply, Status};
+use async_trait::async_trait;
+use rpc_core::decode::RawJson;
+use rpc_core::{CallError, CloseReason, Delivery};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// More than any queue on the way holds.
+const MANY: usize = 80_000;
+const SOON: Duration = Duration::from_millis(300);
+
+/// Does what the message says.
+struct Scripted {
+    /// Hears of chats that were cancelled.
+    cancelled: mpsc::UnboundedSender<()>,
+}
+
+fn steps() -> Vec<Event<'static>> {
+    let args = RawJson::new(r#"{"path":"a.txt"}"#).unwrap();
+    let item = ChecklistItem::new("1", "read", 0);
+    vec![
+        Event::Usage(Usage::new(3_000, 0)),
+        Event::Reasoning("Hm.\r\n".into()),
+        Event::text("Reading \u{1f4c4}\u{2028}\n\n"),
+        Event::ToolCall(ToolCall::new("c1", "file-read", args)),
+        Event::ToolOutput(ToolOutput::new(
+            "c1",
+            "file-read",
+            Part::text("data: no frame\n\n"),
+        )),
+        Event::ToolResult(ToolResult::ok("c1", "file-read")),
+        Event::ToolResult(ToolResult::ok("nobody", "file-read")),
+        Event::Checklist(Checklist::new("g", "Plan").with_item(item)),
+        Event::Notice(Notice::warn("careful")),
+        Event::text("x".repeat(1_000)),
+        Event::Usage(Usage::new(11, 7)),
+    ]
+}
+
+#[async_trait]
+impl Agent for Scripted {
+    async fn run(
+        &self,
+        run: Run,
+        request: ChatRequest<'static>,
+    ) -> Result<Reply<'static>, ChatError<'static>> {
+        let reply = Reply::new("fine", request.model.clone()).with_output_streamed(true);
+        match &*request.message {
+            "steps" => {
+                for event in steps() {
+                    run.emit(&event).await.unwrap();
+                }
+                Ok(reply)
+            }
+            "many" => {
+                for number in 0..MANY {
+                    let _ = run.text(&number.to_string()).await;
+                }
+                Ok(reply)
+            }
+            "model" => Ok(reply.with_error("the model failed")),
+            "fail" => Err(ChatError::new("no").with_code("E_X")),
+            "wait" => {
+                let _ = run.text("waiting").await;
+                let dropped = OnDrop(self.cancelled.clone());
+                run.cancelled().await;
+                drop(dropped);
+                Err(ChatError::new("stopped"))
+            }
+            _ => Ok(reply),
+        }
+    }
+
+    async fn status(&self) -> Status<'static> {
+        Status::new("m", "").with_provider("openai")
+    }
+}
+
+struct OnDrop(mpsc::UnboundedSender<()>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+struct Served {
+    url: String,
+    cancelled: mpsc::UnboundedReceiver<()>,
+    client: Client,
+    sse: SseClient,
+}
+
+async fn served() -> Served {
+    served_with("s3cret").await
+}
+
+async fn served_with(key: &str) -> Served {
+    let key = ApiKey::new(key).unwrap();
+    let (sender, cancelled) = mpsc::unbounded_channel();
+    let options = ServerOptions::default().with_auth(Auth::key(key.clone()));
+    let agent = Scripted { cancelled: sender };
+    let server = Server::bind("127.0.0.1:0", agent, options).await.unwrap();
+    let url = server.url();
+    tokio::spawn(server.run());
+    let config = ClientConfig::new().with_api_key(key);
+    let sse = SseClient::new(&url, config.clone()).unwrap();
+    let (client, _, connection) = net::connect(&url, config).unwrap();
+    tokio::spawn(connection.run());
+    timeout(SOON, client.ready()).await.unwrap().unwrap();
+    Served {
+        url,
+        cancelled,
+        client,
+        sse,
+    }
+}
+
+impl Served {
+    /// The same chat over both transports.
+    async fn both(&self, message: &'static str) -> [Chat; 2] {
+        let request = || ChatRequest::new(message, "m");
+        [
+            self.client.start_chat(request()).await,
+            self.sse.start_chat(request()).await,
+        ]
+    }
+}
+
+async fn updates(mut chat: Chat) -> Vec<ChatUpdate> {
+    let mut updates = Vec::new();
+    while let Some(update) = timeout(SOON, chat.next()).await.unwrap() {
+        updates.push(update);
+    }
+    updates
+}
+
+#[tokio::test]
+async fn both_transports_tell_the_same() {
+    let served = served().await;
+    for message in ["steps", "model", "quiet"] {
+        let [ws, sse] = served.both(message).await;
+        let mut ws = updates(ws).await;
+        // A chat over HTTP is no task, so it is not accepted as one.
+        let accepted = ws.remove(0);
+        assert!(
+            matches!(accepted, ChatUpdate::Accepted { .. }),
+            "{accepted:?}"
+        );
+        assert_eq!(ws, updates(sse).await, "{message}");
+        let outcome = ws.pop();
+        let expected = |outcome: &Outcome| match message {
+            "model" => matches!(outcome, Outcome::Failed(Failure::Model(_))),
+            _ => outcome.is_done(),
+        };
+        assert!(
+            matches!(&outcome, Some(ChatUpdate::Ended(outcome)) if expected(outcome)),
+            "{outcome:?}"
+        );
+        assert_eq!(ws.remove(0), ChatUpdate::Started);
+        if message == "steps" {
+            let warnings = ws.extract_if(.., |it| matches!(it, ChatUpdate::Warning(_)));
+            assert_eq!(warnings.count(), 1);
+            // The server begins every chat with its state.
+            let events = std::iter::once(Event::Status(RunState::RUNNING)).chain(steps());
+            let events: Vec<_> = events.map(ChatUpdate::Event).collect();
+            assert_eq!(ws, events);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_failure_is_the_same_but_for_its_number() {
+    let served = served().await;
+    for chat in served.both("fail").await {
+        let updates = updates(chat).await;
+        let Some(ChatUpdate::Ended(Outcome::Failed(Failure::Server(error)))) = updates.last()
+        else {
+            panic!("{updates:?}")
+        };
+        assert_eq!(
+            (&*error.message, error.code.as_deref()),
+            ("no", Some("E_X"))
+        );
+        assert!(error.id.is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_long_chat_that_is_read_late_loses_nothing() {
+    let served = served().await;
+    for mut chat in served.both("many").await {
+        let mut next = 0;
+        while let Some(update) = chat.next().await {
+            if let ChatUpdate::Event(Event::TextDelta(text)) = update {
+                assert_eq!(text, next.to_string());
+                next += 1;
+            }
+        }
+        assert_eq!(next, MANY);
+        assert!(chat.outcome().unwrap().is_done());
+    }
+}
+
+#[tokio::test]
+async fn an_abort_stops_the_work_over_both() {
+    let mut served = served().await;
+    for mut chat in served.both("wait").await {
+        loop {
+            let update = timeout(SOON, chat.next()).await.unwrap().unwrap();
+            if matches!(update, ChatUpdate::Event(_)) {
+                break;
+            }
+        }
+        assert_eq!(timeout(SOON, chat.abort()).await.unwrap(), Ok(true));
+        let outcome = timeout(SOON, chat.finish()).await.unwrap();
+        assert!(matches!(outcome, Outcome::Aborted { .. }), "{outcome:?}");
+        timeout(SOON, served.cancelled.recv())
+            .await
+            .unwrap()
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_chat_stops_the_work_over_both() {
+    let mut served = served().await;
+    for mut chat in served.both("wait").await {
+        loop {
+            let update = timeout(SOON, chat.next()).await.unwrap().unwrap();
+            if matches!(update, ChatUpdate::Event(_)) {
+                break;
+            }
+        }
+        drop(chat);
+        timeout(SOON, served.cancelled.recv())
+            .await
+            .unwrap()
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_status_is_the_same_over_both() {
+    let served = served().await;
+    let ws = served.client.status().await.unwrap();
+    let sse = served.sse.status().await.unwrap();
+    assert_eq!(ws, sse);
+    let needed = [capability::STREAM_SSE];
+    let agreed = served.client.handshake(&needed).await.unwrap();
+    assert_eq!(served.sse.handshake(&needed).await.unwrap(), agreed);
+}
+
+#[tokio::test]
+async fn a_key_that_no_subprotocol_can_carry_lets_in_too() {
+    for key in ["p/dd=", "two words, or three"] {
+        let served = served_with(key).await;
+        for chat in served.both("quiet").await {
+            let last = updates(chat).await.pop();
+            assert!(
+                matches!(&last, Some(ChatUpdate::Ended(outcome)) if outcome.is_done()),
+                "{key}: {last:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_key_lets_nobody_in() {
+    let served = served().await;
+    let config = ClientConfig::new().with_api_key(ApiKey::new("wrong").unwrap());
+    let (client, _, connection) = net::connect(&served.url, config.clone()).unwrap();
+    tokio::spawn(connection.run());
+    let reason = timeout(SOON, client.ready()).await.unwrap().unwrap_err();
+    assert!(
+        matches!(reason, CloseReason::Authentication { .. }),
+        "{reason:?}"
+    );
+    let sse = SseClient::new(&served.url, config).unwrap();
+    let error = RpcError::Status {
+        status: 401,
+        words: "Unauthorized".to_owned(),
+    };
+    let outcome = sse
+        .start_chat(ChatRequest::new("hi", "m"))
+        .await
+        .finish()
+        .await;
+    assert!(!outcome.may_have_run());
+    assert_eq!(
+        outcome,
+        Outcome::Refused {
+            error: error.clone()
+        }
+    );
+    assert_eq!(sse.status().await, Err(CallError::Remote(error)));
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_was_sent_nothing() {
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", free.local_addr().unwrap());
+    drop(free);
+    let sse = SseClient::new(&url, ClientConfig::new()).unwrap();
+    let outcome = sse
+        .start_chat(ChatRequest::new("hi", "m"))
+        .await
+        .finish()
+        .await;
+    assert!(
+        matches!(
+            &outcome,
+            Outcome::Closed {
+                delivery: Delivery::NotSent,
+                ..
+            }
+        ),
+        "{outcome:?}"
+    );
+    let status = sse.status().await.unwrap_err();
+    assert_eq!(status.delivery(), Delivery::NotSent);
+}
+
+/// A server of one connection that answers a request with these bytes and hangs up.
+async fn answers(answer: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/base/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut tcp, _) = listener.accept().await.unwrap();
+        let mut request = vec![0; 64 * 1024];
+        let read = tcp.read(&mut request).await.unwrap();
+        let request = String::from_utf8_lossy(&request[..read]).into_owned();
+        assert!(
+            request.starts_with("POST /base/v1/chat/stream HTTP/1.1\r\n"),
+            "{request}"
+        );
+        tcp.write_all(answer).await.unwrap();
+    });
+    url
+}
+
+#[tokio::test]
+async fn a_stream_that_is_cut_is_no_success() {
+    for answer in [
+        // In the middle of a chunk, and in order but without an end.
+        &b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n\
+           40\r\ndata: {\"type\":\"text-delta\",\"text\":\"x\"}\n\n"[..],
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\r\n\
+          data: {\"type\":\"text-delta\",\"text\":\"x\"}\n\n",
+    ] {
+        let sse = SseClient::new(&answers(answer).await, ClientConfig::new()).unwrap();
+        let updates = updates(sse.start_chat(ChatRequest::new("hi", "m")).await).await;
+        assert_eq!(updates[..2], [ChatUpdate::Started, ChatUpdate::Event(Event::text("x"))]);
+        let Some(ChatUpdate::Ended(Outcome::Closed { delivery, .. })) = updates.last() else {
+            panic!("{updates:?}")
+        };
+        assert_eq!(*delivery, Delivery::Delivered);
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_stream_is_a_refusal() {
+    let page = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello";
+    let sse = SseClient::new(&answers(page).await, ClientConfig::new()).unwrap();
+    let outcome = sse
+        .start_chat(ChatRequest::new("hi", "m"))
+        .await
+        .finish()
+        .await;
+    let error = RpcError::Status {
+        status: 200,
+        words: "hello".to_owned(),
+    };
+    assert_eq!(outcome, Outcome::Refused { error });
+}

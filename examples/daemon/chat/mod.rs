@@ -1,0 +1,49 @@
+//! `daemon chat`: talks to an agent, line by line.
+
+mod line;
+mod talk;
+
+use std::io;
+use std::path::PathBuf;
+
+use examples::cli::{self, Failure};
+use examples::terminal;
+
+use self::talk::Talk;
+use crate::door::{Server, Wishes};
+use crate::show::{Show, Style};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    server: Server,
+    #[command(flatten)]
+    wishes: Wishes,
+    /// Print one JSON object for each event.
+    #[arg(long)]
+    json: bool,
+    /// A file that keeps the lines that were written in the terminal.
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
+    /// Log more; twice for even more. RUST_LOG overrides it.
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+pub(crate) async fn chat(args: &Args) -> Result<(), Failure> {
+    cli::log(args.verbose);
+    let style = match args.json {
+        true => Style::Json,
+        false => Style::People {
+            colour: cli::wants_colour(&io::stdout()),
+        },
+    };
+    // Somebody sits there: the agent may think as long as it likes.
+    let door = args.server.open(None).await?;
+    let input = terminal::open(args.history.as_deref())?;
+    let mut talk = Talk::new(&door, &args.wishes, Show::new(style), input);
+    let worked = talk.work().await;
+    talk.finish().await;
+    door.close().await;
+    worked
+}

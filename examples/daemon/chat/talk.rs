@@ -1,0 +1,322 @@
+//! [`Talk`]: takes lines, hands them to the agent, and shows what it does.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::task::Poll;
+use std::time::SystemTime;
+
+use acolyte_proto::client::{ChatUpdate, Outcome};
+use acolyte_proto::frame::{HistoryItem, Role};
+use acolyte_proto::id::{MessageId, SessionId};
+use acolyte_proto::limits::MAX_HISTORY;
+use acolyte_proto::net::Chat;
+use acolyte_proto::{ChatRequest, TaskId};
+use examples::cli::{self, Failure};
+use examples::screen::printable_lines;
+use examples::terminal::{Input, Output, Terminal};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use rpc_core::net::link::entropy;
+
+use super::line::{HELP, Line};
+use crate::door::{Door, Wishes};
+use crate::show::{Piece, Show, words};
+use crate::status;
+
+/// Most of what was said that goes along.
+const SAID: usize = 100;
+
+/// A conversation.
+pub(super) struct Talk<'a> {
+    door: &'a Door,
+    wishes: &'a Wishes,
+    show: Show,
+    input: Input<Line>,
+    output: Output,
+    session: SessionId,
+    /// What was said, oldest first.
+    said: VecDeque<HistoryItem<'static>>,
+    /// The chats that run or wait, oldest first.
+    running: VecDeque<Running>,
+    /// How many there were.
+    number: u64,
+    /// No more lines come.
+    is_silent: bool,
+    /// A line from a pipe, until the agent is done.
+    held: Option<Line>,
+    /// What did not go well.
+    failed: usize,
+    /// The wish to end. One for all the time, so that none is missed.
+    end: BoxFuture<'static, ()>,
+}
+
+/// A chat that runs or waits.
+struct Running {
+    chat: Chat,
+    number: u64,
+    text: String,
+    /// The beginning of a line of the answer.
+    line: String,
+}
+
+/// What happens next.
+enum Happened {
+    Line(Option<Line>),
+    Update(usize, Box<ChatUpdate>),
+    Signal,
+}
+
+impl<'a> Talk<'a> {
+    pub(super) fn new(door: &'a Door, wishes: &'a Wishes, show: Show, input: Input<Line>) -> Self {
+        let above = input.terminal.as_ref().map(Terminal::above);
+        Self {
+            door,
+            wishes,
+            show,
+            input,
+            output: Output::new(above),
+            session: SessionId::random(entropy()),
+            said: VecDeque::new(),
+            running: VecDeque::new(),
+            number: 0,
+            is_silent: false,
+            held: None,
+            failed: 0,
+            end: cli::end_signal().boxed(),
+        }
+    }
+
+    const fn is_terminal(&self) -> bool {
+        self.input.terminal.is_some()
+    }
+
+    async fn say(&self, line: String) {
+        self.output.line(line).await;
+    }
+
+    async fn note(&self, words: &str) {
+        self.say(self.show.note(words)).await;
+    }
+
+    /// Leaves the terminal as it was.
+    pub(super) async fn finish(self) {
+        let Self { input, output, .. } = self;
+        drop(input);
+        output.finish().await;
+    }
+
+    /// Talks until it is enough.
+    pub(super) async fn work(&mut self) -> Result<(), Failure> {
+        if self.is_terminal() && !self.show.is_json() {
+            self.say("write what you want done, or /help".to_owned())
+                .await;
+        }
+        let is_interrupted = self.talk().await;
+        self.abort().await;
+        match self.failed {
+            _ if is_interrupted => Err(Failure::aborted()),
+            0 => Ok(()),
+            1 => Err(Failure::new("something went wrong on the way")),
+            failed => Err(Failure::new(format_args!(
+                "{failed} things went wrong on the way"
+            ))),
+        }
+    }
+
+    /// Whether it was interrupted while something ran.
+    async fn talk(&mut self) -> bool {
+        loop {
+            // From a pipe one comes after the other; who sits at a terminal has a queue.
+            let waits = !self.is_terminal() && !self.running.is_empty();
+            match self.held.take() {
+                Some(line) if waits && line != Line::Abort => self.held = Some(line),
+                Some(line) => {
+                    if self.line(line).await {
+                        return false;
+                    }
+                    continue;
+                }
+                None if self.is_silent && self.running.is_empty() => return false,
+                None => {}
+            }
+            match self.next().await {
+                Happened::Signal => return !self.running.is_empty(),
+                Happened::Line(Some(line)) => self.held = Some(line),
+                // At a terminal that is the end; from a pipe, all was said.
+                Happened::Line(None) if self.is_terminal() => return false,
+                Happened::Line(None) => self.is_silent = true,
+                Happened::Update(at, update) => self.update(at, *update).await,
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Happened {
+        // A line that has to wait holds up those behind it.
+        let reads = !self.is_silent && self.held.is_none();
+        tokio::select! {
+            line = self.input.lines.recv(), if reads => Happened::Line(line),
+            (at, update) = next_update(&mut self.running) => Happened::Update(at, Box::new(update)),
+            () = &mut self.end => Happened::Signal,
+        }
+    }
+
+    /// Does what a line asks for; `true` to end.
+    async fn line(&mut self, line: Line) -> bool {
+        match line {
+            Line::Text(text) => self.start(text).await,
+            Line::Interrupt if self.running.is_empty() => return true,
+            Line::Abort | Line::Interrupt => {
+                if self.running.is_empty() {
+                    self.note("nothing runs").await;
+                }
+                self.abort().await;
+            }
+            Line::Status => match self.door.ask().await {
+                Ok(status) => {
+                    for line in status::lines(&status) {
+                        self.note(&line).await;
+                    }
+                }
+                Err(error) => self.wrong(&error.to_string()).await,
+            },
+            Line::New => {
+                self.said.clear();
+                self.session = SessionId::random(entropy());
+                self.note("another conversation").await;
+            }
+            Line::Help => self.note(HELP).await,
+            Line::Wrong(why) => self.wrong(&why).await,
+            Line::Quit => return true,
+        }
+        false
+    }
+
+    async fn wrong(&mut self, why: &str) {
+        self.failed += usize::from(!self.is_terminal());
+        self.say(self.show.wrong(why)).await;
+    }
+
+    async fn start(&mut self, text: String) {
+        match self.request(&text) {
+            Ok(request) => {
+                let chat = self.door.start(request).await;
+                self.number += 1;
+                self.running.push_back(Running {
+                    chat,
+                    number: self.number,
+                    text,
+                    line: String::new(),
+                });
+            }
+            Err(why) => self.wrong(&why.to_string()).await,
+        }
+    }
+
+    fn request(&self, text: &str) -> Result<ChatRequest<'static>, rpc_core::Refused> {
+        let request = self.wishes.request(text, &self.door.status);
+        let mut request = request.with_session_id(self.session.clone());
+        for item in &self.said {
+            request = request.with_history_item(item)?;
+        }
+        Ok(request)
+    }
+
+    /// Aborts everything, what waits first, so that nothing of it begins.
+    async fn abort(&mut self) {
+        let mut number = self.running.len();
+        while let Some(at) = number.checked_sub(1) {
+            number = at;
+            if let Some(running) = self.running.get_mut(at) {
+                // The chat itself tells what came of it.
+                let _ = running.chat.abort().await;
+            }
+        }
+        while !self.running.is_empty() {
+            let (at, update) = next_update(&mut self.running).await;
+            self.update(at, update).await;
+        }
+    }
+
+    async fn update(&mut self, at: usize, update: ChatUpdate) {
+        let Some(running) = self.running.get_mut(at) else {
+            return;
+        };
+        if let ChatUpdate::Ended(outcome) = update {
+            if let Some(running) = self.running.remove(at) {
+                self.ended(running, &outcome).await;
+            }
+            return;
+        }
+        let number = (self.number > 1).then_some(running.number);
+        let mut lines = Vec::new();
+        for piece in self.show.update(&update, number) {
+            match piece {
+                Piece::Text(text) => {
+                    running.line.push_str(&text);
+                    // Above a line that is being edited only whole ones can be written.
+                    while let Some((line, rest)) = running.line.split_once('\n') {
+                        lines.push(line.to_owned());
+                        running.line = rest.to_owned();
+                    }
+                }
+                Piece::Line(line) => {
+                    lines.extend(
+                        Some(std::mem::take(&mut running.line)).filter(|it| !it.is_empty()),
+                    );
+                    lines.push(line);
+                }
+            }
+        }
+        for line in lines {
+            self.say(line).await;
+        }
+    }
+
+    async fn ended(&mut self, running: Running, outcome: &Outcome) {
+        let number = (self.number > 1).then_some(running.number);
+        if self.show.is_json() {
+            let task_id = running.chat.task_id().map(TaskId::as_str);
+            self.say(Show::ended_json(outcome, task_id, number)).await;
+        } else if !running.line.is_empty() {
+            self.say(running.line).await;
+        }
+        let Some(reply) = outcome.reply() else {
+            self.failed += usize::from(!self.is_terminal());
+            if !self.show.is_json() {
+                let line = match outcome {
+                    Outcome::Aborted { .. } => self.show.note("aborted"),
+                    other => self.show.wrong(&words(other)),
+                };
+                self.say(line).await;
+            }
+            return;
+        };
+        if !self.show.is_json() && reply.output_streamed == Some(false) {
+            self.say(printable_lines(&reply.output)).await;
+        }
+        self.remember(Role::User, running.text);
+        self.remember(Role::Assistant, reply.output.clone().into_owned());
+    }
+
+    fn remember(&mut self, role: Role, text: String) {
+        let id = MessageId::random(entropy());
+        self.said
+            .push_back(HistoryItem::new(id, role, text, SystemTime::now()));
+        while self.said.len() > SAID.min(MAX_HISTORY) {
+            self.said.pop_front();
+        }
+    }
+}
+
+/// What the next of them tells that has something to tell.
+async fn next_update(running: &mut VecDeque<Running>) -> (usize, ChatUpdate) {
+    poll_fn(|cx| {
+        for (at, running) in running.iter_mut().enumerate() {
+            if let Poll::Ready(Some(update)) = running.chat.poll_update(cx) {
+                return Poll::Ready((at, update));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}

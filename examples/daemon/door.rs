@@ -1,0 +1,208 @@
+//! [`Door`]: the way to a server, over a WebSocket or over HTTP.
+
+use std::time::Duration;
+
+use acolyte_proto::auth::ApiKey;
+use acolyte_proto::client::{ClientConfig, RpcError};
+use acolyte_proto::handshake::Capabilities;
+use acolyte_proto::id::ResourceId;
+use acolyte_proto::net::{
+    Chat, Client, ConnectError, SseClient, connect_with, dialer, link_config,
+};
+use acolyte_proto::{ChatRequest, Status};
+use examples::cli::{self, Failure};
+use examples::screen::acolyte::Frames;
+use examples::screen::{Colour, Screen};
+use rpc_core::net::LinkConfig;
+use rpc_core::reconnect::ReconnectPolicy;
+use rpc_core::{CallError, Secret};
+use tokio::task::JoinHandle;
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "The server")]
+pub(crate) struct Server {
+    /// Where it is.
+    #[arg(long, env = "ACOLYTE_URL", default_value = "http://127.0.0.1:6767")]
+    pub(crate) url: String,
+    /// Its key. Better given in the environment: others can see command lines.
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "ACOLYTE_API_KEY",
+        hide_env_values = true
+    )]
+    api_key: Option<String>,
+    /// Let the key go to another machine without encryption.
+    #[arg(long)]
+    insecure: bool,
+    /// Use HTTP and server-sent events, not a WebSocket. Chats do not wait for one another then.
+    #[arg(long)]
+    sse: bool,
+    /// Show every frame of the WebSocket.
+    #[arg(long, conflicts_with = "sse")]
+    frames: bool,
+    /// How long it may be silent while a chat runs; 0 is for ever.
+    #[arg(long, value_name = "TIME", value_parser = cli::duration)]
+    idle_timeout: Option<Duration>,
+}
+
+/// What goes with every chat.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Wishes {
+    /// The model that is to answer. Default: the server's.
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// The folder to work in, as the server sees it. Default: the server's.
+    #[arg(long, value_name = "FOLDER")]
+    workspace: Option<String>,
+    /// What the server's memory of this belongs to, as user_NAME or proj_NAME.
+    #[arg(long, value_name = "ID")]
+    resource: Option<ResourceId>,
+}
+
+impl Wishes {
+    /// A request of this message.
+    pub(crate) fn request(&self, message: &str, status: &Status<'_>) -> ChatRequest<'static> {
+        let model = match &self.model {
+            Some(model) => model.as_str(),
+            None if status.model.is_empty() => "default",
+            None => &status.model,
+        };
+        let mut request = ChatRequest::new(message.to_owned(), model.to_owned());
+        if let Some(workspace) = &self.workspace {
+            request = request.with_workspace(workspace.clone());
+        }
+        if let Some(id) = &self.resource {
+            request = request.with_resource_id(id.clone());
+        }
+        request
+    }
+}
+
+/// The way to a server.
+pub(crate) struct Door {
+    pub(crate) status: Box<Status<'static>>,
+    way: Way,
+    http: SseClient,
+}
+
+enum Way {
+    Socket(Client, JoinHandle<()>),
+    Http,
+}
+
+impl Server {
+    fn config(&self, idle: Option<Duration>) -> Result<ClientConfig, Failure> {
+        let idle = self.idle_timeout.or(idle).filter(|time| !time.is_zero());
+        let config = ClientConfig::new()
+            .with_insecure_key(self.insecure)
+            .with_chat_idle_timeout(idle);
+        let key = self.api_key.as_deref().map(str::trim);
+        Ok(match key.filter(|key| !key.is_empty()) {
+            Some(key) => {
+                let key = ApiKey::new(Secret::from(key)).map_err(Failure::usage)?;
+                config.with_api_key(key)
+            }
+            None => config,
+        })
+    }
+
+    pub(crate) fn http(&self) -> Result<SseClient, Failure> {
+        SseClient::new(&self.url, self.config(None)?).map_err(|error| unusable(&error))
+    }
+
+    /// Asks the server who it is, as known clients do, and goes to it. `idle` is how long it may be
+    /// silent, unless the user says otherwise.
+    pub(crate) async fn open(&self, idle: Option<Duration>) -> Result<Door, Failure> {
+        let config = self.config(idle)?;
+        let http = SseClient::new(&self.url, config.clone()).map_err(|error| unusable(&error))?;
+        let status = http
+            .status()
+            .await
+            .map_err(|error| self.unreachable(&error))?;
+        Capabilities::agree(&status, &[])
+            .map_err(|error| Failure::refused(format_args!("{}: {error}", self.url)))?;
+        let way = match self.sse {
+            true => Way::Http,
+            false => {
+                let dialer = dialer(&self.url, &config).map_err(|error| unusable(&error))?;
+                // A server that goes is told at once; nothing could be taken up again anyway.
+                let mut link = link_config().with_reconnect(ReconnectPolicy::off());
+                if self.frames {
+                    link = shown(link);
+                }
+                let (client, _, connection) = connect_with(dialer, config, link);
+                let running = tokio::spawn(async move {
+                    connection.run().await;
+                });
+                client.ready().await.map_err(|reason| {
+                    Failure::refused(format_args!("no connection to {}: {reason}", self.url))
+                })?;
+                Way::Socket(client, running)
+            }
+        };
+        Ok(Door { status, way, http })
+    }
+
+    pub(crate) fn unreachable(&self, error: &CallError<RpcError>) -> Failure {
+        let url = &self.url;
+        match error {
+            CallError::Remote(RpcError::Status { status: 401, .. }) => Failure::refused(
+                format_args!("{url} wants another key (it comes from ACOLYTE_API_KEY)"),
+            ),
+            CallError::Closed { reason, .. } => Failure::refused(format_args!(
+                "no server at {url}: {reason} ('daemon serve' starts one)"
+            )),
+            other => Failure::refused(format_args!("no Acolyte server at {url}: {other}")),
+        }
+    }
+}
+
+fn shown(link: LinkConfig) -> LinkConfig {
+    let stderr = std::io::stderr();
+    let colour = cli::wants_colour(&stderr);
+    let screen = Screen::new(stderr, colour);
+    link.with_observer(screen.observer("you", Colour::Cyan, Frames::default()))
+}
+
+fn unusable(error: &ConnectError) -> Failure {
+    match error {
+        ConnectError::InsecureKey { .. } => {
+            Failure::usage(format_args!("{error}: use https://, or say --insecure"))
+        }
+        other => Failure::usage(other),
+    }
+}
+
+impl Door {
+    pub(crate) async fn start(&self, request: ChatRequest<'static>) -> Chat {
+        match &self.way {
+            Way::Socket(client, _) => client.start_chat(request).await,
+            Way::Http => self.http.start_chat(request).await,
+        }
+    }
+
+    /// What the server is now.
+    pub(crate) async fn ask(&self) -> Result<Box<Status<'static>>, CallError<RpcError>> {
+        match &self.way {
+            Way::Socket(client, _) => client.status().await,
+            Way::Http => self.http.status().await,
+        }
+    }
+
+    /// The WebSocket, if there is one.
+    pub(crate) const fn client(&self) -> Option<&Client> {
+        match &self.way {
+            Way::Socket(client, _) => Some(client),
+            Way::Http => None,
+        }
+    }
+
+    pub(crate) async fn close(self) {
+        if let Way::Socket(client, running) = self.way {
+            client.close();
+            // Whatever became of it, this is the end.
+            let _ = running.await;
+        }
+    }
+}

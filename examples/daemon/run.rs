@@ -1,0 +1,239 @@
+//! `daemon run`: gives an agent something to do, and prints its answer.
+
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::time::{Duration, Instant};
+
+use acolyte_proto::Event;
+use acolyte_proto::client::{ChatUpdate, Failure as NoAnswer, Outcome};
+use acolyte_proto::limits::CHAT_IDLE_TIMEOUT;
+use acolyte_proto::net::Chat;
+use examples::cli::{self, Failure, complain};
+use examples::screen::printable_lines;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+
+use crate::door::{Server, Wishes};
+use crate::show::{Piece, Show, Style, words};
+
+/// The longest prompt from standard input, in bytes.
+const MAX_PROMPT: u64 = 512 * 1024;
+/// How often it is told that a tool still runs.
+const STILL: Duration = Duration::from_secs(1);
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What to do; '-' reads it from standard input.
+    prompt: String,
+    #[command(flatten)]
+    server: Server,
+    #[command(flatten)]
+    wishes: Wishes,
+    /// Print one JSON object for each event.
+    #[arg(long)]
+    json: bool,
+    /// Print the answer only.
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+    /// Log more; twice for even more. RUST_LOG overrides it.
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    cli::log(args.verbose);
+    let prompt = match args.prompt.as_str() {
+        "-" => read_prompt()?,
+        prompt => prompt.to_owned(),
+    };
+    let mut end = cli::end_signal().boxed();
+    let door = tokio::select! {
+        door = args.server.open(Some(CHAT_IDLE_TIMEOUT)) => door?,
+        () = &mut end => return Err(Failure::aborted()),
+    };
+    let request = args.wishes.request(&prompt, &door.status);
+    let chat = tokio::select! {
+        chat = door.start(request) => chat,
+        () = &mut end => return Err(Failure::aborted()),
+    };
+    let outcome = Running::new(args, chat, end).follow().await;
+    door.close().await;
+    finish(&outcome?)
+}
+
+fn read_prompt() -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = io::stdin().take(MAX_PROMPT + 1).read_to_string(&mut text);
+    read.map_err(|error| Failure::usage(format_args!("standard input: {error}")))?;
+    if text.len() as u64 > MAX_PROMPT {
+        let message = format_args!("standard input has more than {MAX_PROMPT} bytes");
+        return Err(Failure::usage(message));
+    }
+    Ok(text)
+}
+
+/// What scripts are told.
+fn finish(outcome: &Outcome) -> Result<(), Failure> {
+    match outcome {
+        Outcome::Done(_) => Ok(()),
+        Outcome::Aborted { .. } => Err(Failure::aborted()),
+        other if !other.may_have_run() => Err(Failure::refused(words(other))),
+        other => Err(Failure::new(words(other))),
+    }
+}
+
+/// A chat that is followed to its end.
+struct Running {
+    chat: Chat,
+    show: Show,
+    is_quiet: bool,
+    /// The answer is shown as it comes.
+    is_live: bool,
+    /// The line that is being written to standard output has no end yet.
+    is_open: bool,
+    /// The tools that run, with the time of the last call.
+    tool: Option<(String, Instant)>,
+    /// A line that goes away again is shown.
+    is_told: bool,
+    end: BoxFuture<'static, ()>,
+}
+
+impl Running {
+    fn new(args: &Args, chat: Chat, end: BoxFuture<'static, ()>) -> Self {
+        let style = match args.json {
+            true => Style::Json,
+            false => Style::People {
+                colour: cli::wants_colour(&io::stderr()),
+            },
+        };
+        Self {
+            chat,
+            show: Show::new(style),
+            is_quiet: args.quiet,
+            is_live: !args.json && io::stdout().is_terminal(),
+            is_open: false,
+            tool: None,
+            is_told: false,
+            end,
+        }
+    }
+
+    async fn follow(mut self) -> Result<Outcome, Failure> {
+        let mut still = tokio::time::interval(STILL);
+        loop {
+            tokio::select! {
+                update = self.chat.next() => match update {
+                    Some(ChatUpdate::Ended(outcome)) => return Ok(self.ended(outcome)),
+                    Some(update) => self.update(&update),
+                    // The end was read before.
+                    None => return Err(Failure::new("the chat has no end")),
+                },
+                () = &mut self.end => {
+                    self.clear();
+                    self.close_line();
+                    self.line(&self.show.note("aborting; once more ends at once"));
+                    let mut second = cli::end_signal().boxed();
+                    tokio::select! {
+                        // Its end tells what came of it.
+                        _ = self.chat.abort() => self.end = second,
+                        () = &mut second => return Err(Failure::aborted()),
+                    }
+                }
+                _ = still.tick() => self.still(),
+            }
+        }
+    }
+
+    fn update(&mut self, update: &ChatUpdate) {
+        match update {
+            ChatUpdate::Event(Event::ToolCall(call)) => {
+                self.tool = Some((call.name.clone().into_owned(), Instant::now()));
+            }
+            ChatUpdate::Event(Event::ToolResult(_)) => self.tool = None,
+            _ => {}
+        }
+        if self.is_quiet {
+            return;
+        }
+        for piece in self.show.update(update, None) {
+            match piece {
+                Piece::Text(text) if self.is_live => {
+                    self.clear();
+                    // Between two answers there is a line's end, which nothing may have come before.
+                    if text != "\n" || self.is_open {
+                        write(&text);
+                        self.is_open = !text.ends_with('\n');
+                    }
+                }
+                Piece::Text(_) => {}
+                Piece::Line(line) => {
+                    self.clear();
+                    self.close_line();
+                    self.line(&line);
+                }
+            }
+        }
+    }
+
+    /// A line about how it gets on: for programs that is all there is, for people it is beside the answer.
+    fn line(&self, line: &str) {
+        match self.show.is_json() {
+            true => cli::say(line),
+            false => complain(line),
+        }
+    }
+
+    /// Tells at a terminal that a tool still runs.
+    fn still(&mut self) {
+        let Some((name, since)) = &self.tool else {
+            return;
+        };
+        let seconds = since.elapsed().as_secs();
+        let stderr = io::stderr();
+        if seconds == 0 || self.is_quiet || self.show.is_json() || !stderr.is_terminal() {
+            return;
+        }
+        let name = examples::screen::printable(name);
+        let words = self.show.note(&format!("  {name} runs for {seconds} s"));
+        let _ = write!(stderr.lock(), "\r\x1b[K{words}");
+        self.is_told = true;
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.is_told) {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+
+    fn close_line(&mut self) {
+        if std::mem::take(&mut self.is_open) {
+            write("\n");
+        }
+    }
+
+    fn ended(mut self, outcome: Outcome) -> Outcome {
+        self.clear();
+        if self.show.is_json() {
+            let task_id = self.chat.task_id().map(acolyte_proto::TaskId::as_str);
+            cli::say(Show::ended_json(&outcome, task_id, None));
+            return outcome;
+        }
+        let reply = match &outcome {
+            Outcome::Done(reply) | Outcome::Failed(NoAnswer::Model(reply)) => Some(reply),
+            _ => None,
+        };
+        self.close_line();
+        if let Some(reply) = reply {
+            let is_seen = self.is_live && !self.is_quiet && reply.output_streamed != Some(false);
+            if !is_seen && !reply.output.is_empty() {
+                cli::say(printable_lines(&reply.output));
+            }
+        }
+        outcome
+    }
+}
+
+/// Writes to standard output. A reader that went away is no reason to panic.
+fn write(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}

@@ -1,0 +1,168 @@
+//! `daemon serve`: serves a coding agent on a folder.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::time::Duration;
+
+use acolyte_proto::auth::{ApiKey, Auth};
+use acolyte_proto::event::ChecklistTag;
+use acolyte_proto::limits::DEFAULT_PORT;
+use acolyte_proto::net::{BindError, Server, ServerOptions, http_config};
+use acolyte_proto::server::ServerConfig;
+use clap::ValueEnum;
+use examples::cli::{self, Failure, complain};
+use examples::daemon::Worker;
+use examples::model::options::{ModelArgs, model};
+use examples::model::provider::Provider;
+use examples::model::scripted::Scripted;
+use futures_util::FutureExt as _;
+
+use crate::tools::{ToolArgs, Tools};
+
+/// How long chats may go on after Ctrl-C.
+const DRAIN: Duration = Duration::from_secs(30);
+/// Connections have a little longer, so that they can say goodbye.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The address to listen on; port 0 takes a free one.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value_t = SocketAddr::from(([127, 0, 0, 1], DEFAULT_PORT))
+    )]
+    listen: SocketAddr,
+    /// The folder to work in. Nothing outside of it is read or written; a client that names another one is
+    /// refused.
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    workspace: PathBuf,
+    /// The key that clients have to show. Better given in the environment: others can see command lines.
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "ACOLYTE_API_KEY",
+        hide_env_values = true
+    )]
+    api_key: Option<String>,
+    /// The origin of web pages that may connect, as SCHEME://HOST; may be given again. Programs that are no
+    /// browsers, and pages of this machine, always may.
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    origins: Vec<String>,
+    /// How checklists are called: 'checklist' is known to every released client, 'tasklist' to later ones.
+    #[arg(long, value_enum, default_value_t = ListName::Checklist)]
+    list_name: ListName,
+    /// Say nothing more of a chat that was aborted, as the known server does.
+    #[arg(long)]
+    silent_aborts: bool,
+    #[command(flatten)]
+    tools: ToolArgs,
+    #[command(flatten)]
+    model: ModelArgs,
+    /// Log more; twice for even more. RUST_LOG overrides it.
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ListName {
+    /// As specified, and released.
+    Checklist,
+    /// As it came to be called.
+    Tasklist,
+}
+
+impl From<ListName> for ChecklistTag {
+    fn from(name: ListName) -> Self {
+        match name {
+            ListName::Checklist => Self::Checklist,
+            ListName::Tasklist => Self::Tasklist,
+        }
+    }
+}
+
+pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
+    cli::log(args.verbose);
+    let tools = Tools::open(&args.workspace, &args.tools)?;
+    let scripted = Scripted::default().with_commands(true).with_echo(true);
+    let (model, name) = model(&args.model, scripted)?;
+    let (workspace, words) = (tools.workspace.path().to_owned(), tools.words());
+    let mut worker = Worker::new(model, name, tools.workspace, tools.toolbox);
+    if let Some(system) = &args.model.system {
+        worker = worker.with_system(system);
+    }
+    if args.model.provider() != Provider::Scripted {
+        worker = worker.with_provider(args.model.provider().as_str());
+    }
+    let address = args.listen;
+    let server = Server::bind(address, worker, options(args)?).await;
+    let server = server.map_err(|error| match error {
+        BindError::Io(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+            Failure::new(format_args!(
+                "cannot listen on {address}: {error}; choose another address with --listen"
+            ))
+        }
+        BindError::Io(error) => Failure::new(format_args!("cannot listen on {address}: {error}")),
+        error => Failure::usage(format_args!("{error}; set ACOLYTE_API_KEY")),
+    })?;
+
+    let mut first = pin!(cli::end_signal());
+    let mut second = pin!(cli::end_signal());
+    // Polled once before anything is said, a signal listens; one that comes earlier is not lost.
+    let early = first.as_mut().now_or_never();
+    let (handle, url) = (server.handle(), server.url());
+    cli::say(format_args!(
+        "listening on {url} (workspace: {}, {words})",
+        workspace.display()
+    ));
+    let mut running = tokio::spawn(server.run());
+    if early.is_none() {
+        tokio::select! {
+            () = first => {}
+            // A client may end it, too.
+            report = &mut running => return ended(&report.map_err(Failure::new)?),
+        }
+    }
+    let cut = || Failure::new("ended before everything was finished");
+    // Only now: it would have heard the first signal too.
+    if second.as_mut().now_or_never().is_some() {
+        return Err(cut());
+    }
+    complain("finishing what is under way; once more ends at once");
+    let report = tokio::select! {
+        report = handle.drain(DRAIN + GOODBYE) => report,
+        () = second => return Err(cut()),
+    };
+    running.await.map_err(Failure::new)?;
+    ended(&report)
+}
+
+fn ended(report: &rpc_core::net::server::DrainReport) -> Result<(), Failure> {
+    let (finished, aborted) = (report.finished, report.aborted);
+    complain(format_args!(
+        "ended: {finished} connections closed, {aborted} cut"
+    ));
+    Ok(())
+}
+
+fn options(args: &Args) -> Result<ServerOptions, Failure> {
+    let key = args.api_key.as_deref().map(str::trim);
+    let auth = match key.filter(|key| !key.is_empty()) {
+        Some(key) => Auth::key(ApiKey::new(key).map_err(Failure::usage)?),
+        None => Auth::open(),
+    };
+    let http = http_config();
+    let mut guards = http.guards.clone();
+    for origin in &args.origins {
+        guards = guards.with_allowed_origin(origin).map_err(Failure::usage)?;
+    }
+    let connection = ServerConfig::default()
+        .with_checklist(args.list_name.into())
+        .with_silent_aborts(args.silent_aborts);
+    Ok(ServerOptions::default()
+        .with_auth(auth)
+        .with_connection(connection)
+        .with_http(http.with_guards(guards))
+        .with_shutdown_timeout(DRAIN))
+}

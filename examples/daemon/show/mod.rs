@@ -1,0 +1,289 @@
+//! [`Show`]: what a chat tells, for people or for programs.
+
+mod tool;
+
+use acolyte_proto::Event;
+use acolyte_proto::client::{ChatUpdate, Failure, Outcome};
+use acolyte_proto::event::{Checklist, NoticeLevel};
+use examples::daemon::checklist;
+use examples::daemon::toolbox::CHECKLIST;
+use examples::screen::{Colour, printable, printable_lines};
+use rpc_core::Delivery;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// How it looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// For people, with colours or without.
+    People { colour: bool },
+    /// A line of JSON for each update.
+    Json,
+}
+
+/// Something to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// More of the answer.
+    Text(String),
+    /// A line about how it gets on.
+    Line(String),
+}
+
+/// Puts updates into words.
+#[derive(Clone, Debug)]
+pub(crate) struct Show {
+    style: Style,
+    /// What the model has thought aloud and is not shown yet: it comes in small pieces.
+    thought: String,
+}
+
+impl Show {
+    pub(crate) const fn new(style: Style) -> Self {
+        let thought = String::new();
+        Self { style, thought }
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.style == Style::Json
+    }
+
+    fn paint(&self, colour: Colour, text: &str) -> String {
+        match self.style {
+            Style::People { colour: true } => colour.paint(text),
+            _ => text.to_owned(),
+        }
+    }
+
+    /// A remark of this program.
+    pub(crate) fn note(&self, words: &str) -> String {
+        match self.style {
+            Style::People { .. } => self.paint(Colour::Dim, words),
+            Style::Json => json!({ "update": "note", "message": words }).to_string(),
+        }
+    }
+
+    /// Something went wrong in this program.
+    pub(crate) fn wrong(&self, words: &str) -> String {
+        let words = printable_lines(words);
+        match self.style {
+            Style::People { .. } => self.paint(Colour::Yellow, &format!("error: {words}")),
+            Style::Json => json!({ "update": "wrong", "message": words }).to_string(),
+        }
+    }
+
+    /// An update, but for the end. `number` tells chats apart, if there are several.
+    pub(crate) fn update(&mut self, update: &ChatUpdate, number: Option<u64>) -> Vec<Piece> {
+        if self.is_json() {
+            let line = self.json(update, number);
+            return line.map(Piece::Line).into_iter().collect();
+        }
+        match update {
+            ChatUpdate::Event(Event::Reasoning(text)) => {
+                self.thought.push_str(text);
+                return Vec::new();
+            }
+            // It comes between thoughts, too.
+            ChatUpdate::Event(Event::Usage(_)) => return Vec::new(),
+            _ => {}
+        }
+        let mut pieces: Vec<_> = self.thought().into_iter().map(Piece::Line).collect();
+        match update {
+            ChatUpdate::Event(Event::TextDelta(text)) => {
+                pieces.push(Piece::Text(printable_lines(text)));
+            }
+            other => pieces.extend(self.lines(other, number).into_iter().map(Piece::Line)),
+        }
+        pieces
+    }
+
+    /// What was thought until now.
+    fn thought(&mut self) -> Option<String> {
+        let thought = std::mem::take(&mut self.thought);
+        let thought = thought.trim();
+        (!thought.is_empty()).then(|| self.note(&format!("  thinks: {}", printable_lines(thought))))
+    }
+
+    fn lines(&self, update: &ChatUpdate, number: Option<u64>) -> Vec<String> {
+        match update {
+            ChatUpdate::Queued { position } => {
+                let which = number.map_or(String::new(), |number| format!("chat {number} "));
+                vec![self.note(&format!("  {which}waiting, place {position}"))]
+            }
+            ChatUpdate::Event(event) => self.event(event),
+            ChatUpdate::Warning(warning) => {
+                vec![self.paint(Colour::Yellow, &format!("  warning: {warning}"))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn event(&self, event: &Event<'_>) -> Vec<String> {
+        match event {
+            // The list itself follows.
+            Event::ToolCall(call) if call.name == CHECKLIST => Vec::new(),
+            Event::ToolCall(call) => vec![self.note(&tool::call(call))],
+            Event::ToolOutput(output) => self.part(&output.content).into_iter().collect(),
+            Event::ToolResult(result) => {
+                let failed = tool::result(result);
+                let line = failed.map(|words| self.paint(Colour::Yellow, &words));
+                line.into_iter().collect()
+            }
+            Event::Checklist(list) => self.list(list),
+            Event::Notice(notice) => {
+                let words = format!("  {}: {}", notice.level.name(), printable(&notice.message));
+                let colour = match notice.level {
+                    NoticeLevel::Error => Colour::Red,
+                    _ => Colour::Yellow,
+                };
+                vec![self.paint(colour, &words)]
+            }
+            Event::SkillActivated(skill) => {
+                vec![self.note(&format!("  skill {} is on", printable(&skill.name)))]
+            }
+            Event::SkillDeactivated(name) => {
+                vec![self.note(&format!("  skill {} is off", printable(name)))]
+            }
+            // The end of the chat tells of an error, and the reply what it has cost.
+            _ => Vec::new(),
+        }
+    }
+
+    fn list(&self, list: &Checklist<'_>) -> Vec<String> {
+        let title = format!("  {}", printable(&list.group_title));
+        let mut items: Vec<_> = list.items.iter().collect();
+        items.sort_by_key(|item| item.order);
+        let item = |item: &acolyte_proto::event::ChecklistItem<'_>| {
+            use acolyte_proto::event::ItemStatus;
+            let mark = checklist::mark(&item.status);
+            let line = format!("    {mark} {}", printable(&item.label));
+            match item.status {
+                ItemStatus::Done => self.paint(Colour::Green, &line),
+                ItemStatus::Failed => self.paint(Colour::Red, &line),
+                ItemStatus::InProgress => self.paint(Colour::Bold, &line),
+                _ => line,
+            }
+        };
+        let items = items.into_iter().map(item);
+        std::iter::once(self.paint(Colour::Bold, &title))
+            .chain(items)
+            .collect()
+    }
+
+    fn json(&self, update: &ChatUpdate, number: Option<u64>) -> Option<String> {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            update: &'static str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            chat: Option<u64>,
+            event: &'a Event<'a>,
+        }
+        let about = match update {
+            ChatUpdate::Accepted { task_id } => json!({
+                "update": "accepted",
+                "taskId": task_id.as_str(),
+            }),
+            ChatUpdate::Queued { position } => json!({
+                "update": "queued",
+                "position": position,
+            }),
+            ChatUpdate::Started => json!({ "update": "started" }),
+            ChatUpdate::Event(event) => {
+                // As it came: an object would be sorted anew.
+                let (update, chat) = ("event", number);
+                let line = serde_json::to_string(&Line {
+                    update,
+                    chat,
+                    event,
+                });
+                return Some(line.unwrap_or_else(|error| self.wrong(&error.to_string())));
+            }
+            ChatUpdate::Warning(warning) => json!({
+                "update": "warning",
+                "message": warning.to_string(),
+            }),
+            _ => return None,
+        };
+        Some(numbered(about, number))
+    }
+
+    /// The end, for programs. Without `null`s.
+    pub(crate) fn ended_json(
+        outcome: &Outcome,
+        task_id: Option<&str>,
+        number: Option<u64>,
+    ) -> String {
+        let mut about = Map::new();
+        let mut put = |name: &str, value: Value| {
+            about.insert(name.to_owned(), value);
+        };
+        put("update", "ended".into());
+        put("outcome", name(outcome).into());
+        put("mayHaveRun", outcome.may_have_run().into());
+        if let Some(id) = task_id {
+            put("taskId", id.into());
+        }
+        let reply = match outcome {
+            Outcome::Done(reply) | Outcome::Failed(Failure::Model(reply)) => Some(reply),
+            _ => None,
+        };
+        if let Some(reply) = reply {
+            put("reply", serde_json::to_value(reply).unwrap_or_default());
+        }
+        if let Outcome::Failed(Failure::Server(error)) = outcome {
+            if let Some(code) = error.code.as_deref() {
+                put("errorCode", code.into());
+            }
+            if let Some(id) = &error.id {
+                put("errorId", id.as_str().into());
+            }
+        }
+        if !outcome.is_done() {
+            put("message", words(outcome).into());
+        }
+        numbered(Value::Object(about), number)
+    }
+}
+
+fn numbered(mut about: Value, number: Option<u64>) -> String {
+    if let (Some(about), Some(number)) = (about.as_object_mut(), number) {
+        about.insert("chat".to_owned(), number.into());
+    }
+    about.to_string()
+}
+
+/// A word for an outcome.
+const fn name(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Done(_) => "done",
+        Outcome::Failed(_) => "failed",
+        Outcome::Refused { .. } => "refused",
+        Outcome::Aborted { .. } => "aborted",
+        Outcome::TimedOut { .. } => "timed-out",
+        Outcome::Closed { .. } => "closed",
+        Outcome::NotSent(_) => "not-sent",
+        _ => "other",
+    }
+}
+
+/// An outcome that is no success, in words.
+pub(crate) fn words(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Failed(Failure::Server(error)) => match error.code.as_deref() {
+            Some(code) => format!("{} ({code})", error.message),
+            None => error.message.clone().into_owned(),
+        },
+        Outcome::Failed(failure) => failure.to_string(),
+        Outcome::Closed { delivery, .. } | Outcome::TimedOut { delivery } => {
+            let told = match delivery {
+                Delivery::NotSent => "it was not sent",
+                _ => "it may have done some of its work; look before you repeat it",
+            };
+            format!("{outcome}; {told}")
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! Tests: what people and programs are shown.
+
+use acolyte_proto::event::{ChecklistItem, ItemStatus, Part, ToolCall, ToolOutput, ToolResult};
+use acolyte_proto::{ChatError, Reply, TaskId};
+use rpc_core::CloseReason;
+
+use super::*;
+
+fn people() -> Show {
+    Show::new(Style::People { colour: false })
+}
+
+fn event(event: Event<'static>) -> ChatUpdate {
+    ChatUpdate::Event(event)
+}
+
+fn lines(mut show: Show, update: &ChatUpdate) -> Vec<String> {
+    let pieces = show.update(update, None).into_iter();
+    let line = |piece| match piece {
+        Piece::Line(line) => line,
+        Piece::Text(text) => format!("text {text}"),
+    };
+    pieces.map(line).collect()
+}
+
+#[test]
+fn people_read_what_happens_line_by_line() {
+    let args = json!({ "content": "x", "path": "a\x1b.txt" });
+    let call = ToolCall::with_args("c", "file-edit", &args).unwrap();
+    let diff = Part::Diff {
+        marker: acolyte_proto::event::DiffMarker::Add,
+        line_number: 7,
+        text: "new".into(),
+    };
+    let list = Checklist::new("p", "Plan")
+        .with_item(ChecklistItem::new("2", "later", 1))
+        .with_item(ChecklistItem::new("1", "now", 0).with_status(ItemStatus::InProgress));
+    let failure = acolyte_proto::event::ToolFailure::new().with_code("E_X");
+    for (update, expected) in [
+        (event(Event::text("a\nb")), &["text a\nb"][..]),
+        (event(Event::ToolCall(call)), &[r"  file-edit a\u{1b}.txt"]),
+        (
+            event(Event::ToolOutput(ToolOutput::new("c", "file-edit", diff))),
+            &["       7 + new"],
+        ),
+        (event(Event::ToolResult(ToolResult::ok("c", "t"))), &[]),
+        (
+            event(Event::ToolResult(ToolResult::failed("c", "t", failure))),
+            &["  t failed: E_X"],
+        ),
+        (
+            event(Event::Checklist(list)),
+            &["  Plan", "    [~] now", "    [ ] later"],
+        ),
+        (ChatUpdate::Queued { position: 2 }, &["  waiting, place 2"]),
+        (ChatUpdate::Started, &[]),
+    ] {
+        assert_eq!(lines(people(), &update), expected, "{update:?}");
+    }
+    let queued = ChatUpdate::Queued { position: 2 };
+    let pieces = people().update(&queued, Some(3));
+    assert_eq!(
+        pieces,
+        [Piece::Line("  chat 3 waiting, place 2".to_owned())]
+    );
+}
+
+#[test]
+fn programs_read_an_object_for_each_update() {
+    let mut show = Show::new(Style::Json);
+    let task_id = TaskId::parse("task_a").unwrap();
+    for (update, expected) in [
+        (
+            ChatUpdate::Accepted { task_id },
+            r#"{"taskId":"task_a","update":"accepted"}"#,
+        ),
+        (
+            event(Event::text("hi")),
+            r#"{"update":"event","event":{"type":"text-delta","text":"hi"}}"#,
+        ),
+    ] {
+        assert_eq!(lines(show.clone(), &update), [expected]);
+    }
+    let numbered = show.update(&ChatUpdate::Started, Some(2));
+    let expected = r#"{"chat":2,"update":"started"}"#;
+    assert_eq!(numbered, [Piece::Line(expected.to_owned())]);
+}
+
+#[test]
+fn an_end_says_what_became_of_the_chat() {
+    let error = ChatError::new("no").with_code("E_X");
+    let lost = Outcome::Closed {
+        reason: CloseReason::Local,
+        delivery: Delivery::Unknown,
+    };
+    for (outcome, expected, said) in [
+        (
+            Outcome::Done(Box::new(Reply::new("yes", "m"))),
+            json!({ "outcome": "done", "mayHaveRun": true }),
+            "done",
+        ),
+        (
+            Outcome::Failed(Failure::Server(Box::new(error))),
+            json!({ "outcome": "failed", "errorCode": "E_X" }),
+            "no (E_X)",
+        ),
+        (
+            Outcome::Failed(Failure::Model(Box::new(
+                Reply::new("so far", "m").with_error("cut"),
+            ))),
+            json!({ "outcome": "failed", "message": "cut" }),
+            "cut",
+        ),
+        (
+            lost,
+            json!({ "outcome": "closed", "mayHaveRun": true }),
+            "look before you repeat it",
+        ),
+        (
+            Outcome::Aborted { error: None },
+            json!({ "outcome": "aborted" }),
+            "aborted",
+        ),
+    ] {
+        let line = Show::ended_json(&outcome, Some("task_a"), None);
+        let line: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(
+            (&line["update"], &line["taskId"]),
+            (&json!("ended"), &json!("task_a"))
+        );
+        for (name, value) in expected.as_object().unwrap() {
+            assert_eq!(&line[name], value, "{line}");
+        }
+        assert!(words(&outcome).contains(said), "{}", words(&outcome));
+    }
+}
+
+#[test]
+fn thoughts_are_shown_when_they_are_thought_through() {
+    let mut show = people();
+    let thought = |text: &'static str| event(Event::Reasoning(text.into()));
+    let usage = event(Event::Usage(acolyte_proto::event::Usage::new(1, 1)));
+    for update in [thought("shall "), usage, thought("I? ")] {
+        assert_eq!(show.update(&update, None), []);
+    }
+    let pieces = show.update(&event(Event::text("no")), None);
+    let expected = [
+        Piece::Line("  thinks: shall I?".to_owned()),
+        Piece::Text("no".to_owned()),
+    ];
+    assert_eq!(pieces, expected);
+}

@@ -1,0 +1,99 @@
+//! What tools do, in words.
+
+use acolyte_proto::event::{DiffMarker, Part, ToolCall, ToolResult};
+use examples::screen::{Colour, printable};
+use serde_json::{Map, Value};
+
+use super::Show;
+
+/// So much of what a tool gets is shown, in characters.
+const WIDTH: usize = 100;
+/// The arguments that say most about a call, in this order.
+const TELLING: [&str; 7] = [
+    "path", "command", "query", "pattern", "glob", "url", "title",
+];
+
+/// A call on one line: the tool, and what of its arguments says most.
+pub(super) fn call(call: &ToolCall<'_>) -> String {
+    let arguments: Map<String, Value> = serde_json::from_str(call.args.get()).unwrap_or_default();
+    let told = TELLING
+        .iter()
+        .find_map(|name| arguments.get(*name)?.as_str());
+    let told = match told {
+        Some(told) => told.to_owned(),
+        None if arguments.is_empty() => String::new(),
+        None => call.args.get().to_owned(),
+    };
+    let line = format!("  {} {}", printable(&call.name), short(&told));
+    line.trim_end().to_owned()
+}
+
+/// How a tool has failed, if it has.
+pub(super) fn result(result: &ToolResult<'_>) -> Option<String> {
+    let failure = result.failure.as_ref()?;
+    let code = failure.code.as_deref().unwrap_or("no reason given");
+    Some(format!(
+        "  {} failed: {}",
+        printable(&result.name),
+        printable(code)
+    ))
+}
+
+impl Show {
+    /// A piece of a tool's output.
+    pub(super) fn part(&self, part: &Part<'_>) -> Option<String> {
+        Some(match part {
+            Part::ToolHeader {
+                state: Some(state), ..
+            } => self.note(&format!("    {}", printable(state))),
+            Part::Text { text } => self.note(&format!("    {}", printable(text))),
+            Part::FileHeader { count, targets, .. } if *count > 1 => {
+                let targets: Vec<_> = targets.iter().map(|it| printable(it)).collect();
+                self.note(&format!("    {count} files: {}", targets.join(", ")))
+            }
+            Part::ScopeHeader { scope, matches, .. } => {
+                let found = if *matches == 1 { "match" } else { "matches" };
+                self.note(&format!("    {matches} {found} in {}", printable(scope)))
+            }
+            Part::EditHeader {
+                path,
+                added,
+                removed,
+                ..
+            } => {
+                let line = format!("    {} +{added} -{removed}", printable(path));
+                self.paint(Colour::Bold, &line)
+            }
+            Part::Diff {
+                marker,
+                line_number,
+                text,
+            } => {
+                let (mark, colour) = match marker {
+                    DiffMarker::Add => ('+', Some(Colour::Green)),
+                    DiffMarker::Remove => ('-', Some(Colour::Red)),
+                    DiffMarker::Context => (' ', None),
+                };
+                let line = format!("    {line_number:>4} {mark} {}", printable(text));
+                colour.map_or(line.clone(), |colour| self.paint(colour, &line))
+            }
+            Part::ShellOutput { text, .. } => format!("    | {}", printable(text)),
+            Part::Truncated { count, unit } => {
+                let unit = unit.as_deref().unwrap_or("lines");
+                let count = count.map_or(String::new(), |count| format!("{count} "));
+                self.note(&format!("    ({count}{} left out)", printable(unit)))
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// The beginning of a text, on one line.
+fn short(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let line = printable(line);
+    match line.char_indices().nth(WIDTH) {
+        None => line.into_owned(),
+        Some((at, _)) => format!("{}…", line.get(..at).unwrap_or_default()),
+    }
+}

@@ -1,0 +1,82 @@
+//! [`Tools`]: the folder of a daemon, and what may be done there, from options.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use examples::cli::{self, Failure, complain};
+use examples::daemon::command::{self, CommandConfig, Commands, Confinement};
+use examples::daemon::{Toolbox, Workspace};
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Commands that the agent runs")]
+pub(crate) struct ToolArgs {
+    /// Where commands may go: 'workspace' keeps them there (Linux 6.2 or newer; elsewhere none is run), 'open'
+    /// lets them do whatever you can do, 'off' runs none.
+    #[arg(long, value_enum, default_value_t = Where::Workspace)]
+    commands: Where,
+    /// A folder or file that commands may read besides, such as ~/.cargo; may be given again.
+    #[arg(long = "readable", value_name = "PATH")]
+    readable: Vec<PathBuf>,
+    /// A variable of the environment that commands see besides PATH and the like; may be given again.
+    #[arg(long = "pass-env", value_name = "NAME")]
+    variables: Vec<String>,
+    /// How long a command may take.
+    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = cli::duration)]
+    command_timeout: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Where {
+    /// In the workspace.
+    Workspace,
+    /// Anywhere.
+    Open,
+    /// Nowhere.
+    Off,
+}
+
+/// A folder, and what may be done there.
+pub(crate) struct Tools {
+    pub(crate) workspace: Workspace,
+    pub(crate) toolbox: Toolbox,
+    place: Where,
+}
+
+impl Tools {
+    pub(crate) fn open(folder: &Path, args: &ToolArgs) -> Result<Self, Failure> {
+        let workspace = Workspace::open(folder).map_err(|error| {
+            Failure::usage(format_args!("--workspace {}: {error}", folder.display()))
+        })?;
+        let confinement = match args.commands {
+            Where::Workspace => Confinement::Workspace,
+            Where::Open => Confinement::Open,
+            Where::Off => Confinement::Off,
+        };
+        if args.commands == Where::Workspace && !command::is_supported() {
+            complain(
+                "warning: this system cannot keep commands in the workspace, so none will be run; \
+                 '--commands open' lets them go anywhere",
+            );
+        }
+        let config = CommandConfig::default()
+            .with_confinement(confinement)
+            .with_readable(args.readable.clone())
+            .with_variables(args.variables.clone())
+            .with_timeout(args.command_timeout);
+        Ok(Self {
+            workspace,
+            toolbox: Toolbox::new(Commands::new(config)),
+            place: args.commands,
+        })
+    }
+
+    /// Where commands may go, in words.
+    pub(crate) const fn words(&self) -> &'static str {
+        match self.place {
+            Where::Workspace => "commands stay there",
+            Where::Open => "commands go anywhere",
+            Where::Off => "no commands",
+        }
+    }
+}

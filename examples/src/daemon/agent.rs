@@ -1,0 +1,52 @@
+//! A [`Worker`] as a server has it.
+
+use acolyte_proto::net::{Agent, Run};
+use acolyte_proto::{ChatError, ChatRequest, Event, Reply, Status};
+use async_trait::async_trait;
+
+use super::worker::{Watch, Worker};
+
+/// Providers as known clients know them: others they refuse.
+const PROVIDERS: [&str; 2] = ["anthropic", "openai"];
+
+#[async_trait]
+impl Agent for Worker {
+    async fn run(
+        &self,
+        run: Run,
+        request: ChatRequest<'static>,
+    ) -> Result<Reply<'static>, ChatError<'static>> {
+        self.chat(&request, &run).await
+    }
+
+    async fn status(&self) -> Status<'static> {
+        let status = Status::new(self.model().to_owned(), "");
+        let known = PROVIDERS.into_iter().find(|it| *it == self.provider());
+        match known {
+            Some(provider) => {
+                let mut status = status.with_provider(provider);
+                status.provider_auth.push(provider.into());
+                status
+            }
+            None => status,
+        }
+    }
+}
+
+#[async_trait]
+impl Watch for Run {
+    async fn tell(&self, event: Event<'static>) {
+        // Nothing is sent of a chat that nobody wants any more, and the abort is heard of elsewhere.
+        if let Err(error) = self.emit(&event).await {
+            tracing::debug!(%error, "an event is not sent");
+        }
+    }
+
+    async fn aborted(&self) {
+        self.cancelled().await;
+    }
+
+    fn is_aborted(&self) -> bool {
+        self.is_cancelled()
+    }
+}

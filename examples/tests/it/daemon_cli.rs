@@ -1,0 +1,399 @@
+//! The daemon's command line: a server on a folder, what is done there over both transports, aborts, and exit
+//! codes for scripts.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value;
+
+use crate::programs::{Running, outcome, program};
+
+/// A folder that is removed with the value, with a secret beside it.
+pub(crate) struct Place(PathBuf);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("daemon-cli-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(path.join("work")).unwrap();
+        fs::write(path.join("secret.txt"), "secret").unwrap();
+        fs::write(path.join("work/a.txt"), "one\ntwo\n").unwrap();
+        Self(path)
+    }
+
+    /// A server on a free port. Its commands go anywhere, so that the tests mean the same everywhere.
+    pub(crate) fn serve(&self, args: &[&str]) -> Server {
+        let mut command = daemon(&["serve", "--listen", "127.0.0.1:0"]);
+        if !args.contains(&"--commands") {
+            command.args(["--commands", "open"]);
+        }
+        command
+            .args(args)
+            .arg("--workspace")
+            .arg(self.0.join("work"));
+        Server::start(command)
+    }
+
+    fn file(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.0.join("work").join(name)).ok()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(crate) fn daemon(args: &[&str]) -> Command {
+    let mut command = program(env!("CARGO_BIN_EXE_daemon"));
+    command.args(args);
+    command
+}
+
+pub(crate) struct Server {
+    running: Running,
+    pub(crate) url: String,
+}
+
+impl Server {
+    fn start(command: Command) -> Self {
+        let running = Running::start(command);
+        let line = running.line_with("listening on ");
+        let (_, rest) = line.split_once("listening on ").unwrap();
+        let url = rest.split(' ').next().unwrap().to_owned();
+        Self { running, url }
+    }
+
+    pub(crate) fn client(&self, args: &[&str]) -> Command {
+        let mut command = daemon(args);
+        command.args(["--url", &self.url]);
+        command
+    }
+
+    /// Exit code, standard output, standard error.
+    fn run(&self, prompt: &str, args: &[&str]) -> (Option<i32>, String, String) {
+        let mut command = self.client(&["run", prompt]);
+        command.args(args);
+        outcome(command)
+    }
+
+    /// The updates of one chat, for programs.
+    fn updates(&self, prompt: &str, args: &[&str]) -> Vec<Value> {
+        let mut command = self.client(&["run", prompt, "--json"]);
+        command.args(args);
+        let (_, out, _) = outcome(command);
+        let lines = out.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines.collect()
+    }
+
+    fn chat(&self, args: &[&str], lines: &str) -> (Option<i32>, String, String) {
+        let mut command = self.client(&["chat"]);
+        let mut child = command.args(args).stdin(Stdio::piped()).spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        // One that does not read has ended.
+        let _ = input.write_all(lines.as_bytes());
+        drop(input);
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (
+            output.status.code(),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    }
+}
+
+fn assert_holds(text: &str, expected: &[&str]) {
+    let mut rest = text;
+    for expected in expected {
+        let at = rest.find(expected);
+        let at = at.unwrap_or_else(|| panic!("no {expected:?} where it belongs in\n{text}"));
+        rest = &rest[at + expected.len()..];
+    }
+}
+
+#[test]
+fn help_shows_examples_and_exit_codes() {
+    for (args, expected) in [
+        (
+            &["--help"][..],
+            &["Examples (", "daemon serve", "Exit codes", "130 aborted"][..],
+        ),
+        (
+            &["serve", "--help"],
+            &["--listen", "--workspace", "--commands", "--model"],
+        ),
+        (&["run", "--help"], &["<PROMPT>", "--json", "--sse"]),
+        (&["chat", "--help"], &["--history", "--url"]),
+    ] {
+        let mut command = daemon(args);
+        command.env("ACOLYTE_API_KEY", "red-handed");
+        let (code, out, _) = outcome(command);
+        assert_eq!(code, Some(0));
+        for expected in expected {
+            assert!(out.contains(expected), "no {expected:?} in\n{out}");
+        }
+        assert!(!out.contains("red-handed"), "no secret of the environment");
+    }
+}
+
+#[test]
+fn every_mistake_says_what_to_do() {
+    for (args, expected) in [
+        (&[][..], "Usage"),
+        (&["serve", "--workspace", "/none/at/all"], "--workspace"),
+        (&["serve", "--commands", "some"], "workspace"),
+        (&["serve", "--allow-origin", "*"], "scheme://host"),
+        (&["serve", "--listen", "0.0.0.0:0"], "ACOLYTE_API_KEY"),
+        (&["serve", "--model", "anthropic"], "--model-name"),
+        (&["run"], "<PROMPT>"),
+        (&["run", "x", "--url", "ftp://h"], "ws, wss, http and https"),
+        (&["run", "x", "--quiet", "--json"], "--json"),
+        (&["run", "x", "--resource", "me"], "--resource"),
+        (
+            &["run", "x", "--url", "http://192.0.2.1:9", "--api-key", "k"],
+            "--insecure",
+        ),
+        (&["status", "task-1"], "task"),
+    ] {
+        let (code, _, err) = outcome(daemon(args));
+        assert_eq!(code, Some(2), "{args:?}: {err}");
+        assert!(err.contains(expected), "no {expected:?} in\n{err}");
+    }
+}
+
+#[test]
+fn the_answer_goes_to_one_place_and_the_progress_to_another() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let prompt = "plan: read a.txt; edit a.txt: two -> 2; run cat a.txt";
+    for (args, name) in [(&[][..], "a WebSocket"), (&["--sse"], "HTTP")] {
+        fs::write(place.0.join("work/a.txt"), "one\ntwo\n").unwrap();
+        let (code, out, err) = server.run(prompt, args);
+        assert_eq!(code, Some(0), "over {name}: {err}");
+        let answer = "one\ntwo; changed a.txt (+1 -1); one\n2; all is done\n";
+        assert_eq!(out, answer, "over {name}");
+        let expected = [
+            "[~] read a.txt",
+            "file-read a.txt",
+            "[x] read a.txt",
+            "a.txt +1 -1",
+            "2 - two",
+            "2 + 2",
+            "shell-run cat a.txt",
+            "| one",
+            "| 2",
+            "[x] run cat a.txt",
+        ];
+        assert_holds(&err, &expected);
+        assert!(!err.contains('\x1b'), "no colours in a pipe");
+        assert_eq!(place.file("a.txt").unwrap(), "one\n2\n");
+    }
+    let (code, out, err) = server.run("hello", &["--quiet"]);
+    assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "hello\n", ""));
+}
+
+#[test]
+fn both_transports_tell_programs_the_same_events() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let events = |args| {
+        let updates = server.updates("plan: search two; read none", args);
+        let events: Vec<_> = updates
+            .iter()
+            .filter(|update| update["update"] == "event")
+            .map(|update| update["event"].clone())
+            .collect();
+        (events, updates)
+    };
+    let (socket, updates) = events(&[]);
+    let (http, _) = events(&["--sse"]);
+    assert_eq!(socket, http);
+    assert_eq!(socket[0]["type"], "status");
+    assert_eq!(updates[0]["update"], "accepted");
+    assert_eq!(updates[1]["update"], "started");
+    let end = updates.last().unwrap();
+    assert_eq!(
+        (&end["update"], &end["outcome"]),
+        (&"ended".into(), &"done".into())
+    );
+    assert!(end["reply"]["output"].as_str().unwrap().contains("not all"));
+    let task = end["taskId"].as_str().unwrap();
+    let (code, out, _) = outcome(server.client(&["status", task]));
+    assert_eq!((code, out), (Some(0), format!("{task}: completed\n")));
+    let failed = socket
+        .iter()
+        .find(|event| event["isError"] == true)
+        .unwrap();
+    assert_eq!(failed["errorCode"], "E_FILE_NOT_FOUND");
+}
+
+#[test]
+fn nothing_leads_out_of_the_workspace() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let secret = place.0.join("secret.txt").display().to_string();
+    for prompt in ["read ../secret.txt", &format!("read {secret}")] {
+        let (code, out, err) = server.run(prompt, &[]);
+        assert_eq!(code, Some(0), "the model is told, and goes on");
+        assert!(out.contains("leads out of the workspace"), "{out}");
+        assert!(err.contains("E_SANDBOX_VIOLATION"), "{err}");
+    }
+    let outside = place.0.display().to_string();
+    let (code, _, err) = server.run("list files", &["--workspace", &outside]);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("E_SANDBOX_VIOLATION"), "{err}");
+}
+
+#[cfg(unix)]
+#[test]
+fn commands_stay_in_the_workspace_unless_they_are_let_out() {
+    let place = Place::new();
+    let mut command = daemon(&["serve", "--listen", "127.0.0.1:0", "--workspace"]);
+    command.arg(place.0.join("work"));
+    let confined = Server::start(command);
+    let (_, out, err) = confined.run("run cat ../secret.txt; cat a.txt", &[]);
+    assert!(!out.contains("secret\n"), "{out}");
+    let is_confined = err.contains("| one");
+    assert!(is_confined || err.contains("E_SANDBOX_VIOLATION"), "{err}");
+    let open = place.serve(&[]);
+    let (_, out, _) = open.run("run cat ../secret.txt", &[]);
+    assert!(out.starts_with("secret"), "{out}");
+    let off = place.serve(&["--commands", "off"]);
+    let (_, out, _) = off.run("run cat a.txt", &[]);
+    assert!(out.contains("no tool"), "{out}");
+}
+
+#[test]
+fn every_frame_can_be_seen() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let (code, _, err) = server.run("hello", &["--frames"]);
+    assert_eq!(code, Some(0));
+    let expected = [
+        r#"you -> #1 chat.start "hello""#,
+        "you <-   #1 accepted",
+        r#"you <-   #1 done "hello""#,
+    ];
+    assert_holds(&err, &expected);
+}
+
+#[test]
+fn exit_codes_tell_scripts_what_happened() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let (code, out, err) = server.run("!fail it hurts", &[]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(err.contains("error: it hurts"), "{err}");
+    let nobody = ["run", "x", "--url", "http://127.0.0.1:1"];
+    let (code, _, err) = outcome(daemon(&nobody));
+    assert_eq!(code, Some(3));
+    assert!(err.contains("'daemon serve' starts one"), "{err}");
+    let updates = server.updates("!break", &[]);
+    assert_eq!(updates.last().unwrap()["outcome"], "failed");
+}
+
+#[test]
+fn a_key_is_asked_for_and_never_shown() {
+    let place = Place::new();
+    let mut command = daemon(&["serve", "--listen", "127.0.0.1:0", "-vv", "--workspace"]);
+    command
+        .arg(place.0.join("work"))
+        .env("ACOLYTE_API_KEY", "pad/ded==");
+    let server = Server::start(command);
+    for args in [&[][..], &["--sse"]] {
+        let (code, _, err) = server.run("hello", args);
+        assert_eq!(code, Some(3), "{err}");
+        assert!(err.contains("ACOLYTE_API_KEY"), "{err}");
+        let mut command = server.client(&["run", "hello", "-vv"]);
+        command.args(args).env("ACOLYTE_API_KEY", "pad/ded==");
+        let (code, out, err) = outcome(command);
+        assert_eq!((code, out.as_str()), (Some(0), "hello\n"), "{err}");
+        assert!(!err.contains("pad/ded"), "{err}");
+    }
+    #[cfg(unix)]
+    {
+        server.running.interrupt();
+        let (code, lines) = server.running.end_with_lines();
+        assert_eq!(code, Some(0));
+        assert!(!lines.join("\n").contains("pad/ded"));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_aborts_and_says_so() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let prompt = "plan: run touch started; run sleep 60; create late.txt: x";
+    for args in [&[][..], &["--sse"]] {
+        let mut command = server.client(&["run", prompt]);
+        command.args(args);
+        let running = Running::start(command);
+        running.line_with("shell-run sleep 60");
+        running.interrupt();
+        let (code, lines) = running.end_with_lines();
+        assert_eq!(code, Some(130), "{lines:?}");
+        assert_holds(&lines.join("\n"), &["aborting", "error: aborted"]);
+        assert!(place.file("started").is_some());
+        // The next one does not wait for the command.
+        let (code, out, _) = server.run("hello", args);
+        assert_eq!((code, out.as_str()), (Some(0), "hello\n"));
+        assert!(place.file("late.txt").is_none());
+    }
+}
+
+#[test]
+fn lines_from_a_pipe_are_done_one_after_the_other() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let lines = "create b.txt: hi\nread b.txt\n/status\n/nope\n";
+    for args in [&[][..], &["--sse"]] {
+        let (code, out, err) = server.chat(args, lines);
+        assert_eq!(code, Some(1), "{err}");
+        assert_holds(
+            &out,
+            &[
+                "    b.txt +",
+                "file-read b.txt",
+                "hi",
+                "model: scripted",
+                "no command /nope",
+            ],
+        );
+        assert!(err.contains("something went wrong"), "{err}");
+        fs::remove_file(place.0.join("work/b.txt")).unwrap();
+    }
+    let (code, out, _) = server.chat(&["--json"], "hello\nagain\n");
+    assert_eq!(code, Some(0));
+    let ends = out
+        .lines()
+        .filter(|line| line.contains("\"ended\""))
+        .count();
+    assert_eq!(ends, 2, "{out}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_lets_a_chat_finish_when_it_ends() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let running = Running::start(server.client(&["run", "run sleep 0.3; echo finished"]));
+    running.line_with("shell-run");
+    server.running.interrupt();
+    let (code, lines) = running.end_with_lines();
+    assert_eq!(code, Some(0), "{lines:?}");
+    assert!(lines.join("\n").contains("finished"), "{lines:?}");
+    let (code, lines) = server.running.end_with_lines();
+    assert_eq!(code, Some(0));
+    assert_holds(
+        &lines.join("\n"),
+        &["finishing what is under way", "ended: "],
+    );
+}
