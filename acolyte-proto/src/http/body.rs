@@ -1,12 +1,9 @@
 //! The body of a chat over HTTP: [`read_body`].
 
-use std::borrow::Cow;
-
 use rpc_core::Limits;
-use rpc_core::decode::{self, DecodeError, DecodeErrorKind, Field, Members, RawJson, Slot};
+use rpc_core::decode::{DecodeError, DecodeErrorKind, RawJson};
 
-use crate::frame::{ChatRequest, Skill};
-use crate::id::{ResourceId, SessionId};
+use crate::frame::ChatRequest;
 
 /// Why a body is no chat. The display text is the body of the `400` answer, as known servers put it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,92 +28,16 @@ pub enum BodyError {
 pub fn read_body<'a>(body: &'a [u8], limits: &Limits) -> Result<ChatRequest<'a>, BodyError> {
     let text = std::str::from_utf8(body)
         .map_err(|_| BodyError::NotJson(DecodeError::new(DecodeErrorKind::Binary)))?;
-    let read = decode::parse_object::<Body<'_>>(text, limits);
-    let read = read.and_then(|body| body.into_request(limits));
-    read.map_err(|error| match error.kind() {
-        DecodeErrorKind::Syntax => BodyError::NotJson(error),
-        DecodeErrorKind::NotAnObject if RawJson::new(text).is_err() => BodyError::NotJson(error),
-        _ => BodyError::Shape(error),
+    ChatRequest::decode_lax(text, limits).map_err(|error| match RawJson::new(text) {
+        Ok(_) => BodyError::Shape(error),
+        Err(_) => BodyError::NotJson(error),
     })
-}
-
-#[derive(Default)]
-struct Body<'a> {
-    message: Slot<Cow<'a, str>>,
-    history: Slot<RawJson<'a>>,
-    model: Slot<Cow<'a, str>>,
-    session_id: Slot<RawJson<'a>>,
-    resource_id: Slot<RawJson<'a>>,
-    active_skills: Slot<RawJson<'a>>,
-    suggestions: Slot<RawJson<'a>>,
-    workspace: Slot<Cow<'a, str>>,
-}
-
-impl<'a> Members<'a> for Body<'a> {
-    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match name {
-            "message" => field.str("message", &mut self.message),
-            "history" => field.raw_array("history", &mut self.history),
-            "model" => field.str("model", &mut self.model),
-            "sessionId" => field.raw("sessionId", &mut self.session_id),
-            "resourceId" => field.raw("resourceId", &mut self.resource_id),
-            "activeSkills" => field.raw_array("activeSkills", &mut self.active_skills),
-            "suggestions" => field.raw_array("suggestions", &mut self.suggestions),
-            "workspace" => field.str("workspace", &mut self.workspace),
-            _ => field.skip(),
-        }
-    }
-}
-
-impl<'a> Body<'a> {
-    fn into_request(self, limits: &Limits) -> Result<ChatRequest<'a>, DecodeError> {
-        let message = self.message.require("message")?;
-        let mut request = ChatRequest::new(message, self.model.require("model")?);
-        let history = self.history.require("history")?;
-        let items = decode::raw_list(history.get(), limits)?;
-        request.history = items.into_iter().map(RawJson::into_owned).collect();
-        let id = |slot: Slot<RawJson<'a>>| slot.take().and_then(RawJson::into_str);
-        request.session_id = id(self.session_id).and_then(|id| SessionId::parse(&id).ok());
-        request.resource_id = id(self.resource_id).and_then(|id| ResourceId::parse(&id).ok());
-        if let Some(list) = self.active_skills.take() {
-            let skills = decode::parse_objects(list.get(), limits, SkillBody::into_skill)?;
-            request.active_skills = skills;
-        }
-        if let Some(list) = self.suggestions.take() {
-            let texts = decode::parse_list::<String>(list.get(), limits)?;
-            request.suggestions = texts.into_iter().map(Cow::Owned).collect();
-        }
-        request.workspace = self.workspace.take();
-        Ok(request)
-    }
-}
-
-#[derive(Default)]
-struct SkillBody<'a> {
-    name: Slot<Cow<'a, str>>,
-    instructions: Slot<Cow<'a, str>>,
-}
-
-impl<'a> Members<'a> for SkillBody<'a> {
-    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match name {
-            "name" => field.str("name", &mut self.name),
-            "instructions" => field.str("instructions", &mut self.instructions),
-            _ => field.skip(),
-        }
-    }
-}
-
-impl SkillBody<'_> {
-    fn into_skill(self) -> Result<Skill<'static>, DecodeError> {
-        let name = self.name.require("name")?;
-        Ok(Skill::new(name, self.instructions.require("instructions")?).into_owned())
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::Skill;
 
     fn read(body: &str) -> Result<ChatRequest<'_>, BodyError> {
         read_body(body.as_bytes(), &Limits::default())
@@ -149,7 +70,14 @@ mod tests {
 
     #[test]
     fn a_bad_body_gets_the_words_of_known_servers() {
-        for body in ["", "{", "nope", "{} {}", r#"{"message":"#] {
+        for body in [
+            "",
+            "{",
+            "nope",
+            "{} {}",
+            r#"{"message":"#,
+            r#"{"message":1,"#,
+        ] {
             assert_eq!(
                 read(body).unwrap_err().to_string(),
                 "Invalid JSON body",

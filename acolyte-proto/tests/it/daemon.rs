@@ -186,8 +186,7 @@ impl Running {
             config = config.with_subprotocol(*name).unwrap();
         }
         let ws = WsDialer::new(&url)?.with_config(config).dial().await?;
-        let order = OrderChecker::new();
-        Ok(Peer { ws, order })
+        Ok(Peer::new(ws))
     }
 
     /// What has ended next.
@@ -219,6 +218,11 @@ pub fn start(id: &str, message: &str) -> Value {
 }
 
 impl Peer {
+    pub fn new(ws: WsStream) -> Self {
+        let order = OrderChecker::new();
+        Self { ws, order }
+    }
+
     pub async fn say(&mut self, message: &Value) {
         let text = message.to_string();
         if let Ok(frame) = ClientFrame::decode(&text, &limits::defaults()) {

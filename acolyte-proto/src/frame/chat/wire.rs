@@ -12,6 +12,8 @@ use crate::id::{Id, Kind};
 use crate::limits::{MAX_HISTORY, MAX_ITEMS};
 use crate::wire::{again, text};
 
+type ReadText<'a> = fn(&mut Reader<'a>) -> Result<Option<Cow<'a, str>>, DecodeError>;
+
 /// The members of a request.
 #[derive(Default)]
 struct Raw<'a> {
@@ -25,48 +27,49 @@ struct Raw<'a> {
     workspace: Slot<Cow<'a, str>>,
 }
 
-/// A request on a WebSocket: it has no other members.
+/// How strictly a request is read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mode {
+    /// As on a WebSocket: no other members, ids of their form, no more items than allowed.
+    Strict,
+    /// As over HTTP: other members and ids of another form are left out.
+    Lax,
+}
+
+/// A request that is read strictly.
 #[derive(Default)]
 struct Strict<'a>(Raw<'a>);
 
-/// A request over HTTP: it may have other members.
+/// A request that is not.
 #[derive(Default)]
 struct Lax<'a>(Raw<'a>);
 
 impl<'a> Members<'a> for Strict<'a> {
     fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match self.0.member(name, field, MAX_HISTORY)? {
-            Some(unknown) => unknown.refuse(),
-            None => Ok(()),
-        }
+        self.0.member(name, field, Mode::Strict)
     }
 }
 
 impl<'a> Members<'a> for Lax<'a> {
     fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match self.0.member(name, field, MAX_ITEMS)? {
-            Some(unknown) => unknown.skip(),
-            None => Ok(()),
-        }
+        self.0.member(name, field, Mode::Lax)
     }
 }
 
 impl<'a> Raw<'a> {
-    /// Takes a member, or gives it back if it is not known.
-    fn member<'r>(
-        &mut self,
-        name: &str,
-        field: Field<'r, 'a>,
-        max_history: usize,
-    ) -> Result<Option<Field<'r, 'a>>, DecodeError> {
+    fn member(&mut self, name: &str, field: Field<'_, 'a>, mode: Mode) -> Result<(), DecodeError> {
+        let (read_id, max_history) = match mode {
+            Mode::Strict => (Reader::str as ReadText<'a>, MAX_HISTORY),
+            Mode::Lax => (text as ReadText<'a>, MAX_ITEMS),
+        };
         match name {
             "message" => field.str("message", again(&mut self.message)),
             "history" => field.read("history", again(&mut self.history), |history| {
                 items(history, max_history, Reader::raw_or_null)
             }),
             "model" => field.str("model", again(&mut self.model)),
-            "sessionId" => field.str("sessionId", again(&mut self.session_id)),
-            "resourceId" => field.str("resourceId", again(&mut self.resource_id)),
+            "sessionId" => field.read("sessionId", again(&mut self.session_id), read_id),
+            "resourceId" => field.read("resourceId", again(&mut self.resource_id), read_id),
             "activeSkills" => field.read("activeSkills", again(&mut self.active_skills), |list| {
                 items(list, MAX_ITEMS, Skill::read_strict)
             }),
@@ -74,9 +77,9 @@ impl<'a> Raw<'a> {
                 items(list, MAX_ITEMS, read_str)
             }),
             "workspace" => field.str("workspace", again(&mut self.workspace)),
-            _ => return Ok(Some(field)),
-        }?;
-        Ok(None)
+            _ if mode == Mode::Strict => field.refuse(),
+            _ => field.skip(),
+        }
     }
 
     /// No member may be null: it is not the same as absent.
@@ -88,14 +91,13 @@ impl<'a> Raw<'a> {
         optional("workspace", &self.workspace)
     }
 
-    /// The request; of the ids what `id` makes of them.
-    fn request(self, ids: Ids) -> Result<ChatRequest<'a>, DecodeError> {
+    fn request(self, mode: Mode) -> Result<ChatRequest<'a>, DecodeError> {
         Ok(ChatRequest {
             message: self.message.require("message")?,
             history: self.history.require("history")?,
             model: self.model.require("model")?,
-            session_id: ids.read("sessionId", self.session_id)?,
-            resource_id: ids.read("resourceId", self.resource_id)?,
+            session_id: read_id("sessionId", self.session_id, mode)?,
+            resource_id: read_id("resourceId", self.resource_id, mode)?,
             active_skills: self.active_skills.take().unwrap_or_default(),
             suggestions: self.suggestions.take().unwrap_or_default(),
             workspace: self.workspace.take(),
@@ -110,27 +112,16 @@ fn optional<T>(member: &'static str, slot: &Slot<T>) -> Result<(), DecodeError> 
     Ok(())
 }
 
-/// What becomes of ids of another form.
-#[derive(Clone, Copy)]
-enum Ids {
-    Refused,
-    LeftOut,
-}
-
-impl Ids {
-    fn read<K: Kind>(
-        self,
-        member: &'static str,
-        slot: Slot<Cow<'_, str>>,
-    ) -> Result<Option<Id<K>>, DecodeError> {
-        let Some(text) = slot.take() else {
-            return Ok(None);
-        };
-        match (Id::parse(&text), self) {
-            (Ok(id), _) => Ok(Some(id)),
-            (Err(_), Self::LeftOut) => Ok(None),
-            (Err(_), Self::Refused) => Err(DecodeError::bad_value(member, "an id of its form")),
-        }
+fn read_id<K: Kind>(
+    member: &'static str,
+    slot: Slot<Cow<'_, str>>,
+    mode: Mode,
+) -> Result<Option<Id<K>>, DecodeError> {
+    let id = slot.take().map(|text| Id::parse(&text));
+    match (id.transpose(), mode) {
+        (Ok(id), _) => Ok(id),
+        (Err(_), Mode::Lax) => Ok(None),
+        (Err(_), Mode::Strict) => Err(DecodeError::bad_value(member, "an id of its form")),
     }
 }
 
@@ -176,7 +167,7 @@ impl<'a> ChatRequest<'a> {
     /// another type. Decoding it again fails again.
     pub fn decode_lax(json: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
         let Lax(raw) = decode::object(json, limits)?;
-        raw.request(Ids::LeftOut)
+        raw.request(Mode::Lax)
     }
 
     /// As [`decode`](Self::decode), inside of another object; `None` is null.
@@ -189,7 +180,7 @@ impl<'a> ChatRequest<'a> {
 impl<'a> Strict<'a> {
     fn request(self) -> Result<ChatRequest<'a>, DecodeError> {
         self.0.refuse_nulls()?;
-        let request = self.0.request(Ids::Refused)?;
+        let request = self.0.request(Mode::Strict)?;
         request.validate()?;
         Ok(request)
     }
