@@ -63,11 +63,11 @@ impl<'a> Raw<'a> {
             Mode::Lax => (text as ReadText<'a>, MAX_ITEMS),
         };
         match name {
-            "message" => field.str("message", again(&mut self.message)),
+            "message" => field.read("message", again(&mut self.message), Reader::str_lossy),
             "history" => field.read("history", again(&mut self.history), |history| {
                 items(history, max_history, Reader::raw_or_null)
             }),
-            "model" => field.str("model", again(&mut self.model)),
+            "model" => field.read("model", again(&mut self.model), Reader::str_lossy),
             "sessionId" => field.read("sessionId", again(&mut self.session_id), read_id),
             "resourceId" => field.read("resourceId", again(&mut self.resource_id), read_id),
             "activeSkills" => field.read("activeSkills", again(&mut self.active_skills), |list| {
@@ -76,7 +76,7 @@ impl<'a> Raw<'a> {
             "suggestions" => field.read("suggestions", again(&mut self.suggestions), |list| {
                 items(list, MAX_ITEMS, read_str)
             }),
-            "workspace" => field.str("workspace", again(&mut self.workspace)),
+            "workspace" => field.read("workspace", again(&mut self.workspace), Reader::str_lossy),
             _ if mode == Mode::Strict => field.refuse(),
             _ => field.skip(),
         }
@@ -143,7 +143,7 @@ fn items<'a, T>(
 }
 
 fn read_str<'a>(reader: &mut Reader<'a>) -> Result<Cow<'a, str>, DecodeError> {
-    match reader.str()? {
+    match reader.str_lossy()? {
         Some(text) => Ok(text),
         None => Err(reader.fail(DecodeErrorKind::Mismatch)),
     }
