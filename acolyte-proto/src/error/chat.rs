@@ -180,7 +180,7 @@ impl<'a> Members<'a> for ErrorMembers<'a> {
 impl<'a> ErrorValue<'a> {
     fn read(reader: &mut Reader<'a>) -> Result<Option<Self>, DecodeError> {
         match reader.first_byte() {
-            Some(b'"') => Ok(reader.str()?.map(Self::Words)),
+            Some(b'"') => Ok(reader.str_lossy()?.map(Self::Words)),
             _ => Ok(ErrorDetail::read(reader)?.map(Self::Detail)),
         }
     }

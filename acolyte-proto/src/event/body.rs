@@ -123,7 +123,7 @@ impl<'a> Body<'a> for EventBody<'a> {
 
     fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match (self, name) {
-            (Self::Text(slot), "text") => field.str("text", again(slot)),
+            (Self::Text(slot), "text") => field.read("text", again(slot), Reader::str_lossy),
             (Self::State(slot), "state") => field.read("state", again(slot), RunState::read),
             (Self::Call(members), _) => members.member(name, field),
             (Self::Output(members), _) => members.member(name, field),
@@ -133,7 +133,7 @@ impl<'a> Body<'a> for EventBody<'a> {
             (Self::Error(members), _) => members.member(name, field),
             (Self::Notice(members), _) => members.member(name, field),
             (Self::Skill(slot), "skill") => field.read("skill", again(slot), Skill::read),
-            (Self::SkillName(slot), "name") => field.str("name", again(slot)),
+            (Self::SkillName(slot), "name") => field.read("name", again(slot), Reader::str_lossy),
             _ => field.skip(),
         }
     }
@@ -143,7 +143,7 @@ impl<'a> Members<'a> for CallMembers<'a> {
     fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "toolCallId" => field.id("toolCallId", again(&mut self.id)),
-            "toolName" => field.str("toolName", again(&mut self.name)),
+            "toolName" => field.read("toolName", again(&mut self.name), Reader::str_lossy),
             "args" => field.raw("args", again(&mut self.args)),
             _ => field.skip(),
         }
@@ -154,7 +154,7 @@ impl<'a> Members<'a> for OutputMembers<'a> {
     fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "toolCallId" => field.id("toolCallId", again(&mut self.id)),
-            "toolName" => field.str("toolName", again(&mut self.name)),
+            "toolName" => field.read("toolName", again(&mut self.name), Reader::str_lossy),
             "content" => field.read("content", again(&mut self.content), Part::read),
             _ => field.skip(),
         }
@@ -165,7 +165,7 @@ impl<'a> Members<'a> for ResultMembers<'a> {
     fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "toolCallId" => field.id("toolCallId", again(&mut self.id)),
-            "toolName" => field.str("toolName", again(&mut self.name)),
+            "toolName" => field.read("toolName", again(&mut self.name), Reader::str_lossy),
             "isError" => field.bool("isError", again(&mut self.is_error)),
             "errorCode" => field.read("errorCode", again(&mut self.code), text),
             "error" => field.read("error", again(&mut self.detail), ErrorDetail::read),
@@ -201,7 +201,7 @@ impl<'a> Members<'a> for NoticeMembers<'a> {
     fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "level" => field.read("level", again(&mut self.level), text),
-            "message" => field.str("message", again(&mut self.message)),
+            "message" => field.read("message", again(&mut self.message), Reader::str_lossy),
             "source" => field.read("source", again(&mut self.source), text),
             _ => field.skip(),
         }
@@ -329,7 +329,7 @@ impl<'a> Members<'a> for ItemMembers<'a> {
     fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
             "id" => field.id("id", again(&mut self.id)),
-            "label" => field.str("label", again(&mut self.label)),
+            "label" => field.read("label", again(&mut self.label), Reader::str_lossy),
             "status" => field.read("status", again(&mut self.status), text),
             "order" => field.read("order", again(&mut self.order), count),
             _ => field.skip(),

@@ -14,7 +14,7 @@ impl<'a> Part<'a> {
     /// A part; `None` is null.
     pub(super) fn read(reader: &mut Reader<'a>) -> Result<Option<Self>, DecodeError> {
         match reader.first_byte() {
-            Some(b'"') => return Ok(reader.str()?.map(|text| Self::Text { text })),
+            Some(b'"') => return Ok(reader.str_lossy()?.map(|text| Self::Text { text })),
             Some(b'n') => return reader.skip().map(|()| None),
             _ => {}
         }
@@ -93,12 +93,14 @@ impl<'a> Body<'a> for PartBody<'a> {
         use Kind::{Diff, Edit, File, Scope, Shell, Text, Tool, Truncated};
         match (self.kind, name) {
             (Tool | File | Scope | Edit, "labelKey") => {
-                field.str("labelKey", again(&mut self.label_key))
+                field.read("labelKey", again(&mut self.label_key), Reader::str_lossy)
             }
-            (Text | Diff | Shell, "text") => field.str("text", again(&mut self.text)),
+            (Text | Diff | Shell, "text") => {
+                field.read("text", again(&mut self.text), Reader::str_lossy)
+            }
             (Tool, "detail") => field.read("detail", again(&mut self.text), text),
-            (Edit, "path") => field.str("path", again(&mut self.text)),
-            (Scope, "scope") => field.str("scope", again(&mut self.text)),
+            (Edit, "path") => field.read("path", again(&mut self.text), Reader::str_lossy),
+            (Scope, "scope") => field.read("scope", again(&mut self.text), Reader::str_lossy),
             (Truncated, "unit") => field.read("unit", again(&mut self.text), text),
             (Tool, "state") => field.read("state", again(&mut self.word), text),
             (Diff, "marker") => field.str("marker", again(&mut self.word)),

@@ -28,10 +28,9 @@ pub enum BodyError {
 pub fn read_body<'a>(body: &'a [u8], limits: &Limits) -> Result<ChatRequest<'a>, BodyError> {
     let text = std::str::from_utf8(body)
         .map_err(|_| BodyError::NotJson(DecodeError::new(DecodeErrorKind::Binary)))?;
-    ChatRequest::decode_lax(text, limits).map_err(|error| match error.kind() {
-        DecodeErrorKind::Syntax => BodyError::NotJson(error),
-        DecodeErrorKind::NotAnObject if RawJson::new(text).is_err() => BodyError::NotJson(error),
-        _ => BodyError::Shape(error),
+    ChatRequest::decode_lax(text, limits).map_err(|error| match RawJson::new(text) {
+        Ok(_) => BodyError::Shape(error),
+        Err(_) => BodyError::NotJson(error),
     })
 }
 
@@ -71,7 +70,14 @@ mod tests {
 
     #[test]
     fn a_bad_body_gets_the_words_of_known_servers() {
-        for body in ["", "{", "nope", "{} {}", r#"{"message":"#] {
+        for body in [
+            "",
+            "{",
+            "nope",
+            "{} {}",
+            r#"{"message":"#,
+            r#"{"message":1,"#,
+        ] {
             assert_eq!(
                 read(body).unwrap_err().to_string(),
                 "Invalid JSON body",

@@ -10,6 +10,8 @@ mod url;
 
 pub use crate::limits::{HEALTH_PATH, RPC_PATH, SHUTDOWN_PATH, STATUS_PATH, STREAM_PATH};
 pub use body::{BodyError, read_body};
+#[cfg(feature = "server")]
+pub(crate) use stream::push_data;
 pub use stream::{
     KEEP_ALIVE, StreamDecoder, StreamError, StreamFrame, write_done, write_error, write_event,
 };

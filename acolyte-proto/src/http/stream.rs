@@ -128,15 +128,24 @@ pub fn write_error(error: ChatError<'_>, out: &mut String) -> Result<(), Refused
 }
 
 fn write(frame: &impl Serialize, out: &mut String) -> Result<(), Refused> {
-    let start = out.len();
+    let mut json = String::new();
+    encode_into(frame, &mut json)?;
+    push_data(&json, out);
+    Ok(())
+}
+
+/// Appends JSON as the data of an event, on one line: what breaks its lines is white space between
+/// its tokens, which pieces that were kept raw may bring along.
+pub(crate) fn push_data(json: &str, out: &mut String) {
+    out.reserve(json.len() + "data: \n\n".len());
     out.push_str("data: ");
-    // JSON has no line breaks of its own, so one line holds it.
-    let written = encode_into(frame, out);
-    match written {
-        Ok(()) => out.push_str("\n\n"),
-        Err(_) => out.truncate(start),
+    let mut lines = json.split(['\n', '\r']);
+    out.extend(lines.next());
+    for line in lines {
+        out.push(' ');
+        out.push_str(line);
     }
-    written
+    out.push_str("\n\n");
 }
 
 /// Reads the frames of a stream from bytes in any chunking, within [`Limits::max_message_bytes`]
@@ -224,8 +233,10 @@ pub enum StreamError {
 
 #[cfg(test)]
 mod tests {
+    use rpc_core::decode::RawJson;
+
     use super::*;
-    use crate::event::Usage;
+    use crate::event::{ToolCall, Usage};
 
     fn decoded(bytes: &[u8], chunk: usize) -> Vec<Result<StreamFrame<'static>, StreamError>> {
         let mut decoder = StreamDecoder::new(&Limits::default());
@@ -286,6 +297,19 @@ mod tests {
             encode_into(&frame, &mut json).unwrap();
             assert!(text.contains(&format!("data: {json}\n\n")), "{json}");
         }
+    }
+
+    #[test]
+    fn json_of_others_that_has_line_breaks_is_written_on_one_line() {
+        let args = RawJson::new("{\n \"a\":\r\n\"x\\n\"}").unwrap();
+        let event = Event::ToolCall(ToolCall::new("c", "t", args));
+        let mut text = String::new();
+        write_event(&event, &mut text).unwrap();
+        assert_eq!(
+            text,
+            "data: {\"type\":\"tool-call\",\"toolCallId\":\"c\",\"toolName\":\"t\",\
+             \"args\":{  \"a\":  \"x\\n\"}}\n\n"
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::limits::MAX_ITEMS;
 /// A string.
 pub(crate) fn text<'a>(reader: &mut Reader<'a>) -> Result<Option<Cow<'a, str>>, DecodeError> {
     match reader.first_byte() {
-        Some(b'"') => reader.str(),
+        Some(b'"') => reader.str_lossy(),
         _ => reader.skip().map(|()| None),
     }
 }

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use acolyte_proto::event::{Checklist, Event, ToolCall, ToolResult};
+use acolyte_proto::fuzzing::OrderChecker;
 use acolyte_proto::net::{Agent, Run, Server, ServerHandle, ServerOptions};
-use acolyte_proto::{ChatError, ChatRequest, Reply, Status};
+use acolyte_proto::{ChatError, ChatRequest, ClientFrame, Reply, ServerFrame, Status, limits};
 use async_trait::async_trait;
 use futures_util::{SinkExt as _, StreamExt as _};
 use rpc_core::message::{Outgoing, Text};
@@ -185,7 +186,7 @@ impl Running {
             config = config.with_subprotocol(*name).unwrap();
         }
         let ws = WsDialer::new(&url)?.with_config(config).dial().await?;
-        Ok(Peer { ws })
+        Ok(Peer::new(ws))
     }
 
     /// What has ended next.
@@ -205,9 +206,10 @@ impl Running {
     }
 }
 
-/// A client that says what a test says.
+/// A client that says what a test says, and sees to it that the server keeps the order.
 pub struct Peer {
     pub ws: WsStream,
+    order: OrderChecker,
 }
 
 pub fn start(id: &str, message: &str) -> Value {
@@ -216,8 +218,17 @@ pub fn start(id: &str, message: &str) -> Value {
 }
 
 impl Peer {
+    pub fn new(ws: WsStream) -> Self {
+        let order = OrderChecker::new();
+        Self { ws, order }
+    }
+
     pub async fn say(&mut self, message: &Value) {
-        let text = Outgoing::Text(Text::from(message.to_string()));
+        let text = message.to_string();
+        if let Ok(frame) = ClientFrame::decode(&text, &limits::defaults()) {
+            self.order.sent(&frame);
+        }
+        let text = Outgoing::Text(Text::from(text));
         self.ws.send(text).await.unwrap();
     }
 
@@ -236,7 +247,11 @@ impl Peer {
         loop {
             let message = timeout(LONG, self.ws.next()).await.expect("in time");
             match message?.ok()? {
-                Message::Text(text) => return Some(serde_json::from_str(text.as_str()).unwrap()),
+                Message::Text(text) => {
+                    let frame = ServerFrame::decode(text.as_str(), &limits::defaults());
+                    self.order.received(&frame.unwrap()).unwrap();
+                    return Some(serde_json::from_str(text.as_str()).unwrap());
+                }
                 Message::Close(frame) => {
                     return Some(json!(frame.map_or(1005, |frame| frame.code)));
                 }

@@ -34,7 +34,7 @@ async fn crowd(
         runtime.block_on(async {
             for _ in 0..count {
                 let ws = WsDialer::new(&url).unwrap().dial().await.unwrap();
-                let mut peer = Peer { ws };
+                let mut peer = Peer::new(ws);
                 play(&mut peer).await;
                 peers.push(peer);
             }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::error::{from_parser, offset_in};
 use super::scan::{Misfit, escaped_end, number_end, past_space, plain_end, word_end};
 use super::skip::value_end;
-use super::unescape::unescape;
+use super::unescape::{unescape, unescape_lossy};
 use super::{DecodeError, DecodeErrorKind, Field, LooseStr, Members, RawJson, RawRef};
 
 /// A JSON text with a place in it. Every method reads the value at that place, or fails; `None` is
@@ -81,6 +81,25 @@ impl<'de> Reader<'de> {
             Some(b'"') => self.string().map(Some),
             Some(b'n') => self.literal("null").map(|()| None),
             _ => Err(self.mismatch("a string")),
+        }
+    }
+
+    /// As [`str`](Self::str), with U+FFFD for a surrogate that stands alone: where JavaScript cuts a
+    /// text, it may cut a character in two.
+    ///
+    /// # Errors
+    /// If it is neither a string nor null.
+    pub fn str_lossy(&mut self) -> Result<Option<Cow<'de, str>>, DecodeError> {
+        if self.token() != Some(b'"') {
+            return self.str();
+        }
+        let quoted = self.quoted()?;
+        if !quoted.has_escapes {
+            return Ok(Some(Cow::Borrowed(quoted.inner)));
+        }
+        match unescape_lossy(quoted.inner) {
+            Some(text) => Ok(Some(Cow::Owned(text))),
+            None => Err(self.syntax()),
         }
     }
 

@@ -12,9 +12,10 @@ use crate::id::{Id, Kind};
 use crate::limits::{MAX_HISTORY, MAX_ITEMS};
 use crate::wire::{again, text};
 
-/// The members of a request.
+/// The members of a request. On a WebSocket they are read strictly: no other members, no nulls, ids
+/// of their form, no more than allowed. Over HTTP they are not.
 #[derive(Default)]
-struct Raw<'a> {
+struct Body<'a, const STRICT: bool> {
     message: Slot<Cow<'a, str>>,
     history: Slot<Vec<RawJson<'a>>>,
     model: Slot<Cow<'a, str>>,
@@ -25,84 +26,58 @@ struct Raw<'a> {
     workspace: Slot<Cow<'a, str>>,
 }
 
-/// A request on a WebSocket: it has no other members.
-#[derive(Default)]
-struct Strict<'a>(Raw<'a>);
-
-/// A request over HTTP: it may have other members.
-#[derive(Default)]
-struct Lax<'a>(Raw<'a>);
-
-impl<'a> Members<'a> for Strict<'a> {
+impl<'a, const STRICT: bool> Members<'a> for Body<'a, STRICT> {
     fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match self.0.member(name, field, MAX_HISTORY)? {
-            Some(unknown) => unknown.refuse(),
-            None => Ok(()),
-        }
-    }
-}
-
-impl<'a> Members<'a> for Lax<'a> {
-    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match self.0.member(name, field, MAX_ITEMS)? {
-            Some(unknown) => unknown.skip(),
-            None => Ok(()),
-        }
-    }
-}
-
-impl<'a> Raw<'a> {
-    /// Takes a member, or gives it back if it is not known.
-    fn member<'r>(
-        &mut self,
-        name: &str,
-        field: Field<'r, 'a>,
-        max_history: usize,
-    ) -> Result<Option<Field<'r, 'a>>, DecodeError> {
+        let id = |reader: &mut Reader<'a>| if STRICT { reader.str() } else { text(reader) };
+        let max_history = if STRICT { MAX_HISTORY } else { MAX_ITEMS };
         match name {
-            "message" => field.str("message", again(&mut self.message)),
+            "message" => field.read("message", again(&mut self.message), Reader::str_lossy),
             "history" => field.read("history", again(&mut self.history), |history| {
                 items(history, max_history, Reader::raw_or_null)
             }),
-            "model" => field.str("model", again(&mut self.model)),
-            "sessionId" => field.str("sessionId", again(&mut self.session_id)),
-            "resourceId" => field.str("resourceId", again(&mut self.resource_id)),
+            "model" => field.read("model", again(&mut self.model), Reader::str_lossy),
+            "sessionId" => field.read("sessionId", again(&mut self.session_id), id),
+            "resourceId" => field.read("resourceId", again(&mut self.resource_id), id),
             "activeSkills" => field.read("activeSkills", again(&mut self.active_skills), |list| {
                 items(list, MAX_ITEMS, Skill::read_strict)
             }),
             "suggestions" => field.read("suggestions", again(&mut self.suggestions), |list| {
                 items(list, MAX_ITEMS, read_str)
             }),
-            "workspace" => field.str("workspace", again(&mut self.workspace)),
-            _ => return Ok(Some(field)),
-        }?;
-        Ok(None)
-    }
-
-    /// No member may be null: it is not the same as absent.
-    fn refuse_nulls(&self) -> Result<(), DecodeError> {
-        optional("sessionId", &self.session_id)?;
-        optional("resourceId", &self.resource_id)?;
-        optional("activeSkills", &self.active_skills)?;
-        optional("suggestions", &self.suggestions)?;
-        optional("workspace", &self.workspace)
-    }
-
-    /// The request; of the ids what `id` makes of them.
-    fn request(self, ids: Ids) -> Result<ChatRequest<'a>, DecodeError> {
-        Ok(ChatRequest {
-            message: self.message.require("message")?,
-            history: self.history.require("history")?,
-            model: self.model.require("model")?,
-            session_id: ids.read("sessionId", self.session_id)?,
-            resource_id: ids.read("resourceId", self.resource_id)?,
-            active_skills: self.active_skills.take().unwrap_or_default(),
-            suggestions: self.suggestions.take().unwrap_or_default(),
-            workspace: self.workspace.take(),
-        })
+            "workspace" => field.read("workspace", again(&mut self.workspace), Reader::str_lossy),
+            _ if STRICT => field.refuse(),
+            _ => field.skip(),
+        }
     }
 }
 
+impl<'a, const STRICT: bool> Body<'a, STRICT> {
+    fn request(self) -> Result<ChatRequest<'a>, DecodeError> {
+        if STRICT {
+            optional("sessionId", &self.session_id)?;
+            optional("resourceId", &self.resource_id)?;
+            optional("activeSkills", &self.active_skills)?;
+            optional("suggestions", &self.suggestions)?;
+            optional("workspace", &self.workspace)?;
+        }
+        let request = ChatRequest {
+            message: self.message.require("message")?,
+            history: self.history.require("history")?,
+            model: self.model.require("model")?,
+            session_id: read_id::<_, STRICT>("sessionId", self.session_id)?,
+            resource_id: read_id::<_, STRICT>("resourceId", self.resource_id)?,
+            active_skills: self.active_skills.take().unwrap_or_default(),
+            suggestions: self.suggestions.take().unwrap_or_default(),
+            workspace: self.workspace.take(),
+        };
+        if STRICT {
+            request.validate()?;
+        }
+        Ok(request)
+    }
+}
+
+/// A member that may be absent, which is not the same as null.
 fn optional<T>(member: &'static str, slot: &Slot<T>) -> Result<(), DecodeError> {
     if slot.was_seen() && slot.get().is_none() {
         return Err(DecodeError::wrong_type(member, "a value other than null"));
@@ -110,27 +85,14 @@ fn optional<T>(member: &'static str, slot: &Slot<T>) -> Result<(), DecodeError> 
     Ok(())
 }
 
-/// What becomes of ids of another form.
-#[derive(Clone, Copy)]
-enum Ids {
-    Refused,
-    LeftOut,
-}
-
-impl Ids {
-    fn read<K: Kind>(
-        self,
-        member: &'static str,
-        slot: Slot<Cow<'_, str>>,
-    ) -> Result<Option<Id<K>>, DecodeError> {
-        let Some(text) = slot.take() else {
-            return Ok(None);
-        };
-        match (Id::parse(&text), self) {
-            (Ok(id), _) => Ok(Some(id)),
-            (Err(_), Self::LeftOut) => Ok(None),
-            (Err(_), Self::Refused) => Err(DecodeError::bad_value(member, "an id of its form")),
-        }
+fn read_id<K: Kind, const STRICT: bool>(
+    member: &'static str,
+    slot: Slot<Cow<'_, str>>,
+) -> Result<Option<Id<K>>, DecodeError> {
+    match slot.take().map(|text| Id::parse(&text)).transpose() {
+        Ok(id) => Ok(id),
+        Err(_) if STRICT => Err(DecodeError::bad_value(member, "an id of its form")),
+        Err(_) => Ok(None),
     }
 }
 
@@ -152,7 +114,7 @@ fn items<'a, T>(
 }
 
 fn read_str<'a>(reader: &mut Reader<'a>) -> Result<Cow<'a, str>, DecodeError> {
-    match reader.str()? {
+    match reader.str_lossy()? {
         Some(text) => Ok(text),
         None => Err(reader.fail(DecodeErrorKind::Mismatch)),
     }
@@ -165,7 +127,7 @@ impl<'a> ChatRequest<'a> {
     /// # Errors
     /// [`DecodeError`]; decoding it again fails again.
     pub fn decode(json: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
-        decode::object::<Strict<'a>>(json, limits)?.request()
+        decode::object::<Body<'a, true>>(json, limits)?.request()
     }
 
     /// Decodes the body of a chat over HTTP, where known servers are not strict: other members are
@@ -175,23 +137,13 @@ impl<'a> ChatRequest<'a> {
     /// [`DecodeError`] if `message`, `model` or the array `history` is absent, or a member has
     /// another type. Decoding it again fails again.
     pub fn decode_lax(json: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
-        let Lax(raw) = decode::object(json, limits)?;
-        raw.request(Ids::LeftOut)
+        decode::object::<Body<'a, false>>(json, limits)?.request()
     }
 
     /// As [`decode`](Self::decode), inside of another object; `None` is null.
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Option<Self>, DecodeError> {
-        let members = reader.object::<Strict<'a>>()?;
-        members.map(Strict::request).transpose()
-    }
-}
-
-impl<'a> Strict<'a> {
-    fn request(self) -> Result<ChatRequest<'a>, DecodeError> {
-        self.0.refuse_nulls()?;
-        let request = self.0.request(Ids::Refused)?;
-        request.validate()?;
-        Ok(request)
+        let body = reader.object::<Body<'a, true>>()?;
+        body.map(Body::request).transpose()
     }
 }
 

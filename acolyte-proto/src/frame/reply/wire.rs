@@ -28,7 +28,7 @@ struct ReplyMembers<'a> {
 impl<'a> Members<'a> for ReplyMembers<'a> {
     fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
         match name {
-            "output" => field.str("output", again(&mut self.output)),
+            "output" => field.read("output", again(&mut self.output), Reader::str_lossy),
             "outputStreamed" => field.bool("outputStreamed", again(&mut self.output_streamed)),
             "model" => field.read("model", again(&mut self.model), text),
             "error" => field.read("error", again(&mut self.error), words),

@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use super::protocol::ServerSide;
 use crate::error::ChatError;
 use crate::frame::Reply;
+use crate::http::push_data;
 use crate::id::RpcId;
 use crate::server::ServerConn;
 
@@ -266,7 +267,7 @@ impl Outlet {
         let mut state = self.lock();
         let mut bytes = String::new();
         while let Some(step) = state.first() {
-            put_data(&mut bytes, step);
+            push_data(step, &mut bytes);
             state.pop();
         }
         if let Some(end) = state.end.take() {
@@ -275,13 +276,6 @@ impl Outlet {
         }
         state.told = false;
         (bytes, state.ended)
-    }
-}
-
-/// Appends JSON, which has no line breaks, as an event of a stream.
-fn put_data(bytes: &mut String, json: &str) {
-    for part in ["data: ", json, "\n\n"] {
-        bytes.push_str(part);
     }
 }
 

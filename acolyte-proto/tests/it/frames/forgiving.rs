@@ -199,3 +199,15 @@ fn nothing_private_is_printed() {
     let text = r#"{"type":"tool-result","toolCallId":"c","toolName":"t","output":"secret"}"#;
     assert!(!format!("{:?}", event(text)).contains("secret"));
 }
+
+#[test]
+fn a_character_that_javascript_has_cut_in_two_makes_nothing_unreadable() {
+    let text =
+        r#"{"id":"rpc_a","type":"chat.event","event":{"type":"text-delta","text":"a\ud83d"}}"#;
+    assert_eq!(answer(text).answer, Answer::Event(Event::text("a\u{fffd}")));
+    let text = r#"{"id":"rpc_a","type":"chat.done","reply":{"output":"\ude00b","model":"m"}}"#;
+    let Answer::Done(reply) = answer(text).answer else {
+        panic!("{text}");
+    };
+    assert_eq!(reply.output, "\u{fffd}b");
+}
