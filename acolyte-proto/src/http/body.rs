@@ -20,8 +20,8 @@ pub enum BodyError {
 /// Reads the body of `POST /v1/chat/stream`: the chat itself, without an envelope.
 ///
 /// Known servers check it less strictly than over a WebSocket, and so does this: unknown members are
-/// ignored, ids of another form are left out, null is absent, and no text is too long but for the
-/// whole, which may have [`Limits::max_message_bytes`].
+/// ignored, ids of another form are left out, and no text is too long but for the whole, which may
+/// have [`Limits::max_message_bytes`].
 ///
 /// # Errors
 /// [`BodyError`]; the same body would be refused again.
@@ -47,7 +47,7 @@ mod tests {
     fn a_body_is_the_chat_itself() {
         let body = r#"{"message":"hi","history":[{"id":"msg_1"},null],"model":"m",
             "sessionId":"sess_a","resourceId":"user_a","workspace":"/tmp","suggestions":["s"],
-            "activeSkills":[{"name":"n","instructions":"i","more":1}]}"#;
+            "activeSkills":[{"name":"n","instructions":"i"}]}"#;
         let request = read(body).unwrap();
         assert_eq!((&*request.message, &*request.model), ("hi", "m"));
         assert_eq!(request.history.len(), 2);
@@ -61,7 +61,7 @@ mod tests {
     fn what_a_websocket_would_refuse_passes() {
         let long = "x".repeat(100_001);
         let body = format!(
-            r#"{{"message":"{long}","history":[],"model":"m","more":1,"sessionId":"a-b","resourceId":7}}"#
+            r#"{{"message":"{long}","history":[],"model":"m","more":1,"sessionId":"a-b","resourceId":"x"}}"#
         );
         let request = read(&body).unwrap();
         assert_eq!((request.session_id, request.resource_id), (None, None));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rpc_core::net::link::DrainReport;
 use rpc_core::net::{Link, LinkState};
-use rpc_core::{CallError, CloseReason, Refused};
+use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
 use super::chat::Chat;
 use super::protocol::{CallValue, ClientSide};
@@ -150,6 +150,35 @@ impl Client {
         match self.call(ask).await? {
             CallValue::Task(task) => Ok(task),
             other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Waits until a task has ended, also over lost connections, and asks for it every so often. A
+    /// task that the server does not know (any more) is `None`: after a restart it knows none.
+    ///
+    /// # Errors
+    /// A [`CallError`] that does not pass. Safe to repeat.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe. It has no deadline of its own: put [`timeout`](tokio::time::timeout) around it.
+    pub async fn wait_for_task(
+        &self,
+        task_id: &TaskId,
+        every: Duration,
+    ) -> Result<Option<Task>, CallError<RpcError>> {
+        loop {
+            match self.task_status(task_id).await {
+                Ok(Some(task)) if !task.state.is_terminal() => {}
+                Err(error) if error.is_retryable() => {
+                    let gone = |reason| CallError::Closed {
+                        reason,
+                        delivery: Delivery::NotSent,
+                    };
+                    self.ready().await.map_err(gone)?;
+                }
+                ended => return ended,
+            }
+            tokio::time::sleep(every).await;
         }
     }
 

@@ -34,7 +34,7 @@ pub struct ServerConfig {
     /// Answers to `status.get` and `task.status` that may be owed; at this number nothing more is
     /// read. Default [`MAX_UNANSWERED`].
     pub max_unanswered: usize,
-    /// Pings, and when silence counts as death. Default every 25 s, and 16 s after a ping.
+    /// Pings, and when silence counts as death. Default every 25 s, and 30 s after a ping.
     pub keep_alive: KeepAlive,
     /// Bounds on size and number. Chats that run and wait hold at most
     /// [`max_event_bytes`](Limits::max_event_bytes), unless there is only one; a client above

@@ -142,8 +142,15 @@ async fn a_run_that_ends_while_its_client_is_away_is_not_lost() {
         Err(lost) => assert!(matches!(lost, CallError::Closed { .. }), "{lost:?}"),
     }
     agent.ready().await.unwrap();
-    let count = answer(&mut agent.input("count").await).await;
-    assert!(["1 messages", "3 messages"].contains(&&*count), "{count}");
+    let mut count = answer(&mut agent.input("count").await).await;
+    if count == "echo: hi" {
+        // The host read the first prompt off the lost line only now: the second came into its run,
+        // and has one of its own after it. Twice in the first run would be 7.
+        count = answer(&mut agent.input("count").await).await;
+        assert!(["3 messages", "5 messages"].contains(&&*count), "{count}");
+    } else {
+        assert!(["1 messages", "3 messages"].contains(&&*count), "{count}");
+    }
 }
 
 #[tokio::test]

@@ -59,7 +59,7 @@ impl Show {
     pub(crate) fn note(&self, words: &str) -> String {
         match self.style {
             Style::People { .. } => self.paint(Colour::Dim, words),
-            Style::Json => json!({ "update": "note", "message": words }).to_string(),
+            Style::Json => object("note", None, json!({ "message": words })),
         }
     }
 
@@ -68,7 +68,7 @@ impl Show {
         let words = printable_lines(words);
         match self.style {
             Style::People { .. } => self.paint(Colour::Yellow, &format!("error: {words}")),
-            Style::Json => json!({ "update": "wrong", "message": words }).to_string(),
+            Style::Json => object("wrong", None, json!({ "message": words })),
         }
     }
 
@@ -178,18 +178,12 @@ impl Show {
             chat: Option<u64>,
             event: &'a Event<'a>,
         }
-        let about = match update {
-            ChatUpdate::Accepted { task_id } => json!({
-                "update": "accepted",
-                "taskId": task_id.as_str(),
-            }),
-            ChatUpdate::Queued { position } => json!({
-                "update": "queued",
-                "position": position,
-            }),
-            ChatUpdate::Started => json!({ "update": "started" }),
+        let (update, about) = match update {
+            ChatUpdate::Accepted { task_id } => ("accepted", json!({ "taskId": task_id.as_str() })),
+            ChatUpdate::Queued { position } => ("queued", json!({ "position": position })),
+            ChatUpdate::Started => ("started", json!({})),
             ChatUpdate::Event(event) => {
-                // As it came: an object would be sorted anew.
+                // As it came: in a map its members would be sorted anew.
                 let (update, chat) = ("event", number);
                 let line = serde_json::to_string(&Line {
                     update,
@@ -198,13 +192,10 @@ impl Show {
                 });
                 return Some(line.unwrap_or_else(|error| self.wrong(&error.to_string())));
             }
-            ChatUpdate::Warning(warning) => json!({
-                "update": "warning",
-                "message": warning.to_string(),
-            }),
+            ChatUpdate::Warning(warning) => ("warning", json!({ "message": warning.to_string() })),
             _ => return None,
         };
-        Some(numbered(about, number))
+        Some(object(update, number, about))
     }
 
     /// The end, for programs. Without `null`s.
@@ -217,7 +208,6 @@ impl Show {
         let mut put = |name: &str, value: Value| {
             about.insert(name.to_owned(), value);
         };
-        put("update", "ended".into());
         put("outcome", name(outcome).into());
         put("mayHaveRun", outcome.may_have_run().into());
         if let Some(id) = task_id {
@@ -241,15 +231,27 @@ impl Show {
         if !outcome.is_done() {
             put("message", words(outcome).into());
         }
-        numbered(Value::Object(about), number)
+        object("ended", number, Value::Object(about))
     }
 }
 
-fn numbered(mut about: Value, number: Option<u64>) -> String {
-    if let (Some(about), Some(number)) = (about.as_object_mut(), number) {
-        about.insert("chat".to_owned(), number.into());
+/// A line for programs, which begins with what it is about.
+fn object(update: &'static str, chat: Option<u64>, about: Value) -> String {
+    #[derive(Serialize)]
+    struct Line {
+        update: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        chat: Option<u64>,
+        #[serde(flatten)]
+        about: Value,
     }
-    about.to_string()
+    let line = Line {
+        update,
+        chat,
+        about,
+    };
+    // It has no keys but texts.
+    serde_json::to_string(&line).unwrap_or_default()
 }
 
 /// A word for an outcome.

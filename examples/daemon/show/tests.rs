@@ -72,7 +72,7 @@ fn programs_read_an_object_for_each_update() {
     for (update, expected) in [
         (
             ChatUpdate::Accepted { task_id },
-            r#"{"taskId":"task_a","update":"accepted"}"#,
+            r#"{"update":"accepted","taskId":"task_a"}"#,
         ),
         (
             event(Event::text("hi")),
@@ -82,7 +82,7 @@ fn programs_read_an_object_for_each_update() {
         assert_eq!(lines(show.clone(), &update), [expected]);
     }
     let numbered = show.update(&ChatUpdate::Started, Some(2));
-    let expected = r#"{"chat":2,"update":"started"}"#;
+    let expected = r#"{"update":"started","chat":2}"#;
     assert_eq!(numbered, [Piece::Line(expected.to_owned())]);
 }
 

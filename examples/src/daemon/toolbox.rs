@@ -120,7 +120,7 @@ impl Toolbox {
             show(Shown::Part(part));
         }
         match output.code {
-            Some(0) => Ok(output.text()),
+            Some(0) => Ok(or_say(output.text(), "(it said nothing)")),
             _ => Err(Problem::new(Code::Failed, cut(output.text()))),
         }
     }
@@ -299,7 +299,7 @@ fn about(query: Query, arguments: &Map<String, Value>) -> Result<Query, Problem>
 fn read(excerpt: &super::workspace::Excerpt) -> String {
     let last = excerpt.first + excerpt.lines.saturating_sub(1);
     if excerpt.lines == excerpt.total {
-        return excerpt.text.clone();
+        return or_say(excerpt.text.clone(), "(the file is empty)");
     }
     let (text, total) = (excerpt.text.trim_end_matches('\n'), excerpt.total);
     format!("{text}\n(lines {} to {last} of {total})\n", excerpt.first)
@@ -317,6 +317,14 @@ fn changed(change: &super::workspace::Change) -> String {
     let done = if change.is_new { "wrote" } else { "changed" };
     let (added, removed) = (change.diff.added, change.diff.removed);
     format!("{done} {} (+{added} -{removed})", change.path)
+}
+
+/// A text, or words in place of nothing: some models take that for a fault.
+fn or_say(text: String, words: &str) -> String {
+    match text.trim() {
+        "" => words.to_owned(),
+        _ => text,
+    }
 }
 
 /// What a model is told is cut in its middle: the beginning says what it is, the end how it went.

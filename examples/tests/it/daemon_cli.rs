@@ -32,10 +32,14 @@ impl Place {
         if !args.contains(&"--commands") {
             command.args(["--commands", "open"]);
         }
-        command
-            .args(args)
-            .arg("--workspace")
-            .arg(self.0.join("work"));
+        command.args(args);
+        self.start(command)
+    }
+
+    /// A server on this folder. What it leaves behind when it is killed goes with the folder.
+    fn start(&self, mut command: Command) -> Server {
+        let work = self.0.join("work");
+        command.arg("--workspace").arg(work).env("TMPDIR", &self.0);
         Server::start(command)
     }
 
@@ -195,6 +199,8 @@ fn the_answer_goes_to_one_place_and_the_progress_to_another() {
         assert!(!err.contains('\x1b'), "no colours in a pipe");
         assert_eq!(place.file("a.txt").unwrap(), "one\n2\n");
     }
+    let (code, out, _) = server.run("run true", &[]);
+    assert_eq!((code, out.as_str()), (Some(0), "(it said nothing)\n"));
     let (code, out, err) = server.run("hello", &["--quiet"]);
     assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "hello\n", ""));
 }
@@ -255,9 +261,7 @@ fn nothing_leads_out_of_the_workspace() {
 #[test]
 fn commands_stay_in_the_workspace_unless_they_are_let_out() {
     let place = Place::new();
-    let mut command = daemon(&["serve", "--listen", "127.0.0.1:0", "--workspace"]);
-    command.arg(place.0.join("work"));
-    let confined = Server::start(command);
+    let confined = place.start(daemon(&["serve", "--listen", "127.0.0.1:0"]));
     let (_, out, err) = confined.run("run cat ../secret.txt; cat a.txt", &[]);
     assert!(!out.contains("secret\n"), "{out}");
     let is_confined = err.contains("| one");
@@ -302,11 +306,9 @@ fn exit_codes_tell_scripts_what_happened() {
 #[test]
 fn a_key_is_asked_for_and_never_shown() {
     let place = Place::new();
-    let mut command = daemon(&["serve", "--listen", "127.0.0.1:0", "-vv", "--workspace"]);
-    command
-        .arg(place.0.join("work"))
-        .env("ACOLYTE_API_KEY", "pad/ded==");
-    let server = Server::start(command);
+    let mut command = daemon(&["serve", "--listen", "127.0.0.1:0", "-vv"]);
+    command.env("ACOLYTE_API_KEY", "pad/ded==");
+    let server = place.start(command);
     for args in [&[][..], &["--sse"]] {
         let (code, _, err) = server.run("hello", args);
         assert_eq!(code, Some(3), "{err}");

@@ -65,7 +65,7 @@ mod linux {
 
     /// Programs, and what they need to start, to know servers' names, and to trust them. Not the whole of
     /// `/etc` and `/proc`, where others have their secrets.
-    const SYSTEM: [&str; 34] = [
+    const SYSTEM: [&str; 38] = [
         "/bin",
         "/sbin",
         "/lib",
@@ -87,6 +87,7 @@ mod linux {
         "/etc/alternatives",
         "/etc/ca-certificates",
         "/etc/gai.conf",
+        "/etc/gitconfig",
         "/etc/host.conf",
         "/etc/hosts",
         "/etc/ld.so.cache",
@@ -94,12 +95,15 @@ mod linux {
         "/etc/ld.so.conf.d",
         "/etc/ld.so.preload",
         "/etc/localtime",
+        "/etc/mime.types",
         "/etc/nsswitch.conf",
         "/etc/os-release",
         "/etc/pki",
         "/etc/protocols",
         "/etc/resolv.conf",
+        "/etc/services",
         "/etc/ssl",
+        "/etc/timezone",
     ];
 
     const DEVICES: [&str; 6] = [

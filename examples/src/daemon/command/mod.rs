@@ -21,7 +21,7 @@ pub use confine::is_supported;
 pub use lines::{Line, Output, Stream};
 
 /// What programs find of the daemon's environment. The rest, keys above all, is none of their business.
-const KEPT: [&str; 12] = [
+const KEPT: [&str; 11] = [
     "PATH",
     "LANG",
     "LANGUAGE",
@@ -31,7 +31,6 @@ const KEPT: [&str; 12] = [
     "USER",
     "LOGNAME",
     "CARGO_HOME",
-    "RUSTUP_HOME",
     "SYSTEMROOT",
     "PATHEXT",
 ];
@@ -203,6 +202,7 @@ impl Commands {
                 let mut readable = self.config.readable.clone();
                 let path = std::env::var_os("PATH").unwrap_or_default();
                 readable.extend(std::env::split_paths(&path).filter(|it| it.is_absolute()));
+                readable.extend(toolchains());
                 let writable = vec![workspace.path().to_owned(), scratch];
                 confine::spawn(command, readable, writable).await
             }
@@ -239,6 +239,9 @@ impl Commands {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
+        if let Some(toolchains) = toolchains() {
+            command.env("RUSTUP_HOME", toolchains);
+        }
         let more = self.config.variables.iter().map(String::as_str);
         for name in KEPT.into_iter().chain(more) {
             if let Some(value) = std::env::var_os(name) {
@@ -249,6 +252,14 @@ impl Commands {
         command.process_group(0);
         command
     }
+}
+
+/// Where the compilers are that rustup has installed: their home is not that of programs here. Nothing
+/// in it is secret, as it is in Cargo's.
+fn toolchains() -> Option<PathBuf> {
+    let given = std::env::var_os("RUSTUP_HOME").map(PathBuf::from);
+    let at_home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".rustup"));
+    given.or_else(at_home).filter(|path| path.is_dir())
 }
 
 /// A folder for what programs leave lying about.

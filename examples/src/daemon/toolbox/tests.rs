@@ -120,7 +120,7 @@ async fn a_command_tells_its_lines_and_its_failure() {
     assert!(problem.message.contains("(exit code 3)"), "{problem}");
     let (shown, result) = place.run(SHELL_RUN, json!({ "command": "true" })).await;
     assert_eq!(kinds(&shown), ["tool-header", "no-output"]);
-    assert_eq!(result.as_deref(), Ok(""));
+    assert_eq!(result.as_deref(), Ok("(it said nothing)"));
     let slow = json!({ "command": "sleep 60", "timeout": 0 });
     let (_, result) = place.run(SHELL_RUN, slow).await;
     assert_eq!(result.unwrap_err().code, Code::TimedOut);
