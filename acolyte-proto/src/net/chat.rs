@@ -1,8 +1,9 @@
 //! [`Chat`]: a chat that runs, over any transport.
 
+use std::collections::VecDeque;
 use std::fmt;
-use std::future::poll_fn;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
@@ -45,7 +46,19 @@ struct Linked {
     stream: CallStream<ClientSide>,
     id: Arc<OnceLock<CallId>>,
     link: WeakLink<ClientSide>,
+    aside: Aside,
 }
+
+/// Updates that came while an abort waited for its answer, which stands behind them on the line.
+struct Aside {
+    updates: VecDeque<ChatUpdate>,
+    bytes: usize,
+}
+
+/// So many bytes of updates are set aside; of a chat that is to end, more are not worth it.
+const MAX_ASIDE: usize = 16 * 1024 * 1024;
+/// So many are set aside before others may run.
+const ASIDE_PER_TURN: usize = 256;
 
 impl Chat {
     pub(super) const fn over_link(
@@ -53,7 +66,13 @@ impl Chat {
         id: Arc<OnceLock<CallId>>,
         link: WeakLink<ClientSide>,
     ) -> Self {
-        Self::new(Source::Link(Linked { stream, id, link }))
+        let aside = Aside::new();
+        Self::new(Source::Link(Linked {
+            stream,
+            id,
+            link,
+            aside,
+        }))
     }
 
     #[cfg(feature = "sse")]
@@ -90,7 +109,9 @@ impl Chat {
 
     /// Aborts the chat, be it running or waiting, and says whether there was something to abort. Go
     /// on with [`next`](Self::next): the chat ends as
-    /// [aborted](crate::client::Outcome::Aborted), unless its end was on the way already.
+    /// [aborted](crate::client::Outcome::Aborted), unless its end was on the way already. Updates
+    /// that come meanwhile are kept for it, up to 16 MiB; steps beyond that are dropped, so that no
+    /// flood of them holds up the abort.
     ///
     /// # Errors
     /// Every [`CallError`]; [`Refused::UnknownId`] if the chat has ended. Safe to repeat.
@@ -115,7 +136,15 @@ impl Chat {
             let id = id.get().copied().ok_or(Refused::UnknownId)?;
             conn.abort(id, now)
         };
-        match link.call(abort).await? {
+        let mut answer = pin!(link.call(abort));
+        let answer = poll_fn(|cx| match answer.as_mut().poll(cx) {
+            Poll::Pending => {
+                linked.set_aside(cx);
+                Poll::Pending
+            }
+            answer => answer,
+        });
+        match answer.await? {
             CallValue::Aborted(aborted) => Ok(aborted),
             other => Err(unexpected(&other)),
         }
@@ -162,8 +191,47 @@ impl Chat {
     }
 }
 
+impl Aside {
+    const fn new() -> Self {
+        Self {
+            updates: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+
+    fn push(&mut self, update: ChatUpdate) {
+        let bytes = update.weight();
+        if self.bytes.saturating_add(bytes) <= MAX_ASIDE {
+            self.bytes += bytes;
+            self.updates.push_back(update);
+        }
+    }
+
+    fn pop(&mut self) -> Option<ChatUpdate> {
+        let update = self.updates.pop_front()?;
+        self.bytes -= update.weight();
+        Some(update)
+    }
+}
+
 impl Linked {
+    /// Makes room on the line. The end of the chat is not among what is set aside.
+    fn set_aside(&mut self, cx: &mut Context<'_>) {
+        for _ in 0..ASIDE_PER_TURN {
+            match self.stream.poll_queued(cx) {
+                Poll::Ready(Some(Queued::Item(update))) => self.aside.push(update),
+                // What follows a gap is no chat any more; it is told when it is asked for.
+                Poll::Ready(Some(_)) => self.aside.push(ChatUpdate::Ended(too_slow())),
+                Poll::Ready(None) | Poll::Pending => return,
+            }
+        }
+        cx.waker().wake_by_ref();
+    }
+
     fn poll_update(&mut self, cx: &mut Context<'_>) -> Poll<ChatUpdate> {
+        if let Some(update) = self.aside.pop() {
+            return Poll::Ready(update);
+        }
         let outcome = match ready!(self.stream.poll_queued(cx)) {
             Some(Queued::Item(update)) => return Poll::Ready(update),
             None => match ready!(self.stream.poll_outcome(cx)) {
@@ -172,10 +240,7 @@ impl Linked {
                 // A chat ends as a chat, and its end is asked for once.
                 Some(Ok(_)) | None => gone(Delivery::Unknown),
             },
-            Some(_) => Outcome::Closed {
-                reason: CloseReason::SlowConsumer,
-                delivery: Delivery::Delivered,
-            },
+            Some(_) => too_slow(),
         };
         Poll::Ready(ChatUpdate::Ended(outcome))
     }
@@ -189,6 +254,14 @@ fn ended(error: CallError<RpcError>) -> Outcome {
         CallError::TimedOut { delivery } => Outcome::TimedOut { delivery },
         CallError::Remote(error) => Outcome::Refused { error },
         other => gone(other.delivery()),
+    }
+}
+
+/// Updates were dropped, because nobody took them.
+const fn too_slow() -> Outcome {
+    Outcome::Closed {
+        reason: CloseReason::SlowConsumer,
+        delivery: Delivery::Delivered,
     }
 }
 

@@ -178,6 +178,36 @@ async fn an_abort_ends_the_chat_and_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_abort_is_answered_through_a_flood_that_nobody_reads() {
+    let chats = QueueConfig::default()
+        .with_max_items(4)
+        .with_policy(LagPolicy::Block {
+            deadline: Duration::from_secs(30),
+        });
+    let link = LinkConfig::default().with_streams(chats);
+    let (client, _, mut listener) = open(ClientConfig::new(), link);
+    let mut server = Played(listener.accept().await.unwrap());
+    client.ready().await.unwrap();
+    let (mut chat, id) = started(&client, &mut server).await;
+    let play = async {
+        for number in 0..2_000 {
+            server.text(&id, &number.to_string()).await;
+        }
+        let abort = server.hear().await.unwrap();
+        let result = json!({"type": "chat.abort.result", "requestId": id, "aborted": true});
+        server.say(&abort["id"], result).await;
+        server
+    };
+    let (aborted, _server) = tokio::join!(chat.abort(), play);
+    assert_eq!(aborted, Ok(true));
+    for number in 0..2_000 {
+        let text = ChatUpdate::Event(Event::text(number.to_string()));
+        assert_eq!(chat.next().await, Some(text));
+    }
+    assert_eq!(chat.finish().await, Outcome::Aborted { error: None });
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dropped_chat_is_aborted_at_the_server() {
     let (client, mut server) = played().await;
     let (chat, id) = started(&client, &mut server).await;

@@ -8,6 +8,8 @@ use similar::{Algorithm, ChangeTag, TextDiff};
 const CONTEXT: usize = 3;
 /// Most lines that are kept; a file that was written anew has many.
 const MAX_LINES: usize = 500;
+/// The longest line that is kept, in characters; more would be too much to show.
+const MAX_LINE: usize = 2_000;
 /// How long it may be thought about; after that the differences are larger than they need be.
 const PATIENCE: Duration = Duration::from_millis(200);
 
@@ -31,7 +33,7 @@ pub struct Line {
     pub marker: Marker,
     /// Its number, counted from 1: in the old text if it is gone, else in the new one.
     pub number: usize,
-    /// Its text, without the end of the line.
+    /// Its text, without the end of the line and cut to a length.
     pub text: String,
 }
 
@@ -75,12 +77,16 @@ impl Diff {
                 found.lines.push(Line {
                     marker,
                     number: index.map_or(1, |index| index + 1),
-                    text: change.value().trim_end_matches(['\n', '\r']).to_owned(),
+                    text: shortened(change.value().trim_end_matches(['\n', '\r'])),
                 });
             }
         }
         found
     }
+}
+
+fn shortened(line: &str) -> String {
+    line.chars().take(MAX_LINE).collect()
 }
 
 #[cfg(test)]
@@ -128,5 +134,7 @@ mod tests {
             (diff.added, diff.lines.len(), diff.left_out),
             (600, 500, 100)
         );
+        let diff = Diff::new("", &"x".repeat(9_000));
+        assert_eq!(told(&diff), [format!("+1 {}", "x".repeat(2_000))]);
     }
 }

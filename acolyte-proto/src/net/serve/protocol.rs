@@ -50,6 +50,14 @@ impl Line {
         *self.current() = None;
     }
 
+    /// As [`forget`](Self::forget), if this chat is still the one that runs.
+    fn give_up(&self, id: &RpcId) {
+        let given_up = self.current().take_if(|(running, _)| running == id);
+        if let Some((_, outlet)) = given_up {
+            outlet.stop();
+        }
+    }
+
     pub(super) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Acquire)
     }
@@ -129,6 +137,12 @@ impl Protocol for ServerSide {
                 self.line.leave();
                 Sorted::Closed(reason)
             }
+            ServerEvent::GivenUp { id } => {
+                // At once: the client may use the id again, and what the old work still says must
+                // not become a part of the new chat.
+                self.line.give_up(&id);
+                Sorted::Event(ServerEvent::GivenUp { id })
+            }
             other => Sorted::Event(other),
         }
     }
@@ -147,5 +161,28 @@ impl Protocol for ServerSide {
 
     fn in_flight(machine: &ServerConn) -> usize {
         machine.in_flight()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rpc_core::Limits;
+
+    use super::super::outlet::Bell;
+    use super::*;
+
+    #[test]
+    fn a_chat_that_was_given_up_says_nothing_under_an_id_that_is_used_again() {
+        let line = Arc::<Line>::default();
+        let config = Arc::<ServerConfig>::default();
+        let mut side = ServerSide::new(config, Tasks::default(), Arc::clone(&line));
+        let outlet = || Arc::new(Outlet::new(Bell::Body(Notify::new()), &Limits::default()));
+        let (old, other) = (RpcId::random(1), RpcId::random(2));
+        line.begin(old.clone(), outlet());
+        let given_up = |id: &RpcId| ServerEvent::GivenUp { id: id.clone() };
+        assert!(matches!(side.sort(given_up(&other)), Sorted::Event(_)));
+        assert!(line.outlet().is_some(), "another chat runs");
+        assert!(matches!(side.sort(given_up(&old)), Sorted::Event(_)));
+        assert!(line.outlet().is_none(), "nothing more is taken from it");
     }
 }

@@ -42,7 +42,12 @@ impl Workspace {
                 return Err(Problem::new(Code::Edit, message));
             }
             1 => old.replacen(find, put, 1),
-            _ if all => old.replace(find, put),
+            _ if all => {
+                // Known before it is made: a long text in many places may be more than any memory.
+                let kept = old.len().saturating_sub(found.saturating_mul(find.len()));
+                check_size(name, kept.saturating_add(found.saturating_mul(put.len())))?;
+                old.replace(find, put)
+            }
             _ => {
                 let message = format!(
                     "{name:?} holds the text {found} times: say more of what stands around it"
@@ -96,10 +101,7 @@ impl Workspace {
 
     /// Through another file in the same folder, so that a crash leaves the old text or the new one.
     fn put(&self, name: &str, path: &Path, text: &str) -> Result<(), Problem> {
-        if text.len() as u64 > MAX_FILE {
-            let message = format!("{name:?} would be larger than {MAX_FILE} bytes");
-            return Err(Problem::new(Code::TooLarge, message));
-        }
+        check_size(name, text.len())?;
         let before = self.dir.metadata(path).ok();
         let permissions = before.map(|it| it.permissions());
         let draft = draft(path);
@@ -122,6 +124,14 @@ impl Workspace {
         }
         file.write_all(text.as_bytes())
     }
+}
+
+fn check_size(name: &str, bytes: usize) -> Result<(), Problem> {
+    if bytes as u64 > MAX_FILE {
+        let message = format!("{name:?} would be larger than {MAX_FILE} bytes");
+        return Err(Problem::new(Code::TooLarge, message));
+    }
+    Ok(())
 }
 
 /// A name beside the file that nothing else has.

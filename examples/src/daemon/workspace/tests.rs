@@ -266,6 +266,18 @@ fn a_file_is_written_with_its_folders() {
 }
 
 #[test]
+fn a_text_in_too_many_places_is_refused_before_it_is_made() {
+    let (place, workspace) = Place::new("bomb");
+    let old = "a".repeat(usize::try_from(MAX_FILE).unwrap());
+    place.put("a.txt", &old);
+    let long = "x".repeat(1024 * 1024);
+    let why = workspace.edit("a.txt", "a", &long, true);
+    assert_eq!(code(why), Code::TooLarge);
+    assert_eq!(place.text("a.txt"), old);
+    assert!(workspace.edit("a.txt", "a", "b", true).is_ok());
+}
+
+#[test]
 fn two_edits_at_once_are_both_kept() {
     let (place, workspace) = Place::new("both");
     place.put("a.txt", "");
