@@ -75,7 +75,8 @@ async def a_chat_with_tools(served):
         expect(streams == {"stdout", "stderr"}, shown)
         chat = await talk.chat("run exit 3")
         (result,) = chat.events("tool-result")
-        expect(result["isError"] is True and result["errorCode"] and result["error"]["tool"] == "shell-run", result)
+        expect(result["isError"] is True and result["errorCode"], result)
+        expect(result["error"]["tool"] == "shell-run", result)
         chat = await talk.chat("!tool file-read {\"path\": \"a.txt\"}\n!tool nope {}\n!tool file-read {oops")
         kinds = [it["event"]["type"] for it in chat.frames if it["type"] == "chat.event"]
         calls = [kind for kind in kinds if kind.startswith("tool-call")]
