@@ -80,7 +80,8 @@ ENDS = {
         "both lists": [*BEGUN, *LISTS, DONE],
         "notices and skills": [
             *BEGUN, event("notice", level="warn", message="n"),
-            event("skill-activated", skill={"name": "s", "instructions": "i"}), event("skill-deactivated", name="s"), DONE,
+            event("skill-activated", skill={"name": "s", "instructions": "i"}),
+            event("skill-deactivated", name="s"), DONE,
         ],
     },
     "failed": {
@@ -260,7 +261,8 @@ async def tasks():
     task = {"id": "task_a", "state": "completed"} | dates
     answer = {"type": "task.status.result"}
     for frame, code in (
-        (answer | {"task": task}, 0), (answer | {"task": None}, 0), (answer | {"task": task | {"state": "later"}}, 3),
+        (answer | {"task": task}, 0), (answer | {"task": None}, 0),
+        (answer | {"task": task | {"state": "later"}}, 3),
         (answer, 0), (answer | {"task": 7}, 3), (answer | {"task": {"id": "x"}}, 3),
         ({"type": "error", "error": "no"}, 3), ({"type": "error", "error": {}}, 3), (drop, 3),
     ):
