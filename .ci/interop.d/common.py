@@ -94,7 +94,7 @@ class Program:
 
 @contextlib.asynccontextmanager
 async def program(path, *args, **env):
-    ours = ("AGENT_", "ANTHROPIC_", "EXOCLAW_", "OPENAI_", "RUST_LOG", "SNEK_")
+    ours = ("ACOLYTE_", "AGENT_", "ANTHROPIC_", "EXOCLAW_", "OPENAI_", "RUST_LOG", "SNEK_")
     env = {k: v for k, v in os.environ.items() if not k.startswith(ours)} | env
     pipe = asyncio.subprocess.PIPE
     how = {"env": env, "stdout": pipe, "stderr": pipe, "limit": LONGEST_LINE}
