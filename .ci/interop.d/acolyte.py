@@ -339,7 +339,7 @@ class Talk:
     async def send(self, frame):
         """Sends an object, or whatever it is."""
         if isinstance(frame, (str, bytes)):
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(ValueError, RecursionError):
                 self.order.sent(json.loads(frame))
             await self.socket.send(frame)
         else:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import aiohttp
-from acolyte import INVALID, KEY, Order, daemon, frames, no_nulls, request
+from acolyte import INVALID, KEY, Order, daemon, request
 from common import Checks, expect, title
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -74,7 +74,7 @@ async def endpoints_and_their_texts(served):
             expect(type(told[counter]) is int, counter)
         expect(told | {"tasks_total": 0} == json.loads(text) | {"tasks_total": 0}, f"{told} is not {text}")
         expect(told["capabilities"] == "error.structured, stream.sse, workspace.path", told)
-        expect(told["protocol_version"] == "1" and told["service"] == served.http, told)
+        expect(told["protocol_version"] == "1" and told["service"] == f"http://localhost:{served.port}", told)
 
 
 async def a_chat_with_tools(served):
@@ -480,13 +480,19 @@ async def keys(served):
             answer = refused.response
             expect(echo is None, f"{headers} is refused")
             expect((answer.status_code, answer.body) == (401, b"Unauthorized"), answer)
-            expect(answer.headers["content-type"] == PLAIN, answer.headers)
+            expect(answer.headers["content-type"].replace(" ", "") == PLAIN, answer.headers)
         # It is the same for plain requests.
         body = json.dumps(request("hi"))
         for method, path, data in (("GET", "/v1/status", None), ("POST", "/v1/chat/stream", body), ("POST", "/v1/chat/stream", "{")):
             status, _, text = await served.ask(method, path, data, **headers)
             expected = 401 if echo is None else 400 if data == "{" else 200
             expect(status == expected and (status != 401 or text == "Unauthorized"), f"{headers} {path}: {status}")
+    for path in ("/v1/rpc/", "/rpc", "/v1/status"):
+        try:
+            async with connect(served.http.replace("http", "ws") + path, proxy=None):
+                expect(False, f"an upgrade at {path}")
+        except InvalidStatus as refused:
+            expect(refused.response.status_code in (401, 404), f"{path}: {refused}")
     for path, status in (("/healthz", 200), ("/nope", 404), ("/v1/rpc", 401), (f"/v1/status?apiKey={KEY}", 401)):
         expect((await served.ask("GET", path))[0] == status, path)
     expect((await served.ask("POST", "/v1/admin/shutdown"))[0] == 401, "a shutdown without a key")
