@@ -22,7 +22,7 @@ Examples ('daemon' stands for 'cargo run -p examples --bin daemon --'):
   Try it: a scripted model on this folder, nothing leaves this machine:
     daemon serve --workspace .
   Give it something to do from another terminal:
-    daemon run 'search TODO'
+    daemon run 'search name'
     daemon chat
   What the scripted model understands; anything else it says back:
     read README.md                search fn main       list files

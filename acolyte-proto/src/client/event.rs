@@ -101,7 +101,9 @@ pub enum Outcome {
     Done(Box<Reply<'static>>),
     /// It has failed.
     Failed(Failure),
-    /// The server did not take it: it is busy with too many, or the request is wrong. Nothing ran.
+    /// The server did not take it: it is busy with too many, or the request is wrong. Nothing ran,
+    /// unless a proxy on the way over HTTP has lost the answer ([`may_have_run`](Self::may_have_run)
+    /// tells).
     Refused {
         /// The server's words.
         error: RpcError,
@@ -163,6 +165,15 @@ pub enum RpcError {
 }
 
 impl RpcError {
+    /// Whether it says that nothing was done. Other statuses than these may come from a proxy that
+    /// has passed the request on.
+    const fn is_refusal(&self) -> bool {
+        match self {
+            Self::Status { status, .. } => matches!(*status, 300..=499 | 503),
+            Self::Refused(_) | Self::Unreadable(_) => true,
+        }
+    }
+
     /// The server's words; empty if the answer could not be read.
     #[must_use]
     pub fn message(&self) -> &str {
@@ -197,7 +208,9 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(error) => write!(f, "a message cannot be read: {error}"),
-            Self::ToolWithoutCall { .. } => f.write_str("a tool's result comes without its call"),
+            Self::ToolWithoutCall { .. } => {
+                f.write_str("a tool's output or result comes without its call")
+            }
             Self::NoPosition => f.write_str("a place in the queue is 0"),
             Self::WrongAnswer { answer } => write!(f, "{answer} does not answer what was asked"),
         }
@@ -232,10 +245,10 @@ impl Outcome {
     /// is safe.
     #[must_use]
     pub const fn may_have_run(&self) -> bool {
-        !matches!(
-            (self, self.delivery()),
-            (Self::Refused { .. }, _) | (_, Delivery::NotSent)
-        )
+        match (self, self.delivery()) {
+            (Self::Refused { error }, _) => !error.is_refusal(),
+            (_, delivery) => !matches!(delivery, Delivery::NotSent),
+        }
     }
 
     /// Whether the chat may have reached the server.

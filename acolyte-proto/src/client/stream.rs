@@ -333,6 +333,26 @@ mod tests {
     }
 
     #[test]
+    fn a_proxy_that_lost_the_answer_does_not_say_that_nothing_ran() {
+        for (status, may_have_run) in [
+            (200, true),
+            (400, false),
+            (401, false),
+            (404, false),
+            (500, true),
+            (502, true),
+            (503, false),
+            (504, true),
+        ] {
+            let now = Instant::now();
+            let mut chat = StreamChat::new(&ClientConfig::new(), now);
+            chat.handle_head(status, false, now);
+            chat.handle_end(None);
+            assert_eq!(only(&mut chat).may_have_run(), may_have_run, "{status}");
+        }
+    }
+
+    #[test]
     fn comments_show_life_but_give_the_chat_no_time() {
         let (mut chat, mut now) = started();
         for _ in 0..17 {

@@ -64,11 +64,15 @@ pub fn server_frames(data: &[u8]) {
     );
 }
 
-/// `outputStreamed` is written where an old server did not tell it.
+/// `outputStreamed` and the model are written where a server did not tell them.
 fn always_written(reply: &Reply<'_>, read: &mut Reply<'_>) {
     if reply.output_streamed.is_none() {
         assert_eq!(read.output_streamed, Some(false), "nothing is lost");
         read.output_streamed = None;
+    }
+    if reply.model.is_empty() {
+        assert!(!read.model.is_empty(), "known clients want a name");
+        read.model = reply.model.clone().into_owned().into();
     }
 }
 

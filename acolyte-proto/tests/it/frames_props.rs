@@ -188,11 +188,13 @@ fn event() -> impl Strategy<Value = Event<'static>> {
 }
 
 fn reply() -> impl Strategy<Value = Reply<'static>> {
+    // Without a name it would be given one.
+    let model = text().prop_filter("a name", |name| !name.is_empty());
     let usage = any::<(u64, u64, u64)>().prop_map(|(read, wrote, budget)| {
         ReplyUsage::new(read, wrote).with_input_budget_tokens(budget)
     });
     (
-        (text(), text(), any::<bool>(), maybe(), maybe()),
+        (text(), model, any::<bool>(), maybe(), maybe()),
         (texts(), option::of(any::<u64>())),
         prop::collection::vec(skill(), 0..2),
         option::of(usage),

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::pin::pin;
 use std::task::Poll;
 use std::time::SystemTime;
 
@@ -221,16 +222,24 @@ impl<'a> Talk<'a> {
         Ok(request)
     }
 
-    /// Aborts everything, what waits first, so that nothing of it begins.
+    /// Aborts everything, what waits first, so that nothing of it begins. What the others say
+    /// meanwhile is taken, or it would stand in the way of the answer.
     async fn abort(&mut self) {
-        let mut number = self.running.len();
-        while let Some(at) = number.checked_sub(1) {
-            number = at;
-            if let Some(running) = self.running.get_mut(at) {
-                // The chat itself tells what came of it.
-                let _ = running.chat.abort().await;
+        let mut ending = VecDeque::new();
+        while let Some(mut last) = self.running.pop_back() {
+            {
+                let mut aborted = pin!(last.chat.abort());
+                loop {
+                    tokio::select! {
+                        // The chat itself tells what came of it.
+                        _ = &mut aborted => break,
+                        (at, update) = next_update(&mut self.running) => self.update(at, update).await,
+                    }
+                }
             }
+            ending.push_front(last);
         }
+        self.running = ending;
         while !self.running.is_empty() {
             let (at, update) = next_update(&mut self.running).await;
             self.update(at, update).await;

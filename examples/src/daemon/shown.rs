@@ -11,6 +11,9 @@ use super::workspace::{Change, Excerpt, Found, Match, Query};
 /// Most lines of a search that are shown.
 const MAX_LINES: usize = 50;
 
+/// How the known clients call the whole workspace; they leave this name out of what they show.
+const WHOLE_WORKSPACE: &str = "workspace";
+
 fn label(name: &'static str) -> Cow<'static, str> {
     Cow::Borrowed(name)
 }
@@ -40,15 +43,15 @@ fn scope(key: &'static str, query: &Query, pattern: &str, matches: usize) -> Par
         scope: query
             .folder
             .clone()
-            .unwrap_or_else(|| ".".to_owned())
+            .unwrap_or_else(|| WHOLE_WORKSPACE.to_owned())
             .into(),
         patterns: vec![pattern.to_owned().into()],
         matches: count(matches),
     }
 }
 
-fn lines(lines: impl ExactSizeIterator<Item = String>) -> Vec<Part<'static>> {
-    let more = left_out(lines.len().saturating_sub(MAX_LINES), "matches");
+fn lines(lines: impl ExactSizeIterator<Item = String>, unit: &'static str) -> Vec<Part<'static>> {
+    let more = left_out(lines.len().saturating_sub(MAX_LINES), unit);
     let lines = lines.take(MAX_LINES).map(Part::text);
     lines.chain(more).collect()
 }
@@ -57,7 +60,7 @@ pub(super) fn search(query: &Query, found: &Found<Match>) -> Vec<Part<'static>> 
     let items = found.items.iter();
     let header = scope("tool.label.file_search", query, &query.text, items.len());
     let mut parts = vec![header];
-    parts.extend(lines(items.map(told)));
+    parts.extend(lines(items.map(told), "matches"));
     parts
 }
 
@@ -70,7 +73,7 @@ pub(super) fn files(query: &Query, found: &Found<String>) -> Vec<Part<'static>> 
     let pattern = query.glob.as_deref().unwrap_or("*");
     let header = scope("tool.label.file_find", query, pattern, found.items.len());
     let mut parts = vec![header];
-    parts.extend(lines(found.items.iter().cloned()));
+    parts.extend(lines(found.items.iter().cloned(), "files"));
     parts
 }
 

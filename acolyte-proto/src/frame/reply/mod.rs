@@ -18,7 +18,7 @@ pub struct Reply<'a> {
     /// Whether the output was already sent as deltas; if not, show it now. `None` from servers
     /// before 0.22; written as `false`, so that nothing is lost.
     pub output_streamed: Option<bool>,
-    /// The model that answered; may be empty.
+    /// The model that answered. Empty if a server does not tell it; written as `unknown` then.
     pub model: Cow<'a, str>,
     /// Why the model failed: then the chat has failed, whatever the output says.
     pub error: Option<Cow<'a, str>>,

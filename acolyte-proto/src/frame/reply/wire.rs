@@ -93,14 +93,22 @@ impl<'a> ReplyMembers<'a> {
     }
 }
 
-/// Lists are always written, and `outputStreamed`, without which known clients wait for ever.
+/// Written in the place of a model without a name.
+const UNKNOWN_MODEL: &str = "unknown";
+
+/// Lists are always written, and so are `outputStreamed` and a name of the model: without them known
+/// clients wait for ever.
 impl Serialize for Reply<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut to = serializer.serialize_struct("Reply", 10)?;
         if let Some(state) = &self.state {
             to.serialize_field("state", state)?;
         }
-        to.serialize_field("model", &self.model)?;
+        let model = match &*self.model {
+            "" => UNKNOWN_MODEL,
+            model => model,
+        };
+        to.serialize_field("model", model)?;
         to.serialize_field("output", &self.output)?;
         to.serialize_field("outputStreamed", &self.output_streamed.unwrap_or(false))?;
         if let Some(error) = &self.error {

@@ -108,6 +108,16 @@ fn every_answer_is_written_flat_and_without_nulls() {
 }
 
 #[test]
+fn a_reply_is_never_written_without_a_model() {
+    let reply = Reply::new("o", "");
+    let frame = ServerFrame::new(id(), Answer::Done(Box::new(reply)));
+    assert_eq!(
+        written(&frame),
+        r#"{"id":"rpc_a","type":"chat.done","reply":{"model":"unknown","output":"o","outputStreamed":false,"toolCalls":[],"activeSkills":[]}}"#,
+    );
+}
+
+#[test]
 fn every_event_is_written_as_the_known_server_writes_it() {
     let item = ChecklistItem::new("s", "Look", 0).with_status(ItemStatus::InProgress);
     let list = Checklist::new("g", "Plan").with_item(item);

@@ -81,6 +81,36 @@ async fn a_file_is_made_read_found_and_changed() {
 }
 
 #[tokio::test]
+async fn a_search_tells_where_it_looked_and_what_it_left_out() {
+    let place = Place::new("scope", Confinement::Off);
+    for number in 0..52 {
+        let file = json!({ "path": format!("src/{number}.rs"), "content": "one" });
+        place.run(FILE_CREATE, file).await.1.unwrap();
+    }
+    for (name, arguments, where_it_looked, unit) in [
+        (FILE_FIND, json!({}), "workspace", "files"),
+        (
+            FILE_SEARCH,
+            json!({ "query": "one" }),
+            "workspace",
+            "matches",
+        ),
+        (FILE_FIND, json!({ "folder": "src" }), "src", "files"),
+    ] {
+        let (shown, _) = place.run(name, arguments).await;
+        let Some(Shown::Part(Part::ScopeHeader { scope, .. })) = shown.first() else {
+            panic!("{shown:?}");
+        };
+        assert_eq!(scope, where_it_looked);
+        let left_out = Shown::Part(Part::Truncated {
+            count: Some(2),
+            unit: Some(unit.into()),
+        });
+        assert_eq!(shown.last(), Some(&left_out));
+    }
+}
+
+#[tokio::test]
 async fn a_wrong_call_is_explained() {
     let place = Place::new("wrong", Confinement::Off);
     for (name, arguments, why) in [
