@@ -7,7 +7,7 @@ import random
 import socket
 from pathlib import Path
 
-from acolyte import INVALID, KEY, Order, frames, request
+from acolyte import INVALID, KEY, frames, request
 from common import expect
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed

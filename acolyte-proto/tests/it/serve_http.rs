@@ -204,6 +204,14 @@ async fn every_endpoint_but_health_wants_the_key() {
             assert_eq!(status, allowed, "{line}");
         }
     }
+    // An upgrade is refused in the same words.
+    let upgrade = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+         sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let (status, kind, said) = parts(&server.ask(&request("GET /v1/rpc", upgrade, "")).await);
+    assert_eq!(
+        (status, kind.as_str(), said.as_str()),
+        (401, "text/plain;charset=utf-8", "Unauthorized")
+    );
     let (status, kind, said) = parts(&server.ask(&request("GET /healthz", "", "")).await);
     assert_eq!((status, said.as_str()), (200, r#"{"ok":true}"#));
     assert!(kind.starts_with("application/json"));

@@ -186,7 +186,8 @@ fn upgrade(
 pub(super) fn plain(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::from(body.into()));
     *response.status_mut() = status;
-    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    // Without a blank, as known servers of our protocols write it.
+    let kind = HeaderValue::from_static("text/plain;charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
 }
