@@ -57,6 +57,9 @@ fn written(mut frame: StreamFrame<'static>) {
     if let StreamFrame::Done(reply) = &mut frame {
         // Always written.
         reply.output_streamed.get_or_insert(false);
+        if reply.model.is_empty() {
+            reply.model = "unknown".into();
+        }
     }
     let mut text = String::new();
     let written = match &frame {
