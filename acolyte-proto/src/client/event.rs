@@ -208,7 +208,9 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(error) => write!(f, "a message cannot be read: {error}"),
-            Self::ToolWithoutCall { .. } => f.write_str("a tool's result comes without its call"),
+            Self::ToolWithoutCall { .. } => {
+                f.write_str("a tool's output or result comes without its call")
+            }
             Self::NoPosition => f.write_str("a place in the queue is 0"),
             Self::WrongAnswer { answer } => write!(f, "{answer} does not answer what was asked"),
         }

@@ -335,6 +335,23 @@ fn a_result_without_its_call_is_told_and_delivered() {
 }
 
 #[test]
+fn an_output_without_its_call_is_told_in_words_that_fit_it() {
+    let mut played = Played::new();
+    let id = played.chat();
+    let content = json!({"kind": "text", "text": "lost"});
+    played.event(
+        id,
+        &json!({"type": "tool-output", "toolCallId": "a", "toolName": "t", "content": content}),
+    );
+    let updates = played.updates();
+    let ChatUpdate::Warning(warning) = &updates[0] else {
+        panic!("{updates:?}");
+    };
+    assert!(warning.to_string().contains("output"), "{warning}");
+    assert_eq!(updates.len(), 2);
+}
+
+#[test]
 fn an_error_event_does_not_end_a_chat() {
     let mut played = Played::new();
     let id = played.chat();
