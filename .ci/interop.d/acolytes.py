@@ -14,92 +14,147 @@ from fakeacolyte import (
 
 VECTORS = Path(sys.argv[2])
 IDLE = ("--idle-timeout", "300ms")
+CODES = {"done": 0, "failed": 1, "refused": 3, "closed": 1, "timed-out": 1}
 USAGE = {"inputTokens": 1, "outputTokens": 2, "totalTokens": 3}
+SAID = {"output": "fine", "model": "m"}
 CALL = event("tool-call", toolCallId="c", toolName="t", args={})
-# Name: frames after the start of a chat; how it ends, the exit code, and how many warnings come before.
-SCRIPTS = {
-    # Answers of all eras.
-    "done alone": ([DONE], "done", 0, 0),
-    "a reply of 0.18 to 0.21": ([*BEGUN, {"type": "chat.done", "reply": {"output": "fine", "state": "done", "model": "m"}}], "done", 0, 0),
-    "a reply that awaits input": ([*BEGUN, {"type": "chat.done", "reply": {"output": "what?", "state": "awaiting-input", "model": "m"}}], "done", 0, 0),
-    "a reply of 0.22": ([*BEGUN, done(usage=USAGE, toolCalls=["t"], modelCalls=2, activeSkills=[])], "done", 0, 0),
-    "no outputStreamed": ([*BEGUN, {"type": "chat.done", "reply": {"output": "fine", "model": "m"}}], "done", 0, 0),
-    "no model": ([*BEGUN, done(model="")], "done", 0, 0),
-    "usage without a sum": ([*BEGUN, done(usage={"inputTokens": 1, "outputTokens": 2})], "done", 0, 0),
-    "nulls in a reply": ([*BEGUN, done(error=None, usage=None, toolCalls=None, activeSkills=None)], "done", 0, 0),
-    "unknown members": ([*BEGUN, done(more={"x": [1]})], "done", 0, 0),
-    "bytes": ([b'{"id":"ID","type":"chat.done","reply":{"output":"fine","model":"m"}}'], "done", 0, 0),
-    "the model has failed": ([*BEGUN, done(output="", error="it went wrong")], "failed", 1, 0),
-    # Ends that nobody can read are ends.
-    "a wrapped reply": ([*BEGUN, {"type": "chat.done", "payload": {"reply": REPLY}}], "failed", 1, 0),
-    "no reply": ([*BEGUN, {"type": "chat.done"}], "failed", 1, 0),
-    "a reply of null": ([*BEGUN, {"type": "chat.done", "reply": None}], "failed", 1, 0),
-    "a text as reply": ([*BEGUN, {"type": "chat.done", "reply": "fine"}], "failed", 1, 0),
-    "an error": ([*BEGUN, {"type": "chat.error", "errorMessage": "boom", "errorId": "err_a", "errorCode": "E_X", "error": {"code": "E_X"}}], "failed", 1, 0),
-    "an error of few words": ([*BEGUN, {"type": "chat.error", "errorMessage": "boom"}], "failed", 1, 0),
-    "an error with a null id": ([*BEGUN, {"type": "chat.error", "errorMessage": "boom", "errorId": None}], "failed", 1, 0),
-    "an error with a bad id": ([*BEGUN, {"type": "chat.error", "errorMessage": "boom", "errorId": "ERR-1"}], "failed", 1, 0),
-    "an error in error": ([*BEGUN, {"type": "chat.error", "error": "boom"}], "failed", 1, 0),
-    "an error without words": ([*BEGUN, {"type": "chat.error"}], "failed", 1, 0),
-    "a wrapped error": ([*BEGUN, {"type": "chat.error", "payload": {"errorMessage": "boom"}}], "failed", 1, 0),
-    # Refusals.
-    "refused": ([{"type": "error", "error": "RPC queue is full (25 queued). Try again shortly."}], "refused", 3, 0),
-    "refused with an object": ([{"type": "error", "error": {"message": "no"}}], "refused", 3, 0),
-    "refused without a word": ([{"type": "error"}], "refused", 3, 0),
-    "refused by an unknown id": (['{"id":"rpc_unknown","type":"error","error":"Invalid RPC message"}'], "refused", 3, 0),
-    "refused after it began": ([*BEGUN, {"type": "error", "error": "no"}], "failed", 1, 0),
-    # What goes on.
-    "an unknown id later": ([*BEGUN, '{"id":"rpc_unknown","type":"error","error":"x"}', DONE], "done", 0, 0),
-    "an unknown type": ([ACCEPTED, {"type": "chat.later", "x": 1}, STARTED, DONE], "done", 0, 0),
-    "an unknown event": ([*BEGUN, event("later", x=1), DONE], "done", 0, 0),
-    "garbage": ([*BEGUN, "not json", "", "[]", "7", "{}", '{"id":7,"type":"chat.done"}', DONE], "done", 0, 0),
-    "what is not valid text": ([*BEGUN, b"\xff\xfe", DONE], None, None, None),
-    "other ids": ([*BEGUN, '{"id":"rpc_zzzz","type":"chat.done","reply":{"output":"no","model":"m"}}', DONE], "done", 0, 0),
-    "a stray answer to an abort": ([ACCEPTED, {"type": "chat.abort.result", "requestId": "rpc_a", "aborted": True}, DONE], "done", 0, 1),
-    "another answer": ([ACCEPTED, {"type": "status.result", "status": STATUS}, DONE], "done", 0, 1),
-    "no id of a task": ([{"type": "chat.accepted", "taskId": "nope"}, STARTED, DONE], "done", 0, 1),
-    "place 0": ([ACCEPTED, {"type": "chat.queued", "position": 0}, STARTED, DONE], "done", 0, 1),
-    "no place": ([ACCEPTED, {"type": "chat.queued"}, {"type": "chat.queued", "position": -1}, STARTED, DONE], "done", 0, 2),
-    "an odd usage": ([*BEGUN, event("usage", inputTokens=1.5, outputTokens=-2), DONE], "done", 0, None),
-    "a status of texts": ([*BEGUN, event("status", state="running"), event("status", message="x"), DONE], "done", 0, None),
-    "a status that waits": ([*BEGUN, event("status", state={"kind": "awaiting-input"}), DONE], "done", 0, 0),
-    "a text as output": ([*BEGUN, CALL, event("tool-output", toolCallId="c", toolName="t", content="s"), DONE], "done", 0, None),
-    "no arguments": ([*BEGUN, event("tool-call", toolCallId="c", toolName="t"), event("tool-result", toolCallId="c", toolName="t"), DONE], "done", 0, 0),
-    "a result without its call": ([*BEGUN, event("tool-result", toolCallId="nope", toolName="t"), DONE], "done", 0, 1),
-    "an output without its call": ([*BEGUN, event("tool-output", toolCallId="nope", toolName="t", content={"kind": "text", "text": "x"}), DONE], "done", 0, 1),
-    "an unknown part": ([*BEGUN, CALL, event("tool-output", toolCallId="c", toolName="t", content={"kind": "later"}), DONE], "done", 0, 0),
-    "an error that is no end": ([*BEGUN, event("error", errorMessage="in stream"), DONE], "done", 0, 0),
-    "an error and its end": ([*BEGUN, event("error", errorMessage="in stream"), {"type": "chat.error", "errorMessage": "end"}], "failed", 1, 0),
-    "no event": ([*BEGUN, {"type": "chat.event"}, {"type": "chat.event", "event": None}, {"type": "chat.event", "event": "x"}, DONE], "done", 0, 3),
-    "both lists": ([*BEGUN, *(event(it, groupId="g", groupTitle="t", items=[{"id": "1", "label": "l", "status": "done", "order": 0}]) for it in ("checklist", "tasklist")), DONE], "done", 0, 0),
-    "notices and skills": ([*BEGUN, event("notice", level="warn", message="n"), event("skill-activated", skill={"name": "s", "instructions": "i"}), event("skill-deactivated", name="s"), DONE], "done", 0, 0),
-    "twice the end": ([*BEGUN, DONE, done(output="other"), {"type": "chat.error", "errorMessage": "x"}], "done", 0, 0),
-    "slow": ([wait(0.2), ACCEPTED, wait(0.2), STARTED, wait(0.2), event("text-delta", text="x"), wait(0.2), DONE], "done", 0, 0),
-    "far too deep": ([*BEGUN, '{"id":"ID","type":"chat.event","event":' + "[" * 5000 + "]" * 5000 + "}", DONE], "done", 0, None),
-    # No end at all.
-    "closed at once": ([close(1000)], "closed", 1, 0),
-    "closed when accepted": ([ACCEPTED, close(1011)], "closed", 1, 0),
-    "closed while waiting": ([ACCEPTED, {"type": "chat.queued", "position": 2}, close(1001)], "closed", 1, 0),
-    "closed while running": ([*BEGUN, close(1000)], "closed", 1, 0),
-    "dropped at once": ([drop], "closed", 1, 0),
-    "dropped in a tool": ([*BEGUN, CALL, drop], "closed", 1, 0),
-    "silence at once": ([], "timed-out", 1, 0),
-    "silence when accepted": ([ACCEPTED], "timed-out", 1, 0),
-    "silence in a tool": ([*BEGUN, CALL], "timed-out", 1, 0),
-    "only what is wrapped": ([{"payload": ACCEPTED}, {"payload": DONE}], "timed-out", 1, None),
+TEXT = {"kind": "text", "text": "x"}
+ITEMS = [{"id": "1", "label": "l", "status": "done", "order": 0}]
+LISTS = [event(kind, groupId="g", groupTitle="t", items=ITEMS) for kind in ("checklist", "tasklist")]
+FULL = "RPC queue is full (25 queued). Try again shortly."
+
+
+def reply(value):
+    return {"type": "chat.done", "reply": value}
+
+
+def error(**members):
+    return {"type": "chat.error"} | members
+
+
+def refusal(**members):
+    return {"type": "error"} | members
+
+
+def queued(place):
+    return {"type": "chat.queued", "position": place}
+
+
+def output(content, id="c"):
+    return event("tool-output", toolCallId=id, toolName="t", content=content)
+
+
+def result(id="c"):
+    return event("tool-result", toolCallId=id, toolName="t")
+
+
+UNKNOWN = '{"id":"rpc_unknown","type":"error","error":"Invalid RPC message"}'
+OTHER = '{"id":"rpc_zzzz","type":"chat.done","reply":{"output":"no","model":"m"}}'
+DEEP = '{"id":"ID","type":"chat.event","event":' + "[" * 5000 + "]" * 5000 + "}"
+# By how they end: what a server says to a chat after its start.
+ENDS = {
+    "done": {
+        # Answers of all eras, and what has made other clients hang.
+        "done alone": [DONE],
+        "a reply of 0.18 to 0.21": [*BEGUN, reply(SAID | {"state": "done"})],
+        "a reply that awaits input": [*BEGUN, reply(SAID | {"state": "awaiting-input"})],
+        "a reply of 0.22": [*BEGUN, done(usage=USAGE, toolCalls=["t"], modelCalls=2, activeSkills=[])],
+        "no outputStreamed": [*BEGUN, reply(SAID)],
+        "no model": [*BEGUN, done(model="")],
+        "usage without a sum": [*BEGUN, done(usage={"inputTokens": 1, "outputTokens": 2})],
+        "nulls in a reply": [*BEGUN, done(error=None, usage=None, toolCalls=None, activeSkills=None)],
+        "unknown members": [*BEGUN, done(more={"x": [1]})],
+        "bytes": [json.dumps({"id": "ID"} | reply(SAID)).encode()],
+        "slow": [wait(0.2), ACCEPTED, wait(0.2), STARTED, wait(0.2), event("text-delta", text="x"), wait(0.2), DONE],
+        "twice the end": [*BEGUN, DONE, done(output="other"), error(errorMessage="x")],
+        # What goes on.
+        "an unknown id later": [*BEGUN, UNKNOWN, DONE],
+        "an unknown type": [ACCEPTED, {"type": "chat.later", "x": 1}, STARTED, DONE],
+        "an unknown event": [*BEGUN, event("later", x=1), DONE],
+        "an unknown part": [*BEGUN, CALL, output({"kind": "later"}), DONE],
+        "garbage": [*BEGUN, "not json", "", "[]", "7", "{}", '{"id":7,"type":"chat.done"}', DONE],
+        "other ids": [*BEGUN, OTHER, DONE],
+        "a status that waits": [*BEGUN, event("status", state={"kind": "awaiting-input"}), DONE],
+        "no arguments": [*BEGUN, event("tool-call", toolCallId="c", toolName="t"), result(), DONE],
+        "an error that is no end": [*BEGUN, event("error", errorMessage="in stream"), DONE],
+        "both lists": [*BEGUN, *LISTS, DONE],
+        "notices and skills": [
+            *BEGUN, event("notice", level="warn", message="n"),
+            event("skill-activated", skill={"name": "s", "instructions": "i"}),
+            event("skill-deactivated", name="s"), DONE,
+        ],
+    },
+    "failed": {
+        "the model has failed": [*BEGUN, done(output="", error="it went wrong")],
+        "an error": [*BEGUN, error(errorMessage="boom", errorId="err_a", errorCode="E_X", error={"code": "E_X"})],
+        "an error of few words": [*BEGUN, error(errorMessage="boom")],
+        "an error with a null id": [*BEGUN, error(errorMessage="boom", errorId=None)],
+        "an error with a bad id": [*BEGUN, error(errorMessage="boom", errorId="ERR-1")],
+        "an error in error": [*BEGUN, error(error="boom")],
+        "an error without words": [*BEGUN, error()],
+        "a wrapped error": [*BEGUN, error(payload={"errorMessage": "boom"})],
+        "an error and its end": [*BEGUN, event("error", errorMessage="in stream"), error(errorMessage="end")],
+        "refused after it began": [*BEGUN, refusal(error="no")],
+        # Ends that nobody can read are ends.
+        "a wrapped reply": [*BEGUN, {"type": "chat.done", "payload": {"reply": REPLY}}],
+        "no reply": [*BEGUN, {"type": "chat.done"}],
+        "a reply of null": [*BEGUN, reply(None)],
+        "a text as reply": [*BEGUN, reply("fine")],
+    },
+    "refused": {
+        "refused": [refusal(error=FULL)],
+        "refused with an object": [refusal(error={"message": "no"})],
+        "refused without a word": [refusal()],
+        "refused by an unknown id": [UNKNOWN],
+    },
+    "closed": {
+        "closed at once": [close(1000)],
+        "closed when accepted": [ACCEPTED, close(1011)],
+        "closed while waiting": [ACCEPTED, queued(2), close(1001)],
+        "closed while running": [*BEGUN, close(1000)],
+        "dropped at once": [drop],
+        "dropped in a tool": [*BEGUN, CALL, drop],
+    },
+    "timed-out": {
+        "silence at once": [],
+        "silence when accepted": [ACCEPTED],
+        "silence while waiting": [ACCEPTED, queued(2)],
+        "silence in a tool": [*BEGUN, CALL],
+    },
+}
+# What goes on with so many warnings; `None` where it may be read or not.
+WARNED = {
+    "a stray answer to an abort": ([{"type": "chat.abort.result", "requestId": "rpc_a", "aborted": True}], 1),
+    "another answer": ([{"type": "status.result", "status": STATUS}], 1),
+    "no id of a task": ([{"type": "chat.accepted", "taskId": "nope"}], 1),
+    "place 0": ([queued(0)], 1),
+    "no place": ([{"type": "chat.queued"}, queued(-1)], 2),
+    "a result without its call": ([STARTED, result("nope")], 1),
+    "an output without its call": ([STARTED, output(TEXT, "nope")], 1),
+    "no event": ([STARTED, {"type": "chat.event"}, *({"type": "chat.event", "event": it} for it in (None, "x"))], 3),
+    "a text as output": ([STARTED, CALL, output("s")], None),
+    "an odd usage": ([STARTED, event("usage", inputTokens=1.5, outputTokens=-2)], None),
+    "a status of texts": ([STARTED, event("status", state="running"), event("status", message="x")], None),
+    "far too deep": ([STARTED, DEEP], None),
 }
 
 
-async def script(frames, outcome, code, warnings):
+async def script(frames, outcome, warnings=0):
     async with Fake(talking(*frames)).serve() as fake:
         ran = await run(fake, *IDLE)
     ended = ran.ended
-    if outcome:
-        expect((ended["outcome"], ran.code) == (outcome, code), f"{ran.code} {ran.lines}")
-        expect(("reply" in ended) == (outcome == "done" or "error" in ended.get("reply", {})), ended)
-        expect(ended["mayHaveRun"] == (outcome != "refused"), ended)
-    if warnings is not None:
-        expect(len(ran.of("warning")) == warnings, ran.lines)
+    expect((ended["outcome"], ran.code) == (outcome, CODES[outcome]), f"{ran.code} {ran.lines}")
+    expect(("reply" in ended) == (outcome == "done" or "error" in ended.get("reply", {})), ended)
+    expect(ended["mayHaveRun"] == (outcome != "refused"), ended)
+    expect(warnings is None or len(ran.of("warning")) == warnings, ran.lines)
+
+
+async def what_is_no_text_at_all():
+    """It may be survived or not, but it ends."""
+    for frames in ([*BEGUN, b"\xff\xfe", DONE], [{"payload": ACCEPTED}, {"payload": DONE}]):
+        async with Fake(talking(*frames)).serve() as fake:
+            ran = await run(fake, *IDLE)
+        expect(ran.code == CODES[ran.ended["outcome"]], ran.lines)
 
 
 async def recordings():
@@ -119,13 +174,12 @@ async def recordings():
         told = [frame["event"] for frame in frames if frame["type"] == "chat.event"]
         expect([it["event"] for it in ran.of("event")] == told, f"{name}: another event")
         # What replies of old do not hold is filled in.
-        reply = {"activeSkills": [], "outputStreamed": False} | frames[-1]["reply"]
-        expect(ran.ended["reply"] == reply, f"{name}: another reply")
+        filled = {"activeSkills": [], "outputStreamed": False} | frames[-1]["reply"]
+        expect(ran.ended["reply"] == filled, f"{name}: another reply")
 
 
 async def places_are_told():
-    queued = [{"type": "chat.queued", "position": place} for place in (3, 3, 1)]
-    async with Fake(talking(ACCEPTED, *queued, STARTED, DONE)).serve() as fake:
+    async with Fake(talking(ACCEPTED, *(queued(place) for place in (3, 3, 1)), STARTED, DONE)).serve() as fake:
         ran = await run(fake)
     expect([it["position"] for it in ran.of("queued")] == [3, 3, 1], ran.lines)
     expect(ran.ended["taskId"] == "task_fake0001", ran.ended)
@@ -134,11 +188,11 @@ async def places_are_told():
 async def aborts():
     """Ctrl-C: the server says this, and so the chat ends."""
     granted, denied = ({"type": "chat.abort.result", "aborted": it} for it in (True, False))
-    error = {"type": "chat.error", "errorMessage": "aborted", "errorCode": "E_ABORTED"}
+    aborted = error(errorMessage="aborted", errorCode="E_ABORTED")
     for frames, outcome, code in (
-        ([granted], "aborted", 130), ([error, granted], "aborted", 130), ([granted, DONE], "aborted", 130),
-        ([granted, event("text-delta", text="late"), error], "aborted", 130), ([DONE, denied], "done", 0),
-        ([denied, DONE], "done", 0), ([DONE, granted], "done", 0), ([error], "aborted", 130),
+        ([granted], "aborted", 130), ([aborted, granted], "aborted", 130), ([granted, DONE], "aborted", 130),
+        ([granted, event("text-delta", text="late"), aborted], "aborted", 130), ([DONE, denied], "done", 0),
+        ([denied, DONE], "done", 0), ([DONE, granted], "done", 0), ([aborted], "aborted", 130),
         ([{"type": "error", "error": "no"}, DONE], "done", 0), ([drop], "closed", 1),
     ):
         async def answer(line):
@@ -203,10 +257,12 @@ async def a_status_of_any_era():
 
 
 async def tasks():
-    task = {"id": "task_a", "state": "completed", "createdAt": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00.123456Z"}
+    dates = {"createdAt": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00.123456Z"}
+    task = {"id": "task_a", "state": "completed"} | dates
     answer = {"type": "task.status.result"}
     for frame, code in (
-        (answer | {"task": task}, 0), (answer | {"task": None}, 0), (answer | {"task": task | {"state": "later"}}, 3),
+        (answer | {"task": task}, 0), (answer | {"task": None}, 0),
+        (answer | {"task": task | {"state": "later"}}, 3),
         (answer, 0), (answer | {"task": 7}, 3), (answer | {"task": {"id": "x"}}, 3),
         ({"type": "error", "error": "no"}, 3), ({"type": "error", "error": {}}, 3), (drop, 3),
     ):
@@ -229,7 +285,7 @@ async def keys_go_where_they_can():
                     await line.play([DONE])
 
             async with Fake(script, protocol=protocol).serve() as fake:
-                ran = await run(fake, ACOLYTE_API_KEY=key)
+                ran = await run(fake, "--frames", "-vv", ACOLYTE_API_KEY=key)
                 status, rpc = fake.requests
                 expect(not any(key in line for line in ran.lines), "the key is shown")
                 expect(status.headers["Authorization"] == f"Bearer {key}", status.headers)
@@ -273,36 +329,47 @@ def data(value):
 
 END = data({"type": "done", "reply": REPLY})
 DELTA = data({"type": "text-delta", "text": "x"})
+FAILED = {"type": "error", "errorMessage": "boom", "errorId": "err_a", "errorCode": "E_X", "error": {}}
+FIELDS = "\ufeffretry: 1\nid: 7\nevent: message\n"
 STREAMS = {
-    "a stream": ([DELTA, END], "done", 0, 0),
-    "a reply of 0.21": ([data({"type": "done", "reply": {"output": "x", "state": "done", "model": "m"}})], "done", 0, 0),
-    "in small pieces": ([*(DELTA + END)], "done", 0, 0),
-    "other ends of lines": ([(": hi\n\n" + DELTA + END).replace("\n", "\r\n")], "done", 0, 0),
-    "fields that nobody sends": (["\ufeffretry: 1\nid: 7\nevent: message\n" + DELTA + ":\n\n:\n\n" + END], "done", 0, 0),
-    "data of two lines": (['data: {"type":"text-delta",\ndata: "text":"x"}\n\n' + END], "done", 0, 0),
-    "a bad frame": ([DELTA, "data: {oops\n\n", END], "done", 0, 1),
-    "an unknown frame": ([data({"type": "later"}), END], "done", 0, 0),
-    "an error": ([DELTA, data({"type": "error", "errorMessage": "boom", "errorId": "err_a", "errorCode": "E_X", "error": {}})], "failed", 1, 0),
-    "an error of few words": ([data({"type": "error"})], "failed", 1, 0),
-    "a model that failed": ([data({"type": "done", "reply": REPLY | {"error": "x"}})], "failed", 1, 0),
-    "an end that is none": ([data({"type": "done"})], "failed", 1, 0),
-    "no end": ([DELTA], "closed", 1, 0),
-    "an empty stream": ([], "closed", 1, 0),
-    "half an end": ([DELTA, END[:-8]], "closed", 1, None),
-    "dropped": ([DELTA, drop], "closed", 1, None),
-    "silence": ([DELTA, wait(2)], "timed-out", 1, 0),
-    "only comments": ([*[":\n\n", wait(0.05)] * 3, END], "done", 0, 0),
-    "refused": (400, "refused", 3, 0),
+    "done": {
+        "a stream": [DELTA, END],
+        "a reply of 0.21": [data({"type": "done", "reply": SAID | {"state": "done"}})],
+        "in small pieces": [*(DELTA + END)],
+        "other ends of lines": [(": hi\n\n" + DELTA + END).replace("\n", "\r\n")],
+        "fields that nobody sends": [FIELDS + DELTA + ":\n\n:\n\n" + END],
+        "data of two lines": ['data: {"type":"text-delta",\ndata: "text":"x"}\n\n' + END],
+        "an unknown frame": [data({"type": "later"}), END],
+        "comments": [*[":\n\n", wait(0.05)] * 3, END],
+    },
+    "failed": {
+        "an error": [DELTA, data(FAILED)],
+        "an error of few words": [data({"type": "error"})],
+        "a model that failed": [data({"type": "done", "reply": REPLY | {"error": "x"}})],
+        "an end that is none": [data({"type": "done"})],
+    },
+    "closed": {
+        "no end": [DELTA],
+        "an empty stream": [],
+        "half an end": [DELTA, END[:-8]],
+        "dropped": [DELTA, drop],
+    },
+    "timed-out": {"silence": [DELTA, wait(2)]},
+    "refused": {"refused": web.Response(status=400, text="Invalid request shape")},
 }
 
 
-async def stream(pieces, outcome, code, warnings):
-    if pieces == 400:
-        pieces = web.Response(status=400, text="Invalid request shape")
+async def stream(pieces, outcome):
     async with Fake(stream=pieces).serve() as fake:
         ran = await run(fake, "--sse", *IDLE)
-    expect((ran.ended["outcome"], ran.code) == (outcome, code), f"{ran.code} {ran.lines}")
-    expect(warnings is None or len(ran.of("warning")) == warnings, ran.lines)
+    expect((ran.ended["outcome"], ran.code) == (outcome, CODES[outcome]), f"{ran.code} {ran.lines}")
+    expect(not ran.of("warning"), ran.lines)
+
+
+async def a_bad_frame_of_a_stream_is_skipped():
+    async with Fake(stream=[DELTA, "data: {oops\n\n", DELTA, END]).serve() as fake:
+        ran = await run(fake, "--sse")
+    expect((ran.code, len(ran.of("warning")), ran.text) == (0, 1, "xx"), ran.lines)
 
 
 async def a_stream_can_be_aborted():
@@ -330,12 +397,16 @@ async def main():
         async with room:
             await checks.run(name, check)
 
-    found = [(f"a chat: {name}", script(*it)) for name, it in SCRIPTS.items()]
-    found += [(f"a stream: {name}", stream(*it)) for name, it in STREAMS.items()]
+    found = [(f"a chat: {name}", script(it, end)) for end, all in ENDS.items() for name, it in all.items()]
+    found += [
+        (f"a warning: {name}", script([ACCEPTED, *frames, DONE], "done", warnings))
+        for name, (frames, warnings) in WARNED.items()
+    ]
+    found += [(f"a stream: {name}", stream(it, end)) for end, all in STREAMS.items() for name, it in all.items()]
     found += [(title(check), check()) for check in (
-        recordings, places_are_told, aborts, a_second_interrupt_ends_at_once, servers_of_another_kind,
-        a_status_of_any_era, tasks, keys_go_where_they_can, a_conversation_goes_along, a_stream_can_be_aborted,
-        recorded_streams,
+        what_is_no_text_at_all, recordings, places_are_told, aborts, a_second_interrupt_ends_at_once,
+        servers_of_another_kind, a_status_of_any_era, tasks, keys_go_where_they_can, a_conversation_goes_along,
+        a_bad_frame_of_a_stream_is_skipped, a_stream_can_be_aborted, recorded_streams,
     )]
     if wanted:
         found = [(name, check) if name in wanted else check.close() for name, check in found]

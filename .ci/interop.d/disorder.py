@@ -58,7 +58,8 @@ async def nothing_outlives_its_chat(served):
 
 
 async def commands_see_no_secrets(served):
-    _, found = await served.stream(request("run env; cat /proc/$PPID/environ /proc/self/environ"), Authorization=f"Bearer {KEY}")
+    look = request("run env; cat /proc/$PPID/environ /proc/self/environ")
+    _, found = await served.stream(look, Authorization=f"Bearer {KEY}")
     expect(KEY not in json.dumps(found), "a command sees the key")
 
 
@@ -95,25 +96,31 @@ async def aborts_may_come_at_once(served):
         expect((await talk.status())["tasks_running"] == 0, "something runs")
 
 
+WORK = ("!slow 5 10", "read a.txt", "hi", "run sleep 0.05", "plan: read a.txt; read nope", "!fail")
+
+
 async def any_schedule_keeps_the_order(served):
     async def one(seed):
         rng = random.Random(seed)
         async with served.talk() as talk:
+            async def abort(chat):
+                id = f"rpc_r{rng.getrandbits(40):x}"
+                await talk.send({"id": id, "type": "chat.abort", "payload": {"requestId": chat.id}})
+
             chats = []
             for _ in range(60):
                 what = rng.random()
                 if what < 0.5:
-                    words = rng.choice(("!slow 5 10", "read a.txt", "hi", "run sleep 0.05", "plan: read a.txt; read nope", "!fail"))
-                    chats.append(await talk.start(words))
+                    chats.append(await talk.start(rng.choice(WORK)))
                 elif what < 0.8 and chats:
                     chat = rng.choice(chats[-8:])
-                    await talk.send({"id": f"rpc_r{rng.getrandbits(40):x}", "type": "chat.abort", "payload": {"requestId": chat.id}})
+                    await abort(chat)
                 elif what < 0.9:
                     await talk.status()
                 else:
                     await asyncio.sleep(rng.random() * 0.1)
             for chat in reversed(chats):
-                await talk.send({"id": f"rpc_r{rng.getrandbits(40):x}", "type": "chat.abort", "payload": {"requestId": chat.id}})
+                await abort(chat)
             for chat in chats:
                 await chat.end()
             expect((await talk.chat("hi")).reply["output"] == "hi", "the last one")
@@ -138,19 +145,18 @@ async def questions_are_answered_in_order(served):
 
 async def json_is_read_as_others_do(served):
     async with served.talk() as talk:
-        for text, answer in (
-            ('{"id":"rpc_1","type":"nope","type":"status.get"}', "status.result"),
-            ('{"id":"rpc_0","id":"rpc_1","type":"status.get"}', "status.result"),
-            ('{"\\u0069d":"rpc_1","\\u0074ype":"status\\u002eget"}', "status.result"),
-            (' \n\t{ "type" : "status.get" , "id" : "rpc_1" } \r\n', "status.result"),
-            ('{"payload":{"requestId":"rpc_9","requestId":"rpc_8"},"type":"chat.abort","id":"rpc_1"}', "chat.abort.result"),
+        for text, asked in (
+            ('{"id":"rpc_1","type":"nope","type":"status.get"}', "status.get"),
+            ('{"id":"rpc_0","id":"rpc_1","type":"status.get"}', "status.get"),
+            ('{"\\u0069d":"rpc_1","\\u0074ype":"status\\u002eget"}', "status.get"),
+            (' \n\t{ "type" : "status.get" , "id" : "rpc_1" } \r\n', "status.get"),
+            ('{"payload":{"requestId":"rpc_9","requestId":"rpc_8"},"type":"chat.abort","id":"rpc_1"}', "chat.abort"),
             ('\ufeff{"id":"rpc_1","type":"status.get"}', None),
         ):
-            talk.order.sent({"id": "rpc_1", "type": answer and answer.removesuffix(".result").replace("status", "status.get"),
-                             "payload": {"requestId": "rpc_8"}})
+            talk.order.sent({"id": "rpc_1", "type": asked, "payload": {"requestId": "rpc_8"}})
             await talk.socket.send(text)
-            found = await (talk.next("rpc_1") if answer else next_of(talk, "rpc_1", "rpc_unknown"))
-            expect(answer is None or found["type"] == answer, f"{text}: {found}")
+            found = await (talk.next("rpc_1") if asked else next_of(talk, "rpc_1", "rpc_unknown"))
+            expect(asked is None or found["type"].startswith(asked[:6]), f"{text}: {found}")
         # Half of a character, which JSON can say and UTF-8 cannot.
         for message in ('"\\ud800"', '"\\u0000"', '"\\udc00\\ud800 x"'):
             chat = {"id": "rpc_2", "type": "chat.start", "payload": {"request": request("")}}

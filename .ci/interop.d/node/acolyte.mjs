@@ -10,13 +10,14 @@ const fail = (path, what, value) => {
 };
 const check = (what, fits) => (value, path) => fits(value) || fail(path, `is no ${what}`, value);
 
-const text = check("text", (value) => typeof value === "string");
-const word = check("text with something in it", (value) => typeof value === "string" && value !== "");
+const text = check("text", (value) => isText(value));
+const word = check("text with something in it", (value) => isText(value) && value !== "");
 const flag = check("boolean", (value) => typeof value === "boolean");
 const count = check("count", (value) => Number.isSafeInteger(value) && value >= 0);
 const place = check("place", (value) => Number.isSafeInteger(value) && value >= 1);
 const truth = check("true", (value) => value === true);
-const matching = (pattern) => check(`text like ${pattern}`, (value) => typeof value === "string" && pattern.test(value));
+const isText = (value) => typeof value === "string";
+const matching = (pattern) => check(`text like ${pattern}`, (value) => isText(value) && pattern.test(value));
 const one = (...values) => check(`one of ${values}`, (value) => values.includes(value));
 const id = (prefix) => matching(new RegExp(`^${prefix}_[a-z0-9]+$`));
 // Zod's `datetime()`: a `Z`, and nothing else.
@@ -69,14 +70,17 @@ export function era(name) {
     text: object({ kind: text, text }),
     "file-header": object({ kind: text, labelKey: text, count, targets: list(text) }),
     "scope-header": object({ kind: text, labelKey: text, scope: text, patterns: list(text), matches: count }),
-    "edit-header": object({ kind: text, labelKey: text, path: text, added: count, removed: count, [isOld ? "files" : "files?"]: count }),
+    "edit-header": object({
+      kind: text, labelKey: text, path: text, added: count, removed: count, [isOld ? "files" : "files?"]: count,
+    }),
     diff: object({ kind: text, marker: one("add", "remove", "context"), lineNumber: place, text }),
     "shell-output": object({ kind: text, stream: one("stdout", "stderr"), text }),
     "no-output": object({ kind: text }),
     truncated: object({ kind: text, "count?": count, "unit?": text }),
   });
   const tool = { type: text, toolCallId: text, toolName: text };
-  const item = object({ id: text, label: text, status: one("pending", "in_progress", "done", "failed"), order: count });
+  const progress = one("pending", "in_progress", "done", "failed");
+  const item = object({ id: text, label: text, status: progress, order: count });
   const groups = object({ type: text, groupId: word, groupTitle: word, items: list(item) });
   const events = {
     status: object({ type: text, state: object({ kind: one("running") }) }),
@@ -106,14 +110,15 @@ export function era(name) {
     "promptBreakdown?": object({}, count),
   });
   const extra = check("value that a status may have", (value) =>
-    ["boolean", "string", "number"].includes(typeof value) || (Array.isArray(value) && value.every((it) => typeof it === "string")));
+    ["boolean", "string", "number"].includes(typeof value) || (Array.isArray(value) && value.every(isText)));
+  const isSorted = (value) => isText(value) && value === value.split(", ").sort().join(", ");
   const status = object({
     ok: truth,
     providers: list(one("anthropic", "google", "openai", "vercel")),
     [isOld ? "provider_auth?" : "provider_auth"]: list(text),
     model: text,
     protocol_version: one("1"),
-    capabilities: check("sorted list", (value) => typeof value === "string" && value === value.split(", ").sort().join(", ")),
+    capabilities: check("sorted list", isSorted),
     service: matching(/^http:\/\/localhost:\d+$/),
     tasks_total: count,
     tasks_running: count,
@@ -155,7 +160,7 @@ export async function daemon(path, folder, ...args) {
   const program = new Program(path, ["serve", "--listen", "127.0.0.1:0", "--workspace", folder, ...args]);
   const line = await program.line("listening on ");
   const url = line.split("listening on ")[1].split(" ")[0].replace(/\/$/, "");
-  return Object.assign(program, { url, rpc: `${url.replace("http", "ws")}/v1/rpc`, port: Number(new URL(url).port) });
+  return Object.assign(program, { url, rpc: `${url.replace("http", "ws")}/v1/rpc` });
 }
 
 export const request = (message, more = {}) => ({ message, history: [], model: "m", ...more });
@@ -186,7 +191,9 @@ export class Client {
     await within(new Promise((open, refuse) => {
       client.socket.on("open", open);
       client.socket.on("error", refuse);
-      client.socket.on("unexpected-response", (_, answer) => refuse(Object.assign(new Failed("refused"), { answer })));
+      client.socket.on("unexpected-response", (_, answer) => {
+        refuse(Object.assign(new Failed(`refused with ${answer.statusCode}`), { answer }));
+      });
     }), "the upgrade");
     return client;
   }

@@ -15,26 +15,37 @@ fs.writeFileSync(path.join(folder, "a.txt"), "one\ntwo\n");
 const checks = new Checks();
 const served = await daemon(program, folder);
 const WORK = [
-  "read a.txt", "search two", "list files", "create b/c.txt: hello", "edit b/c.txt: hello -> bye", "edit a.txt: two -> 2",
-  "run echo out; echo err >&2", "run true", "run exit 3", "run seq 2000", "read nope", "read ../x", "!tool nope {}", "!tool file-read {oops",
-  "!tool file-read {}", "!think hard", "!fail", "!break", "plan: read a.txt; read nope; say it", "hi", "", "!tool file-find {\"glob\": \"*.txt\"}",
+  "read a.txt", "search two", "list files", '!tool file-find {"glob": "*.txt"}', "create b/c.txt: hello",
+  "edit b/c.txt: hello -> bye", "edit a.txt: two -> 2", "run echo out; echo err >&2", "run true", "run exit 3",
+  "run seq 2000", "read nope", "read ../x", "!tool nope {}", "!tool file-read {oops", "!tool file-read {}",
+  "!think hard", "!fail", "!break", "plan: read a.txt; read nope; say it", "hi", "",
 ];
 
 /** What clients are known to accept, and to hang on or to drop: or else this program proves nothing. */
 async function the_judge_is_one() {
-  const done = (reply) => ({ id: "rpc_a", type: "chat.done", reply: { output: "x", outputStreamed: true, model: "m", ...reply } });
-  const event = (event) => ({ id: "rpc_a", type: "chat.event", event });
-  const task = (createdAt) => ({ id: "rpc_a", type: "task.status.result", task: { id: "task_a", state: "running", createdAt, updatedAt: createdAt } });
-  const error = (members) => ({ id: "rpc_a", type: "chat.error", errorMessage: "x", ...members });
+  const id = "rpc_a";
+  const said = { output: "x", outputStreamed: true, model: "m" };
+  const done = (reply) => ({ id, type: "chat.done", reply: { ...said, ...reply } });
+  const event = (event) => ({ id, type: "chat.event", event });
+  const error = (members) => ({ id, type: "chat.error", errorMessage: "x", ...members });
+  const task = (date) => {
+    const task = { id: "task_a", state: "running", createdAt: date, updatedAt: date };
+    return { id, type: "task.status.result", task };
+  };
   const usage = { inputTokens: 1, outputTokens: 2 };
-  for (const good of [done(), error(), task("2026-01-01T00:00:00.123Z"), done({ usage: { ...usage, totalTokens: 3 } })]) accepted("message", good);
+  const whole = { ...usage, totalTokens: 3 };
+  for (const good of [done(), error(), task("2026-01-01T00:00:00.123Z"), done({ usage: whole })]) {
+    accepted("message", good);
+  }
   for (const bad of [
-    done({ outputStreamed: undefined }), done({ model: "" }), done({ usage }), done({ error: null }), done({ state: "done" }),
+    done({ outputStreamed: undefined }), done({ model: "" }), done({ usage }), done({ error: null }),
+    done({ state: "done" }),
     error({ errorId: null }), error({ errorId: "err_A" }), error({ errorMessage: undefined, error: "x" }),
-    task("2026-01-01T00:00:00.123+00:00"), task("2026-01-01T00:00:00"), { id: "rpc_a", type: "task.status.result" },
-    { id: "rpc_a", type: "chat.queued", position: 0 }, { id: "rpc_A", type: "chat.started" }, { type: "chat.started" },
-    { id: "rpc_a", type: "chat.accepted", taskId: "rpc_a" }, { id: "rpc_a", payload: done() }, event({ type: "tasklist" }),
-    event({ type: "usage", inputTokens: 1.5, outputTokens: 0 }), event({ type: "later" }), event({ type: "status", state: "running" }),
+    task("2026-01-01T00:00:00.123+00:00"), task("2026-01-01T00:00:00"), { id, type: "task.status.result" },
+    { id, type: "chat.queued", position: 0 }, { id: "rpc_A", type: "chat.started" }, { type: "chat.started" },
+    { id, type: "chat.accepted", taskId: "rpc_a" }, { id, payload: done() }, event({ type: "tasklist" }),
+    event({ type: "usage", inputTokens: 1.5, outputTokens: 0 }), event({ type: "later" }),
+    event({ type: "status", state: "running" }),
     event({ type: "tool-output", toolCallId: "c", toolName: "t", content: "text" }),
   ]) {
     let isAccepted = true;
@@ -49,8 +60,8 @@ async function the_judge_is_one() {
   for (const name of fs.readdirSync(vectors).filter((name) => name.includes("auth-chat"))) {
     // What a server sends suits the clients of its time, but for what it lacks that others want.
     const judge = era(ERAS[name.startsWith("v0210") ? 0 : 2]);
-    const lines = fs.readFileSync(path.join(vectors, name), "utf8").trim().split("\n").map((line) => JSON.parse(line));
-    for (const { dir, kind, msg } of lines) {
+    const lines = fs.readFileSync(path.join(vectors, name), "utf8").trim().split("\n");
+    for (const { dir, kind, msg } of lines.map((line) => JSON.parse(line))) {
       if (dir !== "s2c" || kind !== "text") continue;
       if (msg.reply) msg.reply.outputStreamed ??= true;
       judge.message(msg, name);
@@ -63,7 +74,9 @@ async function everything_fits_the_clients_of_all_eras() {
   const seen = new Set();
   for (const words of WORK) {
     const frames = await client.chat(words);
-    for (const { type, event } of frames) seen.add(event ? `${event.type} ${event.content?.kind ?? ""}`.trim() : type);
+    for (const { type, event } of frames) {
+      seen.add(event ? `${event.type} ${event.content?.kind ?? ""}`.trim() : type);
+    }
     const { task } = await client.ask("task.status", { taskId: frames[0].taskId });
     same(task.state, frames.at(-1).type === "chat.done" ? "completed" : "failed", `the task of ${words}`);
   }
@@ -72,9 +85,9 @@ async function everything_fits_the_clients_of_all_eras() {
   for (const { event } of await client.chat("hi", { activeSkills: [skill] })) seen.add(event?.type);
   await client.ask("status.get");
   const wanted = [
-    "chat.accepted", "chat.started", "status", "reasoning", "text-delta", "tool-call", "tool-result", "usage", "checklist",
-    "skill-activated", "tool-output file-header", "tool-output scope-header", "tool-output edit-header", "tool-output diff",
-    "tool-output shell-output", "chat.done",
+    "chat.accepted", "chat.started", "chat.done", "status", "reasoning", "text-delta", "tool-call", "tool-result",
+    "usage", "checklist", "skill-activated", "tool-output file-header", "tool-output scope-header",
+    "tool-output edit-header", "tool-output diff", "tool-output shell-output",
   ];
   for (const kind of wanted) expect(seen.has(kind), `nothing like ${kind} was seen: ${[...seen]}`);
   same(await client.close(), 1005, "the close");
@@ -98,8 +111,8 @@ async function the_queue_fits_too() {
 async function parts_bytes_and_compression() {
   const client = await Client.open(served.rpc, [], { perMessageDeflate: true });
   same(client.socket.extensions, "", "extensions");
-  const text = JSON.stringify({ id: "rpc_parts", type: "chat.start", payload: { request: request("grüße 🦀") } });
-  const data = Buffer.from(text);
+  const start = { id: "rpc_parts", type: "chat.start", payload: { request: request("grüße 🦀") } };
+  const data = Buffer.from(JSON.stringify(start));
   for (let at = 0; at < data.length; at += 7) {
     client.socket.send(data.subarray(at, at + 7), { fin: at + 7 >= data.length, binary: true });
     if (at === 35) client.socket.ping("between");
@@ -134,7 +147,11 @@ async function subprotocols_and_keys() {
       same([error.answer.statusCode, selected], [401, undefined], `${protocols} ${JSON.stringify(headers)}`);
     }
   }
-  for (const [headers, status] of [[{}, 401], [{ authorization: `Bearer ${key}` }, 200], [{ "sec-websocket-protocol": `bearer.${key}` }, 200]]) {
+  for (const [headers, status] of [
+    [{}, 401],
+    [{ authorization: `Bearer ${key}` }, 200],
+    [{ "sec-websocket-protocol": `bearer.${key}` }, 200],
+  ]) {
     same((await fetch(`${url}/v1/status`, { headers })).status, status, `status with ${Object.keys(headers)}`);
     const body = JSON.stringify(request("hi"));
     const answer = await fetch(`${url}/v1/chat/stream`, { method: "POST", headers, body });
@@ -156,7 +173,8 @@ async function the_subprotocol_may_be_any_without_a_key() {
 /** A chat over HTTP, block by block, as the reader of a known client does it. */
 async function* blocks(words, more, signal) {
   const body = JSON.stringify(request(words, more));
-  const answer = await fetch(`${served.url}/v1/chat/stream`, { method: "POST", body, signal, headers: { "content-type": "application/json" } });
+  const headers = { "content-type": "application/json" };
+  const answer = await fetch(`${served.url}/v1/chat/stream`, { method: "POST", body, signal, headers });
   same([answer.status, answer.headers.get("content-type")], [200, "text/event-stream"], "the answer");
   let rest = "";
   for await (const piece of answer.body.pipeThrough(new TextDecoderStream())) {
@@ -179,10 +197,11 @@ async function streams_fit_too() {
     }
     const end = frames.at(-1);
     expect(["done", "error"].includes(end.type), `${words} has no end`);
-    const calls = new Map(frames.filter(({ type }) => type === "tool-call").map((it) => [it.toolCallId, frames.indexOf(it)]));
-    frames.forEach((frame, at) => {
-      if (["tool-output", "tool-result"].includes(frame.type)) expect(calls.get(frame.toolCallId) < at, "an output without its call");
-    });
+    const calls = new Set();
+    for (const { type, toolCallId } of frames) {
+      if (type === "tool-call") calls.add(toolCallId);
+      else if (toolCallId) expect(calls.has(toolCallId), "an output without its call");
+    }
     if (end.type === "done") same(end.reply.toolCalls.length, calls.size, "the tools of the reply");
   }
 }
@@ -190,7 +209,9 @@ async function streams_fit_too() {
 async function a_stream_is_left() {
   const leave = new AbortController();
   try {
-    for await (const block of blocks("!slow 1000 20", {}, leave.signal)) if (block.includes("text-delta")) leave.abort();
+    for await (const block of blocks("!slow 1000 20", {}, leave.signal)) {
+      if (block.includes("text-delta")) leave.abort();
+    }
     throw new Failed("it came to its end");
   } catch (error) {
     same(error.name, "AbortError", "the end");
@@ -213,7 +234,8 @@ async function pages_of_others_stay_outside() {
     const status = await open.then((client) => client.close().then(() => 101), (error) => error.answer?.statusCode);
     same(status, may ? 101 : 403, origin);
     const asked = await fetch(`${served.url}/v1/status`, { headers: { origin } });
-    same([asked.status, asked.headers.get("access-control-allow-origin")], [may ? 200 : 403, null], `HTTP from ${origin}`);
+    const allowed = asked.headers.get("access-control-allow-origin");
+    same([asked.status, allowed], [may ? 200 : 403, null], `HTTP from ${origin}`);
   }
 }
 
