@@ -12,35 +12,16 @@ import time
 from pathlib import Path
 
 import aiohttp
+import disorder
 from acolyte import INVALID, KEY, Order, daemon, request
 from common import Checks, expect, title
+from disorder import commands_see_no_secrets, gone, there
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 PLAIN = "text/plain;charset=utf-8"
 FULL = "RPC queue is full (25 queued). Try again shortly."
-
-
-def commands(text):
-    """The processes with this in their command line."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if text.encode() in path.read_bytes().replace(b"\0", b" "):
-                found.append(int(path.parent.name))
-    return found
-
-
-async def gone(text):
-    """Waits until no process has this in its command line."""
-    while commands(text):
-        await asyncio.sleep(0.02)
-
-
-async def there(text):
-    while not commands(text):
-        await asyncio.sleep(0.02)
 
 
 # --- requests and answers -----------------------------------------------------------------------
@@ -559,7 +540,7 @@ async def main():
     async with daemon() as quiet:
         for check in (silence_is_kept_alive, silence_is_pinged) if not wanted else ():
             checks.beside(title(check), check(quiet), 40)
-        for check in PLAIN_CHECKS:
+        for check in PLAIN_CHECKS + disorder.CHECKS:
             if wanted and check.__name__ not in wanted:
                 continue
             # Each has a folder of its own.
@@ -567,7 +548,8 @@ async def main():
                 await checks.run(title(check), check(served))
         if not wanted:
             async with daemon(ACOLYTE_API_KEY=KEY) as served:
-                await checks.run(title(keys), keys(served))
+                for check in (keys, commands_see_no_secrets):
+                    await checks.run(title(check), check(served))
             for check in (aborts_may_be_silent, a_shutdown_by_request, a_shutdown_by_signal):
                 await checks.run(title(check), check())
         await checks.others()

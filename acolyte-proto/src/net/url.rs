@@ -88,8 +88,13 @@ pub(super) fn dialer_with(
         .with_max_message(config.limits.max_message_bytes)
         .with_max_outgoing(config.limits.max_message_bytes);
     let mut dialer = WsDialer::new(url)?.with_config(ws);
-    if config.api_key.is_some() && !config.insecure_key {
-        check_encryption(url)?;
+    if let Some(host) = dialer.exposed_host()
+        && config.api_key.is_some()
+        && !config.insecure_key
+    {
+        return Err(ConnectError::InsecureKey {
+            host: host.to_owned(),
+        });
     }
     for name in offer.subprotocols {
         dialer = dialer.with_subprotocol(name.into_inner())?;
@@ -102,29 +107,6 @@ pub(super) fn dialer_with(
         dialer = dialer.with_secret_header("Authorization", value)?;
     }
     Ok(dialer)
-}
-
-/// `url` is known to be a good one.
-fn check_encryption(url: &str) -> Result<(), ConnectError> {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let authority = rest.split(['/', '?']).next().unwrap_or_default();
-    let host = match authority.strip_prefix('[') {
-        Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
-        None => authority.split(':').next().unwrap_or_default(),
-    };
-    if ["wss", "https"].contains(&scheme) || is_loopback(host) {
-        return Ok(());
-    }
-    Err(ConnectError::InsecureKey {
-        host: host.to_owned(),
-    })
-}
-
-/// Whether a host is this machine by its name alone.
-fn is_loopback(host: &str) -> bool {
-    let address = host.parse::<std::net::IpAddr>();
-    host.eq_ignore_ascii_case("localhost")
-        || address.is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 #[cfg(test)]

@@ -5,19 +5,23 @@ use std::process::ExitStatus;
 
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
+use super::strays::Mark;
+
 #[derive(Debug)]
 pub(super) struct Group {
     child: Child,
     /// What the group is called: the number of its first process.
     id: Option<u32>,
+    mark: Mark,
 }
 
 impl Group {
     /// Starts a program, which is to have a group of its own.
     pub(super) fn spawn(mut command: Command) -> io::Result<Self> {
+        let mark = Mark::put_on(&mut command);
         let child = command.spawn()?;
         let id = child.id();
-        Ok(Self { child, id })
+        Ok(Self { child, id, mark })
     }
 
     pub(super) fn take_pipes(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
@@ -47,6 +51,7 @@ impl Group {
             let _ = id;
             let _ = self.child.start_kill();
         }
+        self.mark.kill();
     }
 }
 

@@ -3,6 +3,7 @@
 mod confine;
 mod group;
 mod lines;
+mod strays;
 #[cfg(test)]
 mod tests;
 
@@ -139,8 +140,8 @@ impl Commands {
     /// [`Problem`]: it could not be started, or took too long; what it has done then stays done.
     ///
     /// # Cancel safety
-    /// Dropping the future kills the program and all that it has started, unless they have left its
-    /// process group.
+    /// Dropping the future kills the program and all that it has started. What has left its process
+    /// group is found on Linux, by its environment, unless it has wiped that as well.
     pub async fn run(
         &self,
         workspace: &Workspace,

@@ -118,6 +118,18 @@ async fn a_program_left_behind_is_not_waited_for() {
     assert!(start.elapsed() < Duration::from_secs(30));
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_program_that_has_left_the_group_is_killed_too() {
+    let place = Place::new("left");
+    let line = "setsid sh -c 'touch early; sleep 0.4; touch late' >/dev/null 2>&1 & \
+                while ! test -e early; do :; done";
+    let output = open().run(&place.1, line, None).await.unwrap();
+    assert_eq!(output.code, Some(0), "{}", output.text());
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(!place.1.path().join("late").exists());
+}
+
 #[tokio::test]
 async fn nothing_is_run_where_that_is_switched_off() {
     let place = Place::new("off");
