@@ -50,6 +50,11 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn a_streamed_reply_that_leaves_things_out_keeps_its_rules() {
+        sse(b"\x00data: {\"type\":\"done\",\"reply\":{\"output\":\"o\"}}\n\n");
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
