@@ -12,9 +12,10 @@ mod task;
 
 pub use chat::{ChatRequest, HistoryItem, HistoryKind, RequestFault, Role, Skill};
 pub use client::{ClientFrame, Request};
-pub use open::{Extra, Unknown};
+pub use open::Extra;
 pub(crate) use open::{owned, to_raw};
 pub use reply::{PromptBreakdown, Reply, ReplyUsage};
+pub use rpc_core::decode::Unknown;
 pub use server::{Answer, ServerFrame};
 pub use status::Status;
 pub use task::{Task, TaskState};

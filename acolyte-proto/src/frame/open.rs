@@ -1,4 +1,4 @@
-//! [`Unknown`] and [`Extra`]: what peers of other versions send.
+//! [`Extra`]: members that peers of other versions send.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,47 +6,9 @@ use std::fmt;
 use rpc_core::Refused;
 use rpc_core::decode::{DecodeError, Field, RawJson, Slot};
 use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::limits::MAX_EXTRA;
-
-/// An object of a type that this crate does not know. It is written as it was read.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Unknown<'a> {
-    /// Its type.
-    pub tag: Cow<'a, str>,
-    /// The whole object.
-    pub raw: RawJson<'a>,
-}
-
-impl<'a> Unknown<'a> {
-    pub(crate) const fn new(tag: Cow<'a, str>, raw: RawJson<'a>) -> Self {
-        Self { tag, raw }
-    }
-
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> Unknown<'static> {
-        Unknown {
-            tag: owned(self.tag),
-            raw: self.raw.into_owned(),
-        }
-    }
-}
-
-/// Prints the type only.
-impl fmt::Debug for Unknown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Unknown").field(&self.tag).finish()
-    }
-}
-
-impl Serialize for Unknown<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.raw.serialize(serializer)
-    }
-}
 
 /// Members of an open object that this crate does not know, in their order: at most [`MAX_EXTRA`].
 #[derive(Clone, Default, PartialEq, Eq)]

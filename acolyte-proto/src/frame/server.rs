@@ -7,8 +7,9 @@ use rpc_core::decode::{self, DecodeError, Field, Members, Reader, Slot};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+use super::Unknown;
 use super::client::parsed;
-use super::open::{Unknown, owned};
+use super::open::owned;
 use super::reply::Reply;
 use super::status::Status;
 use super::task::Task;

@@ -8,12 +8,12 @@ use rpc_core::decode::{DecodeError, RawJson};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+use super::Unknown;
 use super::body::Body;
 use super::connect::{AdminRequest, Connect, OnboardSubmit, SessionQuery};
 use super::input::Input;
 use super::keep::Owned;
 use super::response::{ModeChange, PromptUpdate, Response};
-use super::unknown::Unknown;
 
 /// One frame of the client, as a server reads it. ConnectOnion specification, *Client → Server*.
 #[derive(Clone, PartialEq)]

@@ -23,7 +23,6 @@ mod response;
 mod server;
 mod session;
 mod signed;
-mod unknown;
 mod word;
 
 pub use chat::{ChatItem, ChatItemKind, ToolItem};
@@ -43,10 +42,10 @@ pub use reply::{
     Connected, ErrorFrame, Newer, Output, RuntimeInputAck, SessionState, SessionStatus,
 };
 pub use response::{Answer, Approval, ModeChange, PromptUpdate, Response, Ulw};
+pub use rpc_core::decode::Unknown;
 pub use server::ServerFrame;
 pub use session::Session;
 pub use signed::Signed;
-pub use unknown::Unknown;
 pub use word::{
     AdminAction, Mode, OnboardMethod, Phase, Rejection, Scope, Standing, ToolStatus, Trigger,
     UlwAction, Vocabulary, Word,

@@ -8,12 +8,12 @@ use rpc_core::decode::{DecodeError, RawJson};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+use super::Unknown;
 use super::body::Body;
 use super::event::BorrowedEvent;
 use super::keep::Owned;
 use super::onboard::{AdminResult, OnboardRequired, OnboardSuccess};
 use super::reply::{Connected, ErrorFrame, Output, RuntimeInputAck, SessionStatus};
-use super::unknown::Unknown;
 
 /// One frame of the server, as a client reads it. ConnectOnion specification, *Server → Client*.
 #[derive(Clone, PartialEq)]

@@ -56,6 +56,7 @@ mod skip;
 #[cfg(test)]
 mod tests;
 mod unescape;
+mod unknown;
 
 use serde::Deserialize;
 
@@ -66,6 +67,7 @@ pub use object::Object;
 pub use raw::{RawJson, RawRef};
 pub use reader::Reader;
 pub use shared::{FrameCopy, SharedJson, SharedStr};
+pub use unknown::Unknown;
 
 use crate::limits::Limits;
 use error::from_parser;

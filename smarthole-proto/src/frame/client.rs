@@ -8,9 +8,9 @@ use rpc_core::decode::{self, DecodeError, Field, Members, RawJson, Reader, Share
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+use super::Unknown;
 use super::registration::Registration;
 use super::response::{Response, ResponseMembers};
-use super::unknown::Unknown;
 
 /// One frame of the client, as a server reads it. SmartHole specification, *Messages*.
 ///

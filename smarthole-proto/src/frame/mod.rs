@@ -9,11 +9,10 @@ mod message;
 mod registration;
 mod response;
 mod server;
-mod unknown;
 
 pub use client::ClientFrame;
 pub use message::{InputMethod, Message, Metadata};
 pub use registration::{Registration, RegistrationResponse};
 pub use response::{Answer, Notification, Priority, Response};
+pub use rpc_core::decode::Unknown;
 pub use server::ServerFrame;
-pub use unknown::Unknown;

@@ -7,9 +7,9 @@ use rpc_core::Limits;
 use rpc_core::decode::{self, DecodeError, Field, Members, RawJson, Reader, Slot};
 use serde::{Serialize, Serializer};
 
+use super::Unknown;
 use super::message::{Message, MessageMembers};
 use super::registration::{RegistrationResponse, ResponseMembers};
-use super::unknown::Unknown;
 
 /// One frame of the server, as a client reads it. SmartHole specification, *Messages*.
 #[derive(Clone, PartialEq)]

@@ -1,23 +1,26 @@
-//! [`Unknown`]: a frame of a type that this crate does not know.
+//! [`Unknown`]: an object of a type that a protocol does not know.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use rpc_core::decode::RawJson;
 use serde::{Serialize, Serializer};
 
-/// A frame of a type that this crate does not know. It is written as it was read.
+use super::raw::RawJson;
+
+/// An object of a type that a protocol does not know, or not yet. It is written as it was read.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unknown<'a> {
     /// Its type.
     pub tag: Cow<'a, str>,
-    /// The whole frame.
+    /// The whole object.
     pub raw: RawJson<'a>,
 }
 
 impl<'a> Unknown<'a> {
-    pub(super) const fn new(tag: Cow<'a, str>, raw: RawJson<'a>) -> Self {
+    /// An object of this type.
+    #[must_use]
+    pub const fn new(tag: Cow<'a, str>, raw: RawJson<'a>) -> Self {
         Self { tag, raw }
     }
 
