@@ -5,8 +5,8 @@ use std::fmt;
 
 use rpc_core::Refused;
 use rpc_core::decode::{DecodeError, Field, RawJson, Slot};
-use serde::ser::SerializeMap;
 use serde::Serialize;
+use serde::ser::SerializeMap;
 
 use crate::limits::MAX_EXTRA;
 
