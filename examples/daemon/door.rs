@@ -148,7 +148,7 @@ impl Server {
         let url = &self.url;
         match error {
             CallError::Remote(RpcError::Status { status: 401, .. }) => Failure::refused(
-                format_args!("{url} wants another key (it comes from ACOLYTE_API_KEY)"),
+                format_args!("{url} wants another key: set ACOLYTE_API_KEY to it"),
             ),
             CallError::Closed { reason, .. } => Failure::refused(format_args!(
                 "no server at {url}: {reason} ('daemon serve' starts one)"
