@@ -3,7 +3,6 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,10 +15,9 @@ use connectonion_proto::trust::{Door, SignaturePolicy, TrustLevel, TrustPolicy};
 use connectonion_proto::upload::UploadLimits;
 use examples::agent::tools::tools;
 use examples::agent::{Folder, Worker, page};
-use examples::cli::{self, Failure, complain};
+use examples::cli::{self, Failure, Signals};
 use examples::model::options::{ModelArgs, model};
 use examples::model::scripted::Scripted;
-use futures_util::FutureExt as _;
 use rpc_core::Secret;
 
 use crate::home::Home;
@@ -127,36 +125,16 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
         };
         Failure::new(format_args!("cannot listen on {address}: {error}{hint}"))
     })?;
-    let mut first = pin!(cli::end_signal());
-    let mut second = pin!(cli::end_signal());
-    // Polled once before anything is said, a signal listens; one that comes earlier is not lost.
-    let early = first.as_mut().now_or_never();
+    let signals = Signals::listen();
     let (handle, desk, url) = (host.handle(), host.desk(), host.url());
     cli::say(format_args!(
         "listening on http://{}/ (WebSocket: {url}, address: {})",
         host.local_addr(),
         desk.address()
     ));
-    let running = tokio::spawn(host.run());
-    if early.is_none() {
-        first.await;
-    }
-    let cut = || Failure::new("ended before everything was finished");
-    // Only now: it would have heard the first signal too.
-    if second.as_mut().now_or_never().is_some() {
-        return Err(cut());
-    }
-    complain("finishing what is under way; once more ends at once");
-    let report = tokio::select! {
-        report = handle.drain(DRAIN + GOODBYE) => report,
-        () = second => return Err(cut()),
-    };
-    running.await.map_err(Failure::new)?;
-    let (finished, aborted) = (report.finished, report.aborted);
-    complain(format_args!(
-        "ended: {finished} connections closed, {aborted} cut"
-    ));
-    Ok(())
+    signals
+        .serve(host.run(), handle.drain(DRAIN + GOODBYE))
+        .await
 }
 
 /// The agent, and how it is served.

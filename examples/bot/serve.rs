@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use examples::cli::{self, Failure, complain};
+use examples::cli::{self, Failure, Signals, complain};
 use rpc_core::net::server::{Guards, ServerConfig};
 use snek_proto::User;
 use snek_proto::net::{MemoryBackend, Server, ServerOptions};
@@ -91,21 +91,9 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
             ))
         })?;
     let handle = server.handle();
+    let signals = Signals::listen();
     cli::say(format_args!("listening on {}", server.url()));
-    let server = tokio::spawn(server.run());
-
-    cli::end_signal().await;
-    complain("finishing what is under way; once more ends at once");
-    let report = tokio::select! {
-        report = handle.drain(DRAIN) => report,
-        () = cli::end_signal() => return Err(Failure::new("ended before everything was finished")),
-    };
-    server.await.map_err(Failure::new)?;
-    let (finished, aborted) = (report.finished, report.aborted);
-    complain(format_args!(
-        "ended: {finished} connections closed, {aborted} cut"
-    ));
-    Ok(())
+    signals.serve(server.run(), handle.drain(DRAIN)).await
 }
 
 fn backend(args: &Args) -> Result<MemoryBackend, Failure> {

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::pin::pin;
 use std::time::Duration;
 
 use acolyte_proto::auth::{ApiKey, Auth};
@@ -11,12 +10,11 @@ use acolyte_proto::limits::DEFAULT_PORT;
 use acolyte_proto::net::{BindError, Server, ServerOptions, http_config};
 use acolyte_proto::server::ServerConfig;
 use clap::ValueEnum;
-use examples::cli::{self, Failure, complain};
+use examples::cli::{self, Failure, Signals};
 use examples::daemon::Worker;
 use examples::model::options::{ModelArgs, model};
 use examples::model::provider::Provider;
 use examples::model::scripted::Scripted;
-use futures_util::FutureExt as _;
 
 use crate::tools::{ToolArgs, Tools};
 
@@ -107,43 +105,16 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
         error => Failure::usage(format_args!("{error}; set ACOLYTE_API_KEY")),
     })?;
 
-    let mut first = pin!(cli::end_signal());
-    let mut second = pin!(cli::end_signal());
-    // Polled once before anything is said, a signal listens; one that comes earlier is not lost.
-    let early = first.as_mut().now_or_never();
+    let signals = Signals::listen();
     let (handle, url) = (server.handle(), server.url());
     cli::say(format_args!(
         "listening on {url} (workspace: {}, {words})",
         workspace.display()
     ));
-    let mut running = tokio::spawn(server.run());
-    if early.is_none() {
-        tokio::select! {
-            () = first => {}
-            // A client may end it, too.
-            report = &mut running => return ended(&report.map_err(Failure::new)?),
-        }
-    }
-    let cut = || Failure::new("ended before everything was finished");
-    // Only now: it would have heard the first signal too.
-    if second.as_mut().now_or_never().is_some() {
-        return Err(cut());
-    }
-    complain("finishing what is under way; once more ends at once");
-    let report = tokio::select! {
-        report = handle.drain(DRAIN + GOODBYE) => report,
-        () = second => return Err(cut()),
-    };
-    running.await.map_err(Failure::new)?;
-    ended(&report)
-}
-
-fn ended(report: &rpc_core::net::server::DrainReport) -> Result<(), Failure> {
-    let (finished, aborted) = (report.finished, report.aborted);
-    complain(format_args!(
-        "ended: {finished} connections closed, {aborted} cut"
-    ));
-    Ok(())
+    // A client may end it, too.
+    signals
+        .serve(server.run(), handle.drain(DRAIN + GOODBYE))
+        .await
 }
 
 fn options(args: &Args) -> Result<ServerOptions, Failure> {

@@ -1,15 +1,13 @@
 //! `gateway serve` and `gateway check`.
 
 use std::path::PathBuf;
-use std::pin::pin;
 use std::time::Duration;
 
-use examples::cli::{self, Failure, complain};
+use examples::cli::{self, Failure, Signals, complain};
 use examples::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
 use examples::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
 use exoclaw_proto::auth::AuthError;
 use exoclaw_proto::net::BindError;
-use futures_util::FutureExt as _;
 use rpc_core::Secret;
 
 /// Files that are open beside the connections.
@@ -148,31 +146,10 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         complain(format_args!("warning: {warning}"));
     }
     let handle = gateway.handle();
-    let mut first = pin!(cli::end_signal());
-    let mut second = pin!(cli::end_signal());
-    // Polled once before anything is said, a signal listens; one that comes earlier is not lost.
-    let early = first.as_mut().now_or_never();
+    let signals = Signals::listen();
     let (page, url) = (gateway.page(), gateway.url());
     cli::say(format_args!("listening on {page} (WebSocket: {url})"));
-    let running = tokio::spawn(gateway.run());
-
-    if early.is_none() {
-        first.await;
-    }
-    let cut = || Failure::new("ended before everything was finished");
-    // Only now: it would have heard the first signal too.
-    if second.as_mut().now_or_never().is_some() {
-        return Err(cut());
-    }
-    complain("finishing the replies that are under way; once more ends at once");
-    let report = tokio::select! {
-        report = handle.drain(DRAIN + GOODBYE) => report,
-        () = second => return Err(cut()),
-    };
-    running.await.map_err(Failure::new)?;
-    let (finished, aborted) = (report.finished, report.aborted);
-    complain(format_args!(
-        "ended: {finished} connections closed, {aborted} cut"
-    ));
-    Ok(())
+    signals
+        .serve(gateway.run(), handle.drain(DRAIN + GOODBYE))
+        .await
 }

@@ -11,6 +11,10 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+mod signals;
+
+pub use signals::Signals;
+
 /// The crates whose logs are ours.
 const OURS: [&str; 7] = [
     "examples",

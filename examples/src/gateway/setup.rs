@@ -11,7 +11,7 @@ use exoclaw_proto::limits::WS_PATH;
 use exoclaw_proto::net::{BindError, Server, ServerHandle, ServerOptions, http_config};
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Secret;
-use rpc_core::net::server::{ServerConfig as HttpConfig, ServerLimits};
+use rpc_core::net::server::{DrainReport, ServerConfig as HttpConfig, ServerLimits};
 
 use super::backend::GatewayBackend;
 use super::config::{Config, DataDir, GatewayConfig, PluginConfig, PluginSource};
@@ -166,9 +166,10 @@ impl Gateway {
     ///
     /// # Cancel safety
     /// Dropping the future cuts all connections.
-    pub async fn run(self) {
-        self.server.run().await;
+    pub async fn run(self) -> DrainReport {
+        let report = self.server.run().await;
         self.engine.close().await;
+        report
     }
 }
 

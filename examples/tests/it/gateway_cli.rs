@@ -330,7 +330,7 @@ fn the_end_lets_a_reply_finish_and_what_was_said_is_there_after_it() {
 
     let rest = in_the_middle(&url, "!slow 6 80", || {
         gateway.interrupt();
-        gateway.line_with("finishing the replies");
+        gateway.line_with("finishing what is under way");
     });
     assert_eq!(rest.as_deref(), Some("2 3 4 5 6"));
     gateway.line_with("0 cut");

@@ -1,0 +1,76 @@
+//! [`Signals`]: servers that serve until they are told to end.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::{Pin, pin};
+
+use futures_util::FutureExt as _;
+use rpc_core::net::server::DrainReport;
+
+use super::{Failure, complain, end_signal};
+
+/// The signals with which a program is ended: the first asks for it, the second insists.
+pub struct Signals {
+    first: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// The first has come already.
+    is_asked: bool,
+}
+
+impl fmt::Debug for Signals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Signals")
+            .field("is_asked", &self.is_asked)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Signals {
+    /// Listens from now on. Call it before anybody is told that the server is there: who ends it as
+    /// soon as that is said is heard as well.
+    #[must_use]
+    pub fn listen() -> Self {
+        let mut first = Box::pin(end_signal());
+        let is_asked = first.as_mut().now_or_never().is_some();
+        Self { first, is_asked }
+    }
+
+    /// Serves until the first signal, or until the server ends by itself. After the signal `drain`
+    /// finishes what is under way, unless a second one comes.
+    ///
+    /// # Errors
+    /// [`Failure`] if something was not finished, or the server panicked.
+    pub async fn serve(
+        self,
+        serving: impl Future<Output = DrainReport> + Send + 'static,
+        drain: impl Future<Output = DrainReport>,
+    ) -> Result<(), Failure> {
+        let mut serving = tokio::spawn(serving);
+        if !self.is_asked {
+            tokio::select! {
+                () = self.first => {}
+                report = &mut serving => return ended(report.map_err(Failure::new)?),
+            }
+        }
+        let cut = || Failure::new("ended before everything was finished");
+        // Only now: it would have heard the first signal too.
+        let mut second = pin!(end_signal());
+        if second.as_mut().now_or_never().is_some() {
+            return Err(cut());
+        }
+        complain("finishing what is under way; once more ends at once");
+        let report = tokio::select! {
+            report = drain => report,
+            () = second => return Err(cut()),
+        };
+        serving.await.map_err(Failure::new)?;
+        ended(report)
+    }
+}
+
+fn ended(report: DrainReport) -> Result<(), Failure> {
+    let (finished, aborted) = (report.finished, report.aborted);
+    complain(format_args!(
+        "ended: {finished} connections closed, {aborted} cut"
+    ));
+    Ok(())
+}
