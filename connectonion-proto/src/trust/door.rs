@@ -253,10 +253,7 @@ impl Door {
     /// [with used signatures](Self::with_used_signatures).
     pub fn complete(&mut self, connect: &Connect, now: f64) -> Result<(), AuthError> {
         match self.verifier.verify(&connect.signed, now) {
-            Ok(verified) => match &mut self.used {
-                Some(used) => used.spend(&verified, now),
-                None => Ok(()),
-            },
+            Ok(verified) => self.spend(&verified, now),
             // It was good when it came, and nobody can repeat it any more.
             Err(_) => Ok(()),
         }
