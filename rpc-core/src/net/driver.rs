@@ -101,8 +101,9 @@ pub struct Driver<M, T> {
     close_seen: bool,
 }
 
-/// tokio's clock, which tests can pause.
-pub(super) fn clock() -> Instant {
+/// The time by tokio's clock, which tests can pause. It is what commands and machines are given.
+#[must_use]
+pub fn clock() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 

@@ -21,7 +21,7 @@ pub mod ws;
 
 pub use cancel::{Cancellation, Canceller};
 pub use dial::{DialError, Dialer};
-pub use driver::{Driver, DriverConfig};
+pub use driver::{Driver, DriverConfig, clock};
 pub use link::{
     Connection, Events, Link, LinkConfig, LinkEvent, LinkState, Protocol, Sorted, WeakLink,
 };

@@ -13,10 +13,10 @@ use std::fmt;
 use std::future::Future;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use rpc_core::net::link::entropy;
-use rpc_core::net::{LinkConfig, Transport, link};
+use rpc_core::net::{LinkConfig, Transport, clock, link};
 use rpc_core::{CloseReason, Text};
 use tokio::sync::Notify;
 
@@ -317,11 +317,6 @@ impl Desk {
         }
         result
     }
-}
-
-/// tokio's clock, which tests can pause.
-fn clock() -> Instant {
-    tokio::time::Instant::now().into_std()
 }
 
 fn now() -> Now {

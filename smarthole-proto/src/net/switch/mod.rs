@@ -16,7 +16,7 @@ use std::time::Instant;
 use rpc_core::CloseReason;
 use rpc_core::decode::SharedStr;
 use rpc_core::net::link::entropy;
-use rpc_core::net::{Consumer, LagPolicy, LinkConfig, QueueConfig, Transport, link, queue};
+use rpc_core::net::{Consumer, LagPolicy, LinkConfig, QueueConfig, Transport, clock, link, queue};
 use tokio::sync::{Notify, oneshot};
 
 use crate::frame::{Registration, Response};
@@ -373,11 +373,6 @@ impl Switch {
         }
         result
     }
-}
-
-/// tokio's clock, which tests can pause.
-fn clock() -> Instant {
-    tokio::time::Instant::now().into_std()
 }
 
 impl fmt::Debug for Switch {
