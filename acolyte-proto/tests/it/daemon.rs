@@ -120,7 +120,7 @@ impl Agent for Puppet {
             }
             "yield" => {
                 while !run.has_waiting() {
-                    tokio::time::sleep(Duration::from_millis(1)).await;
+                    tokio::task::yield_now().await;
                 }
             }
             "keep" => {
