@@ -4,9 +4,13 @@
 //! - [`trace`]: one text format for all transcripts;
 //! - [`conformance`]: the rules of [`Machine`](crate::Machine) as functions for any machine;
 //! - [`sim`]: seeded schedules that print the failing seed;
-//! - [`json`]: comparing frames as JSON values.
+//! - [`json`]: comparing frames as JSON values;
+//! - `faults`: peers that misbehave over real sockets (feature `ws`).
 
 pub mod conformance;
+#[cfg(feature = "ws")]
+#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
+pub mod faults;
 pub mod json;
 mod pair;
 pub mod sim;
