@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future;
 use rpc_core::decode::SharedStr;
-use rpc_core::net::server::{Accepted, DrainReport, ShutdownHandle};
+use rpc_core::net::server::{Accepted, Counters, DrainReport, ShutdownHandle};
 use rpc_core::net::{
     Cancellation, LagPolicy, Link, LinkConfig, LinkEvent, QueueConfig, Running, link,
 };
@@ -350,6 +350,13 @@ impl<B: Backend> Server<B> {
     #[must_use]
     pub fn url(&self) -> String {
         format!("ws://{}/rpc.ws", self.local_addr())
+    }
+
+    /// How many connections there are, and what became of others; it goes on counting while the
+    /// server runs.
+    #[must_use]
+    pub fn counters(&self) -> Arc<Counters> {
+        self.server.counters()
     }
 
     /// A handle that ends the server.

@@ -401,6 +401,39 @@ impl RawPeer {
         }
     }
 
+    /// Sends a frame again and again, at most so many times, while it reads; then it goes on reading
+    /// and says how it ended, as [`end`](Self::end) does.
+    ///
+    /// # Cancel safety
+    /// A frame may be left half sent when the future is dropped.
+    pub async fn flood(&mut self, frame: RawFrame, times: usize) -> End {
+        let bytes = frame.into_bytes(self.role);
+        let (mut from, mut to) = self.tcp.split();
+        let writing = async {
+            for _ in 0..times {
+                if to.write_all(&bytes).await.is_err() {
+                    break;
+                }
+            }
+        };
+        let buffer = &mut self.buffer;
+        let reading = async {
+            let mut said = None;
+            loop {
+                while let Some((frame, len)) = parse(buffer) {
+                    said = frame.close_code().map(End::Said).or(said);
+                    buffer.drain(..len);
+                }
+                match from.read_buf(buffer).await {
+                    Ok(0) => return said.unwrap_or(End::Fin),
+                    Ok(_) => {}
+                    Err(_) => return said.unwrap_or(End::Reset),
+                }
+            }
+        };
+        tokio::join!(reading, writing).0
+    }
+
     /// As [`end`](Self::end), before the upgrade: reads an HTTP answer, if one comes, to the end.
     ///
     /// # Cancel safety
