@@ -29,7 +29,7 @@ impl Backend for Obedient {
         username: &str,
         _: &Secret<SharedStr>,
     ) -> Result<User, RpcError> {
-        if username == "hang" {
+        if username == "undecided" {
             std::future::pending::<()>().await;
         }
         Ok(User::new(username, username))
@@ -49,6 +49,10 @@ impl Backend for Obedient {
                 }
                 answer(&())
             }
+            "tick" => loop {
+                peer.push(rpc_core::Text::from(r#"{"event":"tick","data":1}"#));
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            },
             method => answer(&method),
         }
     }
@@ -147,7 +151,7 @@ impl ServerUnderTest for Subject {
     async fn bring_to(&self, peer: &mut RawPeer, name: &str, state: &str) -> io::Result<()> {
         match state {
             "upgraded" => Ok(()),
-            "login is checked" => peer.text(&login("hang")).await,
+            "login is checked" => peer.text(&login("undecided")).await,
             "logged in" => self.enter(peer, name).await,
             "call is open" => {
                 self.enter(peer, name).await?;
@@ -155,7 +159,7 @@ impl ServerUnderTest for Subject {
             }
             _ => {
                 self.enter(peer, name).await?;
-                self.pour(peer, name).await?;
+                peer.text(&call("tick", "tick")).await?;
                 peer.next_text().await.map(drop)
             }
         }
