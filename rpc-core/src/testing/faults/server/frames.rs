@@ -2,7 +2,8 @@
 
 use super::super::raw::{End, RawFrame, RawPeer};
 use super::{
-    ServerUnderTest, Terms, check, check_end, client, is_served, must, survives, upgrade, upgraded,
+    ServerUnderTest, Terms, check, check_end, client, is_served, must, survives, until_open,
+    upgrade, upgraded,
 };
 use crate::net::ws::Role;
 
@@ -24,6 +25,9 @@ async fn ends_with<S: ServerUnderTest>(server: &S, what: &str, frames: &[RawFram
             let _ = peer.frame(frame.clone()).await;
         }
         check_end(what, peer.end().await, End::Said(code));
+        // Its name has to be free for the next one.
+        drop(peer);
+        until_open(server, 1).await;
     }
 }
 
