@@ -38,7 +38,7 @@ impl Subject {
     /// Starts a chat with an id of its own, and waits for a message about it.
     async fn chat(&self, peer: &mut RawPeer, message: &str, part: &str) -> io::Result<String> {
         let number = self.chats.fetch_add(1, Ordering::Relaxed);
-        let id = format!("rpc_{message}_{number}").replace(' ', "_");
+        let id = format!("rpc_{}{number}", message.replace(' ', ""));
         peer.text(&start(&id, message).to_string()).await?;
         until(peer, &id, part).await?;
         Ok(id)

@@ -167,7 +167,7 @@ impl ServerUnderTest for Subject {
 
     async fn oversize(&self, peer: &mut RawPeer, _: &str) -> io::Result<()> {
         prompt(peer, "large").await?;
-        until(peer, "ERROR").await.map(drop)
+        until(peer, "OUTPUT").await.map(drop)
     }
 
     async fn pour(&self, peer: &mut RawPeer, _: &str) -> io::Result<()> {
