@@ -2,6 +2,7 @@
 //!
 //! - [`RawPeer`] and [`RawListener`]: a WebSocket's bytes by hand, as a client and as a server.
 
+pub mod client;
 mod raw;
 
 pub use raw::{End, RawFrame, RawListener, RawPeer, Received, upgrade_request};

@@ -262,6 +262,25 @@ impl RawPeer {
         Ok(())
     }
 
+    /// Sends as many of these bytes as the line takes, until it takes none for so long. Gives their
+    /// number.
+    ///
+    /// # Errors
+    /// As [`bytes`](Self::bytes).
+    ///
+    /// # Cancel safety
+    /// As [`bytes`](Self::bytes).
+    pub async fn push(&mut self, bytes: &[u8], patience: Duration) -> io::Result<usize> {
+        let mut sent = 0;
+        while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
+            match tokio::time::timeout(patience, self.tcp.write(rest)).await {
+                Ok(written) => sent += written?,
+                Err(_) => break,
+            }
+        }
+        Ok(sent)
+    }
+
     /// Sends a frame.
     ///
     /// # Errors
@@ -484,6 +503,20 @@ impl RawListener {
         Ok(Self { listener, address })
     }
 
+    /// As [`bind`](Self::bind), for connections with little room for what comes: see
+    /// [`RawPeer::connect_narrow`].
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn bind_narrow() -> io::Result<Self> {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_recv_buffer_size(4096)?;
+        socket.bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+        let listener = socket.listen(16)?;
+        let address = listener.local_addr()?;
+        Ok(Self { listener, address })
+    }
+
     /// Where it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
@@ -517,7 +550,7 @@ impl RawListener {
 }
 
 /// What a server answers to this request if it agrees.
-fn agree(request: &str) -> String {
+pub(super) fn agree(request: &str) -> String {
     let header = |wanted: &str| {
         request.lines().find_map(|line| {
             let (name, value) = line.split_once(':')?;
