@@ -21,6 +21,7 @@ fn config(terms: &Terms) -> ClientConfig {
         .with_token("t")
         .with_hello_timeout(terms.handshake)
         .with_keep_alive(terms.keep_alive())
+        .with_chat_idle_timeout(Some(terms.silence))
         .with_limits(Limits::default().with_max_message_bytes(terms.max_message))
 }
 
@@ -31,6 +32,8 @@ impl ClientUnderTest for Chats {
 
     const STEPS: usize = 1;
     const CALLS: bool = true;
+    // Known gateways answer a ping only between requests.
+    const CALLS_OUTLAST_PINGS: bool = true;
 
     fn dialer(&self, address: SocketAddr, terms: &Terms) -> WsDialer {
         dialer(&format!("ws://{address}"), &config(terms)).unwrap()

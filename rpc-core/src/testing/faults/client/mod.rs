@@ -120,7 +120,7 @@ pub struct Terms {
     pub link: LinkConfig,
     /// How long the protocol's handshake may take.
     pub handshake: Duration,
-    /// How long the server may show no life.
+    /// How long the server may show no life, on the line or about a call.
     pub silence: Duration,
     /// The largest message in bytes, in both directions.
     pub max_message: usize,
@@ -205,6 +205,11 @@ pub enum Ended {
         /// Whether the call may have reached the server.
         delivery: Delivery,
     },
+    /// No answer came in time.
+    TimedOut {
+        /// Whether the call may have reached the server.
+        delivery: Delivery,
+    },
     /// It was refused at once.
     Refused(Refused),
     /// In another way, which is always wrong here.
@@ -216,6 +221,7 @@ impl<T, R: Debug> From<Result<T, CallError<R>>> for Ended {
         match end {
             Ok(_) => Self::Answered,
             Err(CallError::Closed { reason, delivery }) => Self::Closed { reason, delivery },
+            Err(CallError::TimedOut { delivery }) => Self::TimedOut { delivery },
             Err(CallError::Refused(refused)) => Self::Refused(refused),
             Err(other) => Self::Otherwise(format!("{other:?}")),
         }
@@ -269,6 +275,9 @@ pub trait ClientUnderTest: Sync {
     /// Whether it is the client that calls. If it is the server, a call here is one of the server's
     /// that the client holds, and its answer is refused once the line has gone.
     const CALLS: bool;
+    /// Whether silence proves nothing while a call is in flight, so that the call has to end by its own
+    /// deadline before the line is found dead.
+    const CALLS_OUTLAST_PINGS: bool = false;
 
     /// A dialer of this address.
     fn dialer(&self, address: SocketAddr, terms: &Terms) -> WsDialer;

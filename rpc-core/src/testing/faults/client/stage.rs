@@ -205,6 +205,7 @@ impl<'c, C: ClientUnderTest> Stage<'c, C> {
     pub(super) fn check_end(&self, ended: &Ended, why: impl Fn(&CloseReason) -> bool) {
         let as_promised = match ended {
             Ended::Closed { reason, delivery } => why(reason) && *delivery != Delivery::NotSent,
+            Ended::TimedOut { delivery } => C::CALLS_OUTLAST_PINGS && *delivery != Delivery::NotSent,
             Ended::Refused(_) => !C::CALLS,
             _ => false,
         };
