@@ -1,16 +1,17 @@
 //! Ends with a Close: the server's, the client's, and the ends of whole clients.
 
-use futures_util::future::join;
 use super::super::raw::{End, RawFrame};
-use super::stage::{Stage, befalls, check, hang_up, soon};
+use super::stage::{Stage, arrive, befalls, check, hang_up, soon};
 use super::{ClientUnderTest, Ended, PATIENCE, SHORT, Terms};
 use crate::error::CloseReason;
 use crate::net::LinkState;
+use futures_util::future::join;
 
 /// The Close is answered, told, and followed by another attempt.
 pub(super) async fn by_the_server<C: ClientUnderTest>(test: &C) {
     for code in [1000, 1001, 1011, 4000] {
-        let said = |why: &CloseReason| matches!(why, CloseReason::Peer(frame) if frame.code == code);
+        let said =
+            |why: &CloseReason| matches!(why, CloseReason::Peer(frame) if frame.code == code);
         befalls(test, Terms::new(), said, async |mut line| {
             let _ = line.frame(RawFrame::close(code)).await;
             let end = soon(line.end()).await;
@@ -47,6 +48,7 @@ pub(super) async fn drain_in_a_call<C: ClientUnderTest>(test: &C) {
         let mut line = stage.ready().await;
         let server = async {
             let call = stage.test.called(&mut line).await;
+            arrive(&mut line).await;
             let deadline = if ends_in_time { PATIENCE } else { SHORT };
             let answer = async {
                 // The drain has begun: nothing new is taken.
@@ -115,6 +117,7 @@ pub(super) async fn in_a_call<C: ClientUnderTest>(test: &C) {
     let mut line = stage.ready().await;
     let server = async {
         stage.test.called(&mut line).await;
+        arrive(&mut line).await;
         stage.link().close();
         hang_up(line).await;
     };
@@ -130,6 +133,7 @@ pub(super) async fn task_dropped<C: ClientUnderTest>(test: &C) {
     let mut line = stage.ready().await;
     let server = async {
         stage.test.called(&mut line).await;
+        arrive(&mut line).await;
         stage.task.abort();
         soon(line.end()).await
     };

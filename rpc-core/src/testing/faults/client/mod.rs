@@ -236,8 +236,7 @@ pub type Started<C> = (
 );
 
 /// The events of a client, which calls may want to read too.
-pub type SharedEvents<C> =
-    Mutex<Events<<<C as ClientUnderTest>::Protocol as Protocol>::Event>>;
+pub type SharedEvents<C> = Mutex<Events<<<C as ClientUnderTest>::Protocol as Protocol>::Event>>;
 
 /// The server's end of a line, as far as a healthy server goes.
 #[async_trait]

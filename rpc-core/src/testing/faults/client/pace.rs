@@ -7,7 +7,7 @@ use futures_util::future::{join, join_all};
 use serde_json::Value;
 
 use super::super::raw::{RawFrame, RawListener, RawPeer, agree};
-use super::stage::{Stage, befalls, broken, check, hang_up, soon};
+use super::stage::{Stage, arrive, befalls, broken, check, hang_up, soon};
 use super::{ClientUnderTest, Ended, Line, MAX_MESSAGE, SHORT, Terms};
 use crate::error::{CloseReason, Refused};
 use crate::net::ws::Role;
@@ -57,7 +57,11 @@ pub(super) async fn slow_reader<C: ClientUnderTest>(test: &C) {
             };
             check(as_promised, "what cannot leave ends with the line", ended);
         }
-        check(ended_with_the_line, "what cannot leave ends with the line", &ends.len());
+        check(
+            ended_with_the_line,
+            "what cannot leave ends with the line",
+            &ends.len(),
+        );
         if dials_again {
             stage.recovers().await;
         } else {
@@ -131,7 +135,11 @@ pub(super) async fn slow_but_steady<C: ClientUnderTest>(test: &C) {
     let served = soon(serve).await;
     check(served.is_some(), "a slow server is waited for", &served);
     let generation = stage.generation();
-    check(generation == Some(1), "a slow server is waited for", &generation);
+    check(
+        generation == Some(1),
+        "a slow server is waited for",
+        &generation,
+    );
 }
 
 /// Bytes that come do not move a deadline: what counts is the end of the upgrade, of the handshake, or
@@ -195,11 +203,7 @@ pub(super) async fn event_flood<C: ClientUnderTest>(test: &C) {
     let sent = soon(flood(test, &mut line)).await;
     check(sent.is_some(), "a flood does not end the line", &sent);
     // Behind the flood, so that all of it has been read when the answer has come.
-    let _ = line.frame(RawFrame::ping("")).await;
-    while !soon(line.receive())
-        .await
-        .is_ok_and(|frame| frame.is_none_or(|frame| frame.is_pong()))
-    {}
+    arrive(&mut line).await;
     let mut events = stage.events.lock().await;
     let (mut given, mut lost) = (0, 0);
     while let Some(event) = events.try_next() {

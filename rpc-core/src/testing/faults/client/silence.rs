@@ -20,7 +20,11 @@ pub(super) async fn before_the_upgrade<C: ClientUnderTest>(test: &C) {
     let timed_out =
         |why: &CloseReason| matches!(why, CloseReason::Connect { retryable, .. } if *retryable);
     stage.gave_up(timed_out).await;
-    check(kept.len() <= 3, "two attempts follow the first", &kept.len());
+    check(
+        kept.len() <= 3,
+        "two attempts follow the first",
+        &kept.len(),
+    );
 
     let mut stage = Stage::start(test, terms).await;
     let silent = stage.accept().await;

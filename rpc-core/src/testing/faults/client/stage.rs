@@ -205,11 +205,24 @@ impl<'c, C: ClientUnderTest> Stage<'c, C> {
     pub(super) fn check_end(&self, ended: &Ended, why: impl Fn(&CloseReason) -> bool) {
         let as_promised = match ended {
             Ended::Closed { reason, delivery } => why(reason) && *delivery != Delivery::NotSent,
-            Ended::TimedOut { delivery } => C::CALLS_OUTLAST_PINGS && *delivery != Delivery::NotSent,
+            Ended::TimedOut { delivery } => {
+                C::CALLS_OUTLAST_PINGS && *delivery != Delivery::NotSent
+            }
             Ended::Refused(_) => !C::CALLS,
             _ => false,
         };
         check(as_promised, "a call ends with the line's reason", ended);
+    }
+}
+
+/// Waits until the client has read everything that was said.
+pub(super) async fn arrive(line: &mut RawPeer) {
+    const LAST: &[u8] = b"last";
+    let _ = line.frame(RawFrame::ping(LAST)).await;
+    while let Ok(Some(frame)) = soon(line.receive()).await {
+        if frame.is_pong() && frame.payload == LAST {
+            return;
+        }
     }
 }
 
