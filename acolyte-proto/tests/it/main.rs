@@ -7,6 +7,7 @@ mod client_conformance;
 mod client_recordings;
 mod daemon;
 mod faults;
+mod faults_client;
 mod frames;
 mod frames_props;
 mod memory;

@@ -7,6 +7,7 @@ mod client;
 mod conformance;
 mod desk;
 mod faults;
+mod faults_client;
 mod frames;
 mod frames_props;
 mod gate;

@@ -7,6 +7,7 @@ mod client;
 mod conformance;
 mod crowd;
 mod faults;
+mod faults_client;
 mod frames_props;
 mod gateway;
 mod limits;

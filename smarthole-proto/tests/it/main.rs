@@ -9,6 +9,7 @@ mod conformance;
 mod crowd;
 mod decode_props;
 mod faults;
+mod faults_client;
 mod frames;
 mod house;
 mod hub;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::raw::{End, RawFrame, RawPeer};
+use super::super::{End, RawFrame, RawPeer};
 use super::{
     PATIENCE, SHORT, ServerUnderTest, Terms, check, check_end, client, is_served, must, soon,
     survives, upgraded,

@@ -1,6 +1,6 @@
 //! Faults of frames and messages: too many, too large, and such as no WebSocket may send.
 
-use super::super::raw::{End, RawFrame, RawPeer};
+use super::super::{End, RawFrame, RawPeer};
 use super::{
     ServerUnderTest, Terms, check, check_end, client, is_served, must, survives, until_open,
     upgrade, upgraded,

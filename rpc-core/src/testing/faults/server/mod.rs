@@ -21,7 +21,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::{sleep, timeout};
 
-use super::raw::{End, RawPeer};
+use super::{End, RawPeer};
 use crate::keepalive::KeepAlive;
 use crate::limits::Limits;
 use crate::net::LinkConfig;

@@ -1,6 +1,6 @@
 //! Faults before a connection is a WebSocket.
 
-use super::super::raw::{End, RawPeer};
+use super::super::{End, RawPeer};
 use super::{SHORT, ServerUnderTest, Terms, check_end, must, soon, survives, until_open};
 
 /// The terms on which a request has to come soon. Only one of two deadlines is short: a server that
