@@ -207,6 +207,27 @@ async fn the_clients_conversation_is_what_the_agent_sees() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_session_that_comes_with_the_prompt_is_used_if_connect_brought_none() {
+    let desk = desk();
+    let theirs = |said: &str| json!({"messages": [{"role": "user", "content": said}], "turn": 1});
+    let with_session = |said| {
+        let mut frame = input("count");
+        frame["session"] = theirs(said);
+        frame
+    };
+    let (mut client, _) = Client::inside(&desk, json!({})).await;
+    client.say(&with_session("a")).await;
+    let output = client.output().await;
+    assert_eq!(output["session"]["messages"][0]["content"], "a");
+    assert_eq!(output["session"]["turn"], 2);
+
+    let (mut client, _) = Client::inside(&desk, json!({"session": theirs("b")})).await;
+    client.say(&with_session("c")).await;
+    let output = client.output().await;
+    assert_eq!(output["session"]["messages"][0]["content"], "b");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_said_to_an_agent_that_does_not_listen_is_answered_all_the_same() {
     let desk = desk();
     let (mut client, _) = Client::inside(&desk, json!({})).await;
