@@ -249,7 +249,7 @@ fn protocol_crates_have_the_same_names_at_the_same_paths() {
     assert_none(&problems);
 }
 
-/// The rows of tables whose last column names tests: the crate's own, or the core's.
+/// The rows of tables whose last column names tests: the crate's own, the core's, or the examples'.
 fn promises(text: &str) -> Vec<&str> {
     let mut promising = false;
     let mut rows = Vec::new();
@@ -286,7 +286,7 @@ fn every_promise_names_tests_that_exist() {
     for krate in FINISHED {
         let folder = krate.folder;
         let mut known = HashSet::new();
-        for place in [folder, "rpc-core"] {
+        for place in [folder, "rpc-core", "examples"] {
             for part in ["src", "tests"] {
                 for file in rust_files(&root().join(place).join(part)) {
                     known.extend(tests(&read(&file)).into_iter().map(str::to_owned));
