@@ -35,6 +35,7 @@ mod session_naive;
 mod session_recorded;
 mod session_runs;
 mod signing;
+mod spec;
 mod staff;
 mod storage;
 mod storm;
