@@ -2,7 +2,8 @@
 //!
 //! The pages are about behaviour: what is promised, what is not, and what to choose. Which type does
 //! it is said where it is needed; the types' own documentation has the details. Each page ends with
-//! the tests that keep its promises.
+//! the tests that keep its promises; those for what a protocol does differently are named in its
+//! crate's documentation.
 //!
 //! | Page | Read it when you ask |
 //! |---|---|
