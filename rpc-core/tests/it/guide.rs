@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use rpc_core::net::link;
 use rpc_core::net::server::{Server as Listener, ServerConfig};
 use rpc_core::net::ws::WsDialer;
-use rpc_core::net::{LinkConfig, LinkState};
+use rpc_core::net::{LinkConfig, LinkState, link, mem};
 use rpc_core::testing::conformance::{self, Calls};
 use rpc_core::testing::{Pair, sim};
 
@@ -102,6 +101,34 @@ async fn the_protocol_of_the_guide_works_over_a_websocket() {
     server.await.unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_lost_is_not_sent_again() {
+    let (dialer, mut listener) = mem::listen(16);
+    let (link, _events, connection) = link::open(Doubling, dialer, LinkConfig::default());
+    tokio::spawn(connection.run());
+    let call = |n| {
+        let link = link.clone();
+        tokio::spawn(async move {
+            link.ready().await.unwrap();
+            link.call(move |client, now| client.double(n, now)).await
+        })
+    };
+
+    let line = listener.accept().await.unwrap();
+    let cutter = line.cutter();
+    let mut server = Driver::new(Server::default(), line);
+    let lost = call(1);
+    assert_eq!(server.next().await.map(|asked| asked.n), Some(1));
+    cutter.cut();
+    let error = lost.await.unwrap().unwrap_err();
+    assert_eq!(error.delivery(), Delivery::Unknown);
+
+    // The first thing that is heard over the next line is the next call.
+    let mut server = Driver::new(Server::default(), listener.accept().await.unwrap());
+    let _next = call(2);
+    assert_eq!(server.next().await.map(|asked| asked.n), Some(2));
+}
+
 /// The pages, by name.
 fn pages() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/guide");
@@ -145,7 +172,12 @@ fn every_page_is_short_starts_alike_and_says_what_keeps_it() {
         assert!((50..=150).contains(&lines), "{name}: {lines} lines");
         assert!(text.starts_with("# "), "{name}: no title");
         assert!(text.contains("\n## Kept by\n"), "{name}: no tests");
-        assert!(!text.contains("no_run"), "{name}: an example does not run");
+        let fences = text.lines().filter(|line| line.starts_with("```"));
+        assert!(
+            fences.clone().all(|fence| fence == "```"),
+            "{name}: an example that does not run"
+        );
+        assert!(fences.count() % 2 == 0, "{name}: an example without an end");
         assert!(index.contains(&format!("| [`{page}`] |")), "{name}: listed");
     }
     assert!(found >= 8, "only {found} pages");
