@@ -140,9 +140,9 @@ pub fn run(folder: impl AsRef<Path>, topic: &str, check: impl Fn(&Vector)) {
         .map(Vector::name)
         .collect();
     if !failed.is_empty() {
-        let (failed_count, count) = (failed.len(), vectors.len());
+        let (some, all) = (failed.len(), vectors.len());
         fail(&format!(
-            "{topic}: {failed_count} of {count} vectors fail: {failed:#?}"
+            "{topic}: {some} of {all} vectors fail: {failed:#?}"
         ));
     }
 }
