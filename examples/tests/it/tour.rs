@@ -368,6 +368,18 @@ fn the_tour_shows_no_secret_and_no_colours_in_a_pipe() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_tour_that_does_not_go_as_it_should_says_why_and_ends_with_1() {
+    let mut tour = program(env!("CARGO_BIN_EXE_tour"));
+    // No folder can be made there.
+    tour.env("TMPDIR", "/dev/null");
+    let (code, out, err) = outcome(tour);
+    assert_eq!(code, Some(1), "{out}{err}");
+    assert!(err.starts_with("error: "), "{err}");
+    assert!(!out.contains("All as expected"), "{out}");
+}
+
 #[test]
 fn the_tour_explains_itself_and_refuses_what_it_does_not_know() {
     let mut help = program(env!("CARGO_BIN_EXE_tour"));

@@ -7,7 +7,7 @@ use examples::screen::{Colour, Describe, Screen};
 use rpc_core::net::{Direction, Frame, Observer};
 use tokio::sync::watch;
 
-use crate::patience::in_time;
+use crate::patience::{expect, in_time};
 
 /// The lines of one protocol.
 #[derive(Clone)]
@@ -64,8 +64,22 @@ impl Hop {
         format!("{name:>width$}: {sent:2} frames sent, {heard:2} received")
     }
 
+    /// Expects so many frames with this text.
+    pub(super) fn has(
+        &self,
+        times: usize,
+        direction: Direction,
+        text: &str,
+    ) -> Result<(), Failure> {
+        let (name, found) = (self.name, self.count(direction, text));
+        expect(
+            found == times,
+            &format!("{times} frames with {text} on the line of {name}, not {found}"),
+        )
+    }
+
     /// How many frames have this text.
-    pub(super) fn count(&self, direction: Direction, text: &str) -> usize {
+    fn count(&self, direction: Direction, text: &str) -> usize {
         matching(&self.frames.borrow(), direction, text)
     }
 }
