@@ -5,6 +5,7 @@
 //! - [`conformance`]: the rules of [`Machine`](crate::Machine) as functions for any machine;
 //! - [`sim`]: seeded schedules that print the failing seed;
 //! - [`json`]: comparing frames as JSON values;
+//! - [`vectors`]: running test vectors from files;
 //! - `faults`: peers that misbehave over real sockets (feature `ws`).
 
 pub mod conformance;
@@ -15,5 +16,12 @@ pub mod json;
 mod pair;
 pub mod sim;
 pub mod trace;
+pub mod vectors;
 
 pub use pair::{Pair, Side};
+
+#[track_caller]
+#[expect(clippy::panic, reason = "an assertion of a test tool")]
+fn fail(message: &str) -> ! {
+    panic!("{message}");
+}

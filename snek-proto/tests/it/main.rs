@@ -18,6 +18,7 @@ mod order;
 mod pair;
 mod played;
 mod scripted;
+mod spec;
 mod stream;
 mod typing;
 mod vectors;
