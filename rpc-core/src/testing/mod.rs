@@ -6,6 +6,7 @@
 //! - [`sim`]: seeded schedules that print the failing seed;
 //! - [`json`]: comparing frames as JSON values;
 //! - `faults`: peers that misbehave over real sockets (feature `ws`).
+//! - [`vectors`]: running test vectors from files.
 
 pub mod conformance;
 #[cfg(feature = "ws")]
@@ -15,5 +16,12 @@ pub mod json;
 mod pair;
 pub mod sim;
 pub mod trace;
+pub mod vectors;
 
 pub use pair::{Pair, Side};
+
+#[track_caller]
+#[expect(clippy::panic, reason = "an assertion of a test tool")]
+fn fail(message: &str) -> ! {
+    panic!("{message}");
+}

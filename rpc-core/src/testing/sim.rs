@@ -97,14 +97,9 @@ pub fn run(runs: u64, test: impl Fn(&mut Rng) -> Result<(), String>) {
     };
     for seed in seeds {
         if let Err(error) = test(&mut Rng::new(seed)) {
-            fail(seed, &error);
+            super::fail(&format!("SIM_SEED={seed} repeats this: {error}"));
         }
     }
-}
-
-#[expect(clippy::panic, reason = "an assertion of a test tool")]
-fn fail(seed: u64, error: &str) -> ! {
-    panic!("SIM_SEED={seed} repeats this: {error}");
 }
 
 #[cfg(test)]

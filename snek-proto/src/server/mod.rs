@@ -16,7 +16,7 @@ use rpc_core::backlog::Backlog;
 use rpc_core::decode::{
     DecodeError, DecodeErrorKind, FrameCopy, RawJson, SharedJson, SharedStr, find_member,
 };
-use rpc_core::keepalive::{Heart, Pulse};
+use rpc_core::keepalive::Heart;
 use rpc_core::rate::Bucket;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
@@ -109,7 +109,7 @@ pub struct ServerConn {
     events: Backlog<ServerEvent>,
     timers: Timers<Timer>,
     heart: Heart,
-    bucket: Option<Bucket>,
+    bucket: Bucket,
     closed: bool,
 }
 
@@ -122,7 +122,6 @@ impl ServerConn {
         if let Some(timeout) = config.login_timeout {
             timers.set(Timer::Login, later(now, timeout));
         }
-        let rate = config.limits.max_message_rate;
         Self {
             user: None,
             login_open: false,
@@ -133,7 +132,7 @@ impl ServerConn {
             events: Backlog::new(),
             timers,
             heart: Heart::new(config.keep_alive, now),
-            bucket: rate.map(|rate| Bucket::new(rate, now)),
+            bucket: Bucket::new(config.limits.max_message_rate, now),
             closed: false,
             config,
         }
@@ -239,15 +238,7 @@ impl ServerConn {
     /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        let timer = self
-            .timers
-            .poll_timeout()
-            .map(|(at, kind)| (at, kind.name()));
-        let heart = self
-            .heart
-            .poll_timeout()
-            .map(|(at, kind)| (at, kind.name()));
-        sooner(timer, heart)
+        sooner(self.timers.next_timeout(), self.heart.next_timeout())
     }
 
     fn open(&self, id: RequestId) -> Result<&Open, Refused> {
@@ -413,8 +404,7 @@ impl Machine for ServerConn {
             return;
         }
         self.heart.heard();
-        let data = matches!(message, Incoming::Text(_) | Incoming::Binary(_));
-        if data && self.bucket.as_mut().is_some_and(|bucket| !bucket.take(now)) {
+        if !self.bucket.admits(&message, now) {
             return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
         }
         match message {
@@ -443,14 +433,8 @@ impl Machine for ServerConn {
             return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::POLICY);
         }
         let deaf = !self.wants_input();
-        while let Some(pulse) = self.heart.pop_due(now, deaf) {
-            match pulse {
-                Pulse::Ping => self.outbox.ping(),
-                Pulse::Dead => {
-                    let after = self.config.keep_alive.pong_timeout;
-                    return self.shut(CloseReason::KeepAlive { after }, CloseFrame::GOING_AWAY);
-                }
-            }
+        if let Some(gone) = self.heart.beat(now, deaf, &mut self.outbox) {
+            self.shut(gone, CloseFrame::GOING_AWAY);
         }
     }
 

@@ -17,6 +17,7 @@ mod order;
 mod pair;
 mod played;
 mod scripted;
+mod spec;
 mod stream;
 mod typing;
 mod vectors;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use rpc_core::net::LinkConfig;
-use rpc_core::net::server::{Guards, OriginPolicy, ServerConfig as HttpConfig};
+use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
 
 use crate::auth::Signer;
 use crate::net::DeskOptions;

@@ -2,10 +2,10 @@
 
 mod backend;
 mod connection;
-mod context;
 mod memory;
 mod options;
 mod outlet;
+mod peer;
 mod protocol;
 mod reply;
 
@@ -23,9 +23,9 @@ use crate::limits::WS_PATH;
 use connection::{Shared, serve};
 
 pub use backend::{Backend, ChatError, answer};
-pub use context::Context;
 pub use memory::MemoryBackend;
 pub use options::{ServerOptions, http_config};
+pub use peer::Peer;
 pub use protocol::ServerSide;
 pub use reply::{ChatReply, Gone};
 

@@ -142,7 +142,19 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         }
         self.drain_step(now);
         loop {
-            let io = self.driver.poll_io_at(cx, now);
+            let unread = self.driver.poll_input(cx, now);
+            // Before the frames leave: what the peer learns from them has happened here by then, for
+            // other connections too.
+            let mut turn = Turn {
+                now,
+                generation,
+                is_gone: self.driver.is_gone(),
+            };
+            let was_choked = !self.driver.machine().wants_input();
+            self.deliver(cx, turn);
+            let unchoked = was_choked && self.driver.machine().wants_input();
+            self.touched = false;
+            let io = self.driver.poll_output(cx, now, unread);
             if matches!(self.stop, Stop::Redialling) && io.is_pending() {
                 // The Close is on its way. Who orders another line does not trust this one to
                 // answer it.
@@ -150,15 +162,8 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                 self.touched = true;
             }
             let choked = !self.driver.machine().wants_input();
-            let is_gone = io.is_ready();
-            self.deliver(
-                cx,
-                Turn {
-                    now,
-                    generation,
-                    is_gone,
-                },
-            );
+            turn.is_gone = io.is_ready();
+            self.deliver(cx, turn);
             if io.is_ready() {
                 return Poll::Ready(match &self.stop {
                     Stop::Closing(reason) => reason.clone(),
@@ -166,7 +171,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                 });
             }
             // Events that were taken may have made room for input, or led to new frames.
-            let room = choked && self.driver.machine().wants_input();
+            let room = unchoked || (choked && self.driver.machine().wants_input());
             if !room && !std::mem::take(&mut self.touched) {
                 break;
             }

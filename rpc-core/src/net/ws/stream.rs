@@ -5,12 +5,13 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_sink::Sink;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
-use tokio::time::timeout;
+use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use super::config::WsConfig;
 use super::frame::{FrameError, FrameReader, FrameWriter, MAX_CONTROL, Opcode};
@@ -25,6 +26,10 @@ const MAX_UNSENT_PONGS: u32 = 32;
 /// Most bytes read at once, except of a large message. They are read onto the stack, so that a
 /// connection on which nothing comes holds no memory for it.
 const MAX_READ: usize = 16 * 1024;
+/// How long a peer that was told what it did wrong may be silent before the line is dropped.
+const LINGER: Duration = Duration::from_secs(1);
+/// How long it may go on sending.
+const LONGEST_LINGER: Duration = Duration::from_secs(5);
 
 /// However large `write_buffer` is, a burst gets no more memory than this from the start.
 const LARGEST_GATHER: usize = 1024 * 1024;
@@ -44,6 +49,9 @@ enum Phase {
     Open,
     /// The peer's Close was handed out; our answer has still to leave.
     Answering,
+    /// The peer broke the rules and was told so. What it still sends is thrown away, because to hang
+    /// up with unread bytes would reset the line and could take our last words with it.
+    Lingering,
     Ended,
 }
 
@@ -54,7 +62,9 @@ enum Phase {
 /// a large one is read where it stays. While nothing is under way the connection holds no buffer.
 ///
 /// The stream ends with `None` once the peer's Close has been handed out and answered, or when the
-/// line ends without one. After an `Err` it ends as well.
+/// line ends without one. After an `Err` it ends as well: at once if the line failed, and if the
+/// peer broke the rules as soon as it has hung up, was silent for a second, or has gone on for five.
+/// Until then what it sends is thrown away, so that it can hear why.
 ///
 /// Sink and stream may live in two tasks, but one task for both costs fewer wake-ups.
 pub struct WsStream<S = Socket> {
@@ -74,6 +84,31 @@ pub struct WsStream<S = Socket> {
     /// Who waits in the stream for the sink's buffer to empty.
     stream_waker: Option<Waker>,
     handshake: Option<Box<Handshake>>,
+    linger: Option<Box<Linger>>,
+}
+
+/// How long a peer that broke the rules is listened to.
+struct Linger {
+    /// The end, whatever comes.
+    until: Instant,
+    /// The end if nothing comes.
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Linger {
+    fn new() -> Self {
+        Self {
+            until: Instant::now() + LONGEST_LINGER,
+            timer: Box::pin(sleep(LINGER)),
+        }
+    }
+
+    /// The peer has sent something; whether there is time for more.
+    fn goes_on(&mut self) -> bool {
+        let now = Instant::now();
+        self.timer.as_mut().reset(self.until.min(now + LINGER));
+        now < self.until
+    }
 }
 
 impl<S> WsStream<S>
@@ -142,6 +177,7 @@ where
             sink_waker: None,
             stream_waker: None,
             handshake: handshake.map(Box::new),
+            linger: None,
         }
     }
 
@@ -173,7 +209,9 @@ where
         let memory = memory.get_mut(..self.read_buffer).unwrap_or_default();
         let mut read = ReadBuf::uninit(memory);
         ready!(Pin::new(&mut self.socket).poll_read(cx, &mut read))?;
-        self.reader.push(read.filled());
+        if self.phase == Phase::Open {
+            self.reader.push(read.filled());
+        }
         Poll::Ready(Ok(read.filled().len()))
     }
 
@@ -259,11 +297,13 @@ where
 
     /// Gives the connection up, and says why as far as the line takes it.
     fn fail(&mut self, cx: &mut Context<'_>, error: FrameError) -> TransportError {
+        self.phase = Phase::Lingering;
+        self.reader.clear();
         if !self.close_sent {
             self.close_sent = true;
             let close = CloseFrame::new(error.close_code(), "");
             if self.writer.push_close(Some(close)).is_ok() {
-                let _ = self.poll_flush_answers(cx);
+                self.say_last_words(cx);
             }
         }
         match error {
@@ -273,6 +313,30 @@ where
             FrameError::TooLarge => TransportError::TooLarge {
                 max: self.max_message,
             },
+        }
+    }
+
+    /// Flushes, and once all is out ends the line's sending side.
+    fn say_last_words(&mut self, cx: &mut Context<'_>) {
+        if !self.shut_down
+            && self.poll_flush_answers(cx).is_ready()
+            && Pin::new(&mut self.socket).poll_shutdown(cx).is_ready()
+        {
+            self.shut_down = true;
+        }
+    }
+
+    /// Reads and throws away until the peer hangs up.
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.say_last_words(cx);
+        loop {
+            let read = self.poll_read(cx);
+            let linger = self.linger.get_or_insert_with(|| Box::new(Linger::new()));
+            match read {
+                Poll::Ready(Ok(1..)) if linger.goes_on() => {}
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => return linger.timer.as_mut().poll(cx),
+            }
         }
     }
 
@@ -320,6 +384,11 @@ where
                 this.phase = Phase::Ended;
                 return Poll::Ready(None);
             }
+            Phase::Lingering => {
+                ready!(this.poll_linger(cx));
+                this.phase = Phase::Ended;
+                return Poll::Ready(None);
+            }
             Phase::Open => {}
         }
         if this.unsent_pongs > 0
@@ -335,7 +404,7 @@ where
                     Err(error) => break error,
                 },
                 Ok(None) => {}
-                Err(error) => break this.fail(cx, error),
+                Err(error) => return Poll::Ready(Some(Err(this.fail(cx, error)))),
             }
             match ready!(this.poll_read(cx)) {
                 Ok(0) => {

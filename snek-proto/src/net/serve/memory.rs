@@ -10,7 +10,7 @@ use rpc_core::decode::SharedStr;
 use rpc_core::secret::constant_time_eq;
 use serde_json::value::RawValue;
 
-use super::serve::{Backend, Peer, answer};
+use super::{Backend, Peer, answer};
 use crate::error::RpcError;
 use crate::frame::{Channel, Final, OwnedCall, User};
 use crate::hub::{ConnId, Hub, HubError, HubLimits};

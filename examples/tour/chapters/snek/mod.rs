@@ -15,7 +15,7 @@ use examples::model::scripted::Scripted;
 use examples::pictures::FromHere;
 use examples::screen::snek::Frames;
 use examples::screen::{Colour, Screen};
-use rpc_core::net::server::ServerConfig;
+use rpc_core::net::server::HttpConfig;
 use snek_proto::bot::{Bot, BotConfig};
 use snek_proto::client::ClientConfig;
 use snek_proto::net::{MemoryBackend, Server, ServerOptions, connect_with, dialer, link_config};
@@ -39,7 +39,7 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
         .with_user("helper", "a bot's password", "Helper")
         .with_user("alice", "wonderland", "Alice");
     // Beside the WebSocket it serves a picture, which is needed later.
-    let http = ServerConfig::default()
+    let http = HttpConfig::default()
         .with_http(|_, _| async { http::Response::new(Bytes::from_static(DOT)) });
     let options = ServerOptions::default().with_http(http);
     let server = Server::bind("127.0.0.1:0", backend, options)

@@ -1,4 +1,4 @@
-//! [`Context`]: one connection, as a [`Backend`](super::Backend) sees it.
+//! [`Peer`]: one connection, as a [`Backend`](super::Backend) sees it.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use super::outlet::{Added, Outlet};
 use super::protocol::ServerSide;
 
 /// One connection.
-pub struct Context {
+pub struct Peer {
     pub(super) id: u64,
     pub(super) address: SocketAddr,
     pub(super) parts: http::request::Parts,
@@ -20,7 +20,7 @@ pub struct Context {
     pub(super) cancellation: Cancellation,
 }
 
-impl Context {
+impl Peer {
     /// The connection's number on this server, from 1.
     #[must_use]
     pub const fn id(&self) -> u64 {
@@ -74,9 +74,9 @@ impl Context {
     }
 }
 
-impl fmt::Debug for Context {
+impl fmt::Debug for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context")
+        f.debug_struct("Peer")
             .field("id", &self.id)
             .field("address", &self.address)
             .finish_non_exhaustive()
