@@ -6,6 +6,7 @@ mod allocations;
 mod client;
 mod conformance;
 mod desk;
+mod faults;
 mod faults_client;
 mod frames;
 mod frames_props;

@@ -5,7 +5,7 @@
 //! - [`conformance`]: the rules of [`Machine`](crate::Machine) as functions for any machine;
 //! - [`sim`]: seeded schedules that print the failing seed;
 //! - [`json`]: comparing frames as JSON values;
-//! - `faults`: peers that misbehave over real sockets (feature `ws`).
+//! - `faults`: peers that misbehave over real sockets (feature `ws`);
 //! - [`vectors`]: running test vectors from files.
 
 pub mod conformance;

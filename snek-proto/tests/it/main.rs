@@ -8,6 +8,7 @@ mod behaviour;
 mod bot;
 mod conformance;
 mod decode_props;
+mod faults;
 mod faults_client;
 mod fetch;
 mod frames;
