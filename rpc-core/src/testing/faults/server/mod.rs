@@ -25,7 +25,7 @@ use super::{End, RawPeer};
 use crate::keepalive::KeepAlive;
 use crate::limits::Limits;
 use crate::net::LinkConfig;
-use crate::net::server::{Counters, DrainReport, ServerConfig};
+use crate::net::server::{Counters, DrainReport, HttpConfig};
 
 pub use end::{
     a_drain_ends_everything_in_time, a_drain_without_time_cuts_what_is_left,
@@ -104,7 +104,7 @@ impl Terms {
 
     /// These deadlines before the upgrade.
     #[must_use]
-    pub fn http(&self, mut config: ServerConfig) -> ServerConfig {
+    pub fn http(&self, mut config: HttpConfig) -> HttpConfig {
         config.limits = config
             .limits
             .with_header_timeout(self.header)
