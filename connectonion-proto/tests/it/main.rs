@@ -8,6 +8,7 @@ mod conformance;
 mod desk;
 mod faults;
 mod faults_client;
+mod faults_run;
 mod frames;
 mod frames_props;
 mod gate;
