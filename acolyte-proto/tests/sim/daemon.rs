@@ -364,7 +364,11 @@ impl Daemon {
     /// Whether a client is back, on a line that is whole, with nothing to wait for.
     fn is_well(&self, client: usize) -> bool {
         let talk = self.current[client].map(|conn| &self.talks[&conn]);
-        talk.is_some_and(|it| it.chats.is_empty() && it.others.is_empty() && !it.line.is_cut())
+        talk.is_some_and(|it| {
+            let is_idle = it.chats.is_empty() && it.others.is_empty();
+            // What the client has given up may still be in the line.
+            is_idle && it.line.is_whole() && it.line.server.machine.in_flight() == 0
+        })
     }
 
     /// Everything works again: everybody comes back, and chats come to their ends.
@@ -374,6 +378,8 @@ impl Daemon {
             talk.line.heal();
         }
         self.work_all()?;
+        // What somebody has thrown in is still answered.
+        self.now = sim::advance(self, self.now, Duration::from_secs(5))?;
         for client in 0..CLIENTS {
             ensure(self.is_well(client), || format!("{client} is not back"))?;
         }

@@ -343,7 +343,7 @@ impl Gateway {
     /// Whether a client is back, on a line that is whole, with nothing to wait for.
     fn is_well(&self, client: usize) -> bool {
         let talk = self.current[client].map(|conn| &self.talks[&conn]);
-        talk.is_some_and(|it| it.is_ready && it.pending.is_empty() && !it.line.is_cut())
+        talk.is_some_and(|it| it.is_ready && it.pending.is_empty() && it.line.is_whole())
     }
 
     /// Everything works again: everybody comes back, and chats and requests are answered.

@@ -139,7 +139,11 @@ impl House {
         }
         let mut choices: Vec<Choice> = Vec::new();
         for _ in 0..=self.rng.below(3) {
-            choices.extend(self.rng.pick(&candidates).map(Choice::new));
+            choices.extend(
+                self.rng
+                    .pick(&candidates)
+                    .map(|it| Choice::new(it.as_str())),
+            );
         }
         if !self.calm && self.rng.chance(10) {
             choices.push(Choice::new("nobody"));
@@ -189,7 +193,9 @@ impl House {
     }
 
     fn fault(&mut self, client: usize) {
-        let talk = self.talks.get_mut(&self.current[client].unwrap_or_default());
+        let talk = self
+            .talks
+            .get_mut(&self.current[client].unwrap_or_default());
         if let Some(talk) = talk {
             self.tally.faults += 1;
             talk.line.suffer(&GARBAGE, self.now, &mut self.rng);
@@ -198,7 +204,9 @@ impl House {
 
     fn close(&mut self, client: usize) {
         let (now, by_client) = (self.now, self.rng.chance(50));
-        let talk = self.talks.get_mut(&self.current[client].unwrap_or_default());
+        let talk = self
+            .talks
+            .get_mut(&self.current[client].unwrap_or_default());
         if let Some(talk) = talk {
             if by_client {
                 talk.line.client.machine.close(now);
@@ -250,7 +258,9 @@ impl House {
                     Err(error) => server.refuse(error),
                 };
                 if !matches!(answered, Ok(()) | Err(Refused::Closed)) {
-                    return Err(format!("a registration could not be answered: {answered:?}"));
+                    return Err(format!(
+                        "a registration could not be answered: {answered:?}"
+                    ));
                 }
             }
             ServerEvent::Response { response } => self.hub.respond(ConnId(conn), response),
@@ -316,7 +326,7 @@ impl House {
     /// Whether a client is registered, on a line that is whole.
     fn is_well(&self, client: usize) -> bool {
         let talk = self.current[client].map(|conn| &self.talks[&conn]);
-        talk.is_some_and(|it| it.is_registered && !it.is_closed && !it.line.is_cut())
+        talk.is_some_and(|it| it.is_registered && it.line.is_whole())
     }
 
     /// Everything works again: everybody comes back, and every message is taken.
@@ -359,7 +369,9 @@ impl House {
     /// The router goes away; nothing is left.
     fn shut_down(&mut self) -> Outcome {
         self.ledger.check_all_settled()?;
-        ensure(self.hub.open_messages() == 0, || "messages are open".to_owned())?;
+        ensure(self.hub.open_messages() == 0, || {
+            "messages are open".to_owned()
+        })?;
         let idle = self.hub.in_flight() == 0 && self.hub.poll_timeout().is_none();
         ensure(idle, || "deliveries are open".to_owned())?;
         for talk in self.talks.values_mut() {
@@ -367,13 +379,18 @@ impl House {
         }
         sim::settle(self, self.now)?;
         ensure(self.talks.is_empty(), || "connections are left".to_owned())?;
-        ensure(self.hub.clients().len() == 0, || "the hub knows clients".to_owned())
+        ensure(self.hub.clients().len() == 0, || {
+            "the hub knows clients".to_owned()
+        })
     }
 }
 
 impl World for House {
     fn next_instant(&self) -> Option<Instant> {
-        let lines = self.talks.values().filter_map(|talk| talk.line.next_instant());
+        let lines = self
+            .talks
+            .values()
+            .filter_map(|talk| talk.line.next_instant());
         let dials = self.dialling.iter().filter_map(Dialling::next_instant);
         lines.chain(dials).chain(self.hub.poll_timeout()).min()
     }

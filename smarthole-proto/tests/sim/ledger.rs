@@ -72,7 +72,9 @@ impl Ledger {
                 let life = self.life(message)?;
                 let mut candidates = request.candidates.iter();
                 let twice = candidates.find(|one| life.deliveries.contains_key(&*one.name));
-                ensure(twice.is_none(), || format!("{twice:?} has {message} already"))
+                ensure(twice.is_none(), || {
+                    format!("{twice:?} has {message} already")
+                })
             }
             HubEvent::Delivered {
                 message, client, ..
@@ -84,7 +86,9 @@ impl Ledger {
                 };
                 let life = self.life(message)?;
                 let before = life.deliveries.insert(client.to_string(), delivery);
-                ensure(before.is_none(), || format!("{message} goes to {client} again"))
+                ensure(before.is_none(), || {
+                    format!("{message} goes to {client} again")
+                })
             }
             HubEvent::Acked {
                 message, client, ..
@@ -105,7 +109,9 @@ impl Ledger {
                 let delivery = delivery.ok_or("a timeout of what was not sent")?;
                 let again = std::mem::replace(&mut delivery.is_ended, true);
                 let late = now >= delivery.at + PATIENCE;
-                ensure(late && !again, || format!("{client} is timed out: {delivery:?}"))
+                ensure(late && !again, || {
+                    format!("{client} is timed out: {delivery:?}")
+                })
             }
             HubEvent::Settled { message, outcomes } => {
                 let life = self.life(message)?;
@@ -143,7 +149,9 @@ impl Ledger {
         let delivery = self.life(message)?.deliveries.get_mut(client);
         let delivery = delivery.ok_or_else(|| format!("{client} answers {message}"))?;
         delivery.is_ended = true;
-        ensure(delivery.is_received, || "answered before it came".to_owned())?;
+        ensure(delivery.is_received, || {
+            "answered before it came".to_owned()
+        })?;
         self.check_said(message, client, word)
     }
 
@@ -158,6 +166,8 @@ impl Ledger {
 
     fn check_said(&self, message: &MessageId, client: &str, word: Word) -> Outcome {
         let said = (self.said).contains(&(message.clone(), client.to_owned(), word));
-        ensure(said, || format!("{client} never said {word:?} to {message}"))
+        ensure(said, || {
+            format!("{client} never said {word:?} to {message}")
+        })
     }
 }

@@ -400,7 +400,7 @@ impl Chat {
     /// Whether a user is back, on a line that is whole, with nothing to wait for.
     fn is_well(&self, user: usize) -> bool {
         let talk = self.current[user].map(|conn| &self.talks[&conn]);
-        talk.is_some_and(|it| it.is_ready && it.calls.is_empty() && !it.line.is_cut())
+        talk.is_some_and(|it| it.is_ready && it.calls.is_empty() && it.line.is_whole())
     }
 
     fn serve_for(&mut self, time: Duration) -> Outcome {

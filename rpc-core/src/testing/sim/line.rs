@@ -263,10 +263,10 @@ impl<C: Machine, S: Machine> Line<C, S> {
         self.server.lose(server_learns);
     }
 
-    /// Whether the line was cut.
+    /// Whether the line was not cut and neither machine has ended.
     #[must_use]
-    pub const fn is_cut(&self) -> bool {
-        self.client.is_cut
+    pub fn is_whole(&self) -> bool {
+        !self.client.is_cut && !self.client.machine.is_closed() && !self.server.machine.is_closed()
     }
 
     /// Nothing hangs or is jammed any more, and ends that would never have learned of a cut learn of
