@@ -24,6 +24,7 @@ mod keys;
 mod killed;
 mod merge;
 mod net_client;
+mod net_gate;
 mod net_host;
 mod net_resume;
 mod reading;

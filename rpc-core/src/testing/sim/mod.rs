@@ -132,9 +132,14 @@ pub fn run(runs: u64, test: impl Fn(&mut Rng) -> Outcome) {
     let seeds = only_seed().map_or(0..runs, |seed| seed..seed.saturating_add(1));
     for seed in seeds {
         if let Err(error) = test(&mut Rng::new(seed)) {
-            super::fail(&format!("SIM_SEED={seed} repeats this: {error}"));
+            fail(seed, &error);
         }
     }
+}
+
+#[track_caller]
+fn fail(seed: u64, error: &str) -> ! {
+    super::fail(&format!("SIM_SEED={seed} repeats this: {error}"))
 }
 
 #[cfg(test)]
