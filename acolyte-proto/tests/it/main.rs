@@ -8,6 +8,7 @@ mod client_recordings;
 mod daemon;
 mod faults;
 mod faults_client;
+mod faults_sse;
 mod frames;
 mod frames_props;
 mod memory;

@@ -507,7 +507,7 @@ async fn a_drain_does_not_wait_for_the_rest_of_a_request() {
     let service = |_: Request<Bytes>, _: std::net::SocketAddr| async {
         Response::new(Bytes::from_static(b"served"))
     };
-    let server = start(ServerConfig::default().with_http(service)).await;
+    let server = start(HttpConfig::default().with_http(service)).await;
     let mut waiting = Vec::new();
     for start in [
         "",

@@ -10,6 +10,7 @@ mod crowd;
 mod decode_props;
 mod faults;
 mod faults_client;
+mod faults_plugin;
 mod frames;
 mod house;
 mod hub;

@@ -9,6 +9,7 @@ mod bot;
 mod conformance;
 mod decode_props;
 mod faults;
+mod faults_bot;
 mod faults_client;
 mod fetch;
 mod frames;
