@@ -5,8 +5,8 @@
 //! - [`conformance`]: the rules of [`Machine`](crate::Machine) as functions for any machine;
 //! - [`sim`]: seeded schedules that print the failing seed;
 //! - [`json`]: comparing frames as JSON values;
-//! - `faults`: peers that misbehave over real sockets (feature `ws`);
-//! - [`vectors`]: running test vectors from files.
+//! - [`vectors`]: running test vectors from files;
+//! - `faults`: peers that misbehave over real sockets (feature `ws`).
 
 pub mod conformance;
 #[cfg(feature = "ws")]
