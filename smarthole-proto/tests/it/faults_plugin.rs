@@ -1,6 +1,7 @@
 //! The plugin under faults, over real sockets: handlers that panic or never return, lines that break, and
 //! shutdowns in the middle of everything.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::backoff::BackoffPolicy;
@@ -9,7 +10,6 @@ use rpc_core::testing::faults::{End, RawFrame, RawListener, RawPeer};
 use serde_json::{Value, json};
 use smarthole_proto::net::DROPPED;
 use smarthole_proto::plugin::{Ended, INTERNAL_ERROR, Plugin, PluginConfig, handler_fn};
-use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
