@@ -315,7 +315,7 @@ impl Machine for ClientConn {
                 Ok(text) => self.on_text(text, now),
                 Err(_) => {
                     let error = DecodeError::new(DecodeErrorKind::Binary);
-                    self.push(ClientEvent::Warning(Warning::Unreadable(error)));
+                    self.push(ClientEvent::Warning(Warning::BadFrame(error)));
                 }
             },
             _ => {}

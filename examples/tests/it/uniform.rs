@@ -58,7 +58,7 @@ const HEADINGS: [&str; 7] = [
 ];
 
 /// At these paths in every protocol crate.
-const ITEMS: [&str; 20] = [
+const ITEMS: [&str; 31] = [
     "ClientFrame",
     "ServerFrame",
     "frame::ClientFrame",
@@ -68,6 +68,8 @@ const ITEMS: [&str; 20] = [
     "client::ClientConn",
     "client::ClientConfig",
     "client::ClientEvent",
+    "client::ClientState",
+    "client::reconnect_policy",
     "server::ServerConn",
     "server::ServerConfig",
     "server::ServerEvent",
@@ -75,10 +77,78 @@ const ITEMS: [&str; 20] = [
     "net::Connection",
     "net::Events",
     "net::connect",
+    "net::connect_with",
+    "net::dialer",
+    "net::link_config",
+    "net::ClientSide",
+    "net::Server",
+    "net::ServerOptions",
+    "net::ServerHandle",
+    "net::http_config",
     "fuzzing::client_frames",
     "fuzzing::server_frames",
     "fuzzing::client_conn",
     "fuzzing::server_conn",
+    "limits::SHUTDOWN_TIMEOUT",
+];
+
+/// What every protocol crate's types do, under the same names. A type may have another name behind
+/// an alias, so only the files are looked at: a folder, and what is declared somewhere in it.
+const METHODS: [(&str, &[&str]); 4] = [
+    (
+        "client",
+        &[
+            "new",
+            "state",
+            "in_flight",
+            "next_timeout",
+            "close",
+            "close_with",
+            "with_limits",
+        ],
+    ),
+    (
+        "server",
+        &[
+            "new",
+            "next_timeout",
+            "close",
+            "close_with",
+            "with_keep_alive",
+            "with_limits",
+        ],
+    ),
+    (
+        "net",
+        &["ready", "closed", "state", "close", "drain", "link"],
+    ),
+    (
+        "net/serve",
+        &[
+            "bind",
+            "local_addr",
+            "url",
+            "handle",
+            "run",
+            "with_connection",
+            "with_http",
+            "with_link",
+            "with_shutdown_timeout",
+        ],
+    ),
+];
+
+/// What machines do by the core's means, and no machine by its own.
+const OF_THE_CORE: [(&str, &str); 3] = [
+    ("Pulse::Dead", "Heart::beat says when a peer is gone"),
+    (
+        "event_bytes +=",
+        "EventBacklog counts what waiting events hold",
+    ),
+    (
+        "catch_unwind(AssertUnwindSafe(|| check(",
+        "testing::vectors runs vectors",
+    ),
 ];
 
 /// Modules that every protocol crate has, besides those of [`ITEMS`].
@@ -133,7 +203,7 @@ fn exports(source: &str, name: &str) -> bool {
         let declared = statement.lines().any(|line| {
             let words = words(line);
             let kind = |word: &String| {
-                ["struct", "enum", "trait", "type", "fn", "mod"].contains(&word.as_str())
+                ["struct", "enum", "trait", "type", "fn", "mod", "const"].contains(&word.as_str())
             };
             words.first().is_some_and(|word| word == "pub")
                 && words
@@ -243,6 +313,48 @@ fn protocol_crates_have_the_same_names_at_the_same_paths() {
         for module in MODULES.iter().filter(|name| !krate.without.contains(name)) {
             if !exports(&lib, module) {
                 problems.push(format!("{}: no module {module}", krate.folder));
+            }
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn protocol_crates_do_the_same_by_the_same_names() {
+    let mut problems = Vec::new();
+    for krate in FINISHED {
+        for (folder, methods) in METHODS {
+            let files = rust_files(&root().join(krate.folder).join("src").join(folder));
+            let sources: String = files.iter().map(|file| read(file)).collect();
+            for method in methods {
+                let declared = ["fn", "const fn", "async fn"]
+                    .iter()
+                    .any(|kind| sources.contains(&format!("    pub {kind} {method}(")))
+                    || sources.contains(&format!("    pub fn {method}<"));
+                if !declared {
+                    problems.push(format!(
+                        "{}: nothing in {folder} can {method}",
+                        krate.folder
+                    ));
+                }
+            }
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn protocol_crates_have_no_copies_of_what_the_core_does() {
+    let mut problems = Vec::new();
+    for krate in FINISHED {
+        for part in ["src", "tests"] {
+            for file in rust_files(&root().join(krate.folder).join(part)) {
+                let text = read(&file);
+                for (copy, instead) in OF_THE_CORE {
+                    if text.contains(copy) {
+                        problems.push(format!("{}: {copy}: {instead}", file.display()));
+                    }
+                }
             }
         }
     }

@@ -6,6 +6,8 @@ mod allocations;
 mod client;
 mod conformance;
 mod crowd;
+mod faults;
+mod faults_client;
 mod frames_props;
 mod gateway;
 mod limits;

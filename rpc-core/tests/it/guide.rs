@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use rpc_core::net::server::{Server as Listener, ServerConfig};
+use rpc_core::net::server::{HttpConfig, Server as Listener};
 use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{LinkConfig, LinkState, link, mem};
 use rpc_core::testing::conformance::{self, Calls};
@@ -80,7 +80,7 @@ fn every_call_of_the_guide_ends_once_over_random_schedules() {
 
 #[tokio::test]
 async fn the_protocol_of_the_guide_works_over_a_websocket() {
-    let listener = Listener::bind("127.0.0.1:0", ServerConfig::default());
+    let listener = Listener::bind("127.0.0.1:0", HttpConfig::default());
     let listener = listener.await.unwrap();
     let url = format!("ws://{}", listener.local_addr());
     let handle = listener.shutdown_handle();

@@ -501,3 +501,27 @@ async fn dropping_the_server_cuts_all_connections() {
         DrainReport::default()
     );
 }
+
+#[tokio::test]
+async fn a_drain_does_not_wait_for_the_rest_of_a_request() {
+    let service = |_: Request<Bytes>, _: std::net::SocketAddr| async {
+        Response::new(Bytes::from_static(b"served"))
+    };
+    let server = start(HttpConfig::default().with_http(service)).await;
+    let mut waiting = Vec::new();
+    for start in [
+        "",
+        "GET /rpc.ws HTTP/1.1\r\nHost: loc",
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf",
+    ] {
+        let mut tcp = TcpStream::connect(server.address).await.unwrap();
+        tcp.write_all(start.as_bytes()).await.unwrap();
+        waiting.push(tcp);
+    }
+    while server.counters.open() < waiting.len() {
+        tokio::task::yield_now().await;
+    }
+    // Far less than the deadlines of requests.
+    let report = server.shutdown.drain(Duration::from_secs(5)).await;
+    assert_eq!((report.finished, report.aborted), (3, 0));
+}

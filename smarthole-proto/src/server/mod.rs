@@ -60,7 +60,7 @@ pub enum ServerEvent {
 pub enum Warning {
     /// It is no frame, or a response with a wrong body.
     #[error(transparent)]
-    Decode(#[from] DecodeError),
+    BadFrame(#[from] DecodeError),
     /// It responds to a message, and the client is not registered.
     #[error("a response of a client that is not registered")]
     NotRegistered,

@@ -169,7 +169,7 @@ impl ClientConn {
     /// How many frames were dropped because they answered no call in flight and were no event:
     /// late and repeated answers, answers to what nobody waited for.
     #[must_use]
-    pub const fn stray_replies(&self) -> u64 {
+    pub const fn stray_frames(&self) -> u64 {
         self.stray
     }
 

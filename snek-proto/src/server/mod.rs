@@ -50,7 +50,7 @@ pub enum ServerEvent {
         password: Secret<SharedStr>,
     },
     /// A client that is logged in asks for something. Answer with [`reply`](ServerConn::reply) or
-    /// [`refuse`](ServerConn::refuse), also if the client wants no answer: it then gets none.
+    /// [`fail`](ServerConn::fail), also if the client wants no answer: it then gets none.
     Request {
         /// The request.
         id: RequestId,
@@ -168,7 +168,7 @@ impl ServerConn {
     ///
     /// # Errors
     /// As for [`reply`](Self::reply).
-    pub fn refuse(&mut self, id: RequestId, error: &str) -> Result<(), Refused> {
+    pub fn fail(&mut self, id: RequestId, error: &str) -> Result<(), Refused> {
         if self.open(id)?.login {
             return self.refuse_login(id, error);
         }
@@ -286,11 +286,11 @@ impl ServerConn {
         let call_id = frame.call_id();
         let login = frame.method() == "login";
         if !login && self.user.is_none() {
-            return self.fail(call_id, "not logged in");
+            return self.reject(call_id, "not logged in");
         }
         let call = match frame.call() {
             Ok(call) => call,
-            Err(error) => return self.fail(call_id, &error.to_string()),
+            Err(error) => return self.reject(call_id, &error.to_string()),
         };
         if login && (self.user.is_some() || self.login_open) {
             let error = if self.login_open {
@@ -298,7 +298,7 @@ impl ServerConn {
             } else {
                 "already logged in"
             };
-            return self.fail(call_id, error);
+            return self.reject(call_id, error);
         }
         self.on_call(&call, call_id, text);
     }
@@ -307,8 +307,8 @@ impl ServerConn {
     /// all the same, and whoever sent it waits for an answer.
     fn on_bad_text(&mut self, text: &str, error: DecodeError) {
         match misshapen(text, &error) {
-            Some(call_id) if self.user.is_none() => self.fail(call_id.as_ref(), "not logged in"),
-            Some(call_id) => self.fail(call_id.as_ref(), &error.kind().to_string()),
+            Some(call_id) if self.user.is_none() => self.reject(call_id.as_ref(), "not logged in"),
+            Some(call_id) => self.reject(call_id.as_ref(), &error.kind().to_string()),
             None => self.events.push_back(ServerEvent::Warning(error)),
         }
     }
@@ -322,7 +322,7 @@ impl ServerConn {
             bytes: text.len(),
         };
         let Ok(id) = self.requests.insert(open, None) else {
-            return self.fail(call_id, "too many requests in flight");
+            return self.reject(call_id, "too many requests in flight");
         };
         self.request_bytes += text.len();
         let id = RequestId(id);
@@ -338,7 +338,7 @@ impl ServerConn {
     }
 
     /// Answers a request that does not reach the application.
-    fn fail(&mut self, call_id: Option<&WireId<'_>>, error: &str) {
+    fn reject(&mut self, call_id: Option<&WireId<'_>>, error: &str) {
         let Some(call_id) = call_id else { return };
         let sent = self
             .outbox

@@ -146,11 +146,11 @@ async fn respond(peer: &Arc<Peer>, id: RequestId, outcome: Result<Box<RawValue>,
         .run(move |conn| match &outcome {
             Ok(value) => match conn.reply(id, value) {
                 Err(Refused::TooLarge { .. } | Refused::Encode { .. }) => {
-                    conn.refuse(id, "the answer is too large")
+                    conn.fail(id, "the answer is too large")
                 }
                 other => other,
             },
-            Err(error) => conn.refuse(id, error.message()),
+            Err(error) => conn.fail(id, error.message()),
         })
         .await;
     if sent == Some(Err(Refused::QueueFull)) {

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use rpc_core::net::server::{DrainReport, ShutdownHandle};
+use rpc_core::net::server::{Counters, DrainReport, ShutdownHandle};
 use tokio::net::ToSocketAddrs;
 
 use connection::{Shared, serve};
@@ -83,6 +83,13 @@ impl<B: Backend> Server<B> {
     #[must_use]
     pub fn url(&self) -> String {
         format!("ws://{}/rpc.ws", self.local_addr())
+    }
+
+    /// How many connections there are, and what became of others; it goes on counting while the
+    /// server runs.
+    #[must_use]
+    pub fn counters(&self) -> Arc<Counters> {
+        self.server.counters()
     }
 
     /// A handle that ends the server.
