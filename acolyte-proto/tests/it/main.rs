@@ -18,5 +18,6 @@ mod serve;
 mod serve_crowd;
 mod serve_http;
 mod server_rules;
+mod spec;
 mod transports;
 mod vectors;

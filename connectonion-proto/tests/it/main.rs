@@ -36,6 +36,7 @@ mod session_naive;
 mod session_recorded;
 mod session_runs;
 mod signing;
+mod spec;
 mod staff;
 mod storage;
 mod storm;

@@ -13,6 +13,7 @@ mod memory;
 mod net_client;
 mod serve;
 mod server;
+mod spec;
 mod stage;
 mod transcripts;
 mod vectors;

@@ -22,6 +22,7 @@ mod played;
 mod plugin;
 mod serve;
 mod serve_trouble;
+mod spec;
 mod stage;
 mod switch;
 mod vectors;

@@ -16,6 +16,7 @@ mod order;
 mod pair;
 mod played;
 mod scripted;
+mod spec;
 mod stream;
 mod typing;
 mod vectors;

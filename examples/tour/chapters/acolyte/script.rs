@@ -1,6 +1,5 @@
 //! [`Player`], who gives the agent work and complains if it does not go as the script says.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,31 +13,6 @@ use examples::screen::{Colour, Screen};
 use rpc_core::reconnect::ReconnectPolicy;
 
 use crate::patience::in_time;
-
-/// A folder with a poem, which goes with the value.
-pub(crate) struct Place(pub(crate) PathBuf);
-
-impl Place {
-    pub(crate) fn new() -> Result<Self, Failure> {
-        let name = format!("tour-daemon-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).map_err(Failure::new)?;
-        std::fs::write(path.join("poem.txt"), "roses are red\n").map_err(Failure::new)?;
-        Ok(Self(path))
-    }
-
-    /// The poem.
-    pub(crate) fn text(&self) -> Result<String, Failure> {
-        std::fs::read_to_string(self.0.join("poem.txt")).map_err(Failure::new)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        // It is the system's folder for what may stay behind.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// What a chat has told.
 #[derive(Debug, Default)]

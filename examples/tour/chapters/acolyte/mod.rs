@@ -17,9 +17,12 @@ use examples::daemon::{Toolbox, Worker, Workspace};
 use examples::model::scripted::Scripted;
 use examples::screen::{Colour, Screen};
 
-use self::script::{Place, Player};
+use self::script::Player;
 use crate::patience::{expect, in_time};
+use crate::place::Place;
 
+/// The file to be changed.
+const POEM: &str = "poem.txt";
 /// What clients have to show.
 const KEY: &str = "0pen-sesam1";
 
@@ -27,8 +30,9 @@ const KEY: &str = "0pen-sesam1";
 pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     screen.title("36. A coding agent, and a wrong key");
     // The model follows rules; `daemon serve --model` has those that think.
-    let place = Place::new()?;
-    let workspace = Workspace::open(&place.0).map_err(Failure::new)?;
+    let place = Place::new("daemon")?;
+    place.write(POEM, "roses are red\n")?;
+    let workspace = Workspace::open(place.path()).map_err(Failure::new)?;
     let confinement = match command::is_supported() {
         true => Confinement::Workspace,
         // What is run here goes nowhere anyway.
@@ -65,7 +69,7 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     let (_, events) = ann.asks("edit poem.txt: red -> blue").await?;
     expect(events.diff == 2, "a line gone and a line new")?;
     expect(
-        place.text()? == "roses are blue\n",
+        place.read(POEM)? == "roses are blue\n",
         "the file to be changed",
     )?;
 
@@ -121,7 +125,10 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
         state == Some(TaskState::Cancelled),
         "the task to be cancelled",
     )?;
-    expect(!place.0.join("never.txt").exists(), "nothing to be written")?;
+    expect(
+        !place.path().join("never.txt").exists(),
+        "nothing to be written",
+    )?;
 
     screen.title("41. The same over HTTP");
     let text = "edit poem.txt: blue -> red";
@@ -131,7 +138,7 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     ));
     expect(events.diff == 2, "the same events as before")?;
     expect(
-        place.text()? == "roses are red\n",
+        place.read(POEM)? == "roses are red\n",
         "the file to be as it was",
     )?;
 

@@ -1,6 +1,5 @@
 //! [`Player`], who talks to the agent and complains if it does not go as the script says.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,25 +20,6 @@ use crate::patience::in_time;
 
 /// How long until a lost line is there again: nobody would wait for the usual second here.
 const BACK: Duration = Duration::from_millis(150);
-
-/// A folder for the agent's files, which goes with the value.
-pub(crate) struct Place(pub(crate) PathBuf);
-
-impl Place {
-    pub(crate) fn new() -> Result<Self, Failure> {
-        let name = format!("tour-agent-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).map_err(Failure::new)?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        // It is the system's folder for what may stay behind.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Somebody who talks to the agent.
 pub(crate) struct Player {

@@ -19,8 +19,9 @@ use examples::cli::Failure;
 use examples::model::scripted::Scripted;
 use examples::screen::{Colour, Screen};
 
-use self::script::{Place, Player};
+use self::script::Player;
 use crate::patience::{expect, in_time};
+use crate::place::Place;
 
 /// So fast does the model speak: a word in this time.
 const PACE: Duration = Duration::from_millis(20);
@@ -37,16 +38,16 @@ const SERVICE_RESTART: u16 = 1012;
 pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     screen.title("27. An agent, and a stranger at its gate");
     // The model follows rules; `agent host --model` has those that think.
-    let place = Place::new()?;
-    let folder = Folder::open(&place.0).map_err(Failure::new)?;
+    let place = Place::new("agent")?;
+    let folder = Folder::open(place.path()).map_err(Failure::new)?;
     let model = Scripted::default().with_pace(PACE).with_commands(true);
     let worker = Worker::new(Arc::new(model), "scripted", tools(Some(&folder)));
     let key = Signer::from_seed(&[1; 32]);
     let policy = TrustPolicy::new(TrustLevel::Careful).with_methods([OnboardMethod::InviteCode]);
     let codes = InviteCodes::new([CODE]).map_err(Failure::new)?;
     let door = Door::new(*key.address(), policy).with_invites(codes);
-    let desk =
-        DeskOptions::with_door(door).with_uploads(place.0.join("uploads"), UploadLimits::default());
+    let desk = DeskOptions::with_door(door)
+        .with_uploads(place.path().join("uploads"), UploadLimits::default());
     let options = HostOptions::with_desk(desk, TrustLevel::Careful);
     let host = Host::bind("127.0.0.1:0", worker, options)
         .await
