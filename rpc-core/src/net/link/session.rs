@@ -74,6 +74,8 @@ pub(super) struct Session<'a, P: Protocol, T> {
     ready: bool,
     /// The machine was told something while its events were handed out.
     touched: bool,
+    /// The peer answers no ping, so it will not answer a Close either.
+    is_dead: bool,
     /// Events were not taken for too long: those that still come have nowhere to go.
     overrun: bool,
     /// For the deadlines of `stop` and `held`; made when one of them wants it first.
@@ -96,6 +98,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             stop: Stop::No,
             ready: false,
             touched: false,
+            is_dead: false,
             overrun: false,
             timer: None,
         }
@@ -164,6 +167,11 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             let choked = !self.driver.machine().wants_input();
             turn.is_gone = io.is_ready();
             self.deliver(cx, turn);
+            if std::mem::take(&mut self.is_dead) {
+                // By now it has been told as far as its line takes it.
+                self.driver.cut();
+                self.touched = true;
+            }
             if io.is_ready() {
                 return Poll::Ready(match &self.stop {
                     Stop::Closing(reason) => reason.clone(),
@@ -361,11 +369,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                 }
             }
             Sorted::Closed(reason) => {
-                // A peer that answers no ping will not answer a Close either.
-                if matches!(reason, CloseReason::KeepAlive { .. }) {
-                    self.driver.cut();
-                    self.touched = true;
-                }
+                self.is_dead |= matches!(reason, CloseReason::KeepAlive { .. });
                 self.reason.get_or_insert(reason);
             }
             Sorted::Ignore => {}

@@ -26,7 +26,9 @@ const MAX_UNSENT_PONGS: u32 = 32;
 /// Most bytes read at once, except of a large message. They are read onto the stack, so that a
 /// connection on which nothing comes holds no memory for it.
 const MAX_READ: usize = 16 * 1024;
-/// How long a peer that was told what it did wrong may be silent before the line is dropped.
+/// When a peer that was told what it did wrong counts as quiet.
+const QUIET: Duration = Duration::from_millis(200);
+/// How long it then has to hang up.
 const LINGER: Duration = Duration::from_secs(1);
 /// How long it may go on sending.
 const LONGEST_LINGER: Duration = Duration::from_secs(5);
@@ -63,7 +65,8 @@ enum Phase {
 ///
 /// The stream ends with `None` once the peer's Close has been handed out and answered, or when the
 /// line ends without one. After an `Err` it ends as well: at once if the line failed, and if the
-/// peer broke the rules as soon as it has hung up, was silent for a second, or has gone on for five.
+/// peer broke the rules as soon as it has hung up, was silent for a while, or has gone on for five
+/// seconds.
 /// Until then what it sends is thrown away, so that it can hear why.
 ///
 /// Sink and stream may live in two tasks, but one task for both costs fewer wake-ups.
@@ -91,7 +94,8 @@ pub struct WsStream<S = Socket> {
 struct Linger {
     /// The end, whatever comes.
     until: Instant,
-    /// The end if nothing comes.
+    /// How long it may be silent.
+    patience: Duration,
     timer: Pin<Box<Sleep>>,
 }
 
@@ -99,14 +103,17 @@ impl Linger {
     fn new() -> Self {
         Self {
             until: Instant::now() + LONGEST_LINGER,
-            timer: Box::pin(sleep(LINGER)),
+            patience: QUIET,
+            timer: Box::pin(sleep(QUIET)),
         }
     }
 
     /// The peer has sent something; whether there is time for more.
     fn goes_on(&mut self) -> bool {
         let now = Instant::now();
-        self.timer.as_mut().reset(self.until.min(now + LINGER));
+        self.timer
+            .as_mut()
+            .reset(self.until.min(now + self.patience));
         now < self.until
     }
 }
@@ -303,7 +310,7 @@ where
             self.close_sent = true;
             let close = CloseFrame::new(error.close_code(), "");
             if self.writer.push_close(Some(close)).is_ok() {
-                self.say_last_words(cx);
+                let _ = self.poll_flush_answers(cx);
             }
         }
         match error {
@@ -316,26 +323,27 @@ where
         }
     }
 
-    /// Flushes, and once all is out ends the line's sending side.
-    fn say_last_words(&mut self, cx: &mut Context<'_>) {
-        if !self.shut_down
-            && self.poll_flush_answers(cx).is_ready()
-            && Pin::new(&mut self.socket).poll_shutdown(cx).is_ready()
-        {
-            self.shut_down = true;
-        }
-    }
-
-    /// Reads and throws away until the peer hangs up.
+    /// Throws away what the peer sends until it is quiet, then ends the line's sending side, and
+    /// waits for the peer to hang up. Not the other way round: some libraries that are told of the
+    /// end of a line while they send never look at what came before it.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.say_last_words(cx);
+        let is_told = self.poll_flush_answers(cx).is_ready();
         loop {
             let read = self.poll_read(cx);
             let linger = self.linger.get_or_insert_with(|| Box::new(Linger::new()));
             match read {
                 Poll::Ready(Ok(1..)) if linger.goes_on() => {}
                 Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => return linger.timer.as_mut().poll(cx),
+                Poll::Pending => {
+                    ready!(linger.timer.as_mut().poll(cx));
+                    if self.shut_down || !is_told {
+                        return Poll::Ready(());
+                    }
+                    self.shut_down = true;
+                    linger.patience = LINGER;
+                    linger.goes_on();
+                    let _ = Pin::new(&mut self.socket).poll_shutdown(cx);
+                }
             }
         }
     }

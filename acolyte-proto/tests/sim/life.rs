@@ -1,0 +1,189 @@
+//! What a server does to the tasks of one connection, played by a naive model, and what its client
+//! has to hear because of that.
+
+use std::collections::{HashMap, VecDeque};
+
+use acolyte_proto::{TaskId, TaskState};
+use rpc_core::testing::sim::{Outcome, ensure};
+
+/// Something that is told about a chat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Accepted,
+    Queued(u32),
+    /// Perhaps: a server that goes away cancels those who wait, and tells no more places.
+    PerhapsQueued(u32),
+    Started,
+    /// The so many-th piece of the reply.
+    Piece(u64),
+    /// The last of a chat.
+    Ended(TaskState),
+}
+
+/// What a client has heard.
+#[derive(Clone, Debug)]
+enum Heard {
+    Step(Told),
+    /// The end, which may mean each of these.
+    End(&'static [TaskState]),
+}
+
+impl Heard {
+    fn fits(&self, told: &Told) -> bool {
+        match (self, told) {
+            (Self::Step(Told::Queued(heard)), Told::PerhapsQueued(place)) => heard == place,
+            (Self::Step(heard), told) => heard == told,
+            (Self::End(states), Told::Ended(state)) => states.contains(state),
+            (Self::End(_), _) => false,
+        }
+    }
+}
+
+/// The line of one connection, by the naive model.
+#[derive(Debug, Default)]
+pub(crate) struct Desk {
+    waiting: Vec<TaskId>,
+    running: Option<TaskId>,
+    /// What the client has to hear of each chat, in this order.
+    told: HashMap<TaskId, VecDeque<Told>>,
+    /// What it has heard. A server that takes no events learns of its own deeds later.
+    heard: HashMap<TaskId, VecDeque<Heard>>,
+    states: HashMap<TaskId, TaskState>,
+    pieces: HashMap<TaskId, u64>,
+}
+
+impl Desk {
+    /// How many chats were accepted.
+    pub(crate) fn accepted(&self) -> usize {
+        self.states.len()
+    }
+
+    /// The server, which may be going away, says that a task has come into a state.
+    pub(crate) fn on_task(&mut self, task: &TaskId, state: TaskState, goes: bool) -> Outcome {
+        let before = self.states.insert(task.clone(), state);
+        let is_over = before.is_some_and(is_terminal);
+        ensure(!is_over, || format!("{task:?} is {state:?} after its end"))?;
+        let is_new = before.is_none();
+        ensure(is_new == (state == TaskState::Accepted), || {
+            format!("{task:?} is {state:?} after {before:?}")
+        })?;
+        match state {
+            TaskState::Accepted => self.tell(task, Told::Accepted)?,
+            TaskState::Queued => {
+                self.waiting.push(task.clone());
+                self.tell(task, Told::Queued(self.waiting.len() as u32))?;
+            }
+            TaskState::Running => {
+                let is_free = self.running.is_none();
+                ensure(is_free, || {
+                    format!("{task:?} runs beside {:?}", self.running)
+                })?;
+                if self.waiting.is_empty() {
+                    ensure(before == Some(TaskState::Accepted), || {
+                        "it did not wait".to_owned()
+                    })?;
+                } else {
+                    let first = self.waiting.remove(0);
+                    ensure(first == *task, || format!("{task:?} runs before {first:?}"))?;
+                    self.tell_positions(Told::Queued)?;
+                }
+                self.running = Some(task.clone());
+                self.tell(task, Told::Started)?;
+            }
+            TaskState::Completed | TaskState::Failed => {
+                let ran = self.running.take();
+                ensure(ran.as_ref() == Some(task), || {
+                    format!("{task:?} did not run")
+                })?;
+                self.tell(task, Told::Ended(state))?;
+            }
+            TaskState::Cancelled => {
+                self.tell(task, Told::Ended(state))?;
+                if self.running.take_if(|running| running == task).is_none() {
+                    self.waiting.retain(|waits| waits != task);
+                    self.tell_positions(if goes {
+                        Told::PerhapsQueued
+                    } else {
+                        Told::Queued
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The server has sent a piece of a chat's reply; its number.
+    pub(crate) fn next_piece(&self, task: &TaskId) -> u64 {
+        self.pieces.get(task).copied().unwrap_or_default()
+    }
+
+    /// The piece has left.
+    pub(crate) fn on_piece(&mut self, task: &TaskId) -> Outcome {
+        let piece = self.next_piece(task);
+        self.pieces.insert(task.clone(), piece + 1);
+        self.tell(task, Told::Piece(piece))
+    }
+
+    /// The connection has ended at the server: so has every chat.
+    pub(crate) fn check_all_ended(&self) -> Outcome {
+        let open = self.states.iter().find(|(_, state)| !is_terminal(**state));
+        ensure(open.is_none(), || format!("{open:?} never ended"))
+    }
+
+    /// The client hears something of a chat: it has to be what comes next.
+    pub(crate) fn hear(&mut self, task: &TaskId, heard: Told) -> Outcome {
+        self.on_heard(task, Heard::Step(heard))
+    }
+
+    /// The client hears the end of a chat, which may mean each of these.
+    pub(crate) fn hear_end(&mut self, task: &TaskId, states: &'static [TaskState]) -> Outcome {
+        self.on_heard(task, Heard::End(states))
+    }
+
+    /// Everything that was heard was told.
+    pub(crate) fn check_all_told(&self) -> Outcome {
+        let odd = self.heard.iter().find(|(_, heard)| !heard.is_empty());
+        ensure(odd.is_none(), || format!("nobody told {odd:?}"))
+    }
+
+    fn on_heard(&mut self, task: &TaskId, heard: Heard) -> Outcome {
+        self.heard.entry(task.clone()).or_default().push_back(heard);
+        self.compare(task)
+    }
+
+    fn compare(&mut self, task: &TaskId) -> Outcome {
+        let (told, heard) = (self.told.get_mut(task), self.heard.get_mut(task));
+        let (Some(told), Some(heard)) = (told, heard) else {
+            return Ok(());
+        };
+        while let (Some(next), Some(came)) = (told.front(), heard.front()) {
+            let fits = came.fits(next);
+            if fits {
+                heard.pop_front();
+            } else if !matches!(next, Told::PerhapsQueued(_)) {
+                return Err(format!("{task:?}: heard {came:?} instead of {next:?}"));
+            }
+            told.pop_front();
+        }
+        Ok(())
+    }
+
+    fn tell_positions(&mut self, told: fn(u32) -> Told) -> Outcome {
+        for (index, task) in self.waiting.clone().iter().enumerate() {
+            self.tell(task, told(index as u32 + 1))?;
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, task: &TaskId, told: Told) -> Outcome {
+        self.told.entry(task.clone()).or_default().push_back(told);
+        self.compare(task)
+    }
+}
+
+const fn is_terminal(state: TaskState) -> bool {
+    matches!(
+        state,
+        TaskState::Completed | TaskState::Failed | TaskState::Cancelled
+    )
+}

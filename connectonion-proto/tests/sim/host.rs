@@ -1,0 +1,267 @@
+//! A host: its hub, a storage and agents that act when the schedule says so, and the truth about
+//! every prompt and every event.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use connectonion_proto::auth::Address;
+use connectonion_proto::frame::{AskUser, Connect, EventKind, Signed, Thinking};
+use connectonion_proto::hub::{Entrant, Finished, Hub, HubConfig, HubEvent, JobId, Now, Reply};
+use connectonion_proto::id::SessionId;
+use connectonion_proto::session::{ConnId, Owner, RunId, RuntimeInput};
+use connectonion_proto::storage::{MemoryStorage, Record, Storage, StorageError};
+use rpc_core::testing::sim::{Outcome, Rng, ensure, tell};
+
+pub(crate) const OWNER: Owner = Owner::Key(Address::from_bytes([1; 32]));
+
+enum Job {
+    Load(JobId, SessionId),
+    Store(JobId, Box<Record>),
+}
+
+/// What the host has said to a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// A run has begun with it, or it is queued.
+    Taken,
+    Refused,
+}
+
+/// What an agent has said in a run.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    /// Its session.
+    pub(crate) session: String,
+    /// The ids of its events.
+    pub(crate) events: Vec<String>,
+}
+
+pub(crate) struct Host {
+    pub(crate) hub: Hub,
+    start: Instant,
+    jobs: VecDeque<Job>,
+    storage: MemoryStorage,
+    /// Agents at work, with their sessions.
+    agents: BTreeMap<RunId, String>,
+    /// Runs by name: every host counts its own anew.
+    pub(crate) runs: HashMap<String, Said>,
+    /// How often a prompt was given to an agent.
+    pub(crate) given: HashMap<String, u32>,
+    pub(crate) verdicts: HashMap<String, Verdict>,
+    answered: HashSet<String>,
+    /// Connections of its own, to look at conversations.
+    looks: u64,
+    pub(crate) kills: u32,
+    /// Runs that did not come to a good end.
+    pub(crate) broken: u32,
+}
+
+impl Host {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            hub: Hub::new(HubConfig::default(), 0x5eed, now),
+            start: now,
+            jobs: VecDeque::new(),
+            storage: MemoryStorage::new(100_000),
+            agents: BTreeMap::new(),
+            runs: HashMap::new(),
+            given: HashMap::new(),
+            verdicts: HashMap::new(),
+            answered: HashSet::new(),
+            looks: 1 << 40,
+            kills: 0,
+            broken: 0,
+        }
+    }
+
+    /// Both clocks.
+    pub(crate) fn clocks(&self, instant: Instant) -> Now {
+        let unix = 1_795_293_457.5 + (instant - self.start).as_secs_f64();
+        Now { instant, unix }
+    }
+
+    /// What a run is called in the words of its agent.
+    fn name(&self, run: RunId) -> String {
+        format!("{}-{}", self.kills, run.0)
+    }
+
+    /// The storage does its next job, well or not.
+    pub(crate) fn store_one(&mut self, fails: bool, now: Instant) -> bool {
+        let Some(job) = self.jobs.pop_front() else {
+            return false;
+        };
+        let now = self.clocks(now);
+        let failure = || StorageError::TooLarge { size: 2, max: 1 };
+        match job {
+            Job::Load(job, id) => {
+                let found = match fails {
+                    true => Err(failure()),
+                    false => self.storage.load(id.as_str(), now.unix),
+                };
+                self.hub.loaded(job, found, now);
+            }
+            Job::Store(job, record) => {
+                let stored = match fails {
+                    true => Err(failure()),
+                    false => self.storage.append(&record),
+                };
+                self.hub.stored(job, stored, now);
+            }
+        }
+        true
+    }
+
+    /// An agent does something.
+    pub(crate) fn work(&mut self, now: Instant, rng: &mut Rng) {
+        let runs: Vec<RunId> = self.agents.keys().copied().collect();
+        let Some(run) = rng.pick(&runs).copied() else {
+            return;
+        };
+        let (clocks, name) = (self.clocks(now), self.name(run));
+        match rng.below(12) {
+            0..6 => {
+                let thinking = EventKind::Thinking(Thinking::new("x"));
+                let id = self.hub.emit(run, thinking, None, clocks);
+                self.said(&name, id.ok().map(|id| id.to_string()));
+            }
+            6..9 => {
+                if let Ok(inputs) = self.hub.next_inputs(run, clocks) {
+                    self.give(&inputs);
+                }
+            }
+            9 => {
+                let question = EventKind::AskUser(AskUser::new("?"));
+                let id = self.hub.ask(run, question, clocks);
+                self.said(&name, id.ok().map(|id| id.to_string()));
+            }
+            10 => self.finish(run, now),
+            _ => {
+                self.agents.remove(&run);
+                self.broken += 1;
+                let _ = self.hub.fail(run, &format!("failure {name}"), clocks);
+            }
+        }
+    }
+
+    /// Every agent answers, and reads what it has not read.
+    pub(crate) fn finish_all(&mut self, now: Instant) {
+        for run in self.agents.keys().copied().collect::<Vec<_>>() {
+            self.finish(run, now);
+        }
+    }
+
+    fn finish(&mut self, run: RunId, now: Instant) {
+        let (clocks, name) = (self.clocks(now), self.name(run));
+        match self.hub.finish(run, &format!("result {name}"), clocks) {
+            Ok(Finished::More(inputs)) => self.give(&inputs),
+            Ok(Finished::Done) | Err(_) => drop(self.agents.remove(&run)),
+        }
+    }
+
+    fn said(&mut self, run: &str, event: Option<String>) {
+        let said = self.runs.get_mut(run);
+        said.unwrap().events.extend(event);
+    }
+
+    fn give(&mut self, inputs: &[RuntimeInput]) {
+        for input in inputs {
+            *self.given.entry(input.prompt.to_string()).or_default() += 1;
+        }
+    }
+
+    /// The host dies, and another one goes on with what was stored. Some of what the storage was told
+    /// is done in time.
+    pub(crate) fn kill(&mut self, now: Instant, rng: &mut Rng) {
+        while rng.chance(60) && self.store_one(false, now) {}
+        tell(|| "the host is killed".to_owned());
+        self.kills += 1;
+        self.hub = Hub::new(HubConfig::default(), 0x5eed + u128::from(self.kills), now);
+        self.jobs.clear();
+        self.agents.clear();
+        let unix = self.clocks(now).unix;
+        self.storage.recover(unix).unwrap();
+    }
+
+    /// Takes what the hub has to be done.
+    pub(crate) fn carry_out(&mut self) -> Outcome<bool> {
+        let mut active = false;
+        while let Some(event) = self.hub.poll_event() {
+            active = true;
+            match event {
+                HubEvent::Load { job, session_id } => {
+                    self.jobs.push_back(Job::Load(job, session_id));
+                }
+                HubEvent::Store { job, record } => self.jobs.push_back(Job::Store(job, record)),
+                HubEvent::Start {
+                    run,
+                    session_id,
+                    input,
+                    ..
+                } => {
+                    let session = session_id.to_string();
+                    let said = Said {
+                        session: session.clone(),
+                        events: Vec::new(),
+                    };
+                    self.runs.insert(self.name(run), said);
+                    let other = self.agents.values().any(|it| *it == session);
+                    ensure(!other, || format!("two agents in {session}"))?;
+                    self.agents.insert(run, session);
+                    *self.given.entry(input.prompt.to_string()).or_default() += 1;
+                }
+                HubEvent::Cancel { run } => {
+                    self.broken += 1;
+                    self.agents.remove(&run);
+                }
+                HubEvent::Answer { request_id, .. } => {
+                    let is_new = self.answered.insert(request_id.to_string());
+                    ensure(is_new, || format!("{request_id} was answered twice"))?;
+                }
+                _ => {}
+            }
+        }
+        Ok(active)
+    }
+
+    /// The conversation of a session, as a client would get it who knows nothing of it.
+    pub(crate) fn conversation(&mut self, session: &str, now: Instant) -> Outcome<String> {
+        self.looks += 1;
+        let conn = ConnId(self.looks);
+        let connect: Connect = Connect::new(Signed::none()).with_session_id(session);
+        let entrant = Entrant::new(OWNER, connect, self.looks.into());
+        self.hub.connect(conn, entrant, self.clocks(now));
+        let mut found = None;
+        loop {
+            let mut active = self.carry_out()? | self.store_one(false, now);
+            while let Some((to, reply)) = self.hub.poll_reply() {
+                active = true;
+                if let (true, Reply::Accept(connected)) = (to == conn, reply) {
+                    let newer = connected.newer.as_ref();
+                    found = Some(newer.map_or(String::new(), |it| it.session.get().to_owned()));
+                }
+            }
+            if !active {
+                break;
+            }
+        }
+        self.hub.disconnect(conn, self.clocks(now));
+        found.ok_or_else(|| format!("{session} lets nobody in"))
+    }
+
+    /// Nothing is left when everybody has been gone for a while.
+    pub(crate) fn check_empty(&mut self, now: Instant) -> Outcome {
+        let later = now + Duration::from_secs(11 * 60);
+        loop {
+            let done = self.carry_out()? | self.store_one(false, later);
+            if !done {
+                break;
+            }
+        }
+        self.hub.handle_timeout(self.clocks(later));
+        let registry = self.hub.registry();
+        let is_empty = registry.is_empty() && registry.log_bytes() == 0;
+        ensure(is_empty, || "sessions are left".to_owned())?;
+        let idle = self.hub.poll_timeout().is_none() && self.hub.is_idle();
+        ensure(idle, || "work is left".to_owned())
+    }
+}

@@ -1,0 +1,209 @@
+//! A user over all its connections: what it has sent, heard and shown.
+
+use std::collections::{HashMap, HashSet};
+
+use connectonion_proto::client::{ClientEvent, Reply, Resume, Seen, Step, Taken};
+use connectonion_proto::frame::{Connect, ErrorFrame, Response, SessionState, Signed};
+use rpc_core::testing::sim::{Outcome, ensure};
+use rpc_core::{CallError, CallId, CloseReason, Delivery, Limits};
+
+use crate::host::{Host, Verdict};
+
+pub(crate) struct User {
+    pub(crate) session: &'static str,
+    /// Nobody else is in this session, so that every answer is its own.
+    is_alone: bool,
+    resume: Resume,
+    seen: Seen,
+    /// The host may send again what was shown before.
+    replaying: bool,
+    shown: HashSet<String>,
+    order: Vec<String>,
+    ended: HashSet<String>,
+    /// Questions of agents that it has not answered.
+    pub(crate) questions: Vec<String>,
+    /// Answers that could not leave.
+    pub(crate) unsent: Vec<Response>,
+    /// A prompt was queued behind a run. If that run fails, another begins with it, and the client
+    /// cannot tell whether that is the one that a later prompt was to begin.
+    has_queued: bool,
+    /// Prompts without an answer, on this connection.
+    pub(crate) calls: HashMap<CallId, String>,
+    ended_by: Option<CloseReason>,
+    /// Every prompt that was handed to a machine.
+    pub(crate) prompts: Vec<String>,
+    /// Prompts that never left, as its machines say.
+    pub(crate) never_sent: Vec<String>,
+    pub(crate) ended_calls: u64,
+    pub(crate) answered: u64,
+}
+
+impl User {
+    pub(crate) fn new(session: &'static str, is_alone: bool) -> Self {
+        let mut resume = Resume::default();
+        resume.session_id = Some(session.into());
+        Self {
+            session,
+            is_alone,
+            resume,
+            seen: Seen::default(),
+            replaying: false,
+            shown: HashSet::new(),
+            order: Vec::new(),
+            ended: HashSet::new(),
+            questions: Vec::new(),
+            unsent: Vec::new(),
+            has_queued: false,
+            calls: HashMap::new(),
+            ended_by: None,
+            prompts: Vec::new(),
+            never_sent: Vec::new(),
+            ended_calls: 0,
+            answered: 0,
+        }
+    }
+
+    /// The CONNECT of the next connection.
+    pub(crate) fn connect(&mut self) -> Connect {
+        self.ended_by = None;
+        let mut connect = self.resume.connect(Signed::none());
+        connect.session = self.resume.session_before_a_run(&Limits::default());
+        connect
+    }
+
+    pub(crate) fn on_event(&mut self, event: ClientEvent, host: &Host) -> Outcome {
+        match event {
+            ClientEvent::Connected(frame) => {
+                let right = frame.session_id == *self.session;
+                ensure(right, || {
+                    format!("{} instead of {}", frame.session_id, self.session)
+                })?;
+                self.replaying = frame.status == SessionState::Running;
+                if self.replaying {
+                    return Ok(());
+                }
+                self.seen.clear();
+                if let Some(newer) = &frame.newer {
+                    self.resume.session = Some(newer.session.clone());
+                }
+            }
+            ClientEvent::Step(step) => self.step(&step, host)?,
+            ClientEvent::Reply { id, result } => self.reply(id, result, host)?,
+            ClientEvent::RunEnded(result) => self.run_ended(result, host)?,
+            ClientEvent::Unsent(response) => self.unsent.push(response),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Shows a step, unless it was shown before the line was lost.
+    fn step(&mut self, step: &Step, host: &Host) -> Outcome {
+        let is_new = self.seen.is_new(&step.event);
+        if self.replaying && !is_new {
+            return Ok(());
+        }
+        self.replaying = false;
+        let Some(id) = &step.event.id else {
+            return Ok(());
+        };
+        let id = id.as_str();
+        if step.event.kind.awaits().is_some() {
+            self.questions.push(id.to_owned());
+        } else {
+            // A question is done with when it is answered: whoever goes on has to hear it.
+            self.resume.last_msg_id = Some(id.into());
+        }
+        let is_said = host
+            .runs
+            .values()
+            .any(|said| said.events.iter().any(|it| it == id));
+        if is_said {
+            let first = self.shown.insert(id.to_owned());
+            ensure(first, || format!("{id} was shown twice"))?;
+            self.order.push(id.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Who hears the end of a run has heard all of it, in its order.
+    fn run_ended(
+        &mut self,
+        result: Result<connectonion_proto::frame::Output, CallError<ErrorFrame>>,
+        host: &Host,
+    ) -> Outcome {
+        let name = match &result {
+            Ok(output) => output.result.strip_prefix("result "),
+            Err(CallError::Remote(error)) => error.message.strip_prefix("failure "),
+            Err(CallError::Closed { reason, .. }) => return self.closes_with(reason),
+            Err(error) => return Err(format!("a run ended with {error:?}")),
+        };
+        if let Ok(output) = &result
+            && let Some(session) = &output.session
+        {
+            self.resume.session = Some(session.clone());
+        }
+        self.seen.clear();
+        let Some(name) = name else {
+            return Ok(());
+        };
+        let first = self.ended.insert(name.to_owned());
+        ensure(first, || format!("run {name} ended twice"))?;
+        let said = host
+            .runs
+            .get(name)
+            .ok_or_else(|| format!("no run {name}"))?;
+        ensure(said.session == self.session, || {
+            format!("{name} is another's")
+        })?;
+        let missing = said.events.iter().find(|id| !self.shown.contains(*id));
+        ensure(missing.is_none(), || {
+            format!("{missing:?} of {name} was lost")
+        })?;
+        let events: HashSet<&String> = said.events.iter().collect();
+        let mine = self.order.iter().filter(|id| events.contains(id));
+        ensure(mine.eq(said.events.iter()), || {
+            format!("{name} came in another order")
+        })
+    }
+
+    /// A prompt is answered once, and as the host has decided.
+    fn reply(
+        &mut self,
+        id: CallId,
+        result: Result<Reply, CallError<ErrorFrame>>,
+        host: &Host,
+    ) -> Outcome {
+        let prompt = self.calls.remove(&id);
+        let prompt = prompt.ok_or_else(|| format!("{id:?} was answered twice: {result:?}"))?;
+        self.ended_calls += 1;
+        let verdict = host.verdicts.get(&prompt).copied();
+        let is_sure = self.is_alone && !(self.has_queued && host.broken + host.kills > 0);
+        let fits = match &result {
+            Ok(Reply::Input(taken)) => {
+                self.answered += 1;
+                let started = *taken == Taken::Started;
+                self.has_queued |= !started;
+                let ran = !started || host.given.contains_key(&prompt);
+                !is_sure || (verdict == Some(Verdict::Taken) && ran)
+            }
+            Err(CallError::Remote(_)) => !is_sure || verdict == Some(Verdict::Refused),
+            Err(CallError::Closed { reason, delivery }) => {
+                self.closes_with(reason)?;
+                if *delivery == Delivery::NotSent {
+                    self.never_sent.push(prompt.clone());
+                }
+                true
+            }
+            _ => false,
+        };
+        ensure(fits, || {
+            format!("{prompt}: {result:?}, and the host: {verdict:?}")
+        })
+    }
+
+    /// Everything that ends with the connection hears the same reason.
+    pub(crate) fn closes_with(&mut self, reason: &CloseReason) -> Outcome {
+        let first = self.ended_by.get_or_insert_with(|| reason.clone());
+        ensure(first == reason, || format!("{reason:?} after {first:?}"))
+    }
+}

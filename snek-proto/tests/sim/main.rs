@@ -1,0 +1,9 @@
+//! Random lives under virtual time. A test program of its own, because it is built with optimisation
+//! to live many of them: see [`rpc_core::testing::sim`].
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "small numbers of a schedule"
+)]
+
+mod chat;
