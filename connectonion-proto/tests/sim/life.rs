@@ -358,8 +358,9 @@ impl Life {
         for talk in self.talks.values_mut() {
             talk.line.heal();
         }
-        self.serve_all()?;
+        // What is under way arrives.
         self.now = sim::advance(self, self.now, Duration::from_secs(5))?;
+        self.serve_all()?;
         for user in 0..3 {
             ensure(self.is_well(user), || format!("user {user} is not back"))?;
         }

@@ -335,6 +335,8 @@ impl House {
         for talk in self.talks.values_mut() {
             talk.line.heal();
         }
+        // What is under way arrives.
+        self.now = sim::advance(self, self.now, Duration::from_secs(5))?;
         self.serve_all()?;
         for (client, name) in NAMES.iter().enumerate() {
             ensure(self.is_well(client), || format!("{name} is not back"))?;
