@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use connectonion_proto::client::{ClientEvent, Reply, Resume, Seen, Step, Taken};
 use connectonion_proto::frame::{Connect, ErrorFrame, Response, SessionState, Signed};
+use connectonion_proto::limits::AUTHENTICATE_FIRST;
 use rpc_core::testing::sim::{Outcome, ensure};
 use rpc_core::{CallError, CallId, CloseReason, Delivery, Limits};
 
@@ -188,6 +189,10 @@ impl User {
                 self.has_queued |= !started;
                 let ran = !started || host.given.contains_key(&prompt);
                 !is_sure || (verdict == Some(Verdict::Taken) && ran)
+            }
+            // Said to whatever comes first, when the host has forgotten the session.
+            Err(CallError::Remote(error)) if error.message == *AUTHENTICATE_FIRST => {
+                verdict != Some(Verdict::Taken)
             }
             Err(CallError::Remote(_)) => !is_sure || verdict == Some(Verdict::Refused),
             Err(CallError::Closed { reason, delivery }) => {

@@ -114,7 +114,10 @@ impl House {
     /// The user says something, now and then to a certain client.
     fn submit(&mut self) -> Outcome {
         self.texts += 1;
-        let name = self.rng.pick(&NAMES).filter(|_| self.texts % 3 == 0);
+        let name = self
+            .rng
+            .pick(&NAMES)
+            .filter(|_| self.texts.is_multiple_of(3));
         let text = match name {
             Some(name) => format!("{name}: text {}", self.texts),
             None => format!("text {}", self.texts),
