@@ -228,7 +228,7 @@ async def sixteen_megabytes(served):
         with contextlib.suppress(ConnectionClosed):
             await line.send("x" * (17 * 1024 * 1024))
         await asyncio.wait_for(line.wait_closed(), 10)
-        expect(line.close_code in (1006, 1009), f"17 MiB: {line.close_code}")
+        expect(line.close_code == 1009, f"17 MiB: {line.close_code}")
     status, _, _ = await served.ask("POST", "/v1/chat/stream", json.dumps(request("x", more="x" * 17 * 1024 * 1024)))
     expect(status == 413, f"a body of 17 MiB: {status}")
 
@@ -298,10 +298,8 @@ async def connections_have_nothing_in_common(served):
         other = await two.start("hello", id="rpc_same")
         expect((await other.end()).reply["output"] == "hello", "it had to wait")
         expect(not await two.abort("rpc_same") and not await two.abort("rpc_never"), "an abort of nothing")
-        # Other connections may hear of a task a moment later than its own.
-        while (task := await two.task(first.task)) is None:
-            await asyncio.sleep(0.01)
-        expect(task["state"] == "running", "any task may be asked for")
+        task = await two.task(first.task)
+        expect(task and task["state"] == "running", "any task may be asked for")
         expect((await first.end()).reply["output"].endswith("100"), "it was aborted")
 
 

@@ -20,6 +20,8 @@ pub mod limits;
 pub mod net;
 pub mod queue;
 pub mod server;
+#[doc = include_str!("../SPEC.md")]
+pub mod spec {}
 pub mod task;
 mod wire;
 

@@ -189,28 +189,41 @@ fn harmless(letter: char) -> Option<char> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::Warning;
 
     #[test]
     fn lines_are_those_of_the_specification() {
         let owner = Owner::Key([0x2f; 32].into());
         let session = "aad5d1e2-1111".to_owned();
+        let connected = |status| Line::Connected {
+            owner,
+            session: session.clone(),
+            status,
+        };
+        let connect = "✓ CONNECT identity=0x2f2f2f2f2f2f2f... session=aad5d1e2... status=";
+        let peer = IpAddr::from([127, 0, 0, 1]);
+        let (images, files) = (2, 1);
         let lines = [
             (
-                Line::Opened {
-                    peer: IpAddr::from([127, 0, 0, 1]),
-                    active: 0,
-                },
+                Line::Opened { peer, active: 0 },
                 "⚡ ws+ 127.0.0.1 (0 active)",
             ),
             (Line::Gone { active: 1 }, "⚡ ws- (1 active)"),
+            (connected(SessionState::New), &format!("{connect}new")),
             (
-                Line::Connected {
-                    owner,
-                    session: session.clone(),
-                    status: SessionState::New,
-                },
-                "✓ CONNECT identity=0x2f2f2f2f2f2f2f... session=aad5d1e2... status=new",
+                connected(SessionState::Connected),
+                &format!("{connect}connected"),
             ),
+            (
+                connected(SessionState::Running),
+                &format!("{connect}running"),
+            ),
+            (
+                Line::ClientSession { messages: 4 },
+                "  ↑ client session: 4 messages",
+            ),
+            (Line::Merged, "  ↕ merged sessions (server newer)"),
+            (Line::Reattached, "  ↻ reattaching to running agent"),
             (
                 Line::Input {
                     owner: Owner::Unsigned,
@@ -219,16 +232,24 @@ mod tests {
                 },
                 "✓ INPUT identity=unsigned session=s prompt=hello world",
             ),
+            (Line::Attachments { images, files }, "  ↑ 2 images, 1 files"),
             (
-                Line::ClientSession { messages: 4 },
-                "  ↑ client session: 4 messages",
+                Line::ConnectRefused {
+                    why: "forbidden".to_owned(),
+                },
+                "✗ CONNECT auth error: forbidden",
             ),
             (
-                Line::Attachments {
-                    images: 2,
-                    files: 1,
+                Line::InputRefused {
+                    why: Warning::NotConnected { tag: "INPUT" }.to_string(),
                 },
-                "  ↑ 2 images, 1 files",
+                "✗ INPUT rejected: not authenticated (send CONNECT first)",
+            ),
+            (
+                Line::AgentError {
+                    message: "out of paper".to_owned(),
+                },
+                "✗ agent error: out of paper",
             ),
         ];
         for (line, words) in lines {

@@ -21,6 +21,8 @@ pub mod net;
 pub mod replay;
 pub mod server;
 pub mod session;
+#[doc = include_str!("../SPEC.md")]
+pub mod spec {}
 pub mod storage;
 pub mod trust;
 pub mod upload;

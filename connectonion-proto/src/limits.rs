@@ -69,6 +69,8 @@ pub const GRACE: Duration = Duration::from_secs(10 * 60);
 pub const SIGNATURE_WINDOW: Duration = Duration::from_secs(300);
 /// How long a result is remembered. Enforced by servers; configurable.
 pub const RESULT_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long a host's end takes at most. Ours; enforced by servers; configurable.
+pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 // Texts that clients know
 

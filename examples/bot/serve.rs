@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use examples::cli::{self, Failure, Signals, complain};
-use rpc_core::net::server::{Guards, ServerConfig};
+use rpc_core::net::server::{Guards, HttpConfig};
 use snek_proto::User;
 use snek_proto::net::{MemoryBackend, Server, ServerOptions};
 
@@ -81,7 +81,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         }
     }
 
-    let options = ServerOptions::default().with_http(ServerConfig::default().with_guards(guards));
+    let options = ServerOptions::default().with_http(HttpConfig::default().with_guards(guards));
     let server = Server::bind(args.listen, backend, options)
         .await
         .map_err(|error| {

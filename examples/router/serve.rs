@@ -2,13 +2,11 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use examples::cli::{self, Failure};
+use examples::cli::{self, Failure, Signals};
 use examples::terminal;
-use futures_util::FutureExt as _;
 use serde_json::json;
 use smarthole_proto::hub::HubConfig;
 use smarthole_proto::limits::{self, MAX_CONNECTIONS, ROUTING_LIMIT, SHUTDOWN_TIMEOUT};
@@ -104,12 +102,9 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
             ))
         })?;
 
-    let mut first = pin!(cli::end_signal());
-    let mut second = pin!(cli::end_signal());
-    // Polled once before anything is said, a signal listens; one that comes earlier is not lost.
-    let early = first.as_mut().now_or_never();
+    let mut signals = Signals::listen();
     let (switch, handle, url) = (server.switch(), server.handle(), server.url());
-    let events = switch.events();
+    let mut events = switch.events();
     let input = terminal::open(args.history.as_deref())?;
     let show = Show::new(match args.json {
         true => Style::Json,
@@ -130,27 +125,21 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         clients: args.clients,
         once: args.once,
     };
-    let mut events = events;
-    if early.is_none() {
-        tokio::select! {
-            () = desk.work(&mut events, wanted) => {}
-            () = &mut first => {}
+    tokio::select! {
+        biased;
+        () = signals.asked() => {}
+        () = desk.work(&mut events, wanted) => {}
+    }
+    let ending = async {
+        if !args.once {
+            desk.warn("clients may finish what is under way; once more ends at once")
+                .await;
         }
-    }
-    let cut = || Failure::new("ended before everything was finished");
-    // Only now: it would have heard the first signal too.
-    if second.as_mut().now_or_never().is_some() {
-        return Err(cut());
-    }
-    if !args.once {
-        desk.warn("clients may finish what is under way; once more ends at once")
-            .await;
-    }
-    // Twice the time: first for answers, then for goodbyes.
-    let report = tokio::select! {
-        report = desk.until(&mut events, handle.drain(2 * SHUTDOWN_TIMEOUT)) => report,
-        () = second => return Err(cut()),
+        // Twice the time: first for answers, then for goodbyes.
+        let goodbyes = handle.drain(2 * SHUTDOWN_TIMEOUT);
+        desk.until(&mut events, goodbyes).await
     };
+    let report = signals.finish(ending).await?;
     running.await.map_err(Failure::new)?;
     let (sent, lost) = desk.finish().await;
     let (finished, aborted) = (report.finished, report.aborted);

@@ -17,6 +17,8 @@ use rpc_core::net::{Direction, Frame, FrameKind, Observer};
 
 /// The longest description of a frame, in characters.
 const WIDTH: usize = 84;
+/// The room for the name of who sends or hears a frame, in characters.
+const NAME: usize = 6;
 
 /// A colour of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +37,8 @@ pub enum Colour {
     Green,
     /// Red.
     Red,
+    /// Blue.
+    Blue,
 }
 
 impl Colour {
@@ -53,6 +57,7 @@ impl Colour {
             Self::Yellow => "33",
             Self::Green => "32",
             Self::Red => "31",
+            Self::Blue => "34",
         }
     }
 }
@@ -68,17 +73,26 @@ pub trait Describe: Send + 'static {
 pub struct Screen {
     out: Mutex<Box<dyn Write + Send>>,
     colour: bool,
+    /// The room for names, in characters.
+    names: usize,
     start: Instant,
     frames: AtomicUsize,
 }
 
 impl Screen {
-    /// Lines go to `out`, with colours or without.
+    /// Lines go to `out`, with colours or without. Names of 6 characters and less are aligned.
     #[must_use]
     pub fn new(out: impl Write + Send + 'static, colour: bool) -> Arc<Self> {
+        Self::with_names(out, colour, NAME)
+    }
+
+    /// As [`new`](Self::new), and names of so many characters are aligned.
+    #[must_use]
+    pub fn with_names(out: impl Write + Send + 'static, colour: bool, names: usize) -> Arc<Self> {
         Arc::new(Self {
             out: Mutex::new(Box::new(out)),
             colour,
+            names,
             start: Instant::now(),
             frames: AtomicUsize::new(0),
         })
@@ -111,7 +125,7 @@ impl Screen {
     /// Says that something happened which is not a frame.
     pub fn event(&self, who: &str, colour: Colour, text: &str) {
         let time = self.time();
-        let who = self.paint(colour, &format!("{who:>6}"));
+        let who = self.name(who, colour);
         let text = self.paint(Colour::Yellow, &printable(text));
         self.write(format_args!("{time} {who} * {text}\n"));
     }
@@ -127,9 +141,14 @@ impl Screen {
     ) -> Arc<dyn Observer> {
         Arc::new(Wire {
             screen: Arc::clone(self),
-            who: self.paint(colour, &format!("{who:>6}")),
+            who: self.name(who, colour),
             describe: Mutex::new(describe),
         })
+    }
+
+    fn name(&self, who: &str, colour: Colour) -> String {
+        let names = self.names;
+        self.paint(colour, &format!("{who:>names$}"))
     }
 
     fn time(&self) -> String {

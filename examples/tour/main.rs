@@ -1,64 +1,78 @@
 //! The tour: the protocols at work in one process, over real WebSockets on this machine.
 //!
-//! Each act is a folder with a story that can be read from top to bottom: `snek/`, `gateway/`,
-//! `smarthole/`, `connectonion/`, `acolyte/`.
+//! `story/` is one story with all five, a file for each hop; begin with `story/mod.rs`. `chapters/` shows
+//! more of each protocol alone.
 
-mod acolyte;
-mod connectonion;
-mod gateway;
+mod chapters;
 mod patience;
-mod smarthole;
-mod snek;
+mod place;
+mod story;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use examples::cli::{self, Failure};
 use examples::screen::Screen;
 
-/// Shows five protocols at work, frame by frame: a Snek server, a bot and a user; an Exoclaw
-/// gateway with its clients; a SmartHole router with its clients; a ConnectOnion agent with those
-/// who talk to it; and an Acolyte coding agent with somebody who gives it work.
+use self::chapters::Act;
+
+/// Tells one story with five protocols, a line for each frame: a person speaks to a SmartHole router,
+/// which hands it to a ConnectOnion agent, which asks an Exoclaw gateway, which gives the work to an
+/// Acolyte coding agent and has a Snek bot tell of it in a channel. The line to the agent is cut
+/// meanwhile, and nothing is lost.
 ///
-/// Everything happens on this machine: no account, no key, no arguments. Models follow a script.
-/// The bot calls a tool, sees a picture, loses its connection once and comes back by itself; the
-/// gateway asks for a token, remembers, keeps sessions and budgets apart; the router finds a client for
-/// each message, and another one when the first rejects it or is late; the agent asks, waits for leave,
-/// and goes on while the line is cut; the coding agent changes a file, stays in its folder, and is
-/// aborted in the middle of a command. Exit code 0 if all went as it should, else 1.
+/// Everything happens on this machine: no account, no key, no arguments. Models follow a script. Exit
+/// code 0 if all went as it should, else 1.
 #[derive(Debug, Parser)]
 #[command(
     name = "tour",
     version,
-    after_help = "Examples:\n  cargo run -p examples\n  NO_COLOR=1 cargo run -p examples > conversation.txt"
+    after_help = "Examples:\n  cargo run -p examples\n  NO_COLOR=1 cargo run -p examples > conversation.txt\n  \
+        cargo run -p examples -- chapters\n  cargo run -p examples -- chapters snek acolyte"
 )]
-struct Cli {}
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Shows more of each protocol, one after the other: refusals, budgets, questions to a human, lost
+    /// lines, and much more.
+    Chapters {
+        /// Which protocols; all, if none is named.
+        #[arg(value_enum)]
+        protocols: Vec<Act>,
+    },
+}
+
+/// A tour that takes longer than this hangs. Its parts have deadlines of their own, which say more.
+const DEADLINE: Duration = Duration::from_secs(100);
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Cli {} = Cli::parse();
-    cli::finish(tour().await)
+    let tour = tokio::time::timeout(DEADLINE, tour(Cli::parse())).await;
+    let late = || Failure::new(format_args!("the tour takes longer than {DEADLINE:?}"));
+    cli::finish(tour.unwrap_or_else(|_| Err(late())))
 }
 
-async fn tour() -> Result<(), Failure> {
+async fn tour(Cli { command }: Cli) -> Result<(), Failure> {
     let stdout = std::io::stdout();
     let colour = cli::wants_colour(&stdout);
-    let screen = Screen::new(stdout, colour);
-    let acts = [
-        snek::act(&screen).await?,
-        gateway::act(&screen).await?,
-        smarthole::act(&screen).await?,
-        Box::pin(connectonion::act(&screen)).await?,
-        Box::pin(acolyte::act(&screen)).await?,
-    ];
-    screen.title(&format!(
-        "All as expected: {} frames in {:.1} s.",
-        screen.frames(),
-        screen.elapsed(),
-    ));
-    for seen in acts {
-        screen.note(&seen);
-    }
+    let screen = match command {
+        None => {
+            let screen = Screen::with_names(stdout, colour, story::LONGEST_NAME);
+            story::tell(&screen, story::POEM).await?;
+            screen.note("more: cargo run -p examples -- chapters");
+            screen
+        }
+        Some(Command::Chapters { protocols }) => {
+            let screen = Screen::new(stdout, colour);
+            chapters::play(&screen, &protocols).await?;
+            screen
+        }
+    };
     screen.note("next: cargo run -p examples --bin bot -- --help");
     screen.note("      cargo run -p examples --bin gateway");
     screen.note("      cargo run -p examples --bin router -- --help");

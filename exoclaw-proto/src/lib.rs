@@ -19,6 +19,8 @@ pub mod limits;
 pub mod net;
 pub mod server;
 pub mod session;
+#[doc = include_str!("../SPEC.md")]
+pub mod spec {}
 
 pub use error::{ErrorKind, RpcError};
 pub use frame::{ChatSend, ClientFrame, Method, ServerFrame, StreamEvent, Usage};

@@ -320,17 +320,6 @@ impl<R> CallError<R> {
             Self::Refused(refused) => refused.is_retryable(),
         }
     }
-
-    /// Changes the peer's part of the error.
-    pub fn map_remote<S>(self, change: impl FnOnce(R) -> S) -> CallError<S> {
-        match self {
-            Self::Remote(remote) => CallError::Remote(change(remote)),
-            Self::TimedOut { delivery } => CallError::TimedOut { delivery },
-            Self::Closed { reason, delivery } => CallError::Closed { reason, delivery },
-            Self::Refused(refused) => CallError::Refused(refused),
-            Self::Cancelled { delivery } => CallError::Cancelled { delivery },
-        }
-    }
 }
 
 impl<R> From<Refused> for CallError<R> {

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::error::CloseReason;
+use crate::outbox::Outbox;
 use crate::timers::{TimerKind, Timers, later};
 
 const INTERVAL: Duration = Duration::from_secs(30);
@@ -56,17 +58,15 @@ impl KeepAlive {
     }
 }
 
-/// The timers of a [`Heart`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Beat {
+enum Timer {
     /// No life since the last ping.
     Pong,
     /// The next ping.
     Ping,
 }
 
-impl TimerKind for Beat {
+impl TimerKind for Timer {
     const ALL: &'static [Self] = &[Self::Pong, Self::Ping];
 
     fn index(self) -> usize {
@@ -81,9 +81,9 @@ impl TimerKind for Beat {
     }
 }
 
-/// What a side has to do now. Exhaustive: a machine has to do something about each of them.
+/// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pulse {
+enum Pulse {
     /// Send a ping.
     Ping,
     /// Close: the peer is gone.
@@ -94,19 +94,23 @@ pub enum Pulse {
 ///
 /// ```
 /// use std::time::{Duration, Instant};
-/// use rpc_core::keepalive::{Heart, KeepAlive, Pulse};
+/// use rpc_core::keepalive::{Heart, KeepAlive};
+/// use rpc_core::{Limits, Outbox, Outgoing};
 ///
 /// let start = Instant::now();
+/// let mut outbox = Outbox::new(&Limits::default());
 /// let mut heart = Heart::new(KeepAlive::default(), start);
-/// let (ping, _) = heart.poll_timeout().unwrap();
+/// let (ping, _) = heart.next_timeout().unwrap();
 /// assert_eq!(ping, start + Duration::from_secs(30));
-/// assert_eq!(heart.pop_due(ping, false), Some(Pulse::Ping));
-/// assert_eq!(heart.pop_due(ping + Duration::from_secs(15), false), Some(Pulse::Dead));
+/// assert_eq!(heart.beat(ping, false, &mut outbox), None);
+/// assert!(matches!(outbox.pop(), Some(Outgoing::Ping(_))));
+/// let late = ping + Duration::from_secs(15);
+/// assert!(heart.beat(late, false, &mut outbox).is_some()); // close: nothing was heard
 /// ```
 #[derive(Debug)]
 pub struct Heart {
     config: KeepAlive,
-    timers: Timers<Beat>,
+    timers: Timers<Timer>,
     /// A late deadline has been forgiven since the peer was heard last.
     forgiven: bool,
 }
@@ -126,7 +130,7 @@ impl Heart {
 
     /// Something arrived, whatever it is: the peer lives.
     pub fn heard(&mut self) {
-        self.timers.stop(Beat::Pong);
+        self.timers.stop(Timer::Pong);
         self.forgiven = false;
     }
 
@@ -135,22 +139,38 @@ impl Heart {
         self.timers.stop_all();
     }
 
-    /// When [`pop_due`](Self::pop_due) has to be called next, and why; `None` is never.
+    /// When [`beat`](Self::beat) has to be called next, and what for; `None` is never.
     #[must_use]
-    pub fn poll_timeout(&self) -> Option<(Instant, Beat)> {
-        self.timers.poll_timeout()
+    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        self.timers.next_timeout()
     }
 
-    /// What is due; call it until `None`. A side that reads nothing because its application is
-    /// slow is `deaf`: it cannot hear a pong, so silence proves nothing.
-    pub fn pop_due(&mut self, now: Instant, deaf: bool) -> Option<Pulse> {
+    /// Sends the ping that is due, if one is. If the peer is gone, says so: it is time to close with
+    /// this reason. A side that reads nothing because its application is slow is `deaf`: it cannot
+    /// hear a pong, so silence proves nothing.
+    #[must_use]
+    pub fn beat(&mut self, now: Instant, deaf: bool, outbox: &mut Outbox) -> Option<CloseReason> {
+        while let Some(pulse) = self.pop_due(now, deaf) {
+            match pulse {
+                Pulse::Ping => outbox.ping(),
+                Pulse::Dead => {
+                    let after = self.config.pong_timeout;
+                    return Some(CloseReason::KeepAlive { after });
+                }
+            }
+        }
+        None
+    }
+
+    /// What is due; call it until `None`.
+    fn pop_due(&mut self, now: Instant, deaf: bool) -> Option<Pulse> {
         while let Some((at, _)) = self.timers.poll_timeout() {
             match self.timers.pop_expired(now)? {
-                Beat::Pong if deaf => {
+                Timer::Pong if deaf => {
                     self.timers
-                        .set(Beat::Pong, later(now, self.config.pong_timeout));
+                        .set(Timer::Pong, later(now, self.config.pong_timeout));
                 }
-                Beat::Pong => {
+                Timer::Pong => {
                     let late = now.saturating_duration_since(at);
                     let slept = self.config.interval.is_some_and(|interval| late > interval);
                     if self.forgiven || !slept {
@@ -159,16 +179,16 @@ impl Heart {
                     }
                     self.forgiven = true;
                     self.timers
-                        .set(Beat::Pong, later(now, self.config.pong_timeout));
+                        .set(Timer::Pong, later(now, self.config.pong_timeout));
                     self.schedule(now);
                     return Some(Pulse::Ping);
                 }
-                Beat::Ping => {
+                Timer::Ping => {
                     self.schedule(now);
                     // The answer to the last ping is still awaited: that one decides.
-                    if self.timers.get(Beat::Pong).is_none() {
+                    if self.timers.get(Timer::Pong).is_none() {
                         self.timers
-                            .set(Beat::Pong, later(now, self.config.pong_timeout));
+                            .set(Timer::Pong, later(now, self.config.pong_timeout));
                         return Some(Pulse::Ping);
                     }
                 }
@@ -181,7 +201,7 @@ impl Heart {
         if let Some(interval) = self.config.interval {
             // An interval of zero would spin.
             self.timers.set(
-                Beat::Ping,
+                Timer::Ping,
                 later(now, interval.max(Duration::from_millis(1))),
             );
         }
@@ -218,7 +238,7 @@ mod tests {
         assert_eq!(heart.pop_due(ping, false), Some(Pulse::Ping));
         assert_eq!(heart.pop_due(ping + PONG_TIMEOUT - SECOND, false), None);
         assert_eq!(heart.pop_due(ping + PONG_TIMEOUT, false), Some(Pulse::Dead));
-        assert_eq!(heart.poll_timeout(), None);
+        assert_eq!(heart.next_timeout(), None);
     }
 
     #[test]
@@ -248,6 +268,6 @@ mod tests {
     #[test]
     fn switched_off_it_has_no_deadline() {
         let heart = Heart::new(KeepAlive::off(), Instant::now());
-        assert_eq!(heart.poll_timeout(), None);
+        assert_eq!(heart.next_timeout(), None);
     }
 }

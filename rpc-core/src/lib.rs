@@ -12,6 +12,7 @@ pub mod error;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod guide;
 pub mod id;
 mod json;
 pub mod keepalive;

@@ -102,6 +102,12 @@ impl Incoming<'_> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// Whether the application of the peer has sent it: text or binary, no ping and no pong.
+    #[must_use]
+    pub const fn is_data(&self) -> bool {
+        matches!(self, Self::Text(_) | Self::Binary(_))
+    }
 }
 
 /// Prints kind and length only.

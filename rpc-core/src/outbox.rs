@@ -55,6 +55,13 @@ enum Waiting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FrameNumber(u64);
 
+/// An empty outbox within the default limits.
+impl Default for Outbox {
+    fn default() -> Self {
+        Self::new(&Limits::default())
+    }
+}
+
 impl Outbox {
     /// An empty outbox within these limits.
     #[must_use]

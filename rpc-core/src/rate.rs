@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::message::Incoming;
 use crate::timers::later;
 
 /// A token bucket: `burst` messages at once, and one more every `interval`. A server
@@ -32,21 +33,24 @@ impl RateLimit {
     }
 }
 
-/// The state of a [`RateLimit`] on one connection.
+/// The state of a [`RateLimit`] on one connection, or of none.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
+/// use rpc_core::Incoming;
 /// use rpc_core::rate::{Bucket, RateLimit};
 ///
-/// let now = Instant::now();
-/// let mut bucket = Bucket::new(RateLimit::new(1, Duration::from_secs(1)), now);
-/// assert!(bucket.take(now));
-/// assert!(!bucket.take(now));
-/// assert!(bucket.take(now + Duration::from_secs(1)));
+/// let (now, second) = (Instant::now(), Duration::from_secs(1));
+/// let mut bucket = Bucket::new(Some(RateLimit::new(1, second)), now);
+/// assert!(bucket.admits(&Incoming::Text("one"), now));
+/// assert!(!bucket.admits(&Incoming::Text("two"), now));
+/// assert!(bucket.admits(&Incoming::Ping(b""), now));
+/// assert!(bucket.admits(&Incoming::Text("three"), now + second));
 /// ```
 #[derive(Debug)]
 pub struct Bucket {
-    limit: RateLimit,
+    /// `None` admits everything.
+    limit: Option<RateLimit>,
     /// When the bucket will be full again.
     full_at: Instant,
 }
@@ -54,17 +58,26 @@ pub struct Bucket {
 impl Bucket {
     /// A full bucket.
     #[must_use]
-    pub const fn new(limit: RateLimit, now: Instant) -> Self {
+    pub const fn new(limit: Option<RateLimit>, now: Instant) -> Self {
         Self {
             limit,
             full_at: now,
         }
     }
 
-    /// Takes one token; `false` if there is none.
-    pub fn take(&mut self, now: Instant) -> bool {
-        let full_at = later(self.full_at.max(now), self.limit.interval);
-        let room = self.limit.interval.saturating_mul(self.limit.burst.max(1));
+    /// Whether this message is within the limit; then it is counted. Only data counts, because the
+    /// transport answers pings, and pongs are answers.
+    #[must_use]
+    pub fn admits(&mut self, message: &Incoming<'_>, now: Instant) -> bool {
+        match self.limit {
+            Some(limit) if message.is_data() => self.take(limit, now),
+            _ => true,
+        }
+    }
+
+    fn take(&mut self, limit: RateLimit, now: Instant) -> bool {
+        let full_at = later(self.full_at.max(now), limit.interval);
+        let room = limit.interval.saturating_mul(limit.burst.max(1));
         if full_at.duration_since(now) > room {
             return false;
         }
@@ -81,16 +94,28 @@ mod tests {
     fn a_bucket_gives_its_burst_and_then_one_per_interval() {
         let start = Instant::now();
         let second = Duration::from_secs(1);
-        let mut bucket = Bucket::new(RateLimit::new(3, second), start);
-        assert_eq!(
-            [(); 4].map(|()| bucket.take(start)),
-            [true, true, true, false]
-        );
-        assert_eq!([(); 2].map(|()| bucket.take(start + second)), [true, false]);
+        let mut bucket = Bucket::new(Some(RateLimit::new(3, second)), start);
+        let mut takes = |at| bucket.admits(&Incoming::Text(""), at);
+        assert_eq!([start; 4].map(&mut takes), [true, true, true, false]);
+        assert_eq!([start + second; 2].map(&mut takes), [true, false]);
         let rested = start + second * 100;
-        assert_eq!(
-            [(); 4].map(|()| bucket.take(rested)),
-            [true, true, true, false]
-        );
+        assert_eq!([rested; 4].map(&mut takes), [true, true, true, false]);
+    }
+
+    #[test]
+    fn pings_and_pongs_count_for_nothing() {
+        let now = Instant::now();
+        let mut bucket = Bucket::new(Some(RateLimit::new(1, Duration::from_secs(1))), now);
+        assert!(bucket.admits(&Incoming::Binary(b"1"), now));
+        assert!(bucket.admits(&Incoming::Ping(b""), now));
+        assert!(bucket.admits(&Incoming::Pong(b""), now));
+        assert!(!bucket.admits(&Incoming::Text("2"), now));
+    }
+
+    #[test]
+    fn without_a_limit_everything_is_admitted() {
+        let now = Instant::now();
+        let mut bucket = Bucket::new(None, now);
+        assert!((0..10_000).all(|_| bucket.admits(&Incoming::Text(""), now)));
     }
 }

@@ -88,6 +88,12 @@ impl<K: TimerKind> Timers<K> {
         })
     }
 
+    /// The name of the timer that fires next, and when.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
+        self.poll_timeout().map(|(at, kind)| (at, kind.name()))
+    }
+
     /// Stops and returns a timer that is due at `now`; call it until `None`. Earliest first.
     pub fn pop_expired(&mut self, now: Instant) -> Option<K> {
         let (_, kind) = self.poll_timeout().filter(|(at, _)| *at <= now)?;

@@ -21,6 +21,8 @@ pub mod net;
 pub mod plugin;
 pub mod router;
 pub mod server;
+#[doc = include_str!("../SPEC.md")]
+pub mod spec {}
 pub use rpc_core::timestamp;
 pub mod validate;
 

@@ -197,7 +197,7 @@ pub fn server_conn(data: &[u8]) {
             }
             3 => {
                 if let Some(id) = logins.pop() {
-                    let _ = conn.refuse(id, "no");
+                    let _ = conn.fail(id, "no");
                 }
             }
             4 | 5 => {

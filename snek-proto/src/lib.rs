@@ -23,6 +23,8 @@ pub mod permission;
 pub mod routing;
 pub mod sanitize;
 pub mod server;
+#[doc = include_str!("../SPEC.md")]
+pub mod spec {}
 pub mod stream;
 pub mod tool;
 pub mod toolloop;

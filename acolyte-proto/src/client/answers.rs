@@ -164,7 +164,7 @@ impl ClientConn {
         let fault = error.decode_error().clone();
         let id = error.id().and_then(|id| CallId::parse(id.as_str()));
         let Some((id, call)) = id.and_then(|id| Some((id, self.calls.get(id)?))) else {
-            return self.push(ClientEvent::Warning(Warning::Unreadable(fault)));
+            return self.push(ClientEvent::Warning(Warning::BadFrame(fault)));
         };
         let is_chat = matches!(call.kind, Kind::Chat(_));
         match (is_chat, error.tag()) {
@@ -173,7 +173,7 @@ impl ClientConn {
             }
             (true, tag) if tag != Some("error") => {
                 self.chat_lives(id, false, now);
-                let update = ChatUpdate::Warning(Warning::Unreadable(fault));
+                let update = ChatUpdate::Warning(Warning::BadFrame(fault));
                 self.push(ClientEvent::Chat { id, update });
             }
             _ => self.refused(id, RpcError::Unreadable(fault), now),

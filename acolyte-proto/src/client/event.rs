@@ -189,7 +189,7 @@ impl RpcError {
 #[non_exhaustive]
 pub enum Warning {
     /// A message, or an event of a chat, that cannot be read. It was skipped.
-    Unreadable(DecodeError),
+    BadFrame(DecodeError),
     /// A tool's output or result belongs to no call before it. The event follows all the same.
     ToolWithoutCall {
         /// The id of the call that never was.
@@ -207,7 +207,7 @@ pub enum Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreadable(error) => write!(f, "a message cannot be read: {error}"),
+            Self::BadFrame(error) => write!(f, "a message cannot be read: {error}"),
             Self::ToolWithoutCall { .. } => {
                 f.write_str("a tool's output or result comes without its call")
             }

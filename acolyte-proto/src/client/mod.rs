@@ -25,9 +25,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::backlog::Backlog;
+use rpc_core::backlog::EventBacklog;
 use rpc_core::decode::{DecodeError, DecodeErrorKind};
-use rpc_core::keepalive::{Heart, Pulse};
+use rpc_core::keepalive::Heart;
 use rpc_core::timers::{TimerKind, Timers, sooner};
 use rpc_core::{
     CallError, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Outbox, Outgoing,
@@ -110,8 +110,7 @@ pub struct ClientConn {
     /// Chats that nobody waits for any more, to be aborted as soon as there is room.
     owed: VecDeque<(CallId, Instant)>,
     outbox: Outbox,
-    events: Backlog<ClientEvent>,
-    event_bytes: usize,
+    events: EventBacklog<ClientEvent>,
     timers: Timers<Timer>,
     /// Since when nothing is read, because events are not taken.
     paused_at: Option<Instant>,
@@ -139,8 +138,7 @@ impl ClientConn {
             heard_at: now,
             owed: VecDeque::new(),
             outbox: Outbox::new(&config.limits),
-            events: Backlog::new(),
-            event_bytes: 0,
+            events: EventBacklog::new(),
             timers: Timers::new(),
             paused_at: None,
             catching_up: None,
@@ -183,16 +181,14 @@ impl ClientConn {
         if self.closed.is_some() {
             return None;
         }
-        let beat = self.heart.poll_timeout();
-        let beat = beat.map(|(at, kind)| (at, kind.name()));
         // What is awaited may have come and not been read, so no request ends meanwhile.
         let reads = self.wants_input();
         let caught_up = |at: Instant| self.catching_up.map_or(at, |until| at.max(until));
-        let queue = self.timers.poll_timeout().filter(|_| reads);
-        let queue = queue.map(|(at, kind)| (caught_up(at), kind.name()));
+        let queue = self.timers.next_timeout().filter(|_| reads);
+        let queue = queue.map(|(at, name)| (caught_up(at), name));
         let call = self.calls.poll_timeout().filter(|_| reads);
         let call = call.map(|at| (caught_up(at), "call"));
-        sooner(sooner(queue, beat), call)
+        sooner(sooner(queue, self.heart.next_timeout()), call)
     }
 
     /// Ends a request that is no chat.
@@ -259,8 +255,8 @@ impl ClientConn {
     }
 
     fn push(&mut self, event: ClientEvent) {
-        self.event_bytes += event.weight();
-        self.events.push_back(event);
+        let weight = event.weight();
+        self.events.push(event, weight);
     }
 
     /// Sends a Close and ends. What is queued still leaves before it.
@@ -319,7 +315,7 @@ impl Machine for ClientConn {
                 Ok(text) => self.on_text(text, now),
                 Err(_) => {
                     let error = DecodeError::new(DecodeErrorKind::Binary);
-                    self.push(ClientEvent::Warning(Warning::Unreadable(error)));
+                    self.push(ClientEvent::Warning(Warning::BadFrame(error)));
                 }
             },
             _ => {}
@@ -350,16 +346,9 @@ impl Machine for ClientConn {
             self.time_out(id, &call, now);
         }
         let deaf = !self.wants_input();
-        while let Some(pulse) = self.heart.pop_due(now, deaf) {
-            match pulse {
-                Pulse::Ping => self.outbox.ping(),
-                Pulse::Dead => {
-                    let after = self.config.keep_alive.pong_timeout;
-                    let reason = CloseReason::KeepAlive { after };
-                    let frame = CloseFrame::new(CloseFrame::GOING_AWAY, reason.to_string());
-                    return self.shut(reason, frame);
-                }
-            }
+        if let Some(gone) = self.heart.beat(now, deaf, &mut self.outbox) {
+            let frame = CloseFrame::new(CloseFrame::GOING_AWAY, gone.to_string());
+            self.shut(gone, frame);
         }
     }
 
@@ -370,8 +359,7 @@ impl Machine for ClientConn {
 
     fn poll_event(&mut self) -> Option<ClientEvent> {
         loop {
-            if let Some(event) = self.events.pop_front() {
-                self.event_bytes -= event.weight();
+            if let Some(event) = self.events.pop() {
                 return Some(event);
             }
             let reason = self.closed.clone()?;
@@ -395,8 +383,7 @@ impl Machine for ClientConn {
     }
 
     fn wants_input(&self) -> bool {
-        self.events.len() < self.config.limits.max_events
-            && self.event_bytes < self.config.limits.max_event_bytes
+        self.events.has_room(&self.config.limits)
     }
 }
 

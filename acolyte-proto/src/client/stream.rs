@@ -205,7 +205,7 @@ impl StreamChat {
         if terminal {
             self.end(Outcome::Failed(Failure::Unreadable(error)));
         } else {
-            let warning = ChatUpdate::Warning(Warning::Unreadable(error));
+            let warning = ChatUpdate::Warning(Warning::BadFrame(error));
             self.updates.push_back(warning);
         }
     }

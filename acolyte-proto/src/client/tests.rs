@@ -503,7 +503,7 @@ fn binary_messages_of_text_are_text() {
                     update: ChatUpdate::Started,
                     ..
                 },
-                ClientEvent::Warning(Warning::Unreadable(_)),
+                ClientEvent::Warning(Warning::BadFrame(_)),
             ]
         ),
         "{events:?}"

@@ -201,7 +201,7 @@ fn a_recorded_stream_is_the_same_chat() {
     let mut transcript = Transcript::new();
     while let Some(update) = chat.poll_update() {
         assert!(
-            !matches!(update, ChatUpdate::Warning(Warning::Unreadable(_))),
+            !matches!(update, ChatUpdate::Warning(Warning::BadFrame(_))),
             "{update:?}"
         );
         transcript.apply(&update);

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use rpc_core::backlog::Backlog;
+use rpc_core::backlog::EventBacklog;
 use rpc_core::decode::{DecodeError, DecodeErrorKind, SharedStr};
 use rpc_core::outbox::FrameNumber;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
@@ -86,9 +86,6 @@ impl TimerKind for Timer {
     }
 }
 
-/// An event and how many bytes it keeps.
-type Weighed = (ClientEvent, usize);
-
 /// The client's side of one open connection. It sends the CONNECT that it is given at once, answers
 /// PINGs, and takes prompts once it is let in.
 ///
@@ -128,8 +125,7 @@ pub struct ClientConn {
     /// The answers of the user that may not have left, oldest first.
     answers: VecDeque<(FrameNumber, Response)>,
     outbox: Outbox,
-    events: Backlog<Weighed>,
-    event_bytes: usize,
+    events: EventBacklog<ClientEvent>,
     timers: Timers<Timer>,
     /// A silence that was noticed late has been forgiven since the host was heard last.
     forgiven: bool,
@@ -163,8 +159,7 @@ impl ClientConn {
             asked: Asked::new(seed, config.limits.max_pending, now),
             answers: VecDeque::new(),
             outbox: Outbox::new(&sent),
-            events: Backlog::new(),
-            event_bytes: 0,
+            events: EventBacklog::new(),
             timers: Timers::new(),
             forgiven: false,
             closed: None,
@@ -221,9 +216,8 @@ impl ClientConn {
         if self.closed.is_some() {
             return None;
         }
-        let timer = self.timers.poll_timeout();
-        let timer = timer.map(|(at, kind)| (at, kind.name()));
-        sooner(timer, self.asked.poll_timeout().map(|at| (at, "answer")))
+        let answer = self.asked.poll_timeout().map(|at| (at, "answer"));
+        sooner(self.timers.next_timeout(), answer)
     }
 
     fn await_connected(&mut self, now: Instant) {
@@ -254,9 +248,7 @@ impl ClientConn {
     }
 
     fn push(&mut self, event: ClientEvent, bytes: usize) {
-        let weight = size_of::<Weighed>() + bytes;
-        self.event_bytes += weight;
-        self.events.push_back((event, weight));
+        self.events.push(event, size_of::<ClientEvent>() + bytes);
     }
 
     /// Forgets the answers that have left.
@@ -412,8 +404,7 @@ impl Machine for ClientConn {
     }
 
     fn poll_event(&mut self) -> Option<ClientEvent> {
-        if let Some((event, weight)) = self.events.pop_front() {
-            self.event_bytes -= weight;
+        if let Some(event) = self.events.pop() {
             return Some(event);
         }
         let reason = self.closed.clone()?;
@@ -434,8 +425,7 @@ impl Machine for ClientConn {
     }
 
     fn wants_input(&self) -> bool {
-        self.events.len() < self.config.limits.max_events
-            && self.event_bytes < self.config.limits.max_event_bytes
+        self.events.has_room(&self.config.limits)
     }
 }
 

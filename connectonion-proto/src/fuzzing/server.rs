@@ -399,7 +399,7 @@ impl Seen {
                 ServerEvent::Admin { .. } => "Admin",
                 ServerEvent::Pong => "Pong",
                 ServerEvent::Writable => continue,
-                ServerEvent::Warning(Warning::Decode(_) | Warning::Binary) => "Decode",
+                ServerEvent::Warning(Warning::BadFrame(_) | Warning::Binary) => "Decode",
                 ServerEvent::Warning(Warning::NotConnected { .. }) => "NotConnected",
                 ServerEvent::Warning(Warning::NoPrompt) => "NoPrompt",
                 ServerEvent::Warning(Warning::EmptyInput) => "EmptyInput",

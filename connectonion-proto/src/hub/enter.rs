@@ -104,6 +104,11 @@ impl Hub {
             let items = chat_items(copy.get());
             connected = connected.with_newer(Newer::new(copy, items));
         }
+        self.line(Line::Connected {
+            owner: entrant.owner,
+            session: session_id.as_str().to_owned(),
+            status: entered.status,
+        });
         if let Some(session) = handed {
             let messages = count_messages(session.get());
             self.line(Line::ClientSession { messages });
@@ -111,11 +116,6 @@ impl Hub {
         if newer {
             self.line(Line::Merged);
         }
-        self.line(Line::Connected {
-            owner: entrant.owner,
-            session: session_id.as_str().to_owned(),
-            status: entered.status,
-        });
         if entered.status == SessionState::Running {
             self.line(Line::Reattached);
         }

@@ -33,7 +33,7 @@ mod serve;
 pub use desk::{Agent, AgentError, Desk, DeskOptions, Payments, Prompt, Reply, ServerSide, Turn};
 pub use remote::{
     AgentOptions, Ask, ClientSide, Connection, Event, Events, Human, Nobody, RemoteAgent, Run,
-    RunEvent, connect_with,
+    RunEvent, connect_with, link_config,
 };
 #[cfg(feature = "ws")]
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
@@ -44,3 +44,18 @@ pub use serve::{Host, HostHandle, HostOptions, http_config};
 
 /// The client's handle under the name that it has in every protocol.
 pub type Client = RemoteAgent;
+
+/// The server under the name that it has in every protocol.
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub type Server = Host;
+
+/// Its options, likewise.
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub type ServerOptions = HostOptions;
+
+/// Its handle, likewise.
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub type ServerHandle = HostHandle;

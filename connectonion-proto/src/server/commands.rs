@@ -62,7 +62,8 @@ impl ServerConn {
             self.is_newcomer = true;
             self.awaited = Some(Awaited::Onboarded);
             let connect = *stash;
-            self.push(ServerEvent::Onboarded { identity, connect }, 0);
+            self.events
+                .push(ServerEvent::Onboarded { identity, connect }, 0);
         }
         Ok(())
     }
@@ -132,9 +133,11 @@ impl ServerConn {
     /// Whether there is room for events without crowding out answers. If there is none,
     /// [`ServerEvent::Writable`] tells when there is again.
     pub fn has_room(&mut self) -> bool {
-        self.is_blocked = !self.outbox.has_slack();
-        self.owes = self.is_blocked;
-        !self.is_blocked
+        let has_room = self.outbox.has_slack();
+        // The end of the connection was the last event.
+        self.blocked = !has_room && !self.is_closed();
+        self.owes = self.blocked;
+        has_room
     }
 
     /// Whether events wait for room, as far as it was told: a Close would overtake them now. Before a

@@ -91,7 +91,7 @@ pub enum ServerEvent {
 pub enum Warning {
     /// It is no frame.
     #[error(transparent)]
-    Decode(#[from] DecodeError),
+    BadFrame(#[from] DecodeError),
     /// It is a binary message that is no text.
     #[error("a binary message")]
     Binary,

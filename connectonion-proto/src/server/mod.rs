@@ -25,8 +25,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::backlog::Backlog;
-use rpc_core::keepalive::{Heart, Pulse};
+use rpc_core::backlog::{Backlog, EventBacklog};
+use rpc_core::keepalive::Heart;
 use rpc_core::rate::Bucket;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing};
@@ -120,17 +120,16 @@ pub struct ServerConn {
     held_bytes: usize,
     outbox: Outbox,
     /// Somebody was told that there is no room.
-    is_blocked: bool,
+    blocked: bool,
     /// And has not been told since that there is: frames may be waiting outside.
     owes: bool,
     /// Each with the size of its frame.
-    events: Backlog<(ServerEvent, usize)>,
-    event_bytes: usize,
+    events: EventBacklog<ServerEvent>,
     timers: Timers<Timer>,
     /// When the next PING is due.
     ping_at: Instant,
     heart: Heart,
-    bucket: Option<Bucket>,
+    bucket: Bucket,
 }
 
 impl ServerConn {
@@ -146,7 +145,6 @@ impl ServerConn {
         if config.ping_interval.is_some() {
             timers.set(Timer::Ping, ping_at);
         }
-        let rate = config.limits.max_message_rate;
         let sent = config.limits.clone();
         let sent = sent.with_max_message_bytes(config.max_sent_bytes);
         Self {
@@ -156,14 +154,13 @@ impl ServerConn {
             held: Backlog::new(),
             held_bytes: 0,
             outbox: Outbox::new(&sent),
-            is_blocked: false,
+            blocked: false,
             owes: false,
-            events: Backlog::new(),
-            event_bytes: 0,
+            events: EventBacklog::new(),
             timers,
             ping_at,
             heart: Heart::new(config.keep_alive, now),
-            bucket: rate.map(|rate| Bucket::new(rate, now)),
+            bucket: Bucket::new(config.limits.max_message_rate, now),
             config,
         }
     }
@@ -183,11 +180,7 @@ impl ServerConn {
     /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        let timer = self.timers.poll_timeout();
-        let timer = timer.map(|(at, kind)| (at, kind.name()));
-        let heart = self.heart.poll_timeout();
-        let heart = heart.map(|(at, kind)| (at, kind.name()));
-        sooner(timer, heart)
+        sooner(self.timers.next_timeout(), self.heart.next_timeout())
     }
 
     fn hold(&mut self, text: &str) {
@@ -217,11 +210,6 @@ impl ServerConn {
         }
     }
 
-    fn push(&mut self, event: ServerEvent, size: usize) {
-        self.event_bytes += size;
-        self.events.push_back((event, size));
-    }
-
     fn shut(&mut self, reason: CloseReason, code: u16) {
         let frame = CloseFrame::new(code, reason.to_string());
         self.shut_with(reason, frame);
@@ -237,13 +225,13 @@ impl ServerConn {
     fn end(&mut self, reason: CloseReason) {
         self.stage = Stage::Closed;
         self.awaited = None;
-        self.is_blocked = false;
+        self.blocked = false;
         self.owes = false;
         self.timers.stop_all();
         self.heart.stop();
         self.held = Backlog::new();
         self.held_bytes = 0;
-        self.push(ServerEvent::Closed(reason), 0);
+        self.events.push(ServerEvent::Closed(reason), 0);
     }
 }
 
@@ -255,12 +243,11 @@ impl Machine for ServerConn {
             return;
         }
         self.heart.heard();
-        let data = matches!(message, Incoming::Text(_) | Incoming::Binary(_));
-        if data && self.bucket.as_mut().is_some_and(|bucket| !bucket.take(now)) {
+        if !self.bucket.admits(&message, now) {
             return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
         }
         let max = self.config.limits.max_message_bytes;
-        if data && message.len() > max {
+        if message.is_data() && message.len() > max {
             return self.shut(CloseReason::TooLarge { max }, CloseFrame::TOO_BIG);
         }
         match message {
@@ -297,31 +284,23 @@ impl Machine for ServerConn {
         }
         // A client that still has much to read cannot have seen the ping behind it.
         let deaf = !self.wants_input();
-        while let Some(pulse) = self.heart.pop_due(now, deaf) {
-            match pulse {
-                Pulse::Ping => self.outbox.ping(),
-                Pulse::Dead => {
-                    let after = self.config.keep_alive.pong_timeout;
-                    self.outbox.abort();
-                    return self.end(CloseReason::KeepAlive { after });
-                }
-            }
+        if let Some(gone) = self.heart.beat(now, deaf, &mut self.outbox) {
+            self.outbox.abort();
+            self.end(gone);
         }
     }
 
     fn poll_transmit(&mut self) -> Option<Outgoing> {
         let frame = self.outbox.pop();
-        if self.is_blocked && !self.is_closed() && self.outbox.has_slack() {
-            self.is_blocked = false;
-            self.push(ServerEvent::Writable, 0);
+        if self.blocked && self.outbox.has_slack() {
+            self.blocked = false;
+            self.events.push(ServerEvent::Writable, 0);
         }
         frame
     }
 
     fn poll_event(&mut self) -> Option<ServerEvent> {
-        let (event, size) = self.events.pop_front()?;
-        self.event_bytes -= size;
-        Some(event)
+        self.events.pop()
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -333,11 +312,9 @@ impl Machine for ServerConn {
     }
 
     fn wants_input(&self) -> bool {
-        let limits = &self.config.limits;
         self.is_closed()
             || (self.awaited.is_none()
-                && self.events.len() < limits.max_events
-                && self.event_bytes < limits.max_event_bytes
+                && self.events.has_room(&self.config.limits)
                 && self.outbox.has_slack())
     }
 }

@@ -24,28 +24,29 @@ impl ServerConn {
         let copy = || FrameCopy::of(text);
         let size = text.len();
         match frame {
-            ClientFrame::Pong => self.push(ServerEvent::Pong, 0),
+            ClientFrame::Pong => self.events.push(ServerEvent::Pong, 0),
             ClientFrame::Connect(connect) => {
                 let connect = connect.to_shared(&copy());
                 self.awaited = Some(Awaited::Connect {
                     connect: Box::new(connect.clone()),
                     size,
                 });
-                self.push(ServerEvent::Connect { connect }, size);
+                self.events.push(ServerEvent::Connect { connect }, size);
             }
             ClientFrame::SessionQuery(query) => {
                 let query = query.to_shared(&copy());
-                self.push(ServerEvent::SessionQuery { query }, size);
+                self.events.push(ServerEvent::SessionQuery { query }, size);
             }
             ClientFrame::Admin(request) => {
                 let request = request.to_shared(&copy());
-                self.push(ServerEvent::Admin { request }, size);
+                self.events.push(ServerEvent::Admin { request }, size);
             }
             ClientFrame::OnboardSubmit(submit) => match &self.stage {
                 Stage::Gated { identity, .. } => {
                     let (identity, submit) = (*identity, submit.to_shared(&copy()));
                     self.awaited = Some(Awaited::Onboard);
-                    self.push(ServerEvent::Onboard { identity, submit }, size);
+                    self.events
+                        .push(ServerEvent::Onboard { identity, submit }, size);
                 }
                 Stage::Outside => self.not_connected("ONBOARD_SUBMIT"),
                 _ => {
@@ -62,7 +63,9 @@ impl ServerConn {
                 let has_no_prompt = is_empty(input.prompt.as_deref())
                     && is_empty(input.signed.text("prompt").as_deref());
                 if has_no_prompt && is_newcomer {
-                    return self.push(ServerEvent::Warning(Warning::EmptyInput), 0);
+                    return self
+                        .events
+                        .push(ServerEvent::Warning(Warning::EmptyInput), 0);
                 }
                 if !matches!(self.stage, Stage::Inside) {
                     return self.not_connected("INPUT");
@@ -72,22 +75,22 @@ impl ServerConn {
                 }
                 let input = input.to_shared(&copy());
                 self.awaited = Some(Awaited::Input);
-                self.push(ServerEvent::Input { input }, size);
+                self.events.push(ServerEvent::Input { input }, size);
             }
             ClientFrame::Response(response) if self.is_inside(response.answer.name()) => {
                 let response = response.to_shared(&copy());
-                self.push(ServerEvent::Response { response }, size);
+                self.events.push(ServerEvent::Response { response }, size);
             }
             ClientFrame::ModeChange(change) if self.is_inside("mode_change") => {
                 let change = change.to_shared(&copy());
-                self.push(ServerEvent::ModeChange { change }, size);
+                self.events.push(ServerEvent::ModeChange { change }, size);
             }
             ClientFrame::PromptUpdate(update) if self.is_inside("prompt_update") => {
                 let update = update.to_shared(&copy());
-                self.push(ServerEvent::PromptUpdate { update }, size);
+                self.events.push(ServerEvent::PromptUpdate { update }, size);
             }
             ClientFrame::Interrupt if self.is_inside("INTERRUPT") => {
-                self.push(ServerEvent::Interrupt, 0);
+                self.events.push(ServerEvent::Interrupt, 0);
             }
             // Answered by `is_inside`.
             ClientFrame::Response(_)
@@ -117,7 +120,7 @@ impl ServerConn {
             Warning::UnknownType { tag } => tag.len(),
             _ => 0,
         };
-        self.push(ServerEvent::Warning(warning), size);
+        self.events.push(ServerEvent::Warning(warning), size);
         if self.outbox.json(error).is_err() {
             // The client asks and does not read the answers.
             self.shut(CloseReason::SlowConsumer, CloseFrame::POLICY);

@@ -365,6 +365,23 @@ fn a_full_outbox_says_so_and_when_there_is_room_again() {
 }
 
 #[test]
+fn a_closed_connection_promises_no_room() {
+    let limits = server_limits().with_max_outbox_frames(4);
+    let mut rig = Rig::with(ServerConfig::default().with_limits(limits));
+    rig.say(CONNECT);
+    rig.accept();
+    rig.events();
+    for _ in 0..3 {
+        rig.conn.send(Text::from("{}")).unwrap();
+    }
+    rig.conn.close(rig.now);
+    assert!(!rig.conn.has_room());
+    assert!(!rig.conn.owes_frames());
+    rig.heard();
+    assert_eq!(rig.names(), ["Closed"]);
+}
+
+#[test]
 fn a_client_that_reads_no_errors_is_sent_away() {
     let limits = server_limits().with_max_outbox_frames(4);
     let mut rig = Rig::with(ServerConfig::default().with_limits(limits));

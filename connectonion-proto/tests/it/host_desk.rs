@@ -183,12 +183,20 @@ async fn a_client_that_was_away_gets_the_newer_conversation() {
     assert_eq!(connected["server_newer"], true);
     assert_eq!(connected["session"]["messages"][1]["content"], "slept 5");
     assert_eq!(connected["chat_items"][1]["content"], "slept 5");
-    assert_eq!(client.ask("count").await, "3 messages");
-    // Who has the newest gets nothing.
-    let newest = json!({"session_id": id, "session": connected["session"]});
+    client.say(&input("count")).await;
+    let output = client.output().await;
+    assert_eq!(output["result"], "3 messages");
     drop(client);
+    // Who has missed the last turn gets it, and who has the newest gets nothing.
+    let stale = json!({"session_id": id, "session": connected["session"]});
+    let (client, connected) = Client::inside(&desk, stale).await;
+    assert_eq!(connected["session"], output["session"]);
+    drop(client);
+    let newest = json!({"session_id": id, "session": output["session"]});
     let (_client, connected) = Client::inside(&desk, newest).await;
-    assert_eq!(connected["server_newer"], true, "the count was a turn");
+    for member in ["server_newer", "session", "chat_items"] {
+        assert!(connected.get(member).is_none(), "{member}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,6 +212,27 @@ async fn the_clients_conversation_is_what_the_agent_sees() {
     assert_eq!(output["result"], "mode plan");
     assert_eq!(output["session"]["theirs"], json!({"z": 1}));
     assert_eq!(output["session"]["turn"], 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_comes_with_the_prompt_is_used_if_connect_brought_none() {
+    let desk = desk();
+    let theirs = |said: &str| json!({"messages": [{"role": "user", "content": said}], "turn": 1});
+    let with_session = |said| {
+        let mut frame = input("count");
+        frame["session"] = theirs(said);
+        frame
+    };
+    let (mut client, _) = Client::inside(&desk, json!({})).await;
+    client.say(&with_session("a")).await;
+    let output = client.output().await;
+    assert_eq!(output["session"]["messages"][0]["content"], "a");
+    assert_eq!(output["session"]["turn"], 2);
+
+    let (mut client, _) = Client::inside(&desk, json!({"session": theirs("b")})).await;
+    client.say(&with_session("c")).await;
+    let output = client.output().await;
+    assert_eq!(output["session"]["messages"][0]["content"], "b");
 }
 
 #[tokio::test(start_paused = true)]

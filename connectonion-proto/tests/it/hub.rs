@@ -7,6 +7,7 @@ use connectonion_proto::frame::{Connect, Signed};
 use connectonion_proto::hub::HubConfig;
 use connectonion_proto::session::{ConnId, Owner, RegistryConfig, RunId};
 use proptest::prelude::*;
+use serde_json::json;
 
 use crate::hub_play::Play;
 
@@ -34,6 +35,60 @@ fn a_prompt_is_stored_before_it_is_acknowledged() {
     assert_eq!(play.sockets[&ConnId(1)].count("OUTPUT"), 0);
     play.store_all();
     assert_eq!(play.sockets[&ConnId(1)].count("OUTPUT"), 1);
+}
+
+#[test]
+fn the_console_tells_the_story_of_the_specification() {
+    let mut play = Play::new(HubConfig::default());
+    let told = |play: &mut Play, expected: &[&str]| {
+        let lines: Vec<_> = play.lines.drain(..).collect();
+        assert_eq!(lines, expected);
+    };
+    play.connect(1, Owner::Unsigned, Some("s"));
+    play.store_all();
+    told(
+        &mut play,
+        &["✓ CONNECT identity=unsigned session=s status=new"],
+    );
+    play.input(1, "analyze this");
+    play.store_all();
+    told(
+        &mut play,
+        &["✓ INPUT identity=unsigned session=s prompt=analyze this"],
+    );
+    let run = *play.agents.keys().next().unwrap();
+    let status = |status| format!("✓ CONNECT identity=unsigned session=s status={status}");
+    play.connect(2, Owner::Unsigned, Some("s"));
+    told(
+        &mut play,
+        &[&status("running"), "  ↻ reattaching to running agent"],
+    );
+    play.input(2, "and this");
+    play.store_all();
+    play.next_inputs(run);
+    play.finish(run, "done");
+    play.store_all();
+    told(&mut play, &["↳ RUNTIME_INPUT session=s prompt=and this"]);
+    let mut connect: Connect = Connect::new(Signed::none());
+    connect.session_id = Some("s".into());
+    let old = json!({"messages": [{}, {}, {}, {}], "turn": 0});
+    connect.session = Some(codec::to_json(&old).unwrap());
+    play.connect_with(3, Owner::Unsigned, connect);
+    told(
+        &mut play,
+        &[
+            &status("connected"),
+            "  ↑ client session: 4 messages",
+            "  ↕ merged sessions (server newer)",
+        ],
+    );
+    play.input(3, "fail");
+    play.store_all();
+    let run = *play.agents.keys().next().unwrap();
+    play.fail(run, "out of paper");
+    play.store_all();
+    play.lines.remove(0);
+    told(&mut play, &["✗ agent error: out of paper"]);
 }
 
 #[test]

@@ -52,6 +52,8 @@ pub struct Play {
     pub read: Vec<String>,
     /// Every question that was answered.
     pub answered: Vec<String>,
+    /// What a host writes on its console.
+    pub lines: Vec<String>,
     /// How often the host was killed.
     pub kills: u32,
     /// The prompts that were acknowledged, by their ids.
@@ -75,6 +77,7 @@ impl Play {
             cancelled: Vec::new(),
             read: Vec::new(),
             answered: Vec::new(),
+            lines: Vec::new(),
             kills: 0,
             acknowledged: BTreeMap::new(),
         }
@@ -263,6 +266,7 @@ impl Play {
     fn carry_out(&mut self, event: HubEvent) {
         match event {
             HubEvent::Load { job, session_id } => self.jobs.push_back(Job::Load(job, session_id)),
+            HubEvent::Line(line) => self.lines.push(line.to_string()),
             HubEvent::Store { job, record } => self.jobs.push_back(Job::Store(job, record)),
             HubEvent::Start {
                 run,

@@ -15,7 +15,7 @@ use rpc_core::decode::SharedStr;
 use rpc_core::net::mem::{self, MemListener};
 use rpc_core::net::{LinkEvent, LinkState, QueueConfig};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::scripted::{
     Host, NOW, client_key, connected, error, event, host_key, output, signed_by, thinking,
@@ -480,70 +480,6 @@ async fn a_refused_signature_ends_it_all() {
     assert!(matches!(ended, CallError::Closed { reason: of, .. } if of == reason));
     let late = failure(&mut agent.attach()).await;
     assert!(matches!(late, CallError::Refused(Refused::Closed)));
-}
-
-fn gate() -> Value {
-    json!({"type": "ONBOARD_REQUIRED", "identity": "0x1", "methods": ["invite_code"]})
-}
-
-fn success() -> Value {
-    json!({"type": "ONBOARD_SUCCESS", "identity": "0x1", "level": "contact", "message": "ok"})
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_stranger_tries_until_a_code_is_right() {
-    let (agent, mut events, mut listener) = open(options());
-    let (mut host, _) = Host::answered(&mut listener, &gate()).await;
-    assert!(matches!(next(&mut events).await, Event::OnboardRequired(_)));
-    for (code, answer) in [
-        ("wrong", error("Invalid invite code")),
-        ("right", success()),
-    ] {
-        let offer = agent.onboard(code);
-        let hear = async {
-            let submit = host.hear_type("ONBOARD_SUBMIT").await;
-            assert_eq!(submit["payload"]["invite_code"], code);
-            assert_eq!(signed_by(&submit), agent.address().to_string());
-            host.say(&answer).await;
-        };
-        let (offered, ()) = tokio::join!(offer, hear);
-        assert_eq!(offered.is_ok(), code == "right", "{offered:?}");
-    }
-    host.say(&connected("new")).await;
-    assert_eq!(agent.ready().await, Ok(1));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_code_that_is_known_is_offered_by_itself_once() {
-    let (agent, mut events, mut listener) = open(options().with_invite_code("secret".to_owned()));
-    let (mut host, _) = Host::answered(&mut listener, &gate()).await;
-    let submit = host.hear_type("ONBOARD_SUBMIT").await;
-    assert_eq!(submit["payload"]["invite_code"], "secret");
-    host.say(&error("Invalid invite code")).await;
-    assert!(matches!(next(&mut events).await, Event::OnboardRequired(_)));
-    assert!(matches!(next(&mut events).await, Event::Complaint(_)));
-    let offer = agent.onboard_by_payment(10.5);
-    let hear = async {
-        let submit = host.hear_type("ONBOARD_SUBMIT").await;
-        assert_eq!(submit["payload"]["payment"], 10.5);
-        host.say_all(&[success(), connected("new")]).await;
-    };
-    let (paid, ()) = tokio::join!(offer, hear);
-    assert!(paid.is_ok());
-    agent.ready().await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_old_host_gets_a_freshly_signed_connect_after_its_gate() {
-    let (agent, _events, mut listener) = open(options().with_invite_code("secret".to_owned()));
-    let (mut host, first) = Host::answered(&mut listener, &gate()).await;
-    host.hear_type("ONBOARD_SUBMIT").await;
-    host.say(&success()).await;
-    let second = host.hear_type("CONNECT").await;
-    assert_eq!(signed_by(&second), agent.address().to_string());
-    assert_ne!(first["signature"], second["signature"]);
-    host.say(&connected("new")).await;
-    agent.ready().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -212,5 +212,11 @@ async fn a_known_code_opens_the_gate() {
     let url = host.url();
     tokio::spawn(host.run());
     let agent = open(&url, options().with_invite_code("letmein".to_owned())).await;
-    assert_eq!(answer(&mut agent.input("hi").await).await, "echo: hi");
+    // The prompt has run once.
+    let mut run = agent.input("hi").await;
+    let output = timeout(10 * MOMENT, run.output()).await;
+    let output = output.expect("an end").unwrap();
+    assert_eq!(&*output.result, "echo: hi");
+    let session: serde_json::Value = serde_json::from_str(output.session.unwrap().get()).unwrap();
+    assert_eq!(session["messages"].as_array().unwrap().len(), 2);
 }

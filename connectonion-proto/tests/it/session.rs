@@ -155,6 +155,20 @@ fn an_idle_session_ends_ten_minutes_after_the_last_word() {
 }
 
 #[test]
+fn a_connect_to_an_idle_session_starts_its_ten_minutes_anew() {
+    let mut desk = Desk::new();
+    let (conn, id) = desk.alice();
+    desk.registry.disconnect(conn, desk.now);
+    desk.wait(9 * MINUTE);
+    let (_, connected) = desk.back(&id);
+    assert_eq!(connected.status, SessionState::Connected);
+    desk.wait(10 * MINUTE - Duration::from_millis(1));
+    assert_eq!(desk.status(&id), Some(SessionState::Connected));
+    desk.wait(Duration::from_millis(1));
+    assert_eq!(desk.status(&id), None);
+}
+
+#[test]
 fn a_socket_of_a_removed_session_may_connect_again() {
     let mut desk = Desk::new();
     let (conn, id) = desk.alice();

@@ -3,6 +3,7 @@
 mod callgrind;
 mod decode;
 mod encode;
+mod frames;
 mod gate;
 mod goals;
 mod machine;
@@ -34,6 +35,7 @@ fn main() {
         ["table", ref rest @ ..] => table::table(rest),
         ["gate"] => {
             encode::assert_same();
+            frames::assert_same();
             if !gate::gate() {
                 std::process::exit(1);
             }

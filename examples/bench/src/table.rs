@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::report::Report;
-use crate::{encode, machine, net, pending, time, work};
+use crate::{encode, frames, machine, net, pending, time, work};
 
 const SOURCES: &str = env!("CARGO_MANIFEST_DIR");
 /// The sections whose work is done by the compiler's optimiser above all.
@@ -22,6 +22,7 @@ pub(crate) fn table(options: &[&str]) {
         sections.is_none_or(|sections| sections.contains(&section))
     };
     encode::assert_same();
+    frames::assert_same();
     // Before anything runs: it says how busy the machine was.
     let head = machine::describe();
     let mut text = measure(&wanted, has("--quick")).text();

@@ -70,6 +70,7 @@ pub(crate) const OURS: &str = "ours";
 pub(crate) fn all() -> Vec<Work> {
     let mut works = crate::decode::works();
     works.extend(crate::encode::works());
+    works.extend(crate::frames::works());
     works.extend(crate::pending::works());
     works.extend(crate::ws::works());
     works

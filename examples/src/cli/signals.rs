@@ -34,34 +34,62 @@ impl Signals {
         Self { first, is_asked }
     }
 
-    /// Serves until the first signal, or until the server ends by itself. After the signal `drain`
-    /// finishes what is under way, unless a second one comes.
+    /// Waits for the first signal.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn asked(&mut self) {
+        if !self.is_asked {
+            self.first.as_mut().await;
+            self.is_asked = true;
+        }
+    }
+
+    /// Finishes what is under way, after the first signal or without one, unless a second one comes.
     ///
     /// # Errors
-    /// [`Failure`] if something was not finished, or the server panicked.
-    pub async fn serve(
-        self,
-        serving: impl Future<Output = DrainReport> + Send + 'static,
-        drain: impl Future<Output = DrainReport>,
-    ) -> Result<(), Failure> {
-        let mut serving = tokio::spawn(serving);
-        if !self.is_asked {
-            tokio::select! {
-                () = self.first => {}
-                report = &mut serving => return ended(report.map_err(Failure::new)?),
-            }
-        }
+    /// [`Failure`] if the second signal has come.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops `work`.
+    pub async fn finish<R>(self, work: impl Future<Output = R>) -> Result<R, Failure> {
         let cut = || Failure::new("ended before everything was finished");
         // Only now: it would have heard the first signal too.
         let mut second = pin!(end_signal());
         if second.as_mut().now_or_never().is_some() {
             return Err(cut());
         }
-        complain("finishing what is under way; once more ends at once");
-        let report = tokio::select! {
-            report = drain => report,
-            () = second => return Err(cut()),
+        tokio::select! {
+            done = work => Ok(done),
+            () = second => Err(cut()),
+        }
+    }
+
+    /// Serves until the first signal, or until the server ends by itself. After the signal `drain`
+    /// finishes what is under way, unless a second one comes.
+    ///
+    /// # Errors
+    /// [`Failure`] if something was not finished, or the server panicked.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the server running.
+    pub async fn serve(
+        mut self,
+        serving: impl Future<Output = DrainReport> + Send + 'static,
+        drain: impl Future<Output = DrainReport>,
+    ) -> Result<(), Failure> {
+        let mut serving = tokio::spawn(serving);
+        tokio::select! {
+            // A signal that came before there was anything to serve is not lost.
+            biased;
+            () = self.asked() => {}
+            report = &mut serving => return ended(report.map_err(Failure::new)?),
+        }
+        let drain = async {
+            complain("finishing what is under way; once more ends at once");
+            drain.await
         };
+        let report = self.finish(drain).await?;
         serving.await.map_err(Failure::new)?;
         ended(report)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use exoclaw_proto::RpcError;
 use exoclaw_proto::frame::{ChatSend, OwnedCall, OwnedEvent, Plugin, Status};
-use exoclaw_proto::net::{Backend, ChatError, ChatReply, Context, Gone};
+use exoclaw_proto::net::{Backend, ChatError, ChatReply, Gone, Peer};
 use rpc_core::decode::SharedStr;
 use serde_json::value::RawValue;
 
@@ -38,28 +38,24 @@ impl Reply for ChatReply {
 
 #[async_trait]
 impl Backend for GatewayBackend {
-    async fn status(&self, _: &Arc<Context>) -> Status {
+    async fn status(&self, _: &Arc<Peer>) -> Status {
         self.engine.status().await
     }
 
-    async fn plugins(&self, _: &Arc<Context>) -> Vec<Plugin> {
+    async fn plugins(&self, _: &Arc<Peer>) -> Vec<Plugin> {
         self.engine.plugins()
     }
 
     async fn chat(
         &self,
-        _: &Arc<Context>,
+        _: &Arc<Peer>,
         chat: ChatSend<SharedStr>,
         mut reply: ChatReply,
     ) -> Result<(), ChatError> {
         self.engine.chat(&chat, &mut reply).await
     }
 
-    async fn extension(
-        &self,
-        _: &Arc<Context>,
-        call: OwnedCall,
-    ) -> Result<Box<RawValue>, RpcError> {
+    async fn extension(&self, _: &Arc<Peer>, call: OwnedCall) -> Result<Box<RawValue>, RpcError> {
         self.engine.extension(&call).await
     }
 }

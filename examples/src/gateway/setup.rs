@@ -11,7 +11,7 @@ use exoclaw_proto::limits::WS_PATH;
 use exoclaw_proto::net::{BindError, Server, ServerHandle, ServerOptions, http_config};
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Secret;
-use rpc_core::net::server::{DrainReport, ServerConfig as HttpConfig, ServerLimits};
+use rpc_core::net::server::{DrainReport, HttpConfig, ServerLimits};
 
 use super::backend::GatewayBackend;
 use super::config::{Config, DataDir, GatewayConfig, PluginConfig, PluginSource};

@@ -15,6 +15,7 @@ mod fuzz_seeds;
 mod gateway;
 mod gateway_cli;
 mod programs;
+mod promises;
 mod pty;
 mod router_cli;
 mod router_terminal;

@@ -1,5 +1,6 @@
 //! The protocol crates look alike: features, documentation, type names, file sizes.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::tree::{list, read, root, rust_files};
@@ -57,7 +58,7 @@ const HEADINGS: [&str; 7] = [
 ];
 
 /// At these paths in every protocol crate.
-const ITEMS: [&str; 20] = [
+const ITEMS: [&str; 31] = [
     "ClientFrame",
     "ServerFrame",
     "frame::ClientFrame",
@@ -67,6 +68,8 @@ const ITEMS: [&str; 20] = [
     "client::ClientConn",
     "client::ClientConfig",
     "client::ClientEvent",
+    "client::ClientState",
+    "client::reconnect_policy",
     "server::ServerConn",
     "server::ServerConfig",
     "server::ServerEvent",
@@ -74,10 +77,78 @@ const ITEMS: [&str; 20] = [
     "net::Connection",
     "net::Events",
     "net::connect",
+    "net::connect_with",
+    "net::dialer",
+    "net::link_config",
+    "net::ClientSide",
+    "net::Server",
+    "net::ServerOptions",
+    "net::ServerHandle",
+    "net::http_config",
     "fuzzing::client_frames",
     "fuzzing::server_frames",
     "fuzzing::client_conn",
     "fuzzing::server_conn",
+    "limits::SHUTDOWN_TIMEOUT",
+];
+
+/// What every protocol crate's types do, under the same names. A type may have another name behind
+/// an alias, so only the files are looked at: a folder, and what is declared somewhere in it.
+const METHODS: [(&str, &[&str]); 4] = [
+    (
+        "client",
+        &[
+            "new",
+            "state",
+            "in_flight",
+            "next_timeout",
+            "close",
+            "close_with",
+            "with_limits",
+        ],
+    ),
+    (
+        "server",
+        &[
+            "new",
+            "next_timeout",
+            "close",
+            "close_with",
+            "with_keep_alive",
+            "with_limits",
+        ],
+    ),
+    (
+        "net",
+        &["ready", "closed", "state", "close", "drain", "link"],
+    ),
+    (
+        "net/serve",
+        &[
+            "bind",
+            "local_addr",
+            "url",
+            "handle",
+            "run",
+            "with_connection",
+            "with_http",
+            "with_link",
+            "with_shutdown_timeout",
+        ],
+    ),
+];
+
+/// What machines do by the core's means, and no machine by its own.
+const OF_THE_CORE: [(&str, &str); 3] = [
+    ("Pulse::Dead", "Heart::beat says when a peer is gone"),
+    (
+        "event_bytes +=",
+        "EventBacklog counts what waiting events hold",
+    ),
+    (
+        "catch_unwind(AssertUnwindSafe(|| check(",
+        "testing::vectors runs vectors",
+    ),
 ];
 
 /// Modules that every protocol crate has, besides those of [`ITEMS`].
@@ -132,7 +203,7 @@ fn exports(source: &str, name: &str) -> bool {
         let declared = statement.lines().any(|line| {
             let words = words(line);
             let kind = |word: &String| {
-                ["struct", "enum", "trait", "type", "fn", "mod"].contains(&word.as_str())
+                ["struct", "enum", "trait", "type", "fn", "mod", "const"].contains(&word.as_str())
             };
             words.first().is_some_and(|word| word == "pub")
                 && words
@@ -248,11 +319,53 @@ fn protocol_crates_have_the_same_names_at_the_same_paths() {
     assert_none(&problems);
 }
 
-/// The rows of tables whose last column names tests: the crate's own, or the core's.
-fn promises(readme: &str) -> Vec<&str> {
+#[test]
+fn protocol_crates_do_the_same_by_the_same_names() {
+    let mut problems = Vec::new();
+    for krate in FINISHED {
+        for (folder, methods) in METHODS {
+            let files = rust_files(&root().join(krate.folder).join("src").join(folder));
+            let sources: String = files.iter().map(|file| read(file)).collect();
+            for method in methods {
+                let declared = ["fn", "const fn", "async fn"]
+                    .iter()
+                    .any(|kind| sources.contains(&format!("    pub {kind} {method}(")))
+                    || sources.contains(&format!("    pub fn {method}<"));
+                if !declared {
+                    problems.push(format!(
+                        "{}: nothing in {folder} can {method}",
+                        krate.folder
+                    ));
+                }
+            }
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn protocol_crates_have_no_copies_of_what_the_core_does() {
+    let mut problems = Vec::new();
+    for krate in FINISHED {
+        for part in ["src", "tests"] {
+            for file in rust_files(&root().join(krate.folder).join(part)) {
+                let text = read(&file);
+                for (copy, instead) in OF_THE_CORE {
+                    if text.contains(copy) {
+                        problems.push(format!("{}: {copy}: {instead}", file.display()));
+                    }
+                }
+            }
+        }
+    }
+    assert_none(&problems);
+}
+
+/// The rows of tables whose last column names tests: the crate's own, the core's, or the examples'.
+fn promises(text: &str) -> Vec<&str> {
     let mut promising = false;
     let mut rows = Vec::new();
-    for line in readme.lines() {
+    for line in text.lines() {
         if !line.starts_with('|') {
             promising = false;
         } else if line.ends_with("| Shown by |") {
@@ -264,35 +377,80 @@ fn promises(readme: &str) -> Vec<&str> {
     rows
 }
 
+/// The names of the tests in a source.
+fn tests(source: &str) -> Vec<&str> {
+    let mut is_test = false;
+    let mut names = Vec::new();
+    for line in source.lines().map(str::trim) {
+        if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
+            is_test = true;
+        } else if let Some((_, rest)) = line.split_once("fn ").filter(|_| is_test) {
+            names.extend(rest.split('(').next());
+            is_test = false;
+        }
+    }
+    names
+}
+
 #[test]
 fn every_promise_names_tests_that_exist() {
     let mut problems = Vec::new();
     for krate in FINISHED {
         let folder = krate.folder;
-        let mut sources = String::new();
-        for place in [folder, "rpc-core"] {
+        let mut known = HashSet::new();
+        for place in [folder, "rpc-core", "examples"] {
             for part in ["src", "tests"] {
                 for file in rust_files(&root().join(place).join(part)) {
-                    sources.push_str(&read(&file));
+                    known.extend(tests(&read(&file)).into_iter().map(str::to_owned));
                 }
             }
         }
-        let readme = read(&root().join(folder).join("README.md"));
-        let rows = promises(&readme);
-        assert!(rows.len() > 25, "{folder}: {} promises", rows.len());
-        for row in rows {
-            let tests = row.rsplit('|').nth(1).unwrap_or_default();
-            let names: Vec<_> = tests.split('`').skip(1).step_by(2).collect();
-            if names.is_empty() {
-                problems.push(format!("{folder}: no test: {row}"));
+        for file in ["README.md", "SPEC.md"] {
+            let text = read(&root().join(folder).join(file));
+            let rows = promises(&text);
+            assert!(rows.len() > 25, "{folder}/{file}: {} promises", rows.len());
+            for row in rows {
+                let tests = row.rsplit('|').nth(1).unwrap_or_default();
+                let names: Vec<_> = tests.split('`').skip(1).step_by(2).collect();
+                if names.is_empty() {
+                    problems.push(format!("{folder}/{file}: no test: {row}"));
+                }
+                let missing = names.iter().filter(|name| !known.contains(**name));
+                problems.extend(missing.map(|name| format!("{folder}/{file}: no test {name}")));
             }
-            let missing = names
-                .iter()
-                .filter(|name| !sources.contains(&format!("fn {name}(")));
-            problems.extend(missing.map(|name| format!("{folder}: no test {name}")));
         }
     }
     assert_none(&problems);
+}
+
+#[test]
+fn every_protocol_crate_documents_its_specification_line_by_line() {
+    let mut problems = Vec::new();
+    for krate in FINISHED {
+        let package = root().join(krate.folder);
+        let lib = read(&package.join("src/lib.rs"));
+        if !lib.contains("#[doc = include_str!(\"../SPEC.md\")]\npub mod spec {}\n") {
+            problems.push(format!("{}: SPEC.md is not the module spec", krate.folder));
+        }
+        if !read(&package.join("README.md")).contains("[`spec`]") {
+            problems.push(format!("{}/README.md does not lead to spec", krate.folder));
+        }
+        let spec = read(&package.join("SPEC.md"));
+        for row in spec.lines().filter(|line| line.starts_with('|')) {
+            let cells = row.trim_matches('|').split(" | ").count();
+            if cells != 3 && !row.starts_with("|---") {
+                problems.push(format!("{}/SPEC.md: {cells} cells: {row}", krate.folder));
+            }
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn tests_are_found_in_every_form() {
+    let source = "#[test]\nfn a() {}\nfn b() {}\n#[tokio::test(start_paused = true)]\n\
+                  #[ignore = \"it\"]\nasync fn c() {}\n    #[test]\n    fn d(\n";
+    assert_eq!(tests(source), ["a", "c", "d"]);
 }
 
 #[test]

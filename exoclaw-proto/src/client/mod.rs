@@ -17,9 +17,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rpc_core::backlog::Backlog;
+use rpc_core::backlog::EventBacklog;
 use rpc_core::decode::{DecodeError, DecodeErrorKind, RawJson, find_member};
-use rpc_core::keepalive::{Heart, Pulse};
+use rpc_core::keepalive::Heart;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
     CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Match,
@@ -99,8 +99,7 @@ pub struct ClientConn {
     state: ClientState,
     calls: PendingCalls<Pending>,
     outbox: Outbox,
-    events: Backlog<ClientEvent>,
-    event_bytes: usize,
+    events: EventBacklog<ClientEvent>,
     timers: Timers<Timer>,
     /// Since when nothing is read, because events are not taken.
     paused_at: Option<Instant>,
@@ -130,8 +129,7 @@ impl ClientConn {
             state: ClientState::AwaitHello,
             calls: PendingCalls::new(seed, config.limits.max_pending, now),
             outbox: Outbox::new(&config.limits),
-            events: Backlog::new(),
-            event_bytes: 0,
+            events: EventBacklog::new(),
             timers: Timers::new(),
             paused_at: None,
             catching_up: None,
@@ -188,14 +186,12 @@ impl ClientConn {
         if self.closed.is_some() {
             return None;
         }
-        let timer = self.timers.poll_timeout();
-        let beat = self.heart.as_ref().and_then(Heart::poll_timeout);
+        let timer = self.timers.next_timeout();
+        let beat = self.heart.as_ref().and_then(Heart::next_timeout);
         // What is awaited may have come and not been read, so no request ends meanwhile.
         let reads = self.wants_input();
         let call = self.calls.poll_timeout().filter(|_| reads);
         let call = call.max(call.and(self.catching_up));
-        let timer = timer.map(|(at, kind)| (at, kind.name()));
-        let beat = beat.map(|(at, kind)| (at, kind.name()));
         sooner(sooner(timer, beat), call.map(|at| (at, "call")))
     }
 
@@ -330,8 +326,8 @@ impl ClientConn {
     }
 
     fn push(&mut self, event: ClientEvent) {
-        self.event_bytes += event.weight();
-        self.events.push_back(event);
+        let weight = event.weight();
+        self.events.push(event, weight);
     }
 
     /// Notes when reading stops and goes on.
@@ -498,18 +494,10 @@ impl Machine for ClientConn {
         }
         // Known gateways answer a ping only between requests, so silence proves nothing then.
         let deaf = !self.wants_input() || !self.calls.is_empty();
-        while let Some(pulse) = self
-            .heart
-            .as_mut()
-            .and_then(|heart| heart.pop_due(now, deaf))
+        if let Some(heart) = &mut self.heart
+            && let Some(gone) = heart.beat(now, deaf, &mut self.outbox)
         {
-            match pulse {
-                Pulse::Ping => self.outbox.ping(),
-                Pulse::Dead => {
-                    let after = self.config.keep_alive.pong_timeout;
-                    return self.shut(CloseReason::KeepAlive { after }, CloseFrame::GOING_AWAY);
-                }
-            }
+            self.shut(gone, CloseFrame::GOING_AWAY);
         }
     }
 
@@ -518,8 +506,7 @@ impl Machine for ClientConn {
     }
 
     fn poll_event(&mut self) -> Option<ClientEvent> {
-        if let Some(event) = self.events.pop_front() {
-            self.event_bytes -= event.weight();
+        if let Some(event) = self.events.pop() {
             return Some(event);
         }
         let reason = self.closed.as_ref()?;
@@ -547,8 +534,7 @@ impl Machine for ClientConn {
     }
 
     fn wants_input(&self) -> bool {
-        self.events.len() < self.config.limits.max_events
-            && self.event_bytes < self.config.limits.max_event_bytes
+        self.events.has_room(&self.config.limits)
     }
 }
 

@@ -25,7 +25,7 @@ pub use protocol::{CallValue, ClientSide};
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{
-    Backend, BindError, ChatError, ChatReply, Context, Gone, MemoryBackend, Server, ServerHandle,
+    Backend, BindError, ChatError, ChatReply, Gone, MemoryBackend, Peer, Server, ServerHandle,
     ServerOptions, ServerSide, answer, http_config,
 };
 pub use turns::{SessionTurns, TurnGuard};

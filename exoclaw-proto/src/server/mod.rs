@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use rpc_core::backlog::Backlog;
 use rpc_core::decode::{DecodeError, DecodeErrorKind, FrameCopy};
-use rpc_core::keepalive::{Heart, Pulse};
+use rpc_core::keepalive::Heart;
 use rpc_core::rate::Bucket;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
@@ -80,7 +80,7 @@ pub struct ServerConn {
     events: Backlog<ServerEvent>,
     timers: Timers<Timer>,
     heart: Heart,
-    bucket: Option<Bucket>,
+    bucket: Bucket,
 }
 
 impl ServerConn {
@@ -88,7 +88,6 @@ impl ServerConn {
     #[must_use]
     pub fn new(config: impl Into<Arc<ServerConfig>>, now: Instant) -> Self {
         let config = config.into();
-        let rate = config.limits.max_message_rate;
         let mut conn = Self {
             state: ServerState::AwaitToken,
             // An id never leaves this side, so it needs no seed.
@@ -101,7 +100,7 @@ impl ServerConn {
             events: Backlog::new(),
             timers: Timers::new(),
             heart: Heart::new(config.keep_alive, now),
-            bucket: rate.map(|rate| Bucket::new(rate, now)),
+            bucket: Bucket::new(config.limits.max_message_rate, now),
             config,
         };
         if conn.config.auth.is_open() {
@@ -127,11 +126,7 @@ impl ServerConn {
     /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        let timer = self.timers.poll_timeout();
-        let timer = timer.map(|(at, kind)| (at, kind.name()));
-        let heart = self.heart.poll_timeout();
-        let heart = heart.map(|(at, kind)| (at, kind.name()));
-        sooner(timer, heart)
+        sooner(self.timers.next_timeout(), self.heart.next_timeout())
     }
 
     /// Lets the client in.
@@ -337,8 +332,7 @@ impl Machine for ServerConn {
             return;
         }
         self.heart.heard();
-        let data = matches!(message, Incoming::Text(_) | Incoming::Binary(_));
-        if data && self.bucket.as_mut().is_some_and(|bucket| !bucket.take(now)) {
+        if !self.bucket.admits(&message, now) {
             return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
         }
         match (message, self.state) {
@@ -371,14 +365,8 @@ impl Machine for ServerConn {
         }
         // A client that still has much to read cannot have seen the ping behind it.
         let deaf = !self.wants_input() || !self.has_much_room();
-        while let Some(pulse) = self.heart.pop_due(now, deaf) {
-            match pulse {
-                Pulse::Ping => self.outbox.ping(),
-                Pulse::Dead => {
-                    let after = self.config.keep_alive.pong_timeout;
-                    return self.shut(CloseReason::KeepAlive { after }, CloseFrame::GOING_AWAY);
-                }
-            }
+        if let Some(gone) = self.heart.beat(now, deaf, &mut self.outbox) {
+            self.shut(gone, CloseFrame::GOING_AWAY);
         }
     }
 

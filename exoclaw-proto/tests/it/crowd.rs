@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use exoclaw_proto::RpcError;
 use exoclaw_proto::frame::{ChatSend, OwnedCall, Plugin, Status};
-use exoclaw_proto::net::{Backend, ChatError, ChatReply, Context, Server, ServerOptions};
+use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer, Server, ServerOptions};
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::decode::SharedStr;
 use serde_json::value::RawValue;
@@ -71,24 +71,24 @@ struct Large {
 
 #[async_trait]
 impl Backend for Large {
-    async fn status(&self, _: &Arc<Context>) -> Status {
+    async fn status(&self, _: &Arc<Peer>) -> Status {
         Status::default()
     }
 
-    async fn plugins(&self, _: &Arc<Context>) -> Vec<Plugin> {
+    async fn plugins(&self, _: &Arc<Peer>) -> Vec<Plugin> {
         Vec::new()
     }
 
     async fn chat(
         &self,
-        _: &Arc<Context>,
+        _: &Arc<Peer>,
         _: ChatSend<SharedStr>,
         _: ChatReply,
     ) -> Result<(), ChatError> {
         Ok(())
     }
 
-    async fn extension(&self, _: &Arc<Context>, _: OwnedCall) -> Result<Box<RawValue>, RpcError> {
+    async fn extension(&self, _: &Arc<Peer>, _: OwnedCall) -> Result<Box<RawValue>, RpcError> {
         self.made.fetch_add(1, Ordering::Relaxed);
         Ok(self.value.clone())
     }

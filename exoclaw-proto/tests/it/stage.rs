@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use exoclaw_proto::RpcError;
 use exoclaw_proto::frame::{ChatSend, OwnedCall, OwnedEvent, Plugin, Status, Usage};
 use exoclaw_proto::net::{
-    Backend, ChatError, ChatReply, Context, Server, ServerHandle, ServerOptions, answer,
+    Backend, ChatError, ChatReply, Peer, Server, ServerHandle, ServerOptions, answer,
 };
 use rpc_core::decode::SharedStr;
 use serde_json::json;
@@ -34,17 +34,17 @@ impl Drop for Guard {
 
 #[async_trait]
 impl Backend for Stage {
-    async fn status(&self, _: &Arc<Context>) -> Status {
+    async fn status(&self, _: &Arc<Peer>) -> Status {
         Status::new("0.1.0", 1, 2)
     }
 
-    async fn plugins(&self, _: &Arc<Context>) -> Vec<Plugin> {
+    async fn plugins(&self, _: &Arc<Peer>) -> Vec<Plugin> {
         panic!("no list")
     }
 
     async fn chat(
         &self,
-        cx: &Arc<Context>,
+        peer: &Arc<Peer>,
         chat: ChatSend<SharedStr>,
         reply: ChatReply,
     ) -> Result<(), ChatError> {
@@ -86,10 +86,10 @@ impl Backend for Stage {
                 panic!("asked to");
             }
             "gone" => return Err(ChatError::Gone(exoclaw_proto::net::Gone)),
-            "close" => cx.close(rpc_core::CloseFrame::new(4000, "told to")),
+            "close" => peer.close(rpc_core::CloseFrame::new(4000, "told to")),
             "say and close" => {
                 reply.text("bye").await?;
-                cx.close(rpc_core::CloseFrame::new(4000, "told to"));
+                peer.close(rpc_core::CloseFrame::new(4000, "told to"));
             }
             "too large" => {
                 let large = OwnedEvent::Text("x".repeat(8 * 1024 * 1024).into());
@@ -117,13 +117,13 @@ impl Backend for Stage {
 
     async fn extension(
         &self,
-        cx: &Arc<Context>,
+        peer: &Arc<Peer>,
         call: OwnedCall,
     ) -> Result<Box<RawValue>, RpcError> {
-        answer(&json!({"method": call.name(), "path": cx.parts().uri.path()}))
+        answer(&json!({"method": call.name(), "path": peer.parts().uri.path()}))
     }
 
-    async fn disconnected(&self, _: &Arc<Context>) {
+    async fn disconnected(&self, _: &Arc<Peer>) {
         let _ = self.told.send("disconnected".to_owned());
     }
 }

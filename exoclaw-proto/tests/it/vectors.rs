@@ -9,69 +9,14 @@ mod requests;
 mod sent;
 mod words;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use rpc_core::testing::vectors;
+pub(crate) use rpc_core::testing::vectors::Vector;
 
-use serde_json::{Value, json};
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors");
 
-/// One vector.
-pub(crate) struct Vector(Value);
-
-impl Vector {
-    pub(crate) fn name(&self) -> &str {
-        self.str("name")
-    }
-
-    /// A member that must be a string.
-    pub(crate) fn str(&self, member: &str) -> &str {
-        self.try_str(member)
-            .unwrap_or_else(|| panic!("no text {member}: {}", self.0))
-    }
-
-    pub(crate) fn try_str(&self, member: &str) -> Option<&str> {
-        self.0.get(member)?.as_str()
-    }
-
-    /// A member that is `true`; absent is `false`.
-    pub(crate) fn is(&self, member: &str) -> bool {
-        self.0.get(member) == Some(&json!(true))
-    }
-
-    pub(crate) fn has(&self, member: &str) -> bool {
-        self.0.get(member).is_some()
-    }
-
-    /// A member of any type; absent is null.
-    pub(crate) fn get(&self, member: &str) -> &Value {
-        self.0.get(member).unwrap_or(&Value::Null)
-    }
-
-    /// The items of a list.
-    pub(crate) fn list(&self, member: &str) -> &[Value] {
-        self.get(member).as_array().unwrap()
-    }
-}
-
-/// Checks every vector of a topic, and only then fails, with the names of those that failed.
+/// Checks every vector of a topic.
 pub(crate) fn run(topic: &str, check: impl Fn(&Vector)) {
-    let path = format!("{}/tests/vectors/{topic}.json", env!("CARGO_MANIFEST_DIR"));
-    let file = std::fs::read_to_string(path).unwrap();
-    let mut file: Value = serde_json::from_str(&file).unwrap();
-    let Value::Array(list) = file["vectors"].take() else {
-        panic!("{topic} has no vectors")
-    };
-    let vectors: Vec<_> = list.into_iter().map(Vector).collect();
-    assert!(!vectors.is_empty(), "{topic} has no vectors");
-    let failed: Vec<_> = vectors
-        .iter()
-        .filter(|vector| catch_unwind(AssertUnwindSafe(|| check(vector))).is_err())
-        .map(Vector::name)
-        .collect();
-    assert!(
-        failed.is_empty(),
-        "{topic}: {} of {} vectors fail: {failed:#?}",
-        failed.len(),
-        vectors.len()
-    );
+    vectors::run(FOLDER, topic, check);
 }
 
 /// The name of an enum's variant.

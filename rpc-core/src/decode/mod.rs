@@ -213,7 +213,7 @@ fn list<'a, T>(
 ///
 /// # Errors
 /// [`DecodeErrorKind::TooDeep`].
-pub fn check_depth(json: &str, max: usize) -> Result<(), DecodeError> {
+fn check_depth(json: &str, max: usize) -> Result<(), DecodeError> {
     let bytes = json.as_bytes();
     let mut depth = 0usize;
     let mut at = 0;

@@ -11,7 +11,7 @@ use tokio::time::Sleep;
 
 use super::observe::{Observer, Redact, Tap};
 use super::queue::remember;
-use super::transport::{Message, Transport};
+use super::transport::{Message, Transport, TransportError};
 use crate::error::Disconnect;
 use crate::machine::Machine;
 use crate::message::Outgoing;
@@ -148,6 +148,11 @@ impl<M: Machine, T: Transport> Driver<M, T> {
         self
     }
 
+    /// Whether the line is gone.
+    pub(super) const fn is_gone(&self) -> bool {
+        self.transport.is_none()
+    }
+
     pub(crate) fn tapped(mut self, tap: Tap) -> Self {
         self.tap = tap;
         self
@@ -206,13 +211,31 @@ impl<M: Machine, T: Transport> Driver<M, T> {
 
     /// As [`poll_io`](Self::poll_io), for who has just read the clock.
     pub(super) fn poll_io_at(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
-        let mut more = self.read(cx, now);
+        let more = self.poll_input(cx, now);
+        self.poll_output(cx, now, more)
+    }
+
+    /// The first half of a round: reads what is there and lets time pass. True if there may be more
+    /// to read.
+    pub(super) fn poll_input(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+        let more = self.read(cx, now);
         // Deadlines are read where a round ends, behind everything that may move them. Here only
         // the one that was found there matters.
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if is_due(self.armed) && is_due(self.machine.poll_timeout()) {
             self.machine.handle_timeout(now);
         }
+        more
+    }
+
+    /// The second half: feeds all frames, flushes once and arms the timer. Events that were taken
+    /// before it have led to something by the time the peer can know of them.
+    pub(super) fn poll_output(
+        &mut self,
+        cx: &mut Context<'_>,
+        now: Instant,
+        mut more: bool,
+    ) -> Poll<()> {
         let choked = !self.machine.wants_input();
         self.write(cx, now);
         // Frames that left may have made room for input, and nothing else would wake us for it.
@@ -248,8 +271,9 @@ impl<M: Machine, T: Transport> Driver<M, T> {
                     }
                 }
                 Poll::Ready(Some(Err(error))) => {
-                    self.drop_line(Disconnect::from(&error), now);
-                    return false;
+                    self.fail(&error, now);
+                    // A line that lingers has still to be polled.
+                    return self.transport.is_some();
                 }
                 Poll::Ready(None) => {
                     self.drop_line(Disconnect::Eof, now);
@@ -423,8 +447,25 @@ impl<M: Machine, T: Transport> Driver<M, T> {
         self.sleep.as_mut().poll(cx).is_ready()
     }
 
+    /// The transport reported an error instead of a message.
+    fn fail(&mut self, error: &TransportError, now: Instant) {
+        let why = Disconnect::from(error);
+        match error {
+            // The transport tells the peer what it did wrong, and ends when the peer has hung up.
+            TransportError::TooLarge { .. } | TransportError::Protocol(_) => {
+                self.close_seen = true;
+                self.end(why, now);
+            }
+            _ => self.drop_line(why, now),
+        }
+    }
+
     fn drop_line(&mut self, why: Disconnect, now: Instant) {
         self.transport = None;
+        self.end(why, now);
+    }
+
+    fn end(&mut self, why: Disconnect, now: Instant) {
         self.next = None;
         self.machine.handle_disconnect(why, now);
         // What the machine still wanted to say can no longer be said.

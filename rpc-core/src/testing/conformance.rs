@@ -93,6 +93,55 @@ pub fn early_timeout_is_a_no_op<M: Machine>(machine: &mut M, now: Instant) {
     );
 }
 
+/// A clock that jumps: a machine slept while the answer to its ping was due. The peer is pinged once
+/// more and given time to answer; only if it stays silent, too, it is given up.
+#[track_caller]
+pub fn a_late_deadline_gives_one_fresh_grace<M: Machine>(machine: &mut M) {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    let mut slept = Duration::ZERO;
+    let mut awake = None;
+    while !machine.is_closed() {
+        let Some(at) = machine.poll_timeout() else {
+            broken("a silent peer is given up", &"no deadline is left");
+        };
+        machine.handle_timeout(at + slept);
+        slept = Duration::ZERO;
+        let pings = pings(machine);
+        match awake {
+            None if pings > 0 => {
+                slept = DAY;
+                awake = Some(at + DAY);
+            }
+            None => {}
+            Some(awake) => {
+                let is_first = at < awake;
+                check(
+                    !(is_first && machine.is_closed()),
+                    "a machine that slept gives time",
+                    &at,
+                );
+                check(
+                    !is_first || pings == 1,
+                    "a machine that slept pings again",
+                    &pings,
+                );
+                check(at < awake + DAY, "there is one fresh grace", &at);
+            }
+        }
+    }
+    check(awake.is_some(), "a silent peer is pinged", &());
+}
+
+/// Takes what comes out; how many pings there were.
+fn pings<M: Machine>(machine: &mut M) -> usize {
+    let frames = std::iter::from_fn(|| machine.poll_transmit());
+    let pings = frames
+        .filter(|frame| matches!(frame, Outgoing::Ping(_)))
+        .count();
+    while machine.poll_event().is_some() {}
+    pings
+}
+
 /// Rule 5: after a disconnect and a drain, nothing comes out whatever goes in.
 #[track_caller]
 pub fn closed_is_inert<M: Machine>(machine: &mut M, texts: &[&str], now: Instant) {

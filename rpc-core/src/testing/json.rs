@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::fail;
+
 /// Parses a frame.
 ///
 /// # Panics
@@ -24,10 +26,4 @@ pub fn assert_same(left: &str, right: &str) {
     if parse(left) != parse(right) {
         fail(&format!("frames differ:\n  left: {left}\n right: {right}"));
     }
-}
-
-#[track_caller]
-#[expect(clippy::panic, reason = "an assertion of a test tool")]
-fn fail(message: &str) -> ! {
-    panic!("{message}");
 }

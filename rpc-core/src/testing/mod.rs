@@ -4,12 +4,24 @@
 //! - [`trace`]: one text format for all transcripts;
 //! - [`conformance`]: the rules of [`Machine`](crate::Machine) as functions for any machine;
 //! - [`sim`]: seeded schedules that print the failing seed;
-//! - [`json`]: comparing frames as JSON values.
+//! - [`json`]: comparing frames as JSON values;
+//! - [`vectors`]: running test vectors from files;
+//! - `faults`: peers that misbehave over real sockets (feature `ws`).
 
 pub mod conformance;
+#[cfg(feature = "ws")]
+#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
+pub mod faults;
 pub mod json;
 mod pair;
 pub mod sim;
 pub mod trace;
+pub mod vectors;
 
 pub use pair::{Pair, Side};
+
+#[track_caller]
+#[expect(clippy::panic, reason = "an assertion of a test tool")]
+fn fail(message: &str) -> ! {
+    panic!("{message}");
+}

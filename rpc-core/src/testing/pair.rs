@@ -159,17 +159,6 @@ impl<C: Machine, S: Machine> Pair<C, S> {
         self.settle();
     }
 
-    /// Gives `side` a binary frame as if the peer had sent it.
-    pub fn inject_binary(&mut self, side: Side, bytes: &[u8]) {
-        let lane = match side {
-            Side::Client => &mut self.to_client,
-            Side::Server => &mut self.to_server,
-        };
-        lane.frames
-            .push_back((self.now, Wire::Binary(Bytes::copy_from_slice(bytes))));
-        self.settle();
-    }
-
     /// Cuts the line: frames under way are lost, both ends see the end of the stream now.
     pub fn cut(&mut self) {
         self.trace.push(self.now - self.start, '*', "(cut)");

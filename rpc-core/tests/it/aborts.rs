@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rpc_core::net::server::{Accepted, Server, ServerConfig};
+use rpc_core::net::server::{Accepted, HttpConfig, Server};
 use rpc_core::net::{Driver, mem};
 use rpc_core::testing::Pair;
 use rpc_core::{Disconnect, Incoming, Limits, Machine, Outbox, Outgoing, Text};
@@ -102,7 +102,7 @@ async fn in_memory_the_other_end_sees_a_cut_line() {
 
 #[tokio::test]
 async fn over_sockets_the_line_ends_without_a_close_frame() {
-    let server = Server::bind("127.0.0.1:0", ServerConfig::default())
+    let server = Server::bind("127.0.0.1:0", HttpConfig::default())
         .await
         .unwrap();
     let address = server.local_addr();

@@ -1,13 +1,21 @@
 //! Orders to a link (close, drain, reconnect) that meet each other, and waits without an end.
 
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::{Sink, SinkExt as _, Stream, StreamExt as _};
 use rpc_core::net::link::{open, over};
-use rpc_core::net::{DriverConfig, LagPolicy, LinkConfig, LinkState, QueueConfig, Queued, mem};
-use rpc_core::{CallError, CloseReason, Delivery, Refused};
+use rpc_core::net::{
+    DriverConfig, LagPolicy, LinkConfig, LinkState, Message, QueueConfig, Queued, TransportError,
+    mem,
+};
+use rpc_core::{CallError, CloseReason, Delivery, Outgoing, Refused};
+use tokio::sync::mpsc;
 
 use crate::toy::guest::GuestEvent;
-use crate::toy::net::{End, GuestSide, HostSide, connected, echo};
+use crate::toy::net::{End, GuestSide, HostLink, HostSide, connected, echo};
 
 const LONG: Duration = Duration::from_secs(99);
 
@@ -239,7 +247,7 @@ async fn a_link_that_does_not_dial_ignores_a_reconnect_on_order() {
 async fn what_was_left_with_the_protocol_leaves_after_a_nudge() {
     let (left, right) = mem::duplex(8);
     let side = HostSide::default();
-    let mail = std::sync::Arc::clone(&side.mail);
+    let mail = Arc::clone(&side.mail);
     let mut guest = End::spawn(over(GuestSide::new("ann"), left, config()));
     let host = End::spawn(over(side, right, config()));
     soon(host.link.ready()).await.unwrap();
@@ -256,4 +264,57 @@ async fn what_was_left_with_the_protocol_leaves_after_a_nudge() {
         soon(guest.event()).await,
         Some(GuestEvent::Told("on the way".to_owned()))
     );
+}
+
+/// A line that notes the state of its link whenever a frame leaves.
+struct Noting {
+    line: mem::MemTransport,
+    link: Arc<OnceLock<HostLink>>,
+    seen: mpsc::UnboundedSender<LinkState>,
+}
+
+impl Stream for Noting {
+    type Item = Result<Message, TransportError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.line.poll_next_unpin(cx)
+    }
+}
+
+impl Sink<Outgoing> for Noting {
+    type Error = TransportError;
+
+    fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.line.poll_ready_unpin(cx)
+    }
+
+    fn start_send(mut self: Pin<&mut Self>, frame: Outgoing) -> Result<(), Self::Error> {
+        self.seen.send(self.link.get().unwrap().state()).unwrap();
+        self.line.start_send_unpin(frame)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.line.poll_flush_unpin(cx)
+    }
+
+    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.line.poll_close_unpin(cx)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_answer_tells_the_peer_is_known_here_before_it_leaves() {
+    let (line, theirs) = mem::duplex(8);
+    let (seen, mut states) = mpsc::unbounded_channel();
+    let link = Arc::new(OnceLock::new());
+    let noting = Noting {
+        line,
+        link: Arc::clone(&link),
+        seen,
+    };
+    let host = End::spawn(over(HostSide::default(), noting, config()));
+    link.set(host.link.clone()).unwrap();
+    let guest = End::spawn(over(GuestSide::new("ann"), theirs, config()));
+    soon(guest.link.ready()).await.unwrap();
+    assert_eq!(states.try_recv(), Ok(LinkState::Ready { generation: 1 }));
 }

@@ -4,6 +4,7 @@
 
 mod aborts;
 mod allocations;
+mod guide;
 mod link_calls;
 mod link_drops;
 mod link_events;

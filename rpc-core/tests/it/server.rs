@@ -9,7 +9,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use http::{Request, Response, StatusCode};
 use rpc_core::message::{CloseFrame, Outgoing, Text};
 use rpc_core::net::server::{
-    Accepted, Counters, DrainReport, Guards, PeerPolicy, Server, ServerConfig, ServerLimits,
+    Accepted, Counters, DrainReport, Guards, HttpConfig, PeerPolicy, Server, ServerLimits,
     ShutdownHandle, UpgradeDecision,
 };
 use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
@@ -77,11 +77,11 @@ async fn echo(mut accepted: Accepted) {
     }
 }
 
-async fn start(config: ServerConfig) -> Running {
+async fn start(config: HttpConfig) -> Running {
     start_with(config, echo).await
 }
 
-async fn start_with<H, F>(config: ServerConfig, handler: H) -> Running
+async fn start_with<H, F>(config: HttpConfig, handler: H) -> Running
 where
     H: Fn(Accepted) -> F + Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
@@ -95,8 +95,8 @@ where
     }
 }
 
-fn limits(change: impl FnOnce(ServerLimits) -> ServerLimits) -> ServerConfig {
-    ServerConfig::default().with_limits(change(ServerLimits::default()))
+fn limits(change: impl FnOnce(ServerLimits) -> ServerLimits) -> HttpConfig {
+    HttpConfig::default().with_limits(change(ServerLimits::default()))
 }
 
 fn upgrade(headers: &str) -> String {
@@ -113,7 +113,7 @@ async fn exchange(ws: &mut WsStream, text: &str) -> Message {
 
 #[tokio::test]
 async fn an_upgraded_connection_reaches_the_handler() {
-    let server = start(ServerConfig::default().with_path("/rpc.ws")).await;
+    let server = start(HttpConfig::default().with_path("/rpc.ws")).await;
     let mut ws = server.dial().await.unwrap();
     assert_eq!(
         exchange(&mut ws, "hello").await,
@@ -125,7 +125,7 @@ async fn an_upgraded_connection_reaches_the_handler() {
 
 #[tokio::test]
 async fn frames_sent_together_with_the_request_are_not_lost() {
-    let server = start(ServerConfig::default()).await;
+    let server = start(HttpConfig::default()).await;
     let mut tcp = TcpStream::connect(server.address).await.unwrap();
     let mut bytes = upgrade("").into_bytes();
     bytes.extend_from_slice(b"\x81\x82\0\0\0\0hi");
@@ -139,7 +139,7 @@ async fn frames_sent_together_with_the_request_are_not_lost() {
 
 #[tokio::test]
 async fn a_plain_get_gets_a_helpful_answer() {
-    let server = start(ServerConfig::default().with_path("/rpc.ws")).await;
+    let server = start(HttpConfig::default().with_path("/rpc.ws")).await;
     let answer = server
         .ask("GET /rpc.ws HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .await;
@@ -184,7 +184,7 @@ async fn a_foreign_origin_is_refused_and_a_listed_one_passes() {
     let guards = Guards::default()
         .with_allowed_origin("https://app.example.com")
         .unwrap();
-    let server = start(ServerConfig::default().with_guards(guards)).await;
+    let server = start(HttpConfig::default().with_guards(guards)).await;
     assert_eq!(
         server
             .status(&upgrade("Origin: https://evil.example\r\n"))
@@ -202,7 +202,7 @@ async fn a_foreign_origin_is_refused_and_a_listed_one_passes() {
 
 #[tokio::test]
 async fn a_foreign_host_is_refused_for_plain_requests_too() {
-    let server = start(ServerConfig::default()).await;
+    let server = start(HttpConfig::default()).await;
     let rebound = upgrade("").replace("Host: localhost", "Host: evil.example");
     assert_eq!(server.status(&rebound).await, "403");
     assert_eq!(
@@ -218,7 +218,7 @@ async fn a_foreign_host_is_refused_for_plain_requests_too() {
 async fn the_upgrade_hook_authenticates_and_hands_on_what_it_found() {
     #[derive(Clone)]
     struct User(&'static str);
-    let config = ServerConfig::default().with_on_upgrade(|parts, _| {
+    let config = HttpConfig::default().with_on_upgrade(|parts, _| {
         if parts
             .headers
             .get("authorization")
@@ -268,7 +268,7 @@ async fn without_a_hook_the_first_common_subprotocol_is_selected() {
     let ours = WsConfig::default()
         .with_subprotocol("b")
         .and_then(|c| c.with_subprotocol("a"));
-    let server = start(ServerConfig::default().with_ws(ours.unwrap())).await;
+    let server = start(HttpConfig::default().with_ws(ours.unwrap())).await;
     let dialer = WsDialer::new(&server.url()).unwrap();
     let dialer = dialer
         .with_subprotocol("a")
@@ -281,7 +281,7 @@ async fn without_a_hook_the_first_common_subprotocol_is_selected() {
 #[tokio::test]
 async fn a_subprotocol_that_was_not_offered_is_never_sent() {
     let config =
-        ServerConfig::default().with_on_upgrade(|_, _| UpgradeDecision::accept_with("other"));
+        HttpConfig::default().with_on_upgrade(|_, _| UpgradeDecision::accept_with("other"));
     let server = start(config).await;
     let ws = server.dial().await.unwrap();
     assert_eq!(ws.handshake().unwrap().subprotocol(), None);
@@ -289,7 +289,7 @@ async fn a_subprotocol_that_was_not_offered_is_never_sent() {
 
 #[tokio::test]
 async fn a_bad_upgrade_says_what_is_wrong() {
-    let server = start(ServerConfig::default()).await;
+    let server = start(HttpConfig::default()).await;
     let answer = server
         .ask(&upgrade("").replace("Version: 13", "Version: 8"))
         .await;
@@ -443,7 +443,7 @@ async fn a_header_that_is_too_large_gets_431() {
 
 #[tokio::test]
 async fn a_panic_in_a_handler_ends_one_connection_only() {
-    let server = start(ServerConfig::default()).await;
+    let server = start(HttpConfig::default()).await;
     let mut doomed = server.dial().await.unwrap();
     let mut other = server.dial().await.unwrap();
     doomed
@@ -461,7 +461,7 @@ async fn a_panic_in_a_handler_ends_one_connection_only() {
 
 #[tokio::test]
 async fn a_drain_says_goodbye_and_reports() {
-    let server = start(ServerConfig::default()).await;
+    let server = start(HttpConfig::default()).await;
     let mut ws = server.dial().await.unwrap();
     let idle = TcpStream::connect(server.address).await.unwrap();
     while server.counters.open() < 2 {
@@ -479,7 +479,7 @@ async fn a_drain_says_goodbye_and_reports() {
 
 #[tokio::test]
 async fn a_drain_cuts_handlers_that_do_not_listen() {
-    let server = start_with(ServerConfig::default(), |accepted: Accepted| async move {
+    let server = start_with(HttpConfig::default(), |accepted: Accepted| async move {
         let _held = accepted;
         std::future::pending::<()>().await;
     })
@@ -492,7 +492,7 @@ async fn a_drain_cuts_handlers_that_do_not_listen() {
 
 #[tokio::test]
 async fn dropping_the_server_cuts_all_connections() {
-    let server = start(ServerConfig::default()).await;
+    let server = start(HttpConfig::default()).await;
     let mut ws = server.dial().await.unwrap();
     server.task.abort();
     assert!(!matches!(ws.next().await, Some(Ok(_))));
@@ -500,4 +500,28 @@ async fn dropping_the_server_cuts_all_connections() {
         server.shutdown.drain(DEADLINE).await,
         DrainReport::default()
     );
+}
+
+#[tokio::test]
+async fn a_drain_does_not_wait_for_the_rest_of_a_request() {
+    let service = |_: Request<Bytes>, _: std::net::SocketAddr| async {
+        Response::new(Bytes::from_static(b"served"))
+    };
+    let server = start(HttpConfig::default().with_http(service)).await;
+    let mut waiting = Vec::new();
+    for start in [
+        "",
+        "GET /rpc.ws HTTP/1.1\r\nHost: loc",
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf",
+    ] {
+        let mut tcp = TcpStream::connect(server.address).await.unwrap();
+        tcp.write_all(start.as_bytes()).await.unwrap();
+        waiting.push(tcp);
+    }
+    while server.counters.open() < waiting.len() {
+        tokio::task::yield_now().await;
+    }
+    // Far less than the deadlines of requests.
+    let report = server.shutdown.drain(Duration::from_secs(5)).await;
+    assert_eq!((report.finished, report.aborted), (3, 0));
 }

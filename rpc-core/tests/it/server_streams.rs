@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream;
 use http::Response;
-use rpc_core::net::server::{Body, Server, ServerConfig, ServerLimits};
+use rpc_core::net::server::{Body, HttpConfig, Server, ServerLimits};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::mpsc;
@@ -19,7 +19,7 @@ const REQUEST: &[u8] = b"GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n";
 async fn start(limits: ServerLimits) -> (SocketAddr, mpsc::Sender<Bytes>) {
     let (sender, receiver) = mpsc::channel(1);
     let receiver = std::sync::Mutex::new(Some(receiver));
-    let config = ServerConfig::default()
+    let config = HttpConfig::default()
         .with_limits(limits)
         .with_http(move |_, _| {
             let receiver = receiver.lock().unwrap().take().unwrap();

@@ -81,11 +81,22 @@ fn named_tests(readme: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
+/// The README and the pages of the guide.
+fn documentation() -> String {
+    let guide = fs::read_dir(root().join("src/guide")).unwrap();
+    let pages = guide.map(|entry| entry.unwrap().path());
+    let pages = pages.filter(|path| path.extension().is_some_and(|end| end == "md"));
+    let texts = pages.chain([root().join("README.md")]);
+    texts
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect()
+}
+
 #[test]
-fn every_test_that_the_readme_names_exists() {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let named = named_tests(&readme);
-    assert!(named.len() >= 60, "only {} tests are named", named.len());
+fn every_test_that_the_documentation_names_exists() {
+    let documentation = documentation();
+    let named = named_tests(&documentation);
+    assert!(named.len() >= 90, "only {} tests are named", named.len());
     let sources = sources();
     for (file, test) in named {
         let file = format!("{file}.rs");

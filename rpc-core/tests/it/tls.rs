@@ -3,7 +3,7 @@
 use futures_util::{SinkExt as _, StreamExt as _};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rpc_core::message::{Outgoing, Text};
-use rpc_core::net::server::{Accepted, Server, ServerConfig};
+use rpc_core::net::server::{Accepted, HttpConfig, Server};
 use rpc_core::net::tls::{TlsAcceptor, TlsConfig};
 use rpc_core::net::ws::{WsConfig, WsDialer};
 use rpc_core::net::{DialError, Dialer as _, Message};
@@ -42,7 +42,7 @@ fn authority(name: &str) -> Authority {
 }
 
 async fn start(acceptor: TlsAcceptor) -> std::net::SocketAddr {
-    let config = ServerConfig::default().with_tls(acceptor);
+    let config = HttpConfig::default().with_tls(acceptor);
     let server = Server::bind("127.0.0.1:0", config).await.unwrap();
     let address = server.local_addr();
     tokio::spawn(server.run(|mut accepted: Accepted| async move {

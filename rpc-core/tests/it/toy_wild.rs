@@ -158,6 +158,19 @@ async fn sixteen_mebibytes_end_one_connection_with_1009_and_no_other() {
 }
 
 #[tokio::test]
+async fn who_sends_on_after_breaking_the_rules_can_still_hear_why() {
+    let house = House::open().await;
+    let mut tcp = deaf_guest(house.address).await;
+    // More than the buffers of the line hold, so that a reset would meet it.
+    let mut huge = b"\x81\xff\0\0\0\0\x01\0\0\0\0\0\0\0".to_vec();
+    huge.resize(16 << 20, b'x');
+    tcp.write_all(&huge).await.unwrap();
+    let mut heard = Vec::new();
+    tcp.read_to_end(&mut heard).await.unwrap();
+    assert!(heard.ends_with(b"\x88\x02\x03\xf1"), "the end is no 1009");
+}
+
+#[tokio::test]
 async fn bytes_that_are_no_websocket_end_one_connection_and_no_other() {
     let mut house = House::open().await;
     let other = house.echoing("ann").await;

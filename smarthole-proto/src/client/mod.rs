@@ -17,9 +17,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::backlog::Backlog;
+use rpc_core::backlog::EventBacklog;
 use rpc_core::decode::{DecodeError, DecodeErrorKind, FrameCopy, SharedStr};
-use rpc_core::keepalive::{Beat, Heart, Pulse};
+use rpc_core::keepalive::Heart;
 use rpc_core::pending::InsertError;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
@@ -99,8 +99,7 @@ pub struct ClientConn {
     /// Responses that are promised and wait for room.
     owed: VecDeque<Response>,
     outbox: Outbox,
-    events: Backlog<ClientEvent>,
-    event_bytes: usize,
+    events: EventBacklog<ClientEvent>,
     /// Events from before the registration was answered.
     early: VecDeque<ClientEvent>,
     early_bytes: usize,
@@ -125,8 +124,7 @@ impl ClientConn {
             open_bytes: 0,
             owed: VecDeque::new(),
             outbox: Outbox::new(&config.limits),
-            events: Backlog::new(),
-            event_bytes: 0,
+            events: EventBacklog::new(),
             early: VecDeque::new(),
             early_bytes: 0,
             early_dropped: 0,
@@ -171,12 +169,9 @@ impl ClientConn {
         if self.closed.is_some() {
             return None;
         }
-        let timer = self.timers.poll_timeout();
-        let timer = timer.map(|(at, kind)| (at, kind.name()));
-        let beat = self.heart.poll_timeout();
-        let beat = beat.map(|(at, kind): (_, Beat)| (at, kind.name()));
         let message = self.open.poll_timeout().map(|at| (at, "response"));
-        sooner(sooner(timer, beat), message)
+        let beat = self.heart.next_timeout();
+        sooner(sooner(self.timers.next_timeout(), beat), message)
     }
 
     fn register(&mut self, now: Instant) {
@@ -301,8 +296,8 @@ impl ClientConn {
     }
 
     fn push(&mut self, event: ClientEvent) {
-        self.event_bytes += event.weight();
-        self.events.push_back(event);
+        let weight = event.weight();
+        self.events.push(event, weight);
     }
 
     fn warn(&mut self, error: DecodeError) {
@@ -386,14 +381,8 @@ impl Machine for ClientConn {
             self.push(ClientEvent::Overdue { id });
         }
         let deaf = !self.wants_input();
-        while let Some(pulse) = self.heart.pop_due(now, deaf) {
-            match pulse {
-                Pulse::Ping => self.outbox.ping(),
-                Pulse::Dead => {
-                    let after = self.config.keep_alive.pong_timeout;
-                    return self.shut(CloseReason::KeepAlive { after });
-                }
-            }
+        if let Some(gone) = self.heart.beat(now, deaf, &mut self.outbox) {
+            self.shut(gone);
         }
     }
 
@@ -407,8 +396,7 @@ impl Machine for ClientConn {
     }
 
     fn poll_event(&mut self) -> Option<ClientEvent> {
-        if let Some(event) = self.events.pop_front() {
-            self.event_bytes -= event.weight();
+        if let Some(event) = self.events.pop() {
             return Some(event);
         }
         if self.told {
@@ -429,8 +417,7 @@ impl Machine for ClientConn {
 
     fn wants_input(&self) -> bool {
         let limits = &self.config.limits;
-        self.events.len() < limits.max_events
-            && self.event_bytes < limits.max_event_bytes
+        self.events.has_room(limits)
             && self.open.len() < limits.max_pending
             && self.open_bytes < limits.max_event_bytes
     }

@@ -285,7 +285,7 @@ impl Seen {
                 ServerEvent::Warning(Warning::UnknownType { tag }) => {
                     Told::UnknownType(tag.as_str().to_owned())
                 }
-                ServerEvent::Warning(Warning::Decode(_)) => Told::Bad,
+                ServerEvent::Warning(Warning::BadFrame(_)) => Told::Bad,
                 ServerEvent::Closed(_) => {
                     self.closed = true;
                     continue;

@@ -12,9 +12,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::backlog::Backlog;
+use rpc_core::backlog::{Backlog, EventBacklog};
 use rpc_core::decode::{DecodeError, DecodeErrorKind, FrameCopy, SharedStr};
-use rpc_core::keepalive::{Heart, Pulse};
+use rpc_core::keepalive::Heart;
 use rpc_core::rate::Bucket;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
@@ -60,7 +60,7 @@ pub enum ServerEvent {
 pub enum Warning {
     /// It is no frame, or a response with a wrong body.
     #[error(transparent)]
-    Decode(#[from] DecodeError),
+    BadFrame(#[from] DecodeError),
     /// It responds to a message, and the client is not registered.
     #[error("a response of a client that is not registered")]
     NotRegistered,
@@ -123,11 +123,10 @@ pub struct ServerConn {
     held_bytes: usize,
     outbox: Outbox,
     /// Each with the size of its frame.
-    events: Backlog<(ServerEvent, usize)>,
-    event_bytes: usize,
+    events: EventBacklog<ServerEvent>,
     timers: Timers<Timer>,
     heart: Heart,
-    bucket: Option<Bucket>,
+    bucket: Bucket,
 }
 
 impl ServerConn {
@@ -139,18 +138,16 @@ impl ServerConn {
         if let Some(timeout) = config.registration_timeout {
             timers.set(Timer::Registration, later(now, timeout));
         }
-        let rate = config.limits.max_message_rate;
         Self {
             state: ServerState::AwaitRegistration,
             name: None,
             held: Backlog::new(),
             held_bytes: 0,
             outbox: Outbox::new(&config.limits),
-            events: Backlog::new(),
-            event_bytes: 0,
+            events: EventBacklog::new(),
             timers,
             heart: Heart::new(config.keep_alive, now),
-            bucket: rate.map(|rate| Bucket::new(rate, now)),
+            bucket: Bucket::new(config.limits.max_message_rate, now),
             config,
         }
     }
@@ -221,11 +218,7 @@ impl ServerConn {
     /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        let timer = self.timers.poll_timeout();
-        let timer = timer.map(|(at, kind)| (at, kind.name()));
-        let heart = self.heart.poll_timeout();
-        let heart = heart.map(|(at, kind)| (at, kind.name()));
-        sooner(timer, heart)
+        sooner(self.timers.next_timeout(), self.heart.next_timeout())
     }
 
     /// The name in the registration that waits to be decided.
@@ -247,7 +240,8 @@ impl ServerConn {
             }
             Ok(ClientFrame::Response(response)) if self.state == ServerState::Ready => {
                 let response = response.to_shared(&FrameCopy::of(text));
-                self.push(ServerEvent::Response { response }, text.len());
+                self.events
+                    .push(ServerEvent::Response { response }, text.len());
             }
             Ok(ClientFrame::Response(_)) => self.warn(Warning::NotRegistered, 0),
             Ok(ClientFrame::Unknown(unknown)) => {
@@ -268,7 +262,8 @@ impl ServerConn {
                 let registration = registration.to_shared(&FrameCopy::of(text));
                 self.name = Some(registration.name.clone());
                 self.state = ServerState::AwaitVerdict;
-                self.push(ServerEvent::Registration { registration }, text.len());
+                self.events
+                    .push(ServerEvent::Registration { registration }, text.len());
             }
             Err(error) => self.answer(error),
         }
@@ -304,12 +299,7 @@ impl ServerConn {
     }
 
     fn warn(&mut self, warning: Warning, size: usize) {
-        self.push(ServerEvent::Warning(warning), size);
-    }
-
-    fn push(&mut self, event: ServerEvent, size: usize) {
-        self.event_bytes += size;
-        self.events.push_back((event, size));
+        self.events.push(ServerEvent::Warning(warning), size);
     }
 
     fn shut(&mut self, reason: CloseReason, code: u16) {
@@ -330,7 +320,7 @@ impl ServerConn {
         self.heart.stop();
         self.held = Backlog::new();
         self.held_bytes = 0;
-        self.push(ServerEvent::Closed(reason), 0);
+        self.events.push(ServerEvent::Closed(reason), 0);
     }
 }
 
@@ -341,8 +331,7 @@ impl Machine for ServerConn {
         if self.is_closed() {
             return;
         }
-        let data = matches!(message, Incoming::Text(_) | Incoming::Binary(_));
-        if data && self.bucket.as_mut().is_some_and(|bucket| !bucket.take(now)) {
+        if !self.bucket.admits(&message, now) {
             return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
         }
         match message {
@@ -374,15 +363,9 @@ impl Machine for ServerConn {
         }
         // A client that still has much to read cannot have seen the ping behind it.
         let deaf = !self.wants_input();
-        while let Some(pulse) = self.heart.pop_due(now, deaf) {
-            match pulse {
-                Pulse::Ping => self.outbox.ping(),
-                Pulse::Dead => {
-                    let after = self.config.keep_alive.pong_timeout;
-                    self.outbox.abort();
-                    return self.end(CloseReason::KeepAlive { after });
-                }
-            }
+        if let Some(gone) = self.heart.beat(now, deaf, &mut self.outbox) {
+            self.outbox.abort();
+            self.end(gone);
         }
     }
 
@@ -391,9 +374,7 @@ impl Machine for ServerConn {
     }
 
     fn poll_event(&mut self) -> Option<ServerEvent> {
-        let (event, size) = self.events.pop_front()?;
-        self.event_bytes -= size;
-        Some(event)
+        self.events.pop()
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -405,11 +386,9 @@ impl Machine for ServerConn {
     }
 
     fn wants_input(&self) -> bool {
-        let limits = &self.config.limits;
         self.is_closed()
             || (self.state != ServerState::AwaitVerdict
-                && self.events.len() < limits.max_events
-                && self.event_bytes < limits.max_event_bytes
+                && self.events.has_room(&self.config.limits)
                 && self.outbox.has_slack())
     }
 }

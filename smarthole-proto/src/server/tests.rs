@@ -233,7 +233,7 @@ fn text_in_a_binary_message_is_read_like_any_other() {
     assert_eq!(played.events(), [ack("msg-1")]);
     binary(&mut played, b"\xff\xfe");
     let events = warnings(played.events());
-    let [Warning::Decode(error)] = &events[..] else {
+    let [Warning::BadFrame(error)] = &events[..] else {
         panic!("{events:?}");
     };
     assert_eq!(error.kind(), DecodeErrorKind::Binary);
@@ -260,7 +260,7 @@ fn junk_is_ignored_with_a_warning_and_without_an_answer() {
         played.take(junk);
         let warnings = warnings(played.events());
         assert!(
-            matches!(&warnings[..], [Warning::Decode(_)]),
+            matches!(&warnings[..], [Warning::BadFrame(_)]),
             "{junk}: {warnings:?}"
         );
     }

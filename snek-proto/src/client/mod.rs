@@ -17,9 +17,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::backlog::Backlog;
+use rpc_core::backlog::EventBacklog;
 use rpc_core::decode::{DecodeError, DecodeErrorKind};
-use rpc_core::keepalive::{Beat, Heart, Pulse};
+use rpc_core::keepalive::Heart;
 use rpc_core::outbox::FrameNumber;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
@@ -100,8 +100,7 @@ pub struct ClientConn {
     state: ClientState,
     calls: PendingCalls<Pending>,
     outbox: Outbox,
-    events: Backlog<ClientEvent>,
-    event_bytes: usize,
+    events: EventBacklog<ClientEvent>,
     /// Events from before the handshake was done.
     early: VecDeque<ClientEvent>,
     early_dropped: u64,
@@ -127,8 +126,7 @@ impl ClientConn {
             state: ClientState::AwaitLogin,
             calls: PendingCalls::new(seed, config.limits.max_pending, now),
             outbox: Outbox::new(&config.limits),
-            events: Backlog::new(),
-            event_bytes: 0,
+            events: EventBacklog::new(),
             early: VecDeque::new(),
             early_dropped: 0,
             timers: Timers::new(),
@@ -171,26 +169,19 @@ impl ClientConn {
     /// How many frames were dropped because they answered no call in flight and were no event:
     /// late and repeated answers, answers to what nobody waited for.
     #[must_use]
-    pub const fn stray_replies(&self) -> u64 {
+    pub const fn stray_frames(&self) -> u64 {
         self.stray
     }
 
     /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        let timer = self
-            .timers
-            .poll_timeout()
-            .map(|(at, kind)| (at, kind.name()));
-        let heart = self
-            .heart
-            .poll_timeout()
-            .map(|(at, kind): (_, Beat)| (at, kind.name()));
-        let call = self.calls.poll_timeout().map(|at| (at, "call"));
         if self.closed.is_some() {
             return None;
         }
-        sooner(sooner(timer, heart), call)
+        let call = self.calls.poll_timeout().map(|at| (at, "call"));
+        let beat = self.heart.next_timeout();
+        sooner(sooner(self.timers.next_timeout(), beat), call)
     }
 
     /// Sends the next call of the handshake.
@@ -256,8 +247,8 @@ impl ClientConn {
     }
 
     fn push(&mut self, event: ClientEvent) {
-        self.event_bytes += event.weight();
-        self.events.push_back(event);
+        let weight = event.weight();
+        self.events.push(event, weight);
     }
 
     fn on_handshake(&mut self, reply: &Reply<'_>, text: &str, now: Instant) {
@@ -442,14 +433,8 @@ impl Machine for ClientConn {
             });
         }
         let deaf = !self.wants_input();
-        while let Some(pulse) = self.heart.pop_due(now, deaf) {
-            match pulse {
-                Pulse::Ping => self.outbox.ping(),
-                Pulse::Dead => {
-                    let after = self.config.keep_alive.pong_timeout;
-                    return self.shut(CloseReason::KeepAlive { after }, CloseFrame::GOING_AWAY);
-                }
-            }
+        if let Some(gone) = self.heart.beat(now, deaf, &mut self.outbox) {
+            self.shut(gone, CloseFrame::GOING_AWAY);
         }
     }
 
@@ -458,8 +443,7 @@ impl Machine for ClientConn {
     }
 
     fn poll_event(&mut self) -> Option<ClientEvent> {
-        if let Some(event) = self.events.pop_front() {
-            self.event_bytes -= event.weight();
+        if let Some(event) = self.events.pop() {
             return Some(event);
         }
         let reason = self.closed.as_ref()?;
@@ -492,8 +476,7 @@ impl Machine for ClientConn {
     }
 
     fn wants_input(&self) -> bool {
-        self.events.len() < self.config.limits.max_events
-            && self.event_bytes < self.config.limits.max_event_bytes
+        self.events.has_room(&self.config.limits)
     }
 }
 

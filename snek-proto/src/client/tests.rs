@@ -313,7 +313,7 @@ fn late_repeated_and_unknown_answers_are_dropped() {
     played.take(r#"{"callId":[]}"#);
     played.take("{}");
     assert_eq!(played.events().len(), 1);
-    assert_eq!(played.conn.stray_replies(), 5);
+    assert_eq!(played.conn.stray_frames(), 5);
 }
 
 #[test]

@@ -6,8 +6,6 @@
 //! [`Bot`](crate::bot::Bot) does, as the specification orders.
 
 mod client;
-#[cfg(feature = "server")]
-mod memory;
 mod protocol;
 #[cfg(feature = "server")]
 mod serve;
@@ -17,13 +15,12 @@ use std::sync::Arc;
 use rpc_core::net::{Dialer, LinkConfig, link};
 
 pub use client::Client;
-#[cfg(feature = "server")]
-#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
-pub use memory::MemoryBackend;
 pub use protocol::{ClientSide, ServerSide};
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
-pub use serve::{Backend, Peer, Server, ServerHandle, ServerOptions, answer};
+pub use serve::{
+    Backend, MemoryBackend, Peer, Server, ServerHandle, ServerOptions, answer, http_config,
+};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 use rpc_core::net::{Protocol, Sorted};
 use rpc_core::{CallId, CloseFrame};
 
-use crate::client::{ClientConfig, ClientConn, ClientEvent};
+use crate::client::{ClientConfig, ClientConn, ClientEvent, ClientState};
 use crate::codec::redact;
 use crate::error::RpcError;
 use crate::frame::Answer;
@@ -59,7 +59,11 @@ impl Protocol for ClientSide {
     }
 
     fn in_flight(machine: &ClientConn) -> usize {
-        machine.in_flight()
+        match machine.state() {
+            // The calls of the opening are not the application's: nobody waits for them.
+            ClientState::AwaitLogin | ClientState::AwaitUser | ClientState::AwaitChannels => 0,
+            ClientState::Ready | ClientState::Closed => machine.in_flight(),
+        }
     }
 
     fn weight(event: &ClientEvent) -> usize {

@@ -16,7 +16,7 @@ use rpc_core::backlog::Backlog;
 use rpc_core::decode::{
     DecodeError, DecodeErrorKind, FrameCopy, RawJson, SharedJson, SharedStr, find_member,
 };
-use rpc_core::keepalive::{Heart, Pulse};
+use rpc_core::keepalive::Heart;
 use rpc_core::rate::Bucket;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
@@ -50,7 +50,7 @@ pub enum ServerEvent {
         password: Secret<SharedStr>,
     },
     /// A client that is logged in asks for something. Answer with [`reply`](ServerConn::reply) or
-    /// [`refuse`](ServerConn::refuse), also if the client wants no answer: it then gets none.
+    /// [`fail`](ServerConn::fail), also if the client wants no answer: it then gets none.
     Request {
         /// The request.
         id: RequestId,
@@ -109,7 +109,7 @@ pub struct ServerConn {
     events: Backlog<ServerEvent>,
     timers: Timers<Timer>,
     heart: Heart,
-    bucket: Option<Bucket>,
+    bucket: Bucket,
     closed: bool,
 }
 
@@ -122,7 +122,6 @@ impl ServerConn {
         if let Some(timeout) = config.login_timeout {
             timers.set(Timer::Login, later(now, timeout));
         }
-        let rate = config.limits.max_message_rate;
         Self {
             user: None,
             login_open: false,
@@ -133,7 +132,7 @@ impl ServerConn {
             events: Backlog::new(),
             timers,
             heart: Heart::new(config.keep_alive, now),
-            bucket: rate.map(|rate| Bucket::new(rate, now)),
+            bucket: Bucket::new(config.limits.max_message_rate, now),
             closed: false,
             config,
         }
@@ -169,7 +168,7 @@ impl ServerConn {
     ///
     /// # Errors
     /// As for [`reply`](Self::reply).
-    pub fn refuse(&mut self, id: RequestId, error: &str) -> Result<(), Refused> {
+    pub fn fail(&mut self, id: RequestId, error: &str) -> Result<(), Refused> {
         if self.open(id)?.login {
             return self.refuse_login(id, error);
         }
@@ -239,15 +238,7 @@ impl ServerConn {
     /// When [`handle_timeout`](Machine::handle_timeout) is wanted next, and what for.
     #[must_use]
     pub fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        let timer = self
-            .timers
-            .poll_timeout()
-            .map(|(at, kind)| (at, kind.name()));
-        let heart = self
-            .heart
-            .poll_timeout()
-            .map(|(at, kind)| (at, kind.name()));
-        sooner(timer, heart)
+        sooner(self.timers.next_timeout(), self.heart.next_timeout())
     }
 
     fn open(&self, id: RequestId) -> Result<&Open, Refused> {
@@ -295,11 +286,11 @@ impl ServerConn {
         let call_id = frame.call_id();
         let login = frame.method() == "login";
         if !login && self.user.is_none() {
-            return self.fail(call_id, "not logged in");
+            return self.reject(call_id, "not logged in");
         }
         let call = match frame.call() {
             Ok(call) => call,
-            Err(error) => return self.fail(call_id, &error.to_string()),
+            Err(error) => return self.reject(call_id, &error.to_string()),
         };
         if login && (self.user.is_some() || self.login_open) {
             let error = if self.login_open {
@@ -307,7 +298,7 @@ impl ServerConn {
             } else {
                 "already logged in"
             };
-            return self.fail(call_id, error);
+            return self.reject(call_id, error);
         }
         self.on_call(&call, call_id, text);
     }
@@ -316,8 +307,8 @@ impl ServerConn {
     /// all the same, and whoever sent it waits for an answer.
     fn on_bad_text(&mut self, text: &str, error: DecodeError) {
         match misshapen(text, &error) {
-            Some(call_id) if self.user.is_none() => self.fail(call_id.as_ref(), "not logged in"),
-            Some(call_id) => self.fail(call_id.as_ref(), &error.kind().to_string()),
+            Some(call_id) if self.user.is_none() => self.reject(call_id.as_ref(), "not logged in"),
+            Some(call_id) => self.reject(call_id.as_ref(), &error.kind().to_string()),
             None => self.events.push_back(ServerEvent::Warning(error)),
         }
     }
@@ -331,7 +322,7 @@ impl ServerConn {
             bytes: text.len(),
         };
         let Ok(id) = self.requests.insert(open, None) else {
-            return self.fail(call_id, "too many requests in flight");
+            return self.reject(call_id, "too many requests in flight");
         };
         self.request_bytes += text.len();
         let id = RequestId(id);
@@ -347,7 +338,7 @@ impl ServerConn {
     }
 
     /// Answers a request that does not reach the application.
-    fn fail(&mut self, call_id: Option<&WireId<'_>>, error: &str) {
+    fn reject(&mut self, call_id: Option<&WireId<'_>>, error: &str) {
         let Some(call_id) = call_id else { return };
         let sent = self
             .outbox
@@ -413,8 +404,7 @@ impl Machine for ServerConn {
             return;
         }
         self.heart.heard();
-        let data = matches!(message, Incoming::Text(_) | Incoming::Binary(_));
-        if data && self.bucket.as_mut().is_some_and(|bucket| !bucket.take(now)) {
+        if !self.bucket.admits(&message, now) {
             return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
         }
         match message {
@@ -443,14 +433,8 @@ impl Machine for ServerConn {
             return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::POLICY);
         }
         let deaf = !self.wants_input();
-        while let Some(pulse) = self.heart.pop_due(now, deaf) {
-            match pulse {
-                Pulse::Ping => self.outbox.ping(),
-                Pulse::Dead => {
-                    let after = self.config.keep_alive.pong_timeout;
-                    return self.shut(CloseReason::KeepAlive { after }, CloseFrame::GOING_AWAY);
-                }
-            }
+        if let Some(gone) = self.heart.beat(now, deaf, &mut self.outbox) {
+            self.shut(gone, CloseFrame::GOING_AWAY);
         }
     }
 

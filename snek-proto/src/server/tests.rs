@@ -190,7 +190,7 @@ fn requests_are_answered_in_any_order_with_their_own_ids() {
     );
     let (second, _) = played.request(r#"{"method":"get_channels","callId":2}"#);
     played.conn.reply(second, &json!([])).unwrap();
-    played.conn.refuse(first, "no such channel").unwrap();
+    played.conn.fail(first, "no such channel").unwrap();
     assert_eq!(
         played.sent(),
         [
@@ -345,7 +345,7 @@ fn an_answer_that_is_too_large_leaves_the_request_open() {
     let (id, _) = played.request(r#"{"method":"ping","callId":"A"}"#);
     let refused = played.conn.reply(id, &"x".repeat(300));
     assert!(matches!(refused, Err(Refused::TooLarge { .. })));
-    played.conn.refuse(id, "too large").unwrap();
+    played.conn.fail(id, "too large").unwrap();
     assert_eq!(played.sent().len(), 1);
 }
 

@@ -63,7 +63,7 @@ fn any_number_of_notifications_leaves_no_entry_behind() {
         hand.take(&json!({"callId": id, "data": null}).to_string());
     }
     assert_eq!(hand.conn.in_flight(), 0);
-    assert_eq!(hand.conn.stray_replies(), 10_000);
+    assert_eq!(hand.conn.stray_frames(), 10_000);
     assert!(hand.events().is_empty());
 }
 
@@ -163,7 +163,7 @@ fn a_message_without_an_id_is_posted_and_not_answered() {
     pair.settle();
     let posted = Message::new("ch1", "mybot", "MyBot", "hi");
     assert_eq!(pair.take_client_events(), [ClientEvent::Message(posted)]);
-    assert_eq!(pair.client.stray_replies(), 0);
+    assert_eq!(pair.client.stray_frames(), 0);
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn calls_of_one_client_are_open_together_and_answered_in_any_order() {
         .collect();
     assert_eq!(requests[1].1, OwnedCall::Ping);
     pair.server.reply(requests[1].0, &json!({})).unwrap();
-    pair.server.refuse(requests[0].0, "no such user").unwrap();
+    pair.server.fail(requests[0].0, "no such user").unwrap();
     pair.settle();
     let events = pair.take_client_events();
     let ended: Vec<_> = events
@@ -286,7 +286,7 @@ async fn a_caller_that_gives_up_leaves_no_entry_behind() {
     assert_eq!(count().await, Ok(0));
     line.answer(&request, json!({})).await;
     tokio::time::sleep(SECOND).await;
-    let strays = client.link().command(|conn, _| conn.stray_replies());
+    let strays = client.link().command(|conn, _| conn.stray_frames());
     assert_eq!(strays.await, Ok(1));
 }
 

@@ -131,7 +131,7 @@ fn a_server_that_never_answers_costs_one_call_and_not_the_connection() {
     pair.server.reply(requests[0].0, &json!({})).unwrap();
     pair.settle();
     assert!(pair.take_client_events().is_empty());
-    assert_eq!(pair.client.stray_replies(), 1);
+    assert_eq!(pair.client.stray_frames(), 1);
 }
 
 #[test]

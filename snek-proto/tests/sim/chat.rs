@@ -205,7 +205,7 @@ impl Chat {
         }
         let sent = match &answer {
             Ok(answer) => server.reply(id, answer),
-            Err(error) => server.refuse(id, error),
+            Err(error) => server.fail(id, error),
         };
         if sent.is_err() {
             talk.open.push((id, answer));

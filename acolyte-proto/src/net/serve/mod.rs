@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use rpc_core::net::server::{DrainReport, ShutdownHandle, UpgradeDecision};
+use rpc_core::net::server::{Counters, DrainReport, ShutdownHandle, UpgradeDecision};
 use tokio::net::ToSocketAddrs;
 
 use crate::auth::{AuthError, check_bind};
@@ -161,6 +161,13 @@ impl<A: Agent> Server<A> {
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.local_addr())
+    }
+
+    /// How many connections there are, and what became of others; it goes on counting while the
+    /// server runs.
+    #[must_use]
+    pub fn counters(&self) -> Arc<Counters> {
+        self.server.counters()
     }
 
     /// A handle that ends the server.

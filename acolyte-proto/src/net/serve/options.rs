@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rpc_core::net::server::{Guards, OriginPolicy, ServerLimits};
+use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy, ServerLimits};
 use rpc_core::net::{LagPolicy, LinkConfig, QueueConfig};
 
 use crate::auth::Auth;
@@ -13,10 +13,10 @@ use crate::server::ServerConfig;
 /// may connect, on a loopback address no foreign `Host` is served, and bodies have at most 16 MiB.
 /// Allow more pages with [`Guards::with_allowed_origin`].
 #[must_use]
-pub fn http_config() -> rpc_core::net::server::ServerConfig {
+pub fn http_config() -> HttpConfig {
     let guards = Guards::default().with_origins(OriginPolicy::Loopback(Vec::new()));
     let limits = ServerLimits::default().with_max_body_bytes(MAX_MESSAGE_BYTES);
-    rpc_core::net::server::ServerConfig::default()
+    HttpConfig::default()
         .with_guards(guards)
         .with_limits(limits)
 }
@@ -31,7 +31,7 @@ pub struct ServerOptions {
     pub connection: ServerConfig,
     /// Limits, guards and TLS before the upgrade. Its hooks and paths are replaced. Default
     /// [`http_config`]. Not used by a [`Service`](super::Service).
-    pub http: rpc_core::net::server::ServerConfig,
+    pub http: HttpConfig,
     /// Transport treatment and observer of each WebSocket; its reconnects are not used. Its write
     /// timeout ends a connection whose client takes nothing.
     pub link: LinkConfig,
@@ -81,7 +81,7 @@ impl ServerOptions {
 
     /// Sets [`http`](Self::http). Start from [`http_config`].
     #[must_use]
-    pub fn with_http(mut self, config: rpc_core::net::server::ServerConfig) -> Self {
+    pub fn with_http(mut self, config: HttpConfig) -> Self {
         self.http = config;
         self
     }

@@ -23,7 +23,7 @@ pub use event::Event;
 #[cfg(feature = "ws")]
 pub use find::{FindError, Found, find, look_up};
 pub use human::{Human, Nobody};
-pub use options::AgentOptions;
+pub use options::{AgentOptions, link_config};
 pub use protocol::ClientSide;
 pub use run::{Run, RunEvent};
 #[cfg(feature = "ws")]

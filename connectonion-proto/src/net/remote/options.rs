@@ -16,6 +16,14 @@ const RUN_BYTES: usize = crate::limits::MAX_CLIENT_MESSAGE;
 /// How long a dial may take.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// A [`LinkConfig`] with this crate's [reconnects](reconnect_policy) and a connect timeout of 10 s.
+#[must_use]
+pub fn link_config() -> LinkConfig {
+    LinkConfig::default()
+        .with_reconnect(reconnect_policy())
+        .with_connect_timeout(DIAL_TIMEOUT)
+}
+
 /// How an agent is reached, and where the conversation goes on.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -33,8 +41,7 @@ pub struct AgentOptions {
     /// How much of a run may wait to be taken before the oldest steps are dropped and counted.
     /// Default 65,536 steps and 64 MiB.
     pub run: QueueConfig,
-    /// Reconnects, dial timeout, the queue of events, the observer. Default:
-    /// [`reconnect_policy`], 10 s.
+    /// Reconnects, dial timeout, the queue of events, the observer. Default [`link_config`].
     pub link: LinkConfig,
     /// Whether prompts may go to another machine without encryption. Default no.
     pub insecure: bool,
@@ -53,9 +60,7 @@ impl Default for AgentOptions {
                 .with_max_items(RUN_STEPS)
                 .with_max_bytes(RUN_BYTES)
                 .with_policy(LagPolicy::DropOldest),
-            link: LinkConfig::default()
-                .with_reconnect(reconnect_policy())
-                .with_connect_timeout(DIAL_TIMEOUT),
+            link: link_config(),
             insecure: false,
             clock: SystemTime::now,
         }

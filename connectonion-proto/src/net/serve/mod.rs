@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::{FutureExt, future};
 use rpc_core::CloseFrame;
-use rpc_core::net::server::{Accepted, DrainReport, ShutdownHandle};
+use rpc_core::net::server::{Accepted, Counters, DrainReport, ShutdownHandle};
 use rpc_core::net::{Cancellation, LinkConfig, Transport};
 use tokio::net::ToSocketAddrs;
 
@@ -125,6 +125,13 @@ impl Host {
     #[must_use]
     pub fn url(&self) -> String {
         format!("ws://{}{WS_PATH}", self.local_addr())
+    }
+
+    /// How many connections there are, and what became of others; it goes on counting while the
+    /// host runs.
+    #[must_use]
+    pub fn counters(&self) -> Arc<Counters> {
+        self.server.counters()
     }
 
     /// A handle that ends the host. Give its drain no less than the

@@ -10,16 +10,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use rpc_core::net::LinkConfig;
-use rpc_core::net::server::{Guards, OriginPolicy, ServerConfig as HttpConfig};
+use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
 
 use crate::auth::Signer;
+use crate::limits::SHUTDOWN_TIMEOUT;
 use crate::net::DeskOptions;
 use crate::server::ServerConfig;
 use crate::session::RegistryConfig;
 use crate::trust::TrustLevel;
-
-/// How long a host's end takes at most.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What is served beside and before the upgrade by default: no web pages but those of this machine
 /// may connect, and on a loopback address no foreign `Host` is served. Allow more with

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::derive::{Channel, Event, SnekEvent};
 use crate::text;
 
-fn read<T: for<'de> Deserialize<'de>>(n: u64, text: &str) {
+pub(crate) fn read<T: for<'de> Deserialize<'de>>(n: u64, text: &str) {
     for _ in 0..n {
         let bytes = black_box(text).as_bytes();
         let envelope: SubscriptionResponse<'_, Box<RawValue>> =

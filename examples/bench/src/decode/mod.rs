@@ -2,9 +2,9 @@
 
 #[expect(dead_code, reason = "reading them is all that is measured")]
 pub(crate) mod derive;
-mod jsonrpsee;
+pub(crate) mod jsonrpsee;
 mod ours;
-mod rmcp;
+pub(crate) mod rmcp;
 mod scan;
 #[expect(dead_code, reason = "reading them is all that is measured")]
 mod sonic;

@@ -6,7 +6,7 @@ use rmcp::model::ServerJsonRpcMessage;
 
 use crate::text;
 
-fn read(n: u64, text: &str) {
+pub(crate) fn read(n: u64, text: &str) {
     for _ in 0..n {
         let message: ServerJsonRpcMessage = serde_json::from_str(black_box(text)).unwrap();
         black_box(message);

@@ -7,7 +7,7 @@ use rpc_core::decode::SharedStr;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::context::Context;
+use super::peer::Peer;
 use super::reply::{ChatReply, Gone};
 use crate::error::RpcError;
 use crate::frame::{ChatSend, OwnedCall, Plugin, Status};
@@ -25,13 +25,13 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
-    async fn status(&self, cx: &Arc<Context>) -> Status;
+    async fn status(&self, peer: &Arc<Peer>) -> Status;
 
     /// What `plugin.list` answers.
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
-    async fn plugins(&self, cx: &Arc<Context>) -> Vec<Plugin>;
+    async fn plugins(&self, peer: &Arc<Peer>) -> Vec<Plugin>;
 
     /// Answers a chat through `reply`. On `Ok` the event `done` is sent for you.
     ///
@@ -43,7 +43,7 @@ pub trait Backend: Send + Sync + 'static {
     /// on a task of its own, or behind a drop guard.
     async fn chat(
         &self,
-        cx: &Arc<Context>,
+        peer: &Arc<Peer>,
         chat: ChatSend<SharedStr>,
         reply: ChatReply,
     ) -> Result<(), ChatError>;
@@ -58,7 +58,7 @@ pub trait Backend: Send + Sync + 'static {
     /// The future is dropped if the connection ends first.
     async fn extension(
         &self,
-        _cx: &Arc<Context>,
+        _peer: &Arc<Peer>,
         call: OwnedCall,
     ) -> Result<Box<RawValue>, RpcError> {
         Err(RpcError::unknown_method(call.name()))
@@ -68,7 +68,7 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// The future is run to its end, unless the server's drain runs out of time.
-    async fn disconnected(&self, _cx: &Arc<Context>) {}
+    async fn disconnected(&self, _peer: &Arc<Peer>) {}
 }
 
 /// How a chat fails.

@@ -16,8 +16,8 @@ use rpc_core::net::server::Accepted;
 use rpc_core::net::{LinkConfig, LinkEvent, Running, link};
 
 use super::backend::{Backend, ChatError, answer};
-use super::context::Context;
 use super::outlet::{Outlet, Step};
+use super::peer::Peer;
 use super::protocol::ServerSide;
 use super::reply::ChatReply;
 use crate::error::RpcError;
@@ -57,7 +57,7 @@ pub(super) fn serve<B: Backend>(
     let side = ServerSide::new(Arc::clone(&shared.connection)).with_outlet(Arc::clone(&outlet));
     let (link, mut events, connection) =
         link::over(side, accepted.socket, Arc::clone(&shared.link));
-    let cx = Arc::new(Context {
+    let peer = Arc::new(Peer {
         id: shared.next.fetch_add(1, Ordering::Relaxed),
         address: accepted.peer,
         parts: accepted.parts,
@@ -70,13 +70,13 @@ pub(super) fn serve<B: Backend>(
         // Not tasks of their own: they are started in order, they need no channel to the
         // connection's task, and they go when it goes.
         let mut requests = Running::new();
-        let mut cancellation = cx.cancellation();
+        let mut cancellation = peer.cancellation();
         let mut cancelled = pin!(cancellation.cancelled());
         let mut ending = false;
         loop {
             // What is written in this turn leaves in it, because the connection is polled behind it.
             let turn = poll_fn(|_| {
-                cx.outlet.begin_turn();
+                peer.outlet.begin_turn();
                 Poll::<()>::Pending
             });
             tokio::select! {
@@ -87,21 +87,21 @@ pub(super) fn serve<B: Backend>(
                     Some(LinkEvent::Event(ServerEvent::Request { id, .. })) if ending => {
                         // Begun now, it would be cut off soon.
                         let error = RpcError::new(SHUTDOWN);
-                        cx.tell(cx.outlet.add_end(id, Step::Refuse(Box::new(error))));
+                        peer.tell(peer.outlet.add_end(id, Step::Refuse(Box::new(error))));
                     }
-                    Some(LinkEvent::Event(event)) => start(&shared, &cx, event, &mut requests),
+                    Some(LinkEvent::Event(event)) => start(&shared, &peer, event, &mut requests),
                     Some(_) => {}
                 },
                 () = requests.next() => {}
-                () = gone(&cx.outlet) => break,
+                () = gone(&peer.outlet) => break,
                 () = &mut cancelled, if !ending => {
                     ending = true;
-                    requests.push(drain(Arc::clone(&cx), shared.shutdown_timeout));
+                    requests.push(drain(Arc::clone(&peer), shared.shutdown_timeout));
                 }
             }
         }
         drop(requests);
-        guarded("disconnected", shared.backend.disconnected(&cx)).await;
+        guarded("disconnected", shared.backend.disconnected(&peer)).await;
     };
     // The connection is polled behind the work, so the end that it meets is news for the work.
     let end = poll_fn(move |turn| {
@@ -128,28 +128,28 @@ async fn gone(outlet: &Outlet) {
     .await;
 }
 
-async fn drain(cx: Arc<Context>, timeout: Duration) {
+async fn drain(peer: Arc<Peer>, timeout: Duration) {
     let frame = CloseFrame::new(CloseFrame::GOING_AWAY, SHUTDOWN);
-    cx.link.drain_with(timeout, frame).await;
+    peer.link.drain_with(timeout, frame).await;
 }
 
 fn start<B: Backend>(
     shared: &Arc<Shared<B>>,
-    cx: &Arc<Context>,
+    peer: &Arc<Peer>,
     event: ServerEvent,
     requests: &mut Running,
 ) {
     match event {
         ServerEvent::Request { id, call } => {
-            let (backend, cx) = (Arc::clone(&shared.backend), Arc::clone(cx));
+            let (backend, peer) = (Arc::clone(&shared.backend), Arc::clone(peer));
             match call {
-                Call::ChatSend(chat) => requests.push(chat_with(backend, cx, id, chat)),
-                call => requests.push(respond(backend, cx, id, call)),
+                Call::ChatSend(chat) => requests.push(chat_with(backend, peer, id, chat)),
+                call => requests.push(respond(backend, peer, id, call)),
             }
         }
-        ServerEvent::Writable => cx.tell(cx.outlet.resume()),
+        ServerEvent::Writable => peer.tell(peer.outlet.resume()),
         ServerEvent::Warning(error) => {
-            tracing::debug!(connection = cx.id, %error, "a message was ignored");
+            tracing::debug!(connection = peer.id, %error, "a message was ignored");
         }
         _ => {}
     }
@@ -157,12 +157,12 @@ fn start<B: Backend>(
 
 async fn chat_with<B: Backend>(
     backend: Arc<B>,
-    cx: Arc<Context>,
+    peer: Arc<Peer>,
     id: RequestId,
     chat: ChatSend<SharedStr>,
 ) {
-    let reply = ChatReply::new(Arc::clone(&cx), id);
-    let run = async { backend.chat(&cx, chat, reply.clone()).await };
+    let reply = ChatReply::new(Arc::clone(&peer), id);
+    let run = async { backend.chat(&peer, chat, reply.clone()).await };
     let end = match guarded("chat", run).await {
         Some(Ok(())) => Step::Done,
         Some(Err(ChatError::Refused(error))) => Step::Refuse(Box::new(error)),
@@ -173,14 +173,14 @@ async fn chat_with<B: Backend>(
     reply.end(end);
 }
 
-async fn respond<B: Backend>(backend: Arc<B>, cx: Arc<Context>, id: RequestId, call: OwnedCall) {
+async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, call: OwnedCall) {
     let run = async {
         // Answers may be large: none is made before there is room for it.
-        cx.outlet.room().await;
+        peer.outlet.room().await;
         match call {
-            Call::Status => answer(&backend.status(&cx).await),
-            Call::PluginList => answer(&backend.plugins(&cx).await),
-            call => backend.extension(&cx, call).await,
+            Call::Status => answer(&backend.status(&peer).await),
+            Call::PluginList => answer(&backend.plugins(&peer).await),
+            call => backend.extension(&peer, call).await,
         }
     };
     let outcome = guarded("request", run).await;
@@ -188,7 +188,7 @@ async fn respond<B: Backend>(backend: Arc<B>, cx: Arc<Context>, id: RequestId, c
         Ok(value) => Step::Reply(value),
         Err(error) => Step::Refuse(Box::new(error)),
     };
-    cx.tell(cx.outlet.add_end(id, end));
+    peer.tell(peer.outlet.add_end(id, end));
 }
 
 fn internal_error() -> RpcError {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use rpc_core::decode::SharedStr;
 
 use super::backend::{Backend, ChatError};
-use super::context::Context;
+use super::peer::Peer;
 use super::reply::ChatReply;
 use crate::frame::{ChatSend, Plugin, Status, Usage};
 use crate::limits::HELLO_VERSION;
@@ -52,7 +52,7 @@ impl MemoryBackend {
 
 #[async_trait]
 impl Backend for MemoryBackend {
-    async fn status(&self, _: &Arc<Context>) -> Status {
+    async fn status(&self, _: &Arc<Peer>) -> Status {
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         Status::new(
             HELLO_VERSION,
@@ -61,13 +61,13 @@ impl Backend for MemoryBackend {
         )
     }
 
-    async fn plugins(&self, _: &Arc<Context>) -> Vec<Plugin> {
+    async fn plugins(&self, _: &Arc<Peer>) -> Vec<Plugin> {
         self.plugins.clone()
     }
 
     async fn chat(
         &self,
-        _: &Arc<Context>,
+        _: &Arc<Peer>,
         chat: ChatSend<SharedStr>,
         reply: ChatReply,
     ) -> Result<(), ChatError> {

@@ -2,10 +2,10 @@
 
 mod backend;
 mod connection;
-mod context;
 mod memory;
 mod options;
 mod outlet;
+mod peer;
 mod protocol;
 mod reply;
 
@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use rpc_core::net::server::{DrainReport, ShutdownHandle};
+use rpc_core::net::server::{Counters, DrainReport, ShutdownHandle};
 use tokio::net::ToSocketAddrs;
 
 use crate::auth::{AuthError, check_bind};
@@ -23,9 +23,9 @@ use crate::limits::WS_PATH;
 use connection::{Shared, serve};
 
 pub use backend::{Backend, ChatError, answer};
-pub use context::Context;
 pub use memory::MemoryBackend;
 pub use options::{ServerOptions, http_config};
+pub use peer::Peer;
 pub use protocol::ServerSide;
 pub use reply::{ChatReply, Gone};
 
@@ -108,6 +108,13 @@ impl<B: Backend> Server<B> {
     #[must_use]
     pub fn url(&self) -> String {
         format!("ws://{}{WS_PATH}", self.local_addr())
+    }
+
+    /// How many connections there are, and what became of others; it goes on counting while the
+    /// server runs.
+    #[must_use]
+    pub fn counters(&self) -> Arc<Counters> {
+        self.server.counters()
     }
 
     /// A handle that ends the server.

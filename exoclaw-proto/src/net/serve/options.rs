@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rpc_core::net::server::{Guards, OriginPolicy};
+use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
 use rpc_core::net::{LagPolicy, LinkConfig, QueueConfig};
 
 use crate::limits::SHUTDOWN_TIMEOUT;
@@ -12,9 +12,9 @@ use crate::server::ServerConfig;
 /// may connect, and on a loopback address no foreign `Host` is served. Allow more with
 /// [`Guards::with_allowed_origin`].
 #[must_use]
-pub fn http_config() -> rpc_core::net::server::ServerConfig {
+pub fn http_config() -> HttpConfig {
     let guards = Guards::default().with_origins(OriginPolicy::Loopback(Vec::new()));
-    rpc_core::net::server::ServerConfig::default().with_guards(guards)
+    HttpConfig::default().with_guards(guards)
 }
 
 /// How a [`Server`](super::Server) behaves.
@@ -25,7 +25,7 @@ pub struct ServerOptions {
     pub connection: ServerConfig,
     /// Limits, guards and TLS before the upgrade, and the HTTP service beside it.
     /// [`WS_PATH`](crate::limits::WS_PATH) upgrades in any case. Default [`http_config`].
-    pub http: rpc_core::net::server::ServerConfig,
+    pub http: HttpConfig,
     /// Transport treatment and observer of each connection; its reconnects are not used. Its write
     /// timeout ends a connection whose client takes nothing.
     pub link: LinkConfig,
@@ -57,7 +57,7 @@ impl ServerOptions {
 
     /// Sets [`http`](Self::http). Start from [`http_config`].
     #[must_use]
-    pub fn with_http(mut self, config: rpc_core::net::server::ServerConfig) -> Self {
+    pub fn with_http(mut self, config: HttpConfig) -> Self {
         self.http = config;
         self
     }

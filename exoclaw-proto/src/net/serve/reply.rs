@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::context::Context;
 use super::outlet::{NotAdded, Step};
+use super::peer::Peer;
 use crate::frame::{OwnedEvent, StreamEvent, ToolResult, ToolUse, Usage};
 use crate::server::RequestId;
 
@@ -21,15 +21,15 @@ pub struct Gone;
 /// until the link's write timeout gives the client up.
 #[derive(Clone)]
 pub struct ChatReply {
-    cx: Arc<Context>,
+    peer: Arc<Peer>,
     id: RequestId,
     ended: Arc<AtomicBool>,
 }
 
 impl ChatReply {
-    pub(super) fn new(cx: Arc<Context>, id: RequestId) -> Self {
+    pub(super) fn new(peer: Arc<Peer>, id: RequestId) -> Self {
         Self {
-            cx,
+            peer,
             id,
             ended: Arc::default(),
         }
@@ -47,15 +47,15 @@ impl ChatReply {
         let mut rest = text;
         loop {
             self.check()?;
-            match self.cx.outlet.add_text(self.id, rest) {
+            match self.peer.outlet.add_text(self.id, rest) {
                 Ok((len, added)) => {
-                    self.cx.tell(added);
+                    self.peer.tell(added);
                     rest = rest.get(len..).unwrap_or_default();
                     if rest.is_empty() {
                         return Ok(());
                     }
                 }
-                Err(NotAdded::Full) => self.cx.outlet.room().await,
+                Err(NotAdded::Full) => self.peer.outlet.room().await,
                 Err(NotAdded::Gone) => return Err(Gone),
             }
         }
@@ -111,7 +111,7 @@ impl ChatReply {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn gone(&self) {
-        self.cx.outlet.left().await;
+        self.peer.outlet.left().await;
     }
 
     async fn send(&self, event: OwnedEvent) -> Result<(), Gone> {
@@ -119,25 +119,25 @@ impl ChatReply {
         let terminal = event.is_terminal();
         loop {
             self.check()?;
-            match self.cx.outlet.add_event(self.id, event) {
+            match self.peer.outlet.add_event(self.id, event) {
                 Ok(added) => {
                     if terminal {
                         self.ended.store(true, Ordering::Relaxed);
                     }
-                    self.cx.tell(added);
+                    self.peer.tell(added);
                     return Ok(());
                 }
                 Err((NotAdded::Full, back)) => event = back,
                 Err((NotAdded::Gone, _)) => return Err(Gone),
             }
-            self.cx.outlet.room().await;
+            self.peer.outlet.room().await;
         }
     }
 
     /// Ends the chat; what is written afterwards, by a clone, goes nowhere.
     pub(super) fn end(&self, end: Step) {
         self.ended.store(true, Ordering::Relaxed);
-        self.cx.tell(self.cx.outlet.add_end(self.id, end));
+        self.peer.tell(self.peer.outlet.add_end(self.id, end));
     }
 
     fn check(&self) -> Result<(), Gone> {
@@ -151,7 +151,7 @@ impl ChatReply {
 impl fmt::Debug for ChatReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChatReply")
-            .field("connection", &self.cx.id())
+            .field("connection", &self.peer.id())
             .field("id", &self.id)
             .finish_non_exhaustive()
     }

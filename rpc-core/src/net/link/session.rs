@@ -74,6 +74,8 @@ pub(super) struct Session<'a, P: Protocol, T> {
     ready: bool,
     /// The machine was told something while its events were handed out.
     touched: bool,
+    /// The peer answers no ping, so it will not answer a Close either.
+    is_dead: bool,
     /// Events were not taken for too long: those that still come have nowhere to go.
     overrun: bool,
     /// For the deadlines of `stop` and `held`; made when one of them wants it first.
@@ -96,6 +98,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             stop: Stop::No,
             ready: false,
             touched: false,
+            is_dead: false,
             overrun: false,
             timer: None,
         }
@@ -142,7 +145,19 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         }
         self.drain_step(now);
         loop {
-            let io = self.driver.poll_io_at(cx, now);
+            let unread = self.driver.poll_input(cx, now);
+            // Before the frames leave: what the peer learns from them has happened here by then, for
+            // other connections too.
+            let mut turn = Turn {
+                now,
+                generation,
+                is_gone: self.driver.is_gone(),
+            };
+            let was_choked = !self.driver.machine().wants_input();
+            self.deliver(cx, turn);
+            let unchoked = was_choked && self.driver.machine().wants_input();
+            self.touched = false;
+            let io = self.driver.poll_output(cx, now, unread);
             if matches!(self.stop, Stop::Redialling) && io.is_pending() {
                 // The Close is on its way. Who orders another line does not trust this one to
                 // answer it.
@@ -150,15 +165,13 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                 self.touched = true;
             }
             let choked = !self.driver.machine().wants_input();
-            let is_gone = io.is_ready();
-            self.deliver(
-                cx,
-                Turn {
-                    now,
-                    generation,
-                    is_gone,
-                },
-            );
+            turn.is_gone = io.is_ready();
+            self.deliver(cx, turn);
+            if std::mem::take(&mut self.is_dead) {
+                // By now it has been told as far as its line takes it.
+                self.driver.cut();
+                self.touched = true;
+            }
             if io.is_ready() {
                 return Poll::Ready(match &self.stop {
                     Stop::Closing(reason) => reason.clone(),
@@ -166,7 +179,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                 });
             }
             // Events that were taken may have made room for input, or led to new frames.
-            let room = choked && self.driver.machine().wants_input();
+            let room = unchoked || (choked && self.driver.machine().wants_input());
             if !room && !std::mem::take(&mut self.touched) {
                 break;
             }
@@ -356,11 +369,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
                 }
             }
             Sorted::Closed(reason) => {
-                // A peer that answers no ping will not answer a Close either.
-                if matches!(reason, CloseReason::KeepAlive { .. }) {
-                    self.driver.cut();
-                    self.touched = true;
-                }
+                self.is_dead |= matches!(reason, CloseReason::KeepAlive { .. });
                 self.reason.get_or_insert(reason);
             }
             Sorted::Ignore => {}

@@ -1,4 +1,4 @@
-//! [`ServerConfig`]: limits, guards and hooks of a server.
+//! [`HttpConfig`]: limits, guards and hooks of a server.
 
 use std::fmt;
 use std::future::Future;
@@ -183,7 +183,7 @@ impl fmt::Debug for UpgradeDecision {
 /// How a [`Server`](super::Server) behaves.
 #[derive(Clone, Default)]
 #[non_exhaustive]
-pub struct ServerConfig {
+pub struct HttpConfig {
     /// Bounds on connections, times and sizes before the upgrade.
     pub limits: ServerLimits,
     /// Who may connect, and from which web pages.
@@ -198,7 +198,7 @@ pub struct ServerConfig {
     http: Option<Arc<HttpHook>>,
 }
 
-impl ServerConfig {
+impl HttpConfig {
     /// Sets [`limits`](Self::limits).
     #[must_use]
     pub const fn with_limits(mut self, limits: ServerLimits) -> Self {
@@ -291,9 +291,9 @@ impl ServerConfig {
     }
 }
 
-impl fmt::Debug for ServerConfig {
+impl fmt::Debug for HttpConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerConfig")
+        f.debug_struct("HttpConfig")
             .field("limits", &self.limits)
             .field("guards", &self.guards)
             .field("ws", &self.ws)

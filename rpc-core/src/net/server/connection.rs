@@ -1,7 +1,7 @@
 //! One accepted connection, from TLS to the handler: [`Accepted`].
 
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::{Future, poll_fn, ready};
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -131,7 +131,13 @@ async fn exchange(
 ) -> Option<(Socket, Bytes, Agreed)> {
     // A failure here costs latency only.
     let _ = tcp.set_nodelay(true);
-    let socket = match secure(shared, tcp).await {
+    let mut cancellation = shared.cancellation.clone();
+    let secured = tokio::select! {
+        biased;
+        secured = secure(shared, tcp) => secured,
+        () = cancellation.cancelled() => return None,
+    };
+    let socket = match secured {
         Ok(socket) => socket,
         Err(error) => {
             tracing::debug!(%peer, %error, "TLS failed");
@@ -140,10 +146,12 @@ async fn exchange(
     };
     let limits = &shared.config.limits;
     let agreed = Arc::new(Mutex::new(None));
+    let arrived = Arc::new(AtomicBool::new(false));
     let service = Exchange {
         shared: Arc::clone(shared),
         peer,
         agreed: Arc::clone(&agreed),
+        arrived: Arc::clone(&arrived),
         streams: Arc::clone(streams),
     };
     let line = Patience::new(socket, limits.write_timeout);
@@ -153,17 +161,17 @@ async fn exchange(
         .max_header_size(limits.max_header_bytes)
         .max_buf_size(limits.max_header_bytes.max(SMALLEST_BUFFER))
         .serve_connection(TokioIo::new(line), service);
-    let mut cancellation = shared.cancellation.clone();
     let mut is_told = false;
     let served = loop {
         let served = tokio::select! {
             biased;
             served = poll_fn(|cx| connection.poll_without_shutdown(cx)) => Some(served),
             () = cancellation.cancelled(), if !is_told => None,
+            // A server that ends does not wait for the rest of a request.
+            () = ready(()), if is_told && !arrived.load(Ordering::Relaxed) => return None,
         };
         match served {
             Some(served) => break served,
-            // Ends a connection that has sent nothing yet.
             None => {
                 is_told = true;
                 Pin::new(&mut connection).graceful_shutdown();

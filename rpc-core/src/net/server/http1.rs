@@ -34,6 +34,8 @@ pub(super) struct Exchange {
     pub(super) peer: SocketAddr,
     /// Filled once a request was upgraded.
     pub(super) agreed: Arc<Mutex<Option<Agreed>>>,
+    /// Set once the whole request is there.
+    pub(super) arrived: Arc<AtomicBool>,
     /// Set once the answer is streamed.
     pub(super) streams: Arc<AtomicBool>,
 }
@@ -46,9 +48,11 @@ impl hyper::service::Service<Request<Incoming>> for Exchange {
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (shared, peer) = (Arc::clone(&self.shared), self.peer);
         let agreed = Arc::clone(&self.agreed);
-        let streams = Arc::clone(&self.streams);
+        let (arrived, streams) = (Arc::clone(&self.arrived), Arc::clone(&self.streams));
         Box::pin(async move {
-            let mut answer = answer(&shared, peer, request, &agreed).await;
+            let mut answer = answer(&shared, peer, request, &arrived, &agreed).await;
+            // A refusal has not waited for the rest.
+            arrived.store(true, Ordering::Relaxed);
             if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
                 // One request per connection, so that an idle one never holds a place.
                 let close = HeaderValue::from_static("close");
@@ -64,6 +68,7 @@ async fn answer(
     shared: &Shared,
     peer: SocketAddr,
     request: Request<Incoming>,
+    arrived: &AtomicBool,
     agreed: &Mutex<Option<Agreed>>,
 ) -> Response<Body> {
     let config = &shared.config;
@@ -93,6 +98,7 @@ async fn answer(
             Ok(body) => body,
             Err((status, why)) => return plain(status, why),
         };
+        arrived.store(true, Ordering::Relaxed);
         if let Some(service) = config.http(Request::from_parts(parts, body), peer) {
             let answer = service.await;
             if answer.status().is_informational() {

@@ -8,9 +8,9 @@
 //!
 //! ```no_run
 //! use futures_util::{SinkExt, StreamExt};
-//! use rpc_core::net::server::{Accepted, Server, ServerConfig};
+//! use rpc_core::net::server::{Accepted, Server, HttpConfig};
 //! # async fn example() -> std::io::Result<()> {
-//! let config = ServerConfig::default().with_path("/rpc.ws");
+//! let config = HttpConfig::default().with_path("/rpc.ws");
 //! let server = Server::bind("127.0.0.1:9100", config).await?;
 //! server
 //!     .run(|mut accepted: Accepted| async move {
@@ -35,7 +35,7 @@ mod shutdown;
 mod upgrade;
 
 pub use body::Body;
-pub use config::{ServerConfig, ServerLimits, UpgradeDecision};
+pub use config::{HttpConfig, ServerLimits, UpgradeDecision};
 pub use connection::Accepted;
 pub use guards::{BadGuard, GuardRejection, Guards, HostPolicy, OriginPolicy, PeerPolicy};
 pub use places::{Counters, Place};

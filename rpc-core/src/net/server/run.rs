@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, ToSocketAddrs};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-use super::config::ServerConfig;
+use super::config::HttpConfig;
 use super::connection::{Accepted, refuse, serve};
 use super::places::{Counters, Slots};
 use super::shutdown::{Drain, DrainReport, ShutdownHandle};
@@ -34,7 +34,7 @@ pub struct Server {
 /// What all connections of a server share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) config: ServerConfig,
+    pub(super) config: HttpConfig,
     pub(super) cancellation: Cancellation,
     pub(super) counters: Arc<Counters>,
 }
@@ -47,7 +47,7 @@ impl Server {
     ///
     /// # Cancel safety
     /// Dropping the future leaves nothing behind.
-    pub async fn bind(address: impl ToSocketAddrs, config: ServerConfig) -> io::Result<Self> {
+    pub async fn bind(address: impl ToSocketAddrs, config: HttpConfig) -> io::Result<Self> {
         Self::from_listener(TcpListener::bind(address).await?, config)
     }
 
@@ -55,7 +55,7 @@ impl Server {
     ///
     /// # Errors
     /// If the listener has no local address.
-    pub fn from_listener(listener: TcpListener, mut config: ServerConfig) -> io::Result<Self> {
+    pub fn from_listener(listener: TcpListener, mut config: HttpConfig) -> io::Result<Self> {
         let local = listener.local_addr()?;
         config.guards = config.guards.for_bind(local);
         let (canceller, cancellation) = Cancellation::new();

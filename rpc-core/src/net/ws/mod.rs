@@ -16,6 +16,8 @@ mod url;
 pub use config::{BadHeader, WsConfig};
 pub use dialer::WsDialer;
 pub use handshake::Handshake;
+#[cfg(feature = "testing")]
+pub(crate) use handshake::answer_to;
 #[cfg(feature = "server")]
 pub(crate) use handshake::{accept_key, is_upgrade, offers, select_subprotocol};
 pub use socket::Socket;

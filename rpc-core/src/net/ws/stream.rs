@@ -5,12 +5,13 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_sink::Sink;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
-use tokio::time::timeout;
+use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use super::config::WsConfig;
 use super::frame::{FrameError, FrameReader, FrameWriter, MAX_CONTROL, Opcode};
@@ -25,6 +26,12 @@ const MAX_UNSENT_PONGS: u32 = 32;
 /// Most bytes read at once, except of a large message. They are read onto the stack, so that a
 /// connection on which nothing comes holds no memory for it.
 const MAX_READ: usize = 16 * 1024;
+/// When a peer that was told what it did wrong counts as quiet.
+const QUIET: Duration = Duration::from_millis(200);
+/// How long it then has to hang up.
+const LINGER: Duration = Duration::from_secs(1);
+/// How long it may go on sending.
+const LONGEST_LINGER: Duration = Duration::from_secs(5);
 
 /// However large `write_buffer` is, a burst gets no more memory than this from the start.
 const LARGEST_GATHER: usize = 1024 * 1024;
@@ -44,6 +51,9 @@ enum Phase {
     Open,
     /// The peer's Close was handed out; our answer has still to leave.
     Answering,
+    /// The peer broke the rules and was told so. What it still sends is thrown away, because to hang
+    /// up with unread bytes would reset the line and could take our last words with it.
+    Lingering,
     Ended,
 }
 
@@ -54,7 +64,10 @@ enum Phase {
 /// a large one is read where it stays. While nothing is under way the connection holds no buffer.
 ///
 /// The stream ends with `None` once the peer's Close has been handed out and answered, or when the
-/// line ends without one. After an `Err` it ends as well.
+/// line ends without one. After an `Err` it ends as well: at once if the line failed, and if the
+/// peer broke the rules as soon as it has hung up, was silent for a while, or has gone on for five
+/// seconds.
+/// Until then what it sends is thrown away, so that it can hear why.
 ///
 /// Sink and stream may live in two tasks, but one task for both costs fewer wake-ups.
 pub struct WsStream<S = Socket> {
@@ -74,6 +87,35 @@ pub struct WsStream<S = Socket> {
     /// Who waits in the stream for the sink's buffer to empty.
     stream_waker: Option<Waker>,
     handshake: Option<Box<Handshake>>,
+    linger: Option<Box<Linger>>,
+}
+
+/// How long a peer that broke the rules is listened to.
+struct Linger {
+    /// The end, whatever comes.
+    until: Instant,
+    /// How long it may be silent.
+    patience: Duration,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Linger {
+    fn new() -> Self {
+        Self {
+            until: Instant::now() + LONGEST_LINGER,
+            patience: QUIET,
+            timer: Box::pin(sleep(QUIET)),
+        }
+    }
+
+    /// The peer has sent something; whether there is time for more.
+    fn goes_on(&mut self) -> bool {
+        let now = Instant::now();
+        self.timer
+            .as_mut()
+            .reset(self.until.min(now + self.patience));
+        now < self.until
+    }
 }
 
 impl<S> WsStream<S>
@@ -142,6 +184,7 @@ where
             sink_waker: None,
             stream_waker: None,
             handshake: handshake.map(Box::new),
+            linger: None,
         }
     }
 
@@ -173,7 +216,9 @@ where
         let memory = memory.get_mut(..self.read_buffer).unwrap_or_default();
         let mut read = ReadBuf::uninit(memory);
         ready!(Pin::new(&mut self.socket).poll_read(cx, &mut read))?;
-        self.reader.push(read.filled());
+        if self.phase == Phase::Open {
+            self.reader.push(read.filled());
+        }
         Poll::Ready(Ok(read.filled().len()))
     }
 
@@ -259,6 +304,8 @@ where
 
     /// Gives the connection up, and says why as far as the line takes it.
     fn fail(&mut self, cx: &mut Context<'_>, error: FrameError) -> TransportError {
+        self.phase = Phase::Lingering;
+        self.reader.clear();
         if !self.close_sent {
             self.close_sent = true;
             let close = CloseFrame::new(error.close_code(), "");
@@ -273,6 +320,31 @@ where
             FrameError::TooLarge => TransportError::TooLarge {
                 max: self.max_message,
             },
+        }
+    }
+
+    /// Throws away what the peer sends until it is quiet, then ends the line's sending side, and
+    /// waits for the peer to hang up. Not the other way round: some libraries that are told of the
+    /// end of a line while they send never look at what came before it.
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let is_told = self.poll_flush_answers(cx).is_ready();
+        loop {
+            let read = self.poll_read(cx);
+            let linger = self.linger.get_or_insert_with(|| Box::new(Linger::new()));
+            match read {
+                Poll::Ready(Ok(1..)) if linger.goes_on() => {}
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => {
+                    ready!(linger.timer.as_mut().poll(cx));
+                    if self.shut_down || !is_told {
+                        return Poll::Ready(());
+                    }
+                    self.shut_down = true;
+                    linger.patience = LINGER;
+                    linger.goes_on();
+                    let _ = Pin::new(&mut self.socket).poll_shutdown(cx);
+                }
+            }
         }
     }
 
@@ -320,6 +392,11 @@ where
                 this.phase = Phase::Ended;
                 return Poll::Ready(None);
             }
+            Phase::Lingering => {
+                ready!(this.poll_linger(cx));
+                this.phase = Phase::Ended;
+                return Poll::Ready(None);
+            }
             Phase::Open => {}
         }
         if this.unsent_pongs > 0
@@ -335,7 +412,7 @@ where
                     Err(error) => break error,
                 },
                 Ok(None) => {}
-                Err(error) => break this.fail(cx, error),
+                Err(error) => return Poll::Ready(Some(Err(this.fail(cx, error)))),
             }
             match ready!(this.poll_read(cx)) {
                 Ok(0) => {

@@ -137,9 +137,9 @@ pub fn run(runs: u64, test: impl Fn(&mut Rng) -> Outcome) {
     }
 }
 
-#[expect(clippy::panic, reason = "an assertion of a test tool")]
+#[track_caller]
 fn fail(seed: u64, error: &str) -> ! {
-    panic!("SIM_SEED={seed} repeats this: {error}");
+    super::fail(&format!("SIM_SEED={seed} repeats this: {error}"))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::message::CloseFrame;
 use rpc_core::net::server::{
-    Accepted, Counters, DrainReport, Server, ServerConfig, ServerLimits, ShutdownHandle,
+    Accepted, Counters, DrainReport, HttpConfig, Server, ServerLimits, ShutdownHandle,
 };
 use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
 use rpc_core::net::{DriverConfig, Events, LinkConfig, link};
@@ -62,7 +62,7 @@ impl House {
         let limits = ServerLimits::default()
             .with_header_timeout(DEADLINE)
             .with_handshake_timeout(DEADLINE);
-        let server = ServerConfig::default().with_limits(limits);
+        let server = HttpConfig::default().with_limits(limits);
         let server = Server::bind(address, server).await.unwrap();
         let (door, rooms) = mpsc::unbounded_channel();
         Self {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures_util::{FutureExt, future};
 use rpc_core::CloseFrame;
 use rpc_core::net::LinkConfig;
-use rpc_core::net::server::{Accepted, DrainReport, ShutdownHandle};
+use rpc_core::net::server::{Accepted, Counters, DrainReport, ShutdownHandle};
 use tokio::net::ToSocketAddrs;
 
 use super::{RouterOptions, Switch};
@@ -103,6 +103,13 @@ impl<R: Router> Server<R> {
     #[must_use]
     pub fn url(&self) -> String {
         format!("ws://{}", self.local_addr())
+    }
+
+    /// How many connections there are, and what became of others; it goes on counting while the
+    /// server runs.
+    #[must_use]
+    pub fn counters(&self) -> Arc<Counters> {
+        self.server.counters()
     }
 
     /// A handle that ends the server. Give its drain no less than the

@@ -7,7 +7,7 @@ use http::header::SEC_WEBSOCKET_PROTOCOL;
 use http::request::Parts;
 use rpc_core::net::LinkConfig;
 use rpc_core::net::server::{
-    Guards, HostPolicy, PeerPolicy, ServerConfig as HttpConfig, ServerLimits, UpgradeDecision,
+    Guards, HostPolicy, HttpConfig, PeerPolicy, ServerLimits, UpgradeDecision,
 };
 
 use crate::hub::HubConfig;

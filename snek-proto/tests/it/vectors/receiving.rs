@@ -57,7 +57,7 @@ fn reply(vector: &Vector) {
             assert_eq!(skipped, vector.is("skipped"), "{name}: {events:?}");
             assert_eq!(events.is_empty(), vector.is("dropped"), "{name}");
             let strays = u64::from(vector.is("dropped"));
-            assert_eq!(hand.conn.stray_replies(), strays, "{name}");
+            assert_eq!(hand.conn.stray_frames(), strays, "{name}");
             assert_eq!(hand.conn.in_flight(), 1, "{name}");
             hand.take(&json!({"callId": id, "data": 1}).to_string());
             assert!(
@@ -99,7 +99,7 @@ fn event(vector: &Vector) {
     hand.take(vector.str("text"));
     let events = hand.events();
     let strays = u64::from(vector.is("dropped"));
-    assert_eq!(hand.conn.stray_replies(), strays, "{name}");
+    assert_eq!(hand.conn.stray_frames(), strays, "{name}");
     match &events[..] {
         [] => assert!(vector.is("dropped"), "{name}: dropped"),
         [event] => {

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use exoclaw_proto::frame::{ChatSend, Plugin, Status};
-use exoclaw_proto::net::{
-    Backend, ChatError, ChatReply, Context, Server, ServerOptions, http_config,
-};
+use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer, Server, ServerOptions, http_config};
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Limits;
 use rpc_core::decode::SharedStr;
@@ -20,17 +18,17 @@ struct Chunks(String);
 
 #[async_trait]
 impl Backend for Chunks {
-    async fn status(&self, _: &Arc<Context>) -> Status {
+    async fn status(&self, _: &Arc<Peer>) -> Status {
         Status::new("0.1.0", 0, 0)
     }
 
-    async fn plugins(&self, _: &Arc<Context>) -> Vec<Plugin> {
+    async fn plugins(&self, _: &Arc<Peer>) -> Vec<Plugin> {
         Vec::new()
     }
 
     async fn chat(
         &self,
-        _: &Arc<Context>,
+        _: &Arc<Peer>,
         chat: ChatSend<SharedStr>,
         reply: ChatReply,
     ) -> Result<(), ChatError> {

@@ -52,6 +52,11 @@ impl FrameReader {
         }
     }
 
+    /// Forgets what has come, because nothing of it counts any more.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::new(self.role, self.max_message);
+    }
+
     /// Takes bytes of the peer.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         if self.buffer.len() + bytes.len() > self.buffer.capacity() {

@@ -63,7 +63,7 @@ fn switches(headers: &HeaderMap) -> bool {
 }
 
 /// What a server answers to a key (section 4.2.2).
-fn answer_to(key: &[u8]) -> String {
+pub(crate) fn answer_to(key: &[u8]) -> String {
     let mut hash = Sha1::new();
     hash.update(key);
     hash.update(b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11");

@@ -1,0 +1,250 @@
+//! Chats over HTTP under the faults of servers, over real sockets. Every chat has a line of its own, so
+//! after each fault the next chat goes well.
+
+use std::time::Duration;
+
+use acolyte_proto::ChatRequest;
+use acolyte_proto::client::{ChatUpdate, ClientConfig, Outcome};
+use acolyte_proto::net::SseClient;
+use rpc_core::keepalive::KeepAlive;
+use rpc_core::testing::faults::{End, RawListener, RawPeer};
+use rpc_core::{CallError, CloseReason, Delivery, Limits};
+use tokio::time::timeout;
+
+/// A deadline that must not pass.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// One that has to.
+const SHORT: Duration = Duration::from_millis(150);
+const MAX: usize = 64 * 1024;
+
+const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+const TEXT: &[u8] =
+    b"data: {\"type\":\"event\",\"event\":{\"type\":\"text-delta\",\"text\":\"x\"}}\n\n";
+const BARE_TEXT: &[u8] = b"data: {\"type\":\"text-delta\",\"text\":\"x\"}\n\n";
+const DONE: &[u8] =
+    b"data: {\"type\":\"done\",\"reply\":{\"output\":\"x\",\"outputStreamed\":true,\"model\":\"m\"}}\n\n";
+
+struct Stage {
+    listener: RawListener,
+    client: SseClient,
+}
+
+fn config() -> ClientConfig {
+    ClientConfig::new().with_limits(Limits::default().with_max_message_bytes(MAX))
+}
+
+async fn soon<F: Future>(future: F) -> F::Output {
+    timeout(PATIENCE, future).await.expect("nothing hangs")
+}
+
+impl Stage {
+    async fn start(config: ClientConfig) -> Self {
+        let listener = RawListener::bind().await.unwrap();
+        let url = format!("http://{}", listener.address());
+        let client = SseClient::new(&url, config).unwrap();
+        Self { listener, client }
+    }
+
+    /// All updates of a chat but its end, the end, and what the server gives back.
+    async fn chat<K>(
+        &self,
+        server: impl AsyncFnOnce(RawPeer) -> K,
+    ) -> (Vec<ChatUpdate>, Outcome, K) {
+        let chat = async {
+            let mut chat = self.client.start_chat(ChatRequest::new("hi", "m")).await;
+            let mut updates = Vec::new();
+            while let Some(update) = chat.next().await {
+                updates.push(update);
+            }
+            updates
+        };
+        let server = async {
+            let mut line = self.listener.accept().await.unwrap();
+            line.head().await.unwrap();
+            server(line).await
+        };
+        let (mut updates, kept) = soon(async { tokio::join!(chat, server) }).await;
+        let ends = updates.extract_if(.., |it| matches!(it, ChatUpdate::Ended(_)));
+        let mut ends: Vec<_> = ends.collect();
+        assert_eq!(ends.len(), 1, "{ends:?}");
+        let Some(ChatUpdate::Ended(outcome)) = ends.pop() else {
+            panic!("no end")
+        };
+        (updates, outcome, kept)
+    }
+
+    /// The next chat goes well.
+    async fn works(&self) {
+        let (_, outcome, ()) = self
+            .chat(async |mut line| {
+                for part in [HEAD, BARE_TEXT, DONE] {
+                    line.bytes(part).await.unwrap();
+                }
+            })
+            .await;
+        assert!(outcome.is_done(), "{outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_silent_server_is_given_up_before_its_answer_and_in_it() {
+    let idle = config().with_chat_idle_timeout(Some(SHORT));
+    let keep_alive = KeepAlive::default()
+        .with_interval(Some(SHORT / 2))
+        .with_pong_timeout(SHORT / 2);
+    let silent = config().with_keep_alive(keep_alive);
+    for (config, is_idle) in [(idle, true), (silent, false)] {
+        for starts in [false, true] {
+            let stage = Stage::start(config.clone()).await;
+            let (_, outcome, line) = stage
+                .chat(async |mut line| {
+                    if starts {
+                        line.bytes(HEAD).await.unwrap();
+                    }
+                    line
+                })
+                .await;
+            match &outcome {
+                Outcome::TimedOut { .. } => assert!(is_idle),
+                Outcome::Closed {
+                    reason: CloseReason::KeepAlive { .. },
+                    ..
+                } => assert!(!is_idle),
+                other => panic!("{other:?}"),
+            }
+            let unknown = if starts {
+                Delivery::Delivered
+            } else {
+                Delivery::Unknown
+            };
+            assert_eq!(outcome.delivery(), unknown);
+            drop(line);
+        }
+    }
+    let stage = Stage::start(config().with_call_timeout(SHORT)).await;
+    let (status, line) =
+        soon(async { tokio::join!(stage.client.status(), stage.listener.accept()) }).await;
+    assert!(
+        matches!(status, Err(CallError::TimedOut { .. })),
+        "{status:?}"
+    );
+    drop(line);
+    stage.works().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_cut_is_no_success_wherever_it_is_cut() {
+    let stage = Stage::start(config()).await;
+    let half = HEAD.len() / 2;
+    let whole = [HEAD, BARE_TEXT].concat();
+    for len in [0, half, HEAD.len(), whole.len() - 5, whole.len()] {
+        for resets in [false, true] {
+            let (_, outcome, ()) = stage
+                .chat(async |mut line| {
+                    line.bytes(&whole[..len]).await.unwrap();
+                    if resets {
+                        line.reset();
+                    }
+                })
+                .await;
+            let Outcome::Closed { reason, delivery } = outcome else {
+                panic!("{len}: {outcome:?}")
+            };
+            let is_cut = matches!(reason, CloseReason::Lost | CloseReason::Transport { .. });
+            assert!(is_cut, "{reason:?}");
+            assert_ne!(delivery, Delivery::NotSent);
+        }
+    }
+    stage.works().await;
+}
+
+#[tokio::test]
+async fn a_server_that_writes_byte_by_byte_is_waited_for() {
+    let stage = Stage::start(config()).await;
+    let (updates, outcome, ()) = stage
+        .chat(async |mut line| {
+            let answer = [HEAD, b": a comment\n\n", BARE_TEXT, DONE].concat();
+            line.trickle(&answer, Duration::from_millis(1))
+                .await
+                .unwrap();
+        })
+        .await;
+    assert!(outcome.is_done(), "{outcome:?}");
+    assert_eq!(updates.len(), 2, "{updates:?}");
+}
+
+#[tokio::test]
+async fn comments_that_trickle_give_a_chat_no_more_time() {
+    let stage = Stage::start(config().with_chat_idle_timeout(Some(SHORT))).await;
+    let (_, outcome, ()) = stage
+        .chat(async |mut line| {
+            line.bytes(HEAD).await.unwrap();
+            let comments = b": still here\n\n".repeat(1_000);
+            assert!(line.trickle(&comments, SHORT / 4).await.is_err());
+        })
+        .await;
+    assert!(matches!(outcome, Outcome::TimedOut { .. }), "{outcome:?}");
+    stage.works().await;
+}
+
+#[tokio::test]
+async fn events_that_cannot_be_read_are_skipped_and_told() {
+    let deep = format!("data: {}\n\n", "[".repeat(MAX / 2));
+    let long = format!("data: {}\n\n", "x".repeat(4 * MAX));
+    let bad: [&[u8]; 5] = [
+        deep.as_bytes(),
+        long.as_bytes(),
+        b"data: {\"type\":\"text-delta\",\"text\":\"\xff\"}\n\n",
+        b"data: no frame\n\n",
+        TEXT,
+    ];
+    let stage = Stage::start(config()).await;
+    for bad in bad {
+        let (updates, outcome, ()) = stage
+            .chat(async |mut line| {
+                for part in [HEAD, bad, BARE_TEXT, DONE] {
+                    line.bytes(part).await.unwrap();
+                }
+            })
+            .await;
+        assert!(outcome.is_done(), "{outcome:?}");
+        let text = matches!(updates.last(), Some(ChatUpdate::Event(_)));
+        assert!(text, "{updates:?}");
+        assert!(updates.len() <= 4, "{updates:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_head_without_end_is_given_up() {
+    let stage = Stage::start(config()).await;
+    let (_, outcome, ()) = stage
+        .chat(async |mut line| {
+            line.bytes(b"HTTP/1.1 200 OK\r\n").await.unwrap();
+            let header = b"X-More: and more\r\n".repeat(1_000);
+            while line.bytes(&header).await.is_ok() {}
+        })
+        .await;
+    assert!(matches!(outcome, Outcome::Closed { .. }), "{outcome:?}");
+    stage.works().await;
+}
+
+#[tokio::test]
+async fn a_flood_of_events_is_read_no_faster_than_it_is_taken() {
+    let stage = Stage::start(config()).await;
+    let server = async {
+        let mut line = stage.listener.accept().await.unwrap();
+        line.head().await.unwrap();
+        line.bytes(HEAD).await.unwrap();
+        let flood = BARE_TEXT.repeat(1_000_000);
+        let sent = line.push(&flood, SHORT).await.unwrap();
+        assert!(sent < flood.len());
+        line
+    };
+    let request = ChatRequest::new("hi", "m");
+    let (chat, mut line) =
+        soon(async { tokio::join!(stage.client.start_chat(request), server) }).await;
+    // To drop it is to hang up.
+    drop(chat);
+    assert_ne!(soon(line.http_end()).await, End::Said(200));
+    stage.works().await;
+}

@@ -1,0 +1,148 @@
+//! Names and numbers, word for word: whoever changes one changes the protocol.
+
+use std::time::Duration;
+
+use acolyte_proto::error::code;
+use acolyte_proto::event::{ChecklistTag, DiffMarker, ItemStatus, RunState, ShellStream};
+use acolyte_proto::frame::{HistoryKind, Role};
+use acolyte_proto::handshake::capability;
+use acolyte_proto::{
+    ErrorId, Event, MessageId, ResourceId, RpcId, SessionId, TaskId, TaskState, auth, codec, http,
+    id, limits,
+};
+
+#[test]
+fn every_id_has_its_prefix() {
+    assert!(RpcId::random(1).as_str().starts_with("rpc_"));
+    assert!(TaskId::random(1).as_str().starts_with("task_"));
+    assert!(SessionId::random(1).as_str().starts_with("sess_"));
+    assert!(ErrorId::random(1).as_str().starts_with("err_"));
+    assert!(MessageId::random(1).as_str().starts_with("msg_"));
+    assert!(ResourceId::random(1).as_str().starts_with("proj_"));
+    assert!(ResourceId::parse("user_1").is_ok());
+    assert_eq!(id::UNREADABLE_ID, "rpc_unknown");
+}
+
+#[test]
+fn every_word_on_the_wire_is_the_known_one() {
+    let states = [
+        (RunState::RUNNING, r#"{"kind":"running"}"#),
+        (
+            RunState::Running {
+                tool_calls: Some(2),
+            },
+            r#"{"kind":"running","toolCalls":2}"#,
+        ),
+        (RunState::Queued { position: None }, r#"{"kind":"queued"}"#),
+        (RunState::Accepted, r#"{"kind":"accepted"}"#),
+        (RunState::AwaitingInput, r#"{"kind":"awaiting-input"}"#),
+    ];
+    for (state, text) in states {
+        let event = codec::encode(&Event::Status(state)).unwrap();
+        let expected = format!(r#"{{"type":"status","state":{text}}}"#);
+        assert_eq!(event.as_str(), expected);
+        let read = Event::decode(&expected, &limits::defaults()).unwrap();
+        assert_eq!(read, Event::Status(state));
+    }
+
+    let tasks = TaskState::ALL.map(TaskState::name);
+    let known = "accepted queued running completed failed cancelled";
+    assert_eq!(tasks.join(" "), known);
+    let items = [
+        ItemStatus::Pending,
+        ItemStatus::InProgress,
+        ItemStatus::Done,
+        ItemStatus::Failed,
+    ];
+    let items: Vec<_> = items.iter().map(ItemStatus::name).collect();
+    assert_eq!(items.join(" "), "pending in_progress done failed");
+    let tags = [ChecklistTag::Checklist, ChecklistTag::Tasklist].map(ChecklistTag::name);
+    assert_eq!(tags, ["checklist", "tasklist"]);
+    let markers = [DiffMarker::Add, DiffMarker::Remove, DiffMarker::Context].map(DiffMarker::name);
+    assert_eq!(markers, ["add", "remove", "context"]);
+    let streams = [ShellStream::Stdout, ShellStream::Stderr].map(ShellStream::name);
+    assert_eq!(streams, ["stdout", "stderr"]);
+    let roles = [Role::System, Role::User, Role::Assistant].map(Role::name);
+    assert_eq!(roles, ["system", "user", "assistant"]);
+    let kinds = [
+        HistoryKind::Text,
+        HistoryKind::ToolPayload,
+        HistoryKind::Status,
+    ];
+    assert_eq!(
+        kinds.map(HistoryKind::name),
+        ["text", "tool_payload", "status"]
+    );
+
+    let codes = [
+        (code::UNKNOWN, "E_UNKNOWN"),
+        (code::TIMEOUT, "E_TIMEOUT"),
+        (code::FILE_NOT_FOUND, "E_FILE_NOT_FOUND"),
+        (code::BUDGET_EXHAUSTED, "E_BUDGET_EXHAUSTED"),
+        (code::MODEL_NOT_CONFIGURED, "E_MODEL_NOT_CONFIGURED"),
+        (
+            code::MODEL_PROVIDER_UNAVAILABLE,
+            "E_MODEL_PROVIDER_UNAVAILABLE",
+        ),
+        (code::SANDBOX_VIOLATION, "E_SANDBOX_VIOLATION"),
+        (code::ABORTED, "E_ABORTED"),
+    ];
+    for (code, word) in codes {
+        assert_eq!(code, word);
+    }
+}
+
+#[test]
+fn the_numbers_and_names_of_known_programs_are_these() {
+    assert_eq!(limits::DEFAULT_PORT, 6767);
+    for (name, known) in [
+        (limits::RPC_PATH, "/v1/rpc"),
+        (limits::STREAM_PATH, "/v1/chat/stream"),
+        (limits::STATUS_PATH, "/v1/status"),
+        (limits::HEALTH_PATH, "/healthz"),
+        (limits::SHUTDOWN_PATH, "/v1/admin/shutdown"),
+        (limits::PROTOCOL_VERSION, "1"),
+        (auth::BEARER_SCHEME, "Bearer "),
+        (auth::BEARER_SUBPROTOCOL, "bearer."),
+        (http::EVENT_STREAM, "text/event-stream"),
+        (http::UNAUTHORIZED, "Unauthorized"),
+        (http::NOT_FOUND, "Not Found"),
+        (http::UPGRADE_FAILED, "WebSocket upgrade failed"),
+        (http::KEEP_ALIVE, ":\n\n"),
+    ] {
+        assert_eq!(name, known);
+    }
+    let capabilities = [
+        capability::ERROR_STRUCTURED,
+        capability::STREAM_SSE,
+        capability::WORKSPACE_PATH,
+    ];
+    assert_eq!(
+        limits::CAPABILITIES,
+        "error.structured, stream.sse, workspace.path"
+    );
+    assert_eq!(limits::CAPABILITIES, capabilities.join(", "));
+    for (number, known) in [
+        (limits::MAX_MESSAGE_UNITS, 100_000),
+        (limits::MAX_HISTORY, 500),
+        (limits::MAX_MODEL_UNITS, 200),
+        (limits::MAX_SUGGESTIONS, 10),
+        (limits::MAX_SUGGESTION_UNITS, 1_000),
+        (limits::MAX_WORKSPACE_UNITS, 4_096),
+        (limits::MAX_MESSAGE_BYTES, 16_777_216),
+        (limits::MAX_QUEUED, 25),
+        (limits::MAX_TASKS, 1_000),
+        (limits::MAX_TOOL_CALLS, 300),
+        (limits::MAX_TOOL_RESULT_CHARS, 30_000),
+    ] {
+        assert_eq!(number, known);
+    }
+    for (time, seconds) in [
+        (limits::CALL_TIMEOUT, 10),
+        (limits::CHAT_IDLE_TIMEOUT, 180),
+        (limits::STREAM_KEEP_ALIVE, 15),
+        (limits::MODEL_IDLE_TIMEOUT, 120),
+    ] {
+        assert_eq!(time, Duration::from_secs(seconds));
+    }
+}

@@ -1,0 +1,125 @@
+//! ConnectOnion: the result of a tool, the most frequent event of a run.
+
+use std::borrow::Cow;
+use std::hint::black_box;
+
+use connectonion_proto::frame::ServerFrame;
+use rpc_core::Limits;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use sonic_rs::LazyValue;
+
+use super::{
+    read_jsonrpsee, read_owned, read_rmcp, read_value, write_ours, write_serde, write_sonic,
+    written_as,
+};
+use crate::text;
+use crate::work::Work;
+
+fn frame() -> String {
+    let result = text::json(&text::words(45));
+    format!(
+        r#"{{"type":"tool_result","tool_id":"call_1","name":"search","args":{{"query":"fox"}},"status":"completed","result":{result},"timing_ms":0.5,"id":"8c2c6c1e-5d5e-4f0e-9a39-0b8f3a0d1c55","ts":1770000000.5,"session_id":"3f2a9f0e-7f34-4f4f-8a57-2f9f8d1a7b10"}}"#
+    )
+}
+
+#[expect(dead_code, reason = "reading them is all that is measured")]
+#[derive(Debug, Deserialize)]
+struct Owned {
+    id: String,
+    ts: f64,
+    session_id: String,
+    #[serde(flatten)]
+    event: Event,
+}
+
+#[expect(dead_code, reason = "reading them is all that is measured")]
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Event {
+    ToolCall {
+        tool_id: String,
+        name: String,
+        args: Value,
+        status: String,
+    },
+    ToolResult {
+        tool_id: String,
+        name: String,
+        args: Value,
+        status: String,
+        result: String,
+        timing_ms: f64,
+    },
+    Thinking {
+        content: String,
+    },
+    Assistant {
+        content: String,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Borrowed<'a, J> {
+    #[serde(borrow, rename = "type")]
+    tag: Cow<'a, str>,
+    #[serde(borrow)]
+    tool_id: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    args: J,
+    #[serde(borrow)]
+    status: Cow<'a, str>,
+    #[serde(borrow)]
+    result: Cow<'a, str>,
+    timing_ms: f64,
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+    ts: f64,
+    #[serde(borrow)]
+    session_id: Cow<'a, str>,
+}
+
+/// What is written; sonic-rs knows serde_json's raw values as well.
+fn parsed(text: &str) -> Borrowed<'_, Box<RawValue>> {
+    serde_json::from_str(text).unwrap()
+}
+
+pub(super) fn works() -> Vec<Work> {
+    vec![
+        Work::new("1", "decode ConnectOnion tool result, 290 B", 290, |n| {
+            let (text, limits) = (frame(), Limits::default());
+            for _ in 0..n {
+                black_box(ServerFrame::decode(black_box(&text), &limits).unwrap());
+            }
+        })
+        .beside("serde derive", |n| read_owned::<Owned>(n, &frame()))
+        .beside("serde_json::Value", |n| read_value::<Owned>(n, &frame()))
+        .beside("jsonrpsee", |n| read_jsonrpsee::<Owned>(n, &frame()))
+        .beside("rmcp", |n| read_rmcp(n, &frame()))
+        .beside("sonic-rs", |n| {
+            let text = frame();
+            for _ in 0..n {
+                let frame: Borrowed<'_, LazyValue<'_>> =
+                    sonic_rs::from_str(black_box(&text)).unwrap();
+                assert!(frame.tag == "tool_result");
+                black_box(frame);
+            }
+        })
+        .allocating(0.0),
+        Work::new("4", "encode ConnectOnion tool result, 290 B", 290, |n| {
+            let text = frame();
+            write_ours(n, &ServerFrame::decode(&text, &Limits::default()).unwrap());
+        })
+        .beside("to_writer", |n| write_serde(n, &parsed(&frame())))
+        .beside("sonic-rs", |n| write_sonic(n, &parsed(&frame())))
+        .allocating(0.0),
+    ]
+}
+
+pub(super) fn assert_same() {
+    let text = frame();
+    let ours = ServerFrame::decode(&text, &Limits::default()).unwrap();
+    written_as(&text, &ours, &parsed(&text));
+}

@@ -1,0 +1,54 @@
+//! What holds for all protocols, one concept per page, with examples that run.
+//!
+//! The pages are about behaviour: what is promised, what is not, and what to choose. Which type does
+//! it is said where it is needed; the types' own documentation has the details. Each page ends with
+//! the tests that keep its promises; those for what a protocol does differently are named in its
+//! crate's documentation.
+//!
+//! | Page | Read it when you ask |
+//! |---|---|
+//! | [`ordering`] | may an event overtake an answer, or one message another? |
+//! | [`cancellation`] | what happens if I drop this future, or this handle? |
+//! | [`reconnects`] | the line was lost: did my call arrive, and may I repeat it? |
+//! | [`backpressure`] | what if one side is slower than the other? |
+//! | [`limits`] | how large may this grow, and what happens then? |
+//! | [`security`] | who can reach this, and who can read it? |
+//! | [`testing`] | how do I test my program without a server, and without waiting? |
+//! | [`adding_a_protocol`] | how would I add a sixth protocol? |
+//!
+//! The examples use a protocol that is as small as one can be: a server that doubles numbers. It is
+//! written out in [`adding_a_protocol`], and its [`Link`](crate::net::Link) behaves as those inside
+//! [`snek-proto`](https://docs.rs/snek-proto), [`exoclaw-proto`](https://docs.rs/exoclaw-proto),
+//! [`smarthole-proto`](https://docs.rs/smarthole-proto),
+//! [`connectonion-proto`](https://docs.rs/connectonion-proto) and
+//! [`acolyte-proto`](https://docs.rs/acolyte-proto) do: `link.call(|m, now| m.double(21, now))` is
+//! called `client.send_message(..)` there. Where a protocol differs, the page has a table.
+
+#[doc = include_str!("ordering.md")]
+pub mod ordering {}
+
+#[doc = include_str!("cancellation.md")]
+pub mod cancellation {}
+
+#[doc = include_str!("reconnects.md")]
+pub mod reconnects {}
+
+#[doc = include_str!("backpressure.md")]
+pub mod backpressure {}
+
+#[doc = include_str!("limits.md")]
+pub mod limits {}
+
+#[doc = include_str!("security.md")]
+pub mod security {}
+
+#[doc = include_str!("testing.md")]
+pub mod testing {}
+
+#[doc = include_str!("adding_a_protocol.md")]
+#[doc = "```"]
+#[doc = include_str!("doubling.inc")]
+#[doc = ""]
+#[doc = include_str!("doubling_main.inc")]
+#[doc = "```"]
+pub mod adding_a_protocol {}

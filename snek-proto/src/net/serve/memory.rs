@@ -1,0 +1,272 @@
+//! [`MemoryBackend`]: users, channels and messages in memory. The test server.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use rpc_core::Secret;
+use rpc_core::decode::SharedStr;
+use rpc_core::secret::constant_time_eq;
+use serde_json::value::RawValue;
+
+use super::{Backend, Peer, answer};
+use crate::error::RpcError;
+use crate::frame::{Channel, Final, OwnedCall, User};
+use crate::hub::{ConnId, Hub, HubError, HubLimits};
+use crate::id::ChannelUid;
+
+/// A whole platform in memory: for tests of bots, for demonstrations, for a small team.
+///
+/// Every user is in every channel that was [added](Self::with_channel). Nothing is stored.
+///
+/// ```
+/// use snek_proto::net::MemoryBackend;
+///
+/// let backend = MemoryBackend::new()
+///     .with_channel("general", "General")
+///     .with_user("alice", "wonderland", "Alice")
+///     .with_user("mybot", "mypassword", "MyBot");
+/// backend.direct("alice", "mybot").unwrap();
+/// ```
+pub struct MemoryBackend {
+    state: Mutex<State>,
+}
+
+struct State {
+    hub: Hub,
+    passwords: HashMap<String, Secret>,
+    peers: HashMap<ConnId, Arc<Peer>>,
+    channels: Vec<ChannelUid>,
+    open: bool,
+}
+
+impl Default for MemoryBackend {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemoryBackend {
+    /// No users, no channels.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_limits(HubLimits::default())
+    }
+
+    /// No users, no channels, and these bounds.
+    #[must_use]
+    pub fn with_limits(limits: HubLimits) -> Self {
+        let state = State {
+            hub: Hub::new(limits),
+            passwords: HashMap::new(),
+            peers: HashMap::new(),
+            channels: Vec::new(),
+            open: false,
+        };
+        Self {
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Adds a public channel with all users in it. A uid that is none, or that exists, is logged
+    /// and left out.
+    #[must_use]
+    pub fn with_channel(self, uid: &str, name: &str) -> Self {
+        if let Err(error) = self.add_channel(uid, name) {
+            tracing::warn!(uid, %error, "channel left out");
+        }
+        self
+    }
+
+    /// Adds a user to all channels. A name that exists is logged and left out.
+    #[must_use]
+    pub fn with_user(self, username: &str, password: &str, nick: &str) -> Self {
+        if let Err(error) = self.add_user(User::new(username, nick), password) {
+            tracing::warn!(username, %error, "user left out");
+        }
+        self
+    }
+
+    /// Lets everybody in: a login with an unknown name makes a user with that password.
+    #[must_use]
+    pub fn open(self) -> Self {
+        self.lock().open = true;
+        self
+    }
+
+    /// Adds a public channel with all users in it.
+    ///
+    /// # Errors
+    /// [`HubError`].
+    pub fn add_channel(&self, uid: &str, name: &str) -> Result<(), HubError> {
+        let mut state = self.lock();
+        state
+            .hub
+            .add_channel(Channel::new(uid, name, Some("public")))?;
+        state.channels.push(ChannelUid::new(uid));
+        let users: Vec<String> = state.passwords.keys().cloned().collect();
+        for username in users {
+            state.hub.join(&username, uid)?;
+        }
+        state.flush();
+        Ok(())
+    }
+
+    /// Adds a user to all channels.
+    ///
+    /// # Errors
+    /// [`HubError`].
+    pub fn add_user(&self, user: User, password: &str) -> Result<(), HubError> {
+        self.lock().add_user(user, password)
+    }
+
+    /// The channel for direct messages between two users.
+    ///
+    /// # Errors
+    /// [`HubError`].
+    pub fn direct(&self, one: &str, other: &str) -> Result<ChannelUid, HubError> {
+        let mut state = self.lock();
+        let uid = state.hub.direct(one, other);
+        state.flush();
+        uid
+    }
+
+    /// Posts a message in a user's name, as if the user had sent it. Returns how many connections
+    /// get it.
+    ///
+    /// # Errors
+    /// [`HubError`].
+    pub fn post(
+        &self,
+        username: &str,
+        channel: &str,
+        text: &str,
+        is_final: Final,
+    ) -> Result<usize, HubError> {
+        let mut state = self.lock();
+        let sent = state.hub.send_message(username, channel, text, is_final);
+        state.flush();
+        sent
+    }
+
+    /// Whether a user has a connection that is logged in.
+    #[must_use]
+    pub fn is_online(&self, username: &str) -> bool {
+        !self.lock().peers_of(username).is_empty()
+    }
+
+    /// Cuts every line of a user, without a closing handshake: to see whether a bot comes back.
+    /// Returns how many there were.
+    pub fn cut(&self, username: &str) -> usize {
+        let peers = self.lock().peers_of(username);
+        peers.iter().for_each(|peer| peer.cut());
+        peers.len()
+    }
+
+    /// Changes the hub and sends what follows from it.
+    pub fn with_hub<R>(&self, change: impl FnOnce(&mut Hub) -> R) -> R {
+        let mut state = self.lock();
+        let result = change(&mut state.hub);
+        state.flush();
+        result
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn add_user(&mut self, user: User, password: &str) -> Result<(), HubError> {
+        let username = user.username.clone();
+        self.hub.add_user(user)?;
+        for channel in &self.channels {
+            self.hub.join(&username, channel.as_str())?;
+        }
+        self.passwords.insert(username, Secret::from(password));
+        self.flush();
+        Ok(())
+    }
+
+    fn peers_of(&self, username: &str) -> Vec<Arc<Peer>> {
+        let of_user = |peer: &&Arc<Peer>| {
+            self.hub
+                .user_of(peer.id())
+                .is_some_and(|user| user.username == username)
+        };
+        self.peers.values().filter(of_user).cloned().collect()
+    }
+
+    /// Hands the hub's frames to the connections. Pushing does not wait, so it is done under the
+    /// lock, which keeps the order.
+    fn flush(&mut self) {
+        while let Some((conn, text)) = self.hub.poll_transmit() {
+            if let Some(peer) = self.peers.get(&conn) {
+                peer.push(text);
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Backend for MemoryBackend {
+    async fn login(
+        &self,
+        _: &Arc<Peer>,
+        username: &str,
+        password: &Secret<SharedStr>,
+    ) -> Result<User, RpcError> {
+        let mut state = self.lock();
+        let right = match state.passwords.get(username) {
+            Some(known) => {
+                constant_time_eq(known.expose().as_bytes(), password.expose().as_bytes())
+            }
+            None if state.open && !username.is_empty() => {
+                let user = User::new(username, username);
+                state
+                    .add_user(user, password.expose())
+                    .map_err(|error| RpcError::new(error.to_string()))?;
+                true
+            }
+            None => false,
+        };
+        let user = state.hub.user(username).filter(|_| right);
+        user.cloned()
+            .ok_or_else(|| RpcError::new("invalid credentials"))
+    }
+
+    async fn logged_in(&self, peer: &Arc<Peer>, user: &User) {
+        let mut state = self.lock();
+        // A second login on one connection replaces the first.
+        state.hub.disconnect(peer.id());
+        if state.hub.connect(peer.id(), &user.username).is_ok() {
+            state.peers.insert(peer.id(), Arc::clone(peer));
+        }
+    }
+
+    async fn call(&self, peer: &Arc<Peer>, call: &OwnedCall) -> Result<Box<RawValue>, RpcError> {
+        let mut state = self.lock();
+        let result = state.hub.handle(peer.id(), call);
+        state.flush();
+        drop(state);
+        match result {
+            Ok(value) => answer(&value),
+            Err(error) => Err(RpcError::new(error.to_string())),
+        }
+    }
+
+    async fn disconnected(&self, peer: &Arc<Peer>) {
+        let mut state = self.lock();
+        state.hub.disconnect(peer.id());
+        state.peers.remove(&peer.id());
+    }
+}
+
+impl fmt::Debug for MemoryBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryBackend")
+            .field("hub", &self.lock().hub)
+            .finish()
+    }
+}

@@ -1,0 +1,126 @@
+//! [`Server`]: the protocol over WebSockets for any [`Backend`].
+
+mod backend;
+mod connection;
+mod memory;
+mod options;
+mod peer;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use rpc_core::net::server::{Counters, DrainReport, ShutdownHandle};
+use tokio::net::ToSocketAddrs;
+
+use connection::{Shared, serve};
+
+pub use backend::{Backend, answer};
+pub use memory::MemoryBackend;
+pub use options::{ServerOptions, http_config};
+pub use peer::Peer;
+
+/// A Snek server on a socket.
+///
+/// ```no_run
+/// use snek_proto::net::{MemoryBackend, Server, ServerOptions};
+///
+/// # async fn f() -> std::io::Result<()> {
+/// let backend = MemoryBackend::new().with_channel("general", "General");
+/// let server = Server::bind("127.0.0.1:8080", backend.open(), ServerOptions::default()).await?;
+/// println!("listening on {}", server.url());
+/// server.run().await;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Server<B> {
+    server: rpc_core::net::server::Server,
+    shared: Arc<Shared<B>>,
+}
+
+/// Ends a [`Server`].
+pub type ServerHandle = ShutdownHandle;
+
+impl<B: Backend> Server<B> {
+    /// Listens.
+    ///
+    /// # Errors
+    /// The system's error, if the address cannot be had.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn bind(
+        address: impl ToSocketAddrs,
+        backend: B,
+        options: ServerOptions,
+    ) -> io::Result<Self> {
+        let max = options.connection.limits.max_message_bytes;
+        let mut http = options.http;
+        http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+        let shared = Shared {
+            backend: Arc::new(backend),
+            connection: Arc::new(options.connection),
+            link: Arc::new(options.link),
+            shutdown_timeout: options.shutdown_timeout,
+            next: AtomicU64::new(1),
+        };
+        let server = rpc_core::net::server::Server::bind(address, http).await?;
+        Ok(Self {
+            server,
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// The address that it listens on.
+    #[must_use]
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.server.local_addr()
+    }
+
+    /// Where clients connect to, such as `ws://127.0.0.1:8080/rpc.ws`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("ws://{}/rpc.ws", self.local_addr())
+    }
+
+    /// How many connections there are, and what became of others; it goes on counting while the
+    /// server runs.
+    #[must_use]
+    pub fn counters(&self) -> Arc<Counters> {
+        self.server.counters()
+    }
+
+    /// A handle that ends the server.
+    #[must_use]
+    pub fn handle(&self) -> ServerHandle {
+        self.server.shutdown_handle()
+    }
+
+    /// The backend.
+    #[must_use]
+    pub fn backend(&self) -> Arc<B> {
+        Arc::clone(&self.shared.backend)
+    }
+
+    /// Serves until the [handle](Self::handle) drains it: then every connection may finish its
+    /// calls and is closed with 1001.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts all connections.
+    pub async fn run(self) -> DrainReport {
+        let shared = self.shared;
+        self.server
+            .run(move |accepted| serve(Arc::clone(&shared), accepted))
+            .await
+    }
+}
+
+impl<B> fmt::Debug for Server<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}
