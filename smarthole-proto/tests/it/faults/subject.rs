@@ -13,7 +13,7 @@ use rpc_core::testing::faults::{End, RawPeer, upgrade_request};
 use serde_json::Value;
 use smarthole_proto::hub::{HubConfig, HubError, Input, Unroutable};
 use smarthole_proto::limits;
-use smarthole_proto::net::{Server, ServerHandle, ServerOptions, Switch};
+use smarthole_proto::net::{Server, ServerHandle, ServerOptions, Settled, Switch};
 use smarthole_proto::router::RouterError;
 use smarthole_proto::server::ServerConfig;
 
@@ -96,7 +96,7 @@ impl ServerUnderTest for Subject {
             tokio::select! {
                 biased;
                 settled = &mut asked => {
-                    assert!(settled.as_ref().is_ok_and(|it| it.is_taken()), "{settled:?}");
+                    assert!(settled.as_ref().is_ok_and(Settled::is_taken), "{settled:?}");
                     return Ok(());
                 }
                 text = peer.next_text() => {
