@@ -13,8 +13,8 @@ const FINAL: u8 = 0x80;
 const MASKED: u8 = 0x80;
 const KEY: [u8; 4] = [1, 2, 3, 4];
 
-/// A frame to send, right or wrong. [`RawPeer::frame`](super::RawPeer::frame) masks it if its side has to, unless told
-/// otherwise.
+/// A frame to send, right or wrong. [`RawPeer::frame`](super::RawPeer::frame) masks it if its side
+/// has to, unless told otherwise.
 #[derive(Clone, Debug)]
 #[must_use = "a frame is sent by `RawPeer::frame`"]
 pub struct RawFrame {
