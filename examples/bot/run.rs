@@ -33,6 +33,9 @@ pub(crate) struct Args {
     /// The environment variable that holds the password.
     #[arg(long, value_name = "VAR", default_value = "SNEK_PASSWORD")]
     password_env: String,
+    /// Let the password go to another machine without encryption.
+    #[arg(long)]
+    insecure: bool,
     /// A regular expression: messages in which it is found are answered in every channel.
     #[arg(long = "trigger", value_name = "REGEX")]
     triggers: Vec<String>,
@@ -93,9 +96,6 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     })?;
     let config = config(&args)?;
     let (assistant, pictures) = think::assistant(&args.think)?;
-    if goes_unencrypted(url) {
-        complain("warning: password and messages go over the network unencrypted: use wss://");
-    }
 
     let (answers, mut answered) = watch::channel(0_u64);
     let triggers = config.triggers.clone();
@@ -109,7 +109,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     };
     let bot = Bot::new(url, config, talker).map_err(|error| {
         Failure::usage(format_args!(
-            "{error}; write it like ws://127.0.0.1:8080 or wss://snek.example.com/rpc.ws"
+            "{error}; write it like ws://127.0.0.1:8080 or wss://snek.example.com/rpc.ws, or say \
+             --insecure if the password may be seen on the way"
         ))
     })?;
 
@@ -171,6 +172,7 @@ fn config(args: &Args) -> Result<BotConfig, Failure> {
         .with_pong_timeout(args.pong_timeout);
     let client = ClientConfig::new(username, password)
         .with_call_timeout(args.request_timeout)
+        .with_insecure_password(args.insecure)
         .with_keep_alive(keep_alive);
     let mut link = link_config();
     if args.frames {
@@ -187,16 +189,6 @@ fn config(args: &Args) -> Result<BotConfig, Failure> {
         .with_link(link)
         .with_triggers(triggers)
         .with_retry_send(args.retry.into()))
-}
-
-/// Whether the URL leads off this machine without TLS.
-fn goes_unencrypted(url: &str) -> bool {
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return false;
-    };
-    let host = rest.split(['/', '?']).next().unwrap_or_default();
-    let here = ["localhost", "127.", "[::1]"];
-    !["wss", "https"].contains(&scheme) && !here.iter().any(|name| host.starts_with(name))
 }
 
 /// What the bot does with messages.
@@ -322,25 +314,5 @@ impl Talker {
 
     fn answered(&self) {
         self.answers.send_modify(|answers| *answers += 1);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_line_off_this_machine_without_tls_is_warned_about() {
-        for url in ["ws://example.com", "http://10.0.0.1:80/rpc.ws"] {
-            assert!(goes_unencrypted(url), "{url}");
-        }
-        for url in [
-            "wss://example.com",
-            "ws://127.0.0.1:8080",
-            "ws://localhost",
-            "ws://[::1]:1",
-        ] {
-            assert!(!goes_unencrypted(url), "{url}");
-        }
     }
 }

@@ -70,6 +70,11 @@ fn every_mistake_says_what_to_do() {
             &["scheme", "wss://"],
         ),
         (
+            &["--url", "ws://192.0.2.1", "--username", "b"],
+            Some("p"),
+            &["without encryption", "wss://", "--insecure"],
+        ),
+        (
             &[&url[..], &["--trigger", "("]].concat(),
             Some("p"),
             &["trigger"],

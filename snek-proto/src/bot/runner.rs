@@ -74,7 +74,9 @@ impl Bot<rpc_core::net::ws::WsDialer> {
     /// A bot for the server at `url` (`ws://`, or `wss://` with feature `tls`).
     ///
     /// # Errors
-    /// [`BotError::ValidationError`] for a bad URL.
+    /// [`BotError::ValidationError`] for a bad URL, and for one that would take the password to
+    /// another machine without encryption, unless
+    /// [`with_insecure_password`](crate::client::ClientConfig::with_insecure_password) allows it.
     #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
     pub fn new(url: &str, config: BotConfig, handler: impl Handler) -> Result<Self, BotError> {
         let dialer =

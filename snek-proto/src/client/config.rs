@@ -39,6 +39,8 @@ pub struct ClientConfig {
     pub keep_alive: KeepAlive,
     /// Whether the platform's nested `new_message` event is read as a message. Default yes.
     pub accept_new_message: bool,
+    /// Whether the password may go to another machine without encryption. Default no.
+    pub insecure_password: bool,
     /// Bounds on size and number.
     pub limits: Limits,
 }
@@ -53,6 +55,7 @@ impl ClientConfig {
             handshake_timeout: Some(DEFAULT_REQUEST_TIMEOUT),
             keep_alive: keep_alive(),
             accept_new_message: true,
+            insecure_password: false,
             limits: Limits::default(),
         }
     }
@@ -82,6 +85,14 @@ impl ClientConfig {
     #[must_use]
     pub const fn with_accept_new_message(mut self, accept: bool) -> Self {
         self.accept_new_message = accept;
+        self
+    }
+
+    /// Sets [`insecure_password`](Self::insecure_password). Whoever sees the traffic then sees the
+    /// password.
+    #[must_use]
+    pub const fn with_insecure_password(mut self, allow: bool) -> Self {
+        self.insecure_password = allow;
         self
     }
 

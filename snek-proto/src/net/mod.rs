@@ -9,6 +9,8 @@ mod client;
 mod protocol;
 #[cfg(feature = "server")]
 mod serve;
+#[cfg(feature = "ws")]
+mod url;
 
 use std::sync::Arc;
 
@@ -21,6 +23,9 @@ pub use protocol::{ClientSide, ServerSide};
 pub use serve::{
     Backend, MemoryBackend, Peer, Server, ServerHandle, ServerOptions, answer, http_config,
 };
+#[cfg(feature = "ws")]
+#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
+pub use url::{ConnectError, connect, dialer};
 
 use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
 
@@ -36,57 +41,6 @@ pub type Connection<D> = rpc_core::net::Connection<ClientSide, D>;
 #[must_use]
 pub fn link_config() -> LinkConfig {
     LinkConfig::default().with_reconnect(reconnect_policy())
-}
-
-/// Connects to a server, and again whenever the line is lost.
-///
-/// Nothing happens until the connection's `run` is polled.
-///
-/// ```no_run
-/// use snek_proto::client::ClientConfig;
-/// use snek_proto::{Final, net};
-///
-/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
-/// let config = ClientConfig::new("mybot", "mypassword");
-/// let (client, mut events, connection) = net::connect("ws://127.0.0.1:8080/rpc.ws", config)?;
-/// tokio::spawn(connection.run());
-/// client.ready().await?;
-/// client.send_message("general", "hello", Final::Yes).await?;
-/// while let Some(event) = events.next().await {
-///     println!("{event:?}");
-/// }
-/// # Ok(())
-/// # }
-/// ```
-///
-/// # Errors
-/// [`DialError::BadUrl`](rpc_core::net::DialError::BadUrl).
-#[cfg(feature = "ws")]
-#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
-pub fn connect(
-    url: &str,
-    config: ClientConfig,
-) -> Result<(Client, Events, Connection<rpc_core::net::ws::WsDialer>), rpc_core::net::DialError> {
-    Ok(connect_with(dialer(url, &config)?, config, link_config()))
-}
-
-/// A WebSocket dialer for a server, with the message limit of `config`. `http(s)` URLs are read
-/// as `ws(s)`; a URL without a path gets `/rpc.ws`.
-///
-/// # Errors
-/// [`DialError::BadUrl`](rpc_core::net::DialError::BadUrl).
-#[cfg(feature = "ws")]
-#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
-pub fn dialer(
-    url: &str,
-    config: &ClientConfig,
-) -> Result<rpc_core::net::ws::WsDialer, rpc_core::net::DialError> {
-    let ws = rpc_core::net::ws::WsConfig::default()
-        .with_max_message(config.limits.max_message_bytes)
-        .with_max_outgoing(config.limits.max_message_bytes);
-    Ok(rpc_core::net::ws::WsDialer::new(url)?
-        .or_path("/rpc.ws")?
-        .with_config(ws))
 }
 
 /// Connects through any dialer: in memory, through a proxy, with your own TLS.

@@ -1,0 +1,104 @@
+//! Connecting over WebSockets: [`connect`], [`dialer`], and what they refuse.
+
+use rpc_core::net::DialError;
+use rpc_core::net::ws::{WsConfig, WsDialer};
+
+use super::{Client, Connection, Events, connect_with, link_config};
+use crate::client::ClientConfig;
+
+/// Why no connection was even tried. No retry will help.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The URL cannot be dialled: [`DialError::BadUrl`].
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    /// The password would go to another machine without encryption. Use `wss://`, or allow it with
+    /// [`with_insecure_password`](ClientConfig::with_insecure_password).
+    #[error("the password would be sent to {host} without encryption")]
+    InsecurePassword {
+        /// The URL's host.
+        host: String,
+    },
+}
+
+/// Connects to a server, and again whenever the line is lost.
+///
+/// Nothing happens until the connection's `run` is polled.
+///
+/// ```no_run
+/// use snek_proto::client::ClientConfig;
+/// use snek_proto::{Final, net};
+///
+/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+/// let config = ClientConfig::new("mybot", "mypassword");
+/// let (client, mut events, connection) = net::connect("ws://127.0.0.1:8080/rpc.ws", config)?;
+/// tokio::spawn(connection.run());
+/// client.ready().await?;
+/// client.send_message("general", "hello", Final::Yes).await?;
+/// while let Some(event) = events.next().await {
+///     println!("{event:?}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As for [`dialer`].
+pub fn connect(
+    url: &str,
+    config: ClientConfig,
+) -> Result<(Client, Events, Connection<WsDialer>), ConnectError> {
+    Ok(connect_with(dialer(url, &config)?, config, link_config()))
+}
+
+/// A WebSocket dialer for a server, with the message limit of `config`. `http(s)` URLs are read
+/// as `ws(s)`; a URL without a path gets `/rpc.ws`.
+///
+/// # Errors
+/// [`ConnectError::Dial`] if the URL is none; [`ConnectError::InsecurePassword`] if it is not
+/// `wss://` and its host is not this machine.
+pub fn dialer(url: &str, config: &ClientConfig) -> Result<WsDialer, ConnectError> {
+    let ws = WsConfig::default()
+        .with_max_message(config.limits.max_message_bytes)
+        .with_max_outgoing(config.limits.max_message_bytes);
+    let dialer = WsDialer::new(url)?.or_path("/rpc.ws")?.with_config(ws);
+    match dialer.exposed_host() {
+        Some(host) if !config.insecure_password => Err(ConnectError::InsecurePassword {
+            host: host.to_owned(),
+        }),
+        _ => Ok(dialer),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_goes_in_the_clear_to_this_machine_only() {
+        let config = ClientConfig::new("ann", "secret");
+        for url in [
+            "ws://127.0.0.1:8080",
+            "http://[::1]",
+            "ws://localhost/rpc.ws",
+            "wss://example.org",
+            "https://example.org",
+        ] {
+            assert!(dialer(url, &config).is_ok(), "{url}");
+        }
+        for (url, named) in [
+            ("ws://example.org", "example.org"),
+            ("http://192.168.0.7:8080/rpc.ws", "192.168.0.7"),
+            ("ws://127.0.0.1.example.org", "127.0.0.1.example.org"),
+        ] {
+            let refused = dialer(url, &config).map(drop);
+            assert!(
+                matches!(&refused, Err(ConnectError::InsecurePassword { host }) if host == named),
+                "{url}: {refused:?}"
+            );
+            let allowed = config.clone().with_insecure_password(true);
+            assert!(dialer(url, &allowed).is_ok(), "{url}");
+        }
+    }
+}
