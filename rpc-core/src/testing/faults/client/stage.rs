@@ -155,18 +155,15 @@ impl<'c, C: ClientUnderTest> Stage<'c, C> {
     }
 
     /// A call on a line that has to be as good as new.
-    #[track_caller]
-    pub(super) fn works(&self, line: &mut RawPeer) -> impl Future<Output = ()> {
-        async {
-            let before = self.generation();
-            let answered = self.exchange(line).await.is_some();
-            let unchanged = before.is_some() && before == self.generation();
-            check(
-                answered && unchanged,
-                "the connection goes on",
-                &self.link().state(),
-            );
-        }
+    pub(super) async fn works(&self, line: &mut RawPeer) {
+        let before = self.generation();
+        let answered = self.exchange(line).await.is_some();
+        let unchanged = before.is_some() && before == self.generation();
+        check(
+            answered && unchanged,
+            "the connection goes on",
+            &self.link().state(),
+        );
     }
 
     /// The client comes back to a healthy server on the same port, works, and leaves when told to.
