@@ -315,7 +315,10 @@ impl<R> CallError<R> {
             Self::Remote(_) | Self::Cancelled { .. } => false,
             Self::TimedOut { .. } => true,
             Self::Closed { reason, .. } => {
-                !matches!(reason.retry(), Retry::Never) && !reason.is_our_message_too_large()
+                // An answer that was too large once will be again.
+                !matches!(reason, CloseReason::TooLarge { .. })
+                    && !matches!(reason.retry(), Retry::Never)
+                    && !reason.is_our_message_too_large()
             }
             Self::Refused(refused) => refused.is_retryable(),
         }
@@ -338,6 +341,9 @@ mod tests {
         // The connection may come back, the message must not.
         assert_eq!(reason.retry(), Retry::Backoff);
         let delivery = Delivery::Delivered;
+        assert!(!CallError::<()>::Closed { reason, delivery }.is_retryable());
+        let reason = CloseReason::TooLarge { max: 1 };
+        assert_eq!(reason.retry(), Retry::Backoff);
         assert!(!CallError::<()>::Closed { reason, delivery }.is_retryable());
         assert!(!Refused::TooLarge { size: 2, max: 1 }.is_retryable());
     }

@@ -115,12 +115,12 @@ async fn a_run_ends_with_a_shutdown_of_its_client() {
         if drains {
             let deadline = Duration::from_millis(100);
             let (report, _) = tokio::join!(soon(agent.drain(deadline)), async {
-                while !soon(line.receive())
+                while soon(line.receive())
                     .await
                     .unwrap()
                     .unwrap()
                     .close_code()
-                    .is_some()
+                    .is_none()
                 {}
                 line.frame(RawFrame::close(1000)).await.unwrap();
             });

@@ -423,6 +423,46 @@ fn every_promise_names_tests_that_exist() {
     assert_none(&problems);
 }
 
+/// A section of the table of faults, and where its tests are in each protocol crate.
+const FAULTS: [(&str, &str); 2] = [
+    ("Servers", "tests/it/faults/mod.rs"),
+    ("Clients", "tests/it/faults_client.rs"),
+];
+
+#[test]
+fn every_fault_names_tests_of_every_protocol_crate() {
+    let table = read(&root().join("rpc-core/FAULTS.md"));
+    let mut problems = Vec::new();
+    for (heading, file) in FAULTS {
+        let section = table.split("\n## ").find_map(|it| it.strip_prefix(heading));
+        let rows = promises(section.expect("a section"));
+        // Names with a path are the core's, and looked for there.
+        let cells = rows.iter().filter_map(|row| row.rsplit('|').nth(1));
+        let cells: Vec<_> = cells.filter(|cell| !cell.contains("::")).collect();
+        for krate in FINISHED {
+            let folder = krate.folder;
+            let source = read(&root().join(folder).join(file));
+            let known: HashSet<_> = tests(&source).into_iter().collect();
+            let mut named = HashSet::new();
+            // `test`, `other`; `third` except `some-proto`
+            for part in cells.iter().flat_map(|cell| cell.split(';')) {
+                let (names, exceptions) = part.split_once(" except ").unwrap_or((part, ""));
+                if !exceptions.contains(folder) {
+                    named.extend(names.split('`').skip(1).step_by(2));
+                }
+            }
+            if rows.is_empty() {
+                continue;
+            }
+            let missing = named.difference(&known);
+            problems.extend(missing.map(|name| format!("{folder}/{file}: no test {name}")));
+            let unnamed = known.difference(&named);
+            problems.extend(unnamed.map(|name| format!("{folder}/{file}: {name} has no row")));
+        }
+    }
+    assert_none(&problems);
+}
+
 #[test]
 fn every_protocol_crate_documents_its_specification_line_by_line() {
     let mut problems = Vec::new();

@@ -13,6 +13,7 @@
 //! | [`backpressure`] | what if one side is slower than the other? |
 //! | [`limits`] | how large may this grow, and what happens then? |
 //! | [`security`] | who can reach this, and who can read it? |
+//! | [`faults`] | what if the other side, the line or a handler misbehaves? |
 //! | [`testing`] | how do I test my program without a server, and without waiting? |
 //! | [`adding_a_protocol`] | how would I add a sixth protocol? |
 //!
@@ -41,6 +42,9 @@ pub mod limits {}
 
 #[doc = include_str!("security.md")]
 pub mod security {}
+
+#[doc = include_str!("../../FAULTS.md")]
+pub mod faults {}
 
 #[doc = include_str!("testing.md")]
 pub mod testing {}

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use tokio::task::unconstrained;
 use tokio::time::Sleep;
 
 use super::observe::{Observer, Redact, Tap};
@@ -443,8 +444,10 @@ impl<M: Machine, T: Transport> Driver<M, T> {
             self.sleep.as_mut().reset(next.into());
         }
         remember(&mut self.sleeper, cx);
-        // The clock decides, not the timer: it may have fired for a deadline that has moved.
-        self.sleep.as_mut().poll(cx).is_ready()
+        // Unconstrained, because to a task that has used up its turn a timer says nothing but "come
+        // again", and wakes nobody later. The clock decides, not the timer: it may have fired for a
+        // deadline that has moved.
+        pin!(unconstrained(self.sleep.as_mut())).poll(cx).is_ready()
     }
 
     /// The transport reported an error instead of a message.

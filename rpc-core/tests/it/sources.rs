@@ -81,12 +81,12 @@ fn named_tests(readme: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// The README and the pages of the guide.
+/// The README, the table of faults and the pages of the guide.
 fn documentation() -> String {
     let guide = fs::read_dir(root().join("src/guide")).unwrap();
     let pages = guide.map(|entry| entry.unwrap().path());
     let pages = pages.filter(|path| path.extension().is_some_and(|end| end == "md"));
-    let texts = pages.chain([root().join("README.md")]);
+    let texts = pages.chain(["README.md", "FAULTS.md"].map(|name| root().join(name)));
     texts
         .map(|path| fs::read_to_string(path).unwrap())
         .collect()

@@ -477,6 +477,25 @@ async fn a_deadline_that_comes_nearer_is_kept_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_deadline_is_kept_by_a_task_that_has_used_up_its_turn() {
+    let at = clock() + SECOND;
+    let parrot = Parrot {
+        deadline: Some(at),
+        ..Parrot::default()
+    };
+    let mut driver = Driver::new(parrot, Mock::default());
+    poll_fn(|cx| {
+        while pin!(tokio::task::consume_budget()).poll(cx).is_ready() {}
+        assert!(driver.poll_next(cx).is_pending());
+        Poll::Ready(())
+    })
+    .await;
+    let next = tokio::time::timeout(SECOND * 100, driver.next()).await;
+    assert_eq!(next, Ok(Some("timeout".to_owned())));
+    assert_eq!(clock(), at);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_late_wake_up_tells_the_machine_the_time_it_is() {
     let at = Driver::new(Parrot::default(), Mock::default()).now() + SECOND;
     let parrot = Parrot {

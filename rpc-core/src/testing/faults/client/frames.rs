@@ -146,7 +146,9 @@ pub(super) async fn ping_flood<C: ClientUnderTest>(test: &C) {
         &sent,
     );
     // The last ping may have left in part.
-    let mut rest = ping.get(..(ping.len() - sent % ping.len()) % ping.len());
+    let mut rest = ping
+        .get(sent % ping.len()..)
+        .filter(|left| left.len() < ping.len());
     let pings = sent.div_ceil(ping.len());
     let mut pongs = 0;
     while pongs < pings {
