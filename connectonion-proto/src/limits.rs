@@ -91,6 +91,10 @@ pub const STALE_ANSWER: &str = "STALE_ANSWER";
 /// The code of an ERROR that refuses a prompt which the running agent would not read; it may be sent
 /// again after the OUTPUT.
 pub const RUNTIME_INPUT_REJECTED: &str = "RUNTIME_INPUT_REJECTED";
+/// The code of an ERROR with which this crate's hosts refuse the prompt that is the next to be
+/// answered, for a reason that has no words in the specification: it could not be stored, for example.
+/// Without it a client would take the ERROR for the end of the run that goes on.
+pub const INPUT_REFUSED: &str = "INPUT_REFUSED";
 
 /// The bounds of a server's connection: [`Limits::default`] with [`MAX_SERVER_MESSAGE`].
 #[must_use]

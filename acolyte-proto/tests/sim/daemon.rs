@@ -377,9 +377,9 @@ impl Daemon {
         for talk in self.talks.values_mut() {
             talk.line.heal();
         }
-        self.work_all()?;
-        // What somebody has thrown in is still answered.
+        // What is under way arrives, and so do the answers to what somebody has thrown in.
         self.now = sim::advance(self, self.now, Duration::from_secs(5))?;
+        self.work_all()?;
         for client in 0..CLIENTS {
             ensure(self.is_well(client), || format!("{client} is not back"))?;
         }

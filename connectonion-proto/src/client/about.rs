@@ -4,12 +4,10 @@ use rpc_core::CloseReason;
 
 use crate::frame::ErrorFrame;
 use crate::limits::{
-    ALREADY_AUTHENTICATED, ALREADY_RUNNING, AUTHENTICATE_FIRST, NOTHING_TO_INTERRUPT,
-    PROMPT_REQUIRED, STALE_ANSWER,
+    ALREADY_AUTHENTICATED, ALREADY_RUNNING, AUTHENTICATE_FIRST, INPUT_REFUSED,
+    NOTHING_TO_INTERRUPT, PROMPT_REQUIRED, RUNTIME_INPUT_REJECTED, STALE_ANSWER,
 };
 
-/// The code with which newer hosts refuse a prompt that comes too late for the run.
-const INPUT_REJECTED: &str = "RUNTIME_INPUT_REJECTED";
 /// How hosts begin when they refuse who somebody is.
 const UNAUTHORIZED: &str = "unauthorized: ";
 const REFUSALS: [&str; 2] = ["unauthorized:", "forbidden:"];
@@ -41,8 +39,10 @@ const COMPLAINTS: [&str; 9] = [
 /// What an ERROR may be about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum About {
-    /// A prompt, not the run.
+    /// A prompt, not the run. Known hosts begin a run in silence and refuse what comes behind it.
     Input,
+    /// The oldest prompt: of a host that answers in order, or that has removed the session.
+    OldestInput,
     /// The answer to a question of the agent.
     Answer,
     /// A question about a session.
@@ -61,11 +61,15 @@ pub(super) fn about(error: &ErrorFrame) -> About {
     let words = error.message.as_str();
     let starts = |begin: &&str| words.starts_with(*begin);
     match error.code_word().as_deref() {
-        Some(INPUT_REJECTED) => return About::Input,
+        Some(RUNTIME_INPUT_REJECTED) => return About::Input,
+        Some(INPUT_REFUSED) => return About::OldestInput,
         Some(STALE_ANSWER) => return About::Answer,
         _ => {}
     }
-    if [PROMPT_REQUIRED, ALREADY_RUNNING, AUTHENTICATE_FIRST].contains(&words) {
+    if words == AUTHENTICATE_FIRST {
+        return About::OldestInput;
+    }
+    if [PROMPT_REQUIRED, ALREADY_RUNNING].contains(&words) {
         return About::Input;
     }
     if let Some(tag) = words.strip_prefix(UNKNOWN_TYPE) {
@@ -125,7 +129,7 @@ mod tests {
         for (words, expected) in [
             ("prompt required", About::Input),
             ("session already has a running agent", About::Input),
-            ("authenticate first (send CONNECT)", About::Input),
+            ("authenticate first (send CONNECT)", About::OldestInput),
             ("unknown message type: 'mode_change'", About::Other),
             ("unknown message type: 'SESSION_STATUS'", About::Status),
             ("unknown message type: 'ADMIN_BLOCK'", About::Admin),

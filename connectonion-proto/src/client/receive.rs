@@ -166,9 +166,9 @@ impl ClientConn {
         }
         let is_out = error.message == AUTHENTICATE_FIRST;
         let asked = match about::about(&error) {
-            // Nobody is at work there, and a prompt is older than the interjections behind it.
-            About::Input if is_out => self.asked.prompt_answered(Kind::Prompt, Kind::Interjection),
             About::Input => self.asked.prompt_answered(Kind::Interjection, Kind::Prompt),
+            // A prompt is older than the interjections behind it.
+            About::OldestInput => self.asked.prompt_answered(Kind::Prompt, Kind::Interjection),
             About::Status => self.asked.answered(Kind::Status),
             About::Admin => self.asked.answered(Kind::Admin),
             About::Other => None,

@@ -281,6 +281,20 @@ fn a_client_whose_session_the_host_has_removed_connects_again() {
 }
 
 #[test]
+fn a_prompt_that_a_host_cannot_take_leaves_the_run_alone() {
+    let (mut played, _) = Played::running();
+    let id = played.input("and");
+    let mut words = error("the prompt was not stored: the disk is full");
+    words["code"] = json!("INPUT_REFUSED");
+    let event = played.after(&words);
+    assert!(
+        matches!(event, ClientEvent::Reply { id: of, result: Err(CallError::Remote(_)) }
+        if of == id)
+    );
+    assert!(played.conn.is_running());
+}
+
+#[test]
 fn a_complaint_about_something_else_leaves_the_run_alone() {
     let (mut played, _) = Played::running();
     for words in [

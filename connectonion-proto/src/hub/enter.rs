@@ -67,7 +67,9 @@ impl Hub {
         self.handle_timeout(now);
         let session_id = entered.session_id;
         let got_it = connect.session_id.as_deref() == Some(session_id.as_str());
-        let stored = stored.filter(|_| got_it).and_then(revive);
+        let stored = stored
+            .filter(|_| got_it)
+            .and_then(|record| revive(record, now.unix));
         let talk = self.talks.entry(session_id.clone());
         let talk = talk.or_insert_with(|| {
             let mut talk = Talk::new(entrant.owner);
@@ -125,10 +127,10 @@ impl Hub {
 }
 
 /// The conversation in a record, with the prompts that were acknowledged and not answered.
-fn revive(record: Record) -> Option<SharedJson> {
+fn revive(record: Record, now: f64) -> Option<SharedJson> {
     let session = record.session?;
     if record.inputs.is_empty() {
         return Some(session);
     }
-    Some(with_inputs(&session, &record.inputs))
+    Some(with_inputs(&session, &record.inputs, now))
 }

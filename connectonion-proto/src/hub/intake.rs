@@ -11,7 +11,7 @@ use crate::frame::{
     ErrorFrame, EventKind, FilesReceived, ReceivedFile, RuntimeInputAck, UserInput,
 };
 use crate::id::{EventId, SessionId, runtime_input_id};
-use crate::limits::{ALREADY_RUNNING, AUTHENTICATE_FIRST};
+use crate::limits::{ALREADY_RUNNING, AUTHENTICATE_FIRST, INPUT_REFUSED};
 use crate::session::{Accepted, ConnId, InputError, RunId, RuntimeInput};
 use crate::storage::StorageError;
 
@@ -283,9 +283,10 @@ impl Hub {
 }
 
 fn not_stored(error: &StorageError) -> Box<ErrorFrame> {
-    let frame = ErrorFrame::new(format!("the prompt was not stored: {error}"))
-        .with_retryable(error.is_retryable());
-    Box::new(frame)
+    let frame = ErrorFrame::new(format!("the prompt was not stored: {error}"));
+    // Without the code, clients would take it for the end of the run that goes on.
+    let frame = frame.with_code(INPUT_REFUSED);
+    Box::new(frame.with_retryable(error.is_retryable()))
 }
 
 fn refusal(session_id: &SessionId, error: InputError) -> Box<ErrorFrame> {

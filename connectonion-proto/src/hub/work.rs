@@ -168,8 +168,13 @@ impl Serialize for Event<'_> {
     }
 }
 
-/// A session that nobody has worked on, and what was acknowledged and not read.
-pub(super) fn with_inputs(session: &SharedJson, inputs: &[RuntimeInput]) -> SharedJson {
+/// A session that nobody has worked on, and what was acknowledged and not read. It is changed now, so
+/// that it is newer than the copies of its clients, which lack that.
+pub(super) fn with_inputs(
+    session: &SharedJson,
+    inputs: &[RuntimeInput],
+    updated: f64,
+) -> SharedJson {
     let limits = no_limits();
     let Ok(mut whole) = Session::parse(session.get(), &limits) else {
         return session.clone();
@@ -177,6 +182,7 @@ pub(super) fn with_inputs(session: &SharedJson, inputs: &[RuntimeInput]) -> Shar
     let messages = inputs.iter().map(|it| user_message(&it.prompt, &it.images));
     let added = whole.append("messages", messages);
     added
+        .and_then(|()| whole.set("updated", &updated))
         .and_then(|()| to_json(&whole))
         .unwrap_or_else(|_| session.clone())
 }

@@ -117,6 +117,31 @@ fn what_waits_for_another_run_survives_a_kill() {
 }
 
 #[test]
+fn what_was_acknowledged_before_a_kill_outlives_a_clients_copy_of_the_same_turn() {
+    let mut play = Play::new(HubConfig::default());
+    play.connect(1, owner(1), Some("s"));
+    play.store_all();
+    for prompt in ["first", "second"] {
+        play.input(1, prompt);
+        play.store_all();
+    }
+    let began = play.now.unix;
+    play.kill(HubConfig::default());
+    play.advance(MINUTE);
+    let copy = serde_json::json!({
+        "messages": [{"role": "user", "content": "first"}],
+        "turn": 1, "iteration": 0, "updated": began,
+    });
+    let connect: Connect = Connect::new(Signed::none()).with_session_id("s");
+    let connect = connect.with_session(codec::to_json(&copy).unwrap());
+    play.connect_with(2, owner(1), connect);
+    play.store_all();
+    let connected = play.sockets[&ConnId(2)].connected.as_ref().unwrap();
+    let session = connected.newer.as_ref().unwrap().session.get();
+    assert!(session.contains("second"), "{session}");
+}
+
+#[test]
 fn a_storage_that_fails_refuses_prompts_and_keeps_results() {
     let mut play = Play::new(HubConfig::default());
     play.connect(1, owner(1), Some("s"));

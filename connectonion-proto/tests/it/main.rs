@@ -18,7 +18,6 @@ mod host_door;
 mod host_killed;
 mod hub;
 mod hub_play;
-mod hub_sim;
 mod invalid_json;
 mod keys;
 mod killed;

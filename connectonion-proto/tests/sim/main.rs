@@ -6,6 +6,12 @@
     reason = "small numbers of a schedule"
 )]
 
+#[path = "../it/hub_play.rs"]
+#[allow(dead_code, reason = "the tests of the hub need more of it")]
+#[allow(unreachable_pub, reason = "helpers of a test binary")]
+mod hub_play;
+mod hub_sim;
+
 mod host;
 mod life;
 mod user;

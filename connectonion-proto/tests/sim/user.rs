@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use connectonion_proto::client::{ClientEvent, Reply, Resume, Seen, Step, Taken};
 use connectonion_proto::frame::{Connect, ErrorFrame, Response, SessionState, Signed};
+use connectonion_proto::limits::AUTHENTICATE_FIRST;
 use rpc_core::testing::sim::{Outcome, ensure};
 use rpc_core::{CallError, CallId, CloseReason, Delivery, Limits};
 
@@ -24,9 +25,10 @@ pub(crate) struct User {
     pub(crate) questions: Vec<String>,
     /// Answers that could not leave.
     pub(crate) unsent: Vec<Response>,
-    /// A prompt was queued behind a run. If that run fails, another begins with it, and the client
-    /// cannot tell whether that is the one that a later prompt was to begin.
+    /// A prompt was queued behind a run, or was under way when the line was lost. Another run may
+    /// begin with it, and the client cannot tell that from the run that a later prompt was to begin.
     has_queued: bool,
+    has_lost: bool,
     /// Prompts without an answer, on this connection.
     pub(crate) calls: HashMap<CallId, String>,
     ended_by: Option<CloseReason>,
@@ -54,6 +56,7 @@ impl User {
             questions: Vec::new(),
             unsent: Vec::new(),
             has_queued: false,
+            has_lost: false,
             calls: HashMap::new(),
             ended_by: None,
             prompts: Vec::new(),
@@ -177,7 +180,8 @@ impl User {
         let prompt = prompt.ok_or_else(|| format!("{id:?} was answered twice: {result:?}"))?;
         self.ended_calls += 1;
         let verdict = host.verdicts.get(&prompt).copied();
-        let is_sure = self.is_alone && !(self.has_queued && host.broken + host.kills > 0);
+        let is_other_run = self.has_lost || (self.has_queued && host.broken + host.kills > 0);
+        let is_sure = self.is_alone && !is_other_run;
         let fits = match &result {
             Ok(Reply::Input(taken)) => {
                 self.answered += 1;
@@ -186,11 +190,17 @@ impl User {
                 let ran = !started || host.given.contains_key(&prompt);
                 !is_sure || (verdict == Some(Verdict::Taken) && ran)
             }
+            // Said to whatever comes first, when the host has forgotten the session.
+            Err(CallError::Remote(error)) if error.message == *AUTHENTICATE_FIRST => {
+                verdict != Some(Verdict::Taken)
+            }
             Err(CallError::Remote(_)) => !is_sure || verdict == Some(Verdict::Refused),
             Err(CallError::Closed { reason, delivery }) => {
                 self.closes_with(reason)?;
                 if *delivery == Delivery::NotSent {
                     self.never_sent.push(prompt.clone());
+                } else {
+                    self.has_lost = true;
                 }
                 true
             }

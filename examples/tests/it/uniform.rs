@@ -241,11 +241,19 @@ fn published_crates_inherit_what_the_workspace_sets() {
     for folder in folders.chain(["rpc-core"]) {
         let manifest = read(&root().join(folder).join("Cargo.toml"));
         let package = section(&manifest, "package");
-        for key in ["version", "edition", "rust-version", "license", "authors"] {
+        for key in [
+            "version",
+            "edition",
+            "rust-version",
+            "license",
+            "authors",
+            "categories",
+            "exclude",
+        ] {
             let line = format!("{key}.workspace = true");
             assert!(package.contains(&line.as_str()), "{folder}: {line}");
         }
-        for key in ["description", "readme"] {
+        for key in ["description", "readme", "documentation", "keywords"] {
             assert!(
                 package.iter().any(|line| line.starts_with(key)),
                 "{folder}: {key}"
@@ -256,10 +264,21 @@ fn published_crates_inherit_what_the_workspace_sets() {
             ["workspace = true"],
             "{folder}"
         );
-        assert!(
-            section(&manifest, "package.metadata.docs.rs").contains(&"all-features = true"),
-            "{folder}: docs.rs shows all features"
+        assert_eq!(
+            section(&manifest, "package.metadata.docs.rs"),
+            [
+                "all-features = true",
+                "rustdoc-args = [\"--cfg\", \"docsrs\"]"
+            ],
+            "{folder}: docs.rs shows all features, and which one each item needs"
         );
+        for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
+            assert_eq!(
+                read(&root().join(folder).join(licence)),
+                read(&root().join(licence)),
+                "{folder}: {licence} goes along"
+            );
+        }
     }
 }
 

@@ -352,6 +352,8 @@ impl Gateway {
         for talk in self.talks.values_mut() {
             talk.line.heal();
         }
+        // What is under way arrives.
+        self.now = sim::advance(self, self.now, Duration::from_secs(5))?;
         self.serve_all()?;
         for client in 0..CLIENTS {
             ensure(self.is_well(client), || format!("{client} is not back"))?;

@@ -114,7 +114,10 @@ impl House {
     /// The user says something, now and then to a certain client.
     fn submit(&mut self) -> Outcome {
         self.texts += 1;
-        let name = self.rng.pick(&NAMES).filter(|_| self.texts % 3 == 0);
+        let name = self
+            .rng
+            .pick(&NAMES)
+            .filter(|_| self.texts.is_multiple_of(3));
         let text = match name {
             Some(name) => format!("{name}: text {}", self.texts),
             None => format!("text {}", self.texts),
@@ -335,6 +338,8 @@ impl House {
         for talk in self.talks.values_mut() {
             talk.line.heal();
         }
+        // What is under way arrives.
+        self.now = sim::advance(self, self.now, Duration::from_secs(5))?;
         self.serve_all()?;
         for (client, name) in NAMES.iter().enumerate() {
             ensure(self.is_well(client), || format!("{name} is not back"))?;

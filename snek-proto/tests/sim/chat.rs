@@ -370,6 +370,8 @@ impl Chat {
         for talk in self.talks.values_mut() {
             talk.line.heal();
         }
+        // What is under way arrives.
+        self.now = sim::advance(self, self.now, Duration::from_secs(5))?;
         self.serve_for(10 * MINUTE)?;
         for (user, name) in USERS.iter().enumerate() {
             ensure(self.is_well(user), || format!("{name} is not back"))?;

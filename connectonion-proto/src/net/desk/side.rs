@@ -19,7 +19,9 @@ use crate::codec::redact;
 use crate::console::Line;
 use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit};
 use crate::hub::{Entrant, NewInput, Reply};
-use crate::limits::{ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, PROMPT_REQUIRED, server_limits};
+use crate::limits::{
+    ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, server_limits,
+};
 use crate::server::{ServerConfig, ServerConn, ServerEvent, Warning};
 use crate::session::{ConnId, Owner};
 use crate::trust::{Admission, Onboarding, prompt_of};
@@ -220,14 +222,13 @@ impl Place {
             return self.refuse(ErrorFrame::new(AUTHENTICATE_FIRST));
         };
         if self.desk.is_closing() {
-            let error = ErrorFrame::new("the host is shutting down").with_retryable(true);
-            return self.refuse(error);
+            return self.refuse(rejected("the host is shutting down").with_retryable(true));
         }
         let now = self.desk.unix_now();
         let prompt = match prompt_of(self.desk.verifier(), &owner, &input, now) {
             Ok(Some(prompt)) => prompt,
             Ok(None) => return self.refuse(ErrorFrame::new(PROMPT_REQUIRED)),
-            Err(error) => return self.refuse(ErrorFrame::new(error.to_string())),
+            Err(error) => return self.refuse(rejected(error.to_string())),
         };
         if input.files.is_some() {
             let (conn, input) = (self.conn, Box::new(input));
@@ -244,7 +245,7 @@ impl Place {
                     .with_session(input.session);
                 self.alive(|hub, conn, now| hub.input(conn, input, now));
             }
-            Err(error) => self.refuse(ErrorFrame::new(format!("Invalid INPUT: {error}"))),
+            Err(error) => self.refuse(rejected(format!("Invalid INPUT: {error}"))),
         }
     }
 
@@ -289,6 +290,12 @@ impl Place {
             Err(why) => tracing::warn!(%why, conn = self.conn.0, "a frame was not sent"),
         }
     }
+}
+
+/// The refusal of a prompt. Without the code, clients would take it for the end of a run that goes
+/// on.
+pub(super) fn rejected(words: impl Into<SharedStr>) -> ErrorFrame {
+    ErrorFrame::new(words).with_code(INPUT_REFUSED)
 }
 
 /// The pictures that come with a prompt.

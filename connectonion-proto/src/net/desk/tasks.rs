@@ -12,7 +12,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep_until;
 
 use super::agent::{AgentError, Prompt};
-use super::side::images_of;
+use super::side::{images_of, rejected};
 use super::state::{Errand, StorageJob};
 use super::turn::Turn;
 use super::{Desk, random};
@@ -221,7 +221,7 @@ async fn save(desk: Desk, conn: ConnId, prompt: SharedStr, input: Input) -> Opti
         .unwrap_or_else(|_| Err("internal error".to_owned()));
     desk.with(|state, now| match saved {
         Ok(input) => state.hub.input(conn, input, now),
-        Err(message) => state.hub.refuse(conn, ErrorFrame::new(message)),
+        Err(message) => state.hub.refuse(conn, rejected(message)),
     });
     None
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use connectonion_proto::frame::{Connect, SessionState, Signed};
 use connectonion_proto::hub::HubConfig;
 use connectonion_proto::session::{ConnId, Owner, RunId};
-use rpc_core::testing::sim::{self, Rng};
+use rpc_core::testing::sim::{self, Outcome, Rng, Tally, ensure};
 use serde_json::Value;
 
 use crate::hub_play::Play;
@@ -62,12 +62,6 @@ struct Life {
     runs: BTreeMap<(u32, RunId), Said>,
     conns: u64,
     prompts: u64,
-}
-
-type Outcome = Result<(), String>;
-
-fn ensure(holds: bool, what: impl FnOnce() -> String) -> Outcome {
-    if holds { Ok(()) } else { Err(what()) }
 }
 
 impl Life {
@@ -381,7 +375,7 @@ impl User {
     }
 }
 
-fn live(rng: &mut Rng) -> Outcome {
+fn live(rng: &mut Rng, tally: &mut Tally) -> Outcome {
     let mut life = Life::new();
     let steps = 20 + rng.below(200);
     for _ in 0..steps {
@@ -389,12 +383,14 @@ fn live(rng: &mut Rng) -> Outcome {
     }
     life.settle()?;
     life.check()?;
+    let prompts = || life.users.iter().flat_map(|user| &user.prompts);
+    tally.lines += life.conns;
+    tally.ended += prompts().count() as u64;
+    tally.answered += prompts().filter(|it| it.1 == Fate::Taken).count() as u64;
     life.leave()
 }
 
 #[test]
 fn whatever_happens_to_hosts_and_lines_nothing_is_lost_or_done_twice() {
-    let lives = std::env::var("SIM_LIVES").ok();
-    let lives = lives.and_then(|lives| lives.parse().ok()).unwrap_or(600);
-    sim::run(lives, live);
+    sim::lives("connectonion's hub", 600, live);
 }
