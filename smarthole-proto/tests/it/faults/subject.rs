@@ -96,7 +96,7 @@ impl ServerUnderTest for Subject {
             tokio::select! {
                 biased;
                 settled = &mut asked => {
-                    assert!(settled.as_ref().is_ok_and(|it| it.is_taken()), "{settled:?}");
+                    assert!(settled.as_ref().is_ok_and(smarthole_proto::net::Settled::is_taken), "{settled:?}");
                     return Ok(());
                 }
                 text = peer.next_text() => {
