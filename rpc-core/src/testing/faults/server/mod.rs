@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::{End, RawPeer};
+use super::{End, RawFrame, RawPeer};
 use crate::keepalive::KeepAlive;
 use crate::limits::Limits;
 use crate::net::LinkConfig;
@@ -89,7 +89,7 @@ impl Terms {
         Self {
             keep_alive: KeepAlive::default()
                 .with_interval(Some(SHORT / 2))
-                .with_pong_timeout(SHORT),
+                .with_pong_timeout(SHORT * 3 / 2),
             ..Self::default()
         }
     }
@@ -304,23 +304,37 @@ async fn until_open<S: ServerUnderTest>(server: &S, open: usize) {
     .await;
 }
 
+/// Does nothing for a moment but what a healthy client does then: it reads, and answers pings.
+async fn rest(peer: &mut RawPeer) {
+    let until = Instant::now() + Duration::from_millis(5);
+    while let Ok(received) = timeout_at(until, peer.receive()).await {
+        match must("a healthy client stays", received) {
+            Some(frame) if frame.is_ping() => {
+                must("answering", peer.frame(RawFrame::pong(frame.payload)).await);
+            }
+            Some(frame) => check(frame.close_code().is_none(), "it stays", &frame),
+            None => broken("a healthy client stays", &"the line has ended"),
+        }
+    }
+}
+
 /// Lets a fault happen while a healthy client is served; afterwards the server has to be as it was.
 async fn survives<S: ServerUnderTest, T>(server: &S, fault: impl Future<Output = T>) -> T {
     let mut witness = client(server, "witness").await;
     let is_over = AtomicBool::new(false);
     let fault = async {
         let outcome = soon("the fault passes", fault).await;
+        until_open(server, 1).await;
         is_over.store(true, Ordering::Relaxed);
         outcome
     };
     let going_on = async {
         while !is_over.load(Ordering::Relaxed) {
             is_served(server, &mut witness, "witness").await;
-            sleep(Duration::from_millis(5)).await;
+            rest(&mut witness).await;
         }
     };
     let (outcome, ()) = tokio::join!(fault, going_on);
-    until_open(server, 1).await;
     is_served(server, &mut witness, "witness").await;
     let mut other = client(server, "other").await;
     is_served(server, &mut other, "other").await;
