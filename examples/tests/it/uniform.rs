@@ -483,6 +483,26 @@ fn every_fault_names_tests_of_every_protocol_crate() {
 }
 
 #[test]
+fn every_fault_of_one_crate_names_tests_that_exist() {
+    let table = read(&root().join("rpc-core/FAULTS.md"));
+    let quoted = table.split('`').skip(1).step_by(2);
+    // `some-proto/file::test`
+    let named: Vec<_> = quoted
+        .filter_map(|quoted| quoted.split_once("-proto/"))
+        .filter_map(|(name, test)| Some((name, test.split_once("::")?)))
+        .collect();
+    assert!(named.len() > 15, "only {} are named", named.len());
+    let mut problems = Vec::new();
+    for (name, (file, test)) in named {
+        let file = format!("{name}-proto/tests/it/{file}.rs");
+        if !tests(&read(&root().join(&file))).contains(&test) {
+            problems.push(format!("{file}: no test {test}"));
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
 fn every_protocol_crate_documents_its_specification_line_by_line() {
     let mut problems = Vec::new();
     for krate in FINISHED {
