@@ -43,7 +43,7 @@ pub(crate) struct User {
 impl User {
     pub(crate) fn new(session: &'static str, is_alone: bool) -> Self {
         let mut resume = Resume::default();
-        resume.session_id = Some(session.into());
+        resume.session_id.replace(session.into());
         Self {
             session,
             is_alone,
@@ -91,8 +91,8 @@ impl User {
                 }
             }
             ClientEvent::Step(step) => self.step(&step, host)?,
-            ClientEvent::Reply { id, result } => self.reply(id, result, host)?,
-            ClientEvent::RunEnded(result) => self.run_ended(result, host)?,
+            ClientEvent::Reply { id, result } => self.reply(id, &result, host)?,
+            ClientEvent::RunEnded(result) => self.run_ended(&result, host)?,
             ClientEvent::Unsent(response) => self.unsent.push(response),
             _ => {}
         }
@@ -131,16 +131,16 @@ impl User {
     /// Who hears the end of a run has heard all of it, in its order.
     fn run_ended(
         &mut self,
-        result: Result<connectonion_proto::frame::Output, CallError<ErrorFrame>>,
+        result: &Result<connectonion_proto::frame::Output, CallError<ErrorFrame>>,
         host: &Host,
     ) -> Outcome {
-        let name = match &result {
+        let name = match result {
             Ok(output) => output.result.strip_prefix("result "),
             Err(CallError::Remote(error)) => error.message.strip_prefix("failure "),
             Err(CallError::Closed { reason, .. }) => return self.closes_with(reason),
             Err(error) => return Err(format!("a run ended with {error:?}")),
         };
-        if let Ok(output) = &result
+        if let Ok(output) = result
             && let Some(session) = &output.session
         {
             self.resume.session = Some(session.clone());
@@ -173,7 +173,7 @@ impl User {
     fn reply(
         &mut self,
         id: CallId,
-        result: Result<Reply, CallError<ErrorFrame>>,
+        result: &Result<Reply, CallError<ErrorFrame>>,
         host: &Host,
     ) -> Outcome {
         let prompt = self.calls.remove(&id);
@@ -182,7 +182,7 @@ impl User {
         let verdict = host.verdicts.get(&prompt).copied();
         let is_other_run = self.has_lost || (self.has_queued && host.broken + host.kills > 0);
         let is_sure = self.is_alone && !is_other_run;
-        let fits = match &result {
+        let fits = match result {
             Ok(Reply::Input(taken)) => {
                 self.answered += 1;
                 let started = *taken == Taken::Started;
