@@ -65,7 +65,7 @@ fn read_prompt() -> Result<String, Failure> {
     let read = io::stdin().take(MAX_PROMPT + 1).read_to_string(&mut text);
     read.map_err(|error| Failure::usage(format_args!("standard input: {error}")))?;
     if text.len() as u64 > MAX_PROMPT {
-        let message = format_args!("standard input has more than {MAX_PROMPT} bytes");
+        let message = format!("standard input has more than {MAX_PROMPT} bytes");
         return Err(Failure::usage(message));
     }
     Ok(text)
