@@ -15,7 +15,7 @@ pub struct Limits {
     /// Largest message in bytes, checked before parsing and before sending. Default 4 MiB.
     pub max_message_bytes: usize,
     /// Deepest nesting of a JSON value that is parsed (not of a payload passed through).
-    /// Default 128.
+    /// Default 128; `serde_json` itself parses at most 127, whatever stands here.
     pub max_depth: usize,
     /// Most calls in flight. Default 65,536.
     pub max_pending: usize,

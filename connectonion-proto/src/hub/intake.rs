@@ -65,6 +65,7 @@ impl Hub {
                     inputs.push(intake.runtime_input());
                     let (owner, prompt, began) =
                         (talk.owner, work.input.prompt.clone(), work.began);
+                    let base = work.base().filter(|_| work.is_base_unstored).cloned();
                     let next = talk.intake.pop_front();
                     inputs.extend(talk.waiting());
                     talk.storing = next;
@@ -75,7 +76,7 @@ impl Hub {
                         id,
                         run,
                     };
-                    self.store(job, record.with_inputs(inputs));
+                    self.store(job, record.with_session(base).with_inputs(inputs));
                     return;
                 }
                 None if self.registry.running() + self.beginning
@@ -131,6 +132,7 @@ impl Hub {
             // What was acknowledged is stored already, but not as a part of the conversation.
             Err(_) if intake.conn.is_none() => {
                 work.acknowledged.push(intake.runtime_input());
+                work.is_base_unstored = true;
                 self.begin_run(session_id, intake.runtime_input(), now)
             }
             Err(error) => Err(not_stored(&error)),
@@ -197,6 +199,9 @@ impl Hub {
             return;
         };
         let still_runs = talk.run() == Some(run) && !talk.is_ending();
+        if let Some(work) = talk.work.as_mut().filter(|_| still_runs && outcome.is_ok()) {
+            work.is_base_unstored = false;
+        }
         let taken = match outcome {
             // What was acknowledged is stored already.
             Err(error) if intake.conn.is_some() => Err(not_stored(&error)),

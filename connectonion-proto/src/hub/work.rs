@@ -35,6 +35,9 @@ pub(super) struct Work {
     members: Vec<(SharedStr, SharedJson)>,
     /// What was acknowledged, read or not, for the storage.
     pub(super) acknowledged: Vec<RuntimeInput>,
+    /// The storage did not take the beginning of this run, and perhaps not the end of the one before:
+    /// the next record has to say what was before it.
+    pub(super) is_base_unstored: bool,
     /// The result is being stored.
     pub(super) is_ending: bool,
 }
@@ -58,6 +61,7 @@ impl Work {
             trace_bytes: 0,
             members: Vec::new(),
             acknowledged: Vec::new(),
+            is_base_unstored: false,
             is_ending: false,
             input,
         };

@@ -100,6 +100,8 @@ pub struct Driver<M, T> {
     stalled_since: Option<Instant>,
     closing_until: Option<Instant>,
     close_seen: bool,
+    /// The peer broke the transport's rules.
+    failed: bool,
 }
 
 /// The time by tokio's clock, which tests can pause. It is what commands and machines are given.
@@ -136,6 +138,7 @@ impl<M: Machine, T: Transport> Driver<M, T> {
             stalled_since: None,
             closing_until: None,
             close_seen: false,
+            failed: false,
         }
     }
 
@@ -455,7 +458,8 @@ impl<M: Machine, T: Transport> Driver<M, T> {
         let why = Disconnect::from(error);
         match error {
             // The transport tells the peer what it did wrong, and ends when the peer has hung up.
-            TransportError::TooLarge { .. } | TransportError::Protocol(_) => {
+            TransportError::TooLarge { .. } | TransportError::Protocol(_) if !self.failed => {
+                self.failed = true;
                 self.close_seen = true;
                 self.end(why, now);
             }

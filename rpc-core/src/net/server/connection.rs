@@ -1,7 +1,7 @@
 //! One accepted connection, from TLS to the handler: [`Accepted`].
 
 use std::fmt;
-use std::future::{Future, poll_fn, ready};
+use std::future::{Future, pending, poll_fn};
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +26,8 @@ use crate::net::ws::{Handshake, Role, Socket, WsStream};
 
 /// How long a connection that was answered may take to hang up.
 const LINGER: Duration = Duration::from_secs(1);
+/// How long the bytes of a request that are here already may take to be read, once the server ends.
+const GRACE: Duration = Duration::from_millis(50);
 /// A year: hyper adds the deadline to its clock and panics beyond the clock's range.
 const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The smallest buffer that hyper takes.
@@ -167,8 +169,7 @@ async fn exchange(
             biased;
             served = poll_fn(|cx| connection.poll_without_shutdown(cx)) => Some(served),
             () = cancellation.cancelled(), if !is_told => None,
-            // A server that ends does not wait for the rest of a request.
-            () = ready(()), if is_told && !arrived.load(Ordering::Relaxed) => return None,
+            () = half_a_request(&arrived), if is_told => return None,
         };
         match served {
             Some(served) => break served,
@@ -188,10 +189,20 @@ async fn exchange(
         return Some((socket, parts.read_buf, agreed));
     }
     tokio::select! {
+        biased;
         _ = timeout(LINGER, hang_up(&mut socket)) => {}
         () = cancellation.cancelled() => {}
     }
     None
+}
+
+/// A server that ends does not wait for the rest of a request, but for what is here already.
+/// Pending for ever once all of it is: then there will be an answer.
+async fn half_a_request(arrived: &AtomicBool) {
+    sleep(GRACE).await;
+    if arrived.load(Ordering::Relaxed) {
+        pending::<()>().await;
+    }
 }
 
 /// Closes our side and waits for the peer's: to close with unread bytes would reset the

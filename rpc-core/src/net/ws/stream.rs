@@ -26,6 +26,8 @@ const MAX_UNSENT_PONGS: u32 = 32;
 /// Most bytes read at once, except of a large message. They are read onto the stack, so that a
 /// connection on which nothing comes holds no memory for it.
 const MAX_READ: usize = 16 * 1024;
+/// How often a peer that broke the rules is read before other tasks get their turn.
+const READS_AT_ONCE: usize = 64;
 /// When a peer that was told what it did wrong counts as quiet.
 const QUIET: Duration = Duration::from_millis(200);
 /// How long it then has to hang up.
@@ -328,7 +330,7 @@ where
     /// end of a line while they send never look at what came before it.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let is_told = self.poll_flush_answers(cx).is_ready();
-        loop {
+        for _ in 0..READS_AT_ONCE {
             let read = self.poll_read(cx);
             let linger = self.linger.get_or_insert_with(|| Box::new(Linger::new()));
             match read {
@@ -346,6 +348,8 @@ where
                 }
             }
         }
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Whether a message of so many bytes may be sent now.

@@ -14,6 +14,8 @@ use crate::testing::Side;
 
 /// What a machine that has ended is given, to see that nothing comes out of it any more.
 const LAST_WORDS: &str = "{\"type\":\"ping\",\"event\":\"x\",\"method\":\"ping\",\"id\":\"1\"}";
+/// Pongs that wait at most in a jammed socket.
+const MOST_PONGS: usize = 32;
 /// A cut is noticed within this time, if at all.
 const NOTICED_WITHIN: Duration = Duration::from_secs(60);
 /// Frames take less than this.
@@ -59,6 +61,8 @@ pub struct End<M: Machine> {
     inbox: VecDeque<(Instant, Wire)>,
     events: VecDeque<M::Event>,
     bounds: Bounds,
+    /// Pongs that a jammed socket has not taken.
+    owed: VecDeque<Wire>,
     /// What it sends arrives nowhere.
     is_cut: bool,
     /// It has sent a Close or an Abort.
@@ -75,6 +79,7 @@ impl<M: Machine> End<M> {
             jammed: false,
             name,
             inbox: VecDeque::new(),
+            owed: VecDeque::new(),
             events: VecDeque::new(),
             bounds: Bounds::new(usize::MAX, usize::MAX),
             is_cut: false,
@@ -106,6 +111,7 @@ impl<M: Machine> End<M> {
 
     fn lose(&mut self, learns_at: Option<Instant>) {
         self.is_cut = true;
+        self.owed.clear();
         self.inbox.clear();
         self.inbox.extend(learns_at.map(|at| (at, Wire::End)));
     }
@@ -117,6 +123,17 @@ impl<M: Machine> End<M> {
             return None;
         }
         self.inbox.pop_front().map(|(_, wire)| wire)
+    }
+
+    /// A transport answers pings by itself.
+    fn answer_ping(&mut self, wire: &Wire) {
+        if let Wire::Ping(payload) = wire
+            && !self.is_cut
+            && !self.machine.is_closed()
+            && self.owed.len() < MOST_PONGS
+        {
+            self.owed.push_back(Wire::Pong(payload.clone()));
+        }
     }
 
     fn handle(&mut self, wire: &Wire, now: Instant) {
@@ -330,12 +347,12 @@ impl<C: Machine, S: Machine> Line<C, S> {
         let due = now + self.latency;
         while let Some(wire) = self.client.next_arrival(now) {
             active = true;
-            answer_ping(&wire, &self.client, &mut self.server, due);
+            self.client.answer_ping(&wire);
             self.client.handle(&wire, now);
         }
         while let Some(wire) = self.server.next_arrival(now) {
             active = true;
-            answer_ping(&wire, &self.server, &mut self.client, due);
+            self.server.answer_ping(&wire);
             self.server.handle(&wire, now);
         }
         active |= self.client.fire(now)? | self.server.fire(now)?;
@@ -361,16 +378,6 @@ fn arrive(inbox: &mut VecDeque<(Instant, Wire)>, due: Instant, wire: Wire) {
     inbox.push_back((due, wire));
 }
 
-/// A transport answers pings by itself, unless it is jammed.
-fn answer_ping<M: Machine, P: Machine>(wire: &Wire, from: &End<M>, to: &mut End<P>, due: Instant) {
-    let answers = !from.is_cut && !from.jammed && !from.machine.is_closed();
-    if let Wire::Ping(payload) = wire
-        && answers
-    {
-        arrive(&mut to.inbox, due, Wire::Pong(payload.clone()));
-    }
-}
-
 fn send<M: Machine, P: Machine>(
     id: u64,
     from: &mut End<M>,
@@ -379,6 +386,9 @@ fn send<M: Machine, P: Machine>(
 ) -> Outcome<u64> {
     if from.jammed {
         return Ok(0);
+    }
+    for pong in from.owed.drain(..) {
+        arrive(&mut to.inbox, due, pong);
     }
     let frames = from.take_frames()?;
     let sent = frames.len() as u64;
