@@ -83,7 +83,7 @@ pub const REGISTRATION_FAILED: &str = "Registration failed";
 
 /// The bounds of one connection: [`Limits::default`] with [`MAX_PAYLOAD`].
 #[must_use]
-pub fn limits() -> Limits {
+pub fn defaults() -> Limits {
     Limits::default().with_max_message_bytes(MAX_PAYLOAD)
 }
 

@@ -22,7 +22,7 @@ use rpc_core::decode::{
 
 use crate::error::{ErrorCode, RegistrationError};
 use crate::frame::Registration;
-use crate::limits::{MAX_DESCRIPTION, MAX_NAME, limits};
+use crate::limits::{MAX_DESCRIPTION, MAX_NAME, defaults};
 
 /// How the length of a description is counted. Exhaustive: there is no third way on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,7 +96,7 @@ pub fn payload(json: &str) -> Result<Registration<Cow<'_, str>>, RegistrationErr
         });
     }
     let members: Payload<'_> =
-        parse_object(json, &limits()).map_err(|error| invalid_text(error.to_string()))?;
+        parse_object(json, &defaults()).map_err(|error| invalid_text(error.to_string()))?;
     let found = members.name.get().and_then(text);
     let found_name = found.ok_or_else(|| invalid_name("Name is required and must be a string"))?;
     name(&found_name)?;
@@ -171,7 +171,7 @@ fn capabilities<'a>(raw: &RawJson<'a>) -> Result<Vec<Cow<'a, str>>, Registration
     if !json.starts_with('[') {
         return Err(invalid("Capabilities must be an array if provided"));
     }
-    let items = raw_list(json, &limits()).map_err(|error| invalid_text(error.to_string()))?;
+    let items = raw_list(json, &defaults()).map_err(|error| invalid_text(error.to_string()))?;
     let texts = items.iter().map(text).collect::<Option<Vec<_>>>();
     texts.ok_or_else(|| invalid("Each capability must be a string"))
 }

@@ -109,7 +109,7 @@ pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
     }
     let keeper = Keeper::new(&args.home.folder()?, &args.agent);
     let (url, host) = whereabouts(&args).await?;
-    let mut options = AgentOptions::default().with_insecure(args.insecure);
+    let mut options = AgentOptions::default().with_insecure_prompts(args.insecure);
     options.host = host;
     let code = args.invite.filter(|code| !code.is_empty());
     let offers_code = code.is_some();

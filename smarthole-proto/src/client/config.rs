@@ -10,7 +10,8 @@ use rpc_core::reconnect::ReconnectPolicy;
 use crate::error::RegistrationError;
 use crate::frame::Registration;
 use crate::limits::{
-    BASE_DELAY, MAX_ATTEMPTS, MAX_DELAY, REGISTRATION_TIMEOUT, RESPONSE_TIMEOUT, keep_alive, limits,
+    BASE_DELAY, MAX_ATTEMPTS, MAX_DELAY, REGISTRATION_TIMEOUT, RESPONSE_TIMEOUT, defaults,
+    keep_alive,
 };
 use crate::validate::{self, Side};
 
@@ -45,7 +46,7 @@ pub struct ClientConfig {
     /// Pings of this side, and when silence counts as death. Default every 30 s, and 10 s after a
     /// ping. Anything that arrives counts as life. The server's pings are answered by the transport.
     pub keep_alive: KeepAlive,
-    /// Bounds on size and number. Default [`limits`](crate::limits::limits): 1 MiB for a message.
+    /// Bounds on size and number. Default [`limits`](crate::limits::defaults): 1 MiB for a message.
     pub limits: Limits,
 }
 
@@ -62,7 +63,7 @@ impl ClientConfig {
             response_timeout: RESPONSE_TIMEOUT,
             registration_timeout: Some(REGISTRATION_TIMEOUT),
             keep_alive: keep_alive(),
-            limits: limits(),
+            limits: defaults(),
         })
     }
 

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::frame::{Answer, InputMethod, Notification, Priority, Registration};
-use crate::limits::{PING_INTERVAL, PONG_TIMEOUT, REGISTRATION_TIMEOUT, RESPONSE_TIMEOUT, limits};
+use crate::limits::{
+    PING_INTERVAL, PONG_TIMEOUT, REGISTRATION_TIMEOUT, RESPONSE_TIMEOUT, defaults,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -345,7 +347,7 @@ fn messages_from_before_the_answer_come_behind_it() {
 
 #[test]
 fn of_too_many_early_messages_the_newest_are_kept() {
-    let mut played = Played::new(config().with_limits(limits().with_max_events(2)));
+    let mut played = Played::new(config().with_limits(defaults().with_max_events(2)));
     for id in ["1", "2", "3", "4"] {
         played.take(&message(id));
     }
@@ -378,7 +380,7 @@ fn before_the_registration_and_after_the_end_commands_are_refused() {
 
 #[test]
 fn a_response_that_is_too_large_is_refused_and_the_message_stays_open() {
-    let limits = limits().with_max_message_bytes(256);
+    let limits = defaults().with_max_message_bytes(256);
     let mut played = Played::ready(config().with_limits(limits));
     played.take(&message("m"));
     let refused = played.conn.reject("m", Some(&"x".repeat(256)));
@@ -390,7 +392,7 @@ fn a_response_that_is_too_large_is_refused_and_the_message_stays_open() {
 #[test]
 fn a_promised_response_leaves_as_soon_as_it_can() {
     let reject = |id: &str| Response::new(id, Answer::reject(Some("dropped".into())));
-    let mut played = Played::new(config().with_limits(limits().with_max_outbox_frames(2)));
+    let mut played = Played::new(config().with_limits(defaults().with_max_outbox_frames(2)));
     played.sent();
     for id in ["1", "2", "3", "4"] {
         played.conn.respond_later(reject(id));
@@ -419,7 +421,7 @@ fn a_promised_response_leaves_as_soon_as_it_can() {
 
 #[test]
 fn a_promised_response_that_is_too_large_loses_its_reason() {
-    let limits = limits().with_max_message_bytes(256);
+    let limits = defaults().with_max_message_bytes(256);
     let mut played = Played::ready(config().with_limits(limits));
     let reason = SharedStr::from("x".repeat(256));
     played
@@ -432,7 +434,7 @@ fn a_promised_response_that_is_too_large_loses_its_reason() {
 
 #[test]
 fn no_more_is_read_while_too_many_messages_are_open() {
-    let mut played = Played::ready(config().with_limits(limits().with_max_pending(2)));
+    let mut played = Played::ready(config().with_limits(defaults().with_max_pending(2)));
     for id in ["1", "2"] {
         assert!(played.conn.wants_input());
         played.take(&message(id));
@@ -454,7 +456,7 @@ fn no_more_is_read_while_too_many_messages_are_open() {
 #[test]
 fn large_open_messages_count_by_their_bytes() {
     let size = message("1").to_string().len();
-    let limits = limits().with_max_event_bytes(2 * size);
+    let limits = defaults().with_max_event_bytes(2 * size);
     let mut played = Played::ready(config().with_limits(limits));
     played.take(&message("1"));
     played.events();

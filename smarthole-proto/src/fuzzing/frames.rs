@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::plain::{Plain, id};
 use crate::frame::{ClientFrame, ServerFrame};
-use crate::limits::limits;
+use crate::limits::defaults;
 use crate::{codec, timestamp};
 
 /// A frame of a client means what `serde_json` finds in it, and decoding, encoding and decoding again
@@ -16,7 +16,7 @@ pub fn client_frames(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
-    let limits = limits();
+    let limits = defaults();
     let decoded = ClientFrame::decode(text, &limits);
     compare(text, decoded.as_ref().ok().map(written), client);
     let Ok(frame) = decoded else {
@@ -41,7 +41,7 @@ pub fn server_frames(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
-    let limits = limits();
+    let limits = defaults();
     let decoded = ServerFrame::decode(text, &limits);
     compare(text, decoded.as_ref().ok().map(written), server);
     let Ok(frame) = decoded else {
@@ -83,9 +83,9 @@ fn written(frame: &impl Serialize) -> Text {
 
 /// The size counts before anything else.
 fn too_large(text: &str, is_refused: impl Fn(&Limits) -> bool) {
-    let tight = limits().with_max_message_bytes(text.len() - 1);
+    let tight = defaults().with_max_message_bytes(text.len() - 1);
     assert!(is_refused(&tight), "one byte more than may be");
-    let exact = limits().with_max_message_bytes(text.len());
+    let exact = defaults().with_max_message_bytes(text.len());
     assert!(!is_refused(&exact), "as many bytes as may be");
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rpc_core::Limits;
 
-use crate::limits::{HISTORY, RESPONSE_TIMEOUT, ROUTING_LIMIT, limits};
+use crate::limits::{HISTORY, RESPONSE_TIMEOUT, ROUTING_LIMIT, defaults};
 
 /// How a hub routes, and bounds on what it holds.
 ///
@@ -50,7 +50,7 @@ impl Default for HubConfig {
             max_open: 10_000,
             max_open_bytes: 64 * 1024 * 1024,
             max_queued: 100_000,
-            limits: limits(),
+            limits: defaults(),
         }
     }
 }

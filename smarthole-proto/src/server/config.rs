@@ -5,7 +5,7 @@ use std::time::Duration;
 use rpc_core::Limits;
 use rpc_core::keepalive::KeepAlive;
 
-use crate::limits::{keep_alive, limits};
+use crate::limits::{defaults, keep_alive};
 
 /// How a server treats a connection.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub struct ServerConfig {
     pub keep_alive: KeepAlive,
     /// Bounds on size and number. A client above
     /// [`max_message_rate`](Limits::max_message_rate) is disconnected with code 1008. Default
-    /// [`limits`](crate::limits::limits).
+    /// [`limits`](crate::limits::defaults).
     pub limits: Limits,
 }
 
@@ -28,7 +28,7 @@ impl Default for ServerConfig {
         Self {
             registration_timeout: None,
             keep_alive: keep_alive(),
-            limits: limits(),
+            limits: defaults(),
         }
     }
 }

@@ -152,7 +152,7 @@ fn the_deadline_of_a_message_counts_from_its_arrival() {
 #[test]
 fn while_an_application_takes_no_events_nothing_is_lost() {
     let now = Instant::now();
-    let limits = smarthole_proto::limits::limits().with_max_events(3);
+    let limits = smarthole_proto::limits::defaults().with_max_events(3);
     let mut line = line(config().with_limits(limits), now);
     accept(&mut line);
     line.hold_events(Side::Client, true);

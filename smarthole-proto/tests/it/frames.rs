@@ -6,7 +6,7 @@ use rpc_core::decode::SharedStr;
 use rpc_core::testing::json::assert_same;
 use serde::Serialize;
 use smarthole_proto::frame::{Answer, RegistrationResponse, Response};
-use smarthole_proto::limits::limits;
+use smarthole_proto::limits::defaults;
 use smarthole_proto::{
     ClientFrame, ErrorCode, InputMethod, Message, Metadata, Notification, Priority, Registration,
     RegistrationError, ServerFrame, codec, timestamp, validate,
@@ -41,7 +41,7 @@ impl Example {
     fn comes_from_a_client(&self, frame: &impl Serialize) {
         self.is_written(frame);
         for text in [self.printed, &self.sent] {
-            let read = ClientFrame::decode(text, &limits()).unwrap();
+            let read = ClientFrame::decode(text, &defaults()).unwrap();
             assert_same(codec::encode(&read).unwrap().as_str(), &self.sent);
         }
     }
@@ -50,7 +50,7 @@ impl Example {
     fn comes_from_a_server(&self, frame: &impl Serialize) {
         self.is_written(frame);
         for text in [self.printed, &self.sent] {
-            let read = ServerFrame::decode(text, &limits()).unwrap();
+            let read = ServerFrame::decode(text, &defaults()).unwrap();
             assert_eq!(codec::encode(&read).unwrap().as_str(), self.sent);
         }
     }
@@ -82,7 +82,7 @@ fn a_registration_is_that_of_the_specification() {
             .with_capability("reminders");
     example.comes_from_a_client(&registration.frame());
     let ClientFrame::Registration { payload } =
-        ClientFrame::decode(example.printed, &limits()).unwrap()
+        ClientFrame::decode(example.printed, &defaults()).unwrap()
     else {
         panic!("no registration")
     };
@@ -271,12 +271,12 @@ fn no_frame_prints_private_text_when_it_is_debugged() {
         ),
         format!(r#"{{"type":"later","payload":"{secret}"}}"#),
     ] {
-        let frame = ClientFrame::decode(&text, &limits()).unwrap();
+        let frame = ClientFrame::decode(&text, &defaults()).unwrap();
         assert!(!format!("{frame:?}").contains(secret), "{frame:?}");
     }
     let text = format!(
         r#"{{"type":"message","payload":{{"id":"m","text":"{secret}","timestamp":"t","metadata":{{}}}}}}"#
     );
-    let frame = ServerFrame::decode(&text, &limits()).unwrap();
+    let frame = ServerFrame::decode(&text, &defaults()).unwrap();
     assert!(!format!("{frame:?}").contains(secret), "{frame:?}");
 }

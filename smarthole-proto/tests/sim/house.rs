@@ -8,7 +8,7 @@ use rpc_core::testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, 
 use rpc_core::{CloseFrame, Refused};
 use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, reconnect_policy};
 use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubEvent, Input, RouteId};
-use smarthole_proto::limits::limits;
+use smarthole_proto::limits::defaults;
 use smarthole_proto::router::{Choice, RouterError};
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use smarthole_proto::{Answer, MessageId, Notification, Registration, Response};
@@ -225,7 +225,7 @@ impl House {
         if !self.dialling[client].dials(failing, self.now, &mut self.rng) {
             return false;
         }
-        let limits = limits()
+        let limits = defaults()
             .with_max_pending(MAX_OPEN)
             .with_max_outbox_frames(MAX_FRAMES)
             .with_max_events(MAX_EVENTS);

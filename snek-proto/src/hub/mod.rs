@@ -6,9 +6,9 @@
 //!
 //! ```
 //! use snek_proto::frame::{Channel, Final, User};
-//! use snek_proto::hub::{ConnId, Hub, HubLimits};
+//! use snek_proto::hub::{ConnId, Hub, HubConfig};
 //!
-//! let mut hub = Hub::new(HubLimits::default());
+//! let mut hub = Hub::new(HubConfig::default());
 //! hub.add_user(User::new("ann", "Ann"))?;
 //! hub.add_channel(Channel::new("ch1", "general", None))?;
 //! hub.join("ann", "ch1")?;
@@ -46,7 +46,7 @@ pub struct ConnId(pub u64);
 /// Bounds on what a hub holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct HubLimits {
+pub struct HubConfig {
     /// Most users. Default 100,000.
     pub max_users: usize,
     /// Most channels, those for direct messages too. Default 100,000.
@@ -55,7 +55,7 @@ pub struct HubLimits {
     pub max_queued: usize,
 }
 
-impl Default for HubLimits {
+impl Default for HubConfig {
     fn default() -> Self {
         Self {
             max_users: 100_000,
@@ -65,7 +65,7 @@ impl Default for HubLimits {
     }
 }
 
-impl HubLimits {
+impl HubConfig {
     /// Sets [`max_users`](Self::max_users).
     #[must_use]
     pub const fn with_max_users(mut self, users: usize) -> Self {
@@ -141,7 +141,7 @@ struct Room {
 
 /// Users, channels, membership, and frames on their way to connections.
 pub struct Hub {
-    limits: HubLimits,
+    limits: HubConfig,
     users: HashMap<Arc<str>, Member>,
     rooms: HashMap<ChannelUid, Room>,
     conns: HashMap<ConnId, Arc<str>>,
@@ -154,7 +154,7 @@ pub struct Hub {
 impl Hub {
     /// An empty hub.
     #[must_use]
-    pub fn new(limits: HubLimits) -> Self {
+    pub fn new(limits: HubConfig) -> Self {
         Self {
             limits,
             users: HashMap::new(),

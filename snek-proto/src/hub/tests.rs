@@ -10,7 +10,7 @@ use super::*;
 use crate::frame::{Event, OwnedCall, ServerFrame};
 
 fn hub() -> Hub {
-    let mut hub = Hub::new(HubLimits::default());
+    let mut hub = Hub::new(HubConfig::default());
     for (name, nick) in [("ann", "Ann"), ("bob", "")] {
         hub.add_user(User::new(name, nick)).unwrap();
     }
@@ -104,7 +104,7 @@ fn two_users_share_one_direct_channel_named_after_the_other() {
 
 #[test]
 fn a_full_queue_refuses_and_changes_nothing() {
-    let mut hub = Hub::new(HubLimits::default().with_max_queued(1));
+    let mut hub = Hub::new(HubConfig::default().with_max_queued(1));
     hub.add_user(User::new("ann", "Ann")).unwrap();
     hub.add_channel(Channel::new("ch1", "", None)).unwrap();
     hub.add_channel(Channel::new("ch2", "", None)).unwrap();
@@ -210,7 +210,7 @@ proptest! {
     fn a_hub_does_what_the_naive_model_does(ops in prop::collection::vec(op(), 1..80)) {
         let user = |at: usize| format!("u{at}");
         let room = |at: usize| format!("r{at}");
-        let mut hub = Hub::new(HubLimits::default());
+        let mut hub = Hub::new(HubConfig::default());
         for at in 0..4 {
             hub.add_user(User::new(user(at), format!("U{at}"))).unwrap();
         }

@@ -12,7 +12,7 @@ use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, BotReport, Context, Handler, Notice};
 use snek_proto::client::{ClientEvent, OtherEvent, Warning, reconnect_policy};
 use snek_proto::frame::OwnedCall;
-use snek_proto::hub::{ConnId, Hub, HubLimits};
+use snek_proto::hub::{ConnId, Hub, HubConfig};
 use snek_proto::net::{Client, connect_with, link_config};
 use snek_proto::server::ServerEvent;
 use snek_proto::{BotError, Channel, Final, Message, User};
@@ -141,7 +141,7 @@ fn both_ends_ping_after_30_seconds_and_give_up_15_seconds_later() {
 
 #[test]
 fn a_message_without_an_id_is_posted_and_not_answered() {
-    let mut hub = Hub::new(HubLimits::default());
+    let mut hub = Hub::new(HubConfig::default());
     hub.add_user(User::new("mybot", "MyBot")).unwrap();
     hub.add_channel(Channel::new("ch1", "general", None))
         .unwrap();

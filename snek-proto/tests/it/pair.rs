@@ -8,7 +8,7 @@ use serde_json::json;
 use snek_proto::Final;
 use snek_proto::client::ClientEvent;
 use snek_proto::frame::OwnedCall;
-use snek_proto::hub::{ConnId, Hub, HubLimits};
+use snek_proto::hub::{ConnId, Hub, HubConfig};
 use snek_proto::server::ServerEvent;
 use snek_proto::{Channel, Message, User, codec};
 
@@ -42,7 +42,7 @@ fn the_whole_conversation_reads_as_the_specification_has_it() {
 
 #[test]
 fn partial_messages_arrive_in_order_and_the_final_one_last() {
-    let mut hub = Hub::new(HubLimits::default());
+    let mut hub = Hub::new(HubConfig::default());
     hub.add_user(User::new("mybot", "MyBot")).unwrap();
     hub.add_channel(Channel::new("ch1", "general", None))
         .unwrap();

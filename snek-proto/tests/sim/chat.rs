@@ -9,7 +9,7 @@ use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Delivery, Limits, Sec
 use snek_proto::client::{ClientConfig, ClientConn, ClientEvent, Warning, reconnect_policy};
 use snek_proto::error::RpcError;
 use snek_proto::frame::OwnedCall;
-use snek_proto::hub::{ConnId, Hub, HubLimits};
+use snek_proto::hub::{ConnId, Hub, HubConfig};
 use snek_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 use snek_proto::{Channel, Final, User};
 
@@ -82,7 +82,7 @@ struct Chat {
 impl Chat {
     fn new(rng: Rng) -> Self {
         let now = Instant::now();
-        let mut hub = Hub::new(HubLimits::default());
+        let mut hub = Hub::new(HubConfig::default());
         for user in USERS {
             hub.add_user(User::new(user, user)).unwrap();
         }

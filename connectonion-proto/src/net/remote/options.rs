@@ -44,7 +44,7 @@ pub struct AgentOptions {
     /// Reconnects, dial timeout, the queue of events, the observer. Default [`link_config`].
     pub link: LinkConfig,
     /// Whether prompts may go to another machine without encryption. Default no.
-    pub insecure: bool,
+    pub insecure_prompts: bool,
     /// The wall clock, for signatures. Default: the system's.
     pub clock: fn() -> SystemTime,
 }
@@ -61,7 +61,7 @@ impl Default for AgentOptions {
                 .with_max_bytes(RUN_BYTES)
                 .with_policy(LagPolicy::DropOldest),
             link: link_config(),
-            insecure: false,
+            insecure_prompts: false,
             clock: SystemTime::now,
         }
     }
@@ -111,10 +111,10 @@ impl AgentOptions {
         self
     }
 
-    /// Sets [`insecure`](Self::insecure).
+    /// Sets [`insecure_prompts`](Self::insecure_prompts).
     #[must_use]
-    pub const fn with_insecure(mut self, allowed: bool) -> Self {
-        self.insecure = allowed;
+    pub const fn with_insecure_prompts(mut self, allowed: bool) -> Self {
+        self.insecure_prompts = allowed;
         self
     }
 
@@ -136,7 +136,7 @@ impl fmt::Debug for AgentOptions {
             .field("invite_code", &self.invite_code.is_some())
             .field("run", &self.run)
             .field("link", &self.link)
-            .field("insecure", &self.insecure)
+            .field("insecure_prompts", &self.insecure_prompts)
             .finish_non_exhaustive()
     }
 }

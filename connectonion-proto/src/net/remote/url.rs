@@ -15,7 +15,7 @@ pub enum ConnectError {
     #[error(transparent)]
     Dial(#[from] DialError),
     /// Prompts would go to another machine without encryption. Use `wss://`, or allow it with
-    /// [`with_insecure`](AgentOptions::with_insecure).
+    /// [`with_insecure_prompts`](AgentOptions::with_insecure_prompts).
     #[error("prompts would be sent to {host} without encryption")]
     Insecure {
         /// The URL's host.
@@ -68,7 +68,7 @@ pub fn dialer(url: &str, options: &AgentOptions) -> Result<WsDialer, ConnectErro
         .with_max_outgoing(options.client.max_sent_bytes);
     let dialer = WsDialer::new(url)?.or_path(WS_PATH)?.with_config(ws);
     match dialer.exposed_host() {
-        Some(host) if !options.insecure => Err(ConnectError::Insecure {
+        Some(host) if !options.insecure_prompts => Err(ConnectError::Insecure {
             host: host.to_owned(),
         }),
         _ => Ok(dialer),
@@ -93,7 +93,7 @@ mod tests {
         ] {
             assert!(dialer(url, &options).is_ok(), "{url}");
         }
-        let allowed = options.clone().with_insecure(true);
+        let allowed = options.clone().with_insecure_prompts(true);
         for (url, named) in [
             ("ws://example.org:8000", "example.org"),
             ("http://192.168.0.7/ws", "192.168.0.7"),

@@ -45,7 +45,7 @@ impl ServerUnderTest for Subject {
         let connection = ServerConfig::default()
             .with_registration_timeout(Some(terms.opening))
             .with_keep_alive(terms.keep_alive)
-            .with_limits(terms.limits(limits::limits()));
+            .with_limits(terms.limits(limits::defaults()));
         let mut hub = HubConfig::default().with_max_open_bytes(usize::MAX);
         hub.limits = connection.limits.clone();
         let (http, link) = (terms.http(options.http), terms.link(options.link));

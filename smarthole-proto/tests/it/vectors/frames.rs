@@ -2,7 +2,7 @@
 
 use rpc_core::decode::{DecodeError, DecodeErrorKind};
 use serde::Serialize;
-use smarthole_proto::limits::limits;
+use smarthole_proto::limits::defaults;
 use smarthole_proto::{ClientFrame, ServerFrame, codec};
 
 use super::{Vector, run};
@@ -10,9 +10,9 @@ use super::{Vector, run};
 #[test]
 fn frames_of_clients_are_read_as_the_vectors_say() {
     run("client_frames", |vector| {
-        let decoded = ClientFrame::decode(vector.str("text"), &limits());
+        let decoded = ClientFrame::decode(vector.str("text"), &defaults());
         if let Some((frame, written)) = judge(vector, decoded) {
-            let again = ClientFrame::decode(&written, &limits()).unwrap();
+            let again = ClientFrame::decode(&written, &defaults()).unwrap();
             assert_eq!(again, frame, "{}", vector.name());
             assert_eq!(frame.clone().into_owned(), frame, "{}", vector.name());
         }
@@ -22,9 +22,9 @@ fn frames_of_clients_are_read_as_the_vectors_say() {
 #[test]
 fn frames_of_servers_are_read_as_the_vectors_say() {
     run("server_frames", |vector| {
-        let decoded = ServerFrame::decode(vector.str("text"), &limits());
+        let decoded = ServerFrame::decode(vector.str("text"), &defaults());
         if let Some((frame, written)) = judge(vector, decoded) {
-            let again = ServerFrame::decode(&written, &limits()).unwrap();
+            let again = ServerFrame::decode(&written, &defaults()).unwrap();
             assert_eq!(again, frame, "{}", vector.name());
             assert_eq!(frame.clone().into_owned(), frame, "{}", vector.name());
         }

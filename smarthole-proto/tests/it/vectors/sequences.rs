@@ -7,7 +7,7 @@ use rpc_core::{CloseFrame, Disconnect, Incoming, Machine, Outgoing, Retry, Text}
 use serde_json::Value;
 use smarthole_proto::client::reconnect_policy;
 use smarthole_proto::frame::RegistrationResponse;
-use smarthole_proto::limits::limits;
+use smarthole_proto::limits::defaults;
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use smarthole_proto::{RegistrationError, ServerFrame, id};
 
@@ -39,7 +39,7 @@ impl Played {
         let timeout = vector.get("registration_timeout").as_u64();
         let config = ServerConfig::default()
             .with_registration_timeout(timeout.map(Duration::from_secs))
-            .with_limits(limits().with_max_message_rate(None));
+            .with_limits(defaults().with_max_message_rate(None));
         Self {
             conn: ServerConn::new(config, now),
             now,
@@ -119,7 +119,7 @@ impl Played {
 }
 
 fn shown(text: &str) -> String {
-    match ServerFrame::decode(text, &limits()) {
+    match ServerFrame::decode(text, &defaults()) {
         Ok(ServerFrame::RegistrationResponse(answer)) => match answer {
             RegistrationResponse::Accepted { message, .. } => {
                 let words = message.unwrap();

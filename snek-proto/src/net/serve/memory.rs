@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::{Backend, Peer, answer};
 use crate::error::RpcError;
 use crate::frame::{Channel, Final, OwnedCall, User};
-use crate::hub::{ConnId, Hub, HubError, HubLimits};
+use crate::hub::{ConnId, Hub, HubConfig, HubError};
 use crate::id::ChannelUid;
 
 /// A whole platform in memory: for tests of bots, for demonstrations, for a small team.
@@ -51,12 +51,12 @@ impl MemoryBackend {
     /// No users, no channels.
     #[must_use]
     pub fn new() -> Self {
-        Self::with_limits(HubLimits::default())
+        Self::with_limits(HubConfig::default())
     }
 
     /// No users, no channels, and these bounds.
     #[must_use]
-    pub fn with_limits(limits: HubLimits) -> Self {
+    pub fn with_limits(limits: HubConfig) -> Self {
         let state = State {
             hub: Hub::new(limits),
             passwords: HashMap::new(),
