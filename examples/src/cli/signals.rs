@@ -86,8 +86,14 @@ impl Signals {
             report = &mut serving => return ended(report.map_err(Failure::new)?),
         }
         let drain = async {
+            let mut drain = pin!(drain);
+            // Begun before that is said: from then on nobody comes in.
+            let done = drain.as_mut().now_or_never();
             complain("finishing what is under way; once more ends at once");
-            drain.await
+            match done {
+                Some(report) => report,
+                None => drain.await,
+            }
         };
         let report = self.finish(drain).await?;
         serving.await.map_err(Failure::new)?;
