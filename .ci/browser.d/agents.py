@@ -234,6 +234,8 @@ async def another_chat_is_empty(chrome, path):
 async def two_pages_see_the_same(chrome, path):
     async with agent(path) as (real, _), chrome.page(real) as page:
         await ask(page, "count to 2", "1 2")
+        # A page writes its memory down a moment later.
+        await page.until("JSON.stringify({ ...localStorage }).includes('1 2')")
         kept = await page.run("JSON.stringify({ ...localStorage })")
         copy = f"if (location.origin !== 'null') Object.assign(localStorage, {kept});"
         async with chrome.page(real, before=copy) as other:
