@@ -222,6 +222,7 @@ async def strangers_need_a_code(chrome, path):
 async def another_chat_is_empty(chrome, path):
     async with agent(path) as (real, _), chrome.page(real) as page:
         await ask(page, "count to 2", "1 2")
+        await page.until("(localStorage.getItem('agent-chat') ?? '').includes('1 2')")
         before = await page.run("JSON.parse(localStorage.getItem('agent-chat')).sessionId")
         await page.click("#fresh")
         await page.until(f"{READY} && document.querySelector('#log').childElementCount === 0")
@@ -235,7 +236,7 @@ async def two_pages_see_the_same(chrome, path):
     async with agent(path) as (real, _), chrome.page(real) as page:
         await ask(page, "count to 2", "1 2")
         # A page writes its memory down a moment later.
-        await page.until("JSON.stringify({ ...localStorage }).includes('1 2')")
+        await page.until("(localStorage.getItem('agent-chat') ?? '').includes('1 2')")
         kept = await page.run("JSON.stringify({ ...localStorage })")
         copy = f"if (location.origin !== 'null') Object.assign(localStorage, {kept});"
         async with chrome.page(real, before=copy) as other:
