@@ -7,7 +7,6 @@ use connectonion_proto::frame::ServerFrame;
 use rpc_core::Limits;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 use sonic_rs::LazyValue;
 
 use super::{
@@ -81,8 +80,16 @@ struct Borrowed<'a, J> {
     session_id: Cow<'a, str>,
 }
 
-/// What is written; sonic-rs knows serde_json's raw values as well.
-fn parsed(text: &str) -> Borrowed<'_, Box<RawValue>> {
+/// What the tool was given. sonic-rs cannot write raw values of serde_json, so that the peers have a
+/// type for it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Query<'a> {
+    #[serde(borrow)]
+    query: Cow<'a, str>,
+}
+
+/// What is written.
+fn parsed(text: &str) -> Borrowed<'_, Query<'_>> {
     serde_json::from_str(text).unwrap()
 }
 
