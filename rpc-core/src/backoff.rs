@@ -248,6 +248,13 @@ mod tests {
     }
 
     #[test]
+    fn no_delay_stays_none_at_any_attempt() {
+        let policy = BackoffPolicy::new(Duration::ZERO, 2.0);
+        assert_eq!(policy.delay(1), Duration::ZERO);
+        assert_eq!(policy.delay(u32::MAX), Duration::ZERO);
+    }
+
+    #[test]
     fn huge_delays_stop_at_the_cap_or_at_the_longest_duration() {
         let policy = BackoffPolicy::new(ONE, f64::INFINITY);
         assert_eq!(policy.delay(1), Duration::MAX);
