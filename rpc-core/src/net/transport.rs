@@ -59,8 +59,9 @@ impl fmt::Debug for Message {
 /// it answers pings itself and flushes the pong even while nobody sends; it ends the stream with
 /// `None` after the closing handshake or the end of the line; `start_send` of a Close starts the
 /// closing handshake. After [`TransportError::TooLarge`] and [`TransportError::Protocol`] it tells the
-/// peer what was wrong and is polled until it ends, within [`close_timeout`](super::DriverConfig::close_timeout); every other
-/// error is the end. [`Outgoing::Abort`] is not for it: whoever holds it drops it instead.
+/// peer what was wrong and is polled until it ends, within
+/// [`close_timeout`](super::DriverConfig::close_timeout); every other error is the end.
+/// [`Outgoing::Abort`] is not for it: whoever holds it drops it instead.
 pub trait Transport:
     Stream<Item = Result<Message, TransportError>>
     + Sink<Outgoing, Error = TransportError>

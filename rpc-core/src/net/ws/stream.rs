@@ -68,8 +68,7 @@ enum Phase {
 /// The stream ends with `None` once the peer's Close has been handed out and answered, or when the
 /// line ends without one. After an `Err` it ends as well: at once if the line failed, and if the
 /// peer broke the rules as soon as it has hung up, was silent for a while, or has gone on for five
-/// seconds.
-/// Until then what it sends is thrown away, so that it can hear why.
+/// seconds. Until then what it sends is thrown away, so that it can hear why.
 ///
 /// Sink and stream may live in two tasks, but one task for both costs fewer wake-ups.
 pub struct WsStream<S = Socket> {
