@@ -13,6 +13,7 @@ mod link_reconnect;
 mod memory;
 mod secrets;
 mod server;
+mod server_crowd;
 mod server_streams;
 mod sources;
 mod tls;

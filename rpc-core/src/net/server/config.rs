@@ -12,7 +12,7 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode};
 
 use super::body::Body;
-use super::guards::Guards;
+use super::guards::{Guards, PeerPolicy};
 #[cfg(feature = "tls")]
 use crate::net::tls::TlsAcceptor;
 use crate::net::ws::WsConfig;
@@ -25,10 +25,15 @@ type HttpHook = dyn Fn(Request<Bytes>, SocketAddr) -> HttpFuture + Send + Sync;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerLimits {
-    /// Most connections at once; a further one gets status 503. Peers that are not
+    /// Most connections at once. For a further one the oldest connection whose request is not
+    /// complete makes room; if there is none, it gets status 503. Peers that are not
     /// [served](super::PeerPolicy) do not count, and get their 403 in any case. Default 1,024.
     pub max_connections: usize,
-    /// Most connections of one IP address at once; a further one gets status 429. Default none.
+    /// Most connections of one IP address at once. A further one is treated as one over
+    /// [`max_connections`](Self::max_connections), where only connections of its address make room.
+    /// Default `None`: no limit for a server that only this machine can reach, else a quarter of
+    /// [`max_connections`](Self::max_connections). `Some(usize::MAX)` is no limit: right behind a
+    /// proxy, whose address all connections have.
     pub max_connections_per_ip: Option<usize>,
     /// Most WebSockets at once, from the answer to the upgrade request to the end of the handler; a
     /// further upgrade gets status 503. Plain requests go on. Default none, other than
@@ -117,6 +122,19 @@ impl ServerLimits {
     #[must_use]
     pub const fn with_write_timeout(mut self, timeout: Duration) -> Self {
         self.write_timeout = timeout;
+        self
+    }
+}
+
+impl ServerLimits {
+    /// Settles [`max_connections_per_ip`](Self::max_connections_per_ip) for a server that listens on
+    /// `local` and serves `peers`.
+    pub(super) fn for_bind(mut self, local: SocketAddr, peers: PeerPolicy) -> Self {
+        let here = local.ip().to_canonical().is_loopback() || peers != PeerPolicy::Any;
+        if !here {
+            let quarter = (self.max_connections / 4).max(1);
+            self.max_connections_per_ip.get_or_insert(quarter);
+        }
         self
     }
 }

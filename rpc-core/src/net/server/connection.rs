@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::{Future, pending, poll_fn};
+use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,17 +10,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::http1::{Agreed, Exchange};
 use super::patience::Patience;
-use super::places::{Place, Refusal, Slot};
+use super::places::{Evicted, Opening, Place, Refusal, Slot};
 use super::run::Shared;
 use crate::net::Cancellation;
 use crate::net::ws::{Handshake, Role, Socket, WsStream};
@@ -65,7 +67,8 @@ impl fmt::Debug for Accepted {
 /// memory of its own, so that a connection does not keep what its opening took. Not an `async fn`,
 /// which would hold its arguments a second time.
 pub(super) fn serve<H, F>(
-    slot: Slot,
+    opening: Opening,
+    evicted: Evicted,
     shared: Arc<Shared>,
     handler: Arc<H>,
     tcp: TcpStream,
@@ -76,24 +79,31 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     let opening = Box::pin(async move {
-        let (accepted, place) = open(shared, tcp, peer).await?;
-        Some((Box::pin(handler(accepted)), place))
+        let (accepted, place, slot) = open(shared, tcp, peer, opening, evicted).await?;
+        Some((Box::pin(handler(accepted)), place, slot))
     });
     async move {
-        if let Some((running, place)) = opening.await {
+        if let Some((running, place, slot)) = opening.await {
             running.await;
             place.give_up();
+            drop(slot);
         }
-        drop(slot);
     }
 }
 
 /// Everything before the handler, within its deadline. `None` if there is nothing to handle.
-async fn open(shared: Arc<Shared>, tcp: TcpStream, peer: SocketAddr) -> Option<(Accepted, Place)> {
+async fn open(
+    shared: Arc<Shared>,
+    tcp: TcpStream,
+    peer: SocketAddr,
+    opening: Opening,
+    evicted: Evicted,
+) -> Option<(Accepted, Place, Slot)> {
+    let opening = Arc::new(opening);
     let deadline = shared.config.limits.handshake_timeout;
     let streams = Arc::new(AtomicBool::new(false));
     let upgraded = {
-        let mut exchange = pin!(exchange(&shared, tcp, peer, &streams));
+        let mut exchange = pin!(exchange(&shared, tcp, peer, &streams, &opening, evicted));
         tokio::select! {
             biased;
             upgraded = &mut exchange => upgraded,
@@ -107,6 +117,7 @@ async fn open(shared: Arc<Shared>, tcp: TcpStream, peer: SocketAddr) -> Option<(
         }
     };
     let (socket, read_already, agreed) = upgraded?;
+    let slot = opening.take_slot()?;
     shared.counters.count_upgraded();
     let socket =
         WsStream::from_upgraded(socket, read_already, Role::Server, &shared.config.ws).await;
@@ -121,7 +132,7 @@ async fn open(shared: Arc<Shared>, tcp: TcpStream, peer: SocketAddr) -> Option<(
         cancellation: shared.cancellation.clone(),
         place: agreed.place.clone(),
     };
-    Some((accepted, agreed.place))
+    Some((accepted, agreed.place, slot))
 }
 
 /// TLS and the request. `None` if the connection ended as plain HTTP.
@@ -130,14 +141,18 @@ async fn exchange(
     tcp: TcpStream,
     peer: SocketAddr,
     streams: &Arc<AtomicBool>,
+    opening: &Arc<Opening>,
+    evicted: Evicted,
 ) -> Option<(Socket, Bytes, Agreed)> {
     // A failure here costs latency only.
     let _ = tcp.set_nodelay(true);
     let mut cancellation = shared.cancellation.clone();
+    let mut evicted = pin!(evicted.wait());
     let secured = tokio::select! {
         biased;
         secured = secure(shared, tcp) => secured,
         () = cancellation.cancelled() => return None,
+        () = &mut evicted => return None,
     };
     let socket = match secured {
         Ok(socket) => socket,
@@ -148,12 +163,11 @@ async fn exchange(
     };
     let limits = &shared.config.limits;
     let agreed = Arc::new(Mutex::new(None));
-    let arrived = Arc::new(AtomicBool::new(false));
     let service = Exchange {
         shared: Arc::clone(shared),
         peer,
         agreed: Arc::clone(&agreed),
-        arrived: Arc::clone(&arrived),
+        opening: Arc::clone(opening),
         streams: Arc::clone(streams),
     };
     let line = Patience::new(socket, limits.write_timeout);
@@ -169,7 +183,14 @@ async fn exchange(
             biased;
             served = poll_fn(|cx| connection.poll_without_shutdown(cx)) => Some(served),
             () = cancellation.cancelled(), if !is_told => None,
-            () = half_a_request(&arrived), if is_told => return None,
+            () = half_a_request(opening), if is_told => return None,
+            () = &mut evicted => {
+                tracing::debug!(%peer, "no request yet; makes room for another connection");
+                let mut socket = connection.into_parts().io.into_inner().into_inner();
+                // Nobody waits for it: an idle line takes a few bytes at once, or not at all.
+                let _ = say_no(&mut socket, Refusal::ServerFull).now_or_never();
+                return None;
+            }
         };
         match served {
             Some(served) => break served,
@@ -198,16 +219,16 @@ async fn exchange(
 
 /// A server that ends does not wait for the rest of a request, but for what is here already.
 /// Pending for ever once all of it is: then there will be an answer.
-async fn half_a_request(arrived: &AtomicBool) {
+async fn half_a_request(opening: &Opening) {
     sleep(GRACE).await;
-    if arrived.load(Ordering::Relaxed) {
+    if opening.is_finished() {
         pending::<()>().await;
     }
 }
 
 /// Closes our side and waits for the peer's: to close with unread bytes would reset the
 /// connection and could take the answer with it.
-async fn hang_up(socket: &mut (impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin)) {
+async fn hang_up(socket: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     let _ = socket.shutdown().await;
     let mut rest = [0; 512];
     while matches!(socket.read(&mut rest).await, Ok(n) if n > 0) {}
@@ -215,27 +236,33 @@ async fn hang_up(socket: &mut (impl tokio::io::AsyncRead + tokio::io::AsyncWrite
 
 /// Tells a peer why it is not served, without reading what it asks for.
 pub(super) async fn refuse(mut tcp: TcpStream, refusal: Refusal) {
-    let (status, why) = (refusal.status(), refusal.why());
-    let retry = if status == StatusCode::FORBIDDEN {
-        ""
-    } else {
-        "retry-after: 1\r\n"
-    };
     let answer = async {
-        let answer = format!(
-            "HTTP/1.1 {status}\r\nconnection: close\r\n{retry}\
-             content-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\r\n{why}",
-            why.len()
-        );
-        if tcp.write_all(answer.as_bytes()).await.is_ok() {
+        if say_no(&mut tcp, refusal).await.is_ok() {
             hang_up(&mut tcp).await;
         }
     };
     let _ = timeout(LINGER, answer).await;
 }
 
+/// Writes a refusal and closes our side.
+async fn say_no(line: &mut (impl AsyncWrite + Unpin), refusal: Refusal) -> io::Result<()> {
+    let (status, why) = (refusal.status(), refusal.why());
+    let retry = if status == StatusCode::FORBIDDEN {
+        ""
+    } else {
+        "retry-after: 1\r\n"
+    };
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nconnection: close\r\n{retry}\
+         content-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\r\n{why}",
+        why.len()
+    );
+    line.write_all(answer.as_bytes()).await?;
+    line.shutdown().await
+}
+
 #[cfg(feature = "tls")]
-async fn secure(shared: &Shared, tcp: TcpStream) -> std::io::Result<Socket> {
+async fn secure(shared: &Shared, tcp: TcpStream) -> io::Result<Socket> {
     match &shared.config.tls {
         Some(acceptor) => acceptor.accept(tcp).await,
         None => Ok(tcp.into()),
@@ -244,6 +271,6 @@ async fn secure(shared: &Shared, tcp: TcpStream) -> std::io::Result<Socket> {
 
 #[cfg(not(feature = "tls"))]
 #[allow(clippy::unused_async, reason = "the same call as with feature `tls`")]
-async fn secure(_: &Shared, tcp: TcpStream) -> std::io::Result<Socket> {
+async fn secure(_: &Shared, tcp: TcpStream) -> io::Result<Socket> {
     Ok(tcp.into())
 }

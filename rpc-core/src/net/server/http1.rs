@@ -15,7 +15,7 @@ use hyper::body::{Body as _, Incoming};
 
 use super::body::{Body, Sent};
 use super::config::UpgradeDecision;
-use super::places::Place;
+use super::places::{Opening, Place, Refusal};
 use super::run::Shared;
 use super::upgrade::detach;
 use crate::net::ws::{accept_key, is_upgrade, offers};
@@ -34,8 +34,8 @@ pub(super) struct Exchange {
     pub(super) peer: SocketAddr,
     /// Filled once a request was upgraded.
     pub(super) agreed: Arc<Mutex<Option<Agreed>>>,
-    /// Set once the whole request is there.
-    pub(super) arrived: Arc<AtomicBool>,
+    /// Finished once the whole request is there.
+    pub(super) opening: Arc<Opening>,
     /// Set once the answer is streamed.
     pub(super) streams: Arc<AtomicBool>,
 }
@@ -48,11 +48,11 @@ impl hyper::service::Service<Request<Incoming>> for Exchange {
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (shared, peer) = (Arc::clone(&self.shared), self.peer);
         let agreed = Arc::clone(&self.agreed);
-        let (arrived, streams) = (Arc::clone(&self.arrived), Arc::clone(&self.streams));
+        let (opening, streams) = (Arc::clone(&self.opening), Arc::clone(&self.streams));
         Box::pin(async move {
-            let mut answer = answer(&shared, peer, request, &arrived, &agreed).await;
+            let mut answer = answer(&shared, peer, request, &opening, &agreed).await;
             // A refusal has not waited for the rest.
-            arrived.store(true, Ordering::Relaxed);
+            opening.finish();
             if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
                 // One request per connection, so that an idle one never holds a place.
                 let close = HeaderValue::from_static("close");
@@ -68,7 +68,7 @@ async fn answer(
     shared: &Shared,
     peer: SocketAddr,
     request: Request<Incoming>,
-    arrived: &AtomicBool,
+    opening: &Opening,
     agreed: &Mutex<Option<Agreed>>,
 ) -> Response<Body> {
     let config = &shared.config;
@@ -91,6 +91,9 @@ async fn answer(
         if !body.is_end_stream() {
             return plain(StatusCode::BAD_REQUEST, "an upgrade request has no body");
         }
+        if !opening.finish() {
+            return full();
+        }
         return upgrade(shared, peer, parts, agreed);
     }
     if config.has_http() {
@@ -98,7 +101,9 @@ async fn answer(
             Ok(body) => body,
             Err((status, why)) => return plain(status, why),
         };
-        arrived.store(true, Ordering::Relaxed);
+        if !opening.finish() {
+            return full();
+        }
         if let Some(service) = config.http(Request::from_parts(parts, body), peer) {
             let answer = service.await;
             if answer.status().is_informational() {
@@ -186,6 +191,11 @@ fn upgrade(
         place,
     });
     response
+}
+
+/// The connection had to make room just before its request was complete.
+fn full() -> Response<Body> {
+    plain(Refusal::ServerFull.status(), Refusal::ServerFull.why())
 }
 
 /// A plain text answer.

@@ -1,11 +1,13 @@
 //! How many connections there are, and who gets a place: [`Counters`], [`Slots`], [`Place`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::future::pending;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::StatusCode;
+use tokio::sync::oneshot;
 
 use super::config::ServerLimits;
 use super::guards::{GuardRejection, Guards};
@@ -46,7 +48,7 @@ impl Counters {
         self.rejected.load(Ordering::Relaxed)
     }
 
-    /// Connections and upgrades that were refused because there were too many.
+    /// Connections and upgrades that were refused, or had to make room, because there were too many.
     #[must_use]
     pub fn over_limit(&self) -> u64 {
         self.over_limit.load(Ordering::Relaxed)
@@ -76,14 +78,25 @@ impl Counters {
 }
 
 type PerAddress = Arc<Mutex<HashMap<IpAddr, usize>>>;
+/// Connections whose request is not complete, oldest first.
+type Openings = Arc<Mutex<BTreeMap<u64, Waiting>>>;
 
-/// Counts connections, in all and per address.
+/// Counts connections, in all and per address. At a limit the oldest connection that has not
+/// finished its request makes room for the next one.
 pub(super) struct Slots {
     counters: Arc<Counters>,
     max: usize,
     max_per_ip: Option<usize>,
     /// Empty without a limit per address.
     per_ip: PerAddress,
+    openings: Openings,
+    next: u64,
+}
+
+/// A connection that counts, and that can be told to make room.
+struct Waiting {
+    slot: Slot,
+    evict: oneshot::Sender<()>,
 }
 
 /// Why a connection is not served, before anything was read from it.
@@ -98,8 +111,7 @@ impl Refusal {
     pub(super) const fn status(self) -> StatusCode {
         match self {
             Self::Peer(rejection) => rejection.status,
-            Self::ServerFull => StatusCode::SERVICE_UNAVAILABLE,
-            Self::AddressFull => StatusCode::TOO_MANY_REQUESTS,
+            Self::ServerFull | Self::AddressFull => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -119,54 +131,141 @@ impl Slots {
             max: limits.max_connections,
             max_per_ip: limits.max_connections_per_ip,
             per_ip: Arc::default(),
+            openings: Arc::default(),
+            next: 0,
         }
     }
 
     /// Whoever is not served at all takes no place, and is told so even if there is none.
-    pub(super) fn take(&self, peer: SocketAddr, guards: &Guards) -> Result<Slot, Refusal> {
+    pub(super) fn take(
+        &mut self,
+        peer: SocketAddr,
+        guards: &Guards,
+    ) -> Result<(Opening, Evicted), Refusal> {
         if let Err(rejection) = guards.check_peer(peer) {
             self.counters.count_rejected();
             return Err(Refusal::Peer(rejection));
         }
-        self.take_served(peer.ip())
+        self.take_served(peer.ip().to_canonical())
             .inspect_err(|_| self.counters.count_over_limit())
     }
 
-    fn take_served(&self, address: IpAddr) -> Result<Slot, Refusal> {
-        if self.counters.open() >= self.max {
+    fn take_served(&mut self, address: IpAddr) -> Result<(Opening, Evicted), Refusal> {
+        let is_full = |max| lock(&self.per_ip).get(&address).is_some_and(|n| *n >= max);
+        if self.max_per_ip.is_some_and(is_full) && !self.evict(|slot| slot.is_from(address)) {
+            return Err(Refusal::AddressFull);
+        }
+        if self.counters.open() >= self.max && !self.evict(|_| true) {
             return Err(Refusal::ServerFull);
         }
-        let mut per_ip = None;
-        if let Some(max) = self.max_per_ip {
-            let address = address.to_canonical();
-            let mut counts = self.per_ip.lock().unwrap_or_else(PoisonError::into_inner);
-            let count = counts.get(&address).copied().unwrap_or_default();
-            if count >= max {
-                return Err(Refusal::AddressFull);
-            }
-            counts.insert(address, count + 1);
-            per_ip = Some((Arc::clone(&self.per_ip), address));
-        }
+        let per_ip = self.max_per_ip.map(|_| {
+            *lock(&self.per_ip).entry(address).or_default() += 1;
+            (Arc::clone(&self.per_ip), address)
+        });
         // Only the accept loop adds, so nothing came between.
         self.counters.open.fetch_add(1, Ordering::Relaxed);
-        Ok(Slot {
+        let slot = Slot {
             counters: Arc::clone(&self.counters),
             per_ip,
-        })
+        };
+        let (evict, evicted) = oneshot::channel();
+        let number = self.next;
+        self.next += 1;
+        lock(&self.openings).insert(number, Waiting { slot, evict });
+        let opening = Opening {
+            number,
+            openings: Arc::clone(&self.openings),
+            slot: Mutex::default(),
+        };
+        Ok((opening, Evicted(evicted)))
+    }
+
+    /// Ends the oldest connection without a finished request; false if there is none.
+    pub(super) fn make_room(&self) -> bool {
+        self.evict(|_| true)
+    }
+
+    fn evict(&self, whose: impl Fn(&Slot) -> bool) -> bool {
+        let mut openings = lock(&self.openings);
+        let oldest = openings.iter().find(|(_, waiting)| whose(&waiting.slot));
+        let oldest = oldest.map(|(number, _)| *number);
+        let Some(waiting) = oldest.and_then(|number| openings.remove(&number)) else {
+            return false;
+        };
+        self.counters.count_over_limit();
+        let _ = waiting.evict.send(());
+        true
     }
 }
 
-/// A connection that counts until it is dropped.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The connection's side of a [`Slot`] until its request is complete. Dropping it ends both.
+pub(super) struct Opening {
+    number: u64,
+    openings: Openings,
+    /// Once nobody else can have it.
+    slot: Mutex<Option<Slot>>,
+}
+
+impl Opening {
+    /// The request is complete, so the connection keeps its slot. False if it had to make room
+    /// already.
+    pub(super) fn finish(&self) -> bool {
+        let mut slot = lock(&self.slot);
+        if let Some(waiting) = lock(&self.openings).remove(&self.number) {
+            *slot = Some(waiting.slot);
+        }
+        slot.is_some()
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        lock(&self.slot).is_some()
+    }
+
+    /// The slot of a connection that is [finished](Self::finish).
+    pub(super) fn take_slot(&self) -> Option<Slot> {
+        lock(&self.slot).take()
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        lock(&self.openings).remove(&self.number);
+    }
+}
+
+/// Tells a connection that it has to make room.
+pub(super) struct Evicted(oneshot::Receiver<()>);
+
+impl Evicted {
+    /// Pending for ever if it keeps its slot.
+    pub(super) async fn wait(self) {
+        if self.0.await.is_err() {
+            pending::<()>().await;
+        }
+    }
+}
+
+/// A connection that counts until this is dropped.
 pub(super) struct Slot {
     counters: Arc<Counters>,
     per_ip: Option<(PerAddress, IpAddr)>,
+}
+
+impl Slot {
+    fn is_from(&self, address: IpAddr) -> bool {
+        matches!(&self.per_ip, Some((_, ours)) if *ours == address)
+    }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
         self.counters.open.fetch_sub(1, Ordering::Relaxed);
         if let Some((counts, address)) = &self.per_ip {
-            let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut counts = lock(counts);
             if let Some(count) = counts.get_mut(address) {
                 *count -= 1;
                 if *count == 0 {

@@ -1,5 +1,6 @@
 //! [`Server`]: the accept loop and the drain.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, ToSocketAddrs};
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use super::config::HttpConfig;
@@ -16,10 +17,12 @@ use super::places::{Counters, Slots};
 use super::shutdown::{Drain, DrainReport, ShutdownHandle};
 use crate::net::{Cancellation, Canceller};
 
-/// How long accepting pauses after the system refused it (no file descriptors left).
+/// How long accepting pauses after the system refused it (no file descriptors left), unless a
+/// connection ends before.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
-/// Most peers that are told at once why they are not served; further ones are hung up on.
-const MAX_REFUSALS: usize = 64;
+/// Most peers that are told at once why they are not served. The next one has the place of the one
+/// that was told first.
+const MAX_REFUSALS: usize = 256;
 
 /// A server that listens, and serves once [`run`](Self::run) is polled.
 #[derive(Debug)]
@@ -58,6 +61,7 @@ impl Server {
     pub fn from_listener(listener: TcpListener, mut config: HttpConfig) -> io::Result<Self> {
         let local = listener.local_addr()?;
         config.guards = config.guards.for_bind(local);
+        config.limits = config.limits.for_bind(local, config.guards.peers);
         let (canceller, cancellation) = Cancellation::new();
         let shared = Arc::new(Shared {
             config,
@@ -110,34 +114,43 @@ impl Server {
             ..
         } = self;
         let handler = Arc::new(handler);
-        let slots = Slots::new(&shared.counters, &shared.config.limits);
+        let mut slots = Slots::new(&shared.counters, &shared.config.limits);
         let mut connections = JoinSet::new();
-        let mut refusals = JoinSet::new();
+        let (mut refusals, mut told) = (JoinSet::new(), VecDeque::new());
         let mut paused_until: Option<Instant> = None;
         loop {
             tokio::select! {
                 biased;
                 () = drain.requested() => break,
-                Some(ended) = connections.join_next() => note_end(&shared, ended),
+                Some(ended) = connections.join_next() => {
+                    note_end(&shared, ended);
+                    paused_until = None;
+                }
                 Some(_) = refusals.join_next() => {}
                 () = sleep_until(paused_until.unwrap_or_else(Instant::now)),
                     if paused_until.is_some() => paused_until = None,
                 accepted = listener.accept(), if paused_until.is_none() => match accepted {
                     Ok((tcp, peer)) => match slots.take(peer, &shared.config.guards) {
-                        Ok(slot) => {
+                        Ok((opening, evicted)) => {
                             let (shared, handler) = (Arc::clone(&shared), Arc::clone(&handler));
-                            connections.spawn(serve(slot, shared, handler, tcp, peer));
+                            let serving = serve(opening, evicted, shared, handler, tcp, peer);
+                            connections.spawn(serving);
                         }
                         Err(refusal) => {
                             tracing::debug!(%peer, why = refusal.why(), "connection refused");
-                            if refusals.len() < MAX_REFUSALS && can_say_no(&shared) {
-                                refusals.spawn(refuse(tcp, refusal));
+                            if can_say_no(&shared) {
+                                if told.len() == MAX_REFUSALS {
+                                    told.pop_front().as_ref().map(AbortHandle::abort);
+                                }
+                                told.push_back(refusals.spawn(refuse(tcp, refusal)));
                             }
                         }
                     },
                     Err(error) if is_peers_fault(&error) => {}
                     Err(error) => {
-                        tracing::warn!(%error, "accepting failed; a short pause follows");
+                        if !slots.make_room() {
+                            tracing::warn!(%error, "accepting failed; a short pause follows");
+                        }
                         paused_until = Some(Instant::now() + ACCEPT_PAUSE);
                     }
                 },

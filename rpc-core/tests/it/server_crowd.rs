@@ -1,0 +1,215 @@
+//! More connections than there is room for: who makes room, who is refused, and how.
+
+use bytes::Bytes;
+use futures_util::SinkExt as _;
+use http::{Request, Response};
+use rpc_core::message::Text;
+use rpc_core::net::server::{Guards, HttpConfig, PeerPolicy, Server, ServerLimits};
+use rpc_core::net::{DialError, Message};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::server::{Running, exchange, limits, start, upgrade};
+
+/// Connects, and waits until the server has taken the connection.
+async fn silent(server: &Running) -> TcpStream {
+    let before = server.counters.open();
+    let tcp = TcpStream::connect(server.address).await.unwrap();
+    while server.counters.open() == before {
+        tokio::task::yield_now().await;
+    }
+    tcp
+}
+
+/// What is still said to a connection.
+async fn rest(tcp: &mut TcpStream) -> String {
+    let mut rest = String::new();
+    tcp.read_to_string(&mut rest).await.unwrap();
+    rest
+}
+
+#[tokio::test]
+async fn at_the_cap_the_oldest_connection_without_a_request_makes_room() {
+    let server = start(limits(|limits| limits.with_max_connections(3))).await;
+    let mut upgraded = server.dial().await.unwrap();
+    let mut oldest = silent(&server).await;
+    let mut second = silent(&server).await;
+    second.write_all(b"GET /rpc.ws HTTP/1.1\r\nHos").await.unwrap();
+
+    let mut third = server.dial().await.unwrap();
+    let told = rest(&mut oldest).await;
+    assert!(told.starts_with("HTTP/1.1 503 "), "{told}");
+    assert!(told.ends_with("there are too many connections"), "{told}");
+    assert_eq!(server.counters.open(), 3);
+
+    let mut fourth = server.dial().await.unwrap();
+    assert!(rest(&mut second).await.starts_with("HTTP/1.1 503 "));
+    assert_eq!(server.counters.over_limit(), 2);
+
+    // Nobody is left who has not asked for anything.
+    assert_eq!(server.status(&upgrade("")).await, "503");
+    for ws in [&mut upgraded, &mut third, &mut fourth] {
+        let echo = exchange(ws, "still here").await;
+        assert_eq!(echo, Message::Text(Text::from("still here")));
+    }
+}
+
+#[tokio::test]
+async fn a_crowd_that_says_nothing_keeps_nobody_out() {
+    let server = start(limits(|limits| limits.with_max_connections(32))).await;
+    let mut crowd = Vec::new();
+    for _ in 0..200 {
+        crowd.push(TcpStream::connect(server.address).await.unwrap());
+    }
+    for _ in 0..10 {
+        let mut ws = server.dial().await.unwrap();
+        exchange(&mut ws, "hello").await;
+    }
+    assert!(server.counters.open() <= 32);
+    drop(crowd);
+}
+
+#[tokio::test]
+async fn whoever_waits_for_an_answer_keeps_the_place() {
+    let service = |_: Request<Bytes>, _: std::net::SocketAddr| async {
+        std::future::pending::<Response<Bytes>>().await
+    };
+    let config = limits(|limits| limits.with_max_connections(1)).with_http(service);
+    let server = start(config).await;
+    let mut asks = silent(&server).await;
+    let request = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi";
+    asks.write_all(&request[..request.len() - 1]).await.unwrap();
+    let mut next = silent_at_the_cap(&server, &mut asks).await;
+    next.write_all(request).await.unwrap();
+    while server.status(&upgrade("")).await != "503" {}
+    assert_eq!(server.counters.open(), 1);
+}
+
+/// The next connection, which has the place of one with half a request.
+async fn silent_at_the_cap(server: &Running, evicted: &mut TcpStream) -> TcpStream {
+    let next = TcpStream::connect(server.address).await.unwrap();
+    assert!(rest(evicted).await.starts_with("HTTP/1.1 503 "));
+    next
+}
+
+#[tokio::test]
+async fn everybody_who_is_refused_is_told_503() {
+    let server = start(limits(|limits| limits.with_max_connections(1))).await;
+    let _first = server.dial().await.unwrap();
+    let request = upgrade("");
+    let asks = (0..300).map(|_| server.status(&request));
+    let statuses = futures_util::future::join_all(asks).await;
+    assert!(statuses.iter().all(|status| status == "503"));
+}
+
+#[tokio::test]
+async fn one_address_has_a_quarter_of_a_server_that_others_can_reach() {
+    let limits = ServerLimits::default().with_max_connections(8);
+    let only_here = Guards::default().with_peers(PeerPolicy::LocalhostOnly);
+    for (address, guards, most) in [
+        ("0.0.0.0:0", Guards::default(), 2),
+        ("0.0.0.0:0", only_here, 8),
+        ("127.0.0.1:0", Guards::default(), 8),
+    ] {
+        let config = HttpConfig::default().with_guards(guards);
+        let config = config.with_limits(limits.clone());
+        let server = Server::bind(address, config).await.unwrap();
+        let port = server.local_addr().port();
+        let url = format!("ws://127.0.0.1:{port}");
+        let running = tokio::spawn(server.run(|accepted| async move {
+            let _held = accepted;
+            std::future::pending::<()>().await;
+        }));
+        let mut held = Vec::new();
+        let error = loop {
+            match rpc_core::net::Dialer::dial(&dialer(&url)).await {
+                Ok(ws) => held.push(ws),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(held.len(), most, "{address}");
+        assert!(matches!(error, DialError::Status { status: 503 }));
+        running.abort();
+    }
+}
+
+fn dialer(url: &str) -> rpc_core::net::ws::WsDialer {
+    rpc_core::net::ws::WsDialer::new(url).unwrap()
+}
+
+#[tokio::test]
+async fn a_crowd_from_one_address_makes_room_among_itself() {
+    let limits = limits(|limits| limits.with_max_connections_per_ip(Some(2)));
+    let server = start(limits).await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let mut other = socket.connect(server.address).await.unwrap();
+    let mut first = silent(&server).await;
+    let _second = silent(&server).await;
+    let _third = server.dial().await.unwrap();
+    let told = rest(&mut first).await;
+    assert!(told.ends_with("there are too many connections"), "{told}");
+    other.write_all(upgrade("").as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    other.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 101");
+}
+
+#[tokio::test]
+async fn a_connection_over_the_cap_gets_503_and_the_place_becomes_free_again() {
+    let server = start(limits(|limits| limits.with_max_connections(1))).await;
+    let mut first = server.dial().await.unwrap();
+    let error = server.dial().await.unwrap_err();
+    assert!(
+        matches!(error, DialError::Status { status: 503 }),
+        "{error:?}"
+    );
+    assert!(error.is_retryable());
+    assert_eq!(server.counters.over_limit(), 1);
+    first.close().await.unwrap();
+    while server.dial().await.is_err() {}
+}
+
+#[tokio::test]
+async fn a_connection_over_the_cap_of_its_address_gets_503() {
+    let server = start(limits(|limits| limits.with_max_connections_per_ip(Some(1)))).await;
+    let mut first = server.dial().await.unwrap();
+    let error = server.dial().await.unwrap_err();
+    assert!(
+        matches!(error, DialError::Status { status: 503 }),
+        "{error:?}"
+    );
+    first.close().await.unwrap();
+    while server.dial().await.is_err() {}
+}
+
+/// Asks from this address and reads to the end.
+async fn ask_from(local: &str, server: &Running, request: &str) -> String {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(local.parse().unwrap()).unwrap();
+    let mut tcp = socket.connect(server.address).await.unwrap();
+    tcp.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    tcp.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn a_peer_that_is_not_served_gets_403_from_a_full_server_and_takes_no_place() {
+    let guards = Guards::default().with_peers(PeerPolicy::LocalhostOnly);
+    let config = limits(|limits| limits.with_max_connections(1)).with_guards(guards);
+    let server = start(config).await;
+    let request = upgrade("");
+    let stranger = || ask_from("127.0.0.2:0", &server, &request);
+    let answer = stranger().await;
+    assert!(answer.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{answer}");
+    assert!(
+        answer.ends_with("\r\n\r\nForbidden: Non-localhost connections not allowed"),
+        "{answer}"
+    );
+    let _first = server.dial().await.unwrap();
+    assert!(stranger().await.starts_with("HTTP/1.1 403 "));
+    assert_eq!(server.status(&upgrade("")).await, "503");
+    let counted = (server.counters.rejected(), server.counters.over_limit());
+    assert_eq!(counted, (2, 1));
+}
