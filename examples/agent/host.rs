@@ -15,7 +15,7 @@ use connectonion_proto::trust::{Door, SignaturePolicy, TrustLevel, TrustPolicy};
 use connectonion_proto::upload::UploadLimits;
 use examples::agent::tools::tools;
 use examples::agent::{Folder, Worker, page};
-use examples::cli::{self, Failure, Signals};
+use examples::cli::{self, Failure, GOODBYE, Signals};
 use examples::model::options::{ModelArgs, model};
 use examples::model::scripted::Scripted;
 use rpc_core::Secret;
@@ -25,8 +25,6 @@ use crate::lists::Lists;
 
 /// How long agents may go on after Ctrl-C.
 const DRAIN: Duration = Duration::from_secs(30);
-/// Connections have a little longer, so that they can say goodbye.
-const GOODBYE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -112,10 +110,7 @@ impl From<Trust> for TrustLevel {
 
 pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
     cli::log(args.verbose);
-    // Every connection is an open file.
-    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
-        tracing::warn!(%error, "the limit of open files stays as it is");
-    }
+    let _ = cli::raise_file_limit(u64::MAX);
     let address = args.listen;
     let (agent, options) = agent(args)?;
     let host = Host::bind(address, agent, options).await.map_err(|error| {

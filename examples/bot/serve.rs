@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use examples::cli::{self, Failure, Signals, complain};
+use examples::cli::{self, Failure, GOODBYE, Signals, complain};
 use rpc_core::net::server::{Guards, HttpConfig};
 use snek_proto::User;
 use snek_proto::net::{MemoryBackend, Server, ServerOptions};
@@ -81,6 +81,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         }
     }
 
+    let _ = cli::raise_file_limit(cli::SOME_FILES);
     let options = ServerOptions::default().with_http(HttpConfig::default().with_guards(guards));
     let server = Server::bind(args.listen, backend, options)
         .await
@@ -93,7 +94,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let handle = server.handle();
     let signals = Signals::listen();
     cli::say(format_args!("listening on {}", server.url()));
-    signals.serve(server.run(), handle.drain(DRAIN)).await
+    signals.serve(server.run(), handle.drain(DRAIN + GOODBYE)).await
 }
 
 fn backend(args: &Args) -> Result<MemoryBackend, Failure> {

@@ -10,7 +10,7 @@ use acolyte_proto::limits::DEFAULT_PORT;
 use acolyte_proto::net::{BindError, Server, ServerOptions, http_config};
 use acolyte_proto::server::ServerConfig;
 use clap::ValueEnum;
-use examples::cli::{self, Failure, Signals};
+use examples::cli::{self, Failure, GOODBYE, Signals};
 use examples::daemon::Worker;
 use examples::model::options::{ModelArgs, model};
 use examples::model::provider::Provider;
@@ -20,8 +20,6 @@ use crate::tools::{ToolArgs, Tools};
 
 /// How long chats may go on after Ctrl-C.
 const DRAIN: Duration = Duration::from_secs(30);
-/// Connections have a little longer, so that they can say goodbye.
-const GOODBYE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -82,6 +80,8 @@ impl From<ListName> for ChecklistTag {
 
 pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
     cli::log(args.verbose);
+    // No more than it needs: its commands have the same limit.
+    let _ = cli::raise_file_limit(cli::SOME_FILES);
     let tools = Tools::open(&args.workspace, &args.tools)?;
     let scripted = Scripted::default().with_commands(true).with_echo(true);
     let (model, name) = model(&args.model, scripted)?;

@@ -1,9 +1,8 @@
 //! `gateway serve` and `gateway check`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use examples::cli::{self, Failure, Signals, complain};
+use examples::cli::{self, Failure, GOODBYE, Signals, complain};
 use examples::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
 use examples::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
 use exoclaw_proto::auth::AuthError;
@@ -12,8 +11,6 @@ use rpc_core::Secret;
 
 /// Files that are open beside the connections.
 const OTHER_FILES: u64 = 64;
-/// Connections have a little longer than their replies, so that they can say goodbye.
-const GOODBYE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -87,13 +84,9 @@ pub(crate) async fn check(args: &CheckArgs) -> Result<(), Failure> {
 
 /// Every connection is an open file: takes as many as the system gives, and returns how many
 /// connections there can be then. The next one is told so, in place of an accept that fails.
-fn raise_file_limit(wanted: usize) -> usize {
-    let files = match rlimit::increase_nofile_limit(u64::MAX) {
-        Ok(files) => files,
-        Err(error) => {
-            tracing::warn!(%error, "the limit of open files stays as it is");
-            return wanted;
-        }
+fn raise_connection_limit(wanted: usize) -> usize {
+    let Some(files) = cli::raise_file_limit(u64::MAX) else {
+        return wanted;
     };
     let most = usize::try_from(files.saturating_sub(OTHER_FILES)).unwrap_or(usize::MAX);
     let connections = wanted.min(most.max(1));
@@ -129,7 +122,7 @@ fn failure(error: SetupError, address: &str) -> Failure {
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     cli::log(args.verbose);
     let mut config = args.file.load()?.config;
-    config.gateway.max_connections = raise_file_limit(config.gateway.max_connections);
+    config.gateway.max_connections = raise_connection_limit(config.gateway.max_connections);
     let overrides = Overrides {
         port: args.port,
         bind: args.bind,

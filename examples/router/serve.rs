@@ -83,10 +83,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
              listen on 127.0.0.1 or [::1]"
         )));
     }
-    // Every connection is an open file.
-    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
-        tracing::warn!(%error, "the limit of open files stays as it is");
-    }
+    let _ = cli::raise_file_limit(u64::MAX);
     let router = choose::router(&args.model)?;
     let desktop = match args.desktop {
         true => Some(desktop::open()?),

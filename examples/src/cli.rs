@@ -35,6 +35,11 @@ pub const REFUSED: u8 = 3;
 /// The user has aborted it, as shells tell of Ctrl-C.
 pub const ABORTED: u8 = 130;
 
+/// What connections have beyond the time of what is under way when a server ends, to say goodbye.
+pub const GOODBYE: Duration = Duration::from_secs(2);
+/// Open files of a server that starts with the default limit of connections, and some.
+pub const SOME_FILES: u64 = 4_096;
+
 /// Writes a line to standard error. A reader that went away is no reason to panic.
 pub fn complain(line: impl Display) {
     let stderr = std::io::stderr();
@@ -180,6 +185,15 @@ where
         cx.format_fields(writer.by_ref(), event)?;
         writeln!(writer)
     }
+}
+
+/// Raises the limit of open files, of which every connection is one, to `wanted` or as far as the
+/// system lets it, and returns what it is then. `None` if it stays as it is.
+#[must_use]
+pub fn raise_file_limit(wanted: u64) -> Option<u64> {
+    rlimit::increase_nofile_limit(wanted)
+        .inspect_err(|error| tracing::warn!(%error, "the limit of open files stays as it is"))
+        .ok()
 }
 
 /// Waits for Ctrl-C, or for the signal with which a service manager ends programs.

@@ -9,6 +9,7 @@
 mod agent_cli;
 mod agent_terminal;
 mod bot_cli;
+mod crowd_cli;
 mod daemon_cli;
 mod daemon_terminal;
 mod fuzz_seeds;

@@ -26,7 +26,9 @@ pub struct DriverConfig {
     /// up with [`Disconnect::WriteStalled`]. A single large frame has to get through in this time.
     /// Default 30 s.
     pub write_timeout: Duration,
-    /// How long the closing handshake may take before the line is dropped. Default 5 s.
+    /// How long the closing handshake may take before the line is dropped, what is written before the
+    /// Close included. A program that ends waits for it, also where the peer ignores a Close. Default
+    /// 1.5 s.
     pub close_timeout: Duration,
     /// Most frames read in one wake-up before other tasks get their turn. Default 128.
     pub read_budget: usize,
@@ -36,7 +38,7 @@ impl Default for DriverConfig {
     fn default() -> Self {
         Self {
             write_timeout: Duration::from_secs(30),
-            close_timeout: Duration::from_secs(5),
+            close_timeout: Duration::from_millis(1_500),
             read_budget: 128,
         }
     }

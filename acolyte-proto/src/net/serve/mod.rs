@@ -203,7 +203,7 @@ impl<A: Agent> Server<A> {
             .server
             .run(move |accepted| sockets.websocket(accepted.socket, Some(accepted.peer)));
         // What is left when its time is over has to say goodbye still.
-        let deadline = self.shutdown_timeout + Duration::from_secs(1);
+        let deadline = self.shutdown_timeout + Duration::from_secs(2);
         let asked = async {
             service.asked_to_stop().await;
             handle.drain(deadline).await

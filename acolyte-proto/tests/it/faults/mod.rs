@@ -116,6 +116,11 @@ async fn a_drain_in_the_middle_of_everything_ends_in_time() {
 }
 
 #[tokio::test]
+async fn a_peer_that_ignores_the_close_does_not_hold_up_the_end() {
+    faults::a_drain_past_a_peer_that_ignores_the_close::<Subject>(tokio::time::pause).await;
+}
+
+#[tokio::test]
 async fn a_drain_without_time_cuts_what_is_left() {
     faults::a_drain_without_time_cuts_what_is_left::<Subject>().await;
 }

@@ -101,7 +101,8 @@ impl Host {
         http = http.with_http(move |request, peer| Arc::clone(&pages).answer(request, peer));
         http.ws = http.ws.with_max_message(max).with_max_outgoing(max_sent);
         let mut link = options.link;
-        link.driver = link.driver.with_close_timeout(options.shutdown_timeout / 2);
+        let half = options.shutdown_timeout / 2;
+        link.driver.close_timeout = link.driver.close_timeout.min(half);
         let shared = Shared {
             desk,
             connection: Arc::new(options.connection),

@@ -54,7 +54,7 @@ pub struct HostOptions {
     /// Transport treatment and observer of each connection; its reconnects and events are not used.
     pub link: LinkConfig,
     /// How long the host's end may take. In the first half agents may finish, in the second the
-    /// clients' Close is awaited. Default 5 s; give the [handle](super::HostHandle)'s drain no less.
+    /// clients' Close is awaited, for the [link](Self::link)'s `close_timeout` at most. Default 5 s; give the [handle](super::HostHandle)'s drain no less.
     pub shutdown_timeout: Duration,
     pub(super) service: Option<Arc<Service>>,
 }

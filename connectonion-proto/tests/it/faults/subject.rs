@@ -82,8 +82,7 @@ impl ServerUnderTest for Subject {
             .with_connection(connection)
             .with_http(http)
             .with_link(link)
-            // Half of it is the deadline of a Close.
-            .with_shutdown_timeout(terms.shutdown.min(2 * terms.close));
+            .with_shutdown_timeout(terms.shutdown);
         let host = Host::bind("127.0.0.1:0", Talkative, options).await.unwrap();
         let subject = Self {
             address: host.local_addr(),

@@ -77,7 +77,8 @@ impl<R: Router> Server<R> {
         let mut http = options.http;
         http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
         let mut link = options.link;
-        link.driver = link.driver.with_close_timeout(options.shutdown_timeout / 2);
+        let half = options.shutdown_timeout / 2;
+        link.driver.close_timeout = link.driver.close_timeout.min(half);
         let shared = Shared {
             switch: options.switch,
             connection: Arc::new(options.connection),

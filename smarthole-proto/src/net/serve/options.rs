@@ -64,8 +64,8 @@ pub struct ServerOptions {
     /// Transport treatment and observer of each connection; its reconnects and events are not used.
     pub link: LinkConfig,
     /// How long the server's end may take. In the first half clients may still answer what is open,
-    /// in the second their Close is awaited (also when a single client is disconnected). Default
-    /// 1 s; give the [handle](super::ServerHandle)'s drain no less.
+    /// in the second their Close is awaited (also when a single client is disconnected), for the
+    /// [link](Self::link)'s `close_timeout` at most. Default 1 s; give the [handle](super::ServerHandle)'s drain no less.
     pub shutdown_timeout: Duration,
 }
 

@@ -54,8 +54,7 @@ impl ServerUnderTest for Subject {
             .with_connection(connection)
             .with_http(http)
             .with_link(link)
-            // Half of it is the deadline of a Close.
-            .with_shutdown_timeout(terms.shutdown.min(2 * terms.close));
+            .with_shutdown_timeout(terms.shutdown);
         let server = Server::bind("127.0.0.1:0", Obedient::default(), options)
             .await
             .unwrap();

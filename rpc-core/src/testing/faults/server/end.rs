@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::super::{End, RawFrame, RawPeer};
 use super::{
     PATIENCE, SHORT, ServerUnderTest, Terms, check, check_end, client, is_served, must, soon,
     survives, upgraded,
 };
+use crate::net::DriverConfig;
 use crate::net::server::DrainReport;
 use crate::net::ws::Role;
 
@@ -120,6 +123,32 @@ pub async fn a_drain_without_time_cuts_what_is_left<S: ServerUnderTest>() {
     for peer in strangers.iter_mut().chain(&mut peers) {
         soon("an end", peer.end()).await;
     }
+}
+
+/// The server's end, when a peer does not answer the Close: though requests may go on for long, the
+/// peer is waited for no longer than any server waits by default. `stop_clock` is
+/// `tokio::time::pause`.
+///
+/// # Cancel safety
+/// For tests only: nothing is kept.
+pub async fn a_drain_past_a_peer_that_ignores_the_close<S: ServerUnderTest>(
+    stop_clock: impl FnOnce(),
+) {
+    let terms = Terms {
+        close: DriverConfig::default().close_timeout,
+        ..Terms::default()
+    };
+    let server = S::start(terms).await;
+    let mut peer = client(&server, "deaf").await;
+    stop_clock();
+    let start = Instant::now();
+    let report = server.drain(PATIENCE).await;
+    let waited = start.elapsed();
+    check(waited <= Duration::from_secs(2), "it ends soon", &waited);
+    check_report(report, 1);
+    check(report.aborted == 0, "nobody has to be cut", &report);
+    let end = peer.end().await;
+    check_end("it says that it goes", end, End::Said(server.going()));
 }
 
 fn check_report(report: DrainReport, open: usize) {

@@ -28,8 +28,8 @@ use crate::net::LinkConfig;
 use crate::net::server::{Counters, DrainReport, HttpConfig};
 
 pub use end::{
-    a_drain_ends_everything_in_time, a_drain_without_time_cuts_what_is_left,
-    a_handler_that_never_returns, a_panicking_handler,
+    a_drain_ends_everything_in_time, a_drain_past_a_peer_that_ignores_the_close,
+    a_drain_without_time_cuts_what_is_left, a_handler_that_never_returns, a_panicking_handler,
 };
 pub use frames::{
     a_flood_of_messages, a_flood_of_pings, a_frame_without_a_mask, broken_framing, deep_json,

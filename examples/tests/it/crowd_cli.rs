@@ -1,0 +1,65 @@
+//! Crowds before the programs that serve: peers that connect and say nothing.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::Command;
+
+use crate::programs::{Running, program};
+
+/// More than the files that a server may open.
+const CROWD: usize = 300;
+
+/// A server that may open 128 files. It cannot have them all for connections.
+fn serve(binary: &str, args: &[&str], home: &std::path::Path) -> Command {
+    let mut command = program("/bin/sh");
+    command
+        .args(["-c", "ulimit -n 128 && exec \"$0\" \"$@\"", binary])
+        .args(args)
+        .current_dir(home)
+        .env("HOME", home);
+    command
+}
+
+/// The address in `listening on http://127.0.0.1:1234 ..`.
+fn address(line: &str) -> String {
+    let (_, rest) = line.split_once("://").unwrap();
+    let end = rest.find(|c: char| c != '.' && c != ':' && !c.is_ascii_digit());
+    rest.get(..end.unwrap_or(rest.len())).unwrap().to_owned()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_crowd_that_says_nothing_keeps_nobody_out_of_any_program() {
+    let home = std::env::temp_dir().join(format!("crowd-cli-{}", std::process::id()));
+    std::fs::create_dir_all(&home).unwrap();
+    let programs: [(&str, &[&str]); 5] = [
+        (
+            env!("CARGO_BIN_EXE_bot"),
+            &["serve", "--open", "--listen", "127.0.0.1:0"],
+        ),
+        (
+            env!("CARGO_BIN_EXE_daemon"),
+            &["serve", "--commands", "open", "--listen", "127.0.0.1:0"],
+        ),
+        (env!("CARGO_BIN_EXE_gateway"), &["serve", "--port", "0"]),
+        (env!("CARGO_BIN_EXE_agent"), &["host", "--listen", "127.0.0.1:0"]),
+        (env!("CARGO_BIN_EXE_router"), &["serve", "--listen", "127.0.0.1:0"]),
+    ];
+    for (binary, args) in programs {
+        let running = Running::start(serve(binary, args, &home));
+        let address = address(&running.line_with("listening on "));
+        let crowd: Vec<_> = (0..CROWD)
+            .map(|_| TcpStream::connect(&address).unwrap())
+            .collect();
+        for _ in 0..3 {
+            let mut honest = TcpStream::connect(&address).unwrap();
+            let request = b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n";
+            honest.write_all(request).unwrap();
+            let mut answer = String::new();
+            honest.read_to_string(&mut answer).unwrap();
+            assert!(answer.starts_with("HTTP/1.1 4"), "{binary}: {answer:?}");
+        }
+        drop(crowd);
+    }
+    std::fs::remove_dir_all(home).unwrap();
+}
