@@ -94,7 +94,9 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let handle = server.handle();
     let signals = Signals::listen();
     cli::say(format_args!("listening on {}", server.url()));
-    signals.serve(server.run(), handle.drain(DRAIN + GOODBYE)).await
+    signals
+        .serve(server.run(), handle.drain(DRAIN + GOODBYE))
+        .await
 }
 
 fn backend(args: &Args) -> Result<MemoryBackend, Failure> {

@@ -47,12 +47,19 @@ impl Client {
 
     /// Starts a chat. The server runs one chat of a connection at a time and lets 25 more wait.
     ///
-    /// ```no_run
+    /// ```
     /// use acolyte_proto::ChatRequest;
     /// use acolyte_proto::client::ChatUpdate;
     /// use acolyte_proto::event::Event;
     ///
-    /// # async fn f(client: acolyte_proto::net::Client) {
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/net/echo.inc"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let url = server(acolyte_proto::auth::Auth::open()).await?;
+    /// # let config = acolyte_proto::client::ClientConfig::new();
+    /// # let (client, _, connection) = acolyte_proto::net::connect(&url, config)?;
+    /// # tokio::spawn(connection.run());
+    /// # client.ready().await?;
     /// let mut chat = client.start_chat(ChatRequest::new("hi", "gpt-5-mini")).await;
     /// while let Some(update) = chat.next().await {
     ///     match update {
@@ -61,6 +68,7 @@ impl Client {
     ///         _ => {}
     ///     }
     /// }
+    /// # Ok(())
     /// # }
     /// ```
     ///

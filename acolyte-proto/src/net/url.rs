@@ -38,15 +38,18 @@ impl From<BadHeader> for ConnectError {
 ///
 /// Nothing happens until the connection's `run` is polled.
 ///
-/// ```no_run
+/// ```
 /// use acolyte_proto::ChatRequest;
 /// use acolyte_proto::auth::ApiKey;
 /// use acolyte_proto::client::ClientConfig;
 /// use acolyte_proto::net;
 ///
-/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/net/echo.inc"));
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let url = server(acolyte_proto::auth::Auth::key(ApiKey::new("secret")?)).await?;
 /// let config = ClientConfig::new().with_api_key(ApiKey::new("secret")?);
-/// let (client, _, connection) = net::connect("http://127.0.0.1:6767", config)?;
+/// let (client, _, connection) = net::connect(&url, config)?; // http://127.0.0.1:6767
 /// tokio::spawn(connection.run());
 /// client.ready().await?;
 /// let mut chat = client.start_chat(ChatRequest::new("hi", "gpt-5-mini")).await;

@@ -18,6 +18,7 @@ mod gateway_cli;
 mod programs;
 mod promises;
 mod pty;
+mod readmes;
 mod router_cli;
 mod router_terminal;
 mod tour;

@@ -44,10 +44,19 @@ impl Client {
 
     /// Says something, as the configuration's channel, account and peer.
     ///
-    /// ```no_run
+    /// ```
     /// use exoclaw_proto::client::ChatEvent;
     ///
-    /// # async fn f(client: exoclaw_proto::net::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use exoclaw_proto::net::{MemoryBackend, Server, ServerOptions};
+    /// # let server = Server::bind("127.0.0.1:0", MemoryBackend::new(), ServerOptions::default()).await?;
+    /// # let url = server.url();
+    /// # tokio::spawn(server.run());
+    /// # let config = exoclaw_proto::client::ClientConfig::new();
+    /// # let (client, _, connection) = exoclaw_proto::net::connect(&url, config)?;
+    /// # tokio::spawn(connection.run());
+    /// # client.ready().await?;
     /// let mut chat = client.chat("hi").await;
     /// while let Some(event) = chat.next().await {
     ///     if let ChatEvent::Text(text) = event? {

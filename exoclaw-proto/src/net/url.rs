@@ -27,13 +27,21 @@ pub enum ConnectError {
 ///
 /// Nothing happens until the connection's `run` is polled.
 ///
-/// ```no_run
+/// ```
 /// use exoclaw_proto::client::ClientConfig;
 /// use exoclaw_proto::net;
 ///
-/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use exoclaw_proto::net::{MemoryBackend, Server, ServerOptions};
+/// # let auth = exoclaw_proto::auth::Auth::token("secret")?;
+/// # let connection = exoclaw_proto::server::ServerConfig::new(auth);
+/// # let options = ServerOptions::default().with_connection(connection);
+/// # let server = Server::bind("127.0.0.1:0", MemoryBackend::new(), options).await?;
+/// # let url = server.url();
+/// # tokio::spawn(server.run());
 /// let config = ClientConfig::new().with_token("secret");
-/// let (client, _, connection) = net::connect("ws://127.0.0.1:7200", config)?;
+/// let (client, _, connection) = net::connect(&url, config)?; // ws://127.0.0.1:7200
 /// tokio::spawn(connection.run());
 /// client.ready().await?;
 /// println!("{}", client.chat("hello").await.text().await?);

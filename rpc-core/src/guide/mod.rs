@@ -50,9 +50,4 @@ pub mod faults {}
 pub mod testing {}
 
 #[doc = include_str!("adding_a_protocol.md")]
-#[doc = "```"]
-#[doc = include_str!("doubling.inc")]
-#[doc = ""]
-#[doc = include_str!("doubling_main.inc")]
-#[doc = "```"]
 pub mod adding_a_protocol {}

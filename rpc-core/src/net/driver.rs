@@ -73,13 +73,22 @@ impl DriverConfig {
 /// Most programs use a [`Link`](super::Link), which adds commands, waiters and reconnects. Use a
 /// driver for your own loop:
 ///
-/// ```no_run
-/// # async fn f<M: rpc_core::Machine + Unpin, T: rpc_core::net::Transport>(machine: M, transport: T) {
-/// use rpc_core::net::Driver;
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/doubling.inc"));
+/// # use futures_util::SinkExt as _;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (mut peer, transport) = rpc_core::net::mem::duplex(16);
+/// # peer.send(Outgoing::Text(r#"{"id":7,"n":21}"#.into())).await?;
+/// # drop(peer);
+/// # let (machine, mut events) = (Server::default(), 0);
 /// let mut driver = Driver::new(machine, transport);
 /// while let Some(event) = driver.next().await {
 ///     // act on the event; commands go to `driver.machine_mut()` with `driver.now()`
+///     # events += 1;
 /// }
+/// # assert_eq!(events, 1);
+/// # Ok(())
 /// # }
 /// ```
 ///

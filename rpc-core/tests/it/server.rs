@@ -9,8 +9,8 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use http::{Request, Response, StatusCode};
 use rpc_core::message::{CloseFrame, Outgoing, Text};
 use rpc_core::net::server::{
-    Accepted, Counters, DrainReport, Guards, HttpConfig, Server, ServerLimits,
-    ShutdownHandle, UpgradeDecision,
+    Accepted, Counters, DrainReport, Guards, HttpConfig, Server, ServerLimits, ShutdownHandle,
+    UpgradeDecision,
 };
 use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
 use rpc_core::net::{DialError, Dialer as _, Message};

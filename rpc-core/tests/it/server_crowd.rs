@@ -34,7 +34,10 @@ async fn at_the_cap_the_oldest_connection_without_a_request_makes_room() {
     let mut upgraded = server.dial().await.unwrap();
     let mut oldest = silent(&server).await;
     let mut second = silent(&server).await;
-    second.write_all(b"GET /rpc.ws HTTP/1.1\r\nHos").await.unwrap();
+    second
+        .write_all(b"GET /rpc.ws HTTP/1.1\r\nHos")
+        .await
+        .unwrap();
 
     let mut third = server.dial().await.unwrap();
     let told = rest(&mut oldest).await;

@@ -53,25 +53,39 @@ pub fn link_config() -> LinkConfig {
 ///
 /// Nothing happens until the connection's `run` is polled.
 ///
-/// ```no_run
+/// ```
 /// use smarthole_proto::client::ClientConfig;
-/// use smarthole_proto::limits::DEFAULT_URL;
 /// use smarthole_proto::net::{self, Event};
 /// use smarthole_proto::{Notification, Registration};
 /// use rpc_core::net::LinkEvent;
 ///
-/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use smarthole_proto::{hub::Input, net::Server, router::Keywords};
+/// # let server = Server::bind("127.0.0.1:0", Keywords::new(), Default::default()).await?;
+/// # let (url, switch, handle) = (server.url(), server.switch(), server.handle());
+/// # tokio::spawn(server.run());
+/// # let mut told = switch.events();
+/// # let asking = tokio::spawn(async move {
+/// #     while switch.clients().is_empty() {
+/// #         told.next().await;
+/// #     }
+/// #     switch.ask(Input::text("notes: milk")).await
+/// # });
 /// let config = ClientConfig::new(Registration::new("notes", "I keep notes."))?;
-/// let (client, mut events, connection) = net::connect(DEFAULT_URL, config)?;
+/// let (client, mut events, connection) = net::connect(&url, config)?; // ws://127.0.0.1:9473
 /// tokio::spawn(connection.run());
 /// while let Some(event) = events.next().await {
 ///     if let LinkEvent::Event(Event::Message(message)) = event {
 ///         println!("{}", message.text());
 ///         message.ack().await?;
 ///         message.notify(Notification::new("noted")).await?;
+///         # client.close();
 ///     }
 /// }
 /// println!("ended: {}", client.closed().await);
+/// # assert!(asking.await??.is_taken());
+/// # drop(handle);
 /// # Ok(())
 /// # }
 /// ```

@@ -32,7 +32,7 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 
 /// A plugin that is ready to run.
 ///
-/// ```no_run
+/// ```
 /// use async_trait::async_trait;
 /// use smarthole_proto::net::Message;
 /// use smarthole_proto::plugin::{Context, Handler, Plugin, PluginError};
@@ -49,10 +49,25 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 ///     }
 /// }
 ///
-/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use smarthole_proto::{hub::Input, net::Server, router::Keywords};
+/// # let server = Server::bind("127.0.0.1:0", Keywords::new(), Default::default()).await?;
+/// # let (url, switch, handle) = (server.url(), server.switch(), server.handle());
+/// # tokio::spawn(server.run());
+/// # let mut told = switch.events();
+/// # let asking = tokio::spawn(async move {
+/// #     while switch.clients().is_empty() {
+/// #         told.next().await;
+/// #     }
+/// #     switch.ask(Input::text("notes: milk")).await
+/// # });
 /// let registration = Registration::new("notes", "I keep notes and to-do lists.");
-/// let plugin = Plugin::new("ws://127.0.0.1:9473", registration, Notes)?;
-/// let ended = plugin.run().await; // or run_until(ctrl_c)
+/// let plugin = Plugin::new(&url, registration, Notes)?; // ws://127.0.0.1:9473
+/// # let ctrl_c = async move {
+/// #     assert!(asking.await.unwrap().unwrap().is_taken());
+/// # };
+/// let ended = plugin.run_until(ctrl_c).await; // or run()
 /// std::process::exit(ended.exit_code().into());
 /// # }
 /// ```

@@ -28,7 +28,7 @@ const LAST_COMMANDS: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// A bot that is ready to run.
 ///
-/// ```no_run
+/// ```
 /// use async_trait::async_trait;
 /// use snek_proto::bot::{Bot, BotConfig, Context, Handler};
 /// use snek_proto::{BotError, Message};
@@ -43,10 +43,19 @@ const LAST_COMMANDS: std::time::Duration = std::time::Duration::from_secs(1);
 ///     }
 /// }
 ///
-/// # async fn f() -> Result<(), BotError> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let backend = snek_proto::net::MemoryBackend::new().with_channel("general", "General").open();
+/// # let server = snek_proto::net::Server::bind("127.0.0.1:0", backend, Default::default()).await?;
+/// # let url = server.url();
+/// # tokio::spawn(server.run());
 /// let config = BotConfig::new("mybot", "mypassword");
-/// let bot = Bot::new("ws://127.0.0.1:8080/rpc.ws", config, Echo)?;
-/// bot.run_until(std::future::pending()).await?; // end it with Ctrl-C, a signal, a timer
+/// let bot = Bot::new(&url, config, Echo)?; // ws://127.0.0.1:8080/rpc.ws
+/// # let mut state = bot.lifecycle();
+/// # let the_end = async move {
+/// #     let _ = state.wait_for(|state| *state == snek_proto::bot::State::Running).await;
+/// # };
+/// bot.run_until(the_end).await?; // Ctrl-C, a signal, a timer
 /// # Ok(())
 /// # }
 /// ```

@@ -134,11 +134,20 @@ impl Client {
 
     /// Calls any method. `args` must be written as a JSON array, `kwargs` as an object.
     ///
-    /// ```no_run
-    /// # async fn f(client: snek_proto::net::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let backend = snek_proto::net::MemoryBackend::new().with_channel("general", "General").open();
+    /// # let server = snek_proto::net::Server::bind("127.0.0.1:0", backend, Default::default()).await?;
+    /// # let url = server.url();
+    /// # tokio::spawn(server.run());
+    /// # let config = snek_proto::client::ClientConfig::new("ann", "secret");
+    /// # let (client, _, connection) = snek_proto::net::connect(&url, config)?;
+    /// # tokio::spawn(connection.run());
+    /// # client.ready().await?;
     /// use snek_proto::codec::NoKwargs;
-    /// let found = client.call("search_user", &("ali",), &NoKwargs {}).await?;
-    /// println!("{}", found.data().get());
+    /// let user = client.call("get_user", &("ann",), &NoKwargs {}).await?;
+    /// println!("{}", user.data().get());
     /// # Ok(())
     /// # }
     /// ```

@@ -26,18 +26,24 @@ pub enum ConnectError {
 ///
 /// Nothing happens until the connection's `run` is polled.
 ///
-/// ```no_run
+/// ```
 /// use snek_proto::client::ClientConfig;
 /// use snek_proto::{Final, net};
 ///
-/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let backend = snek_proto::net::MemoryBackend::new().with_channel("general", "General").open();
+/// # let server = snek_proto::net::Server::bind("127.0.0.1:0", backend, Default::default()).await?;
+/// # let url = server.url();
+/// # tokio::spawn(server.run());
 /// let config = ClientConfig::new("mybot", "mypassword");
-/// let (client, mut events, connection) = net::connect("ws://127.0.0.1:8080/rpc.ws", config)?;
+/// let (client, mut events, connection) = net::connect(&url, config)?; // ws://127.0.0.1:8080/rpc.ws
 /// tokio::spawn(connection.run());
 /// client.ready().await?;
 /// client.send_message("general", "hello", Final::Yes).await?;
 /// while let Some(event) = events.next().await {
 ///     println!("{event:?}");
+///     # if matches!(event, rpc_core::net::LinkEvent::Event(_)) { break }
 /// }
 /// # Ok(())
 /// # }

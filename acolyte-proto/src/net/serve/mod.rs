@@ -44,7 +44,7 @@ pub enum BindError {
 
 /// An Acolyte server on a socket.
 ///
-/// ```no_run
+/// ```
 /// use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
 /// use acolyte_proto::{ChatError, ChatRequest, Reply, Status};
 ///
@@ -66,9 +66,18 @@ pub enum BindError {
 ///     }
 /// }
 ///
-/// # async fn f() -> Result<(), acolyte_proto::net::BindError> {
-/// let server = Server::bind("127.0.0.1:6767", Echo, ServerOptions::default()).await?;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = Server::bind("127.0.0.1:0", Echo, ServerOptions::default()).await?;
 /// println!("listening on {}", server.url());
+/// # let config = acolyte_proto::client::ClientConfig::new();
+/// # let (client, _, connection) = acolyte_proto::net::connect(&server.url(), config)?;
+/// # tokio::spawn(connection.run());
+/// # let handle = server.handle();
+/// # tokio::spawn(async move {
+/// #     client.ready().await.unwrap();
+/// #     handle.drain(std::time::Duration::from_secs(1)).await;
+/// # });
 /// server.run().await;
 /// # Ok(())
 /// # }

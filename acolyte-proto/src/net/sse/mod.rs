@@ -37,13 +37,16 @@ const MAX_REFUSAL: usize = 4 * 1024;
 /// are no tasks, so a chat whose connection is lost is lost. A chat goes on only while its updates
 /// are taken.
 ///
-/// ```no_run
+/// ```
 /// use acolyte_proto::ChatRequest;
 /// use acolyte_proto::client::ClientConfig;
 /// use acolyte_proto::net::SseClient;
 ///
-/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
-/// let client = SseClient::new("http://127.0.0.1:6767", ClientConfig::new())?;
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/net/echo.inc"));
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let url = server(acolyte_proto::auth::Auth::open()).await?;
+/// let client = SseClient::new(&url, ClientConfig::new())?; // http://127.0.0.1:6767
 /// let mut chat = client.start_chat(ChatRequest::new("hi", "gpt-5-mini")).await;
 /// while let Some(update) = chat.next().await {
 ///     println!("{update:?}");

@@ -43,10 +43,20 @@ impl RemoteAgent {
     /// Says something. A run begins with it, or, if the agent is at work, it is an interjection and
     /// the [`Run`] is the one that goes on.
     ///
-    /// ```no_run
+    /// ```
     /// use connectonion_proto::net::{RemoteAgent, RunEvent};
     ///
-    /// # async fn f(agent: RemoteAgent) -> Result<(), Box<dyn std::error::Error>> {
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/net/echo.inc"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let host = host().await?;
+    /// # let url = host.url();
+    /// # tokio::spawn(host.run());
+    /// # let signer = connectonion_proto::auth::Signer::generate()?;
+    /// # let options = connectonion_proto::net::AgentOptions::default();
+    /// # let (agent, _, connection) = connectonion_proto::net::connect(&url, signer, options)?;
+    /// # tokio::spawn(connection.run());
+    /// # agent.ready().await?;
     /// let mut run = agent.input("What is new?").await;
     /// while let Some(event) = run.next().await {
     ///     match event? {

@@ -64,14 +64,22 @@ impl From<DecodeError> for FindError {
 /// Asks the agent at this place (`http(s)://host:port`, or its WebSocket's URL) who it is: GET
 /// `/info`. If it has to be `wanted`, another one is an error.
 ///
-/// ```no_run
-/// # #[cfg(feature = "auth")]
-/// # async fn f(signer: connectonion_proto::auth::Signer) -> Result<(), Box<dyn std::error::Error>> {
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/net/echo.inc"));
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let host = host().await?;
+/// # let url = host.url();
+/// # tokio::spawn(host.run());
+/// # let url = url.replace("ws://", "http://").replace("/ws", "");
+/// # let signer = connectonion_proto::auth::Signer::generate()?;
 /// use connectonion_proto::net::{self, AgentOptions};
 ///
-/// let found = net::find("http://127.0.0.1:8000", None).await?;
+/// let found = net::find(&url, None).await?; // http://127.0.0.1:8000
 /// let options = AgentOptions::default().with_host(found.address);
 /// let (agent, _, connection) = net::connect(&found.url, signer, options)?;
+/// # tokio::spawn(connection.run());
+/// # agent.ready().await?;
 /// # Ok(())
 /// # }
 /// ```

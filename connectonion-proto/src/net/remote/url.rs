@@ -30,14 +30,19 @@ pub enum ConnectError {
 #[cfg_attr(
     feature = "auth",
     doc = r#"
-```no_run
+```
 use connectonion_proto::auth::Signer;
 use connectonion_proto::net::{self, AgentOptions};
 
-# async fn f() -> Result<(), Box<dyn std::error::Error>> {
+# include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/net/echo.inc"));
+# #[tokio::main(flavor = "current_thread")]
+# async fn main() -> Result<(), Box<dyn std::error::Error>> {
+# let host = host().await?;
+# let url = host.url();
+# tokio::spawn(host.run());
 let signer = Signer::from_seed(&[7; 32]); // or Signer::load(".co/keys/agent.key")
 let options = AgentOptions::default();
-let (agent, _, connection) = net::connect("ws://127.0.0.1:8000", signer, options)?;
+let (agent, _, connection) = net::connect(&url, signer, options)?; // ws://127.0.0.1:8000
 tokio::spawn(connection.run());
 agent.ready().await?;
 println!("{}", agent.input("hello").await.output().await?.result);

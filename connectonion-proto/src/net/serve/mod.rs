@@ -30,7 +30,7 @@ const SERVICE_RESTART: u16 = 1012;
 
 /// An agent's host on a socket.
 ///
-/// ```no_run
+/// ```
 /// use connectonion_proto::auth::Signer;
 /// use connectonion_proto::net::{Agent, AgentError, Host, HostOptions, Prompt, Reply, Turn};
 /// use connectonion_proto::trust::TrustLevel;
@@ -44,11 +44,20 @@ const SERVICE_RESTART: u16 = 1012;
 ///     }
 /// }
 ///
-/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
-/// let key = Signer::load_or_generate(".co/keys/agent.key")?;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let key = Signer::generate()?; // or Signer::load_or_generate(".co/keys/agent.key")
 /// let options = HostOptions::new(&key, TrustLevel::Open).with_name("echo");
-/// let host = Host::bind("127.0.0.1:8000", Echo, options).await?;
+/// let host = Host::bind("127.0.0.1:0", Echo, options).await?;
 /// println!("{} is at {}", key.address(), host.url());
+/// # let options = connectonion_proto::net::AgentOptions::default();
+/// # let (agent, _, connection) = connectonion_proto::net::connect(&host.url(), key, options)?;
+/// # tokio::spawn(connection.run());
+/// # let handle = host.handle();
+/// # tokio::spawn(async move {
+/// #     agent.ready().await.unwrap();
+/// #     handle.drain(std::time::Duration::from_secs(1)).await;
+/// # });
 /// host.run().await;
 /// # Ok(())
 /// # }

@@ -44,13 +44,22 @@ pub enum BindError {
 
 /// An Exoclaw gateway's server on a socket.
 ///
-/// ```no_run
+/// ```
 /// use exoclaw_proto::net::{MemoryBackend, Server, ServerOptions};
 ///
-/// # async fn f() -> Result<(), exoclaw_proto::net::BindError> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let backend = MemoryBackend::new().with_plugin("echo");
-/// let server = Server::bind("127.0.0.1:7200", backend, ServerOptions::default()).await?;
+/// let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default()).await?;
 /// println!("listening on {}", server.url());
+/// # let config = exoclaw_proto::client::ClientConfig::new();
+/// # let (client, _, connection) = exoclaw_proto::net::connect(&server.url(), config)?;
+/// # tokio::spawn(connection.run());
+/// # let handle = server.handle();
+/// # tokio::spawn(async move {
+/// #     client.ready().await.unwrap();
+/// #     handle.drain(std::time::Duration::from_secs(1)).await;
+/// # });
 /// server.run().await;
 /// # Ok(())
 /// # }

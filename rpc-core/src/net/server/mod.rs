@@ -6,19 +6,30 @@
 //! Nothing is spawned that it does not track: dropping the future of [`Server::run`] ends all
 //! connections, and [`ShutdownHandle::drain`] ends them in good order.
 //!
-//! ```no_run
+//! ```
 //! use futures_util::{SinkExt, StreamExt};
 //! use rpc_core::net::server::{Accepted, Server, HttpConfig};
-//! # async fn example() -> std::io::Result<()> {
+//! # use rpc_core::net::{Dialer as _, ws::WsDialer};
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let config = HttpConfig::default().with_path("/rpc.ws");
-//! let server = Server::bind("127.0.0.1:9100", config).await?;
-//! server
-//!     .run(|mut accepted: Accepted| async move {
-//!         while let Some(Ok(message)) = accepted.socket.next().await {
-//!             // feed a machine
+//! let server = Server::bind("127.0.0.1:0", config).await?;
+//! let (url, handle) = (format!("ws://{}/rpc.ws", server.local_addr()), server.shutdown_handle());
+//! let serving = tokio::spawn(server.run(|mut accepted: Accepted| async move {
+//!     loop {
+//!         tokio::select! {
+//!             message = accepted.socket.next() => match message {
+//!                 Some(Ok(message)) => {} // feed a machine
+//!                 _ => break,
+//!             },
+//!             () = accepted.cancellation.cancelled() => break, // better: say goodbye
 //!         }
-//!     })
-//!     .await;
+//!     }
+//! }));
+//! # let client = WsDialer::new(&url)?.dial().await?;
+//! let report = handle.drain(std::time::Duration::from_secs(5)).await;
+//! # assert_eq!((report.finished, report.aborted), (1, 0));
+//! # serving.await?;
 //! # Ok(())
 //! # }
 //! ```

@@ -24,14 +24,15 @@ pub use options::{ServerOptions, http_config};
 
 /// A router's server on a socket.
 ///
-/// ```no_run
+/// ```
 /// use smarthole_proto::hub::Input;
 /// use smarthole_proto::net::{Server, ServerOptions};
 /// use smarthole_proto::router::Keywords;
 ///
-/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let options = ServerOptions::default();
-/// let server = Server::bind("127.0.0.1:9473", Keywords::new(), options).await?;
+/// let server = Server::bind("127.0.0.1:0", Keywords::new(), options).await?;
 /// let switch = server.switch();
 /// println!("listening on {}", server.url());
 /// tokio::spawn(server.run());

@@ -35,10 +35,12 @@ const FIRST_ROOM: usize = 64 * 1024;
 
 /// Fetches images. Cheap to clone; clones share their connections and the bound on requests.
 ///
-/// ```no_run
+/// ```
 /// use snek_proto::image::{self, fetch::{FetchConfig, FetchError, ImageFetcher}};
 ///
-/// # async fn f(text: &str) -> Result<(), FetchError> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), FetchError> {
+/// # let text = "nothing to fetch";
 /// let fetcher = ImageFetcher::new(FetchConfig::default())?; // once
 /// let images = fetcher.prepare(text).await;
 /// let message = image::to_openai(text, &images); // what was not fetched stays in the text

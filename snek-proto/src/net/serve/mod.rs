@@ -24,13 +24,22 @@ pub use peer::Peer;
 
 /// A Snek server on a socket.
 ///
-/// ```no_run
+/// ```
 /// use snek_proto::net::{MemoryBackend, Server, ServerOptions};
 ///
-/// # async fn f() -> std::io::Result<()> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let backend = MemoryBackend::new().with_channel("general", "General");
-/// let server = Server::bind("127.0.0.1:8080", backend.open(), ServerOptions::default()).await?;
+/// let server = Server::bind("127.0.0.1:0", backend.open(), ServerOptions::default()).await?;
 /// println!("listening on {}", server.url());
+/// # let config = snek_proto::client::ClientConfig::new("ann", "secret");
+/// # let (client, _, connection) = snek_proto::net::connect(&server.url(), config)?;
+/// # tokio::spawn(connection.run());
+/// # let handle = server.handle();
+/// # tokio::spawn(async move {
+/// #     client.ready().await.unwrap();
+/// #     handle.drain(std::time::Duration::from_secs(1)).await;
+/// # });
 /// server.run().await;
 /// # Ok(())
 /// # }
