@@ -35,10 +35,20 @@ pub use options::{ServerOptions, http_config};
 /// let server = Server::bind("127.0.0.1:0", Keywords::new(), options).await?;
 /// let switch = server.switch();
 /// println!("listening on {}", server.url());
+/// # let notes = smarthole_proto::Registration::new("notes", "I keep notes and shopping lists.");
+/// # let config = smarthole_proto::client::ClientConfig::new(notes)?;
+/// # let (_client, mut messages, connection) = smarthole_proto::net::connect(&server.url(), config)?;
+/// # tokio::spawn(connection.run());
+/// # tokio::spawn(async move { while let Some(_) = messages.next().await {} });
 /// tokio::spawn(server.run());
+/// let mut events = switch.events();
+/// while switch.clients().is_empty() {
+///     events.next().await; // nobody could be asked before
+/// }
 /// let settled = switch.ask(Input::text("put milk on the shopping list")).await?;
 /// for at in settled.outcomes {
 ///     println!("{}: {:?}", at.client, at.outcome);
+///     # assert_eq!(at.client, "notes");
 /// }
 /// # Ok(())
 /// # }
