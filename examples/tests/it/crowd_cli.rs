@@ -1,4 +1,5 @@
 //! Crowds before the programs that serve: peers that connect and say nothing.
+#![cfg(unix)]
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -27,7 +28,6 @@ fn address(line: &str) -> String {
     rest.get(..end.unwrap_or(rest.len())).unwrap().to_owned()
 }
 
-#[cfg(unix)]
 #[test]
 fn a_crowd_that_says_nothing_keeps_nobody_out_of_any_program() {
     let home = std::env::temp_dir().join(format!("crowd-cli-{}", std::process::id()));
