@@ -375,16 +375,20 @@ async def a_slow_reader_gets_its_end(served):
 
 async def foreign_pages_stay_outside(served):
     for origin, may in (
-        ("https://evil.example", False), ("null", False), (served.http, True), ("http://localhost:3000", True),
+        ("https://evil.example", False), ("null", False), (served.http, True), ("http://localhost:3000", False),
+        (served.http.rsplit(":", 1)[0], False), (f"http://localhost:{served.port}", False),
     ):
         try:
             async with connect(served.rpc, origin=origin, proxy=None):
                 expect(may, origin)
         except InvalidStatus as refused:
             expect(not may and refused.response.status_code == 403, f"{origin}: {refused}")
-    for headers in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
+    for headers in (
+        {"Origin": "https://evil.example"}, {"Origin": "http://localhost:3000"}, {"Host": "evil.example"},
+    ):
         for method, path, data in (
             ("GET", "/v1/status", None), ("POST", "/v1/chat/stream", json.dumps(request("x"))),
+            ("OPTIONS", "/v1/chat/stream", None),
             ("POST", "/v1/admin/shutdown", None),
         ):
             status, _, text = await served.ask(method, path, data, **headers)
@@ -492,6 +496,15 @@ async def keys(served):
         await talk.chat("read a.txt")
 
 
+async def pages_may_be_listed():
+    async with daemon("--allow-origin", "http://localhost:3000") as served:
+        for origin, status in (("http://localhost:3000", 200), (served.http, 200), ("http://localhost:3001", 403)):
+            answer = await served.ask("GET", "/v1/status", Origin=origin)
+            expect(answer[0] == status, f"{origin}: {answer}")
+        async with served.talk(origin="http://localhost:3000") as talk:
+            await talk.chat("hi")
+
+
 async def aborts_may_be_silent():
     async with daemon("--silent-aborts", "--list-name", "tasklist") as served:
         async with served.talk(silent_aborts=True) as talk:
@@ -561,7 +574,7 @@ async def main():
             async with daemon(ACOLYTE_API_KEY=KEY) as served:
                 for check in (keys, commands_see_no_secrets):
                     await checks.run(title(check), check(served))
-            for check in (aborts_may_be_silent, a_shutdown_by_request, a_shutdown_by_signal):
+            for check in (pages_may_be_listed, aborts_may_be_silent, a_shutdown_by_request, a_shutdown_by_signal):
                 await checks.run(title(check), check())
         await checks.others()
     checks.finish()
