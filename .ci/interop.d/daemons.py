@@ -103,7 +103,12 @@ async def failures_are_told(served):
         chat = await talk.chat("!fail told so")
         expect("told so" in (chat.last.get("errorMessage") or chat.last["reply"]["error"]), chat.last)
         await talk.chat("!break")
-        expect((await talk.chat("hi", model="")).code == "E_MODEL_NOT_CONFIGURED", "no model")
+        for model, code in (("", "E_MODEL_NOT_CONFIGURED"), ("gpt-5-mini", "E_MODEL_PROVIDER_UNAVAILABLE")):
+            chat = await talk.chat("hi", model=model)
+            expect(chat.code == code, f"{model}: {chat.frames}")
+            # As before a run at the known server.
+            told = [it["type"] for it in chat.frames]
+            expect(len(told) <= 4 and not chat.events("text-delta"), told)
         for history in ([None], [{}], [{"role": "user"}], ["x"], [7]):
             # An item may have any shape; a chat with an odd one ends all the same.
             await talk.chat("hi", history=history)
