@@ -77,6 +77,11 @@ async def a_chat_with_tools(served):
         (result,) = chat.events("tool-result")
         expect(result["isError"] is True and result["errorCode"], result)
         expect(result["error"]["tool"] == "shell-run", result)
+        # Known clients show no call without a header.
+        for words in ("read none.txt", "edit a.txt: nowhere -> x", "create ../x: y"):
+            chat = await talk.chat(words)
+            (output,), (result,) = chat.events("tool-output"), chat.events("tool-result")
+            expect(output["content"]["kind"] in ("file-header", "tool-header") and result["isError"], chat.frames)
         chat = await talk.chat("!tool file-read {\"path\": \"a.txt\"}\n!tool nope {}\n!tool file-read {oops")
         kinds = [it["event"]["type"] for it in chat.frames if it["type"] == "chat.event"]
         calls = [kind for kind in kinds if kind.startswith("tool-call")]

@@ -61,7 +61,9 @@ pub fn web_pages(guards: &Guards) -> String {
     };
     let own = guards.same_origin.then_some("its own");
     let named = own.into_iter().chain(group).map(str::to_owned);
-    let pages: Vec<_> = named.chain(listed.iter().map(ToString::to_string)).collect();
+    let pages: Vec<_> = named
+        .chain(listed.iter().map(ToString::to_string))
+        .collect();
     match pages.is_empty() {
         true => "web pages that may connect: none".to_owned(),
         false => format!("web pages that may connect: {}", pages.join("; ")),

@@ -398,7 +398,12 @@ impl Chat<'_> {
                 () = self.watch.aborted() => return Err(aborted()),
                 result = self.run(id, name, &arguments) => result,
             },
-            Err(problem) => Err(problem),
+            Err(problem) => {
+                if let Some(header) = self.worker.toolbox.header(name, &Map::new()) {
+                    self.tell(event(id, name, header)).await;
+                }
+                Err(problem)
+            }
         };
         let result = match result {
             Ok(text) => {

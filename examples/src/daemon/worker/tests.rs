@@ -170,11 +170,26 @@ async fn calls_at_once_are_announced_before_the_first_runs() {
         "call_3 fly {}",
         "call_1 file-header",
         "call_1 ok",
+        "call_2 file-header",
         "call_2 E_SANDBOX_VIOLATION",
         "call_3 E_TOOL_CALL",
     ];
-    assert_eq!(told[..7], expected);
+    assert_eq!(told[..8], expected);
     assert!(reply.unwrap().output.contains("leads out of the workspace"));
+}
+
+#[tokio::test]
+async fn a_call_whose_arguments_cannot_be_read_has_a_header_too() {
+    let place = Place::new("header");
+    let (events, _) = place.chat("!tool file-edit {oops\n!tool fly {oops").await;
+    let expected = [
+        "call_1 file-edit {}",
+        "call_2 fly {}",
+        "call_1 tool-header",
+        "call_1 E_TOOL_CALL",
+        "call_2 E_TOOL_CALL",
+    ];
+    assert_eq!(told(&events)[..5], expected);
 }
 
 #[tokio::test]
@@ -308,7 +323,11 @@ async fn a_chat_names_any_model_of_the_provider_and_no_other() {
         ("openai", "vercel/x", None),
         ("openai", "openai/", None),
         ("anthropic", "claude-opus-4", Some("claude-opus-4")),
-        ("anthropic", "anthropic/claude-opus-4", Some("claude-opus-4")),
+        (
+            "anthropic",
+            "anthropic/claude-opus-4",
+            Some("claude-opus-4"),
+        ),
         ("anthropic", "gpt-5-mini", None),
         ("", "anthropic/claude-opus-4", None),
     ] {
