@@ -77,6 +77,11 @@ async def a_chat_with_tools(served):
         (result,) = chat.events("tool-result")
         expect(result["isError"] is True and result["errorCode"], result)
         expect(result["error"]["tool"] == "shell-run", result)
+        # Known clients show no call without a header.
+        for words in ("read none.txt", "edit a.txt: nowhere -> x", "create ../x: y"):
+            chat = await talk.chat(words)
+            (output,), (result,) = chat.events("tool-output"), chat.events("tool-result")
+            expect(output["content"]["kind"] in ("file-header", "tool-header") and result["isError"], chat.frames)
         chat = await talk.chat("!tool file-read {\"path\": \"a.txt\"}\n!tool nope {}\n!tool file-read {oops")
         kinds = [it["event"]["type"] for it in chat.frames if it["type"] == "chat.event"]
         calls = [kind for kind in kinds if kind.startswith("tool-call")]
@@ -103,7 +108,12 @@ async def failures_are_told(served):
         chat = await talk.chat("!fail told so")
         expect("told so" in (chat.last.get("errorMessage") or chat.last["reply"]["error"]), chat.last)
         await talk.chat("!break")
-        expect((await talk.chat("hi", model="")).code == "E_MODEL_NOT_CONFIGURED", "no model")
+        for model, code in (("", "E_MODEL_NOT_CONFIGURED"), ("gpt-5-mini", "E_MODEL_PROVIDER_UNAVAILABLE")):
+            chat = await talk.chat("hi", model=model)
+            expect(chat.code == code, f"{model}: {chat.frames}")
+            # As before a run at the known server.
+            told = [it["type"] for it in chat.frames]
+            expect(len(told) <= 4 and not chat.events("text-delta"), told)
         for history in ([None], [{}], [{"role": "user"}], ["x"], [7]):
             # An item may have any shape; a chat with an odd one ends all the same.
             await talk.chat("hi", history=history)
@@ -375,16 +385,20 @@ async def a_slow_reader_gets_its_end(served):
 
 async def foreign_pages_stay_outside(served):
     for origin, may in (
-        ("https://evil.example", False), ("null", False), (served.http, True), ("http://localhost:3000", True),
+        ("https://evil.example", False), ("null", False), (served.http, True), ("http://localhost:3000", False),
+        (served.http.rsplit(":", 1)[0], False), (f"http://localhost:{served.port}", False),
     ):
         try:
             async with connect(served.rpc, origin=origin, proxy=None):
                 expect(may, origin)
         except InvalidStatus as refused:
             expect(not may and refused.response.status_code == 403, f"{origin}: {refused}")
-    for headers in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
+    for headers in (
+        {"Origin": "https://evil.example"}, {"Origin": "http://localhost:3000"}, {"Host": "evil.example"},
+    ):
         for method, path, data in (
             ("GET", "/v1/status", None), ("POST", "/v1/chat/stream", json.dumps(request("x"))),
+            ("OPTIONS", "/v1/chat/stream", None),
             ("POST", "/v1/admin/shutdown", None),
         ):
             status, _, text = await served.ask(method, path, data, **headers)
@@ -492,6 +506,15 @@ async def keys(served):
         await talk.chat("read a.txt")
 
 
+async def pages_may_be_listed():
+    async with daemon("--allow-origin", "http://localhost:3000") as served:
+        for origin, status in (("http://localhost:3000", 200), (served.http, 200), ("http://localhost:3001", 403)):
+            answer = await served.ask("GET", "/v1/status", Origin=origin)
+            expect(answer[0] == status, f"{origin}: {answer}")
+        async with served.talk(origin="http://localhost:3000") as talk:
+            await talk.chat("hi")
+
+
 async def aborts_may_be_silent():
     async with daemon("--silent-aborts", "--list-name", "tasklist") as served:
         async with served.talk(silent_aborts=True) as talk:
@@ -561,7 +584,7 @@ async def main():
             async with daemon(ACOLYTE_API_KEY=KEY) as served:
                 for check in (keys, commands_see_no_secrets):
                     await checks.run(title(check), check(served))
-            for check in (aborts_may_be_silent, a_shutdown_by_request, a_shutdown_by_signal):
+            for check in (pages_may_be_listed, aborts_may_be_silent, a_shutdown_by_request, a_shutdown_by_signal):
                 await checks.run(title(check), check())
         await checks.others()
     checks.finish()

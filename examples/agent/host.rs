@@ -82,8 +82,8 @@ struct TrustArgs {
     /// An address that is let in; may be given again.
     #[arg(long = "allow", value_name = "ADDRESS")]
     allowed: Vec<Address>,
-    /// The origin of web pages that may connect, as SCHEME://HOST; may be given again. Programs that are no
-    /// browsers, and pages of this machine, always may.
+    /// The origin of web pages that may connect, as SCHEME://HOST or SCHEME://HOST:PORT; may be given again.
+    /// Programs that are no browsers, and pages of this machine at any port, always may.
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
 }
@@ -113,6 +113,7 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
     let _ = cli::raise_file_limit(u64::MAX);
     let address = args.listen;
     let (agent, options) = agent(args)?;
+    let pages = cli::web_pages(&options.http.guards);
     let host = Host::bind(address, agent, options).await.map_err(|error| {
         let hint = match error.kind() {
             io::ErrorKind::AddrInUse => "; choose another address with --listen",
@@ -127,6 +128,7 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
         host.local_addr(),
         desk.address()
     ));
+    cli::say(pages);
     signals
         .serve(host.run(), handle.drain(DRAIN + GOODBYE))
         .await

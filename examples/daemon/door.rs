@@ -49,7 +49,7 @@ pub(crate) struct Server {
 /// What goes with every chat.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Wishes {
-    /// The model that is to answer. Default: the server's.
+    /// The model that is to answer; a server refuses one that it does not have. Default: the server's.
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// The folder to work in, as the server sees it. Default: the server's.

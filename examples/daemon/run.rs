@@ -1,11 +1,12 @@
 //! `daemon run`: gives an agent something to do, and prints its answer.
 
+use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::time::{Duration, Instant};
 
 use acolyte_proto::Event;
 use acolyte_proto::client::{ChatUpdate, Failure as NoAnswer, Outcome};
-use acolyte_proto::limits::CHAT_IDLE_TIMEOUT;
+use acolyte_proto::limits::{CHAT_IDLE_TIMEOUT, MAX_TOOL_CALLS};
 use acolyte_proto::net::Chat;
 use examples::cli::{self, Failure, complain};
 use examples::screen::printable_lines;
@@ -90,8 +91,10 @@ struct Running {
     is_live: bool,
     /// The line that is being written to standard output has no end yet.
     is_open: bool,
-    /// The tools that run, with the time of the last call.
-    tool: Option<(String, Instant)>,
+    /// The calls that have no result yet, by id and name. The first one runs.
+    calls: VecDeque<(String, String)>,
+    /// Since when it runs.
+    since: Instant,
     /// A line that goes away again is shown.
     is_told: bool,
     end: BoxFuture<'static, ()>,
@@ -111,7 +114,8 @@ impl Running {
             is_quiet: args.quiet,
             is_live: !args.json && io::stdout().is_terminal(),
             is_open: false,
-            tool: None,
+            calls: VecDeque::new(),
+            since: Instant::now(),
             is_told: false,
             end,
         }
@@ -145,10 +149,17 @@ impl Running {
 
     fn update(&mut self, update: &ChatUpdate) {
         match update {
-            ChatUpdate::Event(Event::ToolCall(call)) => {
-                self.tool = Some((call.name.clone().into_owned(), Instant::now()));
+            ChatUpdate::Event(Event::ToolCall(call)) if self.calls.len() < MAX_TOOL_CALLS => {
+                if self.calls.is_empty() {
+                    self.since = Instant::now();
+                }
+                let call = (call.id.to_string(), call.name.to_string());
+                self.calls.push_back(call);
             }
-            ChatUpdate::Event(Event::ToolResult(_)) => self.tool = None,
+            ChatUpdate::Event(Event::ToolResult(result)) => {
+                self.calls.retain(|(id, _)| *id != result.id);
+                self.since = Instant::now();
+            }
             _ => {}
         }
         if self.is_quiet {
@@ -184,10 +195,10 @@ impl Running {
 
     /// Tells at a terminal that a tool still runs.
     fn still(&mut self) {
-        let Some((name, since)) = &self.tool else {
+        let Some((_, name)) = self.calls.front() else {
             return;
         };
-        let seconds = since.elapsed().as_secs();
+        let seconds = self.since.elapsed().as_secs();
         let stderr = io::stderr();
         if seconds == 0 || self.is_quiet || self.show.is_json() || !stderr.is_terminal() {
             return;

@@ -42,8 +42,9 @@ pub(crate) struct Args {
         hide_env_values = true
     )]
     api_key: Option<String>,
-    /// The origin of web pages that may connect, as SCHEME://HOST; may be given again. Programs that are no
-    /// browsers, and pages of this machine, always may.
+    /// The origin of web pages that may connect, as SCHEME://HOST or SCHEME://HOST:PORT; may be given again.
+    /// Without it no page may but the daemon's own, not even one of this machine. Programs that are no
+    /// browsers always may.
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
     /// How checklists are called: 'checklist' is known to every released client, 'tasklist' to later ones.
@@ -94,7 +95,9 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
         worker = worker.with_provider(args.model.provider().as_str());
     }
     let address = args.listen;
-    let server = Server::bind(address, worker, options(args)?).await;
+    let options = options(args)?;
+    let pages = cli::web_pages(&options.http.guards);
+    let server = Server::bind(address, worker, options).await;
     let server = server.map_err(|error| match error {
         BindError::Io(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
             Failure::new(format_args!(
@@ -111,6 +114,7 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
         "listening on {url} (workspace: {}, {words})",
         workspace.display()
     ));
+    cli::say(pages);
     // A client may end it, too.
     signals
         .serve(server.run(), handle.drain(DRAIN + GOODBYE))

@@ -142,6 +142,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let signals = Signals::listen();
     let (page, url) = (gateway.page(), gateway.url());
     cli::say(format_args!("listening on {page} (WebSocket: {url})"));
+    cli::say(cli::web_pages(gateway.guards()));
     signals
         .serve(gateway.run(), handle.drain(DRAIN + GOODBYE))
         .await

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use connectonion_proto::console::TARGET;
+use rpc_core::net::server::{Guards, OriginPolicy};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
@@ -52,6 +53,26 @@ pub fn complain(line: impl Display) {
 pub fn say(line: impl Display) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+/// Which web pages these guards let in, for a line at start.
+#[must_use]
+pub fn web_pages(guards: &Guards) -> String {
+    let (group, listed) = match &guards.origins {
+        OriginPolicy::List(list) => (None, &list[..]),
+        OriginPolicy::Loopback(list) => (Some("those of this machine, at any port"), &list[..]),
+        OriginPolicy::Any => (Some("all"), &[][..]),
+        _ => (None, &[][..]),
+    };
+    let own = guards.same_origin.then_some("its own");
+    let named = own.into_iter().chain(group).map(str::to_owned);
+    let pages: Vec<_> = named
+        .chain(listed.iter().map(ToString::to_string))
+        .collect();
+    match pages.is_empty() {
+        true => "web pages that may connect: none".to_owned(),
+        false => format!("web pages that may connect: {}", pages.join("; ")),
+    }
 }
 
 /// An error message with an exit code.
@@ -229,6 +250,25 @@ mod tests {
         }
         for text in ["", "s", "-1", "1h", "nan", "1e400"] {
             assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_line_at_start_names_every_web_page_that_may_connect() {
+        let of_this_machine = OriginPolicy::Loopback(Vec::new());
+        let listing = |guards: Guards| guards.with_allowed_origin("http://LOCALHOST:80").unwrap();
+        for (guards, pages) in [
+            (Guards::default(), "none"),
+            (Guards::default().with_same_origin(true), "its own"),
+            (listing(Guards::default()), "http://localhost"),
+            (
+                listing(Guards::default().with_origins(of_this_machine)).with_same_origin(true),
+                "its own; those of this machine, at any port; http://localhost",
+            ),
+            (Guards::default().with_origins(OriginPolicy::Any), "all"),
+        ] {
+            let line = format!("web pages that may connect: {pages}");
+            assert_eq!(web_pages(&guards), line);
         }
     }
 }

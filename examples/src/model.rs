@@ -33,6 +33,8 @@ pub struct ChatRequest<'a> {
     /// interfaces tell the model so apart from the text. Places and not ids: a model may use an id
     /// again in a later answer.
     pub failed: &'a [usize],
+    /// Another model of the same provider than the configured one, by its provider's name for it.
+    pub model: Option<&'a str>,
 }
 
 impl<'a> ChatRequest<'a> {
@@ -43,6 +45,7 @@ impl<'a> ChatRequest<'a> {
             messages,
             tools: &[],
             failed: &[],
+            model: None,
         }
     }
 
@@ -57,6 +60,13 @@ impl<'a> ChatRequest<'a> {
     #[must_use]
     pub const fn with_failed(mut self, results: &'a [usize]) -> Self {
         self.failed = results;
+        self
+    }
+
+    /// Sets [`model`](Self::model).
+    #[must_use]
+    pub const fn with_model(mut self, name: Option<&'a str>) -> Self {
+        self.model = name;
         self
     }
 }

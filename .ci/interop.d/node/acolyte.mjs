@@ -163,7 +163,7 @@ export async function daemon(path, folder, ...args) {
   return Object.assign(program, { url, rpc: `${url.replace("http", "ws")}/v1/rpc` });
 }
 
-export const request = (message, more = {}) => ({ message, history: [], model: "m", ...more });
+export const request = (message, more = {}) => ({ message, history: [], model: "scripted", ...more });
 
 /** A client with `ws`. Every message is held against what strict clients accept. */
 export class Client {

@@ -69,8 +69,8 @@ pub fn connect(
 
 /// A WebSocket dialer for a server, with the message limit and the key of `config`.
 ///
-/// A key goes in a subprotocol, behind a neutral one that servers answer with; a key that no
-/// subprotocol can carry goes in a header, which servers take as well.
+/// A key goes in a subprotocol, behind a neutral one that servers answer with, if they select one
+/// at all; a key that no subprotocol can carry goes in a header, which servers take as well.
 ///
 /// # Errors
 /// [`ConnectError::Dial`] if the URL is none; [`ConnectError::Key`] if no header can carry the key;

@@ -406,7 +406,7 @@ async fn a_drain_ends_chats_at_its_deadline_with_a_word() {
 }
 
 #[tokio::test]
-async fn web_pages_of_other_machines_are_refused() {
+async fn no_web_page_connects_but_the_servers_own_and_those_of_the_list() {
     let server = serve(ServerOptions::default()).await;
     let upgrade = |more: &str| {
         format!(
@@ -414,19 +414,33 @@ async fn web_pages_of_other_machines_are_refused() {
              sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n{more}\r\n"
         )
     };
-    let refused = server
-        .ask(&upgrade("origin: http://evil.example\r\n"))
-        .await;
-    assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
+    for foreign in [
+        "http://evil.example",
+        "http://localhost:3000",
+        "http://127.0.0.1",
+        "http://[::1]:6767",
+        "null",
+    ] {
+        let refused = server
+            .ask(&upgrade(&format!("origin: {foreign}\r\n")))
+            .await;
+        assert!(refused.starts_with("HTTP/1.1 403"), "{foreign}: {refused}");
+    }
     let host = upgrade("").replace("localhost", "evil.example");
     assert!(server.ask(&host).await.starts_with("HTTP/1.1 403"));
     let guards = http_config()
         .guards
         .with_allowed_origin("http://good.example");
     let http = http_config().with_guards(guards.unwrap());
-    let server = serve(ServerOptions::default().with_http(http)).await;
-    let asked = upgrade("origin: http://good.example\r\n");
-    let answer = timeout(DEADLINE, server.ask(&asked)).await;
-    // It was let in, and the line stays open.
-    assert!(answer.is_err());
+    let listing = serve(ServerOptions::default().with_http(http)).await;
+    for (server, origin) in [
+        (&server, "http://localhost"),
+        (&listing, "http://localhost"),
+        (&listing, "http://good.example"),
+    ] {
+        let asked = upgrade(&format!("origin: {origin}\r\n"));
+        let answer = timeout(DEADLINE, server.ask(&asked)).await;
+        // It was let in, and the line stays open.
+        assert!(answer.is_err(), "{origin}");
+    }
 }

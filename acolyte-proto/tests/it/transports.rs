@@ -13,6 +13,7 @@ use acolyte_proto::net::{self, Agent, Chat, Client, Run, Server, ServerOptions, 
 use acolyte_proto::{ChatError, ChatRequest, Reply, Status};
 use async_trait::async_trait;
 use rpc_core::decode::RawJson;
+use rpc_core::net::ws::{WsConfig, WsStream};
 use rpc_core::{CallError, CloseReason, Delivery};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -277,6 +278,22 @@ async fn a_key_that_no_subprotocol_can_carry_lets_in_too() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn a_server_that_selects_no_subprotocol_for_a_key_is_used() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let accepted = tokio::spawn(async move {
+        let (socket, _) = listener.accept().await.unwrap();
+        // It knows no subprotocols.
+        WsStream::accept(socket, &WsConfig::default()).await
+    });
+    let config = ClientConfig::new().with_api_key(ApiKey::new("s3cret").unwrap());
+    let (client, _, connection) = net::connect(&url, config).unwrap();
+    tokio::spawn(connection.run());
+    timeout(SOON, client.ready()).await.unwrap().unwrap();
+    accepted.await.unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -2,6 +2,8 @@
 
 mod tool;
 
+use std::collections::HashMap;
+
 use acolyte_proto::Event;
 use acolyte_proto::client::{ChatUpdate, Failure, Outcome};
 use acolyte_proto::event::{Checklist, NoticeLevel};
@@ -30,18 +32,32 @@ pub(crate) enum Piece {
     Line(String),
 }
 
+/// Most calls of tools that are remembered: more than a chat may make.
+const MAX_CALLS: usize = 1_000;
+
+/// A call of a tool: the number of its chat, and its id.
+type CallKey = (Option<u64>, String);
+
 /// Puts updates into words.
 #[derive(Clone, Debug)]
 pub(crate) struct Show {
     style: Style,
     /// What the model has thought aloud and is not shown yet: it comes in small pieces.
     thought: String,
+    /// The calls that have no result yet, with their lines.
+    calls: HashMap<CallKey, String>,
+    /// The call that was named last: what is shown below is taken for its output.
+    named: Option<CallKey>,
 }
 
 impl Show {
-    pub(crate) const fn new(style: Style) -> Self {
-        let thought = String::new();
-        Self { style, thought }
+    pub(crate) fn new(style: Style) -> Self {
+        Self {
+            style,
+            thought: String::new(),
+            calls: HashMap::new(),
+            named: None,
+        }
     }
 
     pub(crate) fn is_json(&self) -> bool {
@@ -104,13 +120,13 @@ impl Show {
         (!thought.is_empty()).then(|| self.note(&format!("  thinks: {}", printable_lines(thought))))
     }
 
-    fn lines(&self, update: &ChatUpdate, number: Option<u64>) -> Vec<String> {
+    fn lines(&mut self, update: &ChatUpdate, number: Option<u64>) -> Vec<String> {
         match update {
             ChatUpdate::Queued { position } => {
                 let which = number.map_or(String::new(), |number| format!("chat {number} "));
                 vec![self.note(&format!("  {which}waiting, place {position}"))]
             }
-            ChatUpdate::Event(event) => self.event(event),
+            ChatUpdate::Event(event) => self.event(event, number),
             ChatUpdate::Warning(warning) => {
                 vec![self.paint(Colour::Yellow, &format!("  warning: {warning}"))]
             }
@@ -118,16 +134,30 @@ impl Show {
         }
     }
 
-    fn event(&self, event: &Event<'_>) -> Vec<String> {
+    fn event(&mut self, event: &Event<'_>, number: Option<u64>) -> Vec<String> {
         match event {
             // The list itself follows.
             Event::ToolCall(call) if call.name == CHECKLIST => Vec::new(),
-            Event::ToolCall(call) => vec![self.note(&tool::call(call))],
-            Event::ToolOutput(output) => self.part(&output.content).into_iter().collect(),
+            Event::ToolCall(call) => {
+                let (key, line) = ((number, call.id.to_string()), self.note(&tool::call(call)));
+                if self.calls.len() >= MAX_CALLS {
+                    self.calls.clear();
+                }
+                self.calls.insert(key.clone(), line.clone());
+                self.named = Some(key);
+                vec![line]
+            }
+            Event::ToolOutput(output) => {
+                let part = self.part(&output.content);
+                self.below((number, output.id.to_string()), part)
+            }
             Event::ToolResult(result) => {
                 let failed = tool::result(result);
                 let line = failed.map(|words| self.paint(Colour::Yellow, &words));
-                line.into_iter().collect()
+                let key = (number, result.id.to_string());
+                let lines = self.below(key.clone(), line);
+                self.calls.remove(&key);
+                lines
             }
             Event::Checklist(list) => self.list(list),
             Event::Notice(notice) => {
@@ -147,6 +177,19 @@ impl Show {
             // The end of the chat tells of an error, and the reply what it has cost.
             _ => Vec::new(),
         }
+    }
+
+    /// A line about a call, below the one that names it: calls run side by side.
+    fn below(&mut self, key: CallKey, line: Option<String>) -> Vec<String> {
+        let Some(line) = line else {
+            return Vec::new();
+        };
+        if self.named.as_ref() == Some(&key) {
+            return vec![line];
+        }
+        let name = self.calls.get(&key).cloned();
+        self.named = Some(key);
+        name.into_iter().chain([line]).collect()
     }
 
     fn list(&self, list: &Checklist<'_>) -> Vec<String> {

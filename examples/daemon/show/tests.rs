@@ -66,6 +66,62 @@ fn people_read_what_happens_line_by_line() {
 }
 
 #[test]
+fn what_calls_show_side_by_side_stands_below_the_call() {
+    let mut show = people();
+    let call = |id: &'static str, path: &str| {
+        let args = json!({ "path": path });
+        let call = ToolCall::with_args(id, "file-read", &args).unwrap();
+        event(Event::ToolCall(call))
+    };
+    let output = |id: &'static str, text: &'static str| {
+        let output = ToolOutput::new(id, "file-read", Part::text(text));
+        event(Event::ToolOutput(output))
+    };
+    let failed = |id: &'static str| {
+        let failure = acolyte_proto::event::ToolFailure::new().with_code("E_X");
+        let result = ToolResult::failed(id, "file-read", failure);
+        event(Event::ToolResult(result))
+    };
+    let done = |id: &'static str| event(Event::ToolResult(ToolResult::ok(id, "file-read")));
+    let mut lines = Vec::new();
+    for (chat, update) in [
+        (1, call("a", "a.txt")),
+        (1, call("b", "b.txt")),
+        (1, output("a", "one")),
+        (1, output("a", "two")),
+        (1, output("b", "three")),
+        (1, failed("a")),
+        (1, done("b")),
+        (2, call("b", "c.txt")),
+        (2, output("b", "four")),
+        (2, output("nobody", "five")),
+    ] {
+        for piece in show.update(&update, Some(chat)) {
+            let Piece::Line(line) = piece else {
+                panic!("{piece:?}");
+            };
+            lines.push(line);
+        }
+    }
+    let expected = [
+        "  file-read a.txt",
+        "  file-read b.txt",
+        "  file-read a.txt",
+        "    one",
+        "    two",
+        "  file-read b.txt",
+        "    three",
+        "  file-read a.txt",
+        "  file-read failed: E_X",
+        "  file-read c.txt",
+        "    four",
+        "    five",
+    ];
+    assert_eq!(lines, expected);
+    assert_eq!(show.calls.len(), 1, "calls that have ended are forgotten");
+}
+
+#[test]
 fn programs_read_an_object_for_each_update() {
     let mut show = Show::new(Style::Json);
     let task_id = TaskId::parse("task_a").unwrap();

@@ -3,9 +3,13 @@
 use std::borrow::Cow;
 
 use acolyte_proto::event::{DiffMarker, Part, ShellStream};
+use serde_json::{Map, Value};
 
 use super::command::{Output, Stream};
 use super::diff::Marker;
+use super::toolbox::{
+    CHECKLIST, FILE_CREATE, FILE_EDIT, FILE_FIND, FILE_READ, FILE_SEARCH, SHELL_RUN,
+};
 use super::workspace::{Change, Excerpt, Found, Match, Query};
 
 /// Most lines of a search that are shown.
@@ -29,12 +33,41 @@ fn left_out(number: usize, unit: &'static str) -> Option<Part<'static>> {
     })
 }
 
-pub(super) fn read(excerpt: &Excerpt) -> Vec<Part<'static>> {
-    vec![Part::FileHeader {
+/// What a call is about, if it fails before it shows anything: known clients show no call without a
+/// header. Calls of unknown tools have none.
+pub(super) fn header(tool: &str, arguments: &Map<String, Value>) -> Option<Part<'static>> {
+    let (key, about) = match tool {
+        FILE_READ => ("tool.label.file_read", "path"),
+        FILE_SEARCH => ("tool.label.file_search", "query"),
+        FILE_FIND => ("tool.label.file_find", "glob"),
+        FILE_EDIT => ("tool.label.file_edit", "path"),
+        FILE_CREATE => ("tool.label.file_create", "path"),
+        SHELL_RUN => ("tool.label.shell_run", "command"),
+        // Clients show a label that they do not know as it is.
+        CHECKLIST => (CHECKLIST, "title"),
+        _ => return None,
+    };
+    let about = arguments.get(about).and_then(Value::as_str);
+    Some(match about.map(str::to_owned) {
+        Some(path) if tool == FILE_READ => file(path),
+        detail => Part::ToolHeader {
+            label_key: label(key),
+            detail: detail.map(Into::into),
+            state: None,
+        },
+    })
+}
+
+fn file(path: String) -> Part<'static> {
+    Part::FileHeader {
         label_key: label("tool.label.file_read"),
         count: 1,
-        targets: vec![excerpt.path.clone().into()],
-    }]
+        targets: vec![path.into()],
+    }
+}
+
+pub(super) fn read(excerpt: &Excerpt) -> Vec<Part<'static>> {
+    vec![file(excerpt.path.clone())]
 }
 
 fn scope(key: &'static str, query: &Query, pattern: &str, matches: usize) -> Part<'static> {

@@ -68,7 +68,18 @@ impl Toolbox {
         &self.definitions
     }
 
-    /// Runs a tool. What it tells goes to `show`, in order; the result is for the model.
+    /// What is shown of a call that fails before it runs, as one whose arguments cannot be read. None
+    /// for a tool that is not here.
+    #[must_use]
+    pub fn header(&self, name: &str, arguments: &Map<String, Value>) -> Option<Shown> {
+        let mut known = self.definitions.iter().map(ToolDefinition::name);
+        let is_known = known.any(|known| known == name);
+        let header = shown::header(name, arguments).filter(|_| is_known);
+        header.map(Shown::Part)
+    }
+
+    /// Runs a tool. What it tells goes to `show`, in order: one that fails has told what it is about,
+    /// too. The result is for the model.
     ///
     /// # Errors
     /// [`Problem`], for the model too. What was done before it stays done.
@@ -76,6 +87,25 @@ impl Toolbox {
     /// # Cancel safety
     /// Dropping the future kills a command and stops a search. An edit is done or not, never half.
     pub async fn run(
+        &self,
+        workspace: &Workspace,
+        name: &str,
+        arguments: &Map<String, Value>,
+        show: &mut (dyn FnMut(Shown) + Send),
+    ) -> Result<String, Problem> {
+        let mut has_shown = false;
+        let mut showing = |shown| {
+            has_shown = true;
+            show(shown);
+        };
+        let result = self.work(workspace, name, arguments, &mut showing).await;
+        if result.is_err() && !has_shown {
+            self.header(name, arguments).into_iter().for_each(show);
+        }
+        result
+    }
+
+    async fn work(
         &self,
         workspace: &Workspace,
         name: &str,

@@ -3,6 +3,7 @@
 mod history;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 use std::fmt;
 use std::sync::Arc;
@@ -121,16 +122,15 @@ impl Worker {
         request: &ChatRequest<'_>,
         watch: &dyn Watch,
     ) -> Result<Reply<'static>, ChatError<'static>> {
+        let named = request.model.trim();
+        let model = self.model_of(named)?;
         let workspace = match request.workspace.as_deref() {
             Some(path) => self.workspace.within(path).map_err(|why| refused(&why))?,
             None => self.workspace.clone(),
         };
-        if request.model.trim().is_empty() {
-            let error = ChatError::new("no model is named");
-            return Err(error.with_code(code::MODEL_NOT_CONFIGURED));
-        }
         let mut chat = Chat {
             worker: self,
+            model,
             workspace,
             watch,
             system: ChatMessage::system(self.instructions(request)),
@@ -149,7 +149,7 @@ impl Worker {
             watch.tell(Event::SkillActivated(skill)).await;
         }
         let ended = chat.work().await?;
-        let mut reply = Reply::new(ended.output, self.name.clone());
+        let mut reply = Reply::new(ended.output, named.to_owned());
         reply.output_streamed = Some(ended.is_streamed);
         reply.error = ended.error.map(Into::into);
         reply.tool_calls = chat.called.into_iter().map(Into::into).collect();
@@ -159,6 +159,29 @@ impl Worker {
         let (read, written) = (chat.usage.input_tokens, chat.usage.output_tokens);
         reply.usage = Some(ReplyUsage::new(read, written));
         Ok(reply)
+    }
+
+    /// The model that a chat names, as its provider calls it. Any model of this agent's provider
+    /// is asked for; others nobody has here.
+    fn model_of<'a>(&self, named: &'a str) -> Result<&'a str, ChatError<'static>> {
+        if named.is_empty() {
+            let error = ChatError::new("no model is named");
+            return Err(error.with_code(code::MODEL_NOT_CONFIGURED));
+        }
+        if named == self.name {
+            return Ok(named);
+        }
+        match wanted::provider(named) {
+            (provider, model) if provider == self.provider && !model.is_empty() => Ok(model),
+            _ => {
+                let message = format!(
+                    "no provider is configured for model {named:?}; this server has {:?}",
+                    self.name
+                );
+                let code = code::MODEL_PROVIDER_UNAVAILABLE;
+                Err(coded(message, code, "unknown", "server"))
+            }
+        }
     }
 
     /// What the model is told before everything else.
@@ -200,6 +223,22 @@ fn refused(why: &Problem) -> ChatError<'static> {
         .with_detail(detail)
 }
 
+/// An error with its details, which is no tool's.
+fn coded(
+    message: String,
+    code: &'static str,
+    kind: &'static str,
+    source: &'static str,
+) -> ChatError<'static> {
+    let category = if kind == "timeout" { kind } else { "other" };
+    let detail = ErrorDetail::new()
+        .with_code(code)
+        .with_category(category)
+        .with_kind(kind)
+        .with_source(source);
+    ChatError::new(message).with_code(code).with_detail(detail)
+}
+
 /// The model has failed.
 fn failed(error: &ModelError) -> ChatError<'static> {
     tracing::warn!(%error, "the model failed");
@@ -210,15 +249,7 @@ fn failed(error: &ModelError) -> ChatError<'static> {
         ModelError::TimedOut { .. } => (code::TIMEOUT, "timeout"),
         _ => (code::UNKNOWN, "unknown"),
     };
-    let category = if kind == "timeout" { kind } else { "other" };
-    let detail = ErrorDetail::new()
-        .with_code(code)
-        .with_category(category)
-        .with_kind(kind)
-        .with_source("generate");
-    ChatError::new(error.to_string())
-        .with_code(code)
-        .with_detail(detail)
+    coded(error.to_string(), code, kind, "generate")
 }
 
 fn aborted() -> ChatError<'static> {
@@ -228,6 +259,8 @@ fn aborted() -> ChatError<'static> {
 /// One chat at work.
 struct Chat<'a> {
     worker: &'a Worker,
+    /// The model that the request names, as its provider calls it.
+    model: &'a str,
     workspace: Workspace,
     watch: &'a dyn Watch,
     system: ChatMessage,
@@ -316,7 +349,8 @@ impl Chat<'_> {
             .collect();
         let request = model::ChatRequest::new(messages)
             .with_tools(self.worker.toolbox.definitions())
-            .with_failed(&failed_at);
+            .with_failed(&failed_at)
+            .with_model(Some(self.model));
         let before = self.usage;
         self.asked += 1;
         let deltas = self.worker.model.stream(request).await;
@@ -364,7 +398,12 @@ impl Chat<'_> {
                 () = self.watch.aborted() => return Err(aborted()),
                 result = self.run(id, name, &arguments) => result,
             },
-            Err(problem) => Err(problem),
+            Err(problem) => {
+                if let Some(header) = self.worker.toolbox.header(name, &Map::new()) {
+                    self.tell(event(id, name, header)).await;
+                }
+                Err(problem)
+            }
         };
         let result = match result {
             Ok(text) => {

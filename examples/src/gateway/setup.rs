@@ -11,7 +11,7 @@ use exoclaw_proto::limits::WS_PATH;
 use exoclaw_proto::net::{BindError, Server, ServerHandle, ServerOptions, http_config};
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Secret;
-use rpc_core::net::server::{DrainReport, HttpConfig, ServerLimits};
+use rpc_core::net::server::{DrainReport, Guards, HttpConfig, ServerLimits};
 
 use super::backend::GatewayBackend;
 use super::config::{Config, DataDir, GatewayConfig, PluginConfig, PluginSource};
@@ -74,6 +74,7 @@ pub enum SetupError {
 pub struct Gateway {
     server: Server<GatewayBackend>,
     engine: Arc<Engine>,
+    guards: Guards,
     warnings: Vec<String>,
 }
 
@@ -94,9 +95,11 @@ impl Gateway {
         let port = overrides.port.unwrap_or(config.gateway.port);
         let (host, auth) = access(&config, &overrides)?;
         let with_token = !auth.is_open();
+        let http = http(&config.gateway, with_token)?;
+        let guards = http.guards.clone();
         let options = ServerOptions::default()
             .with_connection(ServerConfig::new(auth).with_extensions(config.gateway.extensions))
-            .with_http(http(&config.gateway, with_token)?)
+            .with_http(http)
             .with_shutdown_timeout(DRAIN);
 
         let Prepared {
@@ -132,8 +135,15 @@ impl Gateway {
         Ok(Self {
             server,
             engine,
+            guards,
             warnings,
         })
+    }
+
+    /// Which requests are served.
+    #[must_use]
+    pub const fn guards(&self) -> &Guards {
+        &self.guards
     }
 
     /// What the operator should know.

@@ -26,7 +26,7 @@ pub struct ModelArgs {
     /// Where the model's interface is. Default: its provider's.
     #[arg(long, value_name = "URL")]
     model_url: Option<String>,
-    /// The model's name, as its provider has it.
+    /// The model's name, as its provider has it. The scripted one may have any. Default: scripted
     #[arg(long, value_name = "NAME")]
     model_name: Option<String>,
     /// How long the model may be silent.
@@ -71,16 +71,18 @@ pub fn model(
     scripted: Scripted,
 ) -> Result<(Arc<dyn ChatModel>, String), Failure> {
     let provider = args.provider();
+    let name = args.model_name.as_deref().map(str::trim);
+    let name = name.filter(|name| !name.is_empty());
     if provider == Provider::Scripted {
         let model = scripted.with_pace(args.pace);
-        return Ok((Arc::new(model), "scripted".to_owned()));
+        let name = name.unwrap_or(Provider::Scripted.as_str());
+        return Ok((Arc::new(model), name.to_owned()));
     }
-    let name = args.model_name.as_deref().unwrap_or_default();
-    if name.is_empty() {
+    let Some(name) = name else {
         return Err(Failure::usage(
             "no model: give --model-name NAME, as the provider calls it",
         ));
-    }
+    };
     let patience = Patience::default()
         .with_head_timeout(args.model_timeout)
         .with_idle_timeout(args.model_timeout);

@@ -105,6 +105,15 @@ fn assert_holds(text: &str, expected: &[&str]) {
 }
 
 #[test]
+fn the_start_says_which_web_pages_may_connect() {
+    let home = Home::new();
+    let host = home.host(&["--allow-origin", "https://chat.example"]);
+    let line = host.running.line_with("web pages");
+    let pages = "those of this machine, at any port; https://chat.example";
+    assert_eq!(line, format!("web pages that may connect: {pages}"));
+}
+
+#[test]
 fn help_shows_examples_and_exit_codes() {
     let home = Home::new();
     for (args, expected) in [

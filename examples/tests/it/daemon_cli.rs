@@ -2,7 +2,8 @@
 //! codes for scripts.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -170,6 +171,45 @@ fn every_mistake_says_what_to_do() {
         assert_eq!(code, Some(2), "{args:?}: {err}");
         assert!(err.contains(expected), "no {expected:?} in\n{err}");
     }
+}
+
+#[test]
+fn no_page_may_connect_but_the_daemons_own_and_the_listed_ones_and_the_start_says_so() {
+    let place = Place::new();
+    for (args, pages) in [
+        (&[][..], "its own"),
+        (
+            &["--allow-origin", "http://localhost:5173"],
+            "its own; http://localhost:5173",
+        ),
+    ] {
+        let server = place.serve(args);
+        let line = server.running.line_with("web pages");
+        assert_eq!(line, format!("web pages that may connect: {pages}"));
+        for (origin, status) in [
+            (&*server.url, "200"),
+            (
+                "http://localhost:5173",
+                if args.is_empty() { "403" } else { "200" },
+            ),
+            ("http://localhost:3000", "403"),
+        ] {
+            let head = head(&server.url, "/v1/status", origin);
+            let expected = format!("HTTP/1.1 {status}");
+            assert!(head.starts_with(&expected), "{origin}: {head}");
+        }
+    }
+}
+
+/// The head of an answer to a page of this origin.
+fn head(url: &str, path: &str, origin: &str) -> String {
+    let host = url.trim_start_matches("http://");
+    let mut socket = TcpStream::connect(host).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\norigin: {origin}\r\n\r\n");
+    socket.write_all(request.as_bytes()).unwrap();
+    let mut head = [0; 12];
+    socket.read_exact(&mut head).unwrap();
+    String::from_utf8_lossy(&head).into_owned()
 }
 
 #[test]

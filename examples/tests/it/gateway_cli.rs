@@ -95,6 +95,24 @@ fn get(url: &str, path: &str) -> String {
 }
 
 #[test]
+fn the_start_says_which_web_pages_may_connect() {
+    let folder = Folder::new();
+    for (args, pages) in [
+        (&[][..], "those of this machine, at any port"),
+        (
+            &["--token", "s3cret"],
+            "its own; those of this machine, at any port",
+        ),
+    ] {
+        let mut command = folder.gateway(&["serve", "--port", "0"]);
+        command.args(args);
+        let (running, _) = start(command);
+        let line = running.line_with("web pages");
+        assert_eq!(line, format!("web pages that may connect: {pages}"));
+    }
+}
+
+#[test]
 fn help_shows_examples_and_exit_codes() {
     let folder = Folder::new();
     let (code, out, _) = outcome(folder.gateway(&["--help"]));

@@ -50,7 +50,7 @@ impl Tool for Code {
     }
 
     async fn call(&self, input: &str) -> ToolOutput {
-        let request = ChatRequest::new(argument(input), "any");
+        let request = ChatRequest::new(argument(input), "script");
         let mut chat = self.client.start_chat(request).await;
         while let Some(update) = chat.next().await {
             match update {

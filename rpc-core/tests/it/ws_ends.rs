@@ -254,17 +254,32 @@ async fn an_answer_that_does_not_fit_the_request_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_has_to_select_one_of_the_subprotocols() {
-    let offering = || dialer().with_subprotocol("a").unwrap();
-    let error = dial(offering(), String::into_bytes).await.unwrap_err();
-    assert!(matches!(error, DialError::Handshake(_)), "{error:?}");
-    let twice = "\r\nSec-WebSocket-Protocol: a\r\nSec-WebSocket-Protocol: a\r\n\r\n";
-    let error = dial(offering(), |answer| {
-        answer.replace("\r\n\r\n", twice).into()
-    })
-    .await
-    .unwrap_err();
-    assert!(error.to_string().contains("several"), "{error}");
+async fn a_server_may_select_one_offered_subprotocol_or_none() {
+    let selecting = |selected: &'static str| {
+        let offering = dialer().with_subprotocol("a").unwrap();
+        let offering = offering.with_subprotocol("b").unwrap();
+        dial(offering, move |answer| {
+            answer
+                .replace("\r\n\r\n", &format!("\r\n{selected}\r\n"))
+                .into()
+        })
+    };
+    for (selected, expected) in [("", None), ("Sec-WebSocket-Protocol: b\r\n", Some("b"))] {
+        let agreed = selecting(selected).await.unwrap();
+        assert_eq!(agreed.handshake().unwrap().subprotocol(), expected);
+    }
+    for (selected, why) in [
+        ("Sec-WebSocket-Protocol: c\r\n", "not offered"),
+        ("Sec-WebSocket-Protocol: a, b\r\n", "not offered"),
+        (
+            "Sec-WebSocket-Protocol: a\r\nSec-WebSocket-Protocol: a\r\n",
+            "several",
+        ),
+    ] {
+        let error = selecting(selected).await.unwrap_err();
+        assert!(matches!(error, DialError::Handshake(_)), "{error:?}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
 }
 
 #[tokio::test]

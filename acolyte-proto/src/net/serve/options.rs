@@ -2,19 +2,20 @@
 
 use std::time::Duration;
 
-use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy, ServerLimits};
+use rpc_core::net::server::{Guards, HttpConfig, ServerLimits};
 use rpc_core::net::{LagPolicy, LinkConfig, QueueConfig};
 
 use crate::auth::Auth;
 use crate::limits::{MAX_MESSAGE_BYTES, MAX_TASKS, SHUTDOWN_TIMEOUT, STREAM_KEEP_ALIVE};
 use crate::server::ServerConfig;
 
-/// What is served before and beside the upgrade by default: no web pages but those of this machine
-/// may connect, on a loopback address no foreign `Host` is served, and bodies have at most 16 MiB.
-/// Allow more pages with [`Guards::with_allowed_origin`].
+/// What is served before and beside the upgrade by default: no web pages but those of the server's
+/// own origin may connect, on a loopback address no foreign `Host` is served, and bodies have at most
+/// 16 MiB. Allow more pages with [`Guards::with_allowed_origin`]. Without a key a page can have the
+/// agent do anything, so pages of other ports of this machine are not let in either.
 #[must_use]
 pub fn http_config() -> HttpConfig {
-    let guards = Guards::default().with_origins(OriginPolicy::Loopback(Vec::new()));
+    let guards = Guards::default().with_same_origin(true);
     let limits = ServerLimits::default().with_max_body_bytes(MAX_MESSAGE_BYTES);
     HttpConfig::default()
         .with_guards(guards)

@@ -77,7 +77,66 @@ async fn a_file_is_made_read_found_and_changed() {
     assert_eq!(result.as_deref(), Ok("changed src/a.rs (+1 -1)"));
     assert_eq!(kinds(&shown), ["edit-header", "diff", "diff", "diff"]);
     let (shown, result) = place.run(FILE_EDIT, edit).await;
-    assert_eq!((shown.len(), result.unwrap_err().code), (0, Code::Edit));
+    assert_eq!(kinds(&shown), ["tool-header"]);
+    assert_eq!(result.unwrap_err().code, Code::Edit);
+}
+
+#[tokio::test]
+async fn a_tool_that_fails_shows_first_what_it_is_about() {
+    let place = Place::new("headers", Confinement::Open);
+    for (name, arguments, key, about) in [
+        (FILE_READ, json!({ "path": "a" }), "file_read", Some("a")),
+        (FILE_READ, json!({ "path": 7 }), "file_read", None),
+        (
+            FILE_SEARCH,
+            json!({ "query": "(", "regex": true }),
+            "file_search",
+            Some("("),
+        ),
+        (
+            FILE_FIND,
+            json!({ "glob": "*.rs", "folder": ".." }),
+            "file_find",
+            Some("*.rs"),
+        ),
+        (
+            FILE_EDIT,
+            json!({ "path": "a", "find": "x", "replace": "" }),
+            "file_edit",
+            Some("a"),
+        ),
+        (
+            FILE_CREATE,
+            json!({ "path": "../a", "content": "" }),
+            "file_create",
+            Some("../a"),
+        ),
+        (
+            SHELL_RUN,
+            json!({ "command": "true", "timeout": "soon" }),
+            "shell_run",
+            Some("true"),
+        ),
+    ] {
+        let (shown, result) = place.run(name, arguments).await;
+        assert!(result.is_err(), "{name}");
+        let [Shown::Part(header)] = &shown[..] else {
+            panic!("{name}: {shown:?}");
+        };
+        let (label, detail) = match header {
+            Part::FileHeader {
+                label_key, targets, ..
+            } => (label_key, targets.first().map(|it| &**it)),
+            Part::ToolHeader {
+                label_key, detail, ..
+            } => (label_key, detail.as_deref()),
+            other => panic!("{name}: {other:?}"),
+        };
+        assert_eq!(*label, format!("tool.label.{key}"));
+        assert_eq!(detail, about, "{name}");
+    }
+    let (shown, _) = place.run("fly", json!({})).await;
+    assert_eq!(shown, [], "known servers show nothing of unknown tools");
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ impl Place {
     }
 
     async fn chat(&self, text: &str) -> (Vec<Event<'static>>, Outcome) {
-        self.ask(&ChatRequest::new(text.to_owned(), "any"), &Seen::new())
+        self.ask(&ChatRequest::new(text.to_owned(), "scripted"), &Seen::new())
             .await
     }
 
@@ -170,11 +170,26 @@ async fn calls_at_once_are_announced_before_the_first_runs() {
         "call_3 fly {}",
         "call_1 file-header",
         "call_1 ok",
+        "call_2 file-header",
         "call_2 E_SANDBOX_VIOLATION",
         "call_3 E_TOOL_CALL",
     ];
-    assert_eq!(told[..7], expected);
+    assert_eq!(told[..8], expected);
     assert!(reply.unwrap().output.contains("leads out of the workspace"));
+}
+
+#[tokio::test]
+async fn a_call_whose_arguments_cannot_be_read_has_a_header_too() {
+    let place = Place::new("header");
+    let (events, _) = place.chat("!tool file-edit {oops\n!tool fly {oops").await;
+    let expected = [
+        "call_1 file-edit {}",
+        "call_2 fly {}",
+        "call_1 tool-header",
+        "call_1 E_TOOL_CALL",
+        "call_2 E_TOOL_CALL",
+    ];
+    assert_eq!(told(&events)[..5], expected);
 }
 
 #[tokio::test]
@@ -220,7 +235,7 @@ async fn ids_differ_from_call_to_call() {
 #[tokio::test]
 async fn an_abort_stops_the_model_and_the_tools() {
     let place = Place::new("abort");
-    let request = |text: &'static str| ChatRequest::new(text, "any");
+    let request = |text: &'static str| ChatRequest::new(text, "scripted");
     for (text, until) in [
         ("!slow 1000 1000", "usage"),
         (
@@ -273,17 +288,79 @@ async fn a_model_that_fails_is_an_error_with_a_code() {
     assert_eq!(code.as_deref(), Some(code::MODEL_NOT_CONFIGURED));
 }
 
+/// A model of many names, which notes by which it was asked.
+#[derive(Debug, Default)]
+struct Named(Mutex<Vec<String>>);
+
+#[async_trait]
+impl ChatModel for Arc<Named> {
+    async fn stream(&self, request: model::ChatRequest<'_>) -> Result<model::Deltas, ModelError> {
+        let name = request.model.unwrap_or("its own").to_owned();
+        self.0.lock().unwrap().push(name);
+        Scripted::default().with_echo(true).stream(request).await
+    }
+}
+
+#[tokio::test]
+async fn a_chat_names_any_model_of_the_provider_and_no_other() {
+    let mut place = Place::new("models");
+    let refusal = Some(code::MODEL_PROVIDER_UNAVAILABLE);
+    let other = ChatRequest::new("hi", "gpt-5-mini");
+    let (events, outcome) = place.ask(&other, &Seen::new()).await;
+    assert_eq!(outcome.unwrap_err().code.as_deref(), refusal);
+    assert_eq!(events, [], "the scripted model has one name");
+    let asked = Arc::new(Named::default());
+    place.1.model = Arc::new(Arc::clone(&asked));
+    for (provider, wanted, name) in [
+        ("openai", "scripted", Some("scripted")),
+        ("openai", " gpt-5-mini ", Some("gpt-5-mini")),
+        ("openai", "OpenAI/gpt-5-mini", Some("gpt-5-mini")),
+        ("openai", "openai-compatible/qwen/q3", Some("qwen/q3")),
+        ("openai", "meta/llama-4", Some("meta/llama-4")),
+        ("openai", "claude-opus-4", None),
+        ("openai", "google/gemini-3", None),
+        ("openai", "Gemini-3", None),
+        ("openai", "vercel/x", None),
+        ("openai", "openai/", None),
+        ("anthropic", "claude-opus-4", Some("claude-opus-4")),
+        (
+            "anthropic",
+            "anthropic/claude-opus-4",
+            Some("claude-opus-4"),
+        ),
+        ("anthropic", "gpt-5-mini", None),
+        ("", "anthropic/claude-opus-4", None),
+    ] {
+        place.1.provider = provider;
+        let request = ChatRequest::new("hi", wanted);
+        let (events, outcome) = place.ask(&request, &Seen::new()).await;
+        let asked: Vec<_> = std::mem::take(&mut *asked.0.lock().unwrap());
+        match name {
+            Some(name) => {
+                assert_eq!(outcome.unwrap().model, wanted.trim(), "{provider}");
+                assert_eq!(asked, [name], "{wanted} at {provider}");
+            }
+            None => {
+                let error = outcome.unwrap_err();
+                assert_eq!(error.code.as_deref(), refusal, "{wanted} at {provider}");
+                assert!(error.message.contains("this server has \"scripted\""));
+                assert!(events.is_empty() && asked.is_empty(), "nothing was done");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_request_may_name_a_folder_within_and_no_other() {
     let place = Place::new("folder");
     let inner = place.1.workspace().path().join("inner");
     let inner = inner.display().to_string();
-    let request = ChatRequest::new("create c.txt: x", "any").with_workspace(inner);
+    let request = ChatRequest::new("create c.txt: x", "scripted").with_workspace(inner);
     let (_, outcome) = place.ask(&request, &Seen::new()).await;
     outcome.unwrap();
     assert!(place.0.join("inner/c.txt").exists());
     for outside in ["/", "/etc", ".."] {
-        let request = ChatRequest::new("list files", "any").with_workspace(outside);
+        let request = ChatRequest::new("list files", "scripted").with_workspace(outside);
         let (events, outcome) = place.ask(&request, &Seen::new()).await;
         let code = outcome.unwrap_err().code;
         assert_eq!(code.as_deref(), Some(code::SANDBOX_VIOLATION));
@@ -305,7 +382,7 @@ async fn history_and_skills_reach_the_model() {
     let value = |item: &str| serde_json::value::RawValue::from_string(item.to_owned()).unwrap();
     let raw = items.map(|item| value(item).into());
     let skill = Skill::new("facts", "Known facts:\n- tea is hot");
-    let request = ChatRequest::new("what do you know?", "any")
+    let request = ChatRequest::new("what do you know?", "scripted")
         .with_raw_history(raw.into())
         .with_active_skill(skill.clone());
     let said: Vec<_> = history::messages(&request);

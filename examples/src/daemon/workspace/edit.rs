@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::fs::{OpenOptions, Permissions};
 
+use super::ends::{Lines, plain};
 use super::{Code, MAX_FILE, Problem, Workspace, or_here, shown, without_here};
 use crate::daemon::diff::Diff;
 
@@ -23,32 +24,38 @@ pub struct Change {
 
 impl Workspace {
     /// Puts a text in the place of another, which must stand in the file once; with `all`, in every
-    /// place.
+    /// place. `\n` and `\r\n` are the same here: a file keeps the line ends that it has.
     ///
     /// # Errors
     /// [`Problem`], with nothing changed: there is no such file, or the text is not there, or more than
-    /// once. Trying again is safe.
+    /// once, or the texts differ in their line ends only. Trying again is safe.
     pub fn edit(&self, name: &str, find: &str, put: &str, all: bool) -> Result<Change, Problem> {
         if find.is_empty() {
             return Err(Problem::call("the text to be replaced is empty"));
         }
+        let end = if put.contains("\r\n") { "\r\n" } else { "\n" };
+        let (plain_find, plain_put) = (plain(find), plain(put));
+        if plain_find == plain_put && find != put {
+            let message = "an edit keeps a file's line ends: it cannot change them";
+            return Err(Problem::new(Code::Edit, message));
+        }
+        let (find, put) = (&*plain_find, &*plain_put);
         let _one_at_a_time = self.edits.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.real(name)?;
         let old = self.load(name, &path)?;
-        let found = old.matches(find).count();
-        let new = match found {
+        let lines = Lines::new(&old);
+        let new = match lines.count(find) {
             0 => {
                 let message = format!("{name:?} does not hold the text to be replaced");
                 return Err(Problem::new(Code::Edit, message));
             }
-            1 => old.replacen(find, put, 1),
-            _ if all => {
+            found if found == 1 || all => {
                 // Known before it is made: a long text in many places may be more than any memory.
                 let kept = old.len().saturating_sub(found.saturating_mul(find.len()));
                 check_size(name, kept.saturating_add(found.saturating_mul(put.len())))?;
-                old.replace(find, put)
+                lines.replace(find, put, end)
             }
-            _ => {
+            found => {
                 let message = format!(
                     "{name:?} holds the text {found} times: say more of what stands around it"
                 );

@@ -1,6 +1,7 @@
 //! [`Workspace`]: the files of one folder, and no others.
 
 mod edit;
+mod ends;
 mod glob;
 mod read;
 mod search;

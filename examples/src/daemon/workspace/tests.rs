@@ -243,6 +243,36 @@ fn an_edit_is_exact_and_told_as_a_difference() {
 }
 
 #[test]
+fn an_edited_file_keeps_its_line_ends() {
+    let (place, workspace) = Place::new("ends");
+    for (old, find, put, new) in [
+        (
+            "one\r\ntwo\r\nthree\r\n",
+            "one\ntwo\n",
+            "1\n2\n2.5\n",
+            "1\r\n2\r\n2.5\r\nthree\r\n",
+        ),
+        ("one\r\ntwo", "one\ntwo", "one\n2", "one\r\n2"),
+        ("one\r\ntwo\r\n", "two", "2\n3", "one\r\n2\r\n3\r\n"),
+        ("one\r\ntwo\nthree", "two\nthree", "2\n3", "one\r\n2\n3"),
+        ("\u{feff}one\r\n", "one\n", "1\n", "\u{feff}1\r\n"),
+        ("one\ntwo", "one\r\ntwo", "1\r\n2", "1\n2"),
+        ("one", "one", "1\r\n2", "1\r\n2"),
+    ] {
+        place.put("a.txt", old);
+        workspace.edit("a.txt", find, put, false).unwrap();
+        assert_eq!(place.text("a.txt"), new, "{find:?} in {old:?}");
+    }
+    place.put("a.txt", "one\r\ntwo\r\n");
+    let change = workspace.edit("a.txt", "e\ntwo", "e\n2", false).unwrap();
+    assert_eq!((change.diff.added, change.diff.removed), (1, 1));
+    let why = workspace.edit("a.txt", "\r\n", "\n", true).unwrap_err();
+    assert_eq!(why.code, Code::Edit);
+    assert!(why.message.contains("line ends"), "{why}");
+    assert_eq!(place.text("a.txt"), "one\r\n2\r\n");
+}
+
+#[test]
 fn a_file_is_written_with_its_folders() {
     let (place, workspace) = Place::new("write");
     let change = workspace.write("src/deep/a.txt", "one\ntwo\n").unwrap();

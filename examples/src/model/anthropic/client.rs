@@ -115,7 +115,8 @@ impl Anthropic {
 #[async_trait]
 impl ChatModel for Anthropic {
     async fn stream(&self, request: ChatRequest<'_>) -> Result<Deltas, ModelError> {
-        let body = request_body(&self.config.model, self.config.max_tokens, &request)?;
+        let model = request.model.unwrap_or(&self.config.model);
+        let body = request_body(model, self.config.max_tokens, &request)?;
         self.asker.ask::<Events>(body.into()).await
     }
 }

@@ -132,6 +132,7 @@ impl ChatModel for OpenAi {
         let OpenAiConfig {
             model, max_tokens, ..
         } = &self.config;
+        let model = request.model.unwrap_or(model);
         let thinks = wants_completion_tokens(model);
         let body = serde_json::to_vec(&Body {
             model,

@@ -297,7 +297,7 @@ fn an_address_is_completed_to_that_of_the_interface() {
 #[tokio::test]
 async fn the_request_holds_what_was_set() {
     for (model, limit) in [("toy", "max_tokens"), ("o3-mini", "max_completion_tokens")] {
-        let behaviour = &[Does::Answers(OK, WHOLE, 100)];
+        let behaviour = &[Does::Answers(OK, WHOLE, 100); 2];
         let provider = Provider::start(behaviour).await;
         // The whole address may be given.
         let url = format!("{}/v1/chat/completions", provider.url);
@@ -313,8 +313,10 @@ async fn the_request_holds_what_was_set() {
         ];
         let tools = [ToolDefinition::new("time", "the time")];
         let request = ChatRequest::new(messages.iter().collect()).with_tools(&tools);
-        drop(model.stream(request).await.unwrap());
+        drop(model.stream(request.clone()).await.unwrap());
+        drop(model.stream(request.with_model(Some("o9"))).await.unwrap());
         let requests = provider.requests();
+        assert!(requests[1].contains("\"model\":\"o9\""), "{}", requests[1]);
         let (head, body) = requests[0].split_once("\r\n\r\n").unwrap();
         assert!(
             head.starts_with("POST /v1/chat/completions HTTP/1.1"),

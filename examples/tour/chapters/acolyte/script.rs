@@ -54,7 +54,7 @@ impl Player {
     /// Starts a chat.
     pub(crate) async fn starts(&self, text: &str) -> Chat {
         self.chats.fetch_add(1, Ordering::Relaxed);
-        let request = ChatRequest::new(text.to_owned(), "any");
+        let request = ChatRequest::new(text.to_owned(), "scripted");
         self.client.start_chat(request).await
     }
 
@@ -73,7 +73,7 @@ impl Player {
     ) -> Result<(String, Told), Failure> {
         self.chats.fetch_add(1, Ordering::Relaxed);
         let client = SseClient::new(url, config(key)?).map_err(Failure::new)?;
-        let request = ChatRequest::new(text.to_owned(), "any");
+        let request = ChatRequest::new(text.to_owned(), "scripted");
         followed(client.start_chat(request).await).await
     }
 

@@ -4,6 +4,7 @@
 //! truthfully where the page came from (`Origin`), and which name it resolved (`Host`); the peer
 //! address proves nothing. Both headers are therefore checked by default.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use http::request::Parts;
@@ -52,7 +53,7 @@ pub enum OriginPolicy {
     /// Those on the list; see [`Guards::with_allowed_origin`].
     List(Vec<Origin>),
     /// Pages of this machine (`http` or `https`, `localhost` or a loopback address, any port), and
-    /// those on the list. Every program that serves pages here is trusted then.
+    /// those on the list. Every program that serves pages here is trusted then: say so at start.
     Loopback(Vec<Origin>),
     /// All of them, `null` included. Only for servers that check a secret that no web page has.
     Any,
@@ -294,6 +295,12 @@ impl Origin {
             return false;
         };
         Host::parse(authority).is_some_and(|host| host.is_loopback())
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 

@@ -128,9 +128,10 @@ impl WsConfig {
         Ok(self)
     }
 
-    /// Adds a subprotocol, the preferred one first. A client offers them, and the server has to
-    /// select one of them; [`WsStream::accept`](super::WsStream::accept) selects the first that
-    /// the client offers. Never printed, because some protocols carry a token here.
+    /// Adds a subprotocol, the preferred one first. A client offers them, and the server may
+    /// select one of them or none ([`Handshake::subprotocol`](super::Handshake::subprotocol));
+    /// [`WsStream::accept`](super::WsStream::accept) selects the first that the client offers.
+    /// Never printed, because some protocols carry a token here.
     ///
     /// # Errors
     /// [`BadHeader::Value`] if it is not an HTTP token.

@@ -97,7 +97,7 @@ pub(super) fn write_headers(request: &mut Vec<u8>, headers: &HeaderMap, own: &[(
     request.extend_from_slice(b"\r\n");
 }
 
-/// Checks a server's answer (section 4.1) and gives the subprotocol that it selected.
+/// Checks a server's answer (section 4.1) and gives the subprotocol that it selected, if any.
 fn check_response(
     answer: &Response<()>,
     key: &str,
@@ -125,8 +125,7 @@ fn check_response(
     }
     let mut selected = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
     match (selected.next(), selected.next()) {
-        (None, _) if offered.is_empty() => Ok(None),
-        (None, _) => bad("the server selects none of the subprotocols"),
+        (None, _) => Ok(None),
         (Some(value), None) => match offered.iter().find(|name| *value == name.as_str()) {
             Some(name) => Ok(Some(name.clone())),
             None => bad("the server selects a subprotocol that was not offered"),
