@@ -16,7 +16,7 @@ use crate::frame::{
     SessionSync, StreamEvent, Trigger, Word,
 };
 use crate::id::{SessionId, event_id};
-use crate::limits::{AUTHENTICATE_FIRST, ULW_TURNS};
+use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::{Entry, is_logged};
 use crate::session::{AgentError, ConnId, RequestKind, RunId, RunOver, RuntimeInput};
 use crate::storage::{RecordStatus, StorageError};
@@ -67,7 +67,7 @@ impl Hub {
     /// The user wants another mode. It holds at once, for the agent that works or for the next run,
     /// and everybody who watches the session is told `mode_changed`. A mode that the protocol does not
     /// know gets an ERROR. How many turns the user allows in the mode `ulw` is the member
-    /// [`ULW_TURNS`] of the session.
+    /// [`ULW_TURNS`](crate::limits::ULW_TURNS) of the session.
     pub fn mode_change(&mut self, conn: ConnId, change: ModeChange, now: Now) {
         let session_id = self.registry.session_of(conn).cloned();
         let found = session_id.and_then(|id| Some((self.talks.get_mut(&id)?, id)));

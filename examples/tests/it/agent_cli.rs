@@ -7,6 +7,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use futures_util::{SinkExt as _, StreamExt as _};
+use rpc_core::net::ws::WsDialer;
+use rpc_core::net::{Dialer as _, Message};
+use rpc_core::{Outgoing, Text};
 use serde_json::Value;
 
 use crate::programs::{Running, outcome, program};
@@ -141,6 +145,11 @@ fn every_mistake_says_what_to_do() {
         (&["host", "--invite", ""], "AGENT_INVITE"),
         (&["host", "--allow", "0x12"], "--allow"),
         (&["host", "--allow-origin", "*"], "scheme://host"),
+        (&["host", "--allow-host", "a/b"], "a/b"),
+        (&["host", "--listen", "0.0.0.0:0"], "--public"),
+        (&["host", "--listen", "[::]:0", "--signed"], "--public"),
+        (&["host", "--listen", "0.0.0.0:0", "--public"], "--trust"),
+        (&["host", "--unsigned"], "--public"),
         (&["host", "--model", "anthropic"], "--model-name"),
         (&["chat"], "<AGENT>"),
         (&["chat", "ftp://h", "x"], "ws, wss, http and https"),
@@ -441,6 +450,73 @@ fn a_strict_host_lets_in_whom_it_allows() {
 }
 
 #[test]
+fn a_host_that_other_machines_reach_says_so() {
+    let home = Home::new();
+    // Somebody else is there, so that it ends.
+    let taken = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let host = |args: &[&str]| {
+        let mut command = home.agent(&["host", "--listen", &address, "--public"]);
+        let (code, _, err) = outcome({
+            command.args(args);
+            command
+        });
+        assert_eq!(code, Some(1), "{err}");
+        err
+    };
+    let (encrypted, all, names) = ("nothing is encrypted", "lets all of them in", "any Host");
+    let unsigned = "who proves nothing";
+    let err = host(&["--trust", "open"]);
+    assert_holds(&err, &[encrypted, all, names, "cannot listen on"]);
+    assert!(!err.contains(unsigned), "{err}");
+    let err = host(&["--trust", "open", "--unsigned"]);
+    assert_holds(&err, &[all, unsigned]);
+    let err = host(&["--trust", "strict", "--allow-host", "agent.example.com"]);
+    assert_holds(&err, &[encrypted]);
+    assert!(!err.contains(all) && !err.contains(names), "{err}");
+}
+
+#[test]
+fn a_host_that_other_machines_reach_wants_signatures() {
+    let home = Home::new();
+    let refused = r#"{"type":"ERROR","message":"unauthorized: signed request required"}"#;
+    let connected = r#"{"type":"CONNECTED","#;
+    let public = ["--listen", "0.0.0.0:0", "--public", "--trust", "open"];
+    for (args, expected) in [
+        (&public[..], refused),
+        (&[&public[..], &["--unsigned"]].concat(), connected),
+        (&["--listen", "127.0.0.1:0"], connected),
+        (&["--listen", "127.0.0.1:0", "--invite", "x"], refused),
+    ] {
+        let mut command = home.agent(&["host"]);
+        command.args(args);
+        let host = Host::start(command);
+        let answer = unsigned(&host.url.replace("0.0.0.0", "127.0.0.1"));
+        assert!(answer.starts_with(expected), "{args:?}: {answer}");
+    }
+}
+
+/// What a CONNECT without a signature is answered with.
+fn unsigned(url: &str) -> String {
+    let url = url.replace("http://", "ws://") + "ws";
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let dialer = WsDialer::new(&url).unwrap();
+        let mut line = dialer.dial().await.unwrap();
+        let connect = Outgoing::Text(Text::from(r#"{"type":"CONNECT"}"#));
+        line.send(connect).await.unwrap();
+        loop {
+            if let Message::Text(text) = line.next().await.unwrap().unwrap() {
+                return text.as_str().to_owned();
+            }
+        }
+    })
+}
+
+#[test]
 fn an_agent_is_known_by_its_address() {
     let home = Home::new();
     let host = home.host(&[]);
@@ -487,6 +563,35 @@ fn json_is_one_object_for_each_event() {
         ("error", None),
     ];
     assert_eq!(kinds, expected);
+}
+
+#[test]
+fn json_has_an_event_for_whatever_ends_it() {
+    let (home, guest) = (Home::new(), Home::new());
+    let host = home.host(&["--trust", "strict"]);
+    let open = home.host(&[]);
+    let nobody = "http://127.0.0.1:1".to_owned();
+    for (url, words) in [
+        (&open.url, "it hurts"),
+        (&host.url, "forbidden: Denied by fast rules"),
+        (&nobody, "no agent at http://127.0.0.1:1"),
+    ] {
+        let command = guest.agent(&["chat", url, "--json", "!fail it hurts"]);
+        let (code, out, err) = outcome(command);
+        assert_eq!(code, Some(1), "{err}");
+        let last = out.lines().last().unwrap_or_default();
+        let event: Value = serde_json::from_str(last).unwrap();
+        assert_eq!(event["event"], "error", "{out}");
+        let message = event["message"].as_str().unwrap();
+        assert!(message.contains(words), "{out}");
+        assert!(err.contains(words), "{err}");
+        assert_eq!(out.matches(r#""event":"error""#).count(), 1, "{out}");
+    }
+    // From a pipe, too.
+    let mut command = guest.agent(&["chat", &host.url, "--json"]);
+    command.stdin(Stdio::piped());
+    let (_, out, _) = outcome(command);
+    assert_holds(&out, &[r#""event":"error""#, "forbidden"]);
 }
 
 #[test]
