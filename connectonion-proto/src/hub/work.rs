@@ -11,7 +11,7 @@ use serde::ser::{SerializeSeq, Serializer};
 use super::event::NewInput;
 use crate::codec::to_json;
 use crate::frame::Session;
-use crate::limits::ULW_TURNS;
+use crate::limits::{ULW_TURNS, ULW_TURNS_USED};
 use crate::session::{RunId, RuntimeInput};
 
 /// What a run adds to a session. Kept apart from it until somebody wants the whole, so that adding a
@@ -108,9 +108,11 @@ impl Work {
     /// Sets the mode, and how many turns the user allows in it.
     pub(super) fn set_mode(&mut self, mode: SharedJson, turns: Option<SharedJson>) {
         self.set("mode", mode);
-        if turns.is_some() || self.get(ULW_TURNS).is_some() {
-            // Null is absent.
-            self.set(ULW_TURNS, turns.unwrap_or_default());
+        for (name, value) in [(ULW_TURNS, turns), (ULW_TURNS_USED, None)] {
+            if value.is_some() || self.get(name).is_some() {
+                // Null is absent.
+                self.set(name, value.unwrap_or_default());
+            }
         }
     }
 
@@ -217,6 +219,7 @@ pub(super) fn with_mode(
         Some(turns) => whole.set(ULW_TURNS, turns).ok()?,
         None => whole.remove(ULW_TURNS),
     }
+    whole.remove(ULW_TURNS_USED);
     whole.set("updated", &updated).ok()?;
     to_json(&whole).ok()
 }

@@ -7,19 +7,15 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use futures_util::{SinkExt as _, StreamExt as _};
-use rpc_core::net::ws::WsDialer;
-use rpc_core::net::{Dialer as _, Message};
-use rpc_core::{Outgoing, Text};
 use serde_json::Value;
 
 use crate::programs::{Running, outcome, program};
 
 /// A home for keys, lists and files, which is removed with the value.
-struct Home(PathBuf);
+pub(crate) struct Home(PathBuf);
 
 impl Home {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("agent-cli-{}-{number}", std::process::id());
@@ -28,7 +24,7 @@ impl Home {
         Self(path)
     }
 
-    fn agent(&self, args: &[&str]) -> Command {
+    pub(crate) fn agent(&self, args: &[&str]) -> Command {
         let mut command = program(env!("CARGO_BIN_EXE_agent"));
         command.args(args).env("AGENT_HOME", &self.0);
         command
@@ -76,14 +72,14 @@ impl Drop for Home {
     }
 }
 
-struct Host {
+pub(crate) struct Host {
     running: Running,
-    url: String,
+    pub(crate) url: String,
     address: String,
 }
 
 impl Host {
-    fn start(command: Command) -> Self {
+    pub(crate) fn start(command: Command) -> Self {
         let running = Running::start(command);
         let line = running.line_with("listening on http://");
         let part = |before: &str, after: char| {
@@ -298,6 +294,28 @@ fn nothing_is_written_without_leave() {
 }
 
 #[test]
+fn an_agent_that_asks_nothing_keeps_to_the_turns_that_it_has() {
+    let home = Home::new();
+    let host = home.host(&[]);
+    let lines = "/mode ulw 2\nwrite a to a.txt\nwrite b to b.txt\nwrite c to c.txt\n1\n\
+        write d to d.txt\nsafe\nn\n";
+    let (code, out, err) = home.chat(&host, &[], lines);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert_holds(
+        &out,
+        &[
+            "wrote 1 bytes to a.txt",
+            "wrote 1 bytes to b.txt",
+            "? ",
+            "wrote 1 bytes to c.txt",
+            "? ",
+            "? may write_file run with",
+        ],
+    );
+    assert_eq!(home.file("d.txt"), None);
+}
+
+#[test]
 fn the_agent_sees_only_its_own_folder() {
     let home = Home::new();
     let host = home.host(&[]);
@@ -447,73 +465,6 @@ fn a_strict_host_lets_in_whom_it_allows() {
     let key = connectonion_proto::auth::Signer::load(guest.0.join("chat.key")).unwrap();
     let host = home.host(&["--trust", "strict", "--allow", &key.address().to_string()]);
     assert_eq!(guest.answer(&host, "count to 2"), "I count: 1 2 - done");
-}
-
-#[test]
-fn a_host_that_other_machines_reach_says_so() {
-    let home = Home::new();
-    // Somebody else is there, so that it ends.
-    let taken = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
-    let host = |args: &[&str]| {
-        let mut command = home.agent(&["host", "--listen", &address, "--public"]);
-        let (code, _, err) = outcome({
-            command.args(args);
-            command
-        });
-        assert_eq!(code, Some(1), "{err}");
-        err
-    };
-    let (encrypted, all, names) = ("nothing is encrypted", "lets all of them in", "any Host");
-    let unsigned = "who proves nothing";
-    let err = host(&["--trust", "open"]);
-    assert_holds(&err, &[encrypted, all, names, "cannot listen on"]);
-    assert!(!err.contains(unsigned), "{err}");
-    let err = host(&["--trust", "open", "--unsigned"]);
-    assert_holds(&err, &[all, unsigned]);
-    let err = host(&["--trust", "strict", "--allow-host", "agent.example.com"]);
-    assert_holds(&err, &[encrypted]);
-    assert!(!err.contains(all) && !err.contains(names), "{err}");
-}
-
-#[test]
-fn a_host_that_other_machines_reach_wants_signatures() {
-    let home = Home::new();
-    let refused = r#"{"type":"ERROR","message":"unauthorized: signed request required"}"#;
-    let connected = r#"{"type":"CONNECTED","#;
-    let public = ["--listen", "0.0.0.0:0", "--public", "--trust", "open"];
-    for (args, expected) in [
-        (&public[..], refused),
-        (&[&public[..], &["--unsigned"]].concat(), connected),
-        (&["--listen", "127.0.0.1:0"], connected),
-        (&["--listen", "127.0.0.1:0", "--invite", "x"], refused),
-    ] {
-        let mut command = home.agent(&["host"]);
-        command.args(args);
-        let host = Host::start(command);
-        let answer = unsigned(&host.url.replace("0.0.0.0", "127.0.0.1"));
-        assert!(answer.starts_with(expected), "{args:?}: {answer}");
-    }
-}
-
-/// What a CONNECT without a signature is answered with.
-fn unsigned(url: &str) -> String {
-    let url = url.replace("http://", "ws://") + "ws";
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let dialer = WsDialer::new(&url).unwrap();
-        let mut line = dialer.dial().await.unwrap();
-        let connect = Outgoing::Text(Text::from(r#"{"type":"CONNECT"}"#));
-        line.send(connect).await.unwrap();
-        loop {
-            if let Message::Text(text) = line.next().await.unwrap().unwrap() {
-                return text.as_str().to_owned();
-            }
-        }
-    })
 }
 
 #[test]

@@ -216,8 +216,8 @@ impl Turn {
     }
 
     /// How many turns the user allows in the mode `ulw`; `None` if that was not said. What counts as a
-    /// turn, and how many are used, is the agent's to know: when they are used up it
-    /// [asks](Self::ulw_turns_reached).
+    /// turn, and how many are [used](crate::limits::ULW_TURNS_USED), is the agent's to know: when they
+    /// are used up it [asks](Self::ulw_turns_reached).
     #[must_use]
     pub fn ulw_turns(&self) -> Option<u64> {
         self.member(ULW_TURNS)?.get().parse().ok()
