@@ -95,6 +95,12 @@ pub const RUNTIME_INPUT_REJECTED: &str = "RUNTIME_INPUT_REJECTED";
 /// answered, for a reason that has no words in the specification: it could not be stored, for example.
 /// Without it a client would take the ERROR for the end of the run that goes on.
 pub const INPUT_REFUSED: &str = "INPUT_REFUSED";
+/// The member of a session that says how many turns the user allows in the mode `ulw`, as the known
+/// hosts call it.
+pub const ULW_TURNS: &str = "ulw_turns";
+/// The member of a session in which known hosts count how many of them are used. A change of mode
+/// removes it.
+pub const ULW_TURNS_USED: &str = "ulw_turns_used";
 
 /// The bounds of a server's connection: [`Limits::default`] with [`MAX_SERVER_MESSAGE`].
 #[must_use]

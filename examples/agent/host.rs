@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use connectonion_proto::auth::{Address, InviteCodes};
-use connectonion_proto::frame::OnboardMethod;
 use connectonion_proto::net::{DeskOptions, Host, HostOptions, http_config};
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::{Door, SignaturePolicy, TrustLevel, TrustPolicy};
 use connectonion_proto::upload::UploadLimits;
 use examples::agent::tools::tools;
 use examples::agent::{Folder, Worker, page};
-use examples::cli::{self, Failure, GOODBYE, Signals};
+use examples::cli::{self, Failure, GOODBYE, Signals, complain};
 use examples::model::options::{ModelArgs, model};
 use examples::model::scripted::Scripted;
 use rpc_core::Secret;
@@ -31,6 +30,9 @@ pub(crate) struct Args {
     /// The address to listen on; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
     listen: SocketAddr,
+    /// Allow an address that other machines can reach. Say then who comes in, with --trust.
+    #[arg(long)]
+    public: bool,
     /// The agent's name.
     #[arg(long, value_name = "NAME", default_value = "agent")]
     name: String,
@@ -64,12 +66,16 @@ pub(crate) struct Args {
 #[command(next_help_heading = "Who comes in")]
 struct TrustArgs {
     /// 'open' lets everybody in; at 'careful' strangers need an invite code, if there is one; 'strict' lets
-    /// in whom you allow, or whitelist.txt at home.
-    #[arg(long, value_enum, default_value_t = Trust::Open)]
-    trust: Trust,
-    /// Nobody comes in without a signature. Always so at 'strict'.
+    /// in whom you allow, or whitelist.txt at home. Default: open, on a loopback address.
+    #[arg(long, value_enum)]
+    trust: Option<Trust>,
+    /// Nobody comes in without a signature. Always so at 'strict', where somebody is blocked, allowed or
+    /// needs a code, and with --public unless you say --unsigned.
     #[arg(long)]
     signed: bool,
+    /// With --public: callers without a signature come in where --trust lets them.
+    #[arg(long, requires = "public", conflicts_with = "signed")]
+    unsigned: bool,
     /// A code that lets strangers in at 'careful'; may be given again. Better given in the environment:
     /// others can see command lines.
     #[arg(
@@ -86,6 +92,16 @@ struct TrustArgs {
     /// Programs that are no browsers, and pages of this machine at any port, always may.
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
+    /// A name under which the host may be called; may be given again. Default: on a loopback address
+    /// only loopback names, else any.
+    #[arg(long = "allow-host", value_name = "HOST")]
+    hosts: Vec<String>,
+}
+
+impl TrustArgs {
+    fn level(&self) -> TrustLevel {
+        self.trust.unwrap_or(Trust::Open).into()
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -112,8 +128,12 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
     cli::log(args.verbose);
     let _ = cli::raise_file_limit(u64::MAX);
     let address = args.listen;
-    let (agent, options) = agent(args)?;
+    let is_public = check_reach(args)?;
+    let (agent, options) = agent(args, is_public)?;
     let pages = cli::web_pages(&options.http.guards);
+    if is_public {
+        warn_of_reach(&args.trust);
+    }
     let host = Host::bind(address, agent, options).await.map_err(|error| {
         let hint = match error.kind() {
             io::ErrorKind::AddrInUse => "; choose another address with --listen",
@@ -134,8 +154,41 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
         .await
 }
 
+/// Whether other machines can reach the host, which somebody has to want.
+fn check_reach(args: &Args) -> Result<bool, Failure> {
+    let address = args.listen;
+    let is_public = !address.ip().to_canonical().is_loopback();
+    if is_public && !args.public {
+        return Err(Failure::usage(format_args!(
+            "other machines can reach {address}: if that is meant, add --public, and say who comes in \
+             with --trust open, careful or strict"
+        )));
+    }
+    if is_public && args.trust.trust.is_none() {
+        return Err(Failure::usage(format_args!(
+            "other machines can reach {address}: say who comes in with --trust open, careful or strict"
+        )));
+    }
+    Ok(is_public)
+}
+
+fn warn_of_reach(trust: &TrustArgs) {
+    complain(
+        "warning: other machines can reach this agent, and nothing is encrypted: put a proxy with TLS before it",
+    );
+    if trust.level() == TrustLevel::Open {
+        complain("warning: --trust open lets all of them in");
+    }
+    if trust.unsigned {
+        complain("warning: --unsigned lets in who proves nothing");
+    }
+    if trust.hosts.is_empty() {
+        complain("warning: any Host is served: name yours with --allow-host");
+    }
+}
+
 /// The agent, and how it is served.
-fn agent(args: &Args) -> Result<(Worker, HostOptions), Failure> {
+fn agent(args: &Args, is_public: bool) -> Result<(Worker, HostOptions), Failure> {
     let home = args.home.folder()?;
     let key = args.home.key(args.key.as_deref(), "host.key")?;
     let files = args.files.clone().unwrap_or_else(|| home.join("files"));
@@ -151,8 +204,9 @@ fn agent(args: &Args) -> Result<(Worker, HostOptions), Failure> {
     }
 
     let lists = Arc::new(Lists::open(&home)?);
-    let level = args.trust.trust.into();
-    let door = door(&args.trust, *key.address(), &lists)?;
+    let level = args.trust.level();
+    let is_signed = args.trust.signed || is_public && !args.trust.unsigned;
+    let door = door(&args.trust, is_signed, *key.address(), &lists)?;
     let mut desk = DeskOptions::with_door(door)
         .with_uploads(uploads, UploadLimits::default())
         .with_on_trust(move |book| lists.keep(book));
@@ -167,6 +221,9 @@ fn agent(args: &Args) -> Result<(Worker, HostOptions), Failure> {
     for origin in &args.trust.origins {
         guards = guards.with_allowed_origin(origin).map_err(Failure::usage)?;
     }
+    for host in &args.trust.hosts {
+        guards = guards.with_allowed_host(host).map_err(Failure::usage)?;
+    }
     let options = HostOptions::with_desk(desk, level)
         .with_name(&args.name)
         .with_tools(worker.tools())
@@ -179,19 +236,16 @@ fn agent(args: &Args) -> Result<(Worker, HostOptions), Failure> {
     Ok((worker, options))
 }
 
-fn door(args: &TrustArgs, host: Address, lists: &Lists) -> Result<Door, Failure> {
+fn door(args: &TrustArgs, is_signed: bool, host: Address, lists: &Lists) -> Result<Door, Failure> {
     let codes = args.invites.iter().map(|code| Secret::from(code.as_str()));
     let codes = InviteCodes::new(codes).map_err(|error| {
         Failure::usage(format_args!(
             "{error} (it comes from --invite or AGENT_INVITE)"
         ))
     })?;
-    let mut policy = TrustPolicy::new(args.trust.into());
-    if args.signed {
+    let mut policy = TrustPolicy::new(args.level());
+    if is_signed {
         policy = policy.with_signatures(SignaturePolicy::AlwaysSigned);
-    }
-    if !codes.is_empty() {
-        policy = policy.with_methods([OnboardMethod::InviteCode]);
     }
     let book = lists.book(&args.allowed)?;
     let door = Door::new(host, policy).with_book(book);

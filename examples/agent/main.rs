@@ -28,6 +28,8 @@ Examples ('agent' stands for 'cargo run -p examples --bin agent --'):
   Only for those who know a code, and remembered for the next time:
     agent host --trust careful --invite 'red onion' --store sessions.jsonl
     agent chat http://127.0.0.1:8000 --invite 'red onion'
+  For a network, behind a proxy that adds TLS; callers have to sign there:
+    agent host --public --listen 0.0.0.0:8000 --trust careful --allow-host agent.example.com
   A real model (add '--features llm' before '--bin'):
     ANTHROPIC_API_KEY=.. agent host --model anthropic --model-name NAME
 

@@ -48,7 +48,9 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     };
     let mut end = cli::end_signal().boxed();
     let door = tokio::select! {
-        door = args.server.open(Some(CHAT_IDLE_TIMEOUT)) => door?,
+        door = args.server.open(Some(CHAT_IDLE_TIMEOUT)) => {
+            door.inspect_err(|failure| Show::new(style(args)).failed(failure))?
+        }
         () = &mut end => return Err(Failure::aborted()),
     };
     let request = args.wishes.request(&prompt, &door.status);
@@ -70,6 +72,15 @@ fn read_prompt() -> Result<String, Failure> {
         return Err(Failure::usage(message));
     }
     Ok(text)
+}
+
+fn style(args: &Args) -> Style {
+    match args.json {
+        true => Style::Json,
+        false => Style::People {
+            colour: cli::wants_colour(&io::stderr()),
+        },
+    }
 }
 
 /// What scripts are told.
@@ -102,15 +113,9 @@ struct Running {
 
 impl Running {
     fn new(args: &Args, chat: Chat, end: BoxFuture<'static, ()>) -> Self {
-        let style = match args.json {
-            true => Style::Json,
-            false => Style::People {
-                colour: cli::wants_colour(&io::stderr()),
-            },
-        };
         Self {
             chat,
-            show: Show::new(style),
+            show: Show::new(style(args)),
             is_quiet: args.quiet,
             is_live: !args.json && io::stdout().is_terminal(),
             is_open: false,

@@ -119,6 +119,12 @@ impl Failure {
     }
 }
 
+impl Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 /// Ends a program: nothing to say on success, `error: ...` and the exit code otherwise.
 pub fn finish(outcome: Result<(), Failure>) -> ExitCode {
     match outcome {

@@ -44,6 +44,21 @@ pub enum AuthError {
     /// A signature counts once, and this one did.
     #[error("unauthorized: this CONNECT was already used")]
     AlreadyUsed,
+    /// An ADMIN_* frame on a connection that is not let in, so that nobody answers for it.
+    #[error("unauthorized: ADMIN commands need an authenticated connection (send CONNECT first)")]
+    CommandWithoutConnection,
+    /// A command without payload or signature, on a connection whose commands have to be signed.
+    #[error("unauthorized: signed command required")]
+    SignedCommandRequired,
+    /// A command that another key has signed than the one that the connection belongs to.
+    #[error("unauthorized: command signer does not own this connection")]
+    NotTheOwner,
+    /// A signed command without a `nonce`, on a connection whose commands have to be signed.
+    #[error("unauthorized: signed command nonce required")]
+    NonceRequired,
+    /// A signed command counts once, and this one did.
+    #[error("unauthorized: signed command already used")]
+    CommandAlreadyUsed,
     /// So many signatures are remembered that no further one fits, and forgetting one would let it
     /// count twice. Passes with time.
     #[error("misconfigured: replay protection unavailable")]
@@ -79,7 +94,7 @@ pub enum AuthError {
 
 impl AuthError {
     /// Every variant that is nothing but its words.
-    const PLAIN: [Self; 20] = [
+    const PLAIN: [Self; 25] = [
         Self::SignedRequestRequired,
         Self::FromRequired,
         Self::SignatureRequired,
@@ -90,6 +105,11 @@ impl AuthError {
         Self::InvalidSignature,
         Self::WrongCommand,
         Self::AlreadyUsed,
+        Self::CommandWithoutConnection,
+        Self::SignedCommandRequired,
+        Self::NotTheOwner,
+        Self::NonceRequired,
+        Self::CommandAlreadyUsed,
         Self::ReplayProtectionUnavailable,
         Self::Blacklisted,
         Self::DeniedByRules,
@@ -130,6 +150,11 @@ mod tests {
             "unauthorized: invalid signature",
             "unauthorized: signed command type mismatch",
             "unauthorized: this CONNECT was already used",
+            "unauthorized: ADMIN commands need an authenticated connection (send CONNECT first)",
+            "unauthorized: signed command required",
+            "unauthorized: command signer does not own this connection",
+            "unauthorized: signed command nonce required",
+            "unauthorized: signed command already used",
             "misconfigured: replay protection unavailable",
             "forbidden: blacklisted",
             "forbidden: Denied by fast rules",

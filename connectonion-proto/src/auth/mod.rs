@@ -23,12 +23,13 @@
 //!   [`Verifier::with_required_to`](crate::auth::Verifier::with_required_to).
 //! - A payload that is no object, or a signature that is no text, is answered. Hosts drop the
 //!   connection.
-//! - A signature can be used more than once, as in 1.2.1. 1.9.2 refuses that, and so does
-//!   [`UsedSignatures`], with its words.
+//! - The signature of a CONNECT can be used more than once, as in 1.2.1. 1.9.2 refuses that, and so
+//!   does [`UsedSignatures`], with its words. A command counts once, as in 1.9.2.
 //! - Callers that are blocked are refused, and are not offered onboarding.
-//! - Where strangers have to go through onboarding, a caller without a signature is refused, though
-//!   the specification's table lets a careful host accept it: else a stranger would come in by
-//!   leaving the signature out. See [`SignaturePolicy`](crate::trust::SignaturePolicy).
+//! - Where somebody is blocked or whitelisted, or strangers have to go through onboarding, a caller
+//!   without a signature is refused, though the specification's table lets open and careful hosts
+//!   accept it: else whoever is kept out would come in by leaving the signature out. See
+//!   [`SignaturePolicy`](crate::trust::SignaturePolicy).
 //!
 #![cfg_attr(
     feature = "auth",

@@ -83,6 +83,12 @@ impl Verifier {
         self
     }
 
+    /// Addresses that are refused before anything else is looked at.
+    #[must_use]
+    pub const fn blacklist(&self) -> &AddressList {
+        &self.blacklist
+    }
+
     /// The bounds of a payload. Default: those of [`canonical_json`](super::canonical_json).
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {

@@ -51,6 +51,11 @@ pub fn unknown_type(frame: &Unknown<'_>) -> ErrorFrame {
     }
 }
 
+/// The ERROR for a mode that the protocol does not know, in the words of newer hosts.
+pub(crate) fn unsupported_mode(word: &str) -> ErrorFrame {
+    ErrorFrame::new(format!("Unsupported mode: {}", repr::text(word)))
+}
+
 fn unknown(words: &str) -> ErrorFrame {
     ErrorFrame::new(format!("unknown message type: {words}"))
 }

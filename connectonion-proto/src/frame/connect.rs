@@ -37,6 +37,16 @@ pub struct Connect<S = SharedStr, J = SharedJson> {
     pub protocol: Option<J>,
 }
 
+impl<S, J: Json> Connect<S, J> {
+    /// Whether the client signs each of its commands, and wants no others to be taken:
+    /// `signed_commands` of a signed payload is 1.
+    #[must_use]
+    pub fn signs_commands(&self) -> bool {
+        let wish = self.signed.number("signed_commands");
+        self.signed.signature.is_some() && wish.is_some_and(|wish| wish.as_f64() == 1.0)
+    }
+}
+
 impl Connect {
     /// A CONNECT for a new session.
     #[must_use]

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use rpc_core::decode::{DecodeError, RawJson, SharedJson, SharedStr};
+use rpc_core::Limits;
+use rpc_core::decode::{DecodeError, FrameCopy, RawJson, SharedJson, SharedStr};
 use serde::Serialize;
 
 use super::body::Body;
@@ -91,6 +92,18 @@ impl<'a> Signed<Cow<'a, str>, RawJson<'a>> {
             from: body.text_of("from")?,
             signature: body.text_of("signature")?,
         })
+    }
+
+    /// The proof of a frame of any type, whose other members are not looked at.
+    pub(crate) fn of_frame(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
+        let mut body = Body::new(text);
+        body.read(limits)?;
+        Self::read(&body)
+    }
+
+    /// A copy whose pieces share one copy of the frame.
+    pub(crate) fn to_shared(&self, copy: &FrameCopy<'_>) -> Signed {
+        self.keep(copy)
     }
 
     pub(super) fn keep<K: Keep>(&self, how: &K) -> Signed<K::Text, K::Json> {

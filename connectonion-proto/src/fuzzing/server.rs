@@ -7,12 +7,13 @@ use rpc_core::fuzzing::{Script, assert_inert, fire};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::{CloseFrame, Disconnect, Incoming, Limits, Machine, Outgoing, Refused, Text};
 
+use crate::auth::AuthError;
 use crate::error::{refusal, unknown_type};
 use crate::frame::{
     ClientFrame, Connected, ErrorFrame, OnboardRequired, OnboardSuccess, RuntimeInputAck,
-    SessionState,
+    SessionState, Signed,
 };
-use crate::limits::{AUTHENTICATE_FIRST, PROMPT_REQUIRED};
+use crate::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED};
 use crate::server::{ServerConfig, ServerConn, ServerEvent, ServerState, Warning};
 use crate::{codec, limits};
 
@@ -22,9 +23,13 @@ const FEW: usize = 6;
 const PING: &str = r#"{"type":"PING"}"#;
 
 /// What a client may send.
-const FRAMES: [&str; 16] = [
+const FRAMES: [&str; 20] = [
     r#"{"type":"CONNECT","session_id":"s"}"#,
     r#"{"type":"CONNECT","payload":{"timestamp":1},"from":"0x","signature":"0"}"#,
+    r#"{"type":"CONNECT","payload":{"signed_commands":1},"from":"0x","signature":"0"}"#,
+    r#"{"type":"INPUT","payload":{"type":"INPUT","prompt":"hi","to":"0x","nonce":"n"},"signature":"0"}"#,
+    r#"{"type":"INPUT","payload":{"type":"INTERRUPT","to":"0x","nonce":"n"},"signature":"0"}"#,
+    r#"{"type":"INTERRUPT","payload":{"type":"INTERRUPT","to":"0x","nonce":"n"},"signature":"0"}"#,
     r#"{"type":"INPUT","prompt":"hi"}"#,
     r#"{"type":"INPUT","prompt":""}"#,
     r#"{"type":"INPUT","payload":{"prompt":"signed"}}"#,
@@ -62,6 +67,10 @@ struct Model {
     stage: Stage,
     asked: Option<Asked>,
     is_newcomer: bool,
+    /// The client signs its commands; or would, by its last CONNECT and by the one at the gate.
+    signs: bool,
+    wish: bool,
+    stash: bool,
     events: VecDeque<&'static str>,
     frames: VecDeque<String>,
 }
@@ -88,9 +97,11 @@ impl Model {
         let is_inside = self.stage == Stage::Inside;
         match frame {
             ClientFrame::Pong => self.events.push_back("Pong"),
-            ClientFrame::Connect(_) => self.ask(Asked::Connect, "Connect"),
+            ClientFrame::Connect(connect) => {
+                self.wish = connect.signs_commands();
+                self.ask(Asked::Connect, "Connect");
+            }
             ClientFrame::SessionQuery(_) => self.events.push_back("SessionQuery"),
-            ClientFrame::Admin(_) => self.events.push_back("Admin"),
             ClientFrame::Unknown(unknown) => self.object(&unknown_type(&unknown), "UnknownType"),
             ClientFrame::OnboardSubmit(_) => match self.stage {
                 Stage::Gated => self.ask(Asked::Onboard, "Onboard"),
@@ -99,6 +110,8 @@ impl Model {
                     self.object(&ErrorFrame::new("onboarding is not required"), "NotGated");
                 }
             },
+            command if self.signs && is_inside => self.take_signed(text, &command),
+            ClientFrame::Admin(_) => self.events.push_back("Admin"),
             ClientFrame::Input(input) => {
                 let signed = input.signed.text("prompt").unwrap_or_default().into_owned();
                 let has_prompt =
@@ -116,6 +129,41 @@ impl Model {
             ClientFrame::PromptUpdate(_) => self.events.push_back("PromptUpdate"),
             ClientFrame::Interrupt => self.events.push_back("Interrupt"),
         }
+    }
+
+    /// A command, of a client that signs them.
+    fn take_signed(&mut self, text: &str, frame: &ClientFrame<'_>) {
+        let Ok(signed) = Signed::of_frame(text, &small()) else {
+            return self.object(&ErrorFrame::new(""), "Decode");
+        };
+        let word = |name| signed.text(name).unwrap_or_default().into_owned();
+        let is_signed = signed.payload.is_some() && signed.signature.is_some();
+        let is_input = matches!(frame, ClientFrame::Input(_));
+        let wrong = match () {
+            () if !is_signed => AuthError::SignedCommandRequired,
+            () if word("to").is_empty() => AuthError::WrongRecipient,
+            () if word("type") != frame.name() => AuthError::WrongCommand,
+            () if word("nonce").is_empty() => AuthError::NonceRequired,
+            () if matches!(frame, ClientFrame::Admin(_)) => return self.events.push_back("Admin"),
+            () => {
+                let payload = signed.payload.as_ref().map_or("", |payload| payload.get());
+                return match ClientFrame::decode(payload, &small()) {
+                    Err(error) => self.object(&refusal(payload, &error), "Decode"),
+                    Ok(_) if is_input && word("prompt").is_empty() => {
+                        self.object(&ErrorFrame::new(PROMPT_REQUIRED), "NoPrompt");
+                    }
+                    Ok(_) if is_input => self.ask(Asked::Input, "Signed"),
+                    Ok(_) => self.events.push_back("Signed"),
+                };
+            }
+        };
+        let error = ErrorFrame::new(wrong.to_string());
+        let error = if is_input {
+            error.with_code(INPUT_REFUSED)
+        } else {
+            error
+        };
+        self.object(&error, "Unsigned");
     }
 
     fn ask(&mut self, asked: Asked, event: &'static str) {
@@ -169,6 +217,9 @@ pub fn server_conn(data: &[u8]) {
             stage: Stage::Outside,
             asked: None,
             is_newcomer: false,
+            signs: false,
+            wish: false,
+            stash: false,
             events: VecDeque::new(),
             frames: VecDeque::new(),
         },
@@ -285,6 +336,7 @@ impl Seen {
         let told = &conn.accept(&connected);
         if self.verdict(conn, told, fits, Some(written(&connected))) {
             self.model.stage = Stage::Inside;
+            self.model.signs |= self.model.wish;
             self.answered();
         }
     }
@@ -297,6 +349,7 @@ impl Seen {
         let told = &conn.gate([7; 32].into(), &required);
         if self.verdict(conn, told, fits, Some(written(&required))) {
             self.model.stage = Stage::Gated;
+            self.model.stash = self.model.wish;
             self.answered();
         }
     }
@@ -308,6 +361,7 @@ impl Seen {
         if self.verdict(conn, told, fits, Some(written(&success))) {
             self.model.stage = Stage::Outside;
             self.model.is_newcomer = true;
+            self.model.wish = self.model.stash;
             self.model.ask(Asked::Onboarded, "Onboarded");
         }
     }
@@ -397,6 +451,7 @@ impl Seen {
                 ServerEvent::Interrupt => "Interrupt",
                 ServerEvent::SessionQuery { .. } => "SessionQuery",
                 ServerEvent::Admin { .. } => "Admin",
+                ServerEvent::Signed { .. } => "Signed",
                 ServerEvent::Pong => "Pong",
                 ServerEvent::Writable => continue,
                 ServerEvent::Warning(Warning::BadFrame(_) | Warning::Binary) => "Decode",
@@ -404,6 +459,7 @@ impl Seen {
                 ServerEvent::Warning(Warning::NoPrompt) => "NoPrompt",
                 ServerEvent::Warning(Warning::EmptyInput) => "EmptyInput",
                 ServerEvent::Warning(Warning::NotGated) => "NotGated",
+                ServerEvent::Warning(Warning::Unsigned(_)) => "Unsigned",
                 ServerEvent::Warning(Warning::UnknownType { .. }) => "UnknownType",
                 ServerEvent::Closed(_) => {
                     self.closed = true;

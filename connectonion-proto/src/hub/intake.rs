@@ -11,8 +11,8 @@ use crate::frame::{
     ErrorFrame, EventKind, FilesReceived, ReceivedFile, RuntimeInputAck, UserInput,
 };
 use crate::id::{EventId, SessionId, runtime_input_id};
-use crate::limits::{ALREADY_RUNNING, AUTHENTICATE_FIRST, INPUT_REFUSED};
-use crate::session::{Accepted, ConnId, InputError, RunId, RuntimeInput};
+use crate::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, RUNTIME_INPUT_REJECTED};
+use crate::session::{Accepted, ConnId, InputError, RunId, RunRefused, RuntimeInput};
 use crate::storage::StorageError;
 
 impl Hub {
@@ -30,8 +30,8 @@ impl Hub {
             return self.refuse(conn, ErrorFrame::new(AUTHENTICATE_FIRST));
         };
         if talk.intake.len() >= max {
-            let error = ErrorFrame::new(ALREADY_RUNNING).with_session_id(session_id.as_str());
-            return self.refuse(conn, error.with_retryable(true));
+            let error = refusal(&session_id, InputError::Running(RunRefused::Full));
+            return self.refuse(conn, *error);
         }
         let id = runtime_input_id(self.ids.next_bits());
         talk.intake.push_back(Intake {
@@ -296,6 +296,11 @@ fn not_stored(error: &StorageError) -> Box<ErrorFrame> {
 
 fn refusal(session_id: &SessionId, error: InputError) -> Box<ErrorFrame> {
     let frame = ErrorFrame::new(SharedStr::from(error.to_string()));
+    // Without the code, clients would take it for the end of the run that goes on.
+    let frame = match error {
+        InputError::Running(RunRefused::Full) => frame.with_code(RUNTIME_INPUT_REJECTED),
+        _ => frame,
+    };
     Box::new(match error {
         InputError::Running(_) | InputError::TooManyRuns => frame
             .with_session_id(session_id.as_str())

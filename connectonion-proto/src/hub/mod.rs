@@ -126,7 +126,7 @@ impl Hub {
     }
 
     /// Answers `SESSION_STATUS`. `asker` is who the connection proved to be; `None` if it proved
-    /// nothing and has to. Who does not own a session learns nothing of it.
+    /// nothing and has to. Who does not own a session is told that it is not there.
     #[must_use]
     pub fn status(&self, asker: Option<Owner>, session_id: Option<&SharedStr>) -> SessionStatus {
         let status = session_id.and_then(|id| self.registry.status(asker, id));

@@ -10,9 +10,10 @@ use super::work::with_mode;
 use super::{Hub, Job};
 use crate::codec::to_json;
 use crate::console::Line;
+use crate::error::unsupported_mode;
 use crate::frame::{
-    ErrorFrame, EventKind, ModeChange, ModeChanged, PromptUpdate, Response, SessionSync,
-    StreamEvent, Trigger, Word,
+    Answer, ErrorFrame, EventKind, Mode, ModeChange, ModeChanged, PromptUpdate, Response,
+    SessionSync, StreamEvent, Trigger, Word,
 };
 use crate::id::{SessionId, event_id};
 use crate::limits::AUTHENTICATE_FIRST;
@@ -27,6 +28,12 @@ impl Hub {
     /// The user answers a question of the agent. An answer that comes too late, or to nothing, gets
     /// an ERROR.
     pub fn respond(&mut self, conn: ConnId, response: Response) {
+        if let Answer::Ulw(ulw) = &response.answer
+            && let Some(error) = ulw.mode.as_ref().and_then(unsupported)
+        {
+            // The question stays open.
+            return self.tell(conn, &error);
+        }
         let kind = RequestKind::from(&response.answer);
         let request_id = response.request_id.as_deref();
         match self.registry.answer(conn, kind, request_id) {
@@ -58,31 +65,38 @@ impl Hub {
     }
 
     /// The user wants another mode. It holds at once, for the agent that works or for the next run,
-    /// and everybody who watches the session is told `mode_changed`.
+    /// and everybody who watches the session is told `mode_changed`. A mode that the protocol does not
+    /// know gets an ERROR. How many turns the user allows in the mode `ulw` is the member
+    /// [`ULW_TURNS`](crate::limits::ULW_TURNS) of the session.
     pub fn mode_change(&mut self, conn: ConnId, change: ModeChange, now: Now) {
         let session_id = self.registry.session_of(conn).cloned();
         let found = session_id.and_then(|id| Some((self.talks.get_mut(&id)?, id)));
         let Some((talk, session_id)) = found else {
             return self.tell(conn, &ErrorFrame::new(AUTHENTICATE_FIRST));
         };
+        if let Some(error) = unsupported(&change.mode) {
+            return self.tell(conn, &error);
+        }
         let ModeChange { mode, turns } = change;
-        let mut changed = ModeChanged::new(crate::frame::Mode::Safe, Trigger::User);
+        let turns = turns.filter(|_| mode.known() == Some(Mode::Ulw));
+        let mut changed = ModeChanged::new(Mode::Safe, Trigger::User);
         changed.mode = own_word(&mode);
         changed.turns_left = turns;
         let kind = EventKind::ModeChanged(changed);
         let value = to_json(mode.as_str()).unwrap_or_default();
+        let allowed = turns.and_then(|turns| to_json(&turns).ok());
         if let Some(run) = talk.run().filter(|_| !talk.is_ending()) {
             if let Some(work) = &mut talk.work {
-                work.set("mode", value);
+                work.set_mode(value, allowed);
             }
             self.emit_own(run, kind, None, now);
             self.events.push_back(HubEvent::Mode { run, mode, turns });
             return;
         }
-        talk.copy = with_mode(talk.copy.as_ref(), &value, now.unix);
+        talk.copy = with_mode(talk.copy.as_ref(), &value, allowed.as_ref(), now.unix);
         talk.is_unsaved = true;
         if let Some(work) = &mut talk.work {
-            work.set("mode", value);
+            work.set_mode(value, allowed);
         }
         // No run, so nothing that is replayed.
         let id = event_id(self.ids.next_bits());
@@ -285,15 +299,10 @@ impl Hub {
     ///
     /// # Errors
     /// [`EmitError`].
-    pub fn set_mode(
-        &mut self,
-        run: RunId,
-        mode: &Word<crate::frame::Mode>,
-        now: Now,
-    ) -> Result<(), EmitError> {
+    pub fn set_mode(&mut self, run: RunId, mode: &Word<Mode>, now: Now) -> Result<(), EmitError> {
         let value = to_json(mode.as_str())?;
-        self.set_member(run, "mode", value)?;
-        let mut changed = ModeChanged::new(crate::frame::Mode::Safe, Trigger::Agent);
+        self.working(run)?.set_mode(value, None);
+        let mut changed = ModeChanged::new(Mode::Safe, Trigger::Agent);
         changed.mode = own_word(mode);
         self.emit(run, EventKind::ModeChanged(changed), None, now)?;
         Ok(())
@@ -341,8 +350,16 @@ impl Hub {
     }
 }
 
+/// Why a mode is refused: the protocol does not know it, so no agent does.
+fn unsupported(mode: &Word<Mode>) -> Option<ErrorFrame> {
+    match mode {
+        Word::Known(_) => None,
+        Word::Other(word) => Some(unsupported_mode(word)),
+    }
+}
+
 /// A word of another frame.
-fn own_word(mode: &Word<crate::frame::Mode>) -> Word<crate::frame::Mode> {
+fn own_word(mode: &Word<Mode>) -> Word<Mode> {
     match mode {
         Word::Known(known) => Word::Known(*known),
         Word::Other(word) => Word::Other(word.clone()),

@@ -11,6 +11,7 @@ use serde::ser::{SerializeSeq, Serializer};
 use super::event::NewInput;
 use crate::codec::to_json;
 use crate::frame::Session;
+use crate::limits::{ULW_TURNS, ULW_TURNS_USED};
 use crate::session::{RunId, RuntimeInput};
 
 /// What a run adds to a session. Kept apart from it until somebody wants the whole, so that adding a
@@ -101,6 +102,17 @@ impl Work {
         match self.members.iter_mut().find(|(known, _)| *known == *name) {
             Some((_, place)) => *place = value,
             None => self.members.push((name.into(), value)),
+        }
+    }
+
+    /// Sets the mode, and how many turns the user allows in it.
+    pub(super) fn set_mode(&mut self, mode: SharedJson, turns: Option<SharedJson>) {
+        self.set("mode", mode);
+        for (name, value) in [(ULW_TURNS, turns), (ULW_TURNS_USED, None)] {
+            if value.is_some() || self.get(name).is_some() {
+                // Null is absent.
+                self.set(name, value.unwrap_or_default());
+            }
         }
     }
 
@@ -195,6 +207,7 @@ pub(super) fn with_inputs(
 pub(super) fn with_mode(
     session: Option<&SharedJson>,
     mode: &SharedJson,
+    turns: Option<&SharedJson>,
     updated: f64,
 ) -> Option<SharedJson> {
     let limits = no_limits();
@@ -202,6 +215,11 @@ pub(super) fn with_mode(
     let mut whole = whole.unwrap_or_default();
     whole.append("messages", [(); 0]).ok()?;
     whole.set("mode", mode).ok()?;
+    match turns {
+        Some(turns) => whole.set(ULW_TURNS, turns).ok()?,
+        None => whole.remove(ULW_TURNS),
+    }
+    whole.remove(ULW_TURNS_USED);
     whole.set("updated", &updated).ok()?;
     to_json(&whole).ok()
 }

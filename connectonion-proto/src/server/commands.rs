@@ -16,8 +16,13 @@ impl ServerConn {
     /// [`Refused::UnknownId`] if no CONNECT waits, [`Refused::Closed`], [`Refused::QueueFull`] if the
     /// client reads too slowly, [`Refused::TooLarge`]. Nothing has changed then.
     pub fn accept(&mut self, connected: &Connected) -> Result<(), Refused> {
-        self.check_awaited(|it| matches!(it, Awaited::Connect { .. } | Awaited::Onboarded))?;
+        self.check_awaited(|it| matches!(it, Awaited::Connect { .. } | Awaited::Onboarded { .. }))?;
         self.outbox.json(connected)?;
+        self.signs_commands |= match &self.awaited {
+            Some(Awaited::Connect { connect, .. }) => connect.signs_commands(),
+            Some(Awaited::Onboarded { signs_commands }) => *signs_commands,
+            _ => false,
+        };
         self.stage = Stage::Inside;
         self.timers.stop(Timer::Connect);
         self.answered();
@@ -60,8 +65,9 @@ impl ServerConn {
         if let Stage::Gated { identity, stash } = std::mem::replace(&mut self.stage, Stage::Outside)
         {
             self.is_newcomer = true;
-            self.awaited = Some(Awaited::Onboarded);
             let connect = *stash;
+            let signs_commands = connect.signs_commands();
+            self.awaited = Some(Awaited::Onboarded { signs_commands });
             self.events
                 .push(ServerEvent::Onboarded { identity, connect }, 0);
         }

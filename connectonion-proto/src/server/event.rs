@@ -3,9 +3,10 @@
 use rpc_core::CloseReason;
 use rpc_core::decode::{DecodeError, SharedStr};
 
-use crate::auth::Address;
+use crate::auth::{Address, AuthError};
 use crate::frame::{
     AdminRequest, Connect, Input, ModeChange, OnboardSubmit, PromptUpdate, Response, SessionQuery,
+    Signed,
 };
 
 /// What happened on a connection. Every one of them, also those that the machine answers by itself,
@@ -74,6 +75,17 @@ pub enum ServerEvent {
         /// What. Nothing of it has been verified.
         request: AdminRequest,
     },
+    /// A command of a client that [signs](Connect::signs_commands) all of them, so that nobody else
+    /// can slip one in: INPUT, an answer, `mode_change`, `prompt_update` or INTERRUPT. Verify `signed`
+    /// (`trust::Door::command`), then treat `command`, which is what was signed, as if it had come
+    /// alone. If it is not good, [`refuse`](super::ServerConn::refuse) an INPUT, and
+    /// [`tell`](super::ServerConn::tell) an ERROR to anything else.
+    Signed {
+        /// The proof. It has a `type`, a `nonce` and a `to`; nothing else of it has been checked.
+        signed: Signed,
+        /// The command.
+        command: Box<Self>,
+    },
     /// The client has answered a PING.
     Pong,
     /// There is [room](super::ServerConn::has_room) again.
@@ -111,6 +123,10 @@ pub enum Warning {
     /// An `ONBOARD_SUBMIT` of a client that is not at the gate.
     #[error("an offer of a client that is not at the gate")]
     NotGated,
+    /// A command that does not prove whose it is, of a client that
+    /// [signs](Connect::signs_commands) its commands.
+    #[error(transparent)]
+    Unsigned(AuthError),
     /// Its type is none that a server takes.
     #[error("a frame of the type {tag:?}")]
     UnknownType {

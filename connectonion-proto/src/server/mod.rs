@@ -79,7 +79,9 @@ enum Awaited {
     },
     Onboard,
     /// The gate was passed.
-    Onboarded,
+    Onboarded {
+        signs_commands: bool,
+    },
     Input,
 }
 
@@ -115,6 +117,8 @@ pub struct ServerConn {
     awaited: Option<Awaited>,
     /// The client was let through the gate and has sent nothing since.
     is_newcomer: bool,
+    /// The client signs its commands. Never taken back: a later CONNECT cannot weaken it.
+    signs_commands: bool,
     /// What came while a verdict was awaited.
     held: Backlog<String>,
     held_bytes: usize,
@@ -151,6 +155,7 @@ impl ServerConn {
             stage: Stage::Outside,
             awaited: None,
             is_newcomer: false,
+            signs_commands: false,
             held: Backlog::new(),
             held_bytes: 0,
             outbox: Outbox::new(&sent),

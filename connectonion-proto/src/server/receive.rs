@@ -4,9 +4,10 @@ use rpc_core::decode::{FrameCopy, SharedStr};
 use rpc_core::{CloseFrame, CloseReason};
 
 use super::{Awaited, ServerConn, ServerEvent, Stage, Warning};
+use crate::auth::AuthError;
 use crate::error::{refusal, unknown_type};
-use crate::frame::{ClientFrame, ErrorFrame};
-use crate::limits::{AUTHENTICATE_FIRST, PROMPT_REQUIRED};
+use crate::frame::{ClientFrame, ErrorFrame, Signed};
+use crate::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED};
 
 impl ServerConn {
     pub(super) fn on_text(&mut self, text: &str) {
@@ -23,6 +24,10 @@ impl ServerConn {
         }
         let copy = || FrameCopy::of(text);
         let size = text.len();
+        let is_inside = matches!(self.stage, Stage::Inside);
+        if self.signs_commands && is_inside && is_command(&frame) {
+            return self.on_signed(text, &frame);
+        }
         match frame {
             ClientFrame::Pong => self.events.push(ServerEvent::Pong, 0),
             ClientFrame::Connect(connect) => {
@@ -67,46 +72,81 @@ impl ServerConn {
                         .events
                         .push(ServerEvent::Warning(Warning::EmptyInput), 0);
                 }
-                if !matches!(self.stage, Stage::Inside) {
+                if !is_inside {
                     return self.not_connected("INPUT");
                 }
                 if has_no_prompt {
                     return self.object(&ErrorFrame::new(PROMPT_REQUIRED), Warning::NoPrompt);
                 }
-                let input = input.to_shared(&copy());
                 self.awaited = Some(Awaited::Input);
+                let input = input.to_shared(&copy());
                 self.events.push(ServerEvent::Input { input }, size);
             }
-            ClientFrame::Response(response) if self.is_inside(response.answer.name()) => {
-                let response = response.to_shared(&copy());
-                self.events.push(ServerEvent::Response { response }, size);
+            command if is_inside => {
+                if let Some(event) = event_of(&command, &copy()) {
+                    self.events.push(event, size);
+                }
             }
-            ClientFrame::ModeChange(change) if self.is_inside("mode_change") => {
-                let change = change.to_shared(&copy());
-                self.events.push(ServerEvent::ModeChange { change }, size);
-            }
-            ClientFrame::PromptUpdate(update) if self.is_inside("prompt_update") => {
-                let update = update.to_shared(&copy());
-                self.events.push(ServerEvent::PromptUpdate { update }, size);
-            }
-            ClientFrame::Interrupt if self.is_inside("INTERRUPT") => {
-                self.events.push(ServerEvent::Interrupt, 0);
-            }
-            // Answered by `is_inside`.
-            ClientFrame::Response(_)
-            | ClientFrame::ModeChange(_)
-            | ClientFrame::PromptUpdate(_)
-            | ClientFrame::Interrupt => {}
+            ClientFrame::Response(response) => self.not_connected(response.answer.name()),
+            ClientFrame::ModeChange(_) => self.not_connected("mode_change"),
+            ClientFrame::PromptUpdate(_) => self.not_connected("prompt_update"),
+            ClientFrame::Interrupt => self.not_connected("INTERRUPT"),
         }
     }
 
-    /// Whether the client is in; if not, it is told to come in first.
-    fn is_inside(&mut self, tag: &'static str) -> bool {
-        let is_inside = matches!(self.stage, Stage::Inside);
-        if !is_inside {
-            self.not_connected(tag);
+    /// A command of a client that signs them: what counts is in the payload, and says for itself
+    /// what it is, for whom, and that it is like no other. The signature is for the application to
+    /// verify.
+    fn on_signed(&mut self, text: &str, frame: &ClientFrame<'_>) {
+        let signed = match Signed::of_frame(text, &self.config.limits) {
+            Ok(signed) => signed,
+            Err(error) => return self.object(&refusal(text, &error), error.into()),
+        };
+        let has = |name| signed.text(name).is_some_and(|text| !text.is_empty());
+        let wrong = match &signed.payload {
+            None => Some(AuthError::SignedCommandRequired),
+            _ if signed.signature.is_none() => Some(AuthError::SignedCommandRequired),
+            _ if !has("to") => Some(AuthError::WrongRecipient),
+            _ if signed.text("type").as_deref() != Some(frame.name()) => {
+                Some(AuthError::WrongCommand)
+            }
+            _ if !has("nonce") => Some(AuthError::NonceRequired),
+            _ => None,
+        };
+        let is_input = matches!(frame, ClientFrame::Input(_));
+        if let Some(wrong) = wrong {
+            let mut error = ErrorFrame::new(wrong.to_string());
+            if is_input {
+                error = error.with_code(INPUT_REFUSED);
+            }
+            return self.object(&error, Warning::Unsigned(wrong));
         }
-        is_inside
+        let size = text.len();
+        if let ClientFrame::Admin(request) = frame {
+            // Verified in any case.
+            let request = request.to_shared(&FrameCopy::of(text));
+            return self.events.push(ServerEvent::Admin { request }, size);
+        }
+        let payload = signed
+            .payload
+            .as_ref()
+            .map_or("{}", |payload| payload.get());
+        let command = match ClientFrame::decode(payload, &self.config.limits) {
+            Ok(command) => command,
+            Err(error) => return self.object(&refusal(payload, &error), error.into()),
+        };
+        if let ClientFrame::Input(input) = &command
+            && input.prompt.as_deref().is_none_or(str::is_empty)
+        {
+            return self.object(&ErrorFrame::new(PROMPT_REQUIRED), Warning::NoPrompt);
+        }
+        if let Some(command) = event_of(&command, &FrameCopy::of(payload)) {
+            let signed = signed.to_shared(&FrameCopy::of(text));
+            let command = Box::new(command);
+            self.awaited = is_input.then_some(Awaited::Input);
+            self.events
+                .push(ServerEvent::Signed { signed, command }, size);
+        }
     }
 
     fn not_connected(&mut self, tag: &'static str) {
@@ -126,4 +166,37 @@ impl ServerConn {
             self.shut(CloseReason::SlowConsumer, CloseFrame::POLICY);
         }
     }
+}
+
+/// Whether a frame makes the server do something in somebody's name.
+const fn is_command(frame: &ClientFrame<'_>) -> bool {
+    matches!(
+        frame,
+        ClientFrame::Input(_)
+            | ClientFrame::Response(_)
+            | ClientFrame::ModeChange(_)
+            | ClientFrame::PromptUpdate(_)
+            | ClientFrame::Interrupt
+            | ClientFrame::Admin(_)
+    )
+}
+
+/// What a command is for the application; `None` for other frames.
+fn event_of(command: &ClientFrame<'_>, copy: &FrameCopy<'_>) -> Option<ServerEvent> {
+    Some(match command {
+        ClientFrame::Input(input) => ServerEvent::Input {
+            input: input.to_shared(copy),
+        },
+        ClientFrame::Response(response) => ServerEvent::Response {
+            response: response.to_shared(copy),
+        },
+        ClientFrame::ModeChange(change) => ServerEvent::ModeChange {
+            change: change.to_shared(copy),
+        },
+        ClientFrame::PromptUpdate(update) => ServerEvent::PromptUpdate {
+            update: update.to_shared(copy),
+        },
+        ClientFrame::Interrupt => ServerEvent::Interrupt,
+        _ => return None,
+    })
 }

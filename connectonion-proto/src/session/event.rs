@@ -140,11 +140,19 @@ pub enum InputError {
     #[error("{PROMPT_REQUIRED}")]
     NoPrompt,
     /// The running agent does not take it. Retry when the run is over.
-    #[error("{ALREADY_RUNNING}")]
+    #[error("{}", running_words(*.0))]
     Running(RunRefused),
     /// Too many agents run. Retry later.
     #[error("too many agents are running")]
     TooManyRuns,
+}
+
+/// Known hosts have words for a run that takes nothing more, and bound nothing.
+fn running_words(why: RunRefused) -> String {
+    match why {
+        RunRefused::Full => why.to_string(),
+        _ => ALREADY_RUNNING.to_owned(),
+    }
 }
 
 impl InputError {

@@ -56,8 +56,9 @@
 //! # Who may do what
 //!
 //! - A session belongs to the caller who began it. Whoever asks for somebody else's gets a new one,
-//!   under another id, and cannot tell whether it was there. [`status`](SessionRegistry::status)
-//!   answers the same way.
+//!   under another id, and nothing of the first; [`status`](SessionRegistry::status) does not know it.
+//!   That an id is somebody else's can be told all the same, because a free one is given to whoever
+//!   asks for it, as the specification wants. So ids should be hard to guess, as those made here are.
 //! - Several sockets of its owner may watch a session. All see every event and every OUTPUT, also
 //!   of runs that another one began.
 //! - A socket acts on the session that its CONNECT got, until it is gone or the session is removed;
@@ -187,8 +188,8 @@ impl SessionRegistry {
     }
 
     /// What somebody who asks may know of a session: `None` ("not found") if it is not there or
-    /// belongs to somebody else, so that nobody learns which ids are in use. `asker` is `None` for
-    /// a socket that has proved nothing where proof is needed. The answer is `SESSION_STATUS`.
+    /// belongs to somebody else. `asker` is `None` for a socket that has proved nothing where proof is
+    /// needed. The answer is `SESSION_STATUS`.
     #[must_use]
     pub fn status(&self, asker: Option<Owner>, session_id: &str) -> Option<SessionState> {
         let session = self.sessions.get(session_id)?;

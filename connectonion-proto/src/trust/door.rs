@@ -69,6 +69,9 @@ pub struct Door {
     invites: InviteCodes,
     payment: Option<(Number, Option<SharedStr>)>,
     used: Option<UsedSignatures>,
+    /// Those of commands. Administrators have a memory of their own, which nobody else can fill.
+    used_commands: UsedSignatures,
+    used_by_admins: UsedSignatures,
     /// The lists may have changed since somebody asked.
     is_changed: bool,
 }
@@ -86,6 +89,8 @@ impl Door {
             invites: InviteCodes::default(),
             payment: None,
             used: None,
+            used_commands: UsedSignatures::default(),
+            used_by_admins: UsedSignatures::default(),
             is_changed: false,
         }
     }
@@ -119,7 +124,8 @@ impl Door {
     }
 
     /// Lets each signature open one connection only. Off by default: peers of the specification
-    /// repeat one when they connect twice within a second.
+    /// repeat one when they connect twice within a second. The signatures of commands count once in
+    /// any case.
     #[must_use]
     pub fn with_used_signatures(mut self, used: UsedSignatures) -> Self {
         self.used = Some(used);
@@ -159,10 +165,23 @@ impl Door {
     /// callers without a signature may come in.
     #[must_use]
     pub fn nobody(&self) -> Option<Owner> {
-        match self.policy().decide(None) {
-            Decision::AcceptUnsigned { .. } => Some(Owner::Unsigned),
+        match self.decide_unsigned() {
+            Admission::Accept { owner, .. } => Some(owner),
             _ => None,
         }
+    }
+
+    /// Whether it matters who a caller is: somebody is blocked or whitelisted, or strangers have to
+    /// go through onboarding. A caller without a signature could be anybody, and is refused then.
+    fn tells_callers_apart(&self) -> bool {
+        let lists = [
+            &self.book.blocked,
+            &self.book.whitelist,
+            self.verifier.blacklist(),
+        ];
+        lists.into_iter().any(|list| !list.is_empty())
+            || !self.invites.is_empty()
+            || self.payment.is_some()
     }
 
     /// Verifies a CONNECT and decides about it.
@@ -204,6 +223,7 @@ impl Door {
 
     fn decide_unsigned(&self) -> Admission {
         match self.policy().decide(None) {
+            _ if self.tells_callers_apart() => Admission::Refuse(AuthError::SignedRequestRequired),
             Decision::AcceptUnsigned {
                 recommend_signature,
             } => Admission::Accept {
@@ -322,19 +342,45 @@ impl Door {
         }
     }
 
+    /// Takes a command of a connection that belongs to `owner` and whose commands have to be signed:
+    /// its signer has to be the owner, and its signature counts once. It was
+    /// [verified](Self::verifier).
+    ///
+    /// # Errors
+    /// [`AuthError::NotTheOwner`], [`AuthError::CommandAlreadyUsed`],
+    /// [`AuthError::ReplayProtectionUnavailable`]. Nothing has changed then.
+    pub fn command(
+        &mut self,
+        owner: &Owner,
+        verified: &Verified<'_>,
+        now: f64,
+    ) -> Result<(), AuthError> {
+        if *owner != Owner::Key(verified.address) {
+            return Err(AuthError::NotTheOwner);
+        }
+        spend_command(&mut self.used_commands, verified, now)
+    }
+
     /// Decides whether an administrator may have what it wants, and does it. Allowed are those in
-    /// the list of admins; who is in it decides the host's own key alone.
+    /// the list of admins; who is in it decides the host's own key alone. `owner` is who the
+    /// connection belongs to: a command that somebody else has signed is refused, and so is one that
+    /// was done before, on whichever connection.
     ///
     /// # Errors
     /// What the caller is told. Nothing has changed then.
     pub fn administrate(
         &mut self,
+        owner: Option<&Owner>,
         request: &AdminRequest,
         now: f64,
     ) -> Result<AdminResult, Box<ErrorFrame>> {
         let told = |error: AuthError| Box::new(ErrorFrame::new(error.to_string()));
+        let owner = owner.ok_or_else(|| told(AuthError::CommandWithoutConnection))?;
         let verified = self.verifier.verify(&request.signed, now);
         let verified = verified.map_err(told)?;
+        if *owner != Owner::Key(verified.address) {
+            return Err(told(AuthError::NotTheOwner));
+        }
         let command = verified.payload.text("type");
         if command.is_some_and(|command| command != request.action.as_str()) {
             return Err(told(AuthError::WrongCommand));
@@ -350,6 +396,7 @@ impl Door {
                 return Err(told(AuthError::SuperAdminOnly));
             }
             let address = subject(request.admin_id().as_deref(), "admin_id required")?;
+            spend_command(&mut self.used_by_admins, &verified, now).map_err(told)?;
             let changed = match action {
                 AdminAction::Add => self.book_mut().admins.insert(address).map_err(full)?,
                 _ => self.book_mut().admins.remove(&address),
@@ -360,6 +407,7 @@ impl Door {
             return Err(told(AuthError::AdminOnly));
         }
         let address = subject(request.client_id().as_deref(), "client_id required")?;
+        spend_command(&mut self.used_by_admins, &verified, now).map_err(told)?;
         let before = self.book.level_of(&address);
         match action {
             AdminAction::Promote => self.book_mut().promote(&address).map(drop).map_err(full)?,
@@ -416,6 +464,18 @@ pub fn prompt_of(
         Some(prompt) if !prompt.is_empty() => Ok(Some(SharedStr::from(&*prompt))),
         _ => plain(),
     }
+}
+
+/// Uses up the signature of a command.
+fn spend_command(
+    used: &mut UsedSignatures,
+    verified: &Verified<'_>,
+    now: f64,
+) -> Result<(), AuthError> {
+    used.spend(verified, now).map_err(|error| match error {
+        AuthError::AlreadyUsed => AuthError::CommandAlreadyUsed,
+        other => other,
+    })
 }
 
 fn subject(id: Option<&str>, missing: &'static str) -> Result<Address, Box<ErrorFrame>> {

@@ -106,6 +106,12 @@ impl AddressList {
         true
     }
 
+    /// Whether no address can be in the list, neither by itself nor by a pattern.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.addresses.is_empty() && self.patterns.is_empty()
+    }
+
     /// The addresses in the list, without those of patterns, in no order.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> {
         self.addresses.iter()

@@ -447,6 +447,98 @@ async fn a_mode_holds_also_for_a_client_that_was_away() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_agent_knows_how_many_turns_the_user_allows() {
+    let desk = desk();
+    let (mut client, connected) = Client::inside(&desk, json!({})).await;
+    assert_eq!(client.ask("turns").await, "turns None");
+    // Between two runs, and during one; with the number that was said last.
+    client
+        .say(&json!({"type": "mode_change", "mode": "ulw", "turns": 7}))
+        .await;
+    assert_eq!(client.hear_a("mode_changed").await["turns_left"], 7);
+    assert_eq!(client.ask("turns").await, "turns Some(7)");
+    client.say(&input("ask more?")).await;
+    client.hear_until("ask_user").await;
+    client
+        .say(&json!({"type": "mode_change", "mode": "ulw", "turns": 9}))
+        .await;
+    client
+        .say(&json!({"type": "ASK_USER_RESPONSE", "answer": "yes"}))
+        .await;
+    let output = client.output().await;
+    assert_eq!(output["session"]["ulw_turns"], 9);
+    // A client that was away has them too.
+    drop(client);
+    let same = json!({"session_id": connected["session_id"], "session": output["session"]});
+    let (mut client, _) = Client::inside(&desk, same).await;
+    assert_eq!(client.ask("turns").await, "turns Some(9)");
+    for (change, expected) in [
+        (json!({"mode": "safe", "turns": 3}), "turns None"),
+        (json!({"mode": "ulw", "turns": 2}), "turns Some(2)"),
+        (json!({"mode": "ulw"}), "turns None"),
+    ] {
+        let mut change = change;
+        change["type"] = json!("mode_change");
+        client.say(&change).await;
+        client.hear_a("mode_changed").await;
+        assert_eq!(client.ask("turns").await, expected, "{change}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mode_that_no_agent_knows_is_refused() {
+    let desk = desk();
+    let (mut client, _) = Client::inside(&desk, json!({})).await;
+    client
+        .say(&json!({"type": "mode_change", "mode": "plan"}))
+        .await;
+    client.hear_a("mode_changed").await;
+    let long = "x".repeat(5000);
+    for (mode, shown) in [("wild", "'wild'"), ("Plan", "'Plan'"), (&long, "'xxx")] {
+        client
+            .say(&json!({"type": "mode_change", "mode": mode}))
+            .await;
+        let error = client.hear_a("ERROR").await;
+        let words = error["message"].as_str().unwrap();
+        assert!(words.starts_with(&format!("Unsupported mode: {shown}")));
+        assert!(words.len() < 100, "{words}");
+    }
+    assert_eq!(client.ask("mode").await, "mode plan");
+    // Nor is one the answer to what is to become of the mode; the question stays open.
+    client.say(&input("reached")).await;
+    client.hear_until("ulw_turns_reached").await;
+    let answer =
+        |mode: &str| json!({"type": "ULW_RESPONSE", "action": "switch_mode", "mode": mode});
+    client.say(&answer("wild")).await;
+    let error = client.hear_a("ERROR").await;
+    assert_eq!(error["message"], "Unsupported mode: 'wild'");
+    client.say(&answer("plan")).await;
+    assert_eq!(client.output().await["result"], "go on: switch_mode");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_interjection_too_many_is_refused_in_words_of_its_own() {
+    let mut options = DeskOptions::new(&host_key(), TrustLevel::Open);
+    options.hub.registry.run.max_inputs = 2;
+    let desk = desk_with(options);
+    let (mut client, _) = Client::inside(&desk, json!({})).await;
+    client.say(&input("wait")).await;
+    client.hear_a("user_input").await;
+    for _ in 0..2 {
+        client.say(&input("more")).await;
+        client.hear_a("RUNTIME_INPUT_ACK").await;
+    }
+    client.say(&input("too much")).await;
+    let error = client.hear_a("ERROR").await;
+    assert_eq!(error["message"], "too many inputs wait for the agent");
+    assert_eq!(error["code"], "RUNTIME_INPUT_REJECTED");
+    assert_eq!(error["retryable"], true);
+    // The run goes on.
+    client.say(&json!({"type": "INTERRUPT"})).await;
+    client.output().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_crowd_that_loses_its_lines_comes_back_to_what_runs() {
     const CROWD: usize = 500;
     let desk = desk();

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use connectonion_proto::auth::{Address, Draft, InviteCodes, Signer, UsedSignatures};
+use connectonion_proto::auth::{Address, Draft, InviteCodes, Signer, UsedSignatures, Verifier};
 use connectonion_proto::limits::AUTHENTICATE_FIRST;
 use connectonion_proto::net::{DeskOptions, Payments};
-use connectonion_proto::trust::{Door, TrustBook, TrustLevel, TrustPolicy};
+use connectonion_proto::trust::{AddressList, Door, TrustBook, TrustLevel, TrustPolicy};
 use serde_json::json;
 
 use crate::staff::{Client, client_key, connect, desk, desk_with, host_key, input, now, signed};
@@ -115,12 +115,14 @@ async fn who_is_blocked_sees_no_gate() {
 #[tokio::test(start_paused = true)]
 async fn only_administrators_administrate() {
     let desk = desk();
+    let admin = Signer::from_seed(&[9; 32]);
     let mut client = Client::open(&desk);
+    client.say(&connect(&admin, json!({}))).await;
+    client.hear_a("CONNECTED").await;
     let request = |key: &Signer, kind: &str, member: &str| {
         let draft = Draft::exact(now()).with(member, client_key().address().to_string());
         signed(kind, key, &draft, json!({}))
     };
-    let admin = Signer::from_seed(&[9; 32]);
     client
         .say(&request(&admin, "ADMIN_BLOCK", "client_id"))
         .await;
@@ -156,9 +158,10 @@ async fn only_administrators_administrate() {
     client.say(&request(&admin, "ADMIN_ADD", "admin_id")).await;
     let error = client.hear_a("ERROR").await;
     assert_eq!(error["message"], "forbidden: super admin only");
-    client.say(&connect(&client_key(), json!({}))).await;
+    let mut blocked = Client::open(&desk);
+    blocked.say(&connect(&client_key(), json!({}))).await;
     assert_eq!(
-        client.hear_a("ERROR").await["message"],
+        blocked.hear_a("ERROR").await["message"],
         "forbidden: Denied by fast rules"
     );
 }
@@ -258,6 +261,48 @@ async fn who_does_not_sign_is_known_by_the_session_alone() {
         client.hear_a("ERROR").await["message"],
         "unauthorized: signed request required"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_blocked_does_not_come_in_by_leaving_out_the_signature() {
+    let blacklist: AddressList = [*client_key().address()].into_iter().collect();
+    let us = *host_key().address();
+    for level in [TrustLevel::Open, TrustLevel::Careful] {
+        let door = || Door::new(us, TrustPolicy::new(level));
+        let mut blocked = TrustBook::default();
+        blocked.block(client_key().address()).unwrap();
+        let mut whitelist = TrustBook::default();
+        whitelist.whitelist = AddressList::parse("0x3d40*");
+        let verifier = Verifier::new()
+            .with_recipient(us)
+            .with_blacklist(blacklist.clone());
+        for door in [
+            door().with_book(blocked),
+            door().with_book(whitelist),
+            door().with_verifier(verifier),
+            door().with_invites(InviteCodes::new(["red-onion"]).unwrap()),
+            door().with_payment(10_u32, None),
+        ] {
+            let desk = desk_with(DeskOptions::with_door(door));
+            let mut client = Client::open(&desk);
+            client.say(&json!({"type": "CONNECT"})).await;
+            assert_eq!(
+                client.hear_a("ERROR").await["message"],
+                "unauthorized: signed request required"
+            );
+        }
+        // Where it does not matter who somebody is, the specification's table holds.
+        let desk = desk_with(DeskOptions::with_door(door()));
+        let mut client = Client::open(&desk);
+        client.say(&json!({"type": "CONNECT"})).await;
+        client.hear_a("CONNECTED").await;
+        // Until somebody is blocked.
+        desk.with_door(|door| door.book_mut().block(client_key().address()))
+            .unwrap();
+        let mut late = Client::open(&desk);
+        late.say(&json!({"type": "CONNECT"})).await;
+        late.hear_a("ERROR").await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,6 +13,7 @@ mod frames;
 mod frames_props;
 mod gate;
 mod host;
+mod host_commands;
 mod host_desk;
 mod host_door;
 mod host_killed;

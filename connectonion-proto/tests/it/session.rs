@@ -71,6 +71,20 @@ fn somebody_elses_id_gets_a_new_session_under_another_id() {
 }
 
 #[test]
+fn an_id_that_is_free_is_given_to_whoever_asks_and_one_that_is_taken_is_not() {
+    let mut desk = Desk::new();
+    let (_, taken) = desk.alice();
+    let status = |desk: &Desk, id: &str| desk.registry.status(Some(BOB), id);
+    assert_eq!(status(&desk, &taken), status(&desk, "free"));
+    for (id, is_given) in [(taken.as_str(), false), ("free", true)] {
+        let request = SessionRequest::new(BOB).with_session_id(Some(id));
+        let (_, connected) = desk.connect(request);
+        assert_eq!(connected.status, SessionState::New);
+        assert_eq!(connected.session_id.as_str() == id, is_given, "{id}");
+    }
+}
+
+#[test]
 fn the_owner_of_a_forgotten_session_is_the_one_that_the_storage_knows() {
     let mut desk = Desk::new();
     let stored = |owner| SessionRequest::new(owner).with_session_id(Some("old"));

@@ -47,6 +47,8 @@ fn the_numbers_and_names_of_the_specification_are_these() {
         ),
         (limits::STALE_ANSWER, "STALE_ANSWER"),
         (limits::RUNTIME_INPUT_REJECTED, "RUNTIME_INPUT_REJECTED"),
+        (limits::ULW_TURNS, "ulw_turns"),
+        (limits::ULW_TURNS_USED, "ulw_turns_used"),
     ] {
         assert_eq!(name, specified);
     }

@@ -7,7 +7,7 @@ use connectonion_proto::auth::{Draft, Signer};
 use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{
     ApprovalNeeded, AskUser, EventKind, LlmCall, Mode, PlanReview, Thinking, ToolCall, ToolResult,
-    ToolStatus,
+    ToolStatus, UlwTurnsReached,
 };
 use connectonion_proto::net::{Agent, AgentError, Desk, DeskOptions, Prompt, Reply, Turn};
 use connectonion_proto::server::ServerConfig;
@@ -102,6 +102,11 @@ impl Agent for Scripted {
                 turn.mode()
                     .map_or("none".to_owned(), |it| it.as_str().to_owned())
             ),
+            "turns" => format!("turns {:?}", turn.ulw_turns()),
+            "reached" => {
+                let answer = turn.ulw_turns_reached(UlwTurnsReached::new(7, 7)).await?;
+                format!("go on: {}", answer.action.as_str())
+            }
             "switch" => {
                 turn.set_mode(Mode::Plan)?;
                 "switched".to_owned()

@@ -12,10 +12,13 @@ use std::path::PathBuf;
 
 use connectonion_proto::auth::Address;
 use connectonion_proto::frame::Mode;
-use connectonion_proto::net::{AgentOptions, ConnectError, FindError, connect, find, look_up};
+use connectonion_proto::net::{
+    AgentOptions, ConnectError, Connection, FindError, RemoteAgent, connect, find, look_up,
+};
 use examples::cli::{self, Failure};
 use examples::screen::connectonion::Frames;
 use examples::screen::{Colour, Screen};
+use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{DialError, LinkConfig};
 
 use self::attach::Attachments;
@@ -98,6 +101,22 @@ pub(crate) struct Args {
 
 pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
     cli::log(args.verbose);
+    let is_json = args.json;
+    let (mut talk, agent, connection) = open(args).await.inspect_err(|failure| {
+        if is_json {
+            cli::say(Show::new(Style::Json).error(&failure.to_string()));
+        }
+    })?;
+    let connection = tokio::spawn(connection.run());
+    let worked = talk.work().await;
+    agent.close();
+    talk.finish().await;
+    connection.await.map_err(Failure::new)?;
+    worked
+}
+
+/// Finds the agent, and makes everything ready to talk to it.
+async fn open(args: Args) -> Result<(Talk, RemoteAgent, Connection<WsDialer>), Failure> {
     check(&args)?;
     let key = args.home.key(args.key.as_deref(), "chat.key")?;
     let mut along = Attachments::default();
@@ -144,7 +163,7 @@ pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
         mode: args.mode,
         history: args.history,
     };
-    let mut talk = Talk::new(
+    let talk = Talk::new(
         (agent.clone(), url),
         events,
         Show::new(style),
@@ -152,12 +171,7 @@ pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
         manner,
         along,
     )?;
-    let connection = tokio::spawn(connection.run());
-    let worked = talk.work().await;
-    agent.close();
-    talk.finish().await;
-    connection.await.map_err(Failure::new)?;
-    worked
+    Ok((talk, agent, connection))
 }
 
 /// What options do not go together.

@@ -39,9 +39,11 @@ pub(crate) async fn chat(args: &Args) -> Result<(), Failure> {
         },
     };
     // Somebody sits there: the agent may think as long as it likes.
-    let door = args.server.open(None).await?;
+    let show = Show::new(style);
+    let door = args.server.open(None).await;
+    let door = door.inspect_err(|failure| show.failed(failure))?;
     let input = terminal::open(args.history.as_deref())?;
-    let mut talk = Talk::new(&door, &args.wishes, Show::new(style), input);
+    let mut talk = Talk::new(&door, &args.wishes, show, input);
     let worked = talk.work().await;
     talk.finish().await;
     door.close().await;

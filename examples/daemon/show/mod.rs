@@ -3,10 +3,12 @@
 mod tool;
 
 use std::collections::HashMap;
+use std::fmt::Display;
 
 use acolyte_proto::Event;
 use acolyte_proto::client::{ChatUpdate, Failure, Outcome};
 use acolyte_proto::event::{Checklist, NoticeLevel};
+use examples::cli;
 use examples::daemon::checklist;
 use examples::daemon::toolbox::CHECKLIST;
 use examples::screen::{Colour, printable, printable_lines};
@@ -85,6 +87,13 @@ impl Show {
         match self.style {
             Style::People { .. } => self.paint(Colour::Yellow, &format!("error: {words}")),
             Style::Json => object("wrong", None, json!({ "message": words })),
+        }
+    }
+
+    /// Tells programs why there is nothing to show; people read it when this one ends.
+    pub(crate) fn failed(&self, why: &impl Display) {
+        if self.is_json() {
+            cli::say(self.wrong(&why.to_string()));
         }
     }
 

@@ -8,9 +8,10 @@ use async_trait::async_trait;
 use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{
     ApprovalNeeded, AskUser, Assistant, EventKind, LlmCall, LlmResult, Mode, PlanReview, Rejection,
-    Scope, ToolCall, ToolResult, ToolStatus,
+    Scope, ToolCall, ToolResult, ToolStatus, UlwAction, UlwTurnsReached,
 };
 use connectonion_proto::hub::{AskError, EmitError};
+use connectonion_proto::limits::{ULW_TURNS, ULW_TURNS_USED};
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
 use futures_util::{FutureExt as _, StreamExt as _};
 use rpc_core::breaker::CircuitBreaker;
@@ -88,8 +89,15 @@ impl fmt::Debug for Worker {
 #[async_trait]
 impl Agent for Worker {
     async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
-        let work = Work::new(self, turn, &prompt)?;
-        match work.run().await {
+        let counted = tokio::select! {
+            counted = count_turn(turn) => counted,
+            () = turn.interrupted() => Err(Stop::Interrupted),
+        };
+        let ended = match counted {
+            Ok(()) => Work::new(self, turn, &prompt)?.run().await,
+            Err(stop) => Err(stop),
+        };
+        match ended {
             Ok(text) => Ok(Reply::new(text)),
             Err(Stop::Interrupted) => Ok(Reply::interrupted()),
             Err(Stop::Refused) => Ok(Reply::new(STOPPED)),
@@ -140,6 +148,32 @@ fn asked(error: AskError) -> AgentError {
 fn failed(error: &ModelError) -> AgentError {
     tracing::warn!(%error, "the model failed");
     AgentError::new(error.to_string())
+}
+
+/// In the mode `ulw`, where nothing is asked, each answer is a turn. When the user has allowed no more
+/// of them, that is asked.
+async fn count_turn(turn: &Turn) -> Result<(), Stop> {
+    let mode = turn.mode().and_then(|mode| mode.known());
+    let Some(max) = turn.ulw_turns().filter(|_| mode == Some(Mode::Ulw)) else {
+        return Ok(());
+    };
+    let used = turn.member(ULW_TURNS_USED);
+    let used = used.and_then(|used| used.get().parse::<u64>().ok());
+    let used = used.unwrap_or_default();
+    if used >= max {
+        let reached = UlwTurnsReached::new(used, max);
+        let word = turn.ulw_turns_reached(reached).await.map_err(asked)?;
+        if word.action.known() != Some(UlwAction::Continue) {
+            let mode = word.mode.and_then(|mode| mode.known());
+            turn.set_mode(mode.unwrap_or(Mode::Safe)).map_err(told)?;
+            return Ok(());
+        }
+        let more = max.saturating_add(word.turns.unwrap_or(1));
+        turn.set_member(ULW_TURNS, &more).map_err(told)?;
+    }
+    turn.set_member(ULW_TURNS_USED, &used.saturating_add(1))
+        .map_err(told)?;
+    Ok(())
 }
 
 /// One run.

@@ -12,10 +12,10 @@ use serde_json::Value;
 use crate::programs::{Running, outcome, program};
 
 /// A home for keys, lists and files, which is removed with the value.
-struct Home(PathBuf);
+pub(crate) struct Home(PathBuf);
 
 impl Home {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("agent-cli-{}-{number}", std::process::id());
@@ -24,7 +24,7 @@ impl Home {
         Self(path)
     }
 
-    fn agent(&self, args: &[&str]) -> Command {
+    pub(crate) fn agent(&self, args: &[&str]) -> Command {
         let mut command = program(env!("CARGO_BIN_EXE_agent"));
         command.args(args).env("AGENT_HOME", &self.0);
         command
@@ -72,14 +72,14 @@ impl Drop for Home {
     }
 }
 
-struct Host {
+pub(crate) struct Host {
     running: Running,
-    url: String,
+    pub(crate) url: String,
     address: String,
 }
 
 impl Host {
-    fn start(command: Command) -> Self {
+    pub(crate) fn start(command: Command) -> Self {
         let running = Running::start(command);
         let line = running.line_with("listening on http://");
         let part = |before: &str, after: char| {
@@ -150,6 +150,11 @@ fn every_mistake_says_what_to_do() {
         (&["host", "--invite", ""], "AGENT_INVITE"),
         (&["host", "--allow", "0x12"], "--allow"),
         (&["host", "--allow-origin", "*"], "scheme://host"),
+        (&["host", "--allow-host", "a/b"], "a/b"),
+        (&["host", "--listen", "0.0.0.0:0"], "--public"),
+        (&["host", "--listen", "[::]:0", "--signed"], "--public"),
+        (&["host", "--listen", "0.0.0.0:0", "--public"], "--trust"),
+        (&["host", "--unsigned"], "--public"),
         (&["host", "--model", "anthropic"], "--model-name"),
         (&["chat"], "<AGENT>"),
         (&["chat", "ftp://h", "x"], "ws, wss, http and https"),
@@ -295,6 +300,28 @@ fn nothing_is_written_without_leave() {
         ],
     );
     assert_eq!(home.file("f.txt"), None);
+}
+
+#[test]
+fn an_agent_that_asks_nothing_keeps_to_the_turns_that_it_has() {
+    let home = Home::new();
+    let host = home.host(&[]);
+    let lines = "/mode ulw 2\nwrite a to a.txt\nwrite b to b.txt\nwrite c to c.txt\n1\n\
+        write d to d.txt\nsafe\nn\n";
+    let (code, out, err) = home.chat(&host, &[], lines);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert_holds(
+        &out,
+        &[
+            "wrote 1 bytes to a.txt",
+            "wrote 1 bytes to b.txt",
+            "? ",
+            "wrote 1 bytes to c.txt",
+            "? ",
+            "? may write_file run with",
+        ],
+    );
+    assert_eq!(home.file("d.txt"), None);
 }
 
 #[test]
@@ -496,6 +523,35 @@ fn json_is_one_object_for_each_event() {
         ("error", None),
     ];
     assert_eq!(kinds, expected);
+}
+
+#[test]
+fn json_has_an_event_for_whatever_ends_it() {
+    let (home, guest) = (Home::new(), Home::new());
+    let host = home.host(&["--trust", "strict"]);
+    let open = home.host(&[]);
+    let nobody = "http://127.0.0.1:1".to_owned();
+    for (url, words) in [
+        (&open.url, "it hurts"),
+        (&host.url, "forbidden: Denied by fast rules"),
+        (&nobody, "no agent at http://127.0.0.1:1"),
+    ] {
+        let command = guest.agent(&["chat", url, "--json", "!fail it hurts"]);
+        let (code, out, err) = outcome(command);
+        assert_eq!(code, Some(1), "{err}");
+        let last = out.lines().last().unwrap_or_default();
+        let event: Value = serde_json::from_str(last).unwrap();
+        assert_eq!(event["event"], "error", "{out}");
+        let message = event["message"].as_str().unwrap();
+        assert!(message.contains(words), "{out}");
+        assert!(err.contains(words), "{err}");
+        assert_eq!(out.matches(r#""event":"error""#).count(), 1, "{out}");
+    }
+    // From a pipe, too.
+    let mut command = guest.agent(&["chat", &host.url, "--json"]);
+    command.stdin(Stdio::piped());
+    let (_, out, _) = outcome(command);
+    assert_holds(&out, &[r#""event":"error""#, "forbidden"]);
 }
 
 #[test]

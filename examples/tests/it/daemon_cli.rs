@@ -213,6 +213,19 @@ fn head(url: &str, path: &str, origin: &str) -> String {
 }
 
 #[test]
+fn json_has_an_event_for_a_server_that_is_not_there() {
+    for args in [&["run", "x"][..], &["chat"]] {
+        let mut command = daemon(args);
+        command.args(["--json", "--url", "http://127.0.0.1:1"]);
+        let (code, out, err) = outcome(command);
+        assert_eq!(code, Some(3), "{err}");
+        let event: Value = serde_json::from_str(out.trim_end()).unwrap();
+        let message = event["message"].as_str().unwrap();
+        assert!(message.contains("127.0.0.1:1"), "{out}");
+    }
+}
+
+#[test]
 fn the_answer_goes_to_one_place_and_the_progress_to_another() {
     let place = Place::new();
     let server = place.serve(&[]);

@@ -7,6 +7,7 @@
 )]
 
 mod agent_cli;
+mod agent_reach;
 mod agent_terminal;
 mod bot_cli;
 mod crowd_cli;

@@ -20,12 +20,12 @@ use rpc_core::net::{LinkConfig, Transport, clock, link};
 use rpc_core::{CloseReason, Text};
 use tokio::sync::Notify;
 
-use crate::auth::{Address, Verifier, unix_seconds};
+use crate::auth::{Address, AuthError, Verifier, unix_seconds};
 use crate::console::{self, Line};
-use crate::frame::{AdminRequest, AdminResult, ErrorFrame};
+use crate::frame::{AdminRequest, AdminResult, ErrorFrame, Signed};
 use crate::hub::{Hub, Now};
 use crate::server::ServerConfig;
-use crate::session::ConnId;
+use crate::session::{ConnId, Owner};
 use crate::storage::Storage;
 use crate::trust::Door;
 use mailbox::Mailbox;
@@ -236,9 +236,22 @@ impl Desk {
         self.lock().is_closing
     }
 
-    fn administrate(&self, request: &AdminRequest) -> Result<AdminResult, Box<ErrorFrame>> {
+    /// Whether a command is of whom its connection belongs to, and new.
+    fn check_command(&self, owner: Option<&Owner>, signed: &Signed) -> Result<(), AuthError> {
         let now = self.unix_now();
-        let result = self.door().administrate(request, now);
+        // Outside of every lock: it takes longer than all the rest.
+        let verified = self.verifier().verify(signed, now)?;
+        let owner = owner.ok_or(AuthError::NotTheOwner)?;
+        self.door().command(owner, &verified, now)
+    }
+
+    fn administrate(
+        &self,
+        owner: Option<&Owner>,
+        request: &AdminRequest,
+    ) -> Result<AdminResult, Box<ErrorFrame>> {
+        let now = self.unix_now();
+        let result = self.door().administrate(owner, request, now);
         if result.is_ok() {
             self.book_changed();
         }

@@ -90,6 +90,15 @@ impl Place {
                     Err(error) => self.refuse(ErrorFrame::new(error.to_string())),
                 }
             }
+            ServerEvent::Signed { signed, command } => {
+                return match self.desk.check_command(self.owner.as_ref(), &signed) {
+                    Ok(()) => self.take(*command),
+                    Err(error) => {
+                        self.refuse_command(&command, &error);
+                        Sorted::Ignore
+                    }
+                };
+            }
             ServerEvent::Input { input } => self.input(input),
             ServerEvent::Response { response } => {
                 self.alive(|hub, conn, _| hub.respond(conn, response));
@@ -109,7 +118,7 @@ impl Place {
                 });
             }
             ServerEvent::Admin { request } => {
-                let result = self.desk.administrate(&request);
+                let result = self.desk.administrate(self.owner.as_ref(), &request);
                 self.alive(|hub, conn, _| match &result {
                     Ok(result) => hub.tell(conn, result),
                     Err(error) => hub.tell(conn, &**error),
@@ -246,6 +255,16 @@ impl Place {
                 self.alive(|hub, conn, now| hub.input(conn, input, now));
             }
             Err(error) => self.refuse(rejected(format!("Invalid INPUT: {error}"))),
+        }
+    }
+
+    fn refuse_command(&self, command: &ServerEvent, error: &AuthError) {
+        match command {
+            ServerEvent::Input { .. } => self.refuse(rejected(error.to_string())),
+            _ => {
+                let error = ErrorFrame::new(error.to_string());
+                self.alive(|hub, conn, _| hub.tell(conn, &error));
+            }
         }
     }
 

@@ -17,6 +17,7 @@ use crate::frame::{
 };
 use crate::hub::{AskError, EmitError};
 use crate::id::SessionId;
+use crate::limits::ULW_TURNS;
 use crate::session::{Owner, RunId, RunOver};
 
 /// One run, as its [`Agent`](super::Agent) sees it: what to tell, what to ask, what the user wants
@@ -212,6 +213,14 @@ impl Turn {
             Word::Known(known) => Word::Known(known),
             Word::Other(word) => Word::Other(word.into()),
         })
+    }
+
+    /// How many turns the user allows in the mode `ulw`; `None` if that was not said. What counts as a
+    /// turn, and how many are [used](crate::limits::ULW_TURNS_USED), is the agent's to know: when they
+    /// are used up it [asks](Self::ulw_turns_reached).
+    #[must_use]
+    pub fn ulw_turns(&self) -> Option<u64> {
+        self.member(ULW_TURNS)?.get().parse().ok()
     }
 
     /// Changes the mode, and tells the clients.

@@ -171,6 +171,11 @@ impl Talk {
     /// Talks until it is enough.
     pub(crate) async fn work(&mut self) -> Result<(), Failure> {
         let worked = self.talk().await;
+        if let Err(failure) = &worked
+            && self.show.is_json()
+        {
+            self.say(self.show.error(&failure.to_string())).await;
+        }
         self.keeper.keep(self.agent.session());
         worked?;
         if self.is_busy {

@@ -1,0 +1,271 @@
+//! Commands that somebody answers for: of administrators, and of clients that sign all of theirs.
+
+use connectonion_proto::auth::{Draft, Signer, UsedSignatures};
+use connectonion_proto::net::{Desk, DeskOptions};
+use connectonion_proto::trust::{Door, TrustLevel, TrustPolicy};
+use serde_json::{Value, json};
+
+use crate::staff::{Client, SECOND, client_key, connect, desk, desk_with, host_key, now, signed};
+
+const NOT_THE_OWNER: &str = "unauthorized: command signer does not own this connection";
+const USED: &str = "unauthorized: signed command already used";
+
+fn admin_key() -> Signer {
+    Signer::from_seed(&[9; 32])
+}
+
+fn desk_with_admin() -> Desk {
+    let desk = desk();
+    desk.with_door(|door| door.book_mut().admins.insert(*admin_key().address()))
+        .unwrap();
+    desk
+}
+
+/// A connection of this key that is let in.
+async fn inside(desk: &Desk, key: &Signer) -> Client {
+    let mut client = Client::open(desk);
+    client.say(&connect(key, json!({}))).await;
+    client.hear_a("CONNECTED").await;
+    client
+}
+
+/// A command to do something with the usual client.
+fn about_client(kind: &str, key: &Signer, nonce: u128) -> Value {
+    let draft = Draft::exact(now()).with_nonce(nonce).with("type", kind);
+    let draft = draft.with_to(host_key().address());
+    let whom = client_key().address().to_string();
+    signed(kind, key, &draft.with("client_id", whom), json!({}))
+}
+
+async fn refused(client: &mut Client, frame: &Value) -> String {
+    client.say(frame).await;
+    let error = client.hear_a("ERROR").await;
+    error["message"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_administrators_command_counts_once_on_any_connection() {
+    let desk = desk_with_admin();
+    let mut admin = inside(&desk, &admin_key()).await;
+    let block = about_client("ADMIN_BLOCK", &admin_key(), 1);
+    admin.say(&block).await;
+    assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "blocked");
+    admin
+        .say(&about_client("ADMIN_UNBLOCK", &admin_key(), 2))
+        .await;
+    assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "stranger");
+    assert_eq!(refused(&mut admin, &block).await, USED);
+    // Another spelling of the signature is no other signature.
+    let mut louder = block.clone();
+    let signature = block["signature"].as_str().unwrap();
+    louder["signature"] = json!(format!("0x{}", signature.to_uppercase()));
+    assert_eq!(refused(&mut admin, &louder).await, USED);
+    let mut again = inside(&desk, &admin_key()).await;
+    assert_eq!(refused(&mut again, &block).await, USED);
+    let level = about_client("ADMIN_GET_LEVEL", &admin_key(), 3);
+    again.say(&level).await;
+    assert_eq!(again.hear_a("ADMIN_RESULT").await["level"], "stranger");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_administrators_command_is_refused_on_the_connection_of_somebody_else() {
+    let desk = desk_with_admin();
+    let block = about_client("ADMIN_BLOCK", &admin_key(), 1);
+    let mut nobody = Client::open(&desk);
+    assert_eq!(
+        refused(&mut nobody, &block).await,
+        "unauthorized: ADMIN commands need an authenticated connection (send CONNECT first)"
+    );
+    let mut thief = inside(&desk, &Signer::from_seed(&[3; 32])).await;
+    assert_eq!(refused(&mut thief, &block).await, NOT_THE_OWNER);
+    let mut unsigned = Client::open(&desk);
+    unsigned.say(&json!({"type": "CONNECT"})).await;
+    unsigned.hear_a("CONNECTED").await;
+    assert_eq!(refused(&mut unsigned, &block).await, NOT_THE_OWNER);
+    // Nothing of it has used the command up.
+    let mut admin = inside(&desk, &admin_key()).await;
+    admin.say(&block).await;
+    assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "blocked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn strangers_do_not_fill_the_memory_of_administrators() {
+    let policy = TrustPolicy::new(TrustLevel::Open);
+    // Without room for the signature of a single CONNECT.
+    let door =
+        Door::new(*host_key().address(), policy).with_used_signatures(UsedSignatures::new(2));
+    let desk = desk_with(DeskOptions::with_door(door));
+    desk.with_door(|door| door.book_mut().admins.insert(*admin_key().address()))
+        .unwrap();
+    let mut admin = inside(&desk, &admin_key()).await;
+    let mut stranger = inside(&desk, &client_key()).await;
+    for nonce in 0..3 {
+        let command = about_client("ADMIN_GET_LEVEL", &client_key(), nonce);
+        assert_eq!(
+            refused(&mut stranger, &command).await,
+            "forbidden: admin only"
+        );
+    }
+    let late = refused(&mut Client::open(&desk), &connect(&client_key(), json!({}))).await;
+    assert_eq!(late, "misconfigured: replay protection unavailable");
+    admin
+        .say(&about_client("ADMIN_BLOCK", &admin_key(), 1))
+        .await;
+    assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "blocked");
+}
+
+/// A connection whose client signs its commands.
+async fn signing(desk: &Desk, members: Value) -> (Client, Value) {
+    let mut client = Client::open(desk);
+    let draft = Draft::exact(now()).with_to(host_key().address());
+    let draft = draft.with("signed_commands", 1);
+    client
+        .say(&signed("CONNECT", &client_key(), &draft, members))
+        .await;
+    let connected = client.hear_a("CONNECTED").await;
+    (client, connected)
+}
+
+/// A command as newer clients send it: what counts is signed, and a copy lies around it.
+fn command(key: &Signer, members: &Value, nonce: u128) -> Value {
+    let mut draft = Draft::new(now()).with_to(host_key().address());
+    draft = draft.with_nonce(nonce);
+    for (name, value) in members.as_object().unwrap() {
+        draft = draft.with(name, value.clone());
+    }
+    let kind = members["type"].as_str().unwrap();
+    signed(kind, key, &draft, members.clone())
+}
+
+fn prompt(key: &Signer, text: &str, nonce: u128) -> Value {
+    command(key, &json!({"type": "INPUT", "prompt": text}), nonce)
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_signs_its_commands_is_heard_in_all_of_them() {
+    let desk = desk();
+    let (mut client, _) = signing(&desk, json!({})).await;
+    let key = client_key();
+    // What is not signed is not looked at.
+    let mut hello = prompt(&key, "hello", 1);
+    hello["prompt"] = json!("something else");
+    client.say(&hello).await;
+    assert_eq!(client.output().await["result"], "echo: hello");
+    client.say(&prompt(&key, "ask name?", 2)).await;
+    let frames = client.hear_until("ask_user").await;
+    let answer = json!({"type": "ASK_USER_RESPONSE", "answer": "Ann",
+        "request_id": frames.last().unwrap()["id"]});
+    client.say(&command(&key, &answer, 3)).await;
+    assert_eq!(client.output().await["result"], "answer \"Ann\"");
+    let mode = json!({"type": "mode_change", "mode": "plan"});
+    client.say(&command(&key, &mode, 4)).await;
+    assert_eq!(client.hear_a("mode_changed").await["mode"], "plan");
+    client.say(&prompt(&key, "wait", 5)).await;
+    client.hear_a("user_input").await;
+    client
+        .say(&command(&key, &json!({"type": "INTERRUPT"}), 6))
+        .await;
+    client.output().await;
+    // These need no signature.
+    client.say(&json!({"type": "PONG"})).await;
+    client
+        .say(&json!({"type": "SESSION_STATUS", "session": {"session_id": "x"}}))
+        .await;
+    client.hear_a("SESSION_STATUS").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_slips_a_command_in_where_they_are_signed() {
+    let desk = desk();
+    let (mut client, connected) = signing(&desk, json!({})).await;
+    let key = client_key();
+    let plain = [
+        json!({"type": "INPUT", "prompt": "hello"}),
+        json!({"type": "ASK_USER_RESPONSE", "answer": "yes"}),
+        json!({"type": "APPROVAL_RESPONSE", "approved": true}),
+        json!({"type": "PLAN_REVIEW_RESPONSE", "message": "yes"}),
+        json!({"type": "ULW_RESPONSE", "action": "continue"}),
+        json!({"type": "mode_change", "mode": "ulw"}),
+        json!({"type": "prompt_update", "prompt": "more"}),
+        json!({"type": "INTERRUPT"}),
+        json!({"type": "ADMIN_BLOCK", "client_id": "0x1"}),
+    ];
+    for frame in &plain {
+        let told = refused(&mut client, frame).await;
+        assert_eq!(told, "unauthorized: signed command required", "{frame}");
+    }
+    let hello = prompt(&key, "hello", 1);
+    let other = prompt(&Signer::from_seed(&[3; 32]), "hello", 1);
+    let mut altered = hello.clone();
+    altered["payload"]["prompt"] = json!("rm -rf");
+    let mut interrupt = hello.clone();
+    interrupt["type"] = json!("INTERRUPT");
+    let draft = |draft: Draft| {
+        let draft = draft.with("type", "INPUT").with("prompt", "hello");
+        signed("INPUT", &key, &draft, json!({"prompt": "hello"}))
+    };
+    let fresh = || Draft::new(now());
+    let us = *host_key().address();
+    for (frame, expected) in [
+        (other, NOT_THE_OWNER),
+        (altered, "unauthorized: invalid signature"),
+        (interrupt, "unauthorized: signed command type mismatch"),
+        (
+            draft(fresh().with_to(&us)),
+            "unauthorized: signed command nonce required",
+        ),
+        (
+            draft(fresh().with_nonce(1)),
+            "unauthorized: wrong recipient",
+        ),
+        (
+            draft(fresh().with_nonce(1).with_to(key.address())),
+            "unauthorized: wrong recipient",
+        ),
+        (
+            draft(Draft::new(now() - 400.0).with_nonce(1).with_to(&us)),
+            "unauthorized: signature expired",
+        ),
+    ] {
+        assert_eq!(refused(&mut client, &frame).await, expected, "{frame}");
+    }
+    // A later CONNECT takes nothing back.
+    let same = json!({"session_id": connected["session_id"]});
+    client.say(&connect(&key, same.clone())).await;
+    client.hear_a("CONNECTED").await;
+    let told = refused(&mut client, &plain[0]).await;
+    assert_eq!(told, "unauthorized: signed command required");
+    // And once is once, on every connection.
+    client.say(&hello).await;
+    client.output().await;
+    assert_eq!(refused(&mut client, &hello).await, USED);
+    let (mut again, _) = signing(&desk, same).await;
+    assert_eq!(refused(&mut again, &hello).await, USED);
+    // Nothing of all this has held anything up.
+    again.say(&prompt(&key, "hello", 2)).await;
+    assert_eq!(again.output().await["result"], "echo: hello");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wish_for_signed_commands_goes_through_the_gate() {
+    let codes = connectonion_proto::auth::InviteCodes::new(["red-onion"]).unwrap();
+    let policy = TrustPolicy::new(TrustLevel::Careful);
+    let door = Door::new(*host_key().address(), policy).with_invites(codes);
+    let desk = desk_with(DeskOptions::with_door(door));
+    let mut client = Client::open(&desk);
+    let key = client_key();
+    let wish = Draft::exact(now()).with("signed_commands", 1);
+    client.say(&signed("CONNECT", &key, &wish, json!({}))).await;
+    client.hear_a("ONBOARD_REQUIRED").await;
+    tokio::time::sleep(SECOND).await;
+    let offer = Draft::exact(now()).with("invite_code", "red-onion");
+    client
+        .say(&signed("ONBOARD_SUBMIT", &key, &offer, json!({})))
+        .await;
+    client.hear_a("ONBOARD_SUCCESS").await;
+    client.hear_a("CONNECTED").await;
+    let told = refused(&mut client, &json!({"type": "INPUT", "prompt": "hello"})).await;
+    assert_eq!(told, "unauthorized: signed command required");
+    client.say(&prompt(&key, "hello", 1)).await;
+    assert_eq!(client.output().await["result"], "echo: hello");
+}
