@@ -297,7 +297,7 @@ impl Machine for ClientConn {
         {
             self.on_deadline(id, now);
         }
-        let deaf = !self.wants_input();
+        let deaf = !self.pause.is_over(self.wants_input(), now);
         if let Some(gone) = self.heart.beat(now, deaf, &mut self.outbox) {
             let frame = CloseFrame::new(CloseFrame::GOING_AWAY, gone.to_string());
             self.shut(gone, frame);

@@ -528,7 +528,7 @@ impl Machine for ClientConn {
             self.on_deadline(id, now);
         }
         // Known gateways answer a ping only between requests, so silence proves nothing then.
-        let deaf = !self.wants_input() || self.in_flight() > 0;
+        let deaf = !self.pause.is_over(self.wants_input(), now) || self.in_flight() > 0;
         if let Some(heart) = &mut self.heart
             && let Some(gone) = heart.beat(now, deaf, &mut self.outbox)
         {
