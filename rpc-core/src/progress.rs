@@ -16,8 +16,9 @@ const SLACK: usize = 16;
 /// side and forgets one of them is found out, at the latest when the requests before that one have
 /// ended. From then on only its own frames count.
 ///
-/// A frame costs a binary search, and only a deadline that has passed looks at the other requests: so
-/// let deadlines pass, then ask [`since`](Self::since) whether to extend them.
+/// A frame costs a binary search, and only a deadline that has passed looks at the other requests, at
+/// each of them once where deadlines pass in the order of the requests. So let deadlines pass, then ask
+/// [`since`](Self::since) whether to extend them.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -42,6 +43,9 @@ pub struct Progress {
     /// In the order in which they were sent.
     requests: VecDeque<Request>,
     open: usize,
+    /// So many of them were looked at, and this is the last progress among those.
+    looked_at: usize,
+    latest: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -65,14 +69,21 @@ impl Progress {
 
     /// A frame about this request has come.
     pub fn heard(&mut self, frame: FrameNumber, now: Instant) {
-        if let Some(request) = self.find(frame) {
+        let Some(at) = self.find(frame) else {
+            return;
+        };
+        if at < self.looked_at {
+            self.latest = Some(now);
+        }
+        if let Some(request) = self.requests.get_mut(at) {
             request.heard = now;
         }
     }
 
     /// This request has ended: answered, given up, or expired.
     pub fn ended(&mut self, frame: FrameNumber) {
-        let Some(request) = self.find(frame) else {
+        let found = self.find(frame);
+        let Some(request) = found.and_then(|at| self.requests.get_mut(at)) else {
             return;
         };
         if std::mem::take(&mut request.is_open) {
@@ -81,6 +92,7 @@ impl Progress {
         if self.open == 0 {
             self.requests.clear();
             self.requests.shrink_to(SLACK);
+            self.look_anew();
         } else if self.requests.len() > 2 * self.open + SLACK {
             self.tidy();
         }
@@ -88,19 +100,34 @@ impl Progress {
 
     /// When the peer has last got on with this request or with one before it. `None` if it is not
     /// known.
-    #[must_use]
-    pub fn since(&self, frame: FrameNumber) -> Option<Instant> {
-        let before = self.requests.iter().take_while(|it| it.frame <= frame);
-        before.map(|request| request.heard).max()
+    pub fn since(&mut self, frame: FrameNumber) -> Option<Instant> {
+        let last = self.looked_at.checked_sub(1);
+        let last = last.and_then(|last| self.requests.get(last));
+        if last.is_some_and(|last| frame < last.frame) {
+            self.look_anew();
+        }
+        while let Some(request) = self.requests.get(self.looked_at)
+            && request.frame <= frame
+        {
+            self.latest = self.latest.max(Some(request.heard));
+            self.looked_at += 1;
+        }
+        self.latest
     }
 
-    fn find(&mut self, frame: FrameNumber) -> Option<&mut Request> {
+    const fn look_anew(&mut self) {
+        self.looked_at = 0;
+        self.latest = None;
+    }
+
+    fn find(&self, frame: FrameNumber) -> Option<usize> {
         let found = self.requests.binary_search_by_key(&frame, |it| it.frame);
-        self.requests.get_mut(found.ok()?)
+        found.ok()
     }
 
     /// Forgets requests that have ended; what was heard of them counts for the next open one.
     fn tidy(&mut self) {
+        self.look_anew();
         let mut carried: Option<Instant> = None;
         self.requests.retain_mut(|request| {
             let heard = carried.map_or(request.heard, |heard| heard.max(request.heard));
@@ -200,12 +227,16 @@ mod tests {
                     }
                     _ => {}
                 }
-                // Requests that were sent when the frame came.
+                // In the order in which deadlines pass, or in another.
+                if pick % 2 == 1 {
+                    open.reverse();
+                }
                 for frame in &open {
                     let expected = heard.iter().filter(|(of, _)| of <= frame).map(|(_, at)| *at);
                     let sent_at = heard.iter().find(|(of, _)| of == frame).map(|(_, at)| *at);
                     prop_assert_eq!(progress.since(*frame), expected.chain(sent_at).max());
                 }
+                open.sort_unstable();
             }
         }
     }
