@@ -48,7 +48,7 @@ pub(crate) struct Args {
     /// How long a ping may stay unanswered.
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = cli::duration)]
     pong_timeout: Duration,
-    /// How long a call may stay unanswered.
+    /// How long a call may stay unanswered, the messages of a growing answer included.
     #[arg(long, value_name = "TIME", default_value = "190s", value_parser = cli::duration)]
     request_timeout: Duration,
     /// End after the first answer.

@@ -22,7 +22,9 @@ pub mod message;
 #[cfg(feature = "tokio")]
 pub mod net;
 pub mod outbox;
+pub mod pause;
 pub mod pending;
+pub mod progress;
 pub mod rate;
 pub mod reconnect;
 pub mod secret;

@@ -30,8 +30,8 @@ pub struct Limits {
     pub max_event_bytes: usize,
     /// Most items in a list of a decoded frame (channels, tools). Default 65,536.
     pub max_items: usize,
-    /// How many messages the peer may send on one connection; `None` is any number. Enforced by
-    /// servers. Default 5,000 at once and one more every millisecond.
+    /// How many messages the peer may send on one connection, pings and pongs among them; `None` is any
+    /// number. Enforced by servers. Default 5,000 at once and one more every millisecond.
     pub max_message_rate: Option<RateLimit>,
 }
 

@@ -1,12 +1,12 @@
-//! [`RateLimit`]: how many messages a peer may send, as a token bucket.
+//! [`RateLimit`]: how many messages and pings a peer may send, as a token bucket.
 
 use std::time::{Duration, Instant};
 
-use crate::message::Incoming;
 use crate::timers::later;
 
 /// A token bucket: `burst` messages at once, and one more every `interval`. A server
-/// disconnects a peer that sends more.
+/// disconnects a peer that sends more. Pings and pongs count as messages do: a ping costs its answer,
+/// and a keepalive is far below any limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateLimit {
@@ -37,15 +37,13 @@ impl RateLimit {
 ///
 /// ```
 /// use std::time::{Duration, Instant};
-/// use rpc_core::Incoming;
 /// use rpc_core::rate::{Bucket, RateLimit};
 ///
 /// let (now, second) = (Instant::now(), Duration::from_secs(1));
 /// let mut bucket = Bucket::new(Some(RateLimit::new(1, second)), now);
-/// assert!(bucket.admits(&Incoming::Text("one"), now));
-/// assert!(!bucket.admits(&Incoming::Text("two"), now));
-/// assert!(bucket.admits(&Incoming::Ping(b""), now));
-/// assert!(bucket.admits(&Incoming::Text("three"), now + second));
+/// assert!(bucket.admits(now));
+/// assert!(!bucket.admits(now));
+/// assert!(bucket.admits(now + second));
 /// ```
 #[derive(Debug)]
 pub struct Bucket {
@@ -65,14 +63,10 @@ impl Bucket {
         }
     }
 
-    /// Whether this message is within the limit; then it is counted. Only data counts, because the
-    /// transport answers pings, and pongs are answers.
+    /// Whether a message that comes now, of whatever kind, is within the limit; then it is counted.
     #[must_use]
-    pub fn admits(&mut self, message: &Incoming<'_>, now: Instant) -> bool {
-        match self.limit {
-            Some(limit) if message.is_data() => self.take(limit, now),
-            _ => true,
-        }
+    pub fn admits(&mut self, now: Instant) -> bool {
+        self.limit.is_none_or(|limit| self.take(limit, now))
     }
 
     fn take(&mut self, limit: RateLimit, now: Instant) -> bool {
@@ -95,7 +89,7 @@ mod tests {
         let start = Instant::now();
         let second = Duration::from_secs(1);
         let mut bucket = Bucket::new(Some(RateLimit::new(3, second)), start);
-        let mut takes = |at| bucket.admits(&Incoming::Text(""), at);
+        let mut takes = |at| bucket.admits(at);
         assert_eq!([start; 4].map(&mut takes), [true, true, true, false]);
         assert_eq!([start + second; 2].map(&mut takes), [true, false]);
         let rested = start + second * 100;
@@ -103,19 +97,9 @@ mod tests {
     }
 
     #[test]
-    fn pings_and_pongs_count_for_nothing() {
-        let now = Instant::now();
-        let mut bucket = Bucket::new(Some(RateLimit::new(1, Duration::from_secs(1))), now);
-        assert!(bucket.admits(&Incoming::Binary(b"1"), now));
-        assert!(bucket.admits(&Incoming::Ping(b""), now));
-        assert!(bucket.admits(&Incoming::Pong(b""), now));
-        assert!(!bucket.admits(&Incoming::Text("2"), now));
-    }
-
-    #[test]
     fn without_a_limit_everything_is_admitted() {
         let now = Instant::now();
         let mut bucket = Bucket::new(None, now);
-        assert!((0..10_000).all(|_| bucket.admits(&Incoming::Text(""), now)));
+        assert!((0..10_000).all(|_| bucket.admits(now)));
     }
 }

@@ -33,7 +33,8 @@ pub struct StreamConfig {
     /// is not tried at every change. Default 1 s.
     pub pause: Duration,
     /// How long the answer to a partial message is waited for; after that the next message is
-    /// sent all the same. Default 15 s.
+    /// sent all the same. A bot waits no longer than for any call
+    /// ([`call_timeout`](crate::client::ClientConfig::call_timeout)). Default 15 s.
     pub partial_timeout: Duration,
     /// What is put below the text of an answer that broke off; empty for nothing. Default
     /// `(interrupted)`.

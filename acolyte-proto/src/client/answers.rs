@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use rpc_core::CallError;
-use rpc_core::timers::later;
 
 use super::run::Kind;
 use super::{CallId, ChatUpdate, ClientConn, ClientEvent, Failure, Outcome, RpcError, Warning};
@@ -136,26 +135,12 @@ impl ClientConn {
             // Known servers say nothing more about the chat.
             self.end_chat(chat, |_| Outcome::Aborted { error: None });
         } else {
+            // The server does not know it, so it is over.
             self.expect_end(chat, now);
         }
         if !quiet {
             let result = Ok(aborted);
             self.push(ClientEvent::AbortResult { id, chat, result });
-        }
-    }
-
-    /// The server does not know a chat that it was to abort, or nobody knows whether it does: if the
-    /// chat is over, its end has come already or comes now.
-    fn expect_end(&mut self, chat: CallId, now: Instant) {
-        let deadline = later(now, self.config.call_timeout);
-        if let Some(call) = self.calls.get_mut(chat)
-            && let Kind::Chat(run) = &mut call.kind
-        {
-            let was_queued = std::mem::take(&mut run.queued);
-            self.calls.extend(chat, Some(deadline));
-            if was_queued {
-                self.leave_queue(chat);
-            }
         }
     }
 
@@ -204,6 +189,7 @@ impl ClientConn {
             return self.push(ClientEvent::Chat { id, update });
         }
         if let Kind::Abort { chat, .. } = call.kind {
+            // Nobody knows whether it is over.
             self.expect_end(chat, now);
         }
         self.fail(id, &call.kind, CallError::Remote(error));

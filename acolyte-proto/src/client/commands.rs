@@ -54,10 +54,14 @@ impl ClientConn {
         now: Instant,
     ) -> Result<CallId, Refused> {
         check_request(request)?;
-        let run = Run::new(self.config.chat_idle_timeout);
+        let run = Run::new(self.config.chat_idle_timeout, now);
         let deadline = run.deadline(now);
         let payload = Payload::Request(request);
-        self.send("chat.start", Some(payload), Kind::Chat(run), deadline)
+        let id = self.send("chat.start", Some(payload), Kind::Chat(run), deadline)?;
+        if let Some(call) = self.calls.get(id) {
+            self.progress.sent(call.frame, now);
+        }
+        Ok(id)
     }
 
     /// Aborts a chat, be it running or waiting. An
@@ -115,12 +119,8 @@ impl ClientConn {
             return false;
         };
         run.idle = idle;
-        let (deadline, queued) = (run.deadline(now), run.queued);
-        self.calls.extend(chat, deadline);
-        if queued && let Some(idle) = idle {
-            self.watch_queue(later(now, idle));
-        }
-        true
+        let deadline = run.deadline(now);
+        self.calls.extend(chat, deadline)
     }
 
     /// Forgets a request: no event about it follows. A chat is aborted at the server as well, as

@@ -36,8 +36,8 @@ pub struct ClientConfig {
     /// How long a request that is no chat waits for its answer. Default 10 s.
     pub call_timeout: Duration,
     /// How long a chat waits for its next message; `None` for ever, which suits a person who can
-    /// abort. While a chat waits in the server's queue, messages of the connection's other chats
-    /// count too. Default 180 s.
+    /// abort. While a chat waits in the server's queue, messages of the chats that were sent before
+    /// it on the connection count too. Default 180 s.
     pub chat_idle_timeout: Option<Duration>,
     /// Pings, and when silence counts as death. Default every 25 s, and 30 s after a ping, because
     /// known servers may be deaf for 15 s. Over HTTP, where there are no pings and servers send a

@@ -28,7 +28,9 @@ use std::time::Instant;
 use rpc_core::backlog::EventBacklog;
 use rpc_core::decode::{DecodeError, DecodeErrorKind};
 use rpc_core::keepalive::Heart;
-use rpc_core::timers::{TimerKind, Timers, sooner};
+use rpc_core::pause::ReadPause;
+use rpc_core::progress::Progress;
+use rpc_core::timers::sooner;
 use rpc_core::{
     CallError, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Outbox, Outgoing,
     PendingCalls,
@@ -52,25 +54,6 @@ pub enum ClientState {
     Ready,
     /// The connection has ended.
     Closed,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Timer {
-    Queue,
-}
-
-impl TimerKind for Timer {
-    const ALL: &'static [Self] = &[Self::Queue];
-
-    fn index(self) -> usize {
-        self as usize
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Queue => "queue",
-        }
-    }
 }
 
 /// The client's side of one open connection. It takes commands at once: the protocol has no opening.
@@ -103,19 +86,13 @@ pub struct ClientConn {
     calls: PendingCalls<Pending, RpcForm>,
     /// How many of the calls the server has said nothing to.
     unanswered: usize,
-    /// Chats in the server's queue. They wait as long as any chat of the connection gets on.
-    queued: Vec<CallId>,
-    /// When a chat has heard something last.
-    heard_at: Instant,
+    /// What the server does for the chats, of which it runs one after the other.
+    progress: Progress,
     /// Chats that nobody waits for any more, to be aborted as soon as there is room.
     owed: VecDeque<(CallId, Instant)>,
     outbox: Outbox,
     events: EventBacklog<ClientEvent>,
-    timers: Timers<Timer>,
-    /// Since when nothing is read, because events are not taken.
-    paused_at: Option<Instant>,
-    /// Until then no request times out, because what has come meanwhile is still being read.
-    catching_up: Option<Instant>,
+    pause: ReadPause,
     heart: Heart,
     closed: Option<CloseReason>,
     /// The end has been told to the application.
@@ -134,14 +111,11 @@ impl ClientConn {
         let mut conn = Self {
             calls: PendingCalls::new(seed, config.limits.max_pending, now),
             unanswered: 0,
-            queued: Vec::new(),
-            heard_at: now,
+            progress: Progress::default(),
             owed: VecDeque::new(),
             outbox: Outbox::new(&config.limits),
             events: EventBacklog::new(),
-            timers: Timers::new(),
-            paused_at: None,
-            catching_up: None,
+            pause: ReadPause::default(),
             heart: Heart::new(config.keep_alive, now),
             closed: None,
             told: false,
@@ -181,14 +155,9 @@ impl ClientConn {
         if self.closed.is_some() {
             return None;
         }
-        // What is awaited may have come and not been read, so no request ends meanwhile.
-        let reads = self.wants_input();
-        let caught_up = |at: Instant| self.catching_up.map_or(at, |until| at.max(until));
-        let queue = self.timers.next_timeout().filter(|_| reads);
-        let queue = queue.map(|(at, name)| (caught_up(at), name));
-        let call = self.calls.poll_timeout().filter(|_| reads);
-        let call = call.map(|at| (caught_up(at), "call"));
-        sooner(sooner(queue, self.heart.next_timeout()), call)
+        let call = self.calls.poll_timeout();
+        let call = call.and_then(|at| self.pause.suspend(at, self.wants_input()));
+        sooner(self.heart.next_timeout(), call.map(|at| (at, "call")))
     }
 
     /// Ends a request that is no chat.
@@ -238,20 +207,9 @@ impl ClientConn {
     /// Takes a request in flight out.
     fn take(&mut self, id: CallId) -> Option<Pending> {
         let call = self.calls.complete(id).live()?;
-        self.forget(id, &call);
+        self.unanswered -= usize::from(!call.answered);
+        self.progress.ended(call.frame);
         Some(call)
-    }
-
-    /// A request was taken out.
-    fn forget(&mut self, id: CallId, call: &Pending) {
-        if !call.answered {
-            self.unanswered -= 1;
-        }
-        if let Kind::Chat(run) = &call.kind
-            && run.queued
-        {
-            self.leave_queue(id);
-        }
     }
 
     fn push(&mut self, event: ClientEvent) {
@@ -271,9 +229,7 @@ impl ClientConn {
     /// requests needs room in the queue.
     fn end(&mut self, reason: CloseReason) {
         self.closed = Some(reason);
-        self.timers.stop_all();
         self.heart.stop();
-        self.queued = Vec::new();
         self.owed = VecDeque::new();
     }
 
@@ -307,7 +263,7 @@ impl Machine for ClientConn {
             return;
         }
         self.heart.heard();
-        self.note_pause(now);
+        self.pause.note(self.wants_input(), now);
         match message {
             Incoming::Text(text) => self.on_text(text, now),
             // Known servers send text only, and known clients take this as text.
@@ -320,7 +276,7 @@ impl Machine for ClientConn {
             },
             _ => {}
         }
-        self.note_pause(now);
+        self.pause.note(self.wants_input(), now);
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
@@ -336,16 +292,12 @@ impl Machine for ClientConn {
         if self.closed.is_some() {
             return;
         }
-        if self.is_up_to_date(now) && self.timers.pop_expired(now).is_some() {
-            self.queue_timed_out(now);
-        }
-        while self.is_up_to_date(now)
-            && let Some((id, call)) = self.calls.pop_expired(now)
+        while self.pause.is_over(self.wants_input(), now)
+            && let Some(id) = self.calls.peek_expired(now)
         {
-            self.forget(id, &call);
-            self.time_out(id, &call, now);
+            self.on_deadline(id, now);
         }
-        let deaf = !self.wants_input();
+        let deaf = !self.pause.is_over(self.wants_input(), now);
         if let Some(gone) = self.heart.beat(now, deaf, &mut self.outbox) {
             let frame = CloseFrame::new(CloseFrame::GOING_AWAY, gone.to_string());
             self.shut(gone, frame);

@@ -37,11 +37,16 @@ pub(super) enum Kind {
 }
 
 /// A chat in flight.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Run {
     /// How long it waits for its next message.
     pub(super) idle: Option<Duration>,
-    /// It waits in the server's queue, so silence about it proves nothing.
+    /// When something came for it last; at first when it was sent.
+    pub(super) heard: Instant,
+    /// When its end must have come, if nothing else comes.
+    pub(super) end_by: Option<Instant>,
+    /// It waits in the server's queue, so silence about it proves nothing while a chat before it gets
+    /// on.
     pub(super) queued: bool,
     /// This side has sent an abort.
     pub(super) aborting: bool,
@@ -49,17 +54,20 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn new(idle: Option<Duration>) -> Self {
+    pub(super) fn new(idle: Option<Duration>, now: Instant) -> Self {
         Self {
             idle,
-            ..Self::default()
+            heard: now,
+            end_by: None,
+            queued: false,
+            aborting: false,
+            tools: ToolCalls::default(),
         }
     }
 
-    /// When it has waited too long, if nothing comes from now on.
-    pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
-        let idle = self.idle.filter(|_| !self.queued);
-        idle.map(|idle| later(now, idle))
+    /// When it has waited too long, if it was heard of then.
+    pub(super) fn deadline(&self, heard: Instant) -> Option<Instant> {
+        self.end_by.or_else(|| Some(later(heard, self.idle?)))
     }
 }
 

@@ -31,6 +31,7 @@ use bytes::Bytes;
 use rpc_core::backlog::EventBacklog;
 use rpc_core::decode::{DecodeError, DecodeErrorKind, SharedStr};
 use rpc_core::outbox::FrameNumber;
+use rpc_core::pause::ReadPause;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
     CallError, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Outbox, Outgoing,
@@ -127,6 +128,7 @@ pub struct ClientConn {
     outbox: Outbox,
     events: EventBacklog<ClientEvent>,
     timers: Timers<Timer>,
+    pause: ReadPause,
     /// A silence that was noticed late has been forgiven since the host was heard last.
     forgiven: bool,
     closed: Option<CloseReason>,
@@ -161,6 +163,7 @@ impl ClientConn {
             outbox: Outbox::new(&sent),
             events: EventBacklog::new(),
             timers: Timers::new(),
+            pause: ReadPause::default(),
             forgiven: false,
             closed: None,
             told: false,
@@ -216,8 +219,9 @@ impl ClientConn {
         if self.closed.is_some() {
             return None;
         }
-        let answer = self.asked.poll_timeout().map(|at| (at, "answer"));
-        sooner(self.timers.next_timeout(), answer)
+        let answer = self.asked.poll_timeout();
+        let answer = answer.and_then(|at| self.pause.suspend(at, self.wants_input()));
+        sooner(self.timers.next_timeout(), answer.map(|at| (at, "answer")))
     }
 
     fn await_connected(&mut self, now: Instant) {
@@ -328,7 +332,8 @@ impl ClientConn {
         };
         // Whoever does not read hears nothing, and neither does a machine that slept.
         let slept = now.saturating_duration_since(at) > patience;
-        if !self.wants_input() || (slept && !self.forgiven) {
+        let reads = self.pause.is_over(self.wants_input(), now);
+        if !reads || (slept && !self.forgiven) {
             self.forgiven = true;
             return self.listen(now);
         }
@@ -350,6 +355,7 @@ impl Machine for ClientConn {
         }
         self.forgiven = false;
         self.listen(now);
+        self.pause.note(self.wants_input(), now);
         match message {
             Incoming::Text(text) => self.on_text(text, now),
             Incoming::Binary(_) => {
@@ -358,6 +364,7 @@ impl Machine for ClientConn {
             }
             _ => {}
         }
+        self.pause.note(self.wants_input(), now);
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
@@ -392,7 +399,9 @@ impl Machine for ClientConn {
                 return;
             }
         }
-        while let Some((id, pending)) = self.asked.pop_expired(now) {
+        while self.pause.is_over(self.wants_input(), now)
+            && let Some((id, pending)) = self.asked.pop_expired(now)
+        {
             let delivery = self.delivery(&pending);
             let result = Err(CallError::TimedOut { delivery });
             self.push(ClientEvent::Reply { id, result }, 0);

@@ -248,7 +248,7 @@ impl Machine for ServerConn {
             return;
         }
         self.heart.heard();
-        if !self.bucket.admits(&message, now) {
+        if !self.bucket.admits(now) {
             return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
         }
         let max = self.config.limits.max_message_bytes;

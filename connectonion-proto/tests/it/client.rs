@@ -250,3 +250,57 @@ fn an_offer_at_no_gate_is_refused_here() {
     let offer: OnboardSubmit = OnboardSubmit::new(Signed::none());
     assert!(conn.onboard(&offer, now).is_err());
 }
+
+/// A client that was let in, and reads no further behind two events that are not taken.
+fn let_in(now: Instant) -> ClientConn {
+    let limits = Limits::default().with_max_events(2);
+    let config = ClientConfig::new().with_limits(limits);
+    let connect: Connect = Connect::new(Signed::none());
+    let mut conn = ClientConn::new(config, &connect, 7, now);
+    hear(
+        &mut conn,
+        r#"{"type":"CONNECTED","session_id":"s","status":"new"}"#,
+        now,
+    );
+    assert!(matches!(conn.poll_event(), Some(ClientEvent::Connected(_))));
+    conn
+}
+
+fn hear(conn: &mut ClientConn, frame: &str, now: Instant) {
+    conn.handle_message(Incoming::Text(frame), now);
+}
+
+#[test]
+fn nothing_times_out_while_its_answer_may_be_unread() {
+    let (mut now, second) = (Instant::now(), Duration::from_secs(1));
+    let mut conn = let_in(now);
+    let asked = [(); 2].map(|()| conn.query("s", now).unwrap());
+    for _ in 0..2 {
+        hear(&mut conn, r#"{"type":"later"}"#, now);
+    }
+    assert!(!conn.wants_input());
+    // The application takes no event for ten minutes.
+    let until = now + 600 * second;
+    while let Some(at) = conn.poll_timeout().filter(|at| *at <= until) {
+        assert!(at > now, "a deadline that moves nothing");
+        now = at;
+        conn.handle_timeout(now);
+    }
+    now = until;
+    assert!(conn.poll_event().is_some() && conn.poll_event().is_some());
+    conn.handle_timeout(now);
+    assert!(conn.poll_event().is_none());
+    // What has come meanwhile is read first.
+    let status = r#"{"type":"SESSION_STATUS","session_id":"s","status":"running"}"#;
+    hear(&mut conn, status, now);
+    assert!(matches!(
+        conn.poll_event(),
+        Some(ClientEvent::Reply { id, result: Ok(_) }) if id == asked[0]
+    ));
+    conn.handle_timeout(now + second);
+    let late = conn.poll_event();
+    assert!(
+        matches!(late, Some(ClientEvent::Reply { id, result: Err(_) }) if id == asked[1]),
+        "{late:?}"
+    );
+}

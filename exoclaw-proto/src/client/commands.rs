@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use rpc_core::decode::RawJson;
 use rpc_core::timers::later;
-use rpc_core::{CallId, CloseFrame, CloseReason, Match, Refused};
+use rpc_core::{CallId, CloseFrame, CloseReason, Refused};
 use serde::Serialize;
 
-use super::pending::{Kind, Pending, Run};
+use super::pending::{Kind, Pending};
 use super::{ChatSummary, ClientConn, ClientState};
 use crate::codec::encode_request;
 use crate::frame::{Call, ChatSend, Method, SessionRef};
@@ -53,9 +53,12 @@ impl ClientConn {
         chat: &ChatSend<S>,
         now: Instant,
     ) -> Result<CallId, Refused> {
-        let run = self.new_run(now);
-        let deadline = run.deadline(now);
-        self.send(Method::ChatSend.name(), chat, Kind::Chat(run), deadline)
+        let summary = ChatSummary::default();
+        let idle = self.config.chat_idle_timeout;
+        let total = self.config.chat_total_timeout;
+        let until = total.map(|total| later(now, total));
+        let name = Method::ChatSend.name();
+        self.send(name, chat, Kind::Chat(summary), idle, until, now)
     }
 
     /// Asks for the last turns of a session, at most `limit`. A future method: gateways may not
@@ -179,26 +182,34 @@ impl ClientConn {
         params: &impl Serialize,
         now: Instant,
     ) -> Result<CallId, Refused> {
-        let deadline = later(now, self.config.call_timeout);
-        self.send(method, params, Kind::Unary, Some(deadline))
+        let idle = Some(self.config.call_timeout);
+        self.send(method, params, Kind::Unary, idle, None, now)
     }
 
-    /// Lets a request in flight wait this long from `now`; `None` for ever. Of a chat it sets how
-    /// long it waits for each next frame. `false` if it has ended.
+    /// Lets a request in flight wait this long for the gateway's next [progress](Self#timeouts), from
+    /// `now` and from each progress on; `None` for ever. `false` if it has ended.
     pub fn set_timeout(&mut self, id: CallId, timeout: Option<Duration>, now: Instant) -> bool {
-        if self.closed.is_some() {
-            return false;
-        }
-        let Some(pending) = self.calls.get_mut(id) else {
+        let Some(pending) = self.awaited(id) else {
             return false;
         };
-        let deadline = match &mut pending.kind {
-            Kind::Unary => timeout.map(|timeout| later(now, timeout)),
-            Kind::Chat(run) => {
-                run.idle = timeout;
-                run.deadline(now)
-            }
+        pending.idle = timeout;
+        let deadline = pending.deadline(now);
+        self.calls.extend(id, deadline)
+    }
+
+    /// Lets a request in flight take this long as a whole, from `now`, whatever comes; `None` for
+    /// ever. Its wait for progress begins anew. `false` if it has ended.
+    pub fn set_total_timeout(
+        &mut self,
+        id: CallId,
+        timeout: Option<Duration>,
+        now: Instant,
+    ) -> bool {
+        let Some(pending) = self.awaited(id) else {
+            return false;
         };
+        pending.until = timeout.map(|timeout| later(now, timeout));
+        let deadline = pending.deadline(now);
         self.calls.extend(id, deadline)
     }
 
@@ -208,7 +219,7 @@ impl ClientConn {
     ///
     /// Events that were made before are still there to be polled.
     pub fn cancel(&mut self, id: CallId) -> bool {
-        matches!(self.calls.complete(id), Match::Live(_))
+        self.forget(id, None).is_some()
     }
 
     /// Closes with code 1000. What is queued is sent first; what is in flight ends at once.
@@ -221,13 +232,10 @@ impl ClientConn {
         self.shut_with(CloseReason::Local, frame);
     }
 
-    fn new_run(&self, now: Instant) -> Run {
-        let total = self.config.chat_total_timeout;
-        Run {
-            idle: self.config.chat_idle_timeout,
-            until: total.map(|total| later(now, total)),
-            summary: ChatSummary::default(),
-        }
+    /// A request that somebody waits for.
+    fn awaited(&mut self, id: CallId) -> Option<&mut Pending> {
+        let pending = self.calls.get_mut(id)?;
+        (self.closed.is_none() && !pending.is_forgotten()).then_some(pending)
     }
 
     fn send(
@@ -235,19 +243,31 @@ impl ClientConn {
         method: &str,
         params: &impl Serialize,
         kind: Kind,
-        deadline: Option<Instant>,
+        idle: Option<Duration>,
+        until: Option<Instant>,
+        now: Instant,
     ) -> Result<CallId, Refused> {
         match self.state {
             ClientState::Ready => {}
             ClientState::Closed => return Err(Refused::Closed),
             ClientState::AwaitHello => return Err(Refused::NotReady),
         }
-        let max = self.calls.capacity_limit();
-        let id = self.calls.next_id().ok_or(Refused::TooManyCalls { max })?;
+        let max = self.config.limits.max_pending;
+        let id = self.calls.next_id().filter(|_| self.in_flight() < max);
+        let id = id.ok_or(Refused::TooManyCalls { max })?;
         let frame = self
             .outbox
             .encode(|buffer| encode_request(buffer, id, method, params))?;
-        Ok(self.calls.insert(Pending { frame, kind }, deadline)?)
+        let pending = Pending {
+            frame,
+            idle,
+            until,
+            kind,
+        };
+        let deadline = pending.deadline(now);
+        let id = self.calls.insert(pending, deadline)?;
+        self.progress.sent(frame, now);
+        Ok(id)
     }
 }
 

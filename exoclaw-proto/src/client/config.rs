@@ -40,11 +40,14 @@ pub struct ClientConfig {
     /// How long a client without a token waits for the hello. A gateway that wants a token is
     /// silent until it gets one, so this is how its wish is noticed. Default 3 s.
     pub tokenless_hello_timeout: Duration,
-    /// How long each request that is not streamed waits for its answer. Default 30 s.
+    /// How long each request that is not streamed waits for its answer, from the gateway's last
+    /// [progress](super::ClientConn#timeouts). Default 30 s.
     pub call_timeout: Duration,
-    /// How long a chat waits for its next frame; `None` for ever. Default 60 s.
+    /// How long a chat waits for its next frame, from the gateway's last
+    /// [progress](super::ClientConn#timeouts); `None` for ever. Default 60 s.
     pub chat_idle_timeout: Option<Duration>,
-    /// How long a chat may take as a whole; `None` for ever. Default `None`.
+    /// How long a chat may take as a whole, from when it was sent, whatever comes; `None` for ever.
+    /// Time in which a gateway answers other requests first counts. Default `None`.
     pub chat_total_timeout: Option<Duration>,
     /// Pings after the hello, and when silence counts as death: never while a request or a chat is
     /// open, because known gateways answer pings only between requests. Default every 30 s, and

@@ -15,28 +15,27 @@ mod tests;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rpc_core::backlog::EventBacklog;
 use rpc_core::decode::{DecodeError, DecodeErrorKind, RawJson, find_member};
 use rpc_core::keepalive::Heart;
+use rpc_core::pause::ReadPause;
+use rpc_core::progress::Progress;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Match,
-    Outbox, Outgoing, PendingCalls,
+    CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Outbox,
+    Outgoing, PendingCalls,
 };
 
 use crate::error::{ErrorKind, RpcError, readable};
 use crate::frame::{BorrowedEvent, Hello, ServerFrame, StreamEvent, Token};
 use crate::id::UNREADABLE_ID;
-use crate::limits::AUTH_FAILED_CODE;
+use crate::limits::{AUTH_FAILED_CODE, CHAT_IDLE_TIMEOUT};
 use pending::{Kind, Pending};
 
 pub use config::{ClientConfig, reconnect_policy};
 pub use event::{Answer, ChatEvent, ChatSummary, ClientEvent};
-
-/// How long is read after a long pause before requests time out again.
-const CATCH_UP: Duration = Duration::from_secs(1);
 
 /// What the connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,6 +80,19 @@ type End = Result<Answer, CallError<RpcError>>;
 /// the client in [before](Self::again). A line that is cut before the hello is
 /// [`CloseReason::Lost`].
 ///
+/// # Timeouts
+/// Known gateways answer the requests of a connection one after the other, so a request waits for
+/// those before it. Its timeout runs from the gateway's last progress: a frame about the request, or
+/// about one that was sent before it and has not ended, also if the application has
+/// [cancelled](Self::cancel) that one. Frames about later requests are none. So a request of which
+/// a gateway that answers side by side loses track times out as soon as the requests before it have
+/// ended and it has heard nothing for its own time; and if the gateway falls silent, all requests
+/// time out. While [nothing is read](Machine::wants_input) no request does.
+///
+/// What bounds a request as a whole, whatever comes, is separate:
+/// [`chat_total_timeout`](ClientConfig::chat_total_timeout) and
+/// [`set_total_timeout`](Self::set_total_timeout).
+///
 /// ```
 /// use std::time::Instant;
 /// use exoclaw_proto::client::{ClientConfig, ClientConn, ClientState};
@@ -98,13 +110,13 @@ pub struct ClientConn {
     config: Arc<ClientConfig>,
     state: ClientState,
     calls: PendingCalls<Pending>,
+    /// How many of them nobody waits for any more.
+    forgotten: usize,
+    progress: Progress,
     outbox: Outbox,
     events: EventBacklog<ClientEvent>,
     timers: Timers<Timer>,
-    /// Since when nothing is read, because events are not taken.
-    paused_at: Option<Instant>,
-    /// Until then no request times out, because what has come meanwhile is still being read.
-    catching_up: Option<Instant>,
+    pause: ReadPause,
     /// Beats from the hello on: known gateways take a ping before the token for a bad token.
     heart: Option<Heart>,
     /// An earlier connection was let in with the same configuration.
@@ -127,12 +139,14 @@ impl ClientConn {
         let config = config.into();
         let mut conn = Self {
             state: ClientState::AwaitHello,
-            calls: PendingCalls::new(seed, config.limits.max_pending, now),
+            // Forgotten ones have room of their own.
+            calls: PendingCalls::new(seed, config.limits.max_pending.saturating_mul(2), now),
+            forgotten: 0,
+            progress: Progress::default(),
             outbox: Outbox::new(&config.limits),
             events: EventBacklog::new(),
             timers: Timers::new(),
-            paused_at: None,
-            catching_up: None,
+            pause: ReadPause::default(),
             heart: None,
             let_in_before: false,
             token_echo: config.token.is_some(),
@@ -170,7 +184,7 @@ impl ClientConn {
     /// How many requests and chats are in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.calls.len()
+        self.calls.len() - self.forgotten
     }
 
     /// How many frames were dropped because they belong to nothing in flight: late frames of chats
@@ -188,10 +202,8 @@ impl ClientConn {
         }
         let timer = self.timers.next_timeout();
         let beat = self.heart.as_ref().and_then(Heart::next_timeout);
-        // What is awaited may have come and not been read, so no request ends meanwhile.
-        let reads = self.wants_input();
-        let call = self.calls.poll_timeout().filter(|_| reads);
-        let call = call.max(call.and(self.catching_up));
+        let call = self.calls.poll_timeout();
+        let call = call.and_then(|at| self.pause.suspend(at, self.wants_input()));
         sooner(sooner(timer, beat), call.map(|at| (at, "call")))
     }
 
@@ -210,8 +222,10 @@ impl ClientConn {
         match ServerFrame::decode(text, &self.config.limits) {
             Ok(ServerFrame::Hello(hello)) => self.on_hello(hello, now),
             Ok(ServerFrame::AuthFailed { error, .. }) => self.refused(&error),
-            Ok(ServerFrame::Result { id, result }) => self.on_result(&id, &result),
-            Ok(ServerFrame::Error { id, error }) => self.on_error(id.as_deref(), &error),
+            Ok(ServerFrame::Result { id, result }) => {
+                self.end_call(&id, Ok(Answer::copied(&result)), now);
+            }
+            Ok(ServerFrame::Error { id, error }) => self.on_error(id.as_deref(), &error, now),
             Ok(ServerFrame::Stream { id, event }) => self.on_step(&id, &event, text, now),
             Err(error) => self.on_bad_frame(error, text, now),
         }
@@ -228,20 +242,10 @@ impl ClientConn {
         self.push(ClientEvent::Ready(hello.into_owned()));
     }
 
-    fn on_result(&mut self, id: &str, result: &RawJson<'_>) {
-        match self.take(id) {
-            Some((id, pending)) => self.finish(id, pending, Ok(Answer::copied(result))),
-            None => self.stray += 1,
-        }
-    }
-
-    fn on_error(&mut self, id: Option<&str>, words: &str) {
-        let Some(id) = id.filter(|id| *id != UNREADABLE_ID) else {
-            return self.on_gateway_error(RpcError::new(words));
-        };
-        match self.take(id) {
-            Some((id, pending)) => self.finish(id, pending, Err(remote(words))),
-            None => self.stray += 1,
+    fn on_error(&mut self, id: Option<&str>, words: &str, now: Instant) {
+        match id.filter(|id| *id != UNREADABLE_ID) {
+            Some(id) => self.end_call(id, Err(remote(words)), now),
+            None => self.on_gateway_error(RpcError::new(words)),
         }
     }
 
@@ -254,14 +258,10 @@ impl ClientConn {
     }
 
     fn on_step(&mut self, id: &str, event: &BorrowedEvent<'_>, text: &str, now: Instant) {
-        let end = match event {
-            StreamEvent::Done => Ok(Answer::default()),
-            StreamEvent::Error(words) => Err(remote(words)),
-            _ => return self.on_progress(id, event, text, now),
-        };
-        match self.take(id) {
-            Some((id, pending)) => self.finish(id, pending, end),
-            None => self.stray += 1,
+        match event {
+            StreamEvent::Done => self.end_call(id, Ok(Answer::default()), now),
+            StreamEvent::Error(words) => self.end_call(id, Err(remote(words)), now),
+            _ => self.on_progress(id, event, text, now),
         }
     }
 
@@ -271,13 +271,12 @@ impl ClientConn {
             self.stray += 1;
             return;
         };
-        let Kind::Chat(run) = &mut pending.kind else {
+        self.progress.heard(pending.frame, now);
+        let Kind::Chat(summary) = &mut pending.kind else {
             self.stray += 1;
             return;
         };
-        run.summary.add(event);
-        let deadline = run.deadline(now);
-        self.calls.extend(id, deadline);
+        summary.add(event);
         if let Some(event) = ChatEvent::copied(event, text) {
             self.push(ClientEvent::Chat { id, event });
         }
@@ -293,57 +292,93 @@ impl ClientConn {
             None
         };
         self.push(ClientEvent::Warning(error));
-        let Some(id) = id.and_then(|id| CallId::parse(&id)) else {
-            return;
-        };
-        let Some(pending) = self.calls.get_mut(id) else {
+        let Some(id) = id else {
             return;
         };
         let event = find_member(text, "event").and_then(RawJson::into_str);
         if event.as_deref() == Some("error") {
             let words = find_member(text, "data").map(readable).unwrap_or_default();
-            if let Match::Live(pending) = self.calls.complete(id) {
-                self.finish(id, pending, Err(remote(&words)));
-            }
-        } else if let Kind::Chat(run) = &pending.kind {
-            let deadline = run.deadline(now);
-            self.calls.extend(id, deadline);
+            self.end_call(&id, Err(remote(&words)), now);
+        } else if let Some(pending) = CallId::parse(&id).and_then(|id| self.calls.get(id)) {
+            self.progress.heard(pending.frame, now);
+        }
+    }
+
+    /// The gateway has ended a request.
+    fn end_call(&mut self, id: &str, end: End, now: Instant) {
+        let Some(id) = CallId::parse(id) else {
+            self.stray += 1;
+            return;
+        };
+        if let Some(pending) = self.calls.get(id) {
+            self.progress.heard(pending.frame, now);
+        }
+        let Some(pending) = self.take(id) else {
+            self.stray += 1;
+            return;
+        };
+        // Answers to requests come behind the one to the token.
+        self.token_echo = false;
+        match ended(id, pending.kind, end) {
+            Some(event) => self.push(event),
+            None => self.stray += 1,
         }
     }
 
     /// Takes a request in flight out.
-    fn take(&mut self, id: &str) -> Option<(CallId, Pending)> {
-        let id = CallId::parse(id)?;
+    fn take(&mut self, id: CallId) -> Option<Pending> {
         let pending = self.calls.complete(id).live()?;
-        // Answers to requests come behind the one to the token.
-        self.token_echo = false;
-        Some((id, pending))
+        self.progress.ended(pending.frame);
+        self.forgotten -= usize::from(pending.is_forgotten());
+        Some(pending)
     }
 
-    fn finish(&mut self, id: CallId, pending: Pending, end: End) {
-        let event = ended(id, pending.kind, end);
-        self.push(event);
+    /// Takes a request from whoever waits for it. The gateway works on, and the requests behind it
+    /// wait as long as it does, so it is kept for as long as it gets on.
+    fn forget(&mut self, id: CallId, now: Option<Instant>) -> Option<Pending> {
+        let pending = self.calls.get_mut(id).filter(|it| !it.is_forgotten())?;
+        if self.forgotten >= self.config.limits.max_pending {
+            return self.take(id);
+        }
+        let idle = Some(self.config.chat_idle_timeout.unwrap_or(CHAT_IDLE_TIMEOUT));
+        let kept = Pending {
+            frame: pending.frame,
+            idle,
+            until: None,
+            kind: Kind::Forgotten,
+        };
+        let since = now.or_else(|| self.progress.since(kept.frame));
+        let deadline = since.and_then(|since| kept.deadline(since));
+        let pending = std::mem::replace(pending, kept);
+        self.forgotten += 1;
+        self.calls.extend(id, deadline);
+        Some(pending)
+    }
+
+    /// The deadline of a request has passed: it ends, unless the gateway has got on meanwhile.
+    fn on_deadline(&mut self, id: CallId, now: Instant) {
+        let Some(pending) = self.calls.get(id) else {
+            return;
+        };
+        let since = self.progress.since(pending.frame).unwrap_or(now);
+        let deadline = pending.deadline(since);
+        if deadline.is_none_or(|at| at > now) {
+            self.calls.extend(id, deadline);
+        } else if pending.is_forgotten() {
+            self.take(id);
+        } else {
+            let delivery = self.delivery(pending);
+            let late = Err(CallError::TimedOut { delivery });
+            let event = self.forget(id, Some(now));
+            if let Some(event) = event.and_then(|pending| ended(id, pending.kind, late)) {
+                self.push(event);
+            }
+        }
     }
 
     fn push(&mut self, event: ClientEvent) {
         let weight = event.weight();
         self.events.push(event, weight);
-    }
-
-    /// Notes when reading stops and goes on.
-    fn note_pause(&mut self, now: Instant) {
-        if !self.wants_input() {
-            self.paused_at.get_or_insert(now);
-        } else if let Some(since) = self.paused_at.take() {
-            let pause = now.saturating_duration_since(since);
-            self.catching_up = Some(later(now, pause.min(CATCH_UP)));
-        }
-    }
-
-    /// Whether what has come has been read, so that what is missing is late.
-    fn is_up_to_date(&mut self, now: Instant) -> bool {
-        self.note_pause(now);
-        self.paused_at.is_none() && self.catching_up.is_none_or(|until| until <= now)
     }
 
     fn refused(&mut self, words: &str) {
@@ -420,8 +455,8 @@ impl ClientConn {
     }
 
     fn delivery(&self, pending: &Pending) -> Delivery {
-        if let Kind::Chat(run) = &pending.kind
-            && run.summary.frames > 0
+        if let Kind::Chat(summary) = &pending.kind
+            && summary.frames > 0
         {
             Delivery::Delivered
         } else if self.cut && !self.outbox.was_taken(pending.frame) {
@@ -436,15 +471,16 @@ fn remote(words: &str) -> CallError<RpcError> {
     CallError::Remote(RpcError::new(words))
 }
 
-/// The event that ends a request.
-fn ended(id: CallId, kind: Kind, end: End) -> ClientEvent {
-    match kind {
+/// The event that ends a request; `None` if nobody waits for it.
+fn ended(id: CallId, kind: Kind, end: End) -> Option<ClientEvent> {
+    Some(match kind {
         Kind::Unary => ClientEvent::Reply { id, result: end },
-        Kind::Chat(run) => ClientEvent::ChatEnded {
+        Kind::Chat(summary) => ClientEvent::ChatEnded {
             id,
-            result: end.map(|_| run.summary),
+            result: end.map(|_| summary),
         },
-    }
+        Kind::Forgotten => return None,
+    })
 }
 
 impl Machine for ClientConn {
@@ -457,7 +493,7 @@ impl Machine for ClientConn {
         if let Some(heart) = &mut self.heart {
             heart.heard();
         }
-        self.note_pause(now);
+        self.pause.note(self.wants_input(), now);
         match message {
             Incoming::Text(text) => self.on_text(text, now),
             Incoming::Binary(_) => {
@@ -466,7 +502,7 @@ impl Machine for ClientConn {
             }
             _ => {}
         }
-        self.note_pause(now);
+        self.pause.note(self.wants_input(), now);
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
@@ -486,14 +522,13 @@ impl Machine for ClientConn {
         if self.timers.pop_expired(now).is_some() {
             return self.no_hello();
         }
-        while self.is_up_to_date(now)
-            && let Some((id, pending)) = self.calls.pop_expired(now)
+        while self.pause.is_over(self.wants_input(), now)
+            && let Some(id) = self.calls.peek_expired(now)
         {
-            let delivery = self.delivery(&pending);
-            self.finish(id, pending, Err(CallError::TimedOut { delivery }));
+            self.on_deadline(id, now);
         }
         // Known gateways answer a ping only between requests, so silence proves nothing then.
-        let deaf = !self.wants_input() || !self.calls.is_empty();
+        let deaf = !self.pause.is_over(self.wants_input(), now) || self.in_flight() > 0;
         if let Some(heart) = &mut self.heart
             && let Some(gone) = heart.beat(now, deaf, &mut self.outbox)
         {
@@ -510,13 +545,16 @@ impl Machine for ClientConn {
             return Some(event);
         }
         let reason = self.closed.as_ref()?;
-        if let Some((id, pending)) = self.calls.pop_any() {
+        while let Some((id, pending)) = self.calls.pop_any() {
+            self.forgotten -= usize::from(pending.is_forgotten());
             let delivery = self.delivery(&pending);
             let error = CallError::Closed {
                 reason: reason.clone(),
                 delivery,
             };
-            return Some(ended(id, pending.kind, Err(error)));
+            if let Some(event) = ended(id, pending.kind, Err(error)) {
+                return Some(event);
+            }
         }
         if self.told {
             return None;
@@ -543,7 +581,7 @@ impl fmt::Debug for ClientConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientConn")
             .field("state", &self.state)
-            .field("in_flight", &self.calls.len())
+            .field("in_flight", &self.in_flight())
             .field("events", &self.events.len())
             .finish_non_exhaustive()
     }

@@ -1,6 +1,9 @@
 //! Tests of [`ClientConn`] with a gateway that is played by hand: the opening and the rules.
 
 mod chats;
+mod order;
+
+use std::time::Duration;
 
 use rpc_core::{Limits, Refused};
 use serde_json::{Value, json};
@@ -440,7 +443,7 @@ fn what_has_come_while_nothing_was_read_is_read_before_anything_times_out() {
     let limits = Limits::default().with_max_events(2);
     let mut played = Played::ready_with(ClientConfig::new().with_limits(limits));
     let chat = played.chat();
-    let [ping, lost] = [(); 2].map(|()| played.conn.ping(played.now).unwrap());
+    let [lost, ping] = [(); 2].map(|()| played.conn.ping(played.now).unwrap());
     played.step(chat, "text", &json!("x"));
     played.step(chat, "text", &json!("x"));
     played.wait(CALL_TIMEOUT);
@@ -463,7 +466,7 @@ fn what_has_come_while_nothing_was_read_is_read_before_anything_times_out() {
 fn no_chat_times_out_while_nothing_is_read() {
     let limits = Limits::default().with_max_events(1);
     let mut played = Played::ready_with(ClientConfig::new().with_limits(limits));
-    let (id, other) = (played.chat(), played.chat());
+    let (other, id) = (played.chat(), played.chat());
     played.step(id, "text", &json!("x"));
     played.wait(CHAT_IDLE_TIMEOUT * 2);
     assert_eq!(played.events(), [text(id, "x")]);

@@ -31,6 +31,10 @@ type Sent = Call<String, RawJson<'static>>;
 /// While there is no connection, requests fail at once with [`Refused::NotConnected`] (or
 /// [`Refused::NotReady`] before the hello); [`ready`](Self::ready) waits. A request never runs twice
 /// by itself: [`CallError::delivery`] says whether a failed one may have reached the gateway.
+///
+/// Any number of requests and chats may wait at a time. Known gateways answer those of a connection
+/// one after the other, so timeouts run from the gateway's last
+/// [progress](ClientConn#timeouts), not from the start.
 #[derive(Clone)]
 pub struct Client {
     link: Link<ClientSide>,
@@ -84,10 +88,21 @@ impl Client {
     /// # Cancel safety
     /// As for [`chat`](Self::chat).
     pub async fn chat_send(&self, chat: ChatSend) -> Chat {
+        self.chat_within(self.config.chat_total_timeout, chat).await
+    }
+
+    /// Says something in any place, and lets the chat take this long as a whole, whatever comes;
+    /// `None` for ever. Known gateways answer one request of a connection at a time, and the wait
+    /// counts.
+    ///
+    /// # Cancel safety
+    /// As for [`chat`](Self::chat).
+    pub async fn chat_within(&self, timeout: Option<Duration>, chat: ChatSend) -> Chat {
         let sent = Arc::new(OnceLock::new());
         let id = Arc::clone(&sent);
         let start = move |conn: &mut ClientConn, now| {
             let id = conn.chat_send(&chat, now)?;
+            conn.set_total_timeout(id, timeout, now);
             // It is set here only.
             let _ = sent.set(id);
             Ok(id)
@@ -252,7 +267,8 @@ impl Client {
             .await
     }
 
-    /// Calls any method with a timeout of its own; `None` waits for ever.
+    /// Calls any method and lets it take this long as a whole, whatever the gateway does meanwhile;
+    /// `None` waits for ever.
     ///
     /// # Errors
     /// Every [`CallError`].
@@ -268,7 +284,8 @@ impl Client {
         let (method, params) = (method.to_owned(), raw(params)?);
         self.start(move |conn, now| {
             let id = conn.call(&method, &params, now)?;
-            conn.set_timeout(id, timeout, now);
+            conn.set_timeout(id, None, now);
+            conn.set_total_timeout(id, timeout, now);
             Ok(id)
         })
         .await

@@ -164,6 +164,69 @@ async fn many_chats_run_side_by_side() {
     }
 }
 
+/// The time that the gateway below takes for a chat. Virtual, as all time of these tests.
+const CHAT_TIME: Duration = Duration::from_secs(3);
+
+/// A client of a gateway that reads the next request when it has answered the last one.
+async fn served_in_order() -> Client {
+    let (client, mut gateway) = played().await;
+    tokio::spawn(async move {
+        while let Some(frame) = gateway.hear().await {
+            let id = &frame["id"];
+            if frame["method"] == "chat.send" {
+                tokio::time::sleep(CHAT_TIME).await;
+                gateway.chat(&frame).await;
+            } else {
+                gateway.say(json!({"id": id, "result": "pong"})).await;
+            }
+        }
+    });
+    client
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_wait_for_those_before_them_at_a_gateway_that_answers_in_order() {
+    let client = served_in_order().await;
+    let mut chats = Vec::new();
+    for n in 0..100 {
+        chats.push(client.chat(n.to_string()).await);
+    }
+    let ping = tokio::spawn({
+        let client = client.clone();
+        async move { client.ping().await }
+    });
+    for (n, mut chat) in chats.into_iter().enumerate() {
+        assert_eq!(chat.text().await, Ok(n.to_string()));
+    }
+    assert_eq!(ping.await.unwrap(), Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_waits_for_a_chat_that_was_dropped() {
+    let client = served_in_order().await;
+    for _ in 0..30 {
+        let chat = client.chat("never mind").await;
+        while chat.id().is_none() {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(client.ping().await, Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chat_or_a_call_may_be_bounded_as_a_whole() {
+    let client = served_in_order().await;
+    let mut first = client.chat("first").await;
+    let place = || ChatSend::new("websocket", "user", "second");
+    let mut late = client.chat_within(Some(CHAT_TIME), place()).await;
+    let call = client.call_within(Some(CHAT_TIME), "ping", &json!(null));
+    assert!(matches!(call.await, Err(CallError::TimedOut { .. })));
+    assert!(matches!(late.text().await, Err(CallError::TimedOut { .. })));
+    assert_eq!(first.text().await.unwrap(), "first");
+    let mut patient = client.chat_within(None, place()).await;
+    assert_eq!(patient.text().await.unwrap(), "second");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_failure_in_the_stream_is_its_last_item() {
     let (client, mut gateway) = played().await;

@@ -112,6 +112,15 @@ impl<T, F: IdForm> PendingCalls<T, F> {
         Some((self.id(address), tag))
     }
 
+    /// The call that [`pop_expired`](Self::pop_expired) would take out. It stays in flight:
+    /// [extend](Self::extend) it beyond `now`, or [complete](Self::complete) it. For deadlines that
+    /// move often, which are cheaper looked at once they have passed.
+    #[must_use]
+    pub fn peek_expired(&mut self, now: Instant) -> Option<CallId<F>> {
+        let address = self.slab.peek_expired(now)?;
+        Some(self.id(address))
+    }
+
     /// Takes out any call, roughly by deadline: for ending them all when the connection closes.
     /// When it returns `None`, the table has given its memory back.
     pub fn pop_any(&mut self) -> Option<(CallId<F>, T)> {

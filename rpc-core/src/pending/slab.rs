@@ -154,6 +154,12 @@ impl<T> Slab<T> {
         self.remove(slot)
     }
 
+    pub(super) fn peek_expired(&mut self, now: Instant) -> Option<Address> {
+        let slot = self.wheel.advance(&mut self.slots, now)?;
+        let generation = self.slots.get(slot as usize)?.links.generation;
+        Some(Address { slot, generation })
+    }
+
     /// Takes any entry; gives all memory back when there is none.
     pub(super) fn pop_any(&mut self) -> Option<(Address, T)> {
         if let Some(slot) = self.wheel.any() {

@@ -61,6 +61,22 @@ fn a_late_reply_is_told_from_an_unknown_one() {
 }
 
 #[test]
+fn a_call_whose_deadline_has_passed_can_be_extended_in_its_place() {
+    let start = Instant::now();
+    let mut calls = Calls::new(0, 8, start);
+    let [one, two] = [1, 2].map(|tag| calls.insert(tag, Some(start + ms(5))).unwrap());
+    assert_eq!(calls.peek_expired(start + ms(4)), None);
+    assert_eq!(calls.peek_expired(start + ms(7)), Some(one));
+    assert_eq!(calls.peek_expired(start + ms(7)), Some(one));
+    assert!(calls.extend(one, Some(start + ms(8))));
+    assert_eq!(calls.peek_expired(start + ms(7)), Some(two));
+    assert_eq!(calls.complete(two), Match::Live(2));
+    assert_eq!(calls.peek_expired(start + ms(7)), None);
+    assert_eq!(calls.poll_timeout(), Some(start + ms(8)));
+    assert_eq!(calls.pop_expired(start + ms(8)), Some((one, 1)));
+}
+
+#[test]
 fn a_call_never_expires_before_its_deadline() {
     let start = Instant::now();
     let mut calls = Calls::new(0, 8, start);

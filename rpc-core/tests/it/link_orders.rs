@@ -6,11 +6,15 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::{Sink, SinkExt as _, Stream, StreamExt as _};
+use rpc_core::backoff::BackoffPolicy;
 use rpc_core::net::link::{open, over};
+use rpc_core::net::ws::{WsConfig, WsDialer};
 use rpc_core::net::{
     DriverConfig, LagPolicy, LinkConfig, LinkState, Message, QueueConfig, Queued, TransportError,
     mem,
 };
+use rpc_core::reconnect::ReconnectPolicy;
+use rpc_core::testing::faults::{RawFrame, RawListener, RawPeer};
 use rpc_core::{CallError, CloseReason, Delivery, Outgoing, Refused};
 use tokio::sync::mpsc;
 
@@ -317,4 +321,60 @@ async fn what_an_answer_tells_the_peer_is_known_here_before_it_leaves() {
     let guest = End::spawn(over(GuestSide::new("ann"), theirs, config()));
     soon(guest.link.ready()).await.unwrap();
     assert_eq!(states.try_recv(), Ok(LinkState::Ready { generation: 1 }));
+}
+
+/// A guest over a real WebSocket, ready, and its peer, which does nothing by itself.
+async fn ready_with(listener: &RawListener) -> (End<GuestSide>, RawPeer) {
+    let url = format!("ws://{}", listener.address());
+    let ws = WsConfig::default().with_max_message(1024);
+    let dialer = WsDialer::new(&url).unwrap().with_config(ws);
+    let at_once = BackoffPolicy::new(Duration::from_millis(1), 1.0);
+    let driver = DriverConfig::default().with_close_timeout(Duration::from_millis(200));
+    let config = config()
+        .with_reconnect(ReconnectPolicy::new(at_once))
+        .with_driver(driver);
+    let guest = End::spawn(open(GuestSide::new("ann"), dialer, config));
+    let line = welcome(listener).await;
+    guest.link.ready().await.unwrap();
+    (guest, line)
+}
+
+async fn welcome(listener: &RawListener) -> RawPeer {
+    let mut line = listener.accept().await.unwrap();
+    line.accept_upgrade().await.unwrap();
+    let welcome = RawFrame::text(r#"{"welcome":"ann"}"#);
+    line.frame(welcome).await.unwrap();
+    line
+}
+
+#[tokio::test]
+async fn a_line_that_waits_for_the_answer_to_its_close_is_not_ready() {
+    let listener = RawListener::bind().await.unwrap();
+    let (guest, _line) = ready_with(&listener).await;
+    let mut states = guest.link.watch();
+    guest.link.close();
+    let closing = soon(states.wait_for(|state| !state.is_ready())).await;
+    assert_eq!(*closing.unwrap(), LinkState::Closing);
+    let refused = guest.link.call(|_, _| Ok(1)).await;
+    assert_eq!(refused, Err(CallError::Refused(Refused::Closed)));
+    assert_eq!(guest.link.ready().await, Err(CloseReason::Local));
+    assert_eq!(guest.task.await.unwrap(), CloseReason::Local);
+}
+
+#[tokio::test]
+async fn a_loop_of_ready_and_call_does_not_spin_on_a_line_that_lingers() {
+    let listener = RawListener::bind().await.unwrap();
+    let (guest, mut line) = ready_with(&listener).await;
+    let too_large = RawFrame::text("").announcing(1025);
+    line.frame(too_large).await.unwrap();
+    // The peer does not hang up, so the line lingers.
+    let mut calls = 0;
+    let calling = async {
+        while guest.link.ready().await == Ok(1) {
+            calls += 1;
+            let _ = guest.link.call(|_, _| Ok(1)).await;
+        }
+    };
+    soon(async { tokio::join!(welcome(&listener), calling) }).await;
+    assert!(calls < 3, "{calls} calls");
 }

@@ -331,7 +331,7 @@ impl Machine for ServerConn {
         if self.is_closed() {
             return;
         }
-        if !self.bucket.admits(&message, now) {
+        if !self.bucket.admits(now) {
             return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
         }
         match message {

@@ -66,7 +66,13 @@ impl StreamWriter {
         let room = limit.saturating_sub(ENVELOPE + channel.as_str().len());
         let max = config.max_bytes.min(room);
         let sanitize = config.sanitize && shared.config.sanitize;
-        let config = config.with_max_bytes(max).with_sanitize(sanitize);
+        // A partial message is a call like any other.
+        let call_timeout = shared.config.client.call_timeout;
+        let partial_timeout = config.partial_timeout.min(call_timeout);
+        let config = config
+            .with_max_bytes(max)
+            .with_sanitize(sanitize)
+            .with_partial_timeout(partial_timeout);
         Self {
             shared,
             channel,

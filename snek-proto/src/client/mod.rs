@@ -21,6 +21,7 @@ use rpc_core::backlog::EventBacklog;
 use rpc_core::decode::{DecodeError, DecodeErrorKind};
 use rpc_core::keepalive::Heart;
 use rpc_core::outbox::FrameNumber;
+use rpc_core::pause::ReadPause;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
     CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Match,
@@ -105,6 +106,7 @@ pub struct ClientConn {
     early: VecDeque<ClientEvent>,
     early_dropped: u64,
     timers: Timers<Timer>,
+    pause: ReadPause,
     heart: Heart,
     login: Option<Answer>,
     user: Option<User>,
@@ -130,6 +132,7 @@ impl ClientConn {
             early: VecDeque::new(),
             early_dropped: 0,
             timers: Timers::new(),
+            pause: ReadPause::default(),
             heart: Heart::new(config.keep_alive, now),
             login: None,
             user: None,
@@ -179,9 +182,11 @@ impl ClientConn {
         if self.closed.is_some() {
             return None;
         }
-        let call = self.calls.poll_timeout().map(|at| (at, "call"));
+        let call = self.calls.poll_timeout();
+        let call = call.and_then(|at| self.pause.suspend(at, self.wants_input()));
         let beat = self.heart.next_timeout();
-        sooner(sooner(self.timers.next_timeout(), beat), call)
+        let timer = sooner(self.timers.next_timeout(), beat);
+        sooner(timer, call.map(|at| (at, "call")))
     }
 
     /// Sends the next call of the handshake.
@@ -390,11 +395,13 @@ impl Machine for ClientConn {
             return;
         }
         self.heart.heard();
+        self.pause.note(self.wants_input(), now);
         match message {
             Incoming::Text(text) => self.on_text(text, now),
             Incoming::Binary(_) => self.warn(DecodeError::new(DecodeErrorKind::Binary)),
             _ => {}
         }
+        self.pause.note(self.wants_input(), now);
     }
 
     fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
@@ -419,7 +426,9 @@ impl Machine for ClientConn {
                 .unwrap_or(self.config.call_timeout);
             return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::NORMAL);
         }
-        while let Some((id, pending)) = self.calls.pop_expired(now) {
+        while self.pause.is_over(self.wants_input(), now)
+            && let Some((id, pending)) = self.calls.pop_expired(now)
+        {
             if pending.purpose == Purpose::Handshake {
                 let after = self.config.call_timeout;
                 return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::NORMAL);
@@ -432,7 +441,7 @@ impl Machine for ClientConn {
                 result: Err(error),
             });
         }
-        let deaf = !self.wants_input();
+        let deaf = !self.pause.is_over(self.wants_input(), now);
         if let Some(gone) = self.heart.beat(now, deaf, &mut self.outbox) {
             self.shut(gone, CloseFrame::GOING_AWAY);
         }

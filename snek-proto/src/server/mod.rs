@@ -404,7 +404,7 @@ impl Machine for ServerConn {
             return;
         }
         self.heart.heard();
-        if !self.bucket.admits(&message, now) {
+        if !self.bucket.admits(now) {
             return self.shut(CloseReason::RateLimited, CloseFrame::POLICY);
         }
         match message {

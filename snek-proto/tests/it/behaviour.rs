@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rpc_core::net::mem::{self, MemListener};
+use rpc_core::net::{LagPolicy, QueueConfig};
 use rpc_core::testing::Side;
 use rpc_core::{CallError, CloseReason, Delivery, Limits, Machine, Refused};
 use serde_json::json;
@@ -228,6 +229,32 @@ fn client() -> (Client, MemListener) {
     drop(events);
     tokio::spawn(connection.run());
     (client, listener)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_answer_waits_unread_under_block_does_not_time_out() {
+    let (dialer, mut listener) = mem::listen(64);
+    let config = config().with_limits(Limits::default().with_max_events(2));
+    let patience = 10 * config.call_timeout;
+    let block = LagPolicy::Block { deadline: patience };
+    let queue = QueueConfig::default().with_max_items(1).with_policy(block);
+    let link = link_config().with_events(queue);
+    let (client, mut events, connection) = connect_with(dialer, config, link);
+    tokio::spawn(connection.run());
+    let mut line = Line::logged_in(&mut listener).await;
+    client.ready().await.unwrap();
+    let call = tokio::spawn(async move { client.ping().await });
+    let request = line.request().await;
+    for _ in 0..10 {
+        line.say("ch1", "ann", "hi").await;
+    }
+    line.answer(&request, json!("pong")).await;
+    // Far beyond the call's timeout, virtually.
+    tokio::time::sleep(patience / 2).await;
+    assert!(!call.is_finished());
+    let taking = tokio::spawn(async move { while events.next().await.is_some() {} });
+    assert!(call.await.unwrap().is_ok());
+    taking.abort();
 }
 
 #[tokio::test(start_paused = true)]

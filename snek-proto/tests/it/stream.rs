@@ -156,6 +156,22 @@ async fn unanswered_partial_messages_do_not_hold_up_the_final_one_for_long() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_timeout_of_calls_bounds_partial_messages_too() {
+    let mut config = config();
+    config.client.call_timeout = Duration::from_secs(3);
+    let mut bot = Acting::start(config, |cx| async move {
+        pumped(cx.stream().pump(pieces(&["a", "b"], Duration::ZERO)).await);
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    let (_, text, _) = message(&mut line).await;
+    assert_eq!(text, "a");
+    let before = tokio::time::Instant::now();
+    expect(&mut line, "ab", true).await;
+    assert_eq!(before.elapsed().as_secs(), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_interval_between_partial_messages_is_kept() {
     let stream = StreamConfig::default().with_interval(Duration::from_secs(1));
     let mut bot = Acting::start(config().with_stream(stream), |cx| async move {

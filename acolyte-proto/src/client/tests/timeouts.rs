@@ -83,6 +83,26 @@ fn a_chat_in_the_queue_waits_as_long_as_another_gets_on() {
 }
 
 #[test]
+fn a_queued_chat_that_the_server_forgets_ends_although_later_ones_get_on() {
+    let mut played = Played::with(quiet());
+    let forgotten = played.chat();
+    let busy = played.chat();
+    played.say(forgotten, json!({"type": "chat.queued", "position": 1}));
+    played.say(busy, json!({"type": "chat.started"}));
+    for _ in 0..9 {
+        played.wait(20 * SECOND);
+        played.event(busy, &json!({"type": "text-delta", "text": "."}));
+    }
+    let ended = played.events().into_iter().filter_map(|event| match event {
+        ClientEvent::Chat { id, update } => {
+            matches!(update, ChatUpdate::Ended(Outcome::TimedOut { .. })).then_some(id)
+        }
+        _ => None,
+    });
+    assert_eq!(ended.collect::<Vec<_>>(), [forgotten]);
+}
+
+#[test]
 fn a_chat_that_leaves_the_queue_has_its_own_time_again() {
     let mut played = Played::with(quiet());
     let runs = played.chat();

@@ -131,7 +131,7 @@ fn a_request_that_gets_a_stream_is_told_its_end() {
 #[test]
 fn every_frame_of_a_chat_lets_it_live_on_and_silence_ends_it() {
     let mut played = Played::ready();
-    let (busy, silent) = (played.chat(), played.chat());
+    let (silent, busy) = (played.chat(), played.chat());
     let half = CHAT_IDLE_TIMEOUT / 2;
     played.step(silent, "text", &json!("x"));
     played.wait(half);

@@ -137,11 +137,16 @@ pub enum LinkState {
         /// Which attempt since the last success; 0 is the first.
         attempt: u32,
     },
-    /// The handshake has finished.
+    /// The handshake has finished. In a [`drain`](Link::drain) too: new calls are refused then, and
+    /// commands run.
     Ready {
         /// Counts the successful connections of this link, from 1.
         generation: u64,
     },
+    /// A connection that was ready has ended for this side, by a Close or because the peer broke the
+    /// rules, and calls are refused; the line stays up for the last words. One of the states below
+    /// follows.
+    Closing,
     /// The connection was lost, or an attempt failed; another attempt follows.
     Lost {
         /// Why.
@@ -175,7 +180,7 @@ impl LinkState {
     pub const fn ended(&self) -> Option<&CloseReason> {
         match self {
             Self::GaveUp { cause: reason } | Self::Closed { reason } => Some(reason),
-            Self::Connecting { .. } | Self::Ready { .. } | Self::Lost { .. } => None,
+            _ => None,
         }
     }
 }

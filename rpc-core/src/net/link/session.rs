@@ -72,6 +72,8 @@ pub(super) struct Session<'a, P: Protocol, T> {
     reason: Option<CloseReason>,
     stop: Stop,
     ready: bool,
+    /// The application was told that the connection is closing.
+    closing_told: bool,
     /// The machine was told something while its events were handed out.
     touched: bool,
     /// The peer answers no ping, so it will not answer a Close either.
@@ -97,6 +99,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             reason: None,
             stop: Stop::No,
             ready: false,
+            closing_told: false,
             touched: false,
             is_dead: false,
             overrun: false,
@@ -146,6 +149,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         self.drain_step(now);
         loop {
             let unread = self.driver.poll_input(cx, now);
+            self.note_closing();
             // Before the frames leave: what the peer learns from them has happened here by then, for
             // other connections too.
             let mut turn = Turn {
@@ -185,11 +189,22 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             }
         }
         let drained = self.drain_step(now);
+        // Also where all of the connection, from its first to its last words, came at once.
+        self.note_closing();
         if more || drained {
             cx.waker().wake_by_ref();
         }
         self.arm(cx, now);
         Poll::Pending
+    }
+
+    /// A machine that has ended refuses calls, although its line may stay up for its last words. Once
+    /// the line is gone the next state says so.
+    fn note_closing(&mut self) {
+        let is_closing = self.driver.machine().is_closed() && !self.driver.is_gone();
+        if self.ready && is_closing && !std::mem::replace(&mut self.closing_told, true) {
+            self.front.set_state(LinkState::Closing);
+        }
     }
 
     fn obey(&mut self, order: Orders, now: Instant, generation: u64) {

@@ -4,6 +4,39 @@
 //! flushes the answers although nobody sends, it takes no frame while the last ones are stuck, and
 //! it copies a message at most once. It holds memory only for what is under way: an idle connection
 //! has no buffer, and what a large message or a burst needed is given back.
+//!
+//! # Proxies
+//! A [`WsDialer`] connects directly: it reads no proxy from the environment (`HTTP_PROXY`,
+//! `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) or the system, and does not speak `CONNECT`. To go through a
+//! proxy, give the client a [`Dialer`](super::Dialer) of your own that opens the tunnel, with TLS inside
+//! it for `wss`, and hands the stream to [`WsDialer::upgrade`]:
+//!
+//! ```
+//! use async_trait::async_trait;
+//! use rpc_core::net::ws::{WsDialer, WsStream};
+//! use rpc_core::net::{DialError, Dialer};
+//! use tokio::net::TcpStream;
+//!
+//! struct Proxied {
+//!     proxy: String,
+//!     server: WsDialer,
+//! }
+//!
+//! #[async_trait]
+//! impl Dialer for Proxied {
+//!     type Transport = WsStream<TcpStream>;
+//!
+//!     async fn dial(&self) -> Result<Self::Transport, DialError> {
+//!         let unreachable = |source| DialError::Unreachable {
+//!             host: self.proxy.clone(),
+//!             source,
+//!         };
+//!         let tunnel = TcpStream::connect(&self.proxy).await.map_err(unreachable)?;
+//!         // Say `CONNECT host:port` here, or what else your proxy wants, and read its answer.
+//!         self.server.upgrade(tunnel).await
+//!     }
+//! }
+//! ```
 
 mod config;
 mod dialer;

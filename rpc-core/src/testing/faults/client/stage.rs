@@ -264,7 +264,18 @@ pub(super) async fn befalls<C, K>(
             let heard = stage.test.called(&mut line).await;
             (heard.is_some(), soon(fault(line)).await)
         };
-        let (ended, (heard, kept)) = join(stage.call(), server).await;
+        let before = stage.generation();
+        let call = async {
+            let ended = stage.call().await;
+            let is_over = matches!(ended, Ended::Closed { .. });
+            check(
+                !is_over || before.is_none() || stage.generation() != before,
+                "a line whose calls have ended is not ready",
+                &stage.link().state(),
+            );
+            ended
+        };
+        let (ended, (heard, kept)) = join(call, server).await;
         if heard {
             stage.check_end(&ended, why);
         }

@@ -170,8 +170,8 @@ pub async fn broken_framing<S: ServerUnderTest>() {
     .await;
 }
 
-/// A flood of pings. Whoever reads the pongs gets one for each; for a peer that reads none of them
-/// the server reads no more in the end, and gives it up.
+/// A flood of pings. Whoever reads the pongs gets one for each, up to the limit for messages: then
+/// 1008. For a peer that reads none of them the server reads no more in the end, and gives it up.
 ///
 /// # Cancel safety
 /// For tests only: nothing is kept.
@@ -191,6 +191,8 @@ pub async fn a_flood_of_pings<S: ServerUnderTest>() {
             }
         }
         is_served(&server, &mut peer, "pinging").await;
+        let end = peer.flood(RawFrame::ping("p"), 100_000).await;
+        check_end("more pings than messages are allowed", end, End::Said(1008));
     })
     .await;
     let server = S::start(Terms::with_pings()).await;

@@ -1,0 +1,191 @@
+//! Tests of timeouts at gateways that answer one request after the other, and at those that do not.
+
+use rpc_core::keepalive::KeepAlive;
+
+use super::*;
+
+impl Played {
+    /// A gateway that answers no ping may live.
+    fn without_pings() -> Self {
+        Self::ready_with(ClientConfig::new().with_keep_alive(KeepAlive::off()))
+    }
+
+    fn ping(&mut self) -> CallId {
+        self.conn.ping(self.now).unwrap()
+    }
+
+    fn pong(&mut self, id: CallId) {
+        self.take(&json!({"id": id.to_string(), "result": "pong"}).to_string());
+    }
+
+    /// How the requests end that end now: true for well.
+    fn ends(&mut self) -> Vec<(CallId, bool)> {
+        let ends = self.events().into_iter().filter_map(|event| match event {
+            ClientEvent::ChatEnded { id, result } => Some((id, result.is_ok())),
+            ClientEvent::Reply { id, result } => Some((id, result.is_ok())),
+            _ => None,
+        });
+        ends.collect()
+    }
+}
+
+#[test]
+fn a_hundred_chats_that_are_answered_one_after_the_other_all_end_well() {
+    let mut played = Played::ready();
+    let chats: Vec<_> = (0..100).map(|_| played.chat()).collect();
+    let ping = played.ping();
+    for id in chats {
+        played.wait(SECOND * 2);
+        played.step(id, "text", &json!("x"));
+        played.wait(SECOND);
+        played.done(id);
+        assert_eq!(played.ends(), [(id, true)]);
+    }
+    played.pong(ping);
+    assert_eq!(played.ends(), [(ping, true)]);
+    assert_eq!(played.conn.in_flight(), 0);
+}
+
+#[test]
+fn a_gateway_that_falls_silent_ends_all_requests_after_their_own_timeouts() {
+    let mut played = Played::ready();
+    let (first, second) = (played.chat(), played.chat());
+    let ping = played.ping();
+    played.wait(SECOND * 20);
+    played.step(first, "text", &json!("x"));
+    played.wait(CALL_TIMEOUT);
+    assert_eq!(played.ends(), [(ping, false)]);
+    played.wait(CHAT_IDLE_TIMEOUT - CALL_TIMEOUT - SECOND);
+    assert_eq!(played.ends(), []);
+    played.wait(SECOND);
+    let mut ends = played.ends();
+    ends.sort_by_key(|(id, _)| *id != first);
+    assert_eq!(ends, [(first, false), (second, false)]);
+}
+
+#[test]
+fn a_request_that_is_lost_track_of_ends_although_later_ones_are_answered() {
+    let mut played = Played::ready();
+    let lost = played.chat();
+    let busy = played.chat();
+    for _ in 0..59 {
+        played.wait(SECOND);
+        played.step(busy, "text", &json!("x"));
+    }
+    assert_eq!(played.ends(), []);
+    played.wait(SECOND);
+    assert_eq!(played.ends(), [(lost, false)]);
+}
+
+#[test]
+fn a_request_that_is_lost_track_of_ends_once_no_earlier_one_is_open() {
+    let mut played = Played::ready();
+    let busy = played.chat();
+    let lost = played.ping();
+    for _ in 0..100 {
+        played.wait(SECOND * 10);
+        played.step(busy, "text", &json!("x"));
+    }
+    assert_eq!(played.ends(), []);
+    played.done(busy);
+    let later = played.chat();
+    played.wait(CALL_TIMEOUT - SECOND);
+    played.step(later, "text", &json!("x"));
+    assert_eq!(played.ends(), [(busy, true)]);
+    played.wait(SECOND);
+    assert_eq!(played.ends(), [(lost, false)]);
+}
+
+#[test]
+fn a_request_behind_a_cancelled_chat_waits_as_long_as_the_gateway_works_on_it() {
+    let mut played = Played::ready();
+    let cancelled = played.chat();
+    let ping = played.ping();
+    assert!(played.conn.cancel(cancelled));
+    assert_eq!(played.conn.in_flight(), 1);
+    for _ in 0..10 {
+        played.wait(SECOND * 20);
+        played.step(cancelled, "text", &json!("x"));
+    }
+    played.done(cancelled);
+    assert_eq!(played.ends(), []);
+    played.wait(CALL_TIMEOUT - SECOND);
+    played.pong(ping);
+    assert_eq!(played.ends(), [(ping, true)]);
+    assert_eq!(played.conn.stray_frames(), 11);
+}
+
+#[test]
+fn a_cancelled_chat_of_which_nothing_is_heard_delays_nothing() {
+    let mut played = Played::without_pings();
+    let cancelled = played.chat();
+    assert!(played.conn.cancel(cancelled));
+    played.wait(CHAT_IDLE_TIMEOUT);
+    let lost = played.ping();
+    // The gateway comes back to it, but it is known no more.
+    played.wait(CALL_TIMEOUT - SECOND);
+    played.step(cancelled, "text", &json!("x"));
+    played.wait(SECOND);
+    assert_eq!(played.ends(), [(lost, false)]);
+}
+
+#[test]
+fn a_request_behind_one_that_timed_out_waits_as_long_as_the_gateway_works_on_it() {
+    let mut played = Played::without_pings();
+    let slow = played.chat();
+    played.wait(CHAT_IDLE_TIMEOUT);
+    assert_eq!(played.ends(), [(slow, false)]);
+    assert!(!played.conn.cancel(slow) && !played.conn.set_timeout(slow, None, played.now));
+    let behind = played.chat();
+    for _ in 0..10 {
+        played.wait(CHAT_IDLE_TIMEOUT - SECOND);
+        played.step(slow, "text", &json!("late"));
+    }
+    played.done(slow);
+    assert_eq!(played.ends(), []);
+    played.done(behind);
+    assert_eq!(played.ends(), [(behind, true)]);
+}
+
+#[test]
+fn a_total_timeout_counts_from_the_start_whatever_the_gateway_does() {
+    let config = ClientConfig::new().with_chat_total_timeout(Some(SECOND * 100));
+    let mut played = Played::ready_with(config);
+    let (first, second) = (played.chat(), played.chat());
+    let ping = played.ping();
+    let total = Some(SECOND * 10);
+    assert!(played.conn.set_total_timeout(ping, total, played.now));
+    assert!(played.conn.set_total_timeout(first, None, played.now));
+    let mut ends = Vec::new();
+    for second in 1..=120 {
+        played.wait(SECOND);
+        played.step(first, "text", &json!("x"));
+        ends.extend(played.ends().into_iter().map(|(id, _)| (second, id)));
+    }
+    assert_eq!(ends, [(10, ping), (100, second)]);
+}
+
+#[test]
+fn forgotten_requests_take_no_room_from_others_and_are_bounded() {
+    let limits = Limits::default().with_max_pending(2);
+    let mut played = Played::ready_with(ClientConfig::new().with_limits(limits));
+    for _ in 0..10 {
+        let chats = [(); 2].map(|()| played.chat());
+        let full = Err(Refused::TooManyCalls { max: 2 });
+        assert_eq!(played.conn.ping(played.now), full);
+        assert!(chats.into_iter().all(|id| played.conn.cancel(id)));
+        assert_eq!(played.conn.in_flight(), 0);
+    }
+    played.conn.handle_disconnect(Disconnect::Eof, played.now);
+    assert_eq!(played.events(), [ClientEvent::Closed(CloseReason::Lost)]);
+}
+
+#[test]
+fn a_gateway_that_answers_no_ping_is_gone_although_a_chat_was_cancelled() {
+    let mut played = Played::ready();
+    let cancelled = played.chat();
+    assert!(played.conn.cancel(cancelled));
+    played.wait(PING_INTERVAL + PONG_TIMEOUT);
+    let after = PONG_TIMEOUT;
+    assert_eq!(reason(&played.events()), CloseReason::KeepAlive { after });
+}

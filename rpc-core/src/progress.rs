@@ -1,0 +1,243 @@
+//! [`Progress`]: how long a peer that answers in order has done nothing for a request.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use crate::outbox::FrameNumber;
+
+/// So many requests that have ended may be kept besides the open ones.
+const SLACK: usize = 16;
+
+/// When the peer has last got on with each open request, for idle timeouts inside a machine.
+///
+/// A peer that answers the requests of a connection one after the other says nothing about the last
+/// one until it has answered the others. So a frame about a request is progress for those that were
+/// sent after it, too. It is none for those that were sent before it: a peer that answers side by
+/// side and forgets one of them is found out, at the latest when the requests before that one have
+/// ended. From then on only its own frames count.
+///
+/// A frame costs a binary search, and only a deadline that has passed looks at the other requests, at
+/// each of them once where deadlines pass in the order of the requests. So let deadlines pass, then ask
+/// [`since`](Self::since) whether to extend them.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use rpc_core::Outbox;
+/// use rpc_core::progress::Progress;
+///
+/// let (start, second) = (Instant::now(), Duration::from_secs(1));
+/// let mut outbox = Outbox::default();
+/// let [first, second_one] = [(); 2].map(|()| outbox.json("ask").unwrap());
+/// let mut progress = Progress::default();
+/// progress.sent(first, start);
+/// progress.sent(second_one, start);
+///
+/// progress.heard(first, start + second);
+/// assert_eq!(progress.since(second_one), Some(start + second));
+/// progress.ended(first);
+/// progress.heard(second_one, start + 2 * second);
+/// assert_eq!(progress.since(second_one), Some(start + 2 * second));
+/// ```
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// In the order in which they were sent.
+    requests: VecDeque<Request>,
+    open: usize,
+    /// So many of them were looked at, and this is the last progress among those.
+    looked_at: usize,
+    latest: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Request {
+    frame: FrameNumber,
+    /// When the peer has got on with it; at first when it was sent.
+    heard: Instant,
+    is_open: bool,
+}
+
+impl Progress {
+    /// A request was sent with this frame, after all others.
+    pub fn sent(&mut self, frame: FrameNumber, now: Instant) {
+        self.requests.push_back(Request {
+            frame,
+            heard: now,
+            is_open: true,
+        });
+        self.open += 1;
+    }
+
+    /// A frame about this request has come.
+    pub fn heard(&mut self, frame: FrameNumber, now: Instant) {
+        let Some(at) = self.find(frame) else {
+            return;
+        };
+        if at < self.looked_at {
+            self.latest = Some(now);
+        }
+        if let Some(request) = self.requests.get_mut(at) {
+            request.heard = now;
+        }
+    }
+
+    /// This request has ended: answered, given up, or expired.
+    pub fn ended(&mut self, frame: FrameNumber) {
+        let found = self.find(frame);
+        let Some(request) = found.and_then(|at| self.requests.get_mut(at)) else {
+            return;
+        };
+        if std::mem::take(&mut request.is_open) {
+            self.open -= 1;
+        }
+        if self.open == 0 {
+            self.requests.clear();
+            self.requests.shrink_to(SLACK);
+            self.look_anew();
+        } else if self.requests.len() > 2 * self.open + SLACK {
+            self.tidy();
+        }
+    }
+
+    /// When the peer has last got on with this request or with one before it. `None` if it is not
+    /// known.
+    pub fn since(&mut self, frame: FrameNumber) -> Option<Instant> {
+        let last = self.looked_at.checked_sub(1);
+        let last = last.and_then(|last| self.requests.get(last));
+        if last.is_some_and(|last| frame < last.frame) {
+            self.look_anew();
+        }
+        while let Some(request) = self.requests.get(self.looked_at)
+            && request.frame <= frame
+        {
+            self.latest = self.latest.max(Some(request.heard));
+            self.looked_at += 1;
+        }
+        self.latest
+    }
+
+    const fn look_anew(&mut self) {
+        self.looked_at = 0;
+        self.latest = None;
+    }
+
+    fn find(&self, frame: FrameNumber) -> Option<usize> {
+        let found = self.requests.binary_search_by_key(&frame, |it| it.frame);
+        found.ok()
+    }
+
+    /// Forgets requests that have ended; what was heard of them counts for the next open one.
+    fn tidy(&mut self) {
+        self.look_anew();
+        let mut carried: Option<Instant> = None;
+        self.requests.retain_mut(|request| {
+            let heard = carried.map_or(request.heard, |heard| heard.max(request.heard));
+            carried = (!request.is_open).then_some(heard);
+            request.heard = heard;
+            request.is_open
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::outbox::Outbox;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// `count` requests that were sent at the same time.
+    fn sent(count: u32) -> (Progress, Vec<FrameNumber>, Instant) {
+        let now = Instant::now();
+        let mut outbox = Outbox::default();
+        let mut progress = Progress::default();
+        let frames: Vec<_> = (0..count).map(|_| outbox.json("").unwrap()).collect();
+        for frame in &frames {
+            progress.sent(*frame, now);
+        }
+        (progress, frames, now)
+    }
+
+    #[test]
+    fn frames_of_earlier_requests_count_and_those_of_later_ones_do_not() {
+        let (mut progress, frames, start) = sent(3);
+        progress.heard(frames[1], start + SECOND);
+        let since: Vec<_> = frames.iter().map(|it| progress.since(*it)).collect();
+        let [before, after] = [Some(start), Some(start + SECOND)];
+        assert_eq!(since, [before, after, after]);
+    }
+
+    #[test]
+    fn the_end_of_an_earlier_request_is_remembered_and_what_comes_later_is_not_counted() {
+        let (mut progress, frames, start) = sent(3);
+        progress.heard(frames[0], start + SECOND);
+        progress.ended(frames[0]);
+        progress.heard(frames[2], start + 9 * SECOND);
+        assert_eq!(progress.since(frames[1]), Some(start + SECOND));
+    }
+
+    #[test]
+    fn a_long_request_lets_nothing_pile_up_behind_it() {
+        let (mut progress, frames, start) = sent(1);
+        let mut outbox = Outbox::default();
+        let _ = outbox.json("").unwrap();
+        for _ in 0..100_000 {
+            let frame = outbox.json("").unwrap();
+            let _ = outbox.pop();
+            progress.sent(frame, start);
+            progress.ended(frame);
+        }
+        assert!(progress.requests.len() <= 2 + SLACK + 1);
+        progress.ended(frames[0]);
+        assert!(progress.requests.is_empty());
+    }
+
+    proptest! {
+        /// Against the definition, with every frame remembered.
+        #[test]
+        fn what_was_forgotten_makes_no_difference(
+            steps in prop::collection::vec((0_u8..4, 0_usize..64), 0..100),
+        ) {
+            let (_, _, start) = sent(0);
+            let mut outbox = Outbox::default();
+            let mut progress = Progress::default();
+            let mut open: Vec<FrameNumber> = Vec::new();
+            let mut heard: Vec<(FrameNumber, Instant)> = Vec::new();
+            for (at, (step, pick)) in (0..).zip(steps) {
+                let now = start + SECOND * at;
+                let chosen = pick.checked_rem(open.len()).and_then(|at| open.get(at).copied());
+                match (step, chosen) {
+                    (0 | 1, _) => {
+                        let frame = outbox.json("").unwrap();
+                        let _ = outbox.pop();
+                        progress.sent(frame, now);
+                        open.push(frame);
+                        heard.push((frame, now));
+                    }
+                    (2, Some(frame)) => {
+                        progress.heard(frame, now);
+                        heard.push((frame, now));
+                    }
+                    (_, Some(frame)) => {
+                        progress.ended(frame);
+                        open.retain(|other| *other != frame);
+                    }
+                    _ => {}
+                }
+                // In the order in which deadlines pass, or in another.
+                if pick % 2 == 1 {
+                    open.reverse();
+                }
+                for frame in &open {
+                    let expected = heard.iter().filter(|(of, _)| of <= frame).map(|(_, at)| *at);
+                    let sent_at = heard.iter().find(|(of, _)| of == frame).map(|(_, at)| *at);
+                    prop_assert_eq!(progress.since(*frame), expected.chain(sent_at).max());
+                }
+                open.sort_unstable();
+            }
+        }
+    }
+}
