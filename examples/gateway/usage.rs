@@ -4,9 +4,7 @@ use std::path::Path;
 
 use examples::cli::{Failure, complain, say};
 use examples::gateway::config::DataDir;
-use examples::gateway::store::{
-    EmbeddedStore, FILE_NAME, Store as _, StoreError, StoreLimits, empty_file,
-};
+use examples::gateway::store::{EmbeddedStore, FILE_NAME, Store as _, StoreLimits, empty_file};
 use examples::gateway::usage::UsageEntry;
 
 use crate::serve::CheckArgs;
@@ -33,9 +31,10 @@ pub(crate) fn usage(args: &Args) -> Result<(), Failure> {
         complain(format_args!("warning: {why}"));
         return Ok(());
     }
-    let entries = match EmbeddedStore::open(folder, StoreLimits::default()) {
-        Err(error @ StoreError::InUse { .. }) => running(folder, args.last, &error)?,
-        store => store
+    // A gateway that runs also knows what a full disk has not taken yet.
+    let entries = match running(folder, args.last)? {
+        Some(entries) => entries,
+        None => EmbeddedStore::open(folder, StoreLimits::default())
             .and_then(|store| store.usage(args.last))
             .map_err(Failure::new)?,
     };
@@ -45,22 +44,30 @@ pub(crate) fn usage(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Asks the gateway that has the store.
+/// What the gateway says that has the store, if one runs.
 #[cfg(unix)]
-fn running(folder: &Path, max: usize, why: &StoreError) -> Result<Vec<UsageEntry>, Failure> {
+fn running(folder: &Path, max: usize) -> Result<Option<Vec<UsageEntry>>, Failure> {
+    use std::io::ErrorKind::{ConnectionRefused, InvalidInput, NotFound};
+
     use examples::gateway::local::{SOCKET_NAME, ask_usage};
 
-    let told = |error| {
-        let socket = folder.join(SOCKET_NAME);
-        let socket = socket.display();
-        Failure::new(format_args!(
-            "{why}, which does not answer at {socket}: {error}"
-        ))
-    };
-    ask_usage(folder, max).map_err(told)
+    match ask_usage(folder, max) {
+        Ok(entries) => Ok(Some(entries)),
+        // One that was killed leaves its socket behind; the path of a socket has to be short.
+        Err(error) if matches!(error.kind(), NotFound | ConnectionRefused | InvalidInput) => {
+            Ok(None)
+        }
+        Err(error) => {
+            let socket = folder.join(SOCKET_NAME);
+            let socket = socket.display();
+            let why = "the gateway that runs does not answer at";
+            Err(Failure::new(format_args!("{why} {socket}: {error}")))
+        }
+    }
 }
 
 #[cfg(not(unix))]
-fn running(_: &Path, _: usize, why: &StoreError) -> Result<Vec<UsageEntry>, Failure> {
-    Err(Failure::new(why))
+#[allow(clippy::unnecessary_wraps, reason = "the same shape as on Unix")]
+fn running(_: &Path, _: usize) -> Result<Option<Vec<UsageEntry>>, Failure> {
+    Ok(None)
 }

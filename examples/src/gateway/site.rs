@@ -92,7 +92,9 @@ impl Site {
             return answer.unwrap_or_else(|failure| failure);
         }
         match path.strip_prefix("/history/") {
-            Some(peer) if reads(&parts.method) => self.history(peer, &parts.headers).await,
+            Some(peer) if reads(&parts.method) && is_page_session(peer) => {
+                self.history(peer, &parts.headers).await
+            }
             _ => page::respond(&parts.method, path),
         }
     }
@@ -175,8 +177,8 @@ impl Site {
     }
 
     async fn history(&self, peer: &str, headers: &HeaderMap) -> Response<Bytes> {
-        let is_known = self.auth.is_open();
-        if !is_known && !bearer(headers).any(|offered| self.auth.check(offered)) {
+        let mut offered = bearer(headers);
+        if !self.auth.is_open() && !offered.any(|offered| self.auth.check(offered)) {
             return text(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
         }
         let mut session = SessionRef::<String>::new(PAGE_CHANNEL, PAGE_ACCOUNT);
@@ -189,6 +191,11 @@ impl Site {
             ),
         }
     }
+}
+
+/// Whether the page has made this id: nobody can guess such a one.
+fn is_page_session(peer: &str) -> bool {
+    peer.len() == 32 && peer.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// What a client shows as `Authorization: Bearer`.

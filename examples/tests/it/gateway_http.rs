@@ -159,6 +159,8 @@ impl Running {
     }
 }
 
+/// An id as the page makes them.
+const OWN: &str = "0123456789abcdef0123456789abcdef";
 const SECRET: &str = "x-webhook-secret: s3cret\r\n";
 
 fn answer(status: &str, body: &str) -> (String, String) {
@@ -302,7 +304,7 @@ async fn the_page_gets_the_past_of_its_own_session_and_with_a_token_only() {
     let client = exoclaw_proto::client::ClientConfig::new()
         .with_channel("web")
         .with_account("browser")
-        .with_peer("abc");
+        .with_peer(OWN);
     let client = client.with_token("t0ken");
     let url = format!("ws://{}", gateway.address);
     let (client, _, connection) = exoclaw_proto::net::connect(&url, client).unwrap();
@@ -316,13 +318,16 @@ async fn the_page_gets_the_past_of_its_own_session_and_with_a_token_only() {
         gateway.request(&request).await
     };
     let token = "authorization: Bearer t0ken\r\n";
-    let (status, turns) = past("abc", token).await;
+    let (status, turns) = past(OWN, token).await;
     assert_eq!(status, "200");
     let turns: Value = serde_json::from_str(&turns).unwrap();
     assert_eq!(turns[0]["user"], "count to 1");
     assert_eq!(turns[0]["assistant"], "I count: 1 - done");
-    assert_eq!(past("another", token).await, answer("200", "[]"));
+    let another = OWN.replace('a', "b");
+    assert_eq!(past(&another, token).await, answer("200", "[]"));
+    // An id that could be guessed is none of the page's.
+    assert!(past("main", token).await.1.starts_with("<!doctype html>"));
     for wrong in ["", "authorization: Bearer s3cret\r\n", SECRET] {
-        assert_eq!(past("abc", wrong).await.0, "401", "{wrong}");
+        assert_eq!(past(OWN, wrong).await.0, "401", "{wrong}");
     }
 }
