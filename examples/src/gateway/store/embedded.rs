@@ -29,18 +29,19 @@ pub fn empty_file(folder: &Path) -> Option<String> {
     is_empty.then(|| format!("{file} is empty: nothing is remembered, and budgets begin anew"))
 }
 
-/// Tries whether a store can be kept in a folder: opens the one that is there, or writes a file
-/// where it would be and removes it. A store that is in use can. Blocks on the file system.
+/// Tries whether a store can be kept in a folder: opens the one that is there, unless it is in use,
+/// or else writes a file beside it and removes that. Blocks on the file system.
 ///
 /// # Errors
 /// As for [`EmbeddedStore::open`].
 pub fn probe(folder: &Path) -> Result<(), StoreError> {
     if folder.join(FILE_NAME).exists() && empty_file(folder).is_none() {
         let store = EmbeddedStore::open(folder, StoreLimits::default());
-        return match store.and_then(|store| store.totals()) {
-            Ok(_) | Err(StoreError::InUse { .. }) => Ok(()),
-            Err(error) => Err(error),
-        };
+        match store.and_then(|store| store.totals()) {
+            Ok(_) => return Ok(()),
+            Err(StoreError::InUse { .. }) => {}
+            Err(error) => return Err(error),
+        }
     }
     // What is missing would be made.
     let mut there = folder;
