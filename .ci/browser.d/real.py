@@ -2,7 +2,7 @@
 
 from common import expect
 from fake import fake
-from page import ANSWER, ASKS_FOR_TOKEN, FREE, LOCKED, QUESTION, READY, TOKEN, clean, has, say, text
+from page import ANSWER, ANSWERING, ASKS_FOR_TOKEN, FREE, LOG, QUESTION, READY, TOKEN, clean, has, say, text
 
 
 async def loads_and_connects(chrome, real, _):
@@ -10,6 +10,7 @@ async def loads_and_connects(chrome, real, _):
         await page.until(READY)
         expect(not await page.run(ASKS_FOR_TOKEN), "no token is asked for")
         loaded = {address.removeprefix(real) for address, status in page.statuses if status == 200}
+        loaded = {address for address in loaded if not address.startswith("/history/")}
         # Not every browser wants to see the icon.
         expect(loaded - {"/icon.svg"} == {"/", "/app.css", "/app.js"}, f"it loads its own files: {loaded}")
         await page.run("new Promise(then => setTimeout(then, 1000))")
@@ -49,6 +50,28 @@ async def answer(chrome, real, _):
         await clean(page)
 
 
+async def session(chrome, real, _):
+    async with chrome.page(real) as page, chrome.page(real) as other:
+        await say(page, "My name is Ann <b>.")
+        await page.until(f"({text(ANSWER)}) !== '' && {FREE}")
+        await say(page, "What do you know of me?")
+        await page.until(f"{has(ANSWER, 'Ann')} && {FREE}")
+        await say(other, "What do you know of me?")
+        await other.until(f"({text(ANSWER)}) !== '' && {FREE}")
+        expect("Ann" not in await other.run(LOG), "another browser is somebody else")
+        before = await page.run(LOG)
+        await page.reload()
+        await page.until(f"{READY} && document.querySelectorAll('#log article').length === 4")
+        after = await page.run("[...document.querySelectorAll('#log .text')].map(it => it.textContent)")
+        expect(after[0] == "My name is Ann <b>." and all(it in before for it in after), f"shown again: {after}")
+        await say(page, "And what now?")
+        await page.until(f"document.querySelectorAll('#log article').length === 6 && {FREE}")
+        last = await page.run("document.querySelector('#log article:nth-child(5) .text').textContent")
+        expect(last == "And what now?", "below what was there")
+        await clean(page)
+        await clean(other)
+
+
 async def tool(chrome, real, _):
     async with chrome.page(real) as page:
         await say(page, '!tool echo {"message":"hi"}')
@@ -75,7 +98,7 @@ async def stop(chrome, real, _):
     async with chrome.page(real) as page:
         await say(page, "!slow 1000")
         await page.until(f"({text(f'{ANSWER}.querySelector(`.text`)')}) !== ''")
-        expect(await page.run(LOCKED), "the answer goes on")
+        expect(await page.run(ANSWERING), "the answer goes on")
         await page.click("#stop")
         await page.until(f"{FREE} && {has(ANSWER, 'Stopped')}")
         # One conversation has one answer at a time: the next one comes once the first has ended.
@@ -102,8 +125,9 @@ async def token(chrome, _, guarded):
         await page.reload()
         await page.until(READY)
         expect(not await page.run(ASKS_FOR_TOKEN), "it is kept in this tab")
-        kept = await page.run("localStorage.length + document.cookie.length")
-        expect(kept == 0, "it is kept nowhere else")
+        await page.until(has("document.getElementById('log')", "hello"))
+        kept = await page.run("[Object.keys(localStorage).join(), document.cookie]")
+        expect(kept == ["gateway-session", ""], f"it is kept nowhere else: {kept}")
         await clean(page)
     async with chrome.page(guarded) as page:
         await page.until(ASKS_FOR_TOKEN)

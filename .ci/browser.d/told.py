@@ -7,7 +7,9 @@ from pathlib import Path
 from chrome import SHIFT
 from common import expect
 from fake import fake
-from page import ANSWER, ASKS_FOR_TOKEN, FREE, LOCKED, LOG, MARKUP, READY, STATE, clean, has, say, text
+from page import (
+    ANSWER, ANSWERING, ASKS_FOR_TOKEN, FREE, INPUT, LOG, MARKUP, READY, STATE, WAITS, clean, has, say, text
+)
 
 PICTURES = os.environ.get("SCREENSHOTS")
 
@@ -17,17 +19,18 @@ async def text_in_pieces(chrome, real, _):
         line = await there.greeted()
         await say(page, "count  to\nthree <b>")
         asked = await line.question()
-        wanted = {"channel": "web", "account": "browser", "content": "count  to\nthree <b>"}
+        peer = await page.run("localStorage.getItem('gateway-session')")
+        wanted = {"channel": "web", "account": "browser", "peer": peer, "content": "count  to\nthree <b>"}
         expect(asked["method"] == "chat.send" and asked["params"] == wanted, f"asked: {asked}")
         expect(set(asked) == {"id", "method", "params"} and asked["id"] not in ("", "0"), f"asked: {asked}")
-        await page.until(LOCKED)
+        await page.until(ANSWERING)
         seen = ""
         for piece in ["", "one", " two\n", "three", ""]:
             seen += piece
             await line.event("text", piece)
             await page.until(f"{ANSWER}.querySelector('.text')?.textContent === {json.dumps(seen)}"
                              if seen else "true")
-            expect(await page.run(LOCKED), "the answer has not ended")
+            expect(await page.run(ANSWERING), "the answer has not ended")
         for tokens in [(150, 42), (50, 8)]:
             await line.event("usage", {"input_tokens": tokens[0], "output_tokens": tokens[1]})
         await line.event("done")
@@ -55,18 +58,55 @@ async def keys(chrome, real, _):
         await page.press("Enter")
         asked = await line.question()
         expect(asked["params"]["content"] == "first\nsecond", f"asked: {asked}")
-        await page.until(LOCKED)
+        await page.until(ANSWERING)
         await page.press("Enter")
+        expect(not await page.run(WAITS), "nothing is typed, so nothing waits")
         await page.type("not now")
         await line.event("done")
         await page.until(FREE)
-        expect(await page.run("document.getElementById('input').value === ''"), "it was locked")
+        expect(await page.run(INPUT) == "not now", "a draft stays one")
+        await page.run("document.getElementById('input').value = ''")
         await say(page, "third")
         asked = await line.question()
         expect(asked["params"]["content"] == "third", f"asked: {asked}")
-        await page.until(LOCKED)
+        await page.until(ANSWERING)
         await page.press("Escape")
         await page.until(f"{FREE} && {has(ANSWER, 'Stopped')}")
+        await clean(page)
+
+
+async def sending_waits(chrome, real, _):
+    async with fake(real) as there, chrome.page(there.url) as page:
+        line = await there.greeted()
+        await say(page, "first")
+        await line.question()
+        await page.until(ANSWERING)
+        await page.type("second")
+        await page.press("Enter")
+        await page.until(f"{WAITS} && {INPUT} === 'second'")
+        # Changed, it waits to be sent again.
+        await page.type(", better")
+        await page.until(f"!({WAITS})")
+        await page.press("Enter")
+        await page.until(WAITS)
+        await line.event("text", "the first answer")
+        await page.until(has(ANSWER, "the first answer"))
+        expect(await page.run(INPUT) == "second, better", "it waits")
+        await line.event("done")
+        asked = await line.question()
+        expect(asked["params"]["content"] == "second, better", f"asked: {asked}")
+        await page.until(f"{ANSWERING} && {INPUT} === '' && !({WAITS})")
+        # Behind a failure the user decides.
+        await page.type("third")
+        await page.press("Enter")
+        await page.until(WAITS)
+        await line.event("error", "provider error: overloaded")
+        await page.until(f"{FREE} && !({WAITS}) && {INPUT} === 'third'")
+        await page.press("Enter")
+        asked = await line.question()
+        expect(asked["params"]["content"] == "third", f"asked: {asked}")
+        await line.event("done")
+        await page.until(FREE)
         await clean(page)
 
 
@@ -144,7 +184,7 @@ async def noise_is_ignored(chrome, real, _):
         await line.event("invented", {"x": "WRONG"})
         await line.event("text", "right")
         await page.until(has(ANSWER, "right"))
-        expect(await page.run(LOCKED), "the answer goes on")
+        expect(await page.run(ANSWERING), "the answer goes on")
         await line.event("done")
         await line.event("text", "WRONG")
         await page.until(FREE)
@@ -349,7 +389,7 @@ async def conversation(page, line):
     await say(page, "Try again, please.")
     await line.question()
     await line.event("text", "Nothing was down then")
-    await page.until(LOCKED)
+    await page.until(ANSWERING)
     await page.until(has(ANSWER, "Nothing"))
 
 

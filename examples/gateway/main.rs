@@ -22,7 +22,10 @@ Examples ('gateway' stands for 'cargo run -p examples --bin gateway --'):
   A real model (add '--features llm' before '--bin'), set in a file like
   examples/gateway/gateway.toml, which shows every key:
     ANTHROPIC_API_KEY=.. gateway --config gateway.toml
-  Tools in WebAssembly: add '--features wasm' before '--bin'.
+  Tools in WebAssembly: add '--features wasm' before '--bin'. A plugin that is a channel adapter
+  is reached by its chat service at POST /webhook/NAME, with the secret in one of the headers
+  'Authorization: Bearer SECRET', X-Webhook-Secret and X-Telegram-Bot-Api-Secret-Token:
+    EXOCLAW_WEBHOOK_SECRET=.. gateway --config gateway.toml
   For a network, behind a proxy that adds TLS; if the proxy is on this machine, leave --bind out
   and list its name under allowed_hosts:
     EXOCLAW_TOKEN=.. gateway --bind 0.0.0.0
@@ -30,7 +33,7 @@ Examples ('gateway' stands for 'cargo run -p examples --bin gateway --'):
     gateway check --config gateway.toml
     gateway usage --config gateway.toml
 
-The environment: EXOCLAW_CONFIG, EXOCLAW_TOKEN; ANTHROPIC_API_KEY and OPENAI_API_KEY, or a file
+The environment: EXOCLAW_CONFIG, EXOCLAW_TOKEN, EXOCLAW_WEBHOOK_SECRET; ANTHROPIC_API_KEY and OPENAI_API_KEY, or a file
 credentials/anthropic.key or credentials/openai.key beside the configuration;
 EXOCLAW_ANTHROPIC_ENDPOINT and EXOCLAW_OPENAI_ENDPOINT for servers with the same interface; one
 that wants no key takes any.
@@ -63,11 +66,12 @@ enum Command {
     /// Runs the gateway; the same as no command.
     #[command(alias = "gateway")]
     Serve(serve::Args),
-    /// Checks a configuration with its plugins and keys, and says what it means. Listens nowhere and
+    /// Checks a configuration with its plugins, keys and folder of data, and says what it means. Fails
+    /// if every chat would fail, a plugin cannot be loaded or nothing can be kept. Listens nowhere and
     /// asks nobody.
     Check(serve::CheckArgs),
-    /// Prints what each reply has used, one line of JSON for each, the last at the end. The gateway
-    /// that uses the same data must not run.
+    /// Prints what each reply has used, one line of JSON for each, the last at the end. A gateway that
+    /// uses the same data may run: then it is asked (not on Windows).
     Usage(usage::Args),
     /// Says something to a gateway and prints the reply as it comes: text to standard output, tools
     /// to standard error.

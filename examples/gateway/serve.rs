@@ -1,10 +1,12 @@
 //! `gateway serve` and `gateway check`.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use examples::cli::{self, Failure, GOODBYE, Signals, complain};
 use examples::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
 use examples::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
+use examples::gateway::site::SECRET_VARIABLE;
 use exoclaw_proto::auth::AuthError;
 use exoclaw_proto::net::BindError;
 use rpc_core::Secret;
@@ -71,12 +73,17 @@ pub(crate) async fn check(args: &CheckArgs) -> Result<(), Failure> {
     let loaded = args.load()?;
     let overrides = Overrides {
         token: variable("EXOCLAW_TOKEN").map(Secret::from),
+        webhook_secret: variable(SECRET_VARIABLE).map(Secret::from),
         folder: args.folder(),
         ..Overrides::default()
     };
-    let warnings = setup::check(&loaded.config, &overrides, &variable).await;
-    for warning in warnings.map_err(|error| failure(error, ""))? {
+    let checked = setup::check(&loaded.config, &overrides, &variable).await;
+    let checked = checked.map_err(|error| failure(error, ""))?;
+    for warning in checked.warnings {
         complain(format_args!("warning: {warning}"));
+    }
+    if !checked.problems.is_empty() {
+        return Err(Failure::new(checked.problems.join("\nerror: ")));
     }
     cli::say(describe(&loaded.config));
     Ok(())
@@ -127,6 +134,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         port: args.port,
         bind: args.bind,
         token: args.token.map(Secret::from),
+        webhook_secret: variable(SECRET_VARIABLE).map(Secret::from),
         folder: args.file.folder(),
     };
     let bound = &config.gateway;
@@ -140,10 +148,16 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     }
     let handle = gateway.handle();
     let signals = Signals::listen();
-    let (page, url) = (gateway.page(), gateway.url());
+    let (page, url, cut) = (gateway.page(), gateway.url(), gateway.cut());
     cli::say(format_args!("listening on {page} (WebSocket: {url})"));
     cli::say(cli::web_pages(gateway.guards()));
-    signals
+    let outcome = signals
         .serve(gateway.run(), handle.drain(DRAIN + GOODBYE))
-        .await
+        .await;
+    match cut.load(Ordering::Relaxed) {
+        0 => {}
+        1 => complain("1 reply was cut off"),
+        more => complain(format_args!("{more} replies were cut off")),
+    }
+    outcome
 }

@@ -1,8 +1,11 @@
 //! `gateway usage`: prints the log of usage.
 
-use examples::cli::{Failure, say};
+use std::path::Path;
+
+use examples::cli::{Failure, complain, say};
 use examples::gateway::config::DataDir;
-use examples::gateway::store::{EmbeddedStore, FILE_NAME, Store as _, StoreLimits};
+use examples::gateway::store::{EmbeddedStore, FILE_NAME, Store as _, StoreLimits, empty_file};
+use examples::gateway::usage::UsageEntry;
 
 use crate::serve::CheckArgs;
 
@@ -24,10 +27,47 @@ pub(crate) fn usage(args: &Args) -> Result<(), Failure> {
     if !folder.join(FILE_NAME).exists() {
         return Ok(());
     }
-    let store = EmbeddedStore::open(folder, StoreLimits::default()).map_err(Failure::new)?;
-    let entries = store.usage(args.last).map_err(Failure::new)?;
+    if let Some(why) = empty_file(folder) {
+        complain(format_args!("warning: {why}"));
+        return Ok(());
+    }
+    // A gateway that runs also knows what a full disk has not taken yet.
+    let entries = match running(folder, args.last)? {
+        Some(entries) => entries,
+        None => EmbeddedStore::open(folder, StoreLimits::default())
+            .and_then(|store| store.usage(args.last))
+            .map_err(Failure::new)?,
+    };
     for entry in entries.iter().rev() {
         say(serde_json::to_string(entry).map_err(Failure::new)?);
     }
     Ok(())
+}
+
+/// What the gateway says that has the store, if one runs.
+#[cfg(unix)]
+fn running(folder: &Path, max: usize) -> Result<Option<Vec<UsageEntry>>, Failure> {
+    use std::io::ErrorKind::{ConnectionRefused, InvalidInput, NotFound};
+
+    use examples::gateway::local::{SOCKET_NAME, ask_usage};
+
+    match ask_usage(folder, max) {
+        Ok(entries) => Ok(Some(entries)),
+        // One that was killed leaves its socket behind; the path of a socket has to be short.
+        Err(error) if matches!(error.kind(), NotFound | ConnectionRefused | InvalidInput) => {
+            Ok(None)
+        }
+        Err(error) => {
+            let socket = folder.join(SOCKET_NAME);
+            let socket = socket.display();
+            let why = "the gateway that runs does not answer at";
+            Err(Failure::new(format_args!("{why} {socket}: {error}")))
+        }
+    }
+}
+
+#[cfg(not(unix))]
+#[allow(clippy::unnecessary_wraps, reason = "the same shape as on Unix")]
+fn running(_: &Path, _: usize) -> Result<Option<Vec<UsageEntry>>, Failure> {
+    Ok(None)
 }

@@ -82,6 +82,11 @@ pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Bytes> {
     answer(status, TEXT, body.into())
 }
 
+/// An answer in JSON.
+pub fn json(body: impl Into<Bytes>) -> Response<Bytes> {
+    answer(StatusCode::OK, "application/json", body.into())
+}
+
 /// The answer to a method that a path does not have.
 #[must_use]
 pub fn not_allowed(allowed: &'static str) -> Response<Bytes> {

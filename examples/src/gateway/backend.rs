@@ -1,6 +1,7 @@
 //! [`GatewayBackend`]: the [`Engine`] behind a server.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use exoclaw_proto::RpcError;
@@ -15,13 +16,37 @@ use super::engine::{Engine, Reply};
 #[derive(Clone, Debug)]
 pub struct GatewayBackend {
     engine: Arc<Engine>,
+    cut: Arc<AtomicUsize>,
+}
+
+/// A reply that goes on.
+struct Running {
+    peer: Arc<Peer>,
+    cut: Arc<AtomicUsize>,
+    is_done: bool,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.is_done && self.peer.cancellation().is_cancelled() {
+            self.cut.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl GatewayBackend {
     /// This engine.
     #[must_use]
-    pub const fn new(engine: Arc<Engine>) -> Self {
-        Self { engine }
+    pub fn new(engine: Arc<Engine>) -> Self {
+        let cut = Arc::default();
+        Self { engine, cut }
+    }
+
+    /// How many replies were not complete when the end of the server cut them off; it goes on
+    /// counting.
+    #[must_use]
+    pub fn cut(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.cut)
     }
 }
 
@@ -48,11 +73,18 @@ impl Backend for GatewayBackend {
 
     async fn chat(
         &self,
-        _: &Arc<Peer>,
+        peer: &Arc<Peer>,
         chat: ChatSend<SharedStr>,
         mut reply: ChatReply,
     ) -> Result<(), ChatError> {
-        self.engine.chat(&chat, &mut reply).await
+        let mut running = Running {
+            peer: Arc::clone(peer),
+            cut: Arc::clone(&self.cut),
+            is_done: false,
+        };
+        let outcome = self.engine.chat(&chat, &mut reply).await;
+        running.is_done = !matches!(outcome, Err(ChatError::Gone(_)));
+        outcome
     }
 
     async fn extension(&self, _: &Arc<Peer>, call: OwnedCall) -> Result<Box<RawValue>, RpcError> {

@@ -5,11 +5,14 @@ pub mod config;
 pub mod engine;
 #[doc(hidden)]
 pub mod fuzzing;
+#[cfg(unix)]
+pub mod local;
 pub mod memory;
 pub mod page;
 #[cfg(feature = "wasm")]
 pub mod plugin;
 pub mod setup;
+pub mod site;
 pub mod store;
 pub mod tool;
 pub mod usage;

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use exoclaw_proto::auth::{Auth, AuthError};
+use exoclaw_proto::auth::{Auth, AuthError, MAX_TOKEN_BYTES};
 use exoclaw_proto::binding::{Binding, BindingError, Router};
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::limits::WS_PATH;
@@ -16,16 +17,20 @@ use rpc_core::net::server::{DrainReport, Guards, HttpConfig, ServerLimits};
 use super::backend::GatewayBackend;
 use super::config::{Config, DataDir, GatewayConfig, PluginConfig, PluginSource};
 use super::engine::{Engine, EngineParts, unix_seconds};
+#[cfg(unix)]
+use super::local::UsageSocket;
 use super::memory::Soul;
-use super::page;
-use super::store::{EmbeddedStore, Keeper, StoreError, StoreLimits};
-use super::tool::{self, PluginEntry, PluginLimits, Tools};
+use super::site::{SECRET_VARIABLE, Site};
+use super::store::{EmbeddedStore, Keeper, StoreError, StoreLimits, empty_file, probe};
+use super::tool::{self, PluginEntry, PluginLimits, Problem, Tools};
 use crate::model::http::HttpClient;
 use crate::model::provider::{self, Provider, ProviderConfig};
 use crate::model::{ChatModel, ModelError};
 
 /// How long replies may go on when the gateway ends.
 pub const DRAIN: Duration = Duration::from_secs(30);
+/// How long a webhook may take, its answer included: a chat with a few rounds of tools.
+const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(300);
 /// Under which names a gateway is always reached.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
@@ -38,6 +43,8 @@ pub struct Overrides {
     pub bind: Option<String>,
     /// The token that clients must show. The file has no place for it.
     pub token: Option<Secret>,
+    /// The secret that chat services must show. The file has no place for it either.
+    pub webhook_secret: Option<Secret>,
     /// The folder of the configuration, which may hold `credentials/<provider>.key`.
     pub folder: Option<PathBuf>,
 }
@@ -49,6 +56,9 @@ pub enum SetupError {
     /// The token is no good, or one is wanted.
     #[error(transparent)]
     Auth(#[from] AuthError),
+    /// The secret of the webhooks is no good.
+    #[error("{SECRET_VARIABLE} is empty or longer than {MAX_TOKEN_BYTES} bytes")]
+    WebhookSecret,
     /// A binding names nothing.
     #[error(transparent)]
     Binding(#[from] BindingError),
@@ -76,6 +86,9 @@ pub struct Gateway {
     engine: Arc<Engine>,
     guards: Guards,
     warnings: Vec<String>,
+    cut: Arc<AtomicUsize>,
+    #[cfg(unix)]
+    usage: Option<UsageSocket>,
 }
 
 impl Gateway {
@@ -94,24 +107,41 @@ impl Gateway {
     ) -> Result<Self, SetupError> {
         let port = overrides.port.unwrap_or(config.gateway.port);
         let (host, auth) = access(&config, &overrides)?;
-        let with_token = !auth.is_open();
-        let http = http(&config.gateway, with_token)?;
+        let mut http = http(&config.gateway, !auth.is_open())?;
         let guards = http.guards.clone();
-        let options = ServerOptions::default()
-            .with_connection(ServerConfig::new(auth).with_extensions(config.gateway.extensions))
-            .with_http(http)
-            .with_shutdown_timeout(DRAIN);
-
         let Prepared {
             model,
             router,
             plugins,
             tools,
-            warnings,
-        } = prepare(&config, overrides.folder, env).await?;
+            adapters,
+            secret,
+            problems,
+            mut warnings,
+        } = prepare(&config, &overrides, env).await?;
+        warnings.splice(..0, problems);
+        if secret.is_some() && adapters.adapters().next().is_some() {
+            http.limits = http.limits.with_handshake_timeout(WEBHOOK_TIMEOUT);
+        }
         let store = match &config.gateway.data {
             DataDir::Memory => EmbeddedStore::in_memory(StoreLimits::default())?,
-            DataDir::Folder(folder) => EmbeddedStore::open(folder, StoreLimits::default())?,
+            DataDir::Folder(folder) => {
+                warnings.extend(empty_file(folder));
+                EmbeddedStore::open(folder, StoreLimits::default())?
+            }
+        };
+        #[cfg(unix)]
+        let usage = match &config.gateway.data {
+            DataDir::Memory => None,
+            DataDir::Folder(folder) => UsageSocket::bind(folder)
+                .map_err(|error| {
+                    let what = "`gateway usage` has to wait for the end of this gateway";
+                    warnings.push(format!(
+                        "{what}: no socket in {}: {error}",
+                        folder.display()
+                    ));
+                })
+                .ok(),
         };
         let store = Keeper::start(Arc::new(store)).map_err(SetupError::Thread)?;
         let engine = Engine::start(EngineParts {
@@ -131,12 +161,26 @@ impl Gateway {
         .await?;
         let engine = Arc::new(engine);
         let backend = GatewayBackend::new(Arc::clone(&engine));
+        let cut = backend.cut();
+        let site = Site::new(Arc::clone(&engine), auth.clone()).with_webhooks(adapters, secret);
+        let site = Arc::new(site);
+        let http = http.with_http(move |request, _| {
+            let site = Arc::clone(&site);
+            async move { site.respond(request).await }
+        });
+        let options = ServerOptions::default()
+            .with_connection(ServerConfig::new(auth).with_extensions(config.gateway.extensions))
+            .with_http(http)
+            .with_shutdown_timeout(DRAIN);
         let server = Server::bind((&*host, port), backend, options).await?;
         Ok(Self {
             server,
             engine,
             guards,
             warnings,
+            cut,
+            #[cfg(unix)]
+            usage,
         })
     }
 
@@ -144,6 +188,13 @@ impl Gateway {
     #[must_use]
     pub const fn guards(&self) -> &Guards {
         &self.guards
+    }
+
+    /// How many replies were not complete when the end cut them off; it goes on counting while the
+    /// gateway drains.
+    #[must_use]
+    pub fn cut(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.cut)
     }
 
     /// What the operator should know.
@@ -177,7 +228,19 @@ impl Gateway {
     /// # Cancel safety
     /// Dropping the future cuts all connections.
     pub async fn run(self) -> DrainReport {
-        let report = self.server.run().await;
+        #[cfg(unix)]
+        let usage = async {
+            match &self.usage {
+                Some(usage) => usage.serve(&self.engine).await,
+                None => std::future::pending().await,
+            }
+        };
+        #[cfg(not(unix))]
+        let usage = std::future::pending::<std::convert::Infallible>();
+        let report = tokio::select! {
+            report = self.server.run() => report,
+            never = usage => match never {},
+        };
         self.engine.close().await;
         report
     }
@@ -200,15 +263,19 @@ struct Prepared {
     router: Router,
     plugins: Vec<String>,
     tools: Tools,
+    adapters: Tools,
+    secret: Option<Auth>,
+    /// What a check fails for.
+    problems: Vec<String>,
     warnings: Vec<String>,
 }
 
 async fn prepare(
     config: &Config,
-    folder: Option<PathBuf>,
+    overrides: &Overrides,
     env: &(dyn Fn(&str) -> Option<String> + Sync),
 ) -> Result<Prepared, SetupError> {
-    let mut warnings = Vec::new();
+    let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     let agent = &config.agent;
     let provider: Provider = agent
         .provider
@@ -216,33 +283,42 @@ async fn prepare(
         .map_err(|error| SetupError::Model(format!("{error}")))?;
     let model = ProviderConfig::new(provider, agent.model.as_str())
         .with_key(agent.api_key.clone())
-        .with_folder(folder)
+        .with_folder(overrides.folder.clone())
         .with_max_tokens(agent.max_tokens);
     let model = match provider::build(&model, &|name| env(name), &HttpClient::default()) {
         Ok(model) => Ok(model),
         Err(error @ ModelError::NoKey { .. }) => {
-            warnings.push(format!("every chat will fail: {error}"));
+            problems.push(format!("every chat will fail: {error}"));
             Err(error.to_string())
         }
         Err(error) => return Err(SetupError::Model(error.to_string())),
     };
     let router = router(config)?;
+    problems.extend(unanswered(config));
     if let Some(path) = &agent.soul_path {
         let soul = Soul::new(path).load().await;
         warnings.extend(soul.warning.map(|why| format!("[agent] soul_path: {why}")));
     }
 
-    let (all, problems) = tool::load(config.plugins.iter().map(entry)).await;
-    warnings.extend(problems.iter().map(ToString::to_string));
+    let secret = overrides.webhook_secret.clone();
+    let secret = secret.map(Auth::token).transpose();
+    let secret = secret.map_err(|_| SetupError::WebhookSecret)?;
+    let (all, found) = tool::load(config.plugins.iter().map(entry)).await;
+    for warning in found {
+        match &warning.problem {
+            Problem::Skipped(_) => problems.push(warning.to_string()),
+            Problem::NoEffect(_) => warnings.push(warning.to_string()),
+        }
+    }
     let (tools, unknown) = all.only(&agent.tools);
     for name in unknown {
         warnings.push(format!(
             "[agent] tools names {name:?}, and no plugin has it"
         ));
     }
-    for name in all.adapters() {
+    for name in all.adapters().filter(|_| secret.is_none()) {
         warnings.push(format!(
-            "plugin {name:?} is a channel adapter: it is listed, but no webhook leads to it"
+            "/webhook/{name} refuses everybody: {SECRET_VARIABLE} is not set"
         ));
     }
     let plugins = all.names().map(str::to_owned).collect();
@@ -251,12 +327,43 @@ async fn prepare(
         router,
         plugins,
         tools,
+        adapters: all,
+        secret,
+        problems,
         warnings,
     })
 }
 
-/// Does everything that a start does before it opens the store and listens. Returns what the
-/// operator should know; a token that is missing is only part of that, as it is not in the file.
+/// Why no chat would be let in, whatever it says.
+fn unanswered(config: &Config) -> impl Iterator<Item = String> {
+    let budgets = &config.budgets;
+    let nobody = !config.agent.catch_all && config.bindings.is_empty();
+    let reasons = [
+        (
+            nobody,
+            "[agent] catch_all is off, and there are no [[bindings]]",
+        ),
+        (budgets.session == Some(0), "[budgets] session is 0"),
+        (budgets.daily == Some(0), "[budgets] daily is 0"),
+        (budgets.monthly == Some(0), "[budgets] monthly is 0"),
+    ];
+    let reasons = reasons.into_iter().filter(|(is_so, _)| *is_so);
+    reasons.map(|(_, why)| format!("every chat will fail: {why}"))
+}
+
+/// What [`check`] has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Checked {
+    /// What has to be mended: every chat would fail, a plugin cannot be loaded, or nothing can be
+    /// kept.
+    pub problems: Vec<String>,
+    /// What the operator should know.
+    pub warnings: Vec<String>,
+}
+
+/// Does everything that a start does before it listens, and tries whether the data can be kept. A
+/// token that is missing is only a warning, as it is not in the file.
 ///
 /// # Errors
 /// [`SetupError`]: a gateway would not start.
@@ -267,18 +374,27 @@ pub async fn check(
     config: &Config,
     overrides: &Overrides,
     env: &(dyn Fn(&str) -> Option<String> + Sync),
-) -> Result<Vec<String>, SetupError> {
+) -> Result<Checked, SetupError> {
     http(&config.gateway, overrides.token.is_some())?;
-    let mut prepared = prepare(config, overrides.folder.clone(), env).await?;
+    let Prepared {
+        mut problems,
+        mut warnings,
+        ..
+    } = prepare(config, overrides, env).await?;
     match access(config, overrides) {
         Err(AuthError::TokenRequired) => {
             let bind = &config.gateway.bind;
             let why = format!("[gateway] bind: others could reach {bind}, so it wants a token");
-            prepared.warnings.push(why);
+            warnings.push(why);
         }
         outcome => drop(outcome?),
     }
-    Ok(prepared.warnings)
+    if let DataDir::Folder(folder) = &config.gateway.data {
+        warnings.extend(empty_file(folder));
+        let tried = probe(folder).map_err(|error| format!("[gateway] data_dir: {error}"));
+        problems.extend(tried.err());
+    }
+    Ok(Checked { problems, warnings })
 }
 
 /// The gateway's own page works under any name if a token keeps others out, or if the names are
@@ -303,12 +419,7 @@ fn http(config: &GatewayConfig, with_token: bool) -> Result<HttpConfig, SetupErr
             .map_err(|error| bad(&error))?;
     }
     let limits = ServerLimits::default().with_max_connections(config.max_connections);
-    Ok(defaults
-        .with_guards(guards)
-        .with_limits(limits)
-        .with_http(
-            |request, _| async move { page::respond(request.method(), request.uri().path()) },
-        ))
+    Ok(defaults.with_guards(guards).with_limits(limits))
 }
 
 fn router(config: &Config) -> Result<Router, BindingError> {

@@ -168,6 +168,16 @@ impl UsageEntry {
         self
     }
 
+    /// Adds the tokens and the cost of a later run to this one.
+    pub(super) fn add(&mut self, later: &Self) {
+        self.at = later.at;
+        self.input_tokens = self.input_tokens.saturating_add(later.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(later.output_tokens);
+        self.estimated |= later.estimated;
+        self.cost = self.cost.zip(later.cost).map(|(one, other)| one + other);
+        self.ending = later.ending;
+    }
+
     /// All tokens, as budgets count them.
     #[must_use]
     pub const fn tokens(&self) -> u64 {

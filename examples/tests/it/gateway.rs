@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -104,10 +105,15 @@ struct Waiting {
     heard: mpsc::UnboundedReceiver<&'static str>,
     engine: Arc<Engine>,
     store: Arc<EmbeddedStore>,
+    cut: Arc<AtomicUsize>,
 }
 
 impl Waiting {
     async fn start() -> Self {
+        Self::start_with(ServerOptions::default()).await
+    }
+
+    async fn start_with(options: ServerOptions) -> Self {
         let store = Arc::new(EmbeddedStore::in_memory(StoreLimits::default()).unwrap());
         let keeper = Keeper::start(Arc::clone(&store) as Arc<dyn Store>).unwrap();
         let gate = Arc::new(Semaphore::new(0));
@@ -120,7 +126,8 @@ impl Waiting {
         let parts = EngineParts::new(agent, Arc::new(model), Tools::new(), keeper);
         let engine = Arc::new(Engine::start(parts).await.unwrap());
         let backend = GatewayBackend::new(Arc::clone(&engine));
-        let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default());
+        let cut = backend.cut();
+        let server = Server::bind("127.0.0.1:0", backend, options);
         let server = server.await.unwrap();
         let (address, handle) = (server.local_addr(), server.handle());
         tokio::spawn(server.run());
@@ -131,6 +138,7 @@ impl Waiting {
             heard,
             engine,
             store,
+            cut,
         }
     }
 }
@@ -352,6 +360,33 @@ async fn a_drain_lets_a_reply_finish() {
     assert_eq!((report.finished, report.aborted), (1, 0));
     gateway.engine.close().await;
     assert_eq!(gateway.store.usage(9).unwrap()[0].ending, Ending::Done);
+    assert_eq!(gateway.cut.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn a_drain_counts_the_replies_that_it_cuts() {
+    let options = ServerOptions::default().with_shutdown_timeout(Duration::from_millis(50));
+    let gateway = Waiting::start_with(options).await;
+    let client = client(gateway.address, None);
+    client.ready().await.unwrap();
+    let mut done = client.chat("done before").await;
+    assert!(done.next().await.unwrap().is_ok());
+    gateway.gate.add_permits(1);
+    assert_eq!(done.text().await.unwrap(), " done");
+    let mut left = open(gateway.address).await;
+    left.say(&chat("1", "bob", "leaves before")).await;
+    assert_eq!(next(&mut left).await, piece("1", "leaves before"));
+    drop(left);
+    let mut heard = gateway.heard;
+    assert_eq!(heard.recv().await, Some("stopped"));
+    assert_eq!(heard.recv().await, Some("stopped"));
+    let mut cut = client.chat("one").await;
+    assert!(cut.next().await.unwrap().is_ok());
+    let report = gateway.handle.drain(PATIENCE).await;
+    assert!(cut.text().await.is_err());
+    // The connection was closed in good order; the reply was not.
+    assert_eq!((report.finished, report.aborted), (1, 0));
+    assert_eq!(gateway.cut.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test]

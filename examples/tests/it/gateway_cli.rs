@@ -301,11 +301,11 @@ fn a_check_tells_what_a_start_would() {
         tools = [\"hammer\"]\n[[plugins]]\nname = \"saw\"\npath = \"builtin:saw\"\n";
     let file = folder.file("config.toml", text);
     let (code, _, err) = outcome(folder.gateway(&["check", "--config", &file]));
-    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(code, Some(1), "{err}");
     let expected = [
-        "wants a token",
+        "warning: [gateway] bind: others could reach 0.0.0.0, so it wants a token",
         "soul.md cannot be read",
-        "\"saw\" is skipped",
+        "error: plugin \"saw\" is skipped",
         "\"hammer\"",
     ];
     assert_holds(&err, &expected);
@@ -313,6 +313,127 @@ fn a_check_tells_what_a_start_would() {
     with_token.env("EXOCLAW_TOKEN", "t");
     assert!(!outcome(with_token).2.contains("wants a token"));
     assert!(!folder.0.join("exoclaw.redb").exists());
+}
+
+#[test]
+fn a_check_fails_if_every_chat_would() {
+    let folder = Folder::new();
+    for (text, expected) in [
+        (
+            "[agent]\nprovider = \"anthropic\"\n",
+            "every chat will fail: no API key for provider 'anthropic'",
+        ),
+        (
+            "[agent]\ncatch_all = false\n",
+            "every chat will fail: [agent] catch_all is off",
+        ),
+        (
+            "[budgets]\ndaily = 0\n",
+            "every chat will fail: [budgets] daily is 0",
+        ),
+        (
+            "[[plugins]]\nname = \"x\"\npath = \"missing.wasm\"\n",
+            "plugin \"x\" is skipped: ",
+        ),
+    ] {
+        let file = folder.file("config.toml", text);
+        let (code, out, err) = outcome(folder.gateway(&["check", "--config", &file]));
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+        assert_holds(&err, &[&format!("error: {expected}")]);
+    }
+    let text = "[agent]\nprovider = \"anthropic\"\n";
+    let file = folder.file("config.toml", text);
+    let mut with_key = folder.gateway(&["check", "--config", &file]);
+    with_key.env("ANTHROPIC_API_KEY", "k");
+    assert_eq!(outcome(with_key).0, Some(0));
+}
+
+#[test]
+fn a_check_tries_the_folder_of_the_data() {
+    let folder = Folder::new();
+    let config = |data: &str| {
+        let file = folder.file(
+            "config.toml",
+            &format!("[gateway]\ndata_dir = \"{data}\"\n"),
+        );
+        outcome(folder.gateway(&["check", "--config", &file]))
+    };
+    assert_eq!(config("a/b/c").0, Some(0));
+    assert!(!folder.0.join("a").exists(), "nothing is left behind");
+    folder.file("plain", "");
+    let (code, _, err) = config("plain/below");
+    assert_eq!(code, Some(1), "{err}");
+    assert_holds(&err, &["error: [gateway] data_dir: ", "plain/below"]);
+    folder.file("exoclaw.redb", "");
+    let (code, _, err) = config(".");
+    assert_eq!(code, Some(0), "{err}");
+    assert_holds(
+        &err,
+        &["warning: ", "exoclaw.redb is empty: nothing is remembered"],
+    );
+    folder.file("exoclaw.redb", &"no database ".repeat(1000));
+    let (code, _, err) = config(".");
+    assert_eq!(code, Some(1), "{err}");
+    assert_holds(&err, &["exoclaw.redb is damaged or no store of a gateway"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_damaged_store_is_one_line_and_no_panic() {
+    let folder = Folder::new();
+    let file = folder.file("config.toml", "[gateway]\n");
+    let (gateway, url) = folder.start(&["--config", &file]);
+    for number in 0..20 {
+        folder.hears(&url, &["--account", &number.to_string(), "count to 9"]);
+    }
+    gateway.interrupt();
+    assert_eq!(gateway.end(), Some(0));
+    let store = folder.0.join("exoclaw.redb");
+    let whole = fs::read(&store).unwrap();
+    assert!(whole.len() > 8192);
+    let mut damaged = 0;
+    // The header and its copies, and some of every region.
+    for page in (0..4).chain((4..whole.len() / 4096).step_by(23)) {
+        let mut bytes = whole.clone();
+        let start = page * 4096;
+        bytes[start..start + 4096].fill(0xa5);
+        fs::write(&store, &bytes).unwrap();
+        for args in [["usage", "--config"], ["check", "--config"]] {
+            let mut command = folder.gateway(&args);
+            let (code, _, err) = outcome({
+                command.arg(&file);
+                command
+            });
+            assert!(
+                !err.contains("panic") && !err.contains("RUST_BACKTRACE"),
+                "{err}"
+            );
+            if code != Some(0) {
+                assert_eq!(
+                    (code, err.lines().count()),
+                    (Some(1), 1),
+                    "page {page}: {err}"
+                );
+                assert_holds(&err, &["exoclaw.redb is damaged"]);
+                damaged += 1;
+            }
+        }
+    }
+    assert!(damaged > 0);
+}
+
+#[test]
+fn a_store_that_is_empty_is_said_at_the_start() {
+    let folder = Folder::new();
+    folder.file("exoclaw.redb", "");
+    let file = folder.file("config.toml", "[gateway]\n");
+    let (code, out, err) = outcome(folder.gateway(&["usage", "--config", &file]));
+    assert_eq!((code, out.as_str()), (Some(0), ""));
+    assert_holds(&err, &["exoclaw.redb is empty"]);
+    let mut command = folder.gateway(&["--port", "0"]);
+    command.args(["--config", &file]);
+    let gateway = Running::start(command);
+    gateway.line_with("exoclaw.redb is empty: nothing is remembered, and budgets begin anew");
 }
 
 #[test]
@@ -367,17 +488,25 @@ fn the_end_lets_a_reply_finish_and_what_was_said_is_there_after_it() {
 
 #[cfg(unix)]
 #[test]
-fn what_replies_have_used_is_printed_after_the_end() {
+fn what_replies_have_used_is_printed_beside_a_gateway_and_after_its_end() {
     let folder = Folder::new();
-    let file = folder.file("config.toml", "");
+    let file = folder.file("config.toml", "[gateway]\n");
     let usage = |last: &str| outcome(folder.gateway(&["usage", "--config", &file, "--last", last]));
     assert_eq!(usage("9"), (Some(0), String::new(), String::new()));
     let (gateway, url) = folder.start(&["--config", &file]);
     folder.hears(&url, &["SECRET plans"]);
     folder.hears(&url, &["--account", "eve", "count to 1"]);
-    assert_holds(&usage("9").2, &["in use by another gateway"]);
+    let beside = usage("9");
+    assert_eq!((beside.0, beside.2.as_str()), (Some(0), ""));
+    assert_eq!(usage("1").1.lines().count(), 1);
+    let socket = folder.0.join("exoclaw.sock");
+    let mode = fs::metadata(&socket).unwrap().permissions();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&mode);
+    assert_eq!(mode & 0o777, 0o600);
     gateway.interrupt();
     assert_eq!(gateway.end(), Some(0));
+    assert!(!socket.exists());
+    assert_eq!(usage("9"), beside);
     let (code, all, _) = usage("9");
     assert_eq!((code, all.lines().count()), (Some(0), 2));
     assert!(!all.contains("SECRET"), "{all}");

@@ -16,6 +16,7 @@ mod daemon_terminal;
 mod fuzz_seeds;
 mod gateway;
 mod gateway_cli;
+mod gateway_http;
 mod programs;
 mod promises;
 mod pty;

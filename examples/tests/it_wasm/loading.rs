@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use examples::gateway::tool::{PluginLimits, load as load_all};
+use examples::gateway::tool::{PluginLimits, PostError, load as load_all};
 use serde_json::json;
 
 use super::*;
@@ -41,6 +41,21 @@ async fn a_channel_adapter_is_listed_and_not_offered() {
     assert_eq!(tools.call("adapter", "{}").await, unknown);
     assert_eq!(tools.names().collect::<Vec<_>>(), ["adapter"]);
     assert_eq!(tools.adapters().collect::<Vec<_>>(), ["adapter"]);
+}
+
+#[tokio::test]
+async fn a_channel_adapter_reads_webhooks_and_forms_answers() {
+    let tools = load([entry("adapter")]).await;
+    let adapter = tools.adapter("adapter").unwrap();
+    let incoming = adapter.parse_incoming(b"anything").await.unwrap();
+    let found = [&*incoming.content, &*incoming.account, &*incoming.peer];
+    assert_eq!(found, ["hi", "acc", "bo"]);
+    assert_eq!(adapter.format_outgoing("hi").await.unwrap(), b"ok");
+    let denied = PostError::Denied {
+        host: "example.org".to_owned(),
+    };
+    let posted = adapter.post("https://example.org/", Vec::new()).await;
+    assert_eq!(posted.unwrap_err(), denied);
 }
 
 #[tokio::test]

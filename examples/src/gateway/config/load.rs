@@ -118,9 +118,12 @@ impl Config {
         match content(&origin.file) {
             Ok(text) => {
                 let mut loaded = Self::parse(&text, &origin)?;
-                loaded
-                    .warnings
-                    .extend(exposed(&loaded.config, &origin.file));
+                let warnings = &mut loaded.warnings;
+                warnings.extend(exposed(&loaded.config, &origin.file));
+                if text.trim().is_empty() {
+                    let message = "is empty; everything has its default";
+                    warnings.push(whole(&origin.file, message.to_owned()));
+                }
                 Ok(loaded)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => {
@@ -140,13 +143,17 @@ impl Config {
 
 /// A warning that the environment names a file that is not there.
 fn missing(path: &Path) -> Problem {
+    let message = "names this file, which does not exist; everything has its default";
+    whole(path, format!("{PATH_VARIABLE} {message}"))
+}
+
+/// Something about a file as a whole.
+fn whole(path: &Path, message: String) -> Problem {
     Problem {
         file: path.to_owned(),
         line: 1,
         column: 1,
-        message: format!(
-            "{PATH_VARIABLE} names this file, which does not exist; everything has its default"
-        ),
+        message,
     }
 }
 
@@ -169,12 +176,8 @@ fn exposed(config: &Config, path: &Path) -> Option<Problem> {
     use std::os::unix::fs::PermissionsExt as _;
     config.agent.api_key.as_ref()?;
     let mode = path.metadata().ok()?.permissions().mode();
-    (mode & 0o077 != 0).then(|| Problem {
-        file: path.to_owned(),
-        line: 1,
-        column: 1,
-        message: "agent.api_key: other users can read this file; chmod 600 it".to_owned(),
-    })
+    let message = "agent.api_key: other users can read this file; chmod 600 it";
+    (mode & 0o077 != 0).then(|| whole(path, message.to_owned()))
 }
 
 #[cfg(not(unix))]

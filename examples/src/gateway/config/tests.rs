@@ -495,8 +495,24 @@ fn a_key_that_others_can_read_is_warned_of() {
     };
     assert_eq!(warnings(0o600), 0);
     assert_eq!(warnings(0o640), 1);
-    fs::write(&path, "").unwrap();
+    fs::write(&path, "[agent]").unwrap();
     assert_eq!(warnings(0o644), 0);
+}
+
+#[test]
+fn an_empty_file_is_said() {
+    let folder = Folder::new();
+    let path = folder.path().join("c.toml");
+    let warnings = |text| {
+        fs::write(&path, text).unwrap();
+        let loaded = Config::load(Some(&path), |_| None).unwrap();
+        let warnings = loaded.warnings.iter().map(ToString::to_string);
+        warnings.collect::<String>()
+    };
+    assert_eq!(warnings("# all defaults"), "");
+    for empty in ["", " \n"] {
+        assert!(warnings(empty).ends_with("is empty; everything has its default"));
+    }
 }
 
 #[test]

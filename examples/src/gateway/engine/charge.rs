@@ -166,18 +166,21 @@ impl<'e> Charge<'e> {
     }
 
     /// Ends the run and writes down what it leaves behind, in one piece. The session's turn ends
-    /// when that is done, also if the future is dropped: the next message has to find it.
+    /// when that is done, also if the future is dropped: the next message has to find it. Returns
+    /// whether it was stored.
     pub(super) async fn close(
         mut self,
         turn: Option<Turn>,
         facts: Vec<Fact>,
         ending: Ending,
         guard: TurnGuard,
-    ) {
-        if let Some(commit) = self.settle(ending) {
-            let commit = commit.with_turn(turn).with_facts(facts);
-            let _ = self.engine.write(commit, Some(guard)).await;
-        }
+    ) -> bool {
+        let Some(commit) = self.settle(ending) else {
+            return true;
+        };
+        let commit = commit.with_turn(turn).with_facts(facts);
+        let written = self.engine.write(commit, Some(guard)).await;
+        matches!(written, Ok(Ok(())))
     }
 
     /// Takes the tokens out of the budgets. `None` if that was done before.

@@ -16,7 +16,7 @@ use snek_proto::chat::{ChatMessage, ToolCall};
 use tokio::task::JoinSet;
 
 use super::charge::Charge;
-use super::{Engine, Reply, busy, internal};
+use super::{Engine, NOT_STORED, Reply, busy, internal};
 use crate::gateway::memory::{Context, Fact, Turn, extract};
 use crate::gateway::store::Commit;
 use crate::gateway::tool::ToolOutput;
@@ -49,7 +49,8 @@ impl From<ModelError> for Broken {
 }
 
 impl Engine {
-    /// Answers a chat. On `Ok` the reply is complete but for its `done`.
+    /// Answers a chat. On `Ok` the reply is complete but for its `done`, and is stored; if it could
+    /// not be, the error says [`NOT_STORED`].
     ///
     /// The session's turn is held from reading its past to writing it down, so of two messages the
     /// second one always knows of the first.
@@ -87,10 +88,12 @@ impl Engine {
                 let run = self.run(&key, content, model, messages, charge, reply);
                 let ended = run.await;
                 let charge = ended.charge;
-                charge
-                    .close(ended.turn, ended.facts, ended.ending, turn)
-                    .await;
-                ended.outcome
+                let closing = charge.close(ended.turn, ended.facts, ended.ending, turn);
+                let is_stored = closing.await;
+                match ended.outcome {
+                    Ok(()) if !is_stored => Err(ChatError::Failed(RpcError::new(NOT_STORED))),
+                    outcome => outcome,
+                }
             }
             Err(error) => Err(self.refuse(&key, RpcError::new(error.to_string())).await),
         }

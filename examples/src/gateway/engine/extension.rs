@@ -8,7 +8,6 @@ use exoclaw_proto::frame::{
     BudgetStatus, BudgetUse, Call, Cleared, Fact, Method, OwnedCall, Session, SessionRef, Turn,
 };
 use exoclaw_proto::session::SessionKey;
-use rpc_core::decode::SharedStr;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -31,14 +30,7 @@ impl Engine {
         let method = call.method();
         let method = method.ok_or_else(|| RpcError::unknown_method(call.name()))?;
         match call {
-            Call::ChatHistory { session, limit } => {
-                let key = self.named(session, method)?;
-                let (max, agent) = (bound(*limit), key.agent());
-                let recalled = self.store.recall(key.as_str(), &agent, max).await;
-                let turns = recalled.map_err(unreadable)?.turns.into_iter();
-                let turns = turns.map(|turn| Turn::new(turn.user, turn.assistant, turn.at));
-                answer(&turns.collect::<Vec<_>>())
-            }
+            Call::ChatHistory { session, limit } => self.history(session, bound(*limit)).await,
             Call::SessionList => {
                 let sessions = self.store.sessions(MAX_ITEMS).await.map_err(unreadable)?;
                 let sessions = sessions.into_iter();
@@ -79,14 +71,34 @@ impl Engine {
         }
     }
 
-    fn named(
+    /// The last turns of a session, oldest first: what `chat.history` answers.
+    ///
+    /// # Errors
+    /// [`RpcError`]: no such session's agent, or the store cannot be read.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the answer up.
+    pub async fn history<S: AsRef<str>>(
         &self,
-        session: &SessionRef<SharedStr>,
+        session: &SessionRef<S>,
+        max: usize,
+    ) -> Result<Box<RawValue>, RpcError> {
+        let key = self.named(session, Method::ChatHistory)?;
+        let recalled = self.store.recall(key.as_str(), &key.agent(), max).await;
+        let turns = recalled.map_err(unreadable)?.turns.into_iter();
+        let turns = turns.map(|turn| Turn::new(turn.user, turn.assistant, turn.at));
+        answer(&turns.collect::<Vec<_>>())
+    }
+
+    fn named<S: AsRef<str>>(
+        &self,
+        session: &SessionRef<S>,
         method: Method,
     ) -> Result<SessionKey, RpcError> {
-        let route = Route::new(&session.channel, &session.account, session.peer())
-            .with_guild(session.guild.as_deref())
-            .with_team(session.team.as_deref());
+        let (channel, account) = (session.channel.as_ref(), session.account.as_ref());
+        let route = Route::new(channel, account, session.peer())
+            .with_guild(session.guild.as_ref().map(AsRef::as_ref))
+            .with_team(session.team.as_ref().map(AsRef::as_ref));
         self.session(&route, method)
     }
 

@@ -24,13 +24,18 @@ use super::config::{AgentConfig, MemoryConfig};
 use super::memory::Soul;
 use super::store::{Commit, Keeper, StoreError};
 use super::tool::Tools;
-use super::usage::Price;
+use super::usage::{Price, UsageEntry};
 use crate::model::ChatModel;
 use writing::Writing;
 
 /// Longest channel, account, peer, guild and team, in bytes: they are kept, and clients make them
 /// up.
 pub const MAX_NAME: usize = 512;
+
+/// What a client is told behind an answer that is complete, if it could not be stored. Its usage
+/// counts all the same.
+pub const NOT_STORED: &str =
+    "the answer is complete, but it could not be stored, so it will not be remembered";
 
 /// Where the steps of a reply go.
 #[async_trait]
@@ -179,6 +184,17 @@ impl Engine {
         self.plugins.iter().cloned().map(Plugin::new).collect()
     }
 
+    /// What the last replies have used, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] if that cannot be read.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the answer up.
+    pub async fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
+        self.store.usage(max).await
+    }
+
     /// Writes what has still to be written. Nothing is remembered after it.
     ///
     /// # Cancel safety
@@ -189,13 +205,19 @@ impl Engine {
     }
 
     /// Writes something down, whatever becomes of the caller, and then ends the turn.
-    fn write(&self, commit: Commit, turn: Option<TurnGuard>) -> oneshot::Receiver<()> {
+    fn write(
+        &self,
+        commit: Commit,
+        turn: Option<TurnGuard>,
+    ) -> oneshot::Receiver<Result<(), StoreError>> {
         let store = Arc::clone(&self.store);
         self.writing.start(async move {
-            if let Err(error) = store.commit(commit).await {
+            let outcome = store.commit(commit).await;
+            if let Err(error) = &outcome {
                 tracing::error!(%error, "a chat was not written down");
             }
             drop(turn);
+            outcome
         })
     }
 

@@ -24,19 +24,18 @@ pub(super) struct Writing {
 }
 
 impl Writing {
-    /// Starts one, which goes on whatever becomes of the caller. The receiver ends with it.
-    pub(super) fn start(
+    /// Starts one, which goes on whatever becomes of the caller. The receiver gets its outcome.
+    pub(super) fn start<T: Send + 'static>(
         &self,
-        work: impl Future<Output = ()> + Send + 'static,
-    ) -> oneshot::Receiver<()> {
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> oneshot::Receiver<T> {
         let (ended, end) = oneshot::channel();
         // Without a runtime the process is at its end.
         if let Ok(runtime) = Handle::try_current() {
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
             while tasks.0.try_join_next().is_some() {}
             let work = async move {
-                work.await;
-                drop(ended);
+                let _ = ended.send(work.await);
             };
             tasks.0.spawn_on(work, &runtime);
         }

@@ -1,4 +1,4 @@
-// The gateway's chat page: one WebSocket, one question at a time. Whatever the gateway sends is
+// The gateway's chat page: one session for each browser, one WebSocket, one question at a time. Whatever the gateway sends is
 // shown as text, never as markup.
 "use strict";
 
@@ -13,14 +13,17 @@
   const MAX_DELAY_MS = 30000;
   /** Most questions and answers on the page; the oldest go first. */
   const MAX_ARTICLES = 400;
+  /** How long the past of the conversation may take. */
+  const PAST_MS = 5000;
   const TOKEN_KEY = "gateway-token";
+  const SESSION_KEY = "gateway-session";
   const AUTH_FAILED = 4001;
 
   const get = (id) => document.getElementById(id);
   const [statusLine, statusText, retry, scroller, log, hint] =
     ["status", "status-text", "retry", "scroller", "log", "hint"].map(get);
-  const [auth, token, tokenError, composer, input, send, stop] =
-    ["auth", "token", "token-error", "composer", "input", "send", "stop"].map(get);
+  const [auth, token, tokenError, composer, input, send, stop, waits] =
+    ["auth", "token", "token-error", "composer", "input", "send", "stop", "waits"].map(get);
 
   /** An element with a class and a text. */
   function make(name, className, text) {
@@ -60,6 +63,49 @@
     },
   };
   let secret = storage.read();
+
+  // --- the session: this browser's own, as long as its storage lasts ------------------------------
+
+  /** Whoever knows it can read the conversation, so nobody can guess it. */
+  function ownSession() {
+    const bytes = crypto.getRandomValues(new Uint8Array(16));
+    const fresh = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+    try {
+      const kept = localStorage.getItem(SESSION_KEY);
+      if (/^[0-9a-f]{32}$/.test(kept ?? "")) return kept;
+      localStorage.setItem(SESSION_KEY, fresh);
+    } catch {
+      // Without storage, the session lasts until the page is reloaded.
+    }
+    return fresh;
+  }
+  const peer = ownSession();
+
+  /** Whether what was said before this page was loaded is on it, as far as it can be had. */
+  let isPastShown = false;
+
+  async function showPast() {
+    if (isPastShown) return;
+    let turns = [];
+    try {
+      const headers = secret === null ? {} : { Authorization: `Bearer ${secret}` };
+      const response = await fetch(`/history/${peer}`, { headers, signal: AbortSignal.timeout(PAST_MS) });
+      if (response.ok) turns = await response.json();
+    } catch {
+      // The conversation goes on without.
+    }
+    if (isPastShown) return;
+    isPastShown = true;
+    const wasAtEnd = atEnd();
+    for (const { user, assistant } of Array.isArray(turns) ? turns.filter(isObject).reverse() : []) {
+      const [question, answer] = [bubble("user", "You"), bubble("agent", "Agent")];
+      question.append(make("p", "text", show(user)));
+      answer.append(make("p", "text", show(assistant)));
+      log.prepend(question, answer);
+    }
+    follow(wasAtEnd);
+    sendQueued();
+  }
 
   // --- the connection -----------------------------------------------------------------------------
 
@@ -143,6 +189,7 @@
     statusLine.title = typeof frame.version === "string" ? `Gateway version ${frame.version}` : "";
     setStatus("ready", "Connected");
     if (hadFocus) input.focus();
+    showPast();
   }
 
   /** Whether the user is asked for a token, and the gateway was not told one yet. */
@@ -211,16 +258,21 @@
     socket.send(JSON.stringify({
       id: turn.id,
       method: "chat.send",
-      params: { channel: "web", account: "browser", content },
+      params: { channel: "web", account: "browser", peer, content },
     }));
     after(IDLE_MS, idle);
     update();
     follow(true);
   }
 
-  function article(className, name) {
+  function bubble(className, name) {
     const element = make("article", className);
     element.append(make("h2", "unseen", name));
+    return element;
+  }
+
+  function article(className, name) {
+    const element = bubble(className, name);
     log.append(element);
     while (log.childElementCount > MAX_ARTICLES) log.firstElementChild.remove();
     return element;
@@ -314,7 +366,9 @@
     turn.element.setAttribute("aria-busy", "false");
     turn = null;
     if (document.activeElement === stop) input.focus();
-    update();
+    // Behind an answer that failed, the next message may no longer be what the user wants to say.
+    if (notice !== undefined) queued = false;
+    sendQueued();
   }
 
   function fail(why) {
@@ -340,9 +394,17 @@
 
   // --- what the user does -------------------------------------------------------------------------
 
+  /** Whether the message in the field is sent as soon as the answer is complete. */
+  let queued = false;
+
+  function sendQueued() {
+    if (queued) submit();
+    else update();
+  }
+
   function update() {
     const running = turn !== null;
-    input.readOnly = running;
+    waits.hidden = !queued;
     send.hidden = running;
     stop.hidden = !running;
     send.disabled = !ready || input.value.trim() === "";
@@ -356,16 +418,24 @@
     if (wasAtEnd) scroller.scrollTop = scroller.scrollHeight;
   }
 
-  composer.addEventListener("submit", (event) => {
-    event.preventDefault();
+  function submit() {
     const content = input.value;
-    if (!ready || turn !== null || content.trim() === "") return;
+    queued = ready && content.trim() !== "" && (turn !== null || !isPastShown);
+    if (!ready || queued || content.trim() === "") return update();
     input.value = "";
     ask(content);
     input.focus();
+  }
+
+  composer.addEventListener("submit", (event) => {
+    event.preventDefault();
+    submit();
   });
 
-  input.addEventListener("input", update);
+  input.addEventListener("input", () => {
+    queued = false;
+    update();
+  });
   input.addEventListener("keydown", (event) => {
     // Enter also ends the composition of a character.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;

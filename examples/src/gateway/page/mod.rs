@@ -51,7 +51,8 @@ impl<'a> Resource<'a> {
 ///
 /// - `GET` and `HEAD` of `/health`: `ok`. Of `/ws` without an upgrade: 400, as the known gateway
 ///   has it. Of anything else: the page or one of its files.
-/// - `POST /webhook/{channel}`: 404, as there is no channel adapter.
+/// - `POST /webhook/{channel}`: 404. Those with a channel adapter do not come here, see
+///   [`Site`](super::site::Site).
 /// - Any other method: 405, with an empty body.
 ///
 /// The answer to `HEAD` is the one to `GET`; an HTTP server leaves its body out.

@@ -4,12 +4,22 @@ use serde::Deserialize;
 use serde_json::Value;
 use snek_proto::tool::ToolDefinition;
 
-use crate::gateway::tool::{ToolKind, ToolOutput};
+use crate::gateway::tool::ToolOutput;
+
+/// What a plugin is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum PluginKind {
+    /// The model may call it.
+    #[default]
+    Tool,
+    /// It connects a chat service, through a webhook.
+    ChannelAdapter,
+}
 
 /// What a plugin says of itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Description {
-    pub(super) kind: ToolKind,
+    pub(super) kind: PluginKind,
     /// Only of a tool with a schema.
     pub(super) definition: Option<ToolDefinition>,
 }
@@ -28,7 +38,7 @@ impl Description {
     /// The one of a channel adapter.
     pub(super) const fn adapter() -> Self {
         Self {
-            kind: ToolKind::ChannelAdapter,
+            kind: PluginKind::ChannelAdapter,
             definition: None,
         }
     }
@@ -55,7 +65,7 @@ impl Description {
         let definition = ToolDefinition::from_schema(name, text, schema)
             .map_err(|error| format!("input_schema: {error}"))?;
         Ok(Self {
-            kind: ToolKind::Tool,
+            kind: PluginKind::Tool,
             definition: Some(definition),
         })
     }
@@ -129,7 +139,7 @@ mod tests {
             assert_eq!(parse(&described), Ok(Description::adapter()));
         }
         let other = parse(&json!({"type": "tool", "plugin_type": "?"})).unwrap();
-        assert_eq!(other.kind, ToolKind::Tool);
+        assert_eq!(other.kind, PluginKind::Tool);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use extism::{CurrentPlugin, EXTISM_ENV_MODULE, Error, Function, PTR, UserData, Val, ValType};
-use reqwest::header::{HOST, HeaderMap};
+use reqwest::header::{CONTENT_TYPE, HOST, HeaderMap};
 use reqwest::{Client, Method, Url};
 use rpc_core::net::tls::TlsConfig;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 
 use super::capability::Hosts;
 use super::stop::{Control, lock};
-use crate::gateway::tool::PluginError;
+use crate::gateway::tool::{PluginError, PostError, short};
 
 /// Most bytes of an answer.
 const MAX_ANSWER: usize = 8 << 20;
@@ -84,6 +84,26 @@ impl Http {
                 answer = answer(request) => answer,
             }
         })
+    }
+
+    /// Posts JSON, if the host is granted.
+    pub(super) async fn post(&self, url: &str, body: Vec<u8>) -> Result<Vec<u8>, PostError> {
+        let denied = |host: &str| PostError::Denied {
+            host: host.to_owned(),
+        };
+        let url = Url::parse(url).map_err(|_| denied("unknown"))?;
+        let host = url.host_str().unwrap_or("unknown");
+        let client = match &self.client {
+            Some(client) if self.hosts.allow(host) => client,
+            _ => return Err(denied(host)),
+        };
+        let request = client.post(url).header(CONTENT_TYPE, "application/json");
+        let failed = |error: Error| PostError::Failed(short(&error.to_string()));
+        let answer = answer(request.body(body)).await.map_err(failed)?;
+        match answer.status {
+            200..300 => Ok(answer.body),
+            status => Err(PostError::Failed(format!("status {status}"))),
+        }
     }
 }
 

@@ -25,14 +25,17 @@ mod stop;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use snek_proto::tool::ToolDefinition;
 
-use self::describe::Description;
+use self::describe::{Description, PluginKind};
 use self::http::Http;
 use self::lane::{Lanes, Module};
-use super::tool::{PluginEntry, PluginError, Tool, ToolKind, ToolOutput};
+use super::tool::{
+    ChannelAdapter, Incoming, PluginEntry, PluginError, PostError, Tool, ToolOutput,
+};
 
 /// The function that says what a plugin is.
 const DESCRIBE: &str = "describe";
@@ -50,6 +53,8 @@ pub struct WasmPlugin {
     description: Description,
     without_effect: Vec<String>,
     lanes: Lanes,
+    http: Arc<Http>,
+    deadline: Duration,
 }
 
 impl fmt::Debug for WasmPlugin {
@@ -75,10 +80,10 @@ impl WasmPlugin {
     pub async fn load(entry: &PluginEntry) -> Result<Self, PluginError> {
         let granted = capability::parse(&entry.capabilities)?;
         let code = read(&entry.path).await?;
-        let http = Http::new(granted.hosts)?;
+        let http = Arc::new(Http::new(granted.hosts)?);
         let lanes = Lanes::new(Module {
             code,
-            http: Arc::new(http),
+            http: Arc::clone(&http),
             limits: entry.limits,
         });
         let exports = lanes.inspect().await.map_err(PluginError::Invalid)?;
@@ -96,8 +101,8 @@ impl WasmPlugin {
             Description::adapter()
         };
         let needed: &[&str] = match description.kind {
-            ToolKind::Tool => &[CALL],
-            ToolKind::ChannelAdapter => &[INCOMING, OUTGOING],
+            PluginKind::Tool => &[CALL],
+            PluginKind::ChannelAdapter => &[INCOMING, OUTGOING],
         };
         if let Some(missing) = needed.iter().find(|name| !is_there(name)) {
             let why = format!("what it says it is needs the export {missing}");
@@ -108,6 +113,8 @@ impl WasmPlugin {
             description,
             without_effect: granted.without_effect,
             lanes,
+            http,
+            deadline: entry.limits.deadline,
         })
     }
 
@@ -124,8 +131,11 @@ impl Tool for WasmPlugin {
         &self.name
     }
 
-    fn kind(&self) -> ToolKind {
-        self.description.kind
+    fn adapter(&self) -> Option<&dyn ChannelAdapter> {
+        match self.description.kind {
+            PluginKind::Tool => None,
+            PluginKind::ChannelAdapter => Some(self),
+        }
     }
 
     fn definition(&self) -> Option<&ToolDefinition> {
@@ -137,6 +147,25 @@ impl Tool for WasmPlugin {
             Ok(output) => describe::output(output),
             Err(error) => ToolOutput::failed(&error.to_string()),
         }
+    }
+}
+
+#[async_trait]
+impl ChannelAdapter for WasmPlugin {
+    async fn parse_incoming(&self, body: &[u8]) -> Result<Incoming, String> {
+        let output = self.lanes.call(INCOMING, body).await;
+        Incoming::parse(&output.map_err(|error| error.to_string())?)
+    }
+
+    async fn format_outgoing(&self, content: &str) -> Result<Vec<u8>, String> {
+        let input = serde_json::json!({ "content": content }).to_string();
+        let output = self.lanes.call(OUTGOING, input.as_bytes()).await;
+        output.map_err(|error| error.to_string())
+    }
+
+    async fn post(&self, url: &str, body: Vec<u8>) -> Result<Vec<u8>, PostError> {
+        let answer = tokio::time::timeout(self.deadline, self.http.post(url, body)).await;
+        answer.unwrap_or_else(|_| Err(PostError::Failed("timeout".to_owned())))
     }
 }
 

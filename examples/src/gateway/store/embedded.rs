@@ -1,5 +1,6 @@
 //! [`EmbeddedStore`]: a [`Store`] in one file, or in memory.
 
+use std::io::Write as _;
 use std::path::Path;
 
 use redb::backends::InMemoryBackend;
@@ -16,6 +17,45 @@ use crate::gateway::usage::UsageEntry;
 
 /// The name of the file in the folder of the data.
 pub const FILE_NAME: &str = "exoclaw.redb";
+
+/// What to say of a file that is there and empty, as a full disk can leave it.
+#[must_use]
+pub fn empty_file(folder: &Path) -> Option<String> {
+    let path = folder.join(FILE_NAME);
+    let is_empty = path
+        .metadata()
+        .is_ok_and(|it| it.is_file() && it.len() == 0);
+    let file = path.display();
+    is_empty.then(|| format!("{file} is empty: nothing is remembered, and budgets begin anew"))
+}
+
+/// Tries whether a store can be kept in a folder: opens the one that is there, unless it is in use,
+/// or else writes a file beside it and removes that. Blocks on the file system.
+///
+/// # Errors
+/// As for [`EmbeddedStore::open`].
+pub fn probe(folder: &Path) -> Result<(), StoreError> {
+    if folder.join(FILE_NAME).exists() && empty_file(folder).is_none() {
+        let store = EmbeddedStore::open(folder, StoreLimits::default());
+        match store.and_then(|store| store.totals()) {
+            Ok(_) => return Ok(()),
+            Err(StoreError::InUse { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    // What is missing would be made.
+    let mut there = folder;
+    while !there.as_os_str().is_empty() && !there.exists() {
+        there = there.parent().unwrap_or(Path::new(""));
+    }
+    let path = there.join(format!(".exoclaw-check-{}", std::process::id()));
+    let tried = make_file(&path).and_then(|mut file| {
+        file.write_all(&[0; 4096])?;
+        file.sync_all()
+    });
+    let _ = std::fs::remove_file(&path);
+    tried.map_err(|error| StoreError::io(&folder.display().to_string(), &error))
+}
 
 /// Keeps everything with an embedded database. Readers do not wait for writers; writers wait for
 /// one another. Only one process can have a file open. After an error of the file system the next

@@ -1,11 +1,12 @@
 //! [`Engine`]: the database of a file, which is opened again after a failure.
 
+use std::cell::Cell;
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::Path;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Once, PoisonError, RwLock};
 
 use redb::{Builder, Database, ReadTransaction, WriteTransaction};
 
@@ -152,8 +153,27 @@ impl Contradiction {
     }
 }
 
+thread_local! {
+    /// Whether a panic of this thread is met here and told as an error.
+    static IS_MET: Cell<bool> = const { Cell::new(false) };
+}
+
 fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Contradiction> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|_| Contradiction)
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = take_hook();
+        set_hook(Box::new(move |panic| {
+            if IS_MET.get() {
+                tracing::debug!(%panic, "the engine of the store has panicked");
+            } else {
+                usual(panic);
+            }
+        }));
+    });
+    let before = IS_MET.replace(true);
+    let outcome = catch_unwind(AssertUnwindSafe(work)).map_err(|_| Contradiction);
+    IS_MET.set(before);
+    outcome
 }
 
 /// Makes a folder for this user alone, and what it is in.

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{io, thread};
 
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
+use super::backlog::Backlog;
 use super::{Commit, Recalled, SessionInfo, Store, StoreError, Totals};
 use crate::gateway::usage::UsageEntry;
 
@@ -21,6 +22,7 @@ const MAX_READS: usize = 8;
 pub struct Keeper {
     store: Arc<dyn Store>,
     orders: Mutex<Option<mpsc::Sender<Order>>>,
+    backlog: Arc<Mutex<Backlog>>,
     reads: Arc<Semaphore>,
     /// Ends when the writer has ended.
     writer: watch::Receiver<()>,
@@ -48,15 +50,18 @@ impl Keeper {
         let (sender, orders) = mpsc::channel(MAX_WAITING);
         let (ended, writer) = watch::channel(());
         let target = Arc::clone(&store);
+        let backlog = Arc::new(Mutex::default());
+        let late = Arc::clone(&backlog);
         let name = "gateway-store".to_owned();
         thread::Builder::new().name(name).spawn(move || {
-            write_all(&*target, orders);
+            write_all(&*target, &late, orders);
             drop(target);
             drop(ended);
         })?;
         Ok(Self {
             store,
             orders: Mutex::new(Some(sender)),
+            backlog,
             reads: Arc::new(Semaphore::new(MAX_READS)),
             writer,
         })
@@ -66,8 +71,9 @@ impl Keeper {
     /// keep their order if each is awaited before the next.
     ///
     /// # Errors
-    /// [`StoreError`] if it was not written, or after [`StoreError::Io`] perhaps not: then trying
-    /// again may count it twice.
+    /// [`StoreError`] if it was not written, or after [`StoreError::Io`] perhaps not. Its usage is
+    /// kept and written with the next run, at the latest when the keeper is closed: do not commit it
+    /// again. If the disk has failed after the last byte, that counts it twice rather than not at all.
     ///
     /// # Cancel safety
     /// Once the future has been polled and there was a place, the run is written even if the future
@@ -141,7 +147,7 @@ impl Keeper {
         self.read(|store| store.session_count()).await
     }
 
-    /// The last entries of the log of usage, newest first.
+    /// The last entries of the log of usage, newest first, with those that are still to be written.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be read.
@@ -149,7 +155,10 @@ impl Keeper {
     /// # Cancel safety
     /// Dropping the future gives the answer up; nothing changes.
     pub async fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
-        self.read(move |store| store.usage(max)).await
+        let mut entries = lock(&self.backlog).last(max);
+        let rest = max.saturating_sub(entries.len());
+        entries.extend(self.read(move |store| store.usage(rest)).await?);
+        Ok(entries)
     }
 
     /// The tokens that were used.
@@ -199,7 +208,7 @@ impl Keeper {
 }
 
 /// The thread of the writer.
-fn write_all(store: &dyn Store, mut orders: mpsc::Receiver<Order>) {
+fn write_all(store: &dyn Store, backlog: &Mutex<Backlog>, mut orders: mpsc::Receiver<Order>) {
     let mut next = orders.blocking_recv();
     while let Some(order) = next.take() {
         match order {
@@ -221,7 +230,7 @@ fn write_all(store: &dyn Store, mut orders: mpsc::Receiver<Order>) {
                         Err(_) => break,
                     }
                 }
-                let outcome = guarded(|| store.commit(&commits));
+                let outcome = write(store, backlog, commits);
                 for reply in replies {
                     let _ = reply.send(outcome.clone());
                 }
@@ -231,6 +240,41 @@ fn write_all(store: &dyn Store, mut orders: mpsc::Receiver<Order>) {
             next = orders.blocking_recv();
         }
     }
+    if let Err(error) = write(store, backlog, Vec::new()) {
+        let tokens = lock(backlog).tokens();
+        tracing::error!(%error, tokens, "the usage of these tokens was not written down");
+    }
+}
+
+/// Writes runs, and before them the usage that could not be written earlier.
+fn write(
+    store: &dyn Store,
+    backlog: &Mutex<Backlog>,
+    commits: Vec<Commit>,
+) -> Result<(), StoreError> {
+    let mut all = lock(backlog).commits();
+    let late = all.len();
+    all.extend(commits);
+    if all.is_empty() {
+        return Ok(());
+    }
+    let mut outcome = guarded(|| store.commit(&all));
+    let new = all.split_off(late);
+    match &outcome {
+        Ok(()) => lock(backlog).clear(),
+        Err(StoreError::Io { .. }) => {}
+        // Perhaps it is an old one that cannot be written; it must not hold up all others.
+        Err(_) if late > 0 => outcome = guarded(|| store.commit(&new)),
+        Err(_) => {}
+    }
+    if outcome.is_err() {
+        lock(backlog).keep(&new);
+    }
+    outcome
+}
+
+fn lock(backlog: &Mutex<Backlog>) -> MutexGuard<'_, Backlog> {
+    backlog.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A store that panics must not take the writer with it, and with it all later turns.

@@ -1,6 +1,7 @@
 //! [`Store`]: what the gateway remembers beyond its end. [`EmbeddedStore`] keeps it in one file or
 //! in memory, [`Keeper`] keeps the file system off the async workers.
 
+mod backlog;
 mod embedded;
 mod engine;
 mod error;
@@ -17,7 +18,7 @@ use std::fmt;
 use super::memory::{Fact, Turn};
 use super::usage::UsageEntry;
 
-pub use embedded::{EmbeddedStore, FILE_NAME};
+pub use embedded::{EmbeddedStore, FILE_NAME, empty_file, probe};
 pub use error::StoreError;
 pub use keeper::Keeper;
 
@@ -124,7 +125,8 @@ impl StoreLimits {
 pub struct Commit {
     /// The key of the session.
     pub session: String,
-    /// The agent, to whom the facts were told.
+    /// The agent, to whom the facts were told. If this and the session are empty, the usage counts
+    /// for its day alone.
     pub agent: String,
     /// The time, in seconds since 1970.
     pub at: u64,

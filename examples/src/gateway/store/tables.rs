@@ -11,7 +11,8 @@ use super::{Commit, StoreLimits};
 use crate::gateway::memory::{Fact, Turn, learn};
 use crate::gateway::usage::UsageEntry;
 
-const DAY: u64 = 86_400;
+/// Seconds of a day.
+pub(super) const DAY: u64 = 86_400;
 
 /// The tables of one writing transaction.
 pub(super) struct Tables<'t> {
@@ -83,6 +84,10 @@ impl<'t> Tables<'t> {
 
     pub(super) fn add(&mut self, commit: &Commit) -> Result<(), Trouble> {
         let session = commit.session.as_str();
+        if session.is_empty() && commit.agent.is_empty() {
+            // Only days know of the sums of a backlog.
+            return commit.usage.iter().try_for_each(|entry| self.log(entry));
+        }
         let mut row = if let Some(row) = self.row(session)? {
             self.active.remove((row.active, session))?;
             row

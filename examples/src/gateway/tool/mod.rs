@@ -1,5 +1,6 @@
 //! What the gateway's models can ask for: [`Tool`], one of them, and [`Tools`], all of them.
 
+mod adapter;
 mod builtin;
 mod load;
 #[cfg(test)]
@@ -14,6 +15,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use snek_proto::tool::ToolDefinition;
 
+pub use self::adapter::{ChannelAdapter, Incoming, Outgoing, PostError};
 pub use self::builtin::{Clock, Echo, builtin};
 pub use self::load::{LoadWarning, PluginEntry, PluginError, PluginLimits, Problem, load};
 
@@ -66,27 +68,16 @@ pub(crate) fn short(text: &str) -> String {
     shown.take(MAX_REASON).collect()
 }
 
-/// What a plugin is for.
-///
-/// Exhaustive: the gateway has to do something about each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum ToolKind {
-    /// The model may call it.
-    #[default]
-    Tool,
-    /// It connects a chat service, through a webhook. The model cannot call it.
-    ChannelAdapter,
-}
-
 /// A tool, or what else a plugin can be.
 #[async_trait]
 pub trait Tool: Send + Sync {
     /// The name in the configuration.
     fn name(&self) -> &str;
 
-    /// What it is for. Default: a tool.
-    fn kind(&self) -> ToolKind {
-        ToolKind::Tool
+    /// What it is instead of a tool: it connects a chat service, and the model cannot call it.
+    /// Default: a tool.
+    fn adapter(&self) -> Option<&dyn ChannelAdapter> {
+        None
     }
 
     /// What the model is told of it, its own name for the tool included. `None`: nothing, so that
@@ -134,7 +125,7 @@ impl Tools {
         if self.all.iter().any(|other| other.name() == tool.name()) {
             return Err(PluginError::DuplicatePlugin);
         }
-        if tool.kind() == ToolKind::Tool {
+        if tool.adapter().is_none() {
             let definition = tool.definition();
             let name = definition.map_or(tool.name(), ToolDefinition::name);
             if definition.is_some() && !is_valid(name) {
@@ -199,11 +190,15 @@ impl Tools {
 
     /// The names of the channel adapters.
     pub fn adapters(&self) -> impl Iterator<Item = &str> {
-        let adapters = self
-            .all
-            .iter()
-            .filter(|tool| tool.kind() == ToolKind::ChannelAdapter);
+        let adapters = self.all.iter().filter(|tool| tool.adapter().is_some());
         adapters.map(|tool| tool.name())
+    }
+
+    /// The channel adapter of this name.
+    #[must_use]
+    pub fn adapter(&self, name: &str) -> Option<&dyn ChannelAdapter> {
+        let named = self.all.iter().find(|tool| tool.name() == name)?;
+        named.adapter()
     }
 
     /// Runs a tool by the name that the model uses. A name that is none, and a panic, are outputs

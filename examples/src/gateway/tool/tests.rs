@@ -5,7 +5,7 @@ use super::*;
 /// A tool that does what its name in the configuration says.
 struct Stub {
     name: &'static str,
-    kind: ToolKind,
+    is_adapter: bool,
     definition: Option<ToolDefinition>,
 }
 
@@ -15,8 +15,8 @@ impl Tool for Stub {
         self.name
     }
 
-    fn kind(&self) -> ToolKind {
-        self.kind
+    fn adapter(&self) -> Option<&dyn ChannelAdapter> {
+        self.is_adapter.then_some(self)
     }
 
     fn definition(&self) -> Option<&ToolDefinition> {
@@ -32,10 +32,25 @@ impl Tool for Stub {
     }
 }
 
+#[async_trait]
+impl ChannelAdapter for Stub {
+    async fn parse_incoming(&self, body: &[u8]) -> Result<Incoming, String> {
+        Incoming::parse(body)
+    }
+
+    async fn format_outgoing(&self, content: &str) -> Result<Vec<u8>, String> {
+        Ok(content.into())
+    }
+
+    async fn post(&self, _: &str, body: Vec<u8>) -> Result<Vec<u8>, PostError> {
+        Ok(body)
+    }
+}
+
 fn tool(name: &'static str, offered: Option<&str>) -> Arc<dyn Tool> {
     Arc::new(Stub {
         name,
-        kind: ToolKind::Tool,
+        is_adapter: false,
         definition: offered.map(|offered| ToolDefinition::new(offered, "")),
     })
 }
@@ -43,7 +58,7 @@ fn tool(name: &'static str, offered: Option<&str>) -> Arc<dyn Tool> {
 fn adapter(name: &'static str) -> Arc<dyn Tool> {
     Arc::new(Stub {
         name,
-        kind: ToolKind::ChannelAdapter,
+        is_adapter: true,
         definition: None,
     })
 }
@@ -89,6 +104,25 @@ async fn tools_keep_their_order_and_are_called_by_the_name_that_the_model_knows(
         assert_eq!(output, ToolOutput::error(format!("unknown tool: {name}")));
     }
     assert_eq!(tools.adapters().collect::<Vec<_>>(), ["chat"]);
+    assert!(tools.adapter("chat").is_some());
+    assert!(tools.adapter("zeta").is_none());
+}
+
+#[test]
+fn members_that_an_incoming_message_lacks_have_their_defaults() {
+    let incoming = Incoming::parse(br#" {"content":"hi","peer":null,"team":5,"x":1} "#).unwrap();
+    let found = [&*incoming.content, &*incoming.account, &*incoming.peer];
+    assert_eq!(found, ["hi", "webhook", "main"]);
+    assert_eq!((incoming.guild, incoming.team), (None, None));
+    let whole = br#"{"content":"","account":"a","peer":"p","guild":"g","team":"t"}"#;
+    let incoming = Incoming::parse(whole).unwrap();
+    let found = [&*incoming.content, &*incoming.account, &*incoming.peer];
+    assert_eq!(found, ["", "a", "p"]);
+    assert_eq!(incoming.guild.as_deref(), Some("g"));
+    assert_eq!(incoming.team.as_deref(), Some("t"));
+    for bad in ["", "hi", "[]", "null"] {
+        assert!(Incoming::parse(bad.as_bytes()).is_err(), "{bad}");
+    }
 }
 
 #[test]

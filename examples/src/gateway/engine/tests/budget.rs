@@ -1,11 +1,13 @@
 //! Budgets, and what is counted.
 
+use std::sync::atomic::Ordering;
+
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::session::SessionKey;
 
 use super::stage::*;
-use crate::gateway::engine::EngineParts;
 use crate::gateway::engine::charge;
+use crate::gateway::engine::{EngineParts, NOT_STORED};
 use crate::gateway::store::{Store as _, Totals};
 use crate::gateway::usage::{Ending, Price};
 
@@ -153,4 +155,43 @@ fn a_ledger_goes_on_with_the_sums_of_this_day_and_this_month() {
     let key = SessionKey::new("default", "ws", "ann", "main");
     let sessions = snapshot.sessions.iter().map(|it| (&it.session, it.used));
     assert_eq!(sessions.collect::<Vec<_>>(), [(&key, 9)]);
+}
+
+#[tokio::test]
+async fn usage_that_a_full_disk_refuses_is_told_counted_and_written_with_the_next() {
+    let budgets = Budgets::default().with_daily(Some(40));
+    let scripts = [answer("one"), answer("two"), answer("three")];
+    let stage = Stage::with(scripts, limits(budgets)).await;
+    stage.store.full.store(true, Ordering::SeqCst);
+    for _ in 0..2 {
+        let (steps, outcome) = stage.chat(&from("ann", "hi")).await;
+        assert_eq!(steps.len(), 2, "the answer is whole: {steps:?}");
+        assert_eq!(failure(outcome), NOT_STORED);
+    }
+    assert_eq!(stage.used(), 30);
+    assert_eq!(stage.engine.usage(9).await.unwrap().len(), 2);
+    assert_eq!(stage.store.usage(9).unwrap(), []);
+    stage.store.full.store(false, Ordering::SeqCst);
+    stage.chat(&from("bob", "hi")).await.1.unwrap();
+    let totals = stage.store.totals().unwrap();
+    assert_eq!(totals.days, [(NOON / 86_400, 45)]);
+    assert!(
+        totals
+            .sessions
+            .contains(&("default:ws:ann:main".to_owned(), 30))
+    );
+    assert_eq!(stage.log().await.len(), 3);
+    // A gateway that is started now has no hole in its budget.
+    let stage = Stage::over(stage.store, [], limits(budgets)).await;
+    let why = stage.refused(&from("ann", "hi")).await;
+    assert_eq!(why, "token budget exceeded (daily: 45/40)");
+}
+
+#[tokio::test]
+async fn usage_that_was_kept_is_written_at_the_end() {
+    let stage = Stage::new([answer("one")]).await;
+    stage.store.full.store(true, Ordering::SeqCst);
+    assert_eq!(failure(stage.chat(&from("ann", "hi")).await.1), NOT_STORED);
+    stage.store.full.store(false, Ordering::SeqCst);
+    assert_eq!(stage.log().await.len(), 1);
 }

@@ -1,6 +1,7 @@
 //! The scripted model, the tools, the store and the listener of these tests.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Condvar, Mutex};
 
 use async_trait::async_trait;
@@ -208,6 +209,8 @@ pub(super) struct Shelf {
     changed: Condvar,
     /// Locked, it lets nobody read the past.
     pub(super) reading: Mutex<()>,
+    /// Whether the disk is full.
+    pub(super) full: AtomicBool,
 }
 
 impl Shelf {
@@ -224,6 +227,12 @@ impl Store for Shelf {
             held = self.changed.wait(held).unwrap();
         }
         drop(held);
+        if self.full.load(Ordering::SeqCst) {
+            return Err(StoreError::Io {
+                file: "shelf".to_owned(),
+                detail: "no space left on device".to_owned(),
+            });
+        }
         self.inner.commit(commits)
     }
 
@@ -278,6 +287,7 @@ impl Stage {
             held: Mutex::new(false),
             changed: Condvar::new(),
             reading: Mutex::new(()),
+            full: AtomicBool::new(false),
         };
         Self::over(Arc::new(store), scripts, change).await
     }

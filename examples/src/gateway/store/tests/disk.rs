@@ -92,6 +92,76 @@ fn a_store_goes_on_when_the_disk_has_room_again() {
     assert_eq!(questions(&store, "s", 9), ["q1", "q3"]);
 }
 
+#[tokio::test]
+async fn usage_of_a_full_disk_is_kept_and_written_with_the_next_run() {
+    let disk = Disk::new();
+    let store = Arc::new(disk.store().unwrap());
+    let keeper = Keeper::start(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+    disk.fail_after(0);
+    for number in 1..=3 {
+        let error = keeper.commit(used("s", number, 10)).await.unwrap_err();
+        assert!(matches!(error, StoreError::Io { .. }), "{error:?}");
+    }
+    disk.fail_after(i64::MAX);
+    keeper.commit(used("t", 4, 1)).await.unwrap();
+    let entries = store.usage(9).unwrap().into_iter();
+    assert_eq!(entries.map(|it| it.at).collect::<Vec<_>>(), [4, 3, 2, 1]);
+    assert_eq!(store.totals().unwrap().days, [(0, 31)]);
+    // It is not written once more.
+    keeper.commit(turn("s", 5)).await.unwrap();
+    assert_eq!(store.totals().unwrap().days, [(0, 31)]);
+}
+
+#[tokio::test]
+async fn usage_that_cannot_be_written_does_not_hold_up_others() {
+    #[derive(Debug)]
+    struct Picky(EmbeddedStore);
+    impl Store for Picky {
+        fn commit(&self, commits: &[Commit]) -> Result<(), StoreError> {
+            if commits.iter().any(|commit| commit.session == "bad") {
+                return Err(StoreError::damaged("file", "a row"));
+            }
+            self.0.commit(commits)
+        }
+        fn recall(&self, session: &str, agent: &str, max: usize) -> Result<Recalled, StoreError> {
+            self.0.recall(session, agent, max)
+        }
+        fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
+            self.0.sessions(max)
+        }
+        fn session_count(&self) -> Result<u64, StoreError> {
+            self.0.session_count()
+        }
+        fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
+            self.0.usage(max)
+        }
+        fn totals(&self) -> Result<Totals, StoreError> {
+            self.0.totals()
+        }
+        fn forget(&self, session: &str) -> Result<bool, StoreError> {
+            self.0.forget(session)
+        }
+    }
+    let store = Arc::new(Picky(memory(StoreLimits::default())));
+    let keeper = Keeper::start(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+    assert!(keeper.commit(used("bad", 1, 10)).await.is_err());
+    assert_eq!(keeper.commit(used("good", 2, 1)).await, Ok(()));
+    assert_eq!(store.totals().unwrap().days, [(0, 1)]);
+    assert_eq!(keeper.usage(9).await.unwrap().len(), 2);
+}
+
+#[test]
+fn sums_without_a_session_count_for_their_day_alone() {
+    let store = memory(StoreLimits::default());
+    let entry = UsageEntry::new(1, "", "").with_tokens(10, 0, None);
+    let sum = Commit::new("", "", 1).with_usage(entry);
+    store.commit(&[sum, used("s", 2, 1)]).unwrap();
+    let totals = store.totals().unwrap();
+    assert_eq!(totals.days, [(0, 11)]);
+    assert_eq!(totals.sessions, [("s".to_owned(), 1)]);
+    assert_eq!(store.session_count(), Ok(1));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]

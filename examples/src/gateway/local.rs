@@ -1,0 +1,108 @@
+//! The log of usage of a gateway that runs, for `gateway usage` beside it: only one process can
+//! have the file open, so the other one asks over a UNIX socket in the folder of the data.
+//!
+//! The question is a number and a line feed; the answer the number of entries that follow, then
+//! each as a line of JSON, newest first.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixListener;
+use tokio::time::{sleep, timeout};
+
+use super::engine::Engine;
+use super::usage::UsageEntry;
+
+/// The name of the socket in the folder of the data.
+pub const SOCKET_NAME: &str = "exoclaw.sock";
+/// How long one question and its answer may take.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// How long accepting pauses after the system refused it.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Longest question, in bytes.
+const MAX_QUESTION: u64 = 32;
+
+/// The socket of a gateway that runs. Dropping it removes the file.
+#[derive(Debug)]
+pub(super) struct UsageSocket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl UsageSocket {
+    /// Listens. One that a gateway has left behind is replaced: whoever calls this has the data.
+    pub(super) fn bind(folder: &Path) -> io::Result<Self> {
+        let path = folder.join(SOCKET_NAME);
+        let _ = std::fs::remove_file(&path);
+        let listener = UnixListener::bind(&path)?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        Ok(Self { listener, path })
+    }
+
+    /// Answers this user, one question after the other.
+    pub(super) async fn serve(&self, engine: &Engine) -> std::convert::Infallible {
+        loop {
+            let Ok((mut stream, _)) = self.listener.accept().await else {
+                sleep(PAUSE).await;
+                continue;
+            };
+            // It could be asked before it had its permissions.
+            let ours = rustix::process::geteuid().as_raw();
+            let asks = stream.peer_cred().map(|peer| peer.uid());
+            if !asks.is_ok_and(|asks| asks == ours || asks == 0) {
+                continue;
+            }
+            let answer = async {
+                let mut question = String::new();
+                let (from, mut to) = stream.split();
+                BufReader::new(from.take(MAX_QUESTION))
+                    .read_line(&mut question)
+                    .await?;
+                let max = question.trim().parse().map_err(io::Error::other)?;
+                let entries = engine.usage(max).await.map_err(io::Error::other)?;
+                let mut text = format!("{}\n", entries.len()).into_bytes();
+                for entry in &entries {
+                    serde_json::to_writer(&mut text, entry)?;
+                    text.push(b'\n');
+                }
+                to.write_all(&text).await
+            };
+            match timeout(DEADLINE, answer).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "usage was asked for and not told"),
+                Err(_) => tracing::debug!("whoever asked for usage did not take it"),
+            }
+        }
+    }
+}
+
+impl Drop for UsageSocket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Asks the gateway that has the data in this folder for the last entries of its log of usage,
+/// newest first. Blocks, 10 s at most for each step.
+///
+/// # Errors
+/// No gateway is there, or it does not answer.
+pub fn ask_usage(folder: &Path, max: usize) -> io::Result<Vec<UsageEntry>> {
+    let mut stream = UnixStream::connect(folder.join(SOCKET_NAME))?;
+    stream.set_read_timeout(Some(DEADLINE))?;
+    stream.set_write_timeout(Some(DEADLINE))?;
+    stream.write_all(format!("{max}\n").as_bytes())?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    let mut lines = text.lines();
+    let count = lines.next().and_then(|count| count.parse().ok());
+    let entries: Result<Vec<_>, _> = lines.map(serde_json::from_str).collect();
+    match entries {
+        Ok(entries) if Some(entries.len()) == count => Ok(entries),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}

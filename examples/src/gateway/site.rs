@@ -1,0 +1,239 @@
+//! [`Site`]: what the gateway answers over plain HTTP: its page, past conversations for the page,
+//! and the webhooks of chat services.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use exoclaw_proto::auth::Auth;
+use exoclaw_proto::frame::{ChatSend, OwnedEvent, SessionRef};
+use exoclaw_proto::net::{ChatError, Gone};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use serde::de::IgnoredAny;
+use serde_json::json;
+
+use super::engine::{Engine, NOT_STORED, Reply};
+use super::page;
+use super::tool::{ChannelAdapter, Incoming, Outgoing, PostError, Tools};
+use crate::web::{json, reads, text};
+
+/// The environment variable with the secret that chat services show.
+pub const SECRET_VARIABLE: &str = "EXOCLAW_WEBHOOK_SECRET";
+/// Where a chat service may put the secret, besides `Authorization: Bearer`.
+const SECRET_HEADERS: [&str; 2] = ["x-webhook-secret", "x-telegram-bot-api-secret-token"];
+/// Longest answer to a webhook, in bytes.
+const MAX_ANSWER: usize = 4 * 1024 * 1024;
+/// Whose the page's sessions are. The peer is the browser's own id.
+const PAGE_CHANNEL: &str = "web";
+const PAGE_ACCOUNT: &str = "browser";
+/// Turns that the page shows again.
+const PAGE_TURNS: usize = 100;
+
+/// The gateway's HTTP service.
+pub struct Site {
+    engine: Arc<Engine>,
+    auth: Auth,
+    adapters: Tools,
+    secret: Option<Auth>,
+}
+
+impl fmt::Debug for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Site")
+            .field("auth", &self.auth)
+            .field("adapters", &self.adapters)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Site {
+    /// A site without webhooks. `auth` is the gateway's own: the past is shown to nobody else.
+    #[must_use]
+    pub fn new(engine: Arc<Engine>, auth: Auth) -> Self {
+        Self {
+            engine,
+            auth,
+            adapters: Tools::new(),
+            secret: None,
+        }
+    }
+
+    /// Sets the channel adapters, and the secret that chat services have to show. Without a secret
+    /// their webhooks are refused.
+    #[must_use]
+    pub fn with_webhooks(mut self, adapters: Tools, secret: Option<Auth>) -> Self {
+        self.adapters = adapters;
+        self.secret = secret;
+        self
+    }
+
+    /// Answers a request.
+    ///
+    /// - `POST /webhook/{channel}`: the channel adapter of this name reads the body, the message
+    ///   goes through the engine like any chat, and the adapter puts the answer into form.
+    /// - `GET /history/{peer}`: the past turns of the page's session with this peer, as JSON.
+    /// - Anything else: [`page::respond`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the chat of a webhook; what it has used is counted.
+    pub async fn respond(&self, request: Request<Bytes>) -> Response<Bytes> {
+        let (parts, body) = request.into_parts();
+        let path = parts.uri.path();
+        if parts.method == Method::POST
+            && let Some(channel) = path.strip_prefix("/webhook/")
+            && let Some(adapter) = self.adapters.adapter(channel)
+        {
+            if let Some(refusal) = self.refusal(&parts.headers) {
+                return refusal;
+            }
+            let answer = self.webhook(channel, adapter, &body).await;
+            return answer.unwrap_or_else(|failure| failure);
+        }
+        match path.strip_prefix("/history/") {
+            Some(peer) if reads(&parts.method) && is_page_session(peer) => {
+                self.history(peer, &parts.headers).await
+            }
+            _ => page::respond(&parts.method, path),
+        }
+    }
+
+    /// The answer to whoever does not show the secret.
+    fn refusal(&self, headers: &HeaderMap) -> Option<Response<Bytes>> {
+        let Some(secret) = &self.secret else {
+            let why = format!("webhooks need a secret: set {SECRET_VARIABLE}");
+            return Some(text(StatusCode::FORBIDDEN, why));
+        };
+        let named = SECRET_HEADERS.iter().filter_map(|name| headers.get(*name));
+        let mut offered = named
+            .filter_map(|value| value.to_str().ok())
+            .chain(bearer(headers));
+        let why = "the webhook secret is missing or wrong";
+        let is_shown = offered.any(|offered| secret.check(offered));
+        (!is_shown).then(|| text(StatusCode::UNAUTHORIZED, why))
+    }
+
+    async fn webhook(
+        &self,
+        channel: &str,
+        adapter: &dyn ChannelAdapter,
+        body: &[u8],
+    ) -> Result<Response<Bytes>, Response<Bytes>> {
+        let bad = |why: String| text(StatusCode::BAD_REQUEST, why);
+        let incoming = adapter.parse_incoming(body).await;
+        let incoming = incoming.map_err(|error| bad(format!("parse_incoming failed: {error}")))?;
+        if incoming.content.is_empty() {
+            return Err(bad("empty message content".to_owned()));
+        }
+        let answer = self.ask(channel, incoming).await?;
+        let formatted = match adapter.format_outgoing(&answer).await {
+            Ok(formatted) => formatted,
+            Err(error) => {
+                tracing::warn!(channel, error, "format_outgoing failed");
+                return Ok(text(StatusCode::OK, answer));
+            }
+        };
+        let Ok(Outgoing { url, body }) = serde_json::from_slice(&formatted) else {
+            return Ok(payload(formatted));
+        };
+        let body = body.unwrap_or_else(|| json!({ "text": answer }));
+        match adapter.post(&url, body.to_string().into_bytes()).await {
+            Ok(answer) => Ok(payload(answer)),
+            Err(error @ PostError::Denied { .. }) => {
+                let why = format!("proxy denied: {error} for adapter '{channel}'");
+                Err(text(StatusCode::FORBIDDEN, why))
+            }
+            Err(error) => {
+                let why = format!("proxy call failed: {error}");
+                Err(text(StatusCode::BAD_GATEWAY, why))
+            }
+        }
+    }
+
+    /// The engine's answer, whole.
+    async fn ask(&self, channel: &str, incoming: Incoming) -> Result<String, Response<Bytes>> {
+        let mut chat = ChatSend::<String>::new(channel, incoming.account, incoming.content);
+        chat.peer = Some(incoming.peer);
+        chat.guild = incoming.guild;
+        chat.team = incoming.team;
+        let mut answer = Answer::default();
+        let error = match self.engine.chat(&chat, &mut answer).await {
+            Ok(()) => return Ok(answer.0),
+            Err(ChatError::Refused(error) | ChatError::Failed(error)) => error.message().to_owned(),
+            Err(_) => format!("the answer is longer than {MAX_ANSWER} bytes"),
+        };
+        // The answer is whole all the same, and a service that is refused would ask again.
+        if error == NOT_STORED {
+            return Ok(answer.0);
+        }
+        let error = if error.starts_with("provider error: ") {
+            error
+        } else {
+            format!("agent error: {error}")
+        };
+        Err(text(StatusCode::INTERNAL_SERVER_ERROR, error))
+    }
+
+    async fn history(&self, peer: &str, headers: &HeaderMap) -> Response<Bytes> {
+        let mut offered = bearer(headers);
+        if !self.auth.is_open() && !offered.any(|offered| self.auth.check(offered)) {
+            return text(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
+        }
+        let mut session = SessionRef::<String>::new(PAGE_CHANNEL, PAGE_ACCOUNT);
+        session.peer = Some(peer.to_owned());
+        match self.engine.history(&session, PAGE_TURNS).await {
+            Ok(turns) => json(turns.get().to_owned()),
+            Err(error) => text(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                error.message().to_owned(),
+            ),
+        }
+    }
+}
+
+/// Whether the page has made this id: nobody can guess such a one.
+fn is_page_session(peer: &str) -> bool {
+    peer.len() == 32 && peer.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// What a client shows as `Authorization: Bearer`.
+fn bearer(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(AUTHORIZATION).into_iter();
+    values.filter_map(|value| {
+        let (scheme, offered) = value.to_str().ok()?.split_once(' ')?;
+        scheme
+            .eq_ignore_ascii_case("bearer")
+            .then(|| offered.trim())
+    })
+}
+
+/// An adapter's answer, as what it is.
+fn payload(bytes: Vec<u8>) -> Response<Bytes> {
+    let is_json = bytes.first().is_some_and(|first| b"{[".contains(first))
+        && serde_json::from_slice::<IgnoredAny>(&bytes).is_ok();
+    if is_json {
+        json(bytes)
+    } else {
+        text(StatusCode::OK, bytes)
+    }
+}
+
+/// Gathers the text of a reply.
+#[derive(Default)]
+struct Answer(String);
+
+#[async_trait]
+impl Reply for Answer {
+    async fn text(&mut self, text: &str) -> Result<(), Gone> {
+        if self.0.len() + text.len() > MAX_ANSWER {
+            return Err(Gone);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
+
+    async fn event(&mut self, _: OwnedEvent) -> Result<(), Gone> {
+        Ok(())
+    }
+}
