@@ -1,8 +1,10 @@
 //! [`Terminal`]: lines from a terminal with editing and history, or from a pipe, and lines to it.
 
 mod editor;
+mod history;
 mod input;
 mod output;
+mod prompt;
 
 pub use editor::{Above, Terminal};
 pub use input::{Input, open, plain};
