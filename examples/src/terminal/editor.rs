@@ -166,11 +166,7 @@ impl Drop for RawMode {
     }
 }
 
-fn edit<L: Line>(
-    history: History,
-    editing: Editing,
-    lines: &mpsc::Sender<L>,
-) -> io::Result<()> {
+fn edit<L: Line>(history: History, editing: Editing, lines: &mpsc::Sender<L>) -> io::Result<()> {
     // Dropped before `editing`: what was not written comes when the terminal is as it was.
     let _raw = RawMode::enter()?;
     let mut prompt = Prompt::new(history, terminal::size()?);

@@ -84,7 +84,9 @@ impl History {
             shown.clone_into(&mut self.written);
         }
         let before = self.lines.iter().take(self.at).enumerate().rev();
-        let (at, line) = before.into_iter().find(|(_, line)| self.fits(line, shown))?;
+        let (at, line) = before
+            .into_iter()
+            .find(|(_, line)| self.fits(line, shown))?;
         let line = line.clone();
         self.at = at;
         Some(line)
@@ -152,7 +154,10 @@ mod tests {
             let mut history = History::open(&file).unwrap();
             assert_eq!(history.lines.len(), MAX_LINES);
             assert_eq!(history.back("").as_deref(), Some("line\n1004"));
-            assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), MAX_LINES);
+            assert_eq!(
+                fs::read_to_string(&file).unwrap().lines().count(),
+                MAX_LINES
+            );
         }
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -260,7 +260,7 @@ fn layout(text: &str, cursor: usize, columns: usize) -> Layout {
         // Whatever was pasted: nothing in it moves the cursor.
         let (shown, wide) = match char {
             '\t' => (' ', 1),
-            char if char.is_control() => (char::REPLACEMENT_CHARACTER, 1),
+            char if char.is_control() => ('?', 1),
             char => (char, char.width().unwrap_or(0)),
         };
         if width + wide > columns {

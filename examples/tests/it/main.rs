@@ -19,6 +19,7 @@ mod promises;
 mod pty;
 mod router_cli;
 mod router_terminal;
+mod screens;
 mod tour;
 mod tree;
 mod uniform;
