@@ -519,7 +519,7 @@ fn an_answer_that_is_cut_is_not_taken_for_a_whole_one() {
     let provider = TcpListener::bind("127.0.0.1:0").unwrap();
     let model_url = format!("http://{}", provider.local_addr().unwrap());
     let chunks = [
-        r#"{"choices":[{"delta":{"content":"half an ans"},"finish_reason":"length"}]}"#,
+        r#"{"choices":[{"delta":{"content":"as far as it"},"finish_reason":"length"}]}"#,
         r#"{"choices":[{"delta":{"content":"a whole one"},"finish_reason":"stop"}]}"#,
     ];
     let provider = thread::spawn(move || answer_as_a_model(&provider, &chunks));
@@ -530,9 +530,9 @@ fn an_answer_that_is_cut_is_not_taken_for_a_whole_one() {
     let host = Host::start(command);
     let (code, out, err) = home.chat(&host, &[], "hello\nand now?\n");
     assert_eq!(code, Some(1), "{err}");
-    let said = ["half an ans", "the answer is cut", "a whole one"];
+    let said = ["as far as it", "the answer is cut", "a whole one"];
     assert_holds(&out, &said);
     let requests = provider.join().unwrap();
     // The model sees what it has said.
-    assert_holds(&requests[1], &["hello", "half an ans", "and now?"]);
+    assert_holds(&requests[1], &["hello", "as far as it", "and now?"]);
 }

@@ -122,12 +122,12 @@ fn what_is_pasted_stays_one_text_and_moves_no_cursor() {
 fn keys_of_shells_edit_the_line() {
     let control = KeyModifiers::CONTROL;
     let mut seen = Seen::new(40, 6);
-    seen.types("one two three");
+    seen.types("one xyz three");
     seen.press(KeyCode::Char('w'), control);
     seen.press(KeyCode::Char('b'), KeyModifiers::ALT);
     seen.press(KeyCode::Char('u'), control);
     seen.press(KeyCode::Char('d'), control);
-    assert_eq!(seen.look(), ["> wo"]);
+    assert_eq!(seen.look(), ["> yz"]);
     assert_eq!(
         seen.press(KeyCode::Char('c'), control),
         Some(Asked::Interrupt)
