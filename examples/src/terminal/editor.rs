@@ -25,6 +25,24 @@ const SHORT_PAUSE: Duration = Duration::from_millis(2);
 /// How long the editor may take to leave the terminal as it was.
 const GOODBYE: Duration = Duration::from_millis(500);
 
+/// The terminal in which a line is being edited, for what goes to standard error.
+static EDITED: Mutex<Option<Above>> = Mutex::new(None);
+
+/// Writes above the line that is being edited, or hands the text back if there is none. Blocks while many are
+/// waiting.
+pub(crate) fn write_above(text: String) -> Result<(), String> {
+    // Not locked while it waits: the end of the editor takes the lock.
+    let above = edited().clone();
+    match above {
+        Some(above) => above.put(text).map_err(|(text, _)| text),
+        None => Err(text),
+    }
+}
+
+fn edited() -> MutexGuard<'static, Option<Above>> {
+    EDITED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// An editor in a thread of its own. Dropping it leaves the terminal as it was.
 pub struct Terminal {
     above: Above,
@@ -45,6 +63,7 @@ impl Terminal {
         };
         let above = Above::default();
         let editing = Editing(above.clone());
+        *edited() = Some(above.clone());
         thread::spawn(move || {
             if let Err(error) = edit(history, editing, &lines) {
                 // Some terminals cannot be edited in; they can be read.
@@ -106,14 +125,22 @@ struct State {
 impl Above {
     /// Writes a line. Blocks while many are waiting.
     pub(super) fn print(&self, line: String) {
+        // Still locked, so that what waited comes before it.
+        if let Err((line, _state)) = self.put(line) {
+            cli::say(line);
+        }
+    }
+
+    /// Hands the line back when nothing is edited any more.
+    fn put(&self, line: String) -> Result<(), (String, MutexGuard<'_, State>)> {
         let waits = |state: &mut State| !state.is_over && state.waiting.len() >= WAITING;
         let room = self.0.changed.wait_while(self.state(), waits);
         let mut state = room.unwrap_or_else(PoisonError::into_inner);
         if state.is_over {
-            cli::say(line);
-        } else {
-            state.waiting.push_back(line);
+            return Err((line, state));
         }
+        state.waiting.push_back(line);
+        Ok(())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -140,6 +167,7 @@ struct Editing(Above);
 
 impl Drop for Editing {
     fn drop(&mut self) {
+        *edited() = None;
         let mut state = self.0.state();
         state.waiting.drain(..).for_each(cli::say);
         state.is_over = true;

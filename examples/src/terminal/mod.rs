@@ -6,6 +6,7 @@ mod input;
 mod output;
 mod prompt;
 
+pub(crate) use editor::write_above;
 pub use editor::{Above, Terminal};
 pub use input::{Input, open, plain};
 pub use output::Output;

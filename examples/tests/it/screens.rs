@@ -99,3 +99,25 @@ fn a_flood_of_lines_leaves_what_is_typed_as_it_is() {
     screen.types("\x15\x04");
     screen.ends_with(0);
 }
+
+#[test]
+fn logs_and_warnings_stand_above_what_is_typed_too() {
+    let place = agent_terminal::Place::new();
+    let mut screen = Screen::with_rows(place.client(&["-vv"]), 45);
+    screen.shows("write what you want of the agent");
+    screen.types("count to 2\rhalf a li");
+    screen.shows("I count: 1 2 - done");
+    screen.shows(TYPED);
+    screen.ends_in(TYPED);
+    let rows = screen.rows();
+    let is_log = |row: &&String| row.contains("TRACE ") || row.contains("DEBUG ");
+    let logs: Vec<_> = rows.iter().filter(is_log).collect();
+    assert!(!logs.is_empty(), "{rows:#?}");
+    for row in logs {
+        assert!(row.starts_with("20"), "{rows:#?}");
+    }
+    let typed = rows.iter().filter(|row| row.contains(TYPED)).count();
+    assert_eq!(typed, 1, "{rows:#?}");
+    screen.types("\x15\x04");
+    screen.ends_with(0);
+}
