@@ -43,7 +43,10 @@ pub fn complain(line: impl Display) {
 }
 
 /// Standard error; at a terminal in which a line is being edited, the rows above that line.
-struct Stderr;
+///
+/// Each write is a line, or several.
+#[derive(Clone, Copy, Debug)]
+pub struct Stderr;
 
 impl io::Write for Stderr {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -103,7 +103,7 @@ fn a_flood_of_lines_leaves_what_is_typed_as_it_is() {
 #[test]
 fn logs_and_warnings_stand_above_what_is_typed_too() {
     let place = agent_terminal::Place::new();
-    let mut screen = Screen::with_rows(place.client(&["-vv"]), 45);
+    let mut screen = Screen::with_rows(place.client(&["-vv", "--frames"]), 45);
     screen.shows("write what you want of the agent");
     screen.types("count to 2\rhalf a li");
     screen.shows("I count: 1 2 - done");
