@@ -65,7 +65,9 @@ impl Terminal {
         let editing = Editing(above.clone());
         *edited() = Some(above.clone());
         thread::spawn(move || {
-            if let Err(error) = edit(history, editing, &lines) {
+            let ended = edit(history, &editing.0, &lines);
+            drop(editing);
+            if let Err(error) = ended {
                 // Some terminals cannot be edited in; they can be read.
                 tracing::info!(%error, "no line editing");
                 input::read(io::stdin().lock(), &lines);
@@ -162,7 +164,7 @@ impl fmt::Debug for Above {
     }
 }
 
-/// The end of the editor, however it comes: writes what it has not.
+/// The end of the editor, however it comes: writes what it has not, to a terminal that is as it was.
 struct Editing(Above);
 
 impl Drop for Editing {
@@ -194,12 +196,11 @@ impl Drop for RawMode {
     }
 }
 
-fn edit<L: Line>(history: History, editing: Editing, lines: &mpsc::Sender<L>) -> io::Result<()> {
-    // Dropped before `editing`: what was not written comes when the terminal is as it was.
+fn edit<L: Line>(history: History, above: &Above, lines: &mpsc::Sender<L>) -> io::Result<()> {
     let _raw = RawMode::enter()?;
     let mut prompt = Prompt::new(history, terminal::size()?);
     prompt.draw();
-    read(&mut prompt, &editing.0, lines)?;
+    read(&mut prompt, above, lines)?;
     prompt.leave();
     write(&mut prompt)
 }
