@@ -216,7 +216,7 @@ impl Handler for Talker {
             "bot: joined {}",
             printable(cx.channel().as_str())
         ));
-        cx.reply(format!("here I am. {}", talk::HELP)).await?;
+        cx.reply(greeting(self.knows_words)).await?;
         self.answered();
         Ok(())
     }
@@ -314,5 +314,29 @@ impl Talker {
 
     fn answered(&self) {
         self.answers.send_modify(|answers| *answers += 1);
+    }
+}
+
+/// What is said first in a channel. A real model does not know the words of the rules.
+fn greeting(knows_words: bool) -> String {
+    let help = if knows_words {
+        talk::HELP
+    } else {
+        "Ask me what you want to know"
+    };
+    format!("here I am. {help}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_words_that_work_are_advertised() {
+        assert!(greeting(true).ends_with(talk::HELP));
+        let greeting = greeting(false);
+        for word in ["help", "time", "dice", "echo"] {
+            assert!(!greeting.contains(word), "{greeting}");
+        }
     }
 }

@@ -159,9 +159,8 @@ impl Server {
 }
 
 fn shown(link: LinkConfig) -> LinkConfig {
-    let stderr = std::io::stderr();
-    let colour = cli::wants_colour(&stderr);
-    let screen = Screen::new(stderr, colour);
+    let colour = cli::wants_colour(&std::io::stderr());
+    let screen = Screen::new(cli::Stderr, colour);
     link.with_observer(screen.observer("you", Colour::Cyan, Frames::default()))
 }
 

@@ -1,4 +1,4 @@
-//! `router client`: a client that keeps notes in a file.
+//! `router client`: a client that keeps notes.
 
 use std::io;
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     /// A hint at what the client can do; may be given again.
     #[arg(long = "capability", value_name = "WORD")]
     capabilities: Vec<String>,
-    /// The file for the notes. Default: NAME.txt.
+    /// A file for the notes. Without one they are kept until the client ends, the last 1,000.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// The router: ws://HOST:PORT.
@@ -77,12 +77,9 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     cli::log(args.verbose);
     let config = config(&args)?;
-    let file = args
-        .file
-        .unwrap_or_else(|| PathBuf::from(format!("{}.txt", args.name)));
     let standing = Arc::new(Standing::default());
     let keeper = Keeper {
-        notes: Arc::new(Notes::new(file)),
+        notes: Arc::new(Notes::new(args.file)),
         writing: tokio::sync::Mutex::new(()),
         only: args.only.iter().map(|word| word.to_lowercase()).collect(),
         reject: args.reject,
@@ -245,15 +242,21 @@ impl Handler for Keeper {
 
     async fn on_ready(&self, cx: &Context, _: Option<&ClientId>) {
         self.standing.let_in();
-        let (name, file) = (&cx.registration().name, self.notes.path().display());
-        complain(format_args!(
-            "client: registered as {name}; notes go to {file}"
-        ));
+        let name = &cx.registration().name;
+        let place = match self.notes.file() {
+            Some(file) => format!("notes go to {}", file.display()),
+            None => "notes are kept until it ends (--file keeps them for longer)".to_owned(),
+        };
+        complain(format_args!("client: registered as {name}; {place}"));
     }
 
     async fn on_error(&self, _: &Context, error: PluginError) {
-        let (file, error) = (self.notes.path().display(), error.to_string());
-        complain(format_args!("client: {file}: {}", printable(&error)));
+        let error = error.to_string();
+        let error = printable(&error);
+        match self.notes.file() {
+            Some(file) => complain(format_args!("client: {}: {error}", file.display())),
+            None => complain(format_args!("client: {error}")),
+        }
     }
 
     fn on_lost(&self, cause: &CloseReason, retry_in: Duration) {
@@ -330,7 +333,7 @@ mod tests {
 
     fn keeper(only: &[&str], reject: Option<&str>) -> Keeper {
         Keeper {
-            notes: Arc::new(Notes::new("unused.txt")),
+            notes: Arc::new(Notes::new(None)),
             writing: tokio::sync::Mutex::new(()),
             only: only.iter().map(|word| (*word).to_owned()).collect(),
             reject: reject.map(str::to_owned),

@@ -1,7 +1,7 @@
 //! What every program's command line needs: exit codes, durations, colours, the end signal.
 
 use std::fmt::{self, Display};
-use std::io::{IsTerminal, Write as _};
+use std::io::{self, IsTerminal, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,6 +11,8 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
+
+use crate::terminal;
 
 mod signals;
 
@@ -43,15 +45,44 @@ pub const SOME_FILES: u64 = 4_096;
 
 /// Writes a line to standard error. A reader that went away is no reason to panic.
 pub fn complain(line: impl Display) {
-    let stderr = std::io::stderr();
-    // A terminal in which a line is being edited does not go back to the left by itself.
-    let end = if stderr.is_terminal() { "\r" } else { "" };
-    let _ = writeln!(stderr.lock(), "{line}{end}");
+    let _ = writeln!(Stderr, "{line}");
+}
+
+/// Standard error; at a terminal in which a line is being edited, the rows above that line.
+///
+/// Each write is a line, or several.
+#[derive(Clone, Copy, Debug)]
+pub struct Stderr;
+
+impl io::Write for Stderr {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes).map(|()| bytes.len())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let stderr = io::stderr();
+        if stderr.is_terminal() {
+            let text = String::from_utf8_lossy(bytes);
+            let text = text.strip_suffix('\n').unwrap_or(&text);
+            if terminal::write_above(text.to_owned()).is_ok() {
+                return Ok(());
+            }
+        }
+        stderr.lock().write_all(bytes)
+    }
+
+    fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> io::Result<()> {
+        self.write_all(text.to_string().as_bytes())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }
 
 /// Writes a line to standard output.
 pub fn say(line: impl Display) {
-    let mut out = std::io::stdout().lock();
+    let mut out = io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
@@ -185,8 +216,8 @@ pub fn log(verbose: u8) {
     let filter = filter.unwrap_or_else(|| EnvFilter::new(default));
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(wants_colour(&std::io::stderr()))
-        .with_writer(std::io::stderr)
+        .with_ansi(wants_colour(&io::stderr()))
+        .with_writer(|| Stderr)
         .map_event_format(Lines)
         .try_init();
 }

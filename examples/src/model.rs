@@ -135,6 +135,18 @@ pub enum Finish {
     Other(String),
 }
 
+impl Finish {
+    /// What to tell people of an answer that ends before its time; `None` for a complete one.
+    #[must_use]
+    pub const fn shortfall(&self) -> Option<&'static str> {
+        match self {
+            Self::Length => Some("the answer is cut: it has grown too long"),
+            Self::ContentFilter => Some("the provider holds the answer back"),
+            Self::Stop | Self::ToolCalls | Self::Other(_) => None,
+        }
+    }
+}
+
 impl From<&str> for Finish {
     fn from(reason: &str) -> Self {
         match reason {

@@ -220,8 +220,7 @@ fn is_elsewhere(url: &str) -> bool {
 }
 
 fn shown(link: LinkConfig) -> LinkConfig {
-    let stderr = io::stderr();
-    let colour = cli::wants_colour(&stderr);
-    let screen = Screen::new(stderr, colour);
+    let colour = cli::wants_colour(&io::stderr());
+    let screen = Screen::new(cli::Stderr, colour);
     link.with_observer(screen.observer("you", Colour::Cyan, Frames))
 }

@@ -188,6 +188,8 @@ struct Work<'a> {
     calls: usize,
     rounds: ToolLoop,
     iteration: u64,
+    /// What the last answer of the model lacks.
+    shortfall: Option<&'static str>,
 }
 
 impl<'a> Work<'a> {
@@ -207,6 +209,7 @@ impl<'a> Work<'a> {
             calls,
             rounds: ToolLoop::new(ToolLoopConfig::default()),
             iteration: 0,
+            shortfall: None,
         })
     }
 
@@ -232,6 +235,13 @@ impl<'a> Work<'a> {
                 }
                 Action::Run(call) => self.call(&call).await?,
                 Action::Done(text) => {
+                    if let Some(shortfall) = self.shortfall {
+                        // Nobody shall take what is there for all.
+                        if !text.trim().is_empty() {
+                            self.tell(EventKind::Assistant(Assistant::new(text)))?;
+                        }
+                        return Err(AgentError::new(shortfall).into());
+                    }
                     // What was said meanwhile is answered, too.
                     if self.turn.input_waits().now_or_never().is_none() {
                         return Ok(text);
@@ -278,6 +288,7 @@ impl<'a> Work<'a> {
         result.usage = answer.usage;
         turn.emit_as(&id, EventKind::LlmResult(result))
             .map_err(told)?;
+        self.shortfall = answer.shortfall;
         for call in &mut answer.message.tool_calls {
             self.calls += 1;
             call.id = format!("call-{}", self.calls);
@@ -305,14 +316,13 @@ impl<'a> Work<'a> {
         while let Some(delta) = deltas.next().await {
             answer.push(&delta?)?;
         }
-        if answer.finish() == Some(&Finish::Length) {
-            tracing::info!("the model was cut short");
-        }
+        let shortfall = answer.finish().and_then(Finish::shortfall);
         let usage = answer.usage().map(
             |usage| json!({ "input_tokens": usage.prompt, "output_tokens": usage.completion }),
         );
         Ok(Answer {
             usage: usage.and_then(|usage| to_json(&usage).ok()),
+            shortfall,
             message: answer.into_message(),
         })
     }
@@ -474,6 +484,8 @@ impl<'a> Work<'a> {
 struct Answer {
     message: ChatMessage,
     usage: Option<SharedJson>,
+    /// Why it is not complete, if it is not.
+    shortfall: Option<&'static str>,
 }
 
 /// The messages of a session, as far as they can be read.

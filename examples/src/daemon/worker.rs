@@ -467,11 +467,9 @@ fn arguments(text: &str) -> Result<Map<String, Value>, Problem> {
 }
 
 fn ended(output: String, finish: Option<&Finish>) -> Ended {
-    let error = match finish {
-        Some(Finish::Length) => Some("the answer is cut: it has grown too long"),
-        Some(Finish::ContentFilter) => Some("the provider holds the answer back"),
-        _ if output.is_empty() => Some("the model has said nothing"),
-        _ => None,
+    let error = match finish.and_then(Finish::shortfall) {
+        None if output.is_empty() => Some("the model has said nothing"),
+        shortfall => shortfall,
     };
     let is_streamed = !output.is_empty();
     Ended {

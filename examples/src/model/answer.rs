@@ -8,7 +8,7 @@ use rpc_core::{Limits, sse};
 use super::error::excerpt;
 use super::{CallPiece, Delta, Finish, ModelError, Usage};
 
-/// The largest event of a stream, and the longest line.
+/// The largest event of a stream, the longest line, and the largest answer that is not streamed.
 const MAX_EVENT: usize = 1024 * 1024;
 /// The largest answer in all. Each word costs 100 to 200 bytes on the wire.
 const MAX_ANSWER: usize = 16 * 1024 * 1024;
@@ -19,8 +19,8 @@ pub trait Dialect: Default + fmt::Debug + Send + 'static {
     /// `data` is a JSON object or a word.
     ///
     /// # Errors
-    /// [`ModelError::BadAnswer`] if this is none of the provider's events,
-    /// [`ModelError::Provider`] if it reports an error, [`ModelError::TooLarge`].
+    /// [`ModelError::BadAnswer`] if this is none of the provider's events: it is left out.
+    /// [`ModelError::Provider`] if it reports an error, [`ModelError::TooManyCalls`]: the answer ends.
     fn event(&mut self, name: Option<&str>, data: &str, out: &mut Pieces)
     -> Result<(), ModelError>;
 
@@ -35,6 +35,8 @@ pub trait Dialect: Default + fmt::Debug + Send + 'static {
 #[derive(Debug, Default)]
 pub struct Pieces {
     ready: VecDeque<Delta>,
+    /// Whether anything of an answer came.
+    is_used: bool,
     finished: bool,
     done: bool,
 }
@@ -43,18 +45,21 @@ impl Pieces {
     /// Adds text. An empty one is passed on too: some providers begin with it, and it is a sign
     /// of life.
     pub fn text(&mut self, text: String) {
+        self.is_used |= !text.is_empty();
         self.ready.push_back(Delta::Text(text));
     }
 
     /// Adds a thought.
     pub fn thought(&mut self, text: String) {
         if !text.is_empty() {
+            self.is_used = true;
             self.ready.push_back(Delta::Thought(text));
         }
     }
 
     /// Adds a piece of a call.
     pub fn call(&mut self, piece: CallPiece) {
+        self.is_used = true;
         self.ready.push_back(Delta::ToolCall(piece));
     }
 
@@ -79,13 +84,19 @@ impl Pieces {
 }
 
 /// Decodes an answer from bytes in any chunking: a stream of events, or one JSON object from
-/// servers that do not stream. Which it is, the first byte tells. Bounded in bytes.
+/// servers that do not stream. Which it is, the first byte tells.
+///
+/// An event, or an object, may have 1 MiB, and an answer 16 MiB on the wire. An event that cannot be read
+/// is left out and counted; the answer fails only if nothing else came.
 #[derive(Debug)]
 pub struct AnswerDecoder<D> {
     dialect: D,
     body: Body,
     out: Pieces,
     bytes: usize,
+    /// Events that could not be read, and why the first could not.
+    skipped: usize,
+    bad: Option<ModelError>,
 }
 
 #[derive(Debug)]
@@ -102,6 +113,8 @@ impl<D: Dialect> Default for AnswerDecoder<D> {
             body: Body::Unknown,
             out: Pieces::default(),
             bytes: 0,
+            skipped: 0,
+            bad: None,
         }
     }
 }
@@ -142,10 +155,16 @@ impl<D: Dialect> AnswerDecoder<D> {
             && let Body::Events(decoder) = &mut self.body
             && let Some(event) = decoder.decode(&mut bytes)
         {
-            let event = event.map_err(|_| ModelError::TooLarge { max: MAX_EVENT })?;
+            let event = event.map_err(|_| ModelError::EventTooLarge { max: MAX_EVENT })?;
             self.event(&event)?;
         }
-        Ok(())
+        if self.out.done { self.judge() } else { Ok(()) }
+    }
+
+    /// How many events could not be read and were left out.
+    #[must_use]
+    pub const fn skipped(&self) -> usize {
+        self.skipped
     }
 
     /// The next piece of the answer, if it is there.
@@ -182,16 +201,16 @@ impl<D: Dialect> AnswerDecoder<D> {
             }
             // The last event may lack its empty line.
             Body::Events(mut decoder) if !self.out.done => {
+                // What is cut in the middle is no answer, and no reason to doubt one.
+                let known = (self.skipped, self.bad.take());
                 if let Some(Ok(event)) = decoder.decode(&mut &b"\n\n"[..]) {
-                    // What is cut in the middle is no answer, and no reason to doubt one.
-                    match self.event(&event) {
-                        Err(ModelError::BadAnswer { .. }) | Ok(()) => {}
-                        Err(error) => return Err(error),
-                    }
+                    self.event(&event)?;
                 }
+                (self.skipped, self.bad) = known;
             }
             Body::Events(_) | Body::Unknown => {}
         }
+        self.judge()?;
         if !self.is_finished() {
             return Err(ModelError::Cut);
         }
@@ -199,13 +218,37 @@ impl<D: Dialect> AnswerDecoder<D> {
         Ok(())
     }
 
+    /// Whether what came is an answer, although some of it may have been left out.
+    fn judge(&mut self) -> Result<(), ModelError> {
+        if self.skipped == 0 {
+            return Ok(());
+        }
+        // Without the provider's words, which may hold anything.
+        let events = self.skipped;
+        tracing::warn!(
+            events,
+            "events of the provider could not be read and are left out"
+        );
+        match self.bad.take() {
+            Some(bad) if !self.out.is_used => Err(bad),
+            _ => Ok(()),
+        }
+    }
+
     fn event(&mut self, event: &sse::Event) -> Result<(), ModelError> {
         let data = event.data.trim();
         if data.is_empty() {
             return Ok(());
         }
-        self.dialect
-            .event(event.event.as_deref(), data, &mut self.out)
+        let name = event.event.as_deref();
+        match self.dialect.event(name, data, &mut self.out) {
+            Err(bad @ ModelError::BadAnswer { .. }) => {
+                self.skipped += 1;
+                self.bad.get_or_insert(bad);
+                Ok(())
+            }
+            other => other,
+        }
     }
 }
 

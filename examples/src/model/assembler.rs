@@ -22,7 +22,7 @@ impl Assembler {
     /// Takes the next piece.
     ///
     /// # Errors
-    /// [`ModelError::TooLarge`] for an answer without measure. Nothing was taken then.
+    /// [`ModelError::TooLarge`] or [`ModelError::TooManyCalls`]. Nothing was taken then.
     pub fn push(&mut self, delta: &Delta) -> Result<(), ModelError> {
         match delta {
             Delta::Text(text) => {
@@ -93,7 +93,7 @@ impl Assembler {
             Some((_, call)) => call,
             None => {
                 if self.calls.len() >= MAX_CALLS {
-                    return Err(ModelError::TooLarge { max: MAX_BYTES });
+                    return Err(ModelError::TooManyCalls { max: MAX_CALLS });
                 }
                 let next = self.calls.iter().map(|(index, _)| index + 1).max();
                 let index = piece.index.or(next).unwrap_or(0);
@@ -221,6 +221,7 @@ mod tests {
                 .push(&piece(Some(index * 7), "i", "n", ""))
                 .unwrap();
         }
+        let error = Err(ModelError::TooManyCalls { max: MAX_CALLS });
         assert_eq!(assembler.push(&piece(Some(1), "i", "n", "")), error);
     }
 }

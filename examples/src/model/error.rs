@@ -60,10 +60,22 @@ pub enum ModelError {
     /// The answer broke off.
     #[error("the answer broke off")]
     Cut,
-    /// The answer, or a part of it, is larger than anybody would read.
+    /// The answer is larger than anybody would read.
     #[error("the answer is larger than {max} bytes")]
     TooLarge {
         /// The limit in bytes.
+        max: usize,
+    },
+    /// One event of a streamed answer is larger than any that a provider sends.
+    #[error("an event of the answer is larger than {max} bytes")]
+    EventTooLarge {
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// The model wants more tools at once than anybody would run.
+    #[error("the answer has more than {max} calls of tools")]
+    TooManyCalls {
+        /// The limit.
         max: usize,
     },
     /// This is no answer as the interface describes it.

@@ -53,8 +53,8 @@ impl HttpClient {
 
 /// How patiently a provider is asked.
 ///
-/// An attempt is repeated only as long as nothing of an answer came, and only where it was not
-/// dealt with: without a connection, or with status 429, 503 or 529.
+/// An attempt is repeated only as long as nothing of an answer came, and only where another one can help:
+/// without a connection, or with status 408, 429, 500, 502, 503, 504 or 529.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Patience {

@@ -5,6 +5,7 @@ mod answer;
 mod client;
 #[cfg(all(test, feature = "llm"))]
 mod tests;
+mod think;
 
 pub use answer::Chunks;
 #[cfg(feature = "llm")]

@@ -116,7 +116,9 @@ fn router_error(error: &ModelError) -> RouterError {
             status: 400..=499, ..
         }
         | ModelError::BadAnswer { .. }
-        | ModelError::TooLarge { .. } => RouterError::failed(message),
+        | ModelError::TooLarge { .. }
+        | ModelError::EventTooLarge { .. }
+        | ModelError::TooManyCalls { .. } => RouterError::failed(message),
         _ => RouterError::unavailable(message),
     }
 }

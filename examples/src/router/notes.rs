@@ -1,14 +1,18 @@
-//! [`Notes`]: notes in a text file, which people can read and change.
+//! [`Notes`]: notes in memory, or in a text file, which people can read and change.
 
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use smarthole_proto::timestamp;
 
 /// The most that is read of a file.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
+/// Notes that are kept in memory.
+const MAX_NOTES: usize = 1_000;
 /// What begins the further lines of a note.
 const INDENT: &str = "    ";
 
@@ -21,57 +25,64 @@ pub struct Note {
     pub text: String,
 }
 
-/// A file of notes: a line for each, with the time and the text. Further lines of a text are indented.
-#[derive(Clone, Debug)]
-pub struct Notes {
-    path: PathBuf,
+/// Notes. A file has a line for each, with the time and the text; further lines of a text are indented.
+#[derive(Debug)]
+pub struct Notes(Place);
+
+#[derive(Debug)]
+enum Place {
+    Memory(Mutex<VecDeque<Note>>),
+    File(PathBuf),
 }
 
 impl Notes {
-    /// The notes in this file, which need not exist.
-    pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
-    }
-
-    /// Where they are.
+    /// Notes in this file, which need not exist. Without one they are kept in memory, the last 1,000.
     #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub fn new(file: Option<PathBuf>) -> Self {
+        Self(file.map_or_else(|| Place::Memory(Mutex::default()), Place::File))
     }
 
-    /// Adds a note. It is on the disk when this returns. Blocks; for one caller at a time.
+    /// The file, if they are in one.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        match &self.0 {
+            Place::Memory(_) => None,
+            Place::File(path) => Some(path),
+        }
+    }
+
+    /// Adds a note. One for a file is on the disk when this returns. Blocks; for one caller at a time.
     ///
     /// # Errors
     /// If the file cannot be written. A part of the note may be in it then.
     pub fn add(&self, text: &str, now: SystemTime) -> io::Result<()> {
+        let path = match &self.0 {
+            Place::File(path) => path,
+            Place::Memory(notes) => {
+                let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+                if notes.len() >= MAX_NOTES {
+                    notes.pop_front();
+                }
+                notes.push_back(Note {
+                    time: timestamp::format(now),
+                    text: text.trim().to_owned(),
+                });
+                return Ok(());
+            }
+        };
         let mut entry = timestamp::format(now);
         for (number, line) in text.trim().lines().enumerate() {
             entry.push_str(if number == 0 { " " } else { INDENT });
             entry.push_str(line);
             entry.push('\n');
         }
-        let is_new = !self.path.exists();
-        let mut file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&self.path)?;
+        let is_new = !path.exists();
+        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
         // In one write, so that two programs with one file do not mix their lines.
         file.write_all(entry.as_bytes())?;
         file.sync_all()?;
         if is_new {
-            self.sync_folder()?;
-        }
-        Ok(())
-    }
-
-    /// A new file is safe only when its folder is.
-    fn sync_folder(&self) -> io::Result<()> {
-        if cfg!(unix) {
-            let folder = self
-                .path
-                .parent()
-                .filter(|path| !path.as_os_str().is_empty());
-            File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+            sync_folder(path)?;
         }
         Ok(())
     }
@@ -81,8 +92,15 @@ impl Notes {
     /// # Errors
     /// If the file cannot be read, or is no text. One that is not there holds no notes.
     pub fn all(&self) -> io::Result<Vec<Note>> {
+        let path = match &self.0 {
+            Place::File(path) => path,
+            Place::Memory(notes) => {
+                let notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+                return Ok(notes.iter().cloned().collect());
+            }
+        };
         let mut text = String::new();
-        match File::open(&self.path) {
+        match File::open(path) {
             Ok(file) => file.take(MAX_BYTES).read_to_string(&mut text)?,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
@@ -99,6 +117,15 @@ impl Notes {
         }
         Ok(notes)
     }
+}
+
+/// A new file is safe only when its folder is.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+    }
+    Ok(())
 }
 
 fn note(line: &str) -> Note {
@@ -145,13 +172,19 @@ mod tests {
             let name = format!("notes-{}-{name}.txt", std::process::id());
             let path = std::env::temp_dir().join(name);
             let _ = std::fs::remove_file(&path);
-            Self(Notes::new(path))
+            Self(Notes::new(Some(path)))
+        }
+    }
+
+    impl Scratch {
+        fn path(&self) -> &Path {
+            self.0.file().unwrap()
         }
     }
 
     impl Drop for Scratch {
         fn drop(&mut self) {
-            let _ = std::fs::remove_file(self.0.path());
+            let _ = std::fs::remove_file(self.path());
         }
     }
 
@@ -172,7 +205,7 @@ mod tests {
             expected
         );
         assert_eq!(read[1].time, "1970-01-01T00:00:01.000Z");
-        let file = std::fs::read_to_string(notes.path()).unwrap();
+        let file = std::fs::read_to_string(scratch.path()).unwrap();
         assert!(
             file.starts_with("1970-01-01T00:00:00.000Z buy milk\n"),
             "{file}"
@@ -182,7 +215,7 @@ mod tests {
     #[test]
     fn lines_that_somebody_added_by_hand_are_notes_too() {
         let scratch = Scratch::new("by-hand");
-        std::fs::write(scratch.0.path(), "    call ann\n\nfeed the cat").unwrap();
+        std::fs::write(scratch.path(), "    call ann\n\nfeed the cat").unwrap();
         let texts: Vec<_> = scratch
             .0
             .all()
@@ -191,6 +224,19 @@ mod tests {
             .map(|note| note.text)
             .collect();
         assert_eq!(texts, ["call ann", "feed the cat"]);
+    }
+
+    #[test]
+    fn without_a_file_the_last_notes_are_kept() {
+        let notes = Notes::new(None);
+        for number in 0..MAX_NOTES + 2 {
+            let text = format!(" note {number} ");
+            notes.add(&text, SystemTime::UNIX_EPOCH).unwrap();
+        }
+        let kept = notes.all().unwrap();
+        assert_eq!(kept.len(), MAX_NOTES);
+        assert_eq!(kept[0].text, "note 2");
+        assert_eq!(kept[0].time, "1970-01-01T00:00:00.000Z");
     }
 
     #[test]

@@ -1,36 +1,51 @@
 //! [`Terminal`]: lines with editing and history, and others written above the one that is being edited.
 
-use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::fmt;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
-use reedline::{
-    ExternalPrinter, FileBackedHistory, Prompt, PromptEditMode, PromptHistorySearch, Reedline,
-    Signal,
-};
-use tokio::sync::mpsc;
+use crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste};
+use crossterm::{execute, terminal};
+use tokio::sync::mpsc::{self, error::TrySendError};
 
+use super::history::History;
+use super::prompt::{Asked, Prompt};
 use super::{Line, input};
-use crate::cli::{self, Failure, complain};
+use crate::cli::{self, Failure};
 
-/// Lines that are remembered.
-const HISTORY: usize = 1_000;
 /// Lines that may wait to be written.
 const WAITING: usize = 64;
-/// How often the editor looks for lines to write.
+/// How often the editor looks for lines to write while there are none, and while they come.
 const PAUSE: Duration = Duration::from_millis(50);
+const SHORT_PAUSE: Duration = Duration::from_millis(2);
 /// How long the editor may take to leave the terminal as it was.
 const GOODBYE: Duration = Duration::from_millis(500);
+
+/// The terminal in which a line is being edited, for what goes to standard error.
+static EDITED: Mutex<Option<Above>> = Mutex::new(None);
+
+/// Writes above the line that is being edited, or hands the text back if there is none. Blocks while many are
+/// waiting.
+pub(crate) fn write_above(text: String) -> Result<(), String> {
+    // Not locked while it waits: the end of the editor takes the lock.
+    let above = edited().clone();
+    match above {
+        Some(above) => above.put(text).map_err(|(text, _)| text),
+        None => Err(text),
+    }
+}
+
+fn edited() -> MutexGuard<'static, Option<Above>> {
+    EDITED.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// An editor in a thread of its own. Dropping it leaves the terminal as it was.
 pub struct Terminal {
     above: Above,
-    thread: JoinHandle<()>,
 }
 
 impl Terminal {
@@ -39,36 +54,26 @@ impl Terminal {
         lines: mpsc::Sender<L>,
         history: Option<&Path>,
     ) -> Result<Self, Failure> {
-        let above = Above {
-            printer: ExternalPrinter::new(WAITING),
-            stop: Arc::default(),
-            over: Arc::default(),
-        };
-        let mut editor = Reedline::create()
-            .with_ansi_colors(cli::wants_colour(&io::stdout()))
-            .use_bracketed_paste(true)
-            .with_poll_interval(PAUSE)
-            .with_external_printer(above.printer.clone())
-            .with_break_signal(Arc::clone(&above.stop));
-        if let Some(file) = history {
-            let kept = FileBackedHistory::with_file(HISTORY, file.to_owned());
-            let kept = kept.map_err(|error| {
+        let history = match history {
+            None => History::default(),
+            Some(file) => History::open(file).map_err(|error| {
                 let file = file.display();
                 Failure::usage(format_args!("--history {file}: {error}"))
-            })?;
-            editor = editor.with_history(Box::new(kept));
-        }
-        let mut editing = Editing(above.clone());
-        let thread = thread::spawn(move || {
-            if let Err(error) = edit(&mut editor, &lines) {
+            })?,
+        };
+        let above = Above::default();
+        let editing = Editing(above.clone());
+        *edited() = Some(above.clone());
+        thread::spawn(move || {
+            let ended = edit(history, &editing.0, &lines);
+            drop(editing);
+            if let Err(error) = ended {
                 // Some terminals cannot be edited in; they can be read.
                 tracing::info!(%error, "no line editing");
-                drop(editor);
-                editing.end();
                 input::read(io::stdin().lock(), &lines);
             }
         });
-        Ok(Self { above, thread })
+        Ok(Self { above })
     }
 
     /// The way to write.
@@ -80,13 +85,16 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        self.above.stop.store(true, Ordering::SeqCst);
-        let start = Instant::now();
-        while !self.thread.is_finished()
-            && !self.above.over.load(Ordering::SeqCst)
-            && start.elapsed() < GOODBYE
-        {
-            thread::sleep(Duration::from_millis(5));
+        let mut state = self.above.state();
+        state.is_asked_to_end = true;
+        let waits = |state: &mut State| !state.is_over;
+        let changed = &self.above.0.changed;
+        let (state, _) = changed
+            .wait_timeout_while(state, GOODBYE, waits)
+            .unwrap_or_else(PoisonError::into_inner);
+        if !state.is_over {
+            // It hangs at a terminal that takes nothing any more.
+            let _ = terminal::disable_raw_mode();
         }
     }
 }
@@ -98,35 +106,55 @@ impl fmt::Debug for Terminal {
 }
 
 /// Writes above the line that is being edited.
-#[derive(Clone)]
-pub struct Above {
-    printer: ExternalPrinter<String>,
-    /// Tells the editor to end.
-    stop: Arc<AtomicBool>,
-    /// Whether the editor has ended, so that nothing is edited any more.
-    over: Arc<AtomicBool>,
+#[derive(Clone, Default)]
+pub struct Above(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// What is not written yet.
+    waiting: VecDeque<String>,
+    is_asked_to_end: bool,
+    /// Nothing is edited any more.
+    is_over: bool,
 }
 
 impl Above {
     /// Writes a line. Blocks while many are waiting.
     pub(super) fn print(&self, line: String) {
-        if self.over.load(Ordering::SeqCst) {
-            self.write_rest();
+        // Still locked, so that what waited comes before it.
+        if let Err((line, _state)) = self.put(line) {
             cli::say(line);
-            return;
-        }
-        // Its other end is ours too.
-        let _ = self.printer.print(line);
-        if self.over.load(Ordering::SeqCst) {
-            self.write_rest();
         }
     }
 
-    /// Writes what the editor has not.
-    fn write_rest(&self) {
-        while let Some(line) = self.printer.get_line() {
-            cli::say(line);
+    /// Hands the line back when nothing is edited any more.
+    fn put(&self, line: String) -> Result<(), (String, MutexGuard<'_, State>)> {
+        let waits = |state: &mut State| !state.is_over && state.waiting.len() >= WAITING;
+        let room = self.0.changed.wait_while(self.state(), waits);
+        let mut state = room.unwrap_or_else(PoisonError::into_inner);
+        if state.is_over {
+            return Err((line, state));
         }
+        state.waiting.push_back(line);
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What waits to be written, and whether the editor is to end.
+    fn take(&self) -> (VecDeque<String>, bool) {
+        let mut state = self.state();
+        let taken = (std::mem::take(&mut state.waiting), state.is_asked_to_end);
+        self.0.changed.notify_all();
+        taken
     }
 }
 
@@ -136,73 +164,96 @@ impl fmt::Debug for Above {
     }
 }
 
-/// The end of the editor, however it comes.
+/// The end of the editor, however it comes: writes what it has not, to a terminal that is as it was.
 struct Editing(Above);
-
-impl Editing {
-    fn end(&mut self) {
-        self.0.over.store(true, Ordering::SeqCst);
-        self.0.write_rest();
-    }
-}
 
 impl Drop for Editing {
     fn drop(&mut self) {
-        self.end();
+        *edited() = None;
+        let mut state = self.0.state();
+        state.waiting.drain(..).for_each(cli::say);
+        state.is_over = true;
+        self.0.0.changed.notify_all();
     }
 }
 
-fn edit<L: Line>(editor: &mut Reedline, lines: &mpsc::Sender<L>) -> io::Result<()> {
+/// The terminal while lines are edited. It stays so between them, so that nothing is echoed twice.
+struct RawMode;
+
+impl RawMode {
+    fn enter() -> io::Result<Self> {
+        terminal::enable_raw_mode()?;
+        let raw = Self;
+        execute!(io::stdout(), EnableBracketedPaste)?;
+        Ok(raw)
+    }
+}
+
+impl Drop for RawMode {
+    fn drop(&mut self) {
+        let _ = execute!(io::stdout(), DisableBracketedPaste);
+        let _ = terminal::disable_raw_mode();
+    }
+}
+
+fn edit<L: Line>(history: History, above: &Above, lines: &mpsc::Sender<L>) -> io::Result<()> {
+    let _raw = RawMode::enter()?;
+    let mut prompt = Prompt::new(history, terminal::size()?);
+    prompt.draw();
+    read(&mut prompt, above, lines)?;
+    prompt.leave();
+    write(&mut prompt)
+}
+
+/// Reads lines until nobody wants more of them.
+fn read<L: Line>(prompt: &mut Prompt, above: &Above, lines: &mpsc::Sender<L>) -> io::Result<()> {
+    let mut held: Option<L> = None;
     loop {
-        let line = match editor.read_line(&Arrow)? {
-            Signal::Success(line) => line,
-            Signal::CtrlC => {
-                let line = L::quit();
-                let is_last = line.is_quit();
-                if lines.blocking_send(line).is_err() || is_last {
-                    return Ok(());
-                }
-                continue;
-            }
-            Signal::CtrlD | Signal::ExternalBreak(_) => return Ok(()),
-            _ => continue,
-        };
-        // Line by line: however the program ends, they are there the next time.
-        if let Err(error) = editor.sync_history() {
-            complain(format_args!("warning: the history is not kept: {error}"));
+        let (waiting, is_asked_to_end) = above.take();
+        let mut pause = PAUSE;
+        if !waiting.is_empty() {
+            prompt.above(waiting);
+            pause = SHORT_PAUSE;
         }
-        let Some(line) = L::parse(&line) else {
-            continue;
-        };
-        // Nothing is read after this: the terminal stays as it was found.
-        let is_last = line.is_quit();
-        if lines.blocking_send(line).is_err() || is_last {
+        write(prompt)?;
+        if is_asked_to_end {
             return Ok(());
         }
+        if let Some(line) = held.take() {
+            // Nothing is read after the last one: the terminal stays as it was found.
+            let is_last = line.is_quit();
+            match lines.try_send(line) {
+                Ok(()) if !is_last => {}
+                Ok(()) | Err(TrySendError::Closed(_)) => return Ok(()),
+                // Whoever takes them may wait for us to write.
+                Err(TrySendError::Full(line)) => {
+                    held = Some(line);
+                    thread::sleep(pause);
+                }
+            }
+        }
+        while held.is_none() && event::poll(pause)? {
+            pause = Duration::ZERO;
+            match prompt.happened(&event::read()?) {
+                None => continue,
+                Some(Asked::Interrupt) => held = Some(L::quit()),
+                Some(Asked::End) => return Ok(()),
+                Some(Asked::Line(line)) => {
+                    // Line by line: however the program ends, they are there the next time.
+                    if let Err(error) = prompt.remember(&line) {
+                        let warning = format!("warning: the history is not kept: {error}");
+                        prompt.above([warning]);
+                    }
+                    held = L::parse(&line);
+                }
+            }
+            prompt.draw();
+        }
     }
 }
 
-/// The prompt `> `.
-struct Arrow;
-
-impl Prompt for Arrow {
-    fn render_prompt_left(&self) -> Cow<'_, str> {
-        Cow::Borrowed("")
-    }
-
-    fn render_prompt_right(&self) -> Cow<'_, str> {
-        Cow::Borrowed("")
-    }
-
-    fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
-        Cow::Borrowed("> ")
-    }
-
-    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
-        Cow::Borrowed(". ")
-    }
-
-    fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
-        Cow::Owned(format!("(looking for {}) ", search.term))
-    }
+fn write(prompt: &mut Prompt) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(prompt.take().as_bytes())?;
+    out.flush()
 }

@@ -1,9 +1,12 @@
 //! [`Terminal`]: lines from a terminal with editing and history, or from a pipe, and lines to it.
 
 mod editor;
+mod history;
 mod input;
 mod output;
+mod prompt;
 
+pub(crate) use editor::write_above;
 pub use editor::{Above, Terminal};
 pub use input::{Input, open, plain};
 pub use output::Output;

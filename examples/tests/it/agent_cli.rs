@@ -3,13 +3,15 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 
 use serde_json::Value;
 
-use crate::programs::{Running, outcome, program};
+use crate::programs::{Running, answer_as_a_model, outcome, program};
 
 /// A home for keys, lists and files, which is removed with the value.
 pub(crate) struct Home(PathBuf);
@@ -574,4 +576,28 @@ fn ctrl_c_lets_the_agent_finish() {
         );
     }
     assert_eq!(chat.end(), Some(0));
+}
+
+#[test]
+fn an_answer_that_is_cut_is_not_taken_for_a_whole_one() {
+    let home = Home::new();
+    let provider = TcpListener::bind("127.0.0.1:0").unwrap();
+    let model_url = format!("http://{}", provider.local_addr().unwrap());
+    let chunks = [
+        r#"{"choices":[{"delta":{"content":"as far as it"},"finish_reason":"length"}]}"#,
+        r#"{"choices":[{"delta":{"content":"a whole one"},"finish_reason":"stop"}]}"#,
+    ];
+    let provider = thread::spawn(move || answer_as_a_model(&provider, &chunks));
+    let mut command = home.agent(&["host", "--listen", "127.0.0.1:0", "--model", "openai"]);
+    command
+        .args(["--model-url", &model_url, "--model-name", "toy"])
+        .env("OPENAI_API_KEY", "sk-hunter2");
+    let host = Host::start(command);
+    let (code, out, err) = home.chat(&host, &[], "hello\nand now?\n");
+    assert_eq!(code, Some(1), "{err}");
+    let said = ["as far as it", "the answer is cut", "a whole one"];
+    assert_holds(&out, &said);
+    let requests = provider.join().unwrap();
+    // The model sees what it has said.
+    assert_holds(&requests[1], &["hello", "as far as it", "and now?"]);
 }

@@ -10,14 +10,14 @@ use crate::programs::{Running, program};
 use crate::pty::Screen;
 
 /// A host, and a home for it and for who talks to it.
-struct Place {
+pub(crate) struct Place {
     home: PathBuf,
     _host: Running,
     url: String,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("agent-terminal-{}-{number}", std::process::id());
@@ -37,13 +37,17 @@ impl Place {
         }
     }
 
-    fn chat(&self, args: &[&str]) -> Screen {
-        let mut command: Command = program(env!("CARGO_BIN_EXE_agent"));
+    pub(crate) fn client(&self, args: &[&str]) -> Command {
+        let mut command = program(env!("CARGO_BIN_EXE_agent"));
         command
             .args(["chat", &self.url])
             .args(args)
             .env("AGENT_HOME", &self.home);
-        let mut screen = Screen::start(command);
+        command
+    }
+
+    fn chat(&self, args: &[&str]) -> Screen {
+        let mut screen = Screen::start(self.client(args));
         screen.shows("write what you want of the agent");
         screen
     }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::programs::{Running, outcome, program};
+use crate::programs::{Running, answer_as_a_model, outcome, program};
 
 fn bot(args: &[&str]) -> Command {
     let mut command = program(env!("CARGO_BIN_EXE_bot"));
@@ -205,7 +205,8 @@ fn a_bot_that_answers_nothing_in_time_fails() {
 fn a_bot_answers_with_a_model_behind_http() {
     let provider = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let model_url = format!("http://{}", provider.local_addr().unwrap());
-    let provider = std::thread::spawn(move || answer_as_a_model(&provider));
+    let hi = r#"{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}"#;
+    let provider = std::thread::spawn(move || answer_as_a_model(&provider, &[hi]));
     let server = Running::start(bot(&["serve", "--open", "--listen", "127.0.0.1:0"]));
     let line = server.line_with("listening on");
     let url = line.trim_start_matches("listening on ").to_owned();
@@ -226,29 +227,13 @@ fn a_bot_answers_with_a_model_behind_http() {
     let running = Running::start(command);
     running.line_with("logged in");
     talk(&url, "@b hello");
-    let request = provider.join().unwrap();
+    let requests = provider.join().unwrap();
     assert_holds(
-        &request,
+        &requests[0],
         &["Bearer sk-hunter2", "carol: @b hello", "\"toy\""],
     );
     running.line_with(r#"send_message("general","hi",true)"#);
     assert_eq!(running.end(), Some(0));
-}
-
-/// Answers one request as a model does, and returns it.
-fn answer_as_a_model(listener: &std::net::TcpListener) -> String {
-    use std::io::{Read as _, Write as _};
-    let (mut socket, _) = listener.accept().unwrap();
-    let mut request = Vec::new();
-    while !request.ends_with(b"\"stream\":true}") {
-        let mut byte = [0];
-        socket.read_exact(&mut byte).unwrap();
-        request.extend(byte);
-    }
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-    let chunk = r#"data: {"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}"#;
-    write!(socket, "{head}{chunk}\n\n").unwrap();
-    String::from_utf8(request).unwrap()
 }
 
 /// Logs in as a user and posts one message.

@@ -23,6 +23,7 @@ mod pty;
 mod readmes;
 mod router_cli;
 mod router_terminal;
+mod screens;
 mod tour;
 mod tree;
 mod uniform;

@@ -1,6 +1,7 @@
 //! Runs the programs: to their end, or in the background with their first lines read.
 
-use std::io::{BufRead as _, BufReader, Read};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::net::TcpListener;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -117,4 +118,24 @@ pub(crate) fn outcome(mut command: Command) -> (Option<i32>, String, String) {
     } = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (status.code(), text(stdout), text(stderr))
+}
+
+/// Answers requests as a model behind OpenAI's interface does, each with the next of these chunks, and returns
+/// the requests.
+pub(crate) fn answer_as_a_model(listener: &TcpListener, chunks: &[&str]) -> Vec<String> {
+    let answer = |chunk: &&str| {
+        let (mut socket, _) = listener.accept().unwrap();
+        let mut request = Vec::new();
+        while !request.windows(13).any(|part| part == b"\"stream\":true") {
+            let mut part = [0; 4096];
+            let length = socket.read(&mut part).unwrap();
+            assert_ne!(length, 0, "{}", String::from_utf8_lossy(&request));
+            request.extend_from_slice(&part[..length]);
+        }
+        let head =
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        write!(socket, "{head}data: {chunk}\n\n").unwrap();
+        String::from_utf8(request).unwrap()
+    };
+    chunks.iter().map(answer).collect()
 }

@@ -3,8 +3,9 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::num::NonZeroU16;
 use std::process::{Child, Command};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Instant;
 
@@ -13,22 +14,30 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 use crate::programs::PATIENCE;
 
+/// Its width.
+pub(crate) const COLUMNS: u16 = 200;
+
 /// A terminal with a program in it.
 pub(crate) struct Screen {
     child: Child,
     keys: File,
     shown: mpsc::Receiver<Vec<u8>>,
     text: String,
+    emulator: Arc<Mutex<vt100::Parser>>,
 }
 
 impl Screen {
-    pub(crate) fn start(mut command: Command) -> Self {
+    pub(crate) fn start(command: Command) -> Self {
+        Self::with_rows(command, 24)
+    }
+
+    pub(crate) fn with_rows(mut command: Command, rows: u16) -> Self {
         let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&keys).unwrap();
         unlockpt(&keys).unwrap();
         let size = Winsize {
-            ws_row: 24,
-            ws_col: 200,
+            ws_row: rows,
+            ws_col: COLUMNS,
             ws_xpixel: 0,
             ws_ypixel: 0,
         };
@@ -49,14 +58,21 @@ impl Screen {
         let keys = File::from(keys);
         let (sender, shown) = mpsc::channel();
         let mut read = keys.try_clone().unwrap();
+        let [rows, columns] = [rows, COLUMNS].map(|size| NonZeroU16::new(size).unwrap());
+        let emulator = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 10_000)));
+        let screen = Arc::clone(&emulator);
         thread::spawn(move || {
             let mut part = [0; 4096];
             while let Ok(length @ 1..) = read.read(&mut part) {
+                let part = &part[..length];
+                let mut screen = screen.lock().unwrap();
+                screen.process(part);
                 // What a terminal says when it is asked for its cursor.
-                if part[..length].windows(4).any(|asked| asked == b"\x1b[6n") {
-                    let _ = read.write_all(b"\x1b[1;1R");
+                if part.windows(4).any(|asked| asked == b"\x1b[6n") {
+                    let (row, column) = screen.screen().cursor_position();
+                    let _ = write!(read, "\x1b[{};{}R", row + 1, column + 1);
                 }
-                if sender.send(part[..length].to_vec()).is_err() {
+                if sender.send(part.to_vec()).is_err() {
                     return;
                 }
             }
@@ -66,7 +82,42 @@ impl Screen {
             keys,
             shown,
             text: String::new(),
+            emulator,
         }
+    }
+
+    /// Waits until the last row of what is on the screen is this.
+    pub(crate) fn ends_in(&self, row: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let rows = self.rows();
+            if rows.last().is_some_and(|last| last == row) {
+                return;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if self.shown.recv_timeout(left).is_err() {
+                panic!("no {row:?} at the end of {rows:#?}");
+            }
+        }
+    }
+
+    /// The rows on the screen down to the last one that is not empty.
+    pub(crate) fn rows(&self) -> Vec<String> {
+        let emulator = self.emulator.lock().unwrap();
+        let rows = emulator.screen().rows(0, COLUMNS);
+        let mut rows: Vec<_> = rows.map(|row| row.trim_end().to_owned()).collect();
+        while rows.pop_if(|row| row.is_empty()).is_some() {}
+        rows
+    }
+
+    /// How many rows have left the screen at its top.
+    pub(crate) fn rows_gone(&self) -> usize {
+        self.emulator.lock().unwrap().screen().scrollback_len()
+    }
+
+    /// The cursor's row and column, from 0.
+    pub(crate) fn cursor(&self) -> (u16, u16) {
+        self.emulator.lock().unwrap().screen().cursor_position()
     }
 
     /// Asks the program to end.

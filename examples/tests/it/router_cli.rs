@@ -340,7 +340,7 @@ fn a_pipe_is_read_to_its_end_and_everything_settled() {
     let lines = "/clients\n\nnotes: one\nnotes: two\n/history\n/nope";
     input.write_all(lines.as_bytes()).unwrap();
     drop(input);
-    let client = folder.client(&router, "notes", &[]);
+    let client = folder.client(&router, "notes", &["--file", "notes.txt"]);
     let (code, lines) = router.running.end_with_lines();
     let all = lines.join("\n");
     assert_holds(
@@ -443,6 +443,20 @@ fn a_client_without_a_router_gives_up() {
 }
 
 #[test]
+fn a_client_writes_no_file_unless_it_is_told_to() {
+    let folder = Folder::new();
+    let router = folder.start(&[]);
+    let client = folder.client(&router, "notes", &[]);
+    for text in ["notes: milk", "notes: list"] {
+        let settled = router.settled(text);
+        assert_eq!(settled["outcomes"][0]["outcome"], "acked", "{settled}");
+    }
+    router.running.line_with("1. milk");
+    drop(client);
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
+}
+
+#[test]
 fn a_client_whose_file_cannot_be_written_rejects() {
     let folder = Folder::new();
     let router = folder.start(&[]);
@@ -457,7 +471,7 @@ fn a_model_chooses_if_it_is_asked_to() {
     let folder = Folder::new();
     let router = folder.start(&["--model", "scripted"]);
     let _a = folder.client(&router, "a-b", &[]);
-    let _b = folder.client(&router, "a_b", &[]);
+    let _b = folder.client(&router, "a_b", &["--file", "a_b.txt"]);
     let settled =
         router.settled("!tool route_to_a_b_2 {\"message\": \"milk\", \"reason\": \"a wish\"}");
     assert_eq!(

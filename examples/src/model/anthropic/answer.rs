@@ -128,7 +128,7 @@ impl Events {
             "thinking" => out.thought(block.thinking.unwrap_or_default().into_owned()),
             "tool_use" => {
                 if self.calls.len() >= MAX_CALLS {
-                    return Err(ModelError::bad("too many calls at once"));
+                    return Err(ModelError::TooManyCalls { max: MAX_CALLS });
                 }
                 self.calls.push(index);
                 // As a rule empty, and followed by pieces.

@@ -1,11 +1,11 @@
 //! [`Asker`]: sends a question over HTTP and reads the answer, with deadlines and repeats.
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
 use rpc_core::Secret;
 use rpc_core::backoff::Backoff;
@@ -132,9 +132,12 @@ impl Asker {
         let wait = retry_after(response.headers());
         let body = self.error_body(response).await;
         let message = redact(&self.private, &quote(&body));
-        // A used-up budget is reported as "too many requests", but no wait helps.
-        let passes =
-            matches!(status, 503 | 529) || status == 429 && !body.contains("insufficient_quota");
+        let passes = match status {
+            408 | 500 | 502 | 503 | 504 | 529 => true,
+            // A used-up budget is reported as "too many requests", but no wait helps.
+            429 => !body.contains("insufficient_quota"),
+            _ => false,
+        };
         Err(Failed {
             error: ModelError::Status { status, message },
             again: passes && wait.is_none_or(|wait| wait <= self.patience.max_wait),
@@ -265,41 +268,72 @@ impl<D: Dialect> Reading<D> {
     }
 }
 
-/// The waiting time in seconds. A date is left aside: our own waits do as well.
+/// The waiting time, in seconds or to a date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse();
-    seconds
-        .ok()
-        .and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok())
+    let text = |name| Some(headers.get(name)?.to_str().ok()?.trim());
+    let after = text(RETRY_AFTER)?;
+    if let Ok(seconds) = after.parse() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let date = |text| httpdate::parse_http_date(text).ok();
+    // By the provider's clock, which may go wrong together with the date.
+    let now = text(DATE).and_then(date).unwrap_or_else(SystemTime::now);
+    // A date that has passed is no reason to wait.
+    Some(date(after)?.duration_since(now).unwrap_or_default())
 }
 
-/// Providers like to repeat the key that they do not know, and proxies the address.
+/// Providers like to repeat the key that they do not know, and proxies the address. What is short, or
+/// stands within a word, is no secret but a part of the message.
 fn redact(private: &[Secret], text: &str) -> String {
     const HIDDEN: &str = "***";
-    /// Less than this of a key tells nothing.
-    const MIN: usize = 4;
-    let texts = private.iter().map(Secret::expose);
-    let mut text = texts.fold(text.to_owned(), |text, private| {
-        text.replace(private, HIDDEN)
+    /// A shorter secret is none, and less than half of one tells nothing.
+    const MIN: usize = 8;
+    const MIN_PART: usize = 4;
+    let private = private.iter().map(|private| private.expose().as_str());
+    let private: Vec<_> = private.filter(|private| private.len() >= MIN).collect();
+    let mut text = private.iter().fold(text.to_owned(), |text, private| {
+        let mut out = String::new();
+        let mut rest = 0;
+        for (at, _) in text.match_indices(private) {
+            if is_word(&text, at, at + private.len()) {
+                out.push_str(text.get(rest..at).unwrap_or_default());
+                out.push_str(HIDDEN);
+                rest = at + private.len();
+            }
+        }
+        out.push_str(text.get(rest..).unwrap_or_default());
+        out
     });
-    // What was cut to a length may end in the middle of a key.
+    // What was cut to a length may end in the middle of a secret.
     let Some(end) = text.strip_suffix('…').map(str::len) else {
         return text;
     };
     let said = text.get(..end).unwrap_or_default();
-    let part = |private: &Secret| {
-        let private = private.expose();
-        let mut lengths = (MIN..private.len()).rev();
+    let part = |private: &&str| {
+        let mut lengths = (MIN_PART..private.len()).rev();
         lengths.find(|length| {
-            private
-                .get(..*length)
-                .is_some_and(|part| said.ends_with(part))
+            private.get(..*length).is_some_and(|part| {
+                let start = said.len().saturating_sub(part.len());
+                said.ends_with(part) && is_word(said, start, said.len())
+            })
         })
     };
     if let Some(length) = private.iter().filter_map(part).max() {
         text.replace_range(end - length..end, HIDDEN);
     }
     text
+}
+
+/// Whether no letter or digit goes on before or after this part of a text.
+fn is_word(text: &str, start: usize, end: usize) -> bool {
+    let part = text.get(start..end).unwrap_or_default();
+    let before = text.get(..start).unwrap_or_default();
+    let after = text.get(end..).unwrap_or_default();
+    let goes_on = |outside: Option<char>, inside: Option<char>| {
+        outside.is_some_and(char::is_alphanumeric) && inside.is_some_and(char::is_alphanumeric)
+    };
+    !goes_on(before.chars().next_back(), part.chars().next())
+        && !goes_on(after.chars().next(), part.chars().next_back())
 }
 
 /// What happened, without the names of hosts.
@@ -352,8 +386,49 @@ mod tests {
             ("for sk-…", "for sk-…"),
             ("for sk-h", "for sk-h"),
             ("…", "…"),
+            ("(sk-hünter2)", "(***)"),
+            ("ask-hünter2", "ask-hünter2"),
+            ("sk-hünter22 or sk-hünter2", "sk-hünter22 or ***"),
+            ("at http://h:8080", "at ***:8080"),
+            ("at http://here", "at http://here"),
+            ("the ask-h…", "the ask-h…"),
         ] {
             assert_eq!(redact(&private, text), told);
+        }
+    }
+
+    #[test]
+    fn a_short_key_leaves_messages_whole() {
+        let private = ["t", "k", "sk-1234"].map(Secret::from);
+        for text in ["too many tokens: t", "sk-1234 is no key", "a task…"] {
+            assert_eq!(redact(&private, text), text);
+        }
+    }
+
+    #[test]
+    fn the_waiting_time_is_a_number_or_a_date() {
+        let wait = |after: &str, now: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, HeaderValue::from_str(after).unwrap());
+            if let Some(now) = now {
+                headers.insert(DATE, HeaderValue::from_str(now).unwrap());
+            }
+            retry_after(&headers)
+        };
+        let now = Some("Sun, 06 Nov 1994 08:49:37 GMT");
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!(wait("7", None), seconds(7));
+        for date in [
+            "Sun, 06 Nov 1994 08:50:07 GMT",
+            "Sunday, 06-Nov-94 08:50:07 GMT",
+            "Sun Nov  6 08:50:07 1994",
+        ] {
+            assert_eq!(wait(date, now), seconds(30), "{date}");
+            // Long ago.
+            assert_eq!(wait(date, None), seconds(0), "{date}");
+        }
+        for bad in ["-1", "soon", "", "1e400"] {
+            assert_eq!(wait(bad, now), None, "{bad}");
         }
     }
 }

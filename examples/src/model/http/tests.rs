@@ -61,7 +61,7 @@ async fn a_host_that_is_not_there_is_not_named() {
 
 #[tokio::test]
 async fn what_a_proxy_says_of_the_address_and_the_key_is_not_repeated() {
-    let provider = Provider::start(&[Does::Betrays]).await;
+    let provider = Provider::start(&[Does::Betrays; 3]).await;
     let text = failure(&provider.url, patience()).await.to_string();
     let begin = "502 Bad Gateway: no ***, ***: POST /v1/chat/completions HTTP/1.1";
     assert!(text.starts_with(begin), "{text}");
@@ -114,4 +114,55 @@ async fn without_repeats_a_refusal_is_final() {
         "529 <unknown status code>: {\"error\":\"busy\"}"
     );
     assert_eq!(provider.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn what_passes_is_asked_again_and_what_stays_is_not() {
+    for (status, passes) in [
+        ("400 Bad Request", false),
+        ("401 Unauthorized", false),
+        ("408 Request Timeout", true),
+        ("429 Too Many Requests", true),
+        ("500 Internal Server Error", true),
+        ("501 Not Implemented", false),
+        ("502 Bad Gateway", true),
+        ("503 Service Unavailable", true),
+        ("504 Gateway Timeout", true),
+    ] {
+        let behaviour = vec![
+            Does::Answers(status, "busy", 9),
+            Does::Answers(OK, WHOLE, 99),
+        ];
+        let provider = Provider::start(Vec::leak(behaviour)).await;
+        let (_, outcome) = ask(&model(&provider.url, patience())).await;
+        assert_eq!(outcome.is_ok(), passes, "{status}");
+        assert_eq!(
+            provider.requests().len(),
+            if passes { 2 } else { 1 },
+            "{status}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_date_to_try_again_is_kept_if_it_is_near() {
+    let head = |date: &str| {
+        let now = "date: Sun, 06 Nov 1994 08:49:37 GMT";
+        let head = format!("503 Service Unavailable\r\n{now}\r\nretry-after: {date}");
+        &*String::leak(head)
+    };
+    let later = head("Sun, 06 Nov 1994 08:59:37 GMT");
+    let provider = Provider::start(Vec::leak(vec![Does::Answers(later, "busy", 9)])).await;
+    failure(&provider.url, patience()).await;
+    assert_eq!(provider.requests().len(), 1);
+    // In time, while our own waits are far too long.
+    let at_once = head("Sun, 06 Nov 1994 08:49:37 GMT");
+    let behaviour = vec![
+        Does::Answers(at_once, "busy", 9),
+        Does::Answers(OK, WHOLE, 99),
+    ];
+    let provider = Provider::start(Vec::leak(behaviour)).await;
+    let hour = BackoffPolicy::new(Duration::from_secs(3600), 1.0).with_max_attempts(Some(2));
+    let (_, outcome) = ask(&model(&provider.url, patience().with_retry(hour))).await;
+    assert_eq!(outcome, Ok(()));
 }

@@ -5,14 +5,19 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::think::Think;
 use crate::model::answer::{Dialect, Pieces, no_object};
 use crate::model::{CallPiece, Finish, ModelError, Usage, error_message};
 
 /// OpenAI's chunks. The reason of the end makes an answer complete; the end mark `[DONE]` may be
 /// missing then, and without a reason it stands for one. Calls are passed on whatever the reason is.
-#[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
-pub struct Chunks;
+///
+/// Text between `<think>` and `</think>`, as servers of one's own pass it on, is a thought and no part of the
+/// answer.
+#[derive(Clone, Debug, Default)]
+pub struct Chunks {
+    think: Think,
+}
 
 impl Dialect for Chunks {
     fn event(
@@ -22,66 +27,72 @@ impl Dialect for Chunks {
         out: &mut Pieces,
     ) -> Result<(), ModelError> {
         if data == "[DONE]" {
+            self.think.end(out);
             out.end();
             return Ok(());
         }
-        read(data, out).map(drop)
+        self.read(data, out).map(drop)
     }
 
     fn whole(&mut self, body: &str, out: &mut Pieces) -> Result<(), ModelError> {
-        if read(body, out)? {
-            return Ok(());
+        let is_told = self.read(body, out)?;
+        self.think.end(out);
+        match is_told {
+            true => Ok(()),
+            false => Err(ModelError::bad("there are no choices in it")),
         }
-        Err(ModelError::bad("there are no choices in it"))
     }
 }
 
-/// Reads a chunk, and tells whether anything was in it.
-fn read(data: &str, out: &mut Pieces) -> Result<bool, ModelError> {
-    if !data.starts_with('{') {
-        return Err(no_object(data));
+impl Chunks {
+    /// Reads a chunk, and tells whether anything was in it.
+    fn read(&mut self, data: &str, out: &mut Pieces) -> Result<bool, ModelError> {
+        if !data.starts_with('{') {
+            return Err(no_object(data));
+        }
+        let chunk: Chunk<'_> = serde_json::from_str(data).map_err(ModelError::bad)?;
+        if chunk.error.is_some_and(|error| error.get() != "null") {
+            let message = error_message(data);
+            return Err(ModelError::Provider { message });
+        }
+        // Only one choice was asked for.
+        let choice = chunk.choices.unwrap_or_default().into_iter().next();
+        let told = choice.is_some() || chunk.usage.is_some();
+        if let Some(choice) = choice {
+            self.choice(choice, out);
+        }
+        if let Some(usage) = chunk.usage {
+            out.usage(Usage {
+                prompt: usage.prompt_tokens.unwrap_or_default(),
+                completion: usage.completion_tokens.unwrap_or_default(),
+            });
+        }
+        Ok(told)
     }
-    let chunk: Chunk<'_> = serde_json::from_str(data).map_err(ModelError::bad)?;
-    if chunk.error.is_some_and(|error| error.get() != "null") {
-        let message = error_message(data);
-        return Err(ModelError::Provider { message });
-    }
-    // Only one choice was asked for.
-    let choice = chunk.choices.unwrap_or_default().into_iter().next();
-    let told = choice.is_some() || chunk.usage.is_some();
-    if let Some(choice) = choice {
-        self::choice(choice, out);
-    }
-    if let Some(usage) = chunk.usage {
-        out.usage(Usage {
-            prompt: usage.prompt_tokens.unwrap_or_default(),
-            completion: usage.completion_tokens.unwrap_or_default(),
-        });
-    }
-    Ok(told)
-}
 
-fn choice(choice: Choice<'_>, out: &mut Pieces) {
-    let piece = choice.delta.or(choice.message).unwrap_or_default();
-    // Two names for what OpenAI itself does not tell.
-    if let Some(thought) = piece.reasoning_content.or(piece.reasoning) {
-        out.thought(text_of(thought));
-    }
-    let texts = [piece.content, piece.refusal].into_iter().flatten();
-    for text in texts {
-        out.text(text_of(text));
-    }
-    for call in piece.tool_calls.unwrap_or_default() {
-        let function = call.function.unwrap_or_default();
-        out.call(CallPiece {
-            index: call.index,
-            id: call.id.map(Cow::into_owned),
-            name: function.name.map(Cow::into_owned),
-            arguments: function.arguments.map_or_else(String::new, text_of),
-        });
-    }
-    if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
-        out.finish(Finish::from(&*reason));
+    fn choice(&mut self, choice: Choice<'_>, out: &mut Pieces) {
+        let piece = choice.delta.or(choice.message).unwrap_or_default();
+        // Two names for what OpenAI itself does not tell.
+        if let Some(thought) = piece.reasoning_content.or(piece.reasoning) {
+            out.thought(text_of(thought));
+        }
+        let texts = [piece.content, piece.refusal].into_iter().flatten();
+        for text in texts {
+            self.think.push(&text_of(text), out);
+        }
+        for call in piece.tool_calls.unwrap_or_default() {
+            let function = call.function.unwrap_or_default();
+            out.call(CallPiece {
+                index: call.index,
+                id: call.id.map(Cow::into_owned),
+                name: function.name.map(Cow::into_owned),
+                arguments: function.arguments.map_or_else(String::new, text_of),
+            });
+        }
+        if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
+            self.think.end(out);
+            out.finish(Finish::from(&*reason));
+        }
     }
 }
 
@@ -168,6 +179,7 @@ mod tests {
 
     use super::*;
     use crate::model::Delta;
+    use crate::model::answer::AnswerDecoder;
     use crate::model::answer::testing::{self, joined};
 
     fn decode(answer: &[u8], size: usize) -> (Vec<Delta>, Result<(), ModelError>) {
@@ -308,12 +320,91 @@ mod tests {
             let (_, outcome) = decode(nothing.as_bytes(), 2);
             assert_eq!(outcome, Err(ModelError::Cut), "{nothing}");
         }
-        for endless in ["data: x", "{\"a\":\"", "data: \n"] {
-            let endless = endless.repeat(16 * 1024 * 1024 / endless.len() + 2);
+        let max = 1024 * 1024;
+        for (endless, error) in [
+            ("data: x", ModelError::EventTooLarge { max }),
+            ("data: \n", ModelError::EventTooLarge { max }),
+            ("{\"a\":\"", ModelError::TooLarge { max }),
+            (": x\n\n", ModelError::TooLarge { max: 16 * max }),
+        ] {
+            let endless = endless.repeat(16 * max / endless.len() + 2);
             let (_, outcome) = decode(endless.as_bytes(), 8192);
-            assert!(
-                matches!(outcome, Err(ModelError::TooLarge { .. })),
-                "{outcome:?}"
+            assert_eq!(outcome, Err(error));
+        }
+    }
+
+    fn said(text: &str) -> String {
+        let text = serde_json::to_string(text).unwrap();
+        format!("data: {{\"choices\":[{{\"delta\":{{\"content\":{text}}}}}]}}\n\n")
+    }
+
+    #[test]
+    fn an_event_that_cannot_be_read_is_left_out() {
+        for bad in [
+            "data: {\"choices\":[{\"delta\":{\"content\":\"x\n\n",
+            "data: hello\n\n",
+            "data: {\"choices\":7}\n\n",
+            "data: \u{fffd}\ndata: {}\n\n",
+        ] {
+            let stream = format!("{bad}{}{bad}{}{bad}data: [DONE]\n\n", said("a"), said("b"));
+            let mut decoder = AnswerDecoder::<Chunks>::default();
+            decoder.push(stream.as_bytes()).unwrap();
+            let deltas: Vec<_> = std::iter::from_fn(|| decoder.pop()).collect();
+            assert_eq!((text(&deltas).as_str(), decoder.skipped()), ("ab", 3));
+            // Nothing else came.
+            for end in ["", "data: [DONE]\n\n"] {
+                let (_, outcome) = decode(format!("{bad}{end}").as_bytes(), 3);
+                let is_bad = matches!(outcome, Err(ModelError::BadAnswer { .. }));
+                assert!(is_bad, "{bad}: {outcome:?}");
+            }
+            // Something did, and no end.
+            let (_, outcome) = decode(format!("{bad}{}", said("a")).as_bytes(), 3);
+            assert_eq!(outcome, Err(ModelError::Cut));
+        }
+    }
+
+    #[test]
+    fn thoughts_in_the_text_are_no_part_of_the_answer() {
+        for (whole, answer, thoughts) in [
+            ("<think>hm</think>\n\nyes", "yes", "hm"),
+            ("\n<think>hm\n</think>\n", "\n", "hm\n"),
+            ("yes <think>hm</think> and no", "yes  and no", "hm"),
+            ("<think>a</think>b<think>c</think>d", "bd", "ac"),
+            ("yes<think>for ever < </thin", "yes", "for ever < </thin"),
+            ("<think>", "", ""),
+            ("hm</think>yes", "hmyes", ""),
+            ("1 < 2 <thin", "1 < 2 <thin", ""),
+            ("<<think>x</think>>", "<>", "x"),
+            ("a <b> </b> \u{1f914}", "a <b> </b> \u{1f914}", ""),
+        ] {
+            for size in 1..=whole.len() {
+                let mut stream = String::new();
+                let chars: Vec<_> = whole.chars().collect();
+                for part in chars.chunks(size) {
+                    stream.push_str(&said(&part.iter().collect::<String>()));
+                }
+                stream.push_str("data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\n");
+                let (deltas, outcome) = decode(stream.as_bytes(), 99);
+                assert_eq!(
+                    (text(&deltas).as_str(), outcome),
+                    (answer, Ok(())),
+                    "{whole}"
+                );
+                let thought: String = deltas
+                    .iter()
+                    .filter_map(|delta| match delta {
+                        Delta::Thought(text) => Some(text.as_str()),
+                        _ => None,
+                    })
+                    .collect();
+                assert_eq!(thought, thoughts, "{whole}");
+            }
+            let body = serde_json::json!({ "choices": [{ "message": { "content": whole } }] });
+            let (deltas, outcome) = decode(body.to_string().as_bytes(), 99);
+            assert_eq!(
+                (text(&deltas).as_str(), outcome),
+                (answer, Ok(())),
+                "{whole}"
             );
         }
     }

@@ -231,17 +231,34 @@ fn garbage_is_no_answer_and_what_is_not_known_is_left_out() {
     }
     let start = "data: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"tool_use\"}}\n\n";
     let (_, outcome) = decode(start.repeat(MAX_CALLS + 1).as_bytes(), 4096);
-    assert!(
-        matches!(outcome, Err(ModelError::BadAnswer { .. })),
-        "{outcome:?}"
-    );
-    for endless in [": comment\n", "data: x"] {
-        let endless = endless.repeat(16 * 1024 * 1024 / endless.len() + 2);
+    assert_eq!(outcome, Err(ModelError::TooManyCalls { max: MAX_CALLS }));
+    let max = 1024 * 1024;
+    for (endless, error) in [
+        (": comment\n", ModelError::TooLarge { max: 16 * max }),
+        ("data: x", ModelError::EventTooLarge { max }),
+    ] {
+        let endless = endless.repeat(16 * max / endless.len() + 2);
         let (_, outcome) = decode(endless.as_bytes(), 8192);
-        assert!(
-            matches!(outcome, Err(ModelError::TooLarge { .. })),
-            "{outcome:?}"
-        );
+        assert_eq!(outcome, Err(error));
+    }
+}
+
+#[test]
+fn an_event_that_cannot_be_read_is_left_out() {
+    let said = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\n\n";
+    let end = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
+    for bad in [
+        "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"a\n\n",
+        "event: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":-1}}\n\n",
+        "data: hello\n\n",
+    ] {
+        let stream = format!("{bad}{said}{bad}{said}{bad}{end}");
+        let (deltas, outcome) = decode(stream.as_bytes(), 5);
+        assert_eq!((joined(&deltas).text(), outcome), ("aa", Ok(())), "{bad}");
+        // Nothing else came.
+        let (_, outcome) = decode(format!("{bad}{end}").as_bytes(), 5);
+        let is_bad = matches!(outcome, Err(ModelError::BadAnswer { .. }));
+        assert!(is_bad, "{bad}: {outcome:?}");
     }
 }
 

@@ -1,0 +1,164 @@
+//! [`History`]: the lines that were entered before, and the file that keeps them.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Lines that are remembered.
+const MAX_LINES: usize = 1_000;
+/// The most that is read of the file, from its end.
+const MAX_BYTES: u64 = 1024 * 1024;
+/// A line break within a line, as the file has it.
+const BREAK: &str = "<\\n>";
+
+/// Lines, oldest first, and which of them is shown.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    lines: VecDeque<String>,
+    file: Option<PathBuf>,
+    /// The line that is shown; one behind the last while a new one is written.
+    at: usize,
+    /// What was written before the first look back. Only lines that begin so are shown.
+    written: String,
+}
+
+impl History {
+    /// The lines of this file, which need not exist yet.
+    pub(super) fn open(file: &Path) -> io::Result<Self> {
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let mut open = File::options()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(file)?;
+        let skipped = open.metadata()?.len().saturating_sub(MAX_BYTES);
+        open.seek(SeekFrom::Start(skipped))?;
+        let mut text = Vec::new();
+        open.take(MAX_BYTES).read_to_end(&mut text)?;
+        let text = String::from_utf8_lossy(&text);
+        // The first line may have lost its beginning.
+        let lines = text.lines().skip(usize::from(skipped > 0));
+        let lines: VecDeque<_> = lines.map(|line| line.replace(BREAK, "\n")).collect();
+        let mut history = Self {
+            file: Some(file.to_owned()),
+            ..Self::default()
+        };
+        let surplus = lines.len().saturating_sub(MAX_LINES);
+        history.lines = lines.into_iter().skip(surplus).collect();
+        history.at = history.lines.len();
+        if skipped > 0 || surplus > 0 {
+            let kept: String = history.lines.iter().map(|line| entry(line)).collect();
+            fs::write(file, kept)?;
+        }
+        Ok(history)
+    }
+
+    /// Adds a line, unless it is empty or the last one again.
+    ///
+    /// # Errors
+    /// If the file cannot be written. The line is remembered all the same.
+    pub(super) fn add(&mut self, line: &str) -> io::Result<()> {
+        let is_new = !line.trim().is_empty() && self.lines.back().is_none_or(|last| last != line);
+        if is_new {
+            if self.lines.len() >= MAX_LINES {
+                self.lines.pop_front();
+            }
+            self.lines.push_back(line.to_owned());
+        }
+        self.at = self.lines.len();
+        match &self.file {
+            Some(file) if is_new => {
+                let mut open = File::options().append(true).create(true).open(file)?;
+                open.write_all(entry(line).as_bytes())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The line before the one that is shown.
+    pub(super) fn back(&mut self, shown: &str) -> Option<String> {
+        if self.at >= self.lines.len() {
+            shown.clone_into(&mut self.written);
+        }
+        let before = self.lines.iter().take(self.at).enumerate().rev();
+        let (at, line) = before
+            .into_iter()
+            .find(|(_, line)| self.fits(line, shown))?;
+        let line = line.clone();
+        self.at = at;
+        Some(line)
+    }
+
+    /// The line after the one that is shown, at last what was written before the first look back.
+    pub(super) fn forth(&mut self, shown: &str) -> Option<String> {
+        if self.at >= self.lines.len() {
+            return None;
+        }
+        let mut after = self.lines.iter().enumerate().skip(self.at + 1);
+        let found = after.find(|(_, line)| self.fits(line, shown));
+        let (at, line) = match found {
+            Some((at, line)) => (at, line.clone()),
+            None => (self.lines.len(), self.written.clone()),
+        };
+        self.at = at;
+        Some(line)
+    }
+
+    /// The line that is shown was changed: the next look back begins anew.
+    pub(super) fn leave(&mut self) {
+        self.at = self.lines.len();
+    }
+
+    fn fits(&self, line: &str, shown: &str) -> bool {
+        line.starts_with(&self.written) && line != shown
+    }
+}
+
+fn entry(line: &str) -> String {
+    format!("{}\n", line.replace('\n', BREAK))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_found_by_their_beginning_and_what_was_written_comes_back() {
+        let mut history = History::default();
+        for line in ["count to 2", "run ls", "count to 3", "count to 3", " "] {
+            history.add(line).unwrap();
+        }
+        assert_eq!(history.back("co").as_deref(), Some("count to 3"));
+        assert_eq!(history.back("count to 3").as_deref(), Some("count to 2"));
+        assert_eq!(history.back("count to 2"), None);
+        assert_eq!(history.forth("count to 2").as_deref(), Some("count to 3"));
+        assert_eq!(history.forth("count to 3").as_deref(), Some("co"));
+        assert_eq!(history.forth("co"), None);
+        assert_eq!(history.back("").as_deref(), Some("count to 3"));
+        assert_eq!(history.back("count to 3").as_deref(), Some("run ls"));
+    }
+
+    #[test]
+    fn a_file_keeps_the_last_lines_for_the_next_time() {
+        let name = format!("history-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let file = folder.join("lines");
+        let mut history = History::open(&file).unwrap();
+        for number in 0..MAX_LINES + 5 {
+            history.add(&format!("line\n{number}")).unwrap();
+        }
+        for _ in 0..2 {
+            let mut history = History::open(&file).unwrap();
+            assert_eq!(history.lines.len(), MAX_LINES);
+            assert_eq!(history.back("").as_deref(), Some("line\n1004"));
+            assert_eq!(
+                fs::read_to_string(&file).unwrap().lines().count(),
+                MAX_LINES
+            );
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,287 @@
+//! [`Prompt`]: the line that is being edited, drawn below everything else.
+//!
+//! The cursor is only ever moved from where it is, and every line break is written rather than left to the
+//! terminal. So nobody has to know, or ask, in which row of the screen the prompt is.
+
+use std::fmt::Write as _;
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use tui_input::backend::crossterm::EventHandler as _;
+use tui_input::{Input, InputRequest};
+use unicode_width::UnicodeWidthChar as _;
+
+use super::history::History;
+
+/// What stands before the first line, and before others that were pasted with it.
+const FIRST: &str = "> ";
+const NEXT: &str = ". ";
+/// Terminals that do not know their size, and the narrowest that is drawn for.
+const USUAL: (u16, u16) = (80, 24);
+const NARROWEST: usize = 4;
+
+/// What a key asks for beyond editing.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// The line is written.
+    Line(String),
+    /// Ctrl-C. The line is dropped.
+    Interrupt,
+    /// Ctrl-D on an empty line.
+    End,
+}
+
+/// A line with a cursor in it, and where it was drawn.
+pub(super) struct Prompt {
+    input: Input,
+    history: History,
+    columns: usize,
+    rows: usize,
+    /// The widths of the rows from the first that is drawn to the cursor.
+    drawn: Vec<usize>,
+    /// What is to be written to the terminal.
+    out: String,
+}
+
+impl Prompt {
+    /// An empty line on a screen of so many columns and rows.
+    pub(super) fn new(history: History, size: (u16, u16)) -> Self {
+        let mut prompt = Self {
+            input: Input::default(),
+            history,
+            columns: 0,
+            rows: 0,
+            drawn: Vec::new(),
+            out: String::new(),
+        };
+        prompt.set_size(size);
+        prompt
+    }
+
+    /// Takes what is to be written to the terminal.
+    pub(super) fn take(&mut self) -> String {
+        std::mem::take(&mut self.out)
+    }
+
+    /// Draws the line where the cursor is, or in the place of what was drawn.
+    pub(super) fn draw(&mut self) {
+        self.erase();
+        let layout = layout(self.input.value(), self.input.cursor(), self.columns);
+        let (row, column) = layout.cursor;
+        // What is longer than the screen shows the part with the cursor.
+        let first = (row + 1).saturating_sub(self.rows);
+        let shown: Vec<_> = layout.rows.iter().skip(first).take(self.rows).collect();
+        for (number, (text, _)) in shown.iter().enumerate() {
+            let end = if number == 0 { "" } else { "\r\n" };
+            self.out.push_str(end);
+            self.out.push_str(text);
+        }
+        let row = row - first;
+        up(&mut self.out, (shown.len() - 1).saturating_sub(row));
+        self.out.push('\r');
+        if column > 0 {
+            let _ = write!(self.out, "\x1b[{column}C");
+        }
+        let above = shown.iter().take(row).map(|(_, width)| *width);
+        self.drawn = above.chain([column]).collect();
+    }
+
+    /// Writes lines above.
+    pub(super) fn above(&mut self, lines: impl IntoIterator<Item = String>) {
+        self.erase();
+        for line in lines {
+            for line in line.split('\n') {
+                self.out.push_str(line.trim_end_matches('\r'));
+                self.out.push_str("\r\n");
+            }
+        }
+        self.draw();
+    }
+
+    /// Drops the line. What was written stays on the screen, and the cursor is below it.
+    pub(super) fn leave(&mut self) {
+        if self.input.value().is_empty() {
+            self.erase();
+        } else {
+            self.keep();
+        }
+    }
+
+    /// Deals with what has happened at the terminal, and draws the line as it is then.
+    pub(super) fn happened(&mut self, event: &Event) -> Option<Asked> {
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => return self.key(key, event),
+            Event::Paste(text) => self.paste(text),
+            Event::Resize(columns, rows) => self.resize((*columns, *rows)),
+            _ => return None,
+        }
+        self.draw();
+        None
+    }
+
+    fn key(&mut self, key: &KeyEvent, event: &Event) -> Option<Asked> {
+        let is_control = key.modifiers == KeyModifiers::CONTROL;
+        let is_alt = key.modifiers == KeyModifiers::ALT;
+        match key.code {
+            KeyCode::Enter => return Some(self.enter()),
+            KeyCode::Char('j') if is_control => return Some(self.enter()),
+            KeyCode::Char('c') if is_control => {
+                self.leave();
+                return Some(Asked::Interrupt);
+            }
+            KeyCode::Char('d') if is_control => {
+                if self.input.value().is_empty() {
+                    return Some(Asked::End);
+                }
+                self.edit(InputRequest::DeleteNextChar);
+            }
+            KeyCode::Char('l') if is_control => {
+                self.out.push_str("\x1b[H\x1b[2J");
+                self.drawn.clear();
+            }
+            KeyCode::Up => self.look(History::back),
+            KeyCode::Char('p') if is_control => self.look(History::back),
+            KeyCode::Down => self.look(History::forth),
+            KeyCode::Char('n') if is_control => self.look(History::forth),
+            // Where the keys of shells are others than those of the editor.
+            KeyCode::Char('u') if is_control => self.edit(InputRequest::DeleteFromStart),
+            KeyCode::Char('b') if is_alt => self.edit(InputRequest::GoToPrevWord),
+            KeyCode::Char('f') if is_alt => self.edit(InputRequest::GoToNextWord),
+            KeyCode::Char('d') if is_alt => self.edit(InputRequest::DeleteNextWord),
+            _ => {
+                let changed = self.input.handle_event(event)?;
+                if changed.value {
+                    self.history.leave();
+                }
+            }
+        }
+        self.draw();
+        None
+    }
+
+    fn edit(&mut self, request: InputRequest) {
+        let changed = self.input.handle(request);
+        if changed.is_some_and(|changed| changed.value) {
+            self.history.leave();
+        }
+    }
+
+    fn enter(&mut self) -> Asked {
+        let line = self.input.value().to_owned();
+        self.keep();
+        self.history.leave();
+        Asked::Line(line)
+    }
+
+    /// Leaves the line on the screen, and the cursor below it.
+    fn keep(&mut self) {
+        self.input.handle(InputRequest::GoToEnd);
+        self.draw();
+        self.out.push_str("\r\n");
+        self.drawn.clear();
+        self.input.reset();
+    }
+
+    /// The history learns of a line.
+    pub(super) fn remember(&mut self, line: &str) -> std::io::Result<()> {
+        self.history.add(line)
+    }
+
+    fn look(&mut self, whither: fn(&mut History, &str) -> Option<String>) {
+        if let Some(line) = whither(&mut self.history, self.input.value()) {
+            self.input = std::mem::take(&mut self.input).with_value(line);
+        }
+    }
+
+    fn paste(&mut self, text: &str) {
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        let value = self.input.value();
+        let at = value.char_indices().nth(self.input.cursor());
+        let (before, after) = value.split_at(at.map_or(value.len(), |(at, _)| at));
+        let cursor = self.input.cursor() + text.chars().count();
+        let value = format!("{before}{text}{after}");
+        self.input = std::mem::take(&mut self.input)
+            .with_value(value)
+            .with_cursor(cursor);
+        self.history.leave();
+    }
+
+    /// Goes to where the prompt begins, and clears the screen from there.
+    fn erase(&mut self) {
+        self.out.push('\r');
+        up(&mut self.out, self.drawn.len().saturating_sub(1));
+        self.out.push_str("\x1b[J");
+        self.drawn.clear();
+    }
+
+    /// Most terminals break rows anew that have become too long.
+    fn resize(&mut self, size: (u16, u16)) {
+        self.set_size(size);
+        let columns = self.columns;
+        let Some((cursor, above)) = self.drawn.split_last() else {
+            return;
+        };
+        let above = above.iter().map(|width| width.div_ceil(columns).max(1));
+        let rows = above.sum::<usize>() + cursor / columns;
+        self.drawn = vec![0; rows + 1];
+    }
+
+    fn set_size(&mut self, (columns, rows): (u16, u16)) {
+        let or = |size: u16, usual: u16| usize::from(if size == 0 { usual } else { size });
+        self.columns = or(columns, USUAL.0).max(NARROWEST);
+        self.rows = or(rows, USUAL.1);
+    }
+}
+
+fn up(out: &mut String, rows: usize) {
+    if rows > 0 {
+        let _ = write!(out, "\x1b[{rows}A");
+    }
+}
+
+/// The rows of a prompt with their widths, and the cursor's row and column.
+struct Layout {
+    rows: Vec<(String, usize)>,
+    cursor: (usize, usize),
+}
+
+fn layout(text: &str, cursor: usize, columns: usize) -> Layout {
+    let mut rows = Vec::new();
+    let (mut row, mut width) = (FIRST.to_owned(), FIRST.len());
+    let mut place = None;
+    for (number, char) in text.chars().enumerate() {
+        if char == '\n' {
+            if number == cursor {
+                place = Some((rows.len(), width));
+            }
+            rows.push((std::mem::replace(&mut row, NEXT.to_owned()), width));
+            width = NEXT.len();
+            continue;
+        }
+        // Whatever was pasted: nothing in it moves the cursor.
+        let (shown, wide) = match char {
+            '\t' => (' ', 1),
+            char if char.is_control() => ('?', 1),
+            char => (char, char.width().unwrap_or(0)),
+        };
+        if width + wide > columns {
+            rows.push((std::mem::take(&mut row), width));
+            width = 0;
+        }
+        if number == cursor {
+            place = Some((rows.len(), width));
+        }
+        row.push(shown);
+        width += wide;
+    }
+    // A cursor behind a full row stands in the next one.
+    if place.is_none() && width >= columns {
+        rows.push((std::mem::take(&mut row), width));
+        width = 0;
+    }
+    let cursor = place.unwrap_or((rows.len(), width));
+    rows.push((row, width));
+    Layout { rows, cursor }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! [`Prompt`] on the screen of an emulated terminal.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::num::NonZeroU16;
+
+use super::*;
+
+/// A prompt on a screen.
+struct Seen {
+    prompt: Prompt,
+    terminal: vt100::Parser,
+    columns: u16,
+}
+
+impl Seen {
+    fn new(columns: u16, rows: u16) -> Self {
+        let [high, wide] = [rows, columns].map(|size| NonZeroU16::new(size).unwrap());
+        let mut seen = Self {
+            prompt: Prompt::new(History::default(), (columns, rows)),
+            terminal: vt100::Parser::new(high, wide, 100),
+            columns,
+        };
+        seen.prompt.draw();
+        seen.look();
+        seen
+    }
+
+    fn look(&mut self) -> Vec<String> {
+        self.terminal.process(self.prompt.take().as_bytes());
+        let rows = self.terminal.screen().rows(0, self.columns);
+        let mut rows: Vec<_> = rows.map(|row| row.trim_end().to_owned()).collect();
+        while rows.pop_if(|row| row.is_empty()).is_some() {}
+        rows
+    }
+
+    fn cursor(&self) -> (u16, u16) {
+        self.terminal.screen().cursor_position()
+    }
+
+    fn press(&mut self, code: KeyCode, modifiers: KeyModifiers) -> Option<Asked> {
+        let event = Event::Key(KeyEvent::new(code, modifiers));
+        self.prompt.happened(&event)
+    }
+
+    fn types(&mut self, text: &str) {
+        for char in text.chars() {
+            assert_eq!(self.press(KeyCode::Char(char), KeyModifiers::NONE), None);
+        }
+    }
+
+    fn prints(&mut self, lines: &[&str]) {
+        self.prompt
+            .above(lines.iter().map(|line| (*line).to_owned()));
+    }
+}
+
+#[test]
+fn lines_come_above_wherever_the_prompt_and_the_cursor_are() {
+    for typed in [
+        "",
+        "abc",
+        "0123456789",
+        "01234567",
+        "größer als eine Zeile 漢字漢字",
+    ] {
+        for back in 0..=typed.chars().count() {
+            let mut seen = Seen::new(10, 6);
+            seen.types(typed);
+            let alone = seen.look();
+            for _ in 0..back {
+                seen.press(KeyCode::Left, KeyModifiers::NONE);
+            }
+            seen.look();
+            let (row, column) = seen.cursor();
+            seen.prints(&["one"]);
+            let shown = seen.look();
+            assert_eq!(shown, [&["one".to_owned()], &alone[..]].concat());
+            assert_eq!(seen.cursor(), (row + 1, column), "{typed:?}, {back} back");
+            // Until long after the screen is full, also with a line that takes two rows.
+            seen.prints(&["two", "", "three\nfour", "a line of 18 chars"]);
+            seen.prints(&["last"]);
+            let shown = seen.look();
+            // A cursor behind a full row stands in a row of its own.
+            let room = 6 - alone.len().max(usize::from(row) + 1);
+            let above = ["", "three", "four", "a line of", "18 chars", "last"];
+            assert_eq!(shown[..room], above[above.len() - room..], "{shown:?}");
+            assert_eq!(shown[room..], alone[..]);
+            assert_eq!(seen.cursor(), (u16::try_from(room).unwrap() + row, column));
+        }
+    }
+}
+
+#[test]
+fn a_line_longer_than_the_screen_shows_the_part_with_the_cursor() {
+    let mut seen = Seen::new(10, 3);
+    seen.prints(&["before"]);
+    seen.types(&"0123456789".repeat(5));
+    seen.prints(&["one", "two"]);
+    assert_eq!(seen.look(), ["8901234567", "8901234567", "89"]);
+    seen.press(KeyCode::Home, KeyModifiers::NONE);
+    assert_eq!(seen.look(), ["> 01234567", "8901234567", "8901234567"]);
+    assert_eq!(seen.cursor(), (0, 2));
+    let line = seen.press(KeyCode::Enter, KeyModifiers::NONE);
+    assert_eq!(line, Some(Asked::Line("0123456789".repeat(5))));
+}
+
+#[test]
+fn what_is_pasted_stays_one_text_and_moves_no_cursor() {
+    let mut seen = Seen::new(20, 6);
+    seen.types("ab");
+    seen.press(KeyCode::Left, KeyModifiers::NONE);
+    let paste = Event::Paste("1\r\n\x1b[5A2\t\u{7}".to_owned());
+    assert_eq!(seen.prompt.happened(&paste), None);
+    assert_eq!(seen.look(), ["> a1", ". ?[5A2 ?b"]);
+    assert_eq!(seen.cursor(), (1, 9));
+    let line = seen.press(KeyCode::Enter, KeyModifiers::NONE);
+    let text = "a1\n\x1b[5A2\t\u{7}b".to_owned();
+    assert_eq!(line, Some(Asked::Line(text)));
+}
+
+#[test]
+fn keys_of_shells_edit_the_line() {
+    let control = KeyModifiers::CONTROL;
+    let mut seen = Seen::new(40, 6);
+    seen.types("one xyz three");
+    seen.press(KeyCode::Char('w'), control);
+    seen.press(KeyCode::Char('b'), KeyModifiers::ALT);
+    seen.press(KeyCode::Char('u'), control);
+    seen.press(KeyCode::Char('d'), control);
+    assert_eq!(seen.look(), ["> yz"]);
+    assert_eq!(
+        seen.press(KeyCode::Char('c'), control),
+        Some(Asked::Interrupt)
+    );
+    assert_eq!(seen.press(KeyCode::Char('d'), control), Some(Asked::End));
+}
+
+#[test]
+fn a_narrower_window_leaves_nothing_of_the_old_prompt() {
+    let mut seen = Seen::new(20, 8);
+    seen.prints(&["above"]);
+    seen.types("0123456789012345678901");
+    seen.look();
+    // The emulator cuts where most terminals break anew: as they would show it.
+    let mut narrow = Seen::new(10, 8);
+    narrow
+        .terminal
+        .process(b"\x1b[H\x1b[Jabove\r\n> 012345678901234567\r\n8901");
+    seen.terminal = narrow.terminal;
+    seen.columns = 10;
+    assert_eq!(seen.prompt.happened(&Event::Resize(10, 8)), None);
+    let shown = seen.look();
+    assert_eq!(shown, ["above", "> 01234567", "8901234567", "8901"]);
+}

@@ -1,0 +1,123 @@
+//! What stands on the screen of `agent chat`, `daemon chat` and `router` while lines come and somebody types:
+//! each line once, none of them blank, and what is typed below them.
+#![cfg(unix)]
+
+use crate::agent_terminal;
+use crate::daemon_cli;
+use crate::programs::program;
+use crate::pty::{COLUMNS, Screen};
+
+const TYPED: &str = "> half a li";
+const SIZES: [u16; 2] = [24, 45];
+
+/// Lets the program print its help, which is many lines at once, above a line that is being typed: before
+/// the screen is full, and after it.
+fn check_help(screen: &mut Screen, rows: u16) {
+    screen.ends_in(">");
+    let mut expected = screen.rows();
+    expected.pop();
+    screen.types("/help\rhalf a li");
+    screen.shows("A text that begins with a slash");
+    screen.ends_in(TYPED);
+    let shown = screen.rows();
+    assert!(shown.len() > expected.len() + 6, "{shown:#?}");
+    let help = &shown[expected.len()..shown.len() - 1];
+    assert_eq!(help[0], "> /help", "{shown:#?}");
+    let mut is_full = false;
+    for _ in 0..10 {
+        expected.extend_from_slice(help);
+        let (visible, gone) = (screen.rows(), screen.rows_gone());
+        assert!(!is_full || gone > 0);
+        is_full = gone > 0;
+        let on_screen = [&expected[gone..], &[TYPED.to_owned()]].concat();
+        assert_eq!(visible, on_screen, "{rows} rows, {gone} gone");
+        let typed = u16::try_from(visible.len() - 1).unwrap();
+        assert_eq!(screen.cursor(), (typed, 11));
+        // Ctrl-U takes back what is typed.
+        screen.types("\x15/help\rhalf a li");
+        screen.shows("A text that begins with a slash");
+        screen.shows(TYPED);
+        screen.ends_in(TYPED);
+    }
+    assert!(is_full);
+    screen.types("\x15/quit\r");
+}
+
+#[test]
+fn the_agents_lines_stand_above_what_is_typed() {
+    for rows in SIZES {
+        let place = agent_terminal::Place::new();
+        let mut screen = Screen::with_rows(place.client(&[]), rows);
+        screen.shows("write what you want of the agent");
+        check_help(&mut screen, rows);
+        screen.ends_with(0);
+    }
+}
+
+#[test]
+fn the_daemons_lines_stand_above_what_is_typed() {
+    for rows in SIZES {
+        let place = daemon_cli::Place::new();
+        let server = place.serve(&[]);
+        let mut screen = Screen::with_rows(server.client(&["chat"]), rows);
+        screen.shows("write what you want done");
+        check_help(&mut screen, rows);
+        screen.ends_with(0);
+    }
+}
+
+#[test]
+fn the_routers_lines_stand_above_what_is_typed() {
+    for rows in SIZES {
+        let mut command = program(env!("CARGO_BIN_EXE_router"));
+        command.args(["--listen", "127.0.0.1:0"]);
+        let mut screen = Screen::with_rows(command, rows);
+        screen.shows("write what you want done");
+        check_help(&mut screen, rows);
+        screen.ends_with(0);
+    }
+}
+
+#[test]
+fn a_flood_of_lines_leaves_what_is_typed_as_it_is() {
+    let place = daemon_cli::Place::new();
+    let server = place.serve(&[]);
+    let mut screen = Screen::with_rows(server.client(&["chat"]), 24);
+    screen.shows("write what you want done");
+    let typed = "ä".repeat(usize::from(COLUMNS));
+    screen.types(&format!("run seq 300\r{typed}"));
+    screen.shows("| 300");
+    screen.ends_in("ää");
+    let rows = screen.rows();
+    assert_eq!(rows.len(), 24);
+    assert_eq!(
+        rows[22],
+        format!("> {}", "ä".repeat(usize::from(COLUMNS) - 2))
+    );
+    assert_eq!(screen.cursor(), (23, 2));
+    assert!(!rows.contains(&String::new()), "{rows:#?}");
+    screen.types("\x15\x04");
+    screen.ends_with(0);
+}
+
+#[test]
+fn logs_and_warnings_stand_above_what_is_typed_too() {
+    let place = agent_terminal::Place::new();
+    let mut screen = Screen::with_rows(place.client(&["-vv", "--frames"]), 45);
+    screen.shows("write what you want of the agent");
+    screen.types("count to 2\rhalf a li");
+    screen.shows("I count: 1 2 - done");
+    screen.shows(TYPED);
+    screen.ends_in(TYPED);
+    let rows = screen.rows();
+    let is_log = |row: &&String| row.contains("TRACE ") || row.contains("DEBUG ");
+    let logs: Vec<_> = rows.iter().filter(is_log).collect();
+    assert!(!logs.is_empty(), "{rows:#?}");
+    for row in logs {
+        assert!(row.starts_with("20"), "{rows:#?}");
+    }
+    let typed = rows.iter().filter(|row| row.contains(TYPED)).count();
+    assert_eq!(typed, 1, "{rows:#?}");
+    screen.types("\x15\x04");
+    screen.ends_with(0);
+}
