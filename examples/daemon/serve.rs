@@ -82,7 +82,7 @@ impl From<ListName> for ChecklistTag {
 
 pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
     cli::log(args.verbose);
-    let tools = Tools::open(&args.workspace, &args.tools)?;
+    let tools = Tools::open(&args.workspace, &args.tools).await?;
     let scripted = Scripted::default().with_commands(true).with_echo(true);
     let (model, name) = model(&args.model, scripted)?;
     let (workspace, words) = (tools.workspace.path().to_owned(), tools.words());

@@ -9,6 +9,8 @@
 mod agent_cli;
 mod agent_terminal;
 mod bot_cli;
+mod commands;
+mod confinement;
 mod daemon_cli;
 mod daemon_terminal;
 mod fuzz_seeds;

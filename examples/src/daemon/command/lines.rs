@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::process::ExitStatus;
 
+use memchr::{memchr, memchr_iter, memrchr_iter};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{ChildStderr, ChildStdout};
 
@@ -12,8 +13,8 @@ const MAX_LINE: usize = 2_000;
 /// So many of the first lines are kept, and so many of the last: there the errors are.
 const FIRST: usize = 200;
 const LAST: usize = 300;
-/// So many bytes are read at once.
-const PIECE: usize = 8192;
+/// So many bytes are read at once: what a pipe holds.
+const PIECE: usize = 64 * 1024;
 
 /// Where a line was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -100,22 +101,40 @@ impl Heard {
                     None => err = None,
                 },
             }
+            // A program that says much is not to keep whoever aborts it waiting.
+            tokio::task::yield_now().await;
         }
     }
 
     fn push(&mut self, stream: Stream, bytes: &[u8]) {
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let part = self.part(stream);
-            let room = MAX_LINE.saturating_sub(part.len());
-            let (text, is_over) = match piece.split_last() {
-                Some((b'\n', text)) => (text, true),
-                _ => (piece, false),
-            };
-            part.extend_from_slice(text.get(..room.min(text.len())).unwrap_or_default());
-            if is_over {
-                self.end_line(stream);
-            }
+        let mut rest = self.skip(stream, bytes);
+        while let Some(end) = memchr(b'\n', rest) {
+            let (text, more) = rest.split_at(end);
+            self.extend(stream, text);
+            self.end_line(stream);
+            rest = more.get(1..).unwrap_or_default();
         }
+        self.extend(stream, rest);
+    }
+
+    /// Counts the lines that will not be among the last ones, and leaves the rest: they may be millions, and
+    /// are not looked at one by one.
+    fn skip<'b>(&mut self, stream: Stream, bytes: &'b [u8]) -> &'b [u8] {
+        let whole = memchr_iter(b'\n', bytes).count();
+        if self.first.len() < FIRST || whole <= LAST {
+            return bytes;
+        }
+        let end = memrchr_iter(b'\n', bytes).nth(LAST).unwrap_or_default();
+        self.left_out += self.last.len() + whole - LAST;
+        self.last.clear();
+        self.part(stream).clear();
+        bytes.get(end + 1..).unwrap_or_default()
+    }
+
+    fn extend(&mut self, stream: Stream, text: &[u8]) {
+        let part = self.part(stream);
+        let room = MAX_LINE.saturating_sub(part.len()).min(text.len());
+        part.extend_from_slice(text.get(..room).unwrap_or_default());
     }
 
     fn part(&mut self, stream: Stream) -> &mut Vec<u8> {
