@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use examples::daemon::command::{CommandConfig, Commands, Confinement, Line};
 use examples::daemon::{Code, Workspace};
+#[cfg(target_os = "linux")]
+use tokio::io::AsyncReadExt as _;
 
 use crate::programs::PATIENCE;
 
@@ -137,6 +139,10 @@ async fn leaves_nobody(commands: &Commands, place: &Place, line: &str, is_aborte
     let mut reader = tokio::net::unix::pipe::OpenOptions::new()
         .open_receiver(&alive)
         .unwrap();
+    // Until somebody else has it open, too.
+    let writer = tokio::net::unix::pipe::OpenOptions::new()
+        .open_sender(&alive)
+        .unwrap();
     let line = format!("exec 9<>alive; exec 8>alive 9>&-; {line}");
     let mut word = [0];
     {
@@ -146,6 +152,7 @@ async fn leaves_nobody(commands: &Commands, place: &Place, line: &str, is_aborte
             ended = &mut running => panic!("{line}: {ended:?}"),
             read = reader.read_exact(&mut word) => assert_eq!(read.unwrap(), 1),
         }
+        drop(writer);
         if !is_aborted {
             fs::write(place.1.path().join("end"), "").unwrap();
             let _ = running.await.unwrap();
@@ -160,7 +167,10 @@ async fn leaves_nobody(commands: &Commands, place: &Place, line: &str, is_aborte
 #[tokio::test]
 async fn nobody_lives_on_whatever_is_done_to_get_away() {
     let place = Place::new("away");
-    for (name, commands) in [("open", open()), ("confined", commands(CommandConfig::default()))] {
+    for (name, commands) in [
+        ("open", open()),
+        ("confined", commands(CommandConfig::default())),
+    ] {
         if commands.check(&place.1).await.is_err() {
             assert_eq!(name, "confined");
             continue;
@@ -191,7 +201,10 @@ async fn nobody_lives_on_whatever_is_done_to_get_away() {
 #[tokio::test]
 async fn those_are_killed_too_that_are_started_meanwhile() {
     let place = Place::new("meanwhile");
-    for (name, commands) in [("open", open()), ("confined", commands(CommandConfig::default()))] {
+    for (name, commands) in [
+        ("open", open()),
+        ("confined", commands(CommandConfig::default())),
+    ] {
         if commands.check(&place.1).await.is_err() {
             assert_eq!(name, "confined");
             continue;
@@ -213,7 +226,10 @@ async fn a_signal_to_its_own_group_does_not_reach_the_supervisor() {
     let place = Place::new("suicide");
     for commands in [open(), commands(CommandConfig::default())] {
         if commands.check(&place.1).await.is_ok() {
-            let output = commands.run(&place.1, "echo x; kill -9 0", None).await.unwrap();
+            let output = commands
+                .run(&place.1, "echo x; kill -9 0", None)
+                .await
+                .unwrap();
             assert_eq!((told(&output.first), output.code), (vec!["x"], Some(137)));
         }
     }
@@ -298,5 +314,8 @@ async fn of_a_flood_its_beginning_and_its_end_are_kept() {
     let output = open().run(&place.1, line, None).await.unwrap();
     assert_eq!(told(&output.first)[..2], ["1", "2"]);
     assert!(told(&output.last).contains(&"3000000"));
-    assert_eq!(output.left_out, 3_000_001 - output.first.len() - output.last.len());
+    assert_eq!(
+        output.left_out,
+        3_000_001 - output.first.len() - output.last.len()
+    );
 }

@@ -16,6 +16,10 @@ use examples::daemon::{Code, Problem};
 use rustix::fs::{Mode, Timestamps, XattrFlags};
 
 use crate::commands::{Place, commands};
+use crate::programs::{Running, outcome, program};
+use crate::pty::Screen;
+
+const DAEMON: &str = env!("CARGO_BIN_EXE_daemon");
 
 /// A folder with a workspace, and what is outside of it.
 struct Room {
@@ -44,7 +48,7 @@ impl Room {
         let itself = std::env::current_exe().unwrap();
         let config = CommandConfig::default()
             .with_confinement(confinement)
-            .with_readable(vec![itself, self.outside.clone()]);
+            .with_readable(vec![itself, DAEMON.into(), self.outside.clone()]);
         let run = commands(config).run(&self.place.1, line, None).await;
         match run {
             Ok(output) => {
@@ -142,8 +146,16 @@ async fn no_command_connects_to_a_unix_socket() {
     ] {
         room.stays_in(&attempt_line(what, &target)).await;
     }
-    let tried = room.tries(Confinement::Workspace, &attempt_line("talk over a pair", "")).await;
-    assert!(matches!(tried, Tried::Code(0) | Tried::Refused), "{tried:?}");
+    let tried = room
+        .tries(
+            Confinement::Workspace,
+            &attempt_line("talk over a pair", ""),
+        )
+        .await;
+    assert!(
+        matches!(tried, Tried::Code(0) | Tried::Refused),
+        "{tried:?}"
+    );
 }
 
 #[tokio::test]
@@ -175,7 +187,10 @@ async fn metadata_inside_is_the_commands_own() {
                 touch $TMPDIR/x && chmod 600 $TMPDIR/x && echo >/dev/null && \
                 tar -cf a.tar a && tar -xpf a.tar";
     let tried = room.tries(Confinement::Workspace, line).await;
-    assert!(matches!(tried, Tried::Code(0) | Tried::Refused), "{tried:?}");
+    assert!(
+        matches!(tried, Tried::Code(0) | Tried::Refused),
+        "{tried:?}"
+    );
 }
 
 #[tokio::test]
@@ -185,11 +200,15 @@ async fn no_command_makes_a_device_or_mounts_anything() {
         // Others cannot do it anywhere, so it shows nothing.
         return;
     }
-    room.stays_in("mknod dev c 1 3 && test -c dev && rm dev").await;
+    room.stays_in("mknod dev c 1 3 && test -c dev && rm dev")
+        .await;
     room.stays_in("mknod dev b 7 200 && rm dev").await;
     let path = room.path();
-    room.stays_in(&format!("mount --bind {path} {path} && umount {path}")).await;
-    let tried = room.tries(Confinement::Workspace, "mount -o remount,rw,bind /").await;
+    room.stays_in(&format!("mount --bind {path} {path} && umount {path}"))
+        .await;
+    let tried = room
+        .tries(Confinement::Workspace, "mount -o remount,rw,bind /")
+        .await;
     assert_ne!(tried, Tried::Code(0));
 }
 
@@ -217,7 +236,8 @@ async fn no_command_sees_or_signals_another_process() {
         room.stays_in(&line).await;
     }
     #[cfg(target_arch = "x86_64")]
-    room.raw("attach", machine::call(101, [16, id, 0, 0]), 3).await;
+    room.raw("attach", machine::call(101, [16, id, 0, 0]), 3)
+        .await;
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -229,13 +249,25 @@ async fn no_system_call_leads_around_the_filter() {
     for (name, program, expected) in [
         ("socket", machine::call(41, [unix, stream, 0, 0]), refused),
         ("socket-vm", machine::call(41, [40, stream, 0, 0]), refused),
-        ("socket-32-bit", machine::call_32(359, [unix, stream, 0]), killed),
-        ("socket-x32", machine::call(0x4000_0029, [unix, stream, 0, 0]), missing),
+        (
+            "socket-32-bit",
+            machine::call_32(359, [unix, stream, 0]),
+            killed,
+        ),
+        (
+            "socket-x32",
+            machine::call(0x4000_0029, [unix, stream, 0, 0]),
+            missing,
+        ),
         ("pair", machine::call(53, [unix, datagram, 0, 0]), refused),
         ("io-uring", machine::call(425, [1, 0, 0, 0]), missing),
         ("clone3", machine::call(435, [0, 0, 0, 0]), missing),
         ("clone", machine::call(56, [0x1000_0000, 0, 0, 0]), refused),
-        ("unshare", machine::call(272, [0x1000_0000, 0, 0, 0]), refused),
+        (
+            "unshare",
+            machine::call(272, [0x1000_0000, 0, 0, 0]),
+            refused,
+        ),
         ("type", machine::call(16, [1, 0x5412, 0, 0]), refused),
         ("keys", machine::call(250, [0, u32::MAX - 4, 0, 0]), refused),
         ("newer", machine::call(470, [0, 0, 0, 0]), missing),
@@ -253,11 +285,17 @@ impl Room {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         let line = format!("./{name} 2>/dev/null");
         let tried = self.tries(Confinement::Workspace, &line).await;
-        assert!(tried == Tried::Code(expected) || tried == Tried::Refused, "{name}: {tried:?}");
+        assert!(
+            tried == Tried::Code(expected) || tried == Tried::Refused,
+            "{name}: {tried:?}"
+        );
         let outside = self.tries(Confinement::Open, &line).await;
         // Not every kernel has every call.
         let is_missing = [38, 139, 22].map(Tried::Code).contains(&outside);
-        assert!(outside != Tried::Code(expected) || is_missing, "{name}: {outside:?}");
+        assert!(
+            outside != Tried::Code(expected) || is_missing,
+            "{name}: {outside:?}"
+        );
     }
 }
 
@@ -272,4 +310,75 @@ async fn a_command_has_no_terminal_and_a_session_of_its_own() {
     assert_eq!(room.tries(Confinement::Open, &line).await, Tried::Code(0));
     let tried = room.tries(Confinement::Workspace, ": < /dev/tty").await;
     assert_ne!(tried, Tried::Code(0));
+}
+
+impl Room {
+    /// What starts a server on this workspace.
+    fn serve(&self, start: &[&str], options: &[&str]) -> Command {
+        let mut command = program(start.first().unwrap_or(&DAEMON));
+        command.args(start.iter().skip(1).chain([&DAEMON]));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--workspace"]);
+        command.arg(self.place.1.path()).args(options);
+        command
+    }
+}
+
+/// Lets the agent at this address do something, and returns what it says of that.
+fn does(url: &str, prompt: &str) -> String {
+    let mut command = program(DAEMON);
+    command.args(["run", "--url", url, prompt]);
+    let (code, out, err) = outcome(command);
+    assert_eq!(code, Some(0), "{err}");
+    out
+}
+
+#[test]
+fn no_command_writes_to_the_terminal_of_the_daemon() {
+    for options in [&[][..], &["--unconfined"]] {
+        let room = Room::new("terminal");
+        // A terminal that controls the daemon.
+        let mut screen = Screen::start(room.serve(&["setsid", "--ctty"], options));
+        screen.shows("listening on ");
+        let url = screen.shows(" ").trim().to_owned();
+        let said = does(&url, "run (echo escaped > /dev/tty) 2>&1; echo done");
+        assert!(said.contains("done") || said.contains("not run"), "{said}");
+        screen.terminate();
+        let shown = screen.shows("ended: ");
+        assert!(!shown.contains("escaped"), "{shown}");
+    }
+}
+
+#[test]
+fn no_command_inherits_an_open_file_of_the_daemon() {
+    for options in [&[][..], &["--unconfined"]] {
+        let room = Room::new("inherited");
+        let leak = ["sh", "-c", "exec 7>>\"$0\"; exec \"$@\"", &room.path()];
+        let server = Running::start(room.serve(&leak, options));
+        let line = server.line_with("listening on ");
+        let url = line
+            .split(' ')
+            .find(|word| word.starts_with("http"))
+            .unwrap();
+        let said = does(url, "run echo escaped >&7; echo done");
+        assert!(!said.starts_with("done"), "{said}");
+        assert_eq!(fs::read_to_string(&room.outside).unwrap(), "outside");
+    }
+}
+
+#[tokio::test]
+async fn a_system_that_cannot_confine_says_so_at_the_start_and_runs_nothing() {
+    let room = Room::new("cannot");
+    // That is how a confined daemon finds its system.
+    let line = format!(
+        "{DAEMON} serve --listen 127.0.0.1:0 > log 2>&1 &
+        while ! grep -q listening log; do sleep 0.05; done
+        url=$(sed -n 's/.*listening on \\([^ ]*\\) .*/\\1/p' log)
+        {DAEMON} run --url $url 'run touch made' > said; cat log said
+        grep 'warning: commands are not run.*--unconfined' log && grep 'not run' said && ! test -e made"
+    );
+    let tried = room.tries(Confinement::Workspace, &line).await;
+    assert!(
+        matches!(tried, Tried::Code(0) | Tried::Refused),
+        "{tried:?}"
+    );
 }

@@ -8,7 +8,7 @@ use landlock::{
     RulesetCreatedAttr as _, RulesetError, Scope, path_beneath_rules,
 };
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitOptions, wait};
+use rustix::process::{DumpableBehavior, Pid, WaitOptions, set_dumpable_behavior, wait};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 use super::filter;
@@ -23,9 +23,13 @@ pub(super) enum Obstacle {
     Proc(io::Error),
     #[error("no process can be supervised: {0}")]
     Session(io::Error),
-    #[error("no namespaces (user namespaces may be switched off, or forbidden by AppArmor or a container): {0}")]
+    #[error(
+        "no namespaces (user namespaces may be switched off, or forbidden by AppArmor or a container): {0}"
+    )]
     Namespaces(io::Error),
-    #[error("what lies outside cannot be mounted read-only (a container or AppArmor may forbid it): {0}")]
+    #[error(
+        "what lies outside cannot be mounted read-only (a container or AppArmor may forbid it): {0}"
+    )]
     Mounts(io::Error),
     #[error("capabilities cannot be given up: {0}")]
     Capabilities(io::Error),
@@ -111,7 +115,6 @@ const DEVICES: [&str; 5] = [
     "/dev/zero",
 ];
 
-
 /// What an administrator's commands may still do: with files, as far as they can be written, and as other
 /// users. Nobody else has any of these.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
@@ -126,6 +129,9 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
 /// Runs a program that reads and writes nowhere else; the system's programs can be read, too. All that it
 /// has started ends with this process, the first of its namespace.
 pub(super) fn run(plan: Plan) -> Result<u8, Obstacle> {
+    // What it has open is none of the command's business.
+    let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    hidden.map_err(Obstacle::session)?;
     give_up_capabilities().map_err(Obstacle::capabilities)?;
     restrict(&plan)?;
     filter::apply()?;

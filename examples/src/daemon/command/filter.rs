@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use libc::c_long;
 use seccompiler::{
     BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
     SeccompFilter, SeccompRule, TargetArch, apply_filter, sock_filter,
@@ -9,7 +10,7 @@ use seccompiler::{
 
 /// Calls that reach beyond namespaces, or have done so by their faults too often. Most need a right that
 /// commands do not have anyway.
-const FORBIDDEN: [i64; 20] = [
+const FORBIDDEN: [c_long; 20] = [
     libc::SYS_add_key,
     libc::SYS_keyctl,
     libc::SYS_request_key,
@@ -32,7 +33,7 @@ const FORBIDDEN: [i64; 20] = [
     libc::SYS_quotactl,
 ];
 /// Calls whose arguments a filter cannot see. Programs that are told that there are none do without.
-const MISSING: [i64; 4] = [
+const MISSING: [c_long; 4] = [
     libc::SYS_clone3,
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
@@ -51,15 +52,23 @@ const TERMINAL: [u64; 3] = [0x5412, 0x541c, 0x5423];
 /// those of 32 bits, are killed at their first call.
 pub(super) fn apply() -> Result<(), Error> {
     apply_filter(&unknown())?;
-    apply_filter(&filter(MISSING.map(|call| (call, Vec::new())).into(), libc::ENOSYS)?)?;
+    apply_filter(&filter(
+        MISSING.map(|call| (call, Vec::new())).into(),
+        libc::ENOSYS,
+    )?)?;
     apply_filter(&filter(refused()?, libc::EPERM)?)
 }
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
 fn filter(rules: Rules, error: i32) -> Result<BpfProgram, Error> {
     let arch: TargetArch = std::env::consts::ARCH.try_into()?;
     let refuse = SeccompAction::Errno(error.unsigned_abs());
+    #[allow(clippy::useless_conversion, reason = "not on every machine")]
+    let rules = rules
+        .into_iter()
+        .map(|(call, rules)| (i64::from(call), rules));
+    let rules = rules.collect();
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?;
     Ok(filter.try_into()?)
 }
@@ -70,15 +79,13 @@ fn refused() -> Result<Rules, Error> {
     };
     let rule = |conditions| SeccompRule::new(conditions);
     let is = |number, value| rule(vec![argument(number, SeccompCmpOp::Eq, value)?]);
-    let masked = |number, mask, value| {
-        rule(vec![argument(number, SeccompCmpOp::MaskedEq(mask), value)?])
-    };
+    let masked =
+        |number, mask, value| rule(vec![argument(number, SeccompCmpOp::MaskedEq(mask), value)?]);
     // Sockets of the network, and those that tell of it. Above all none of files: behind those are
     // servers that do what they are told, outside.
     let families = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
-    let families = families.map(|family| {
-        argument(0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs()))
-    });
+    let families =
+        families.map(|family| argument(0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs())));
     // Pairs are for those who have them, unless they can still send anywhere: raw means datagrams here.
     let datagrams = [libc::SOCK_DGRAM, libc::SOCK_RAW];
     let datagrams = datagrams.map(|kind| masked(1, TYPES, u64::from(kind.unsigned_abs())));
@@ -86,13 +93,22 @@ fn refused() -> Result<Rules, Error> {
 
     let mut rules: Rules = FORBIDDEN.map(|call| (call, Vec::new())).into();
     rules.extend([
-        (libc::SYS_socket, vec![rule(families.into_iter().collect::<Result<_, _>>()?)?]),
-        (libc::SYS_socketpair, datagrams.into_iter().collect::<Result<_, _>>()?),
+        (
+            libc::SYS_socket,
+            vec![rule(families.into_iter().collect::<Result<_, _>>()?)?],
+        ),
+        (
+            libc::SYS_socketpair,
+            datagrams.into_iter().collect::<Result<_, _>>()?,
+        ),
         (libc::SYS_clone, vec![masked(0, user, user)?]),
         (libc::SYS_unshare, vec![masked(0, user, user)?]),
         (
             libc::SYS_ioctl,
-            TERMINAL.into_iter().map(|request| is(1, request)).collect::<Result<_, _>>()?,
+            TERMINAL
+                .into_iter()
+                .map(|request| is(1, request))
+                .collect::<Result<_, _>>()?,
         ),
     ]);
     Ok(rules)

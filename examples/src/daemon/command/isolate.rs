@@ -68,7 +68,9 @@ fn mounts(writable: &[PathBuf]) -> rustix::io::Result<()> {
 fn mounted() -> rustix::io::Result<Vec<(PathBuf, MountFlags)>> {
     let lines = fs::read("/proc/self/mountinfo");
     let lines = lines.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let lines = lines
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty());
     let mounts = lines.map(|line| {
         let mut fields = line.split(|byte| *byte == b' ').skip(4);
         let (place, options) = (fields.next()?, fields.next()?);
@@ -95,7 +97,9 @@ fn unescaped(text: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((first, more)) = rest.split_first() {
-        let code = more.get(..3).and_then(|code| std::str::from_utf8(code).ok());
+        let code = more
+            .get(..3)
+            .and_then(|code| std::str::from_utf8(code).ok());
         match code.and_then(|code| u8::from_str_radix(code, 8).ok()) {
             Some(byte) if *first == b'\\' => {
                 bytes.push(byte);

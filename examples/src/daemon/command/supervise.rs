@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, kill_process, pidfd_open, set_child_subreaper,
-    setsid, wait,
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, kill_process, pidfd_open,
+    set_child_subreaper, setsid, wait,
 };
 use rustix::stdio::stdin;
 

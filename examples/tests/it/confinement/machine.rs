@@ -46,7 +46,7 @@ fn program(steps: &[(&[u8], Option<u32>)]) -> Vec<u8> {
     let length = HEADERS + u64::try_from(code.len()).unwrap();
 
     let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
-    let mut half = |file: &mut Vec<u8>, values: &[u16]| {
+    let half = |file: &mut Vec<u8>, values: &[u16]| {
         file.extend(values.iter().flat_map(|value| value.to_le_bytes()));
     };
     // An executable for this machine, of version 1, which starts behind the headers.
