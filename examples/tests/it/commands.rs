@@ -178,7 +178,7 @@ async fn nobody_lives_on_whatever_is_done_to_get_away() {
         for line in [
             // Another session, and nothing left of the environment.
             "env -i setsid sh -c 'echo >&8; exec sleep 9999' & wait",
-            "env -i setsid setsid sh -c 'echo >&8; sleep 9999' & wait",
+            "env -i setsid setsid sh -c 'echo >&8; sleep 9999' & sleep 9999",
             // Without a parent, twice.
             "(setsid sh -c '(env -i sh -c \"echo >&8; sleep 9999\" &) &' &); sleep 9999",
             // Closed outputs, and signals that are ignored.

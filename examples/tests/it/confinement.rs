@@ -360,7 +360,7 @@ fn no_command_inherits_an_open_file_of_the_daemon() {
             .find(|word| word.starts_with("http"))
             .unwrap();
         let said = does(url, "run echo escaped >&7; echo done");
-        assert!(!said.starts_with("done"), "{said}");
+        assert!(said.contains("done") || said.contains("not run"), "{said}");
         assert_eq!(fs::read_to_string(&room.outside).unwrap(), "outside");
     }
 }
