@@ -69,6 +69,9 @@ impl Room {
         let tried = self.tries(Confinement::Workspace, line).await;
         assert_ne!(tried, Tried::Code(0), "{line}");
         assert_eq!(self.metadata(), before, "{line}");
+        if tried == Tried::Refused {
+            return;
+        }
         // An attempt that nobody succeeds with shows nothing.
         let tried = self.tries(Confinement::Open, line).await;
         assert_eq!(tried, Tried::Code(0), "{line}");
@@ -171,10 +174,14 @@ async fn no_command_changes_the_metadata_of_what_is_outside() {
         format!("touch -c -d 2001-01-01 {}", room.place.0.display()),
         attempt_line("mode of an open file", &path),
         attempt_line("times of an open file", &path),
-        attempt_line("attribute", &path),
     ] {
         room.stays_in(&line).await;
         fs::set_permissions(&room.outside, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    let line = attempt_line("attribute", &path);
+    // Not every file system has them.
+    if room.tries(Confinement::Open, &line).await == Tried::Code(0) {
+        room.stays_in(&line).await;
     }
 }
 
@@ -196,8 +203,11 @@ async fn metadata_inside_is_the_commands_own() {
 #[tokio::test]
 async fn no_command_makes_a_device_or_mounts_anything() {
     let room = Room::new("devices");
-    if !rustix::process::geteuid().is_root() {
-        // Others cannot do it anywhere, so it shows nothing.
+    let outside = room
+        .tries(Confinement::Open, "mknod dev c 1 3 && rm dev")
+        .await;
+    if outside != Tried::Code(0) {
+        // Only an administrator can, so it would show nothing.
         return;
     }
     room.stays_in("mknod dev c 1 3 && test -c dev && rm dev")
@@ -230,7 +240,6 @@ async fn no_command_sees_or_signals_another_process() {
     for line in [
         format!("kill -0 {id}"),
         format!("test -e /proc/{id}/environ && cat /proc/{id}/environ > /dev/null"),
-        format!("head -c 0 /proc/{id}/mem"),
         format!("ls /proc/{id}/fd > /dev/null"),
     ] {
         room.stays_in(&line).await;
