@@ -128,12 +128,12 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
 
 /// Runs a program that reads and writes nowhere else; the system's programs can be read, too. All that it
 /// has started ends with this process, the first of its namespace.
-pub(super) fn run(plan: Plan) -> Result<u8, Obstacle> {
+pub(super) fn run(plan: &Plan) -> Result<u8, Obstacle> {
     // What it has open is none of the command's business.
     let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     hidden.map_err(Obstacle::session)?;
     give_up_capabilities().map_err(Obstacle::capabilities)?;
-    restrict(&plan)?;
+    restrict(plan)?;
     filter::apply()?;
     let child = plan.command()?.spawn().map_err(Obstacle::Start)?;
     let child = Pid::from_child(&child);

@@ -86,7 +86,7 @@ pub(super) fn main() -> Option<ExitCode> {
     };
     let args: Vec<_> = args.collect();
     let plan = Plan::from_args(&args).ok_or(Obstacle::Arguments);
-    let code = plan.and_then(work).unwrap_or_else(|why| {
+    let code = plan.and_then(|plan| work(&plan)).unwrap_or_else(|why| {
         // The line to the one that asked for the command, who may have lost interest.
         let _ = rustix::io::write(stdin(), why.to_string().as_bytes());
         1
@@ -94,12 +94,12 @@ pub(super) fn main() -> Option<ExitCode> {
     Some(ExitCode::from(code))
 }
 
-fn supervise_open(plan: Plan) -> Result<u8, Obstacle> {
+fn supervise_open(plan: &Plan) -> Result<u8, Obstacle> {
     prepare()?;
     watch(plan.command()?)
 }
 
-fn supervise_confined(plan: Plan) -> Result<u8, Obstacle> {
+fn supervise_confined(plan: &Plan) -> Result<u8, Obstacle> {
     prepare()?;
     isolate::isolate(&plan.writable)?;
     let mut first = Command::new("/proc/self/exe");
