@@ -38,7 +38,8 @@ pub struct Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Output {
-    /// The exit code; `None` if it was killed.
+    /// The exit code. If a signal has killed it, on Linux 128 and the signal's number, as shells tell it, and
+    /// elsewhere `None`.
     pub code: Option<i32>,
     /// The first lines.
     pub first: Vec<Line>,
