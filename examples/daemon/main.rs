@@ -16,6 +16,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use examples::cli;
+use examples::daemon::command;
 
 const EXAMPLES: &str = "\
 Examples ('daemon' stands for 'cargo run -p examples --bin daemon --'):
@@ -68,8 +69,12 @@ enum Command {
     Status(Box<status::Args>),
 }
 
+fn main() -> ExitCode {
+    command::supervise().unwrap_or_else(command_line)
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn command_line() -> ExitCode {
     let cli = Cli::parse();
     cli::finish(match cli.command {
         Command::Serve(args) => serve::serve(&args).await,

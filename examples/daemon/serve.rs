@@ -83,7 +83,7 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
     cli::log(args.verbose);
     // No more than it needs: its commands have the same limit.
     let _ = cli::raise_file_limit(cli::SOME_FILES);
-    let tools = Tools::open(&args.workspace, &args.tools)?;
+    let tools = Tools::open(&args.workspace, &args.tools).await?;
     let scripted = Scripted::default().with_commands(true).with_echo(true);
     let (model, name) = model(&args.model, scripted)?;
     let (workspace, words) = (tools.workspace.path().to_owned(), tools.words());

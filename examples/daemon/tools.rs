@@ -5,16 +5,19 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use examples::cli::{self, Failure, complain};
-use examples::daemon::command::{self, CommandConfig, Commands, Confinement};
+use examples::daemon::command::{CommandConfig, Commands, Confinement};
 use examples::daemon::{Toolbox, Workspace};
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Commands that the agent runs")]
 pub(crate) struct ToolArgs {
-    /// Where commands may go: 'workspace' keeps them there (Linux 6.2 or newer; elsewhere none is run), 'open'
-    /// lets them do whatever you can do, 'off' runs none.
+    /// Where commands may go: 'workspace' keeps them there (Linux 6.2 or newer with user namespaces; elsewhere
+    /// none is run), 'open' lets them do whatever you can do, 'off' runs none.
     #[arg(long, value_enum, default_value_t = Where::Workspace)]
     commands: Where,
+    /// Let commands do whatever you can do, as '--commands open' does.
+    #[arg(long, conflicts_with = "commands")]
+    unconfined: bool,
     /// A folder or file that commands may read besides, such as ~/.cargo; may be given again.
     #[arg(long = "readable", value_name = "PATH")]
     readable: Vec<PathBuf>,
@@ -44,30 +47,34 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    pub(crate) fn open(folder: &Path, args: &ToolArgs) -> Result<Self, Failure> {
+    pub(crate) async fn open(folder: &Path, args: &ToolArgs) -> Result<Self, Failure> {
         let workspace = Workspace::open(folder).map_err(|error| {
             Failure::usage(format_args!("--workspace {}: {error}", folder.display()))
         })?;
-        let confinement = match args.commands {
+        let place = match args.unconfined {
+            true => Where::Open,
+            false => args.commands,
+        };
+        let confinement = match place {
             Where::Workspace => Confinement::Workspace,
             Where::Open => Confinement::Open,
             Where::Off => Confinement::Off,
         };
-        if args.commands == Where::Workspace && !command::is_supported() {
-            complain(
-                "warning: this system cannot keep commands in the workspace, so none will be run; \
-                 '--commands open' lets them go anywhere",
-            );
-        }
         let config = CommandConfig::default()
             .with_confinement(confinement)
             .with_readable(args.readable.clone())
             .with_variables(args.variables.clone())
             .with_timeout(args.command_timeout);
+        let commands = Commands::new(config);
+        if let Err(why) = commands.check(&workspace).await {
+            complain(format_args!(
+                "warning: {why}; '--unconfined' lets them go anywhere"
+            ));
+        }
         Ok(Self {
             workspace,
-            toolbox: Toolbox::new(Commands::new(config)),
-            place: args.commands,
+            toolbox: Toolbox::new(commands),
+            place,
         })
     }
 

@@ -50,8 +50,13 @@ enum Command {
 /// A tour that takes longer than this hangs. Its parts have deadlines of their own, which say more.
 const DEADLINE: Duration = Duration::from_secs(100);
 
+fn main() -> ExitCode {
+    // The agent of the tour runs commands, too.
+    examples::daemon::command::supervise().unwrap_or_else(watched)
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn watched() -> ExitCode {
     let tour = tokio::time::timeout(DEADLINE, tour(Cli::parse())).await;
     let late = || Failure::new(format_args!("the tour takes longer than {DEADLINE:?}"));
     cli::finish(tour.unwrap_or_else(|_| Err(late())))

@@ -10,6 +10,8 @@ mod agent_cli;
 mod agent_reach;
 mod agent_terminal;
 mod bot_cli;
+mod commands;
+mod confinement;
 mod crowd_cli;
 mod daemon_cli;
 mod daemon_terminal;

@@ -64,6 +64,27 @@ fn every_link_of_the_readme_leads_somewhere() {
     }
 }
 
+/// That a row names tests of this package, and they exist.
+fn kept(row: &str, package: &str) {
+    let names: Vec<_> = row
+        .split('`')
+        .filter(|name| name.contains(".rs::"))
+        .collect();
+    assert!(!names.is_empty(), "no test: {row}");
+    for name in names {
+        let (file, name) = name.split_once("::").unwrap();
+        assert!(holds(&format!("{package}/{file}"), name), "no test: {name}");
+    }
+}
+
+#[test]
+fn every_escape_that_was_tried_is_tried_by_a_test() {
+    let text = read(&root().join("examples/daemon/CONFINEMENT.md"));
+    let rows = promises(&text);
+    assert!(rows.len() >= 15, "only {} escapes", rows.len());
+    rows.into_iter().for_each(|row| kept(row, "examples"));
+}
+
 #[test]
 fn every_page_of_the_guide_is_named_in_the_readme_and_keeps_what_it_promises() {
     let readme = read(&root().join("README.md"));
@@ -80,14 +101,7 @@ fn every_page_of_the_guide_is_named_in_the_readme_and_keeps_what_it_promises() {
         let text = read(&path);
         let rows = promises(&text);
         assert!(rows.len() > 1, "{link}: {} promises", rows.len());
-        for row in rows {
-            let names: Vec<_> = row.split('`').filter(|name| name.contains("::")).collect();
-            assert!(!names.is_empty(), "{link}: no test: {row}");
-            for name in names {
-                let (file, name) = name.split_once("::").unwrap();
-                assert!(holds(&format!("rpc-core/{file}"), name), "{link}: {name}");
-            }
-        }
+        rows.into_iter().for_each(|row| kept(row, "rpc-core"));
     }
     assert!(pages >= 8, "only {pages} pages");
 }

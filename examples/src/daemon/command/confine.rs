@@ -1,141 +1,176 @@
-//! Programs that the kernel keeps in some folders.
+//! The first process of a confined command: gives up its rights for ever, and with them those of all that
+//! it starts.
 
 use std::io;
-use std::path::PathBuf;
 
-use tokio::process::Command;
+use landlock::{
+    ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
+    RulesetCreatedAttr as _, RulesetError, Scope, path_beneath_rules,
+};
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, Pid, WaitOptions, set_dumpable_behavior, wait};
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-use super::group::Group;
+use super::filter;
+use super::supervise::{Plan, code};
 
-/// Whether this system can do it.
-#[must_use]
-pub fn is_supported() -> bool {
-    #[cfg(target_os = "linux")]
-    {
-        let asked = std::thread::spawn(|| linux::restrict(&[], &[]).is_ok());
-        asked.join().unwrap_or(false)
-    }
-    #[cfg(not(target_os = "linux"))]
-    false
+/// Why a command cannot be run as it should be.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Obstacle {
+    #[error("a supervisor was called with wrong arguments")]
+    Arguments,
+    #[error("/proc cannot be read: {0}")]
+    Proc(io::Error),
+    #[error("no process can be supervised: {0}")]
+    Session(io::Error),
+    #[error(
+        "no namespaces (user namespaces may be switched off, or forbidden by AppArmor or a container): {0}"
+    )]
+    Namespaces(io::Error),
+    #[error(
+        "what lies outside cannot be mounted read-only (a container or AppArmor may forbid it): {0}"
+    )]
+    Mounts(io::Error),
+    #[error("capabilities cannot be given up: {0}")]
+    Capabilities(io::Error),
+    #[error("no Landlock (Linux 6.2 or newer has it, unless it is switched off): {0}")]
+    Landlock(#[from] RulesetError),
+    #[error("no filter for system calls: {0}")]
+    Filter(#[from] seccompiler::Error),
+    #[error("it cannot be started: {0}")]
+    Start(io::Error),
 }
 
-/// Starts a program that reads and writes nowhere else; the system's programs can be read, too.
-pub(super) async fn spawn(
-    command: Command,
-    readable: Vec<PathBuf>,
-    writable: Vec<PathBuf>,
-) -> io::Result<Group> {
-    #[cfg(target_os = "linux")]
-    {
-        // What is forbidden is forbidden to a thread for ever, and to all that it starts. So it is one
-        // that does nothing else.
-        let runtime = tokio::runtime::Handle::current();
-        let (sender, started) = tokio::sync::oneshot::channel();
-        std::thread::Builder::new().spawn(move || {
-            let group = linux::restrict(&readable, &writable).and_then(|()| {
-                let _runtime = runtime.enter();
-                Group::spawn(command)
-            });
-            // Without a receiver it is killed.
-            let _ = sender.send(group);
-        })?;
-        started.await.map_err(io::Error::other)?
+impl Obstacle {
+    pub(super) fn session(error: Errno) -> Self {
+        Self::Session(error.into())
     }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (command, readable, writable);
-        Err(io::ErrorKind::Unsupported.into())
+
+    pub(super) fn namespaces(error: nix::errno::Errno) -> Self {
+        Self::Namespaces(error.into())
+    }
+
+    pub(super) fn mounts(error: Errno) -> Self {
+        Self::Mounts(error.into())
+    }
+
+    pub(super) fn capabilities(error: Errno) -> Self {
+        Self::Capabilities(error.into())
     }
 }
 
-#[cfg(target_os = "linux")]
-mod linux {
-    use std::io;
-    use std::path::PathBuf;
+/// The first that keeps files outside from being cut short.
+const NEEDED: ABI = ABI::V3;
+/// The last that is known here; what the kernel does not know of it is left out.
+const WISHED: ABI = ABI::V6;
 
-    use landlock::{
-        ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
-        RulesetCreatedAttr as _, RulesetError, Scope, path_beneath_rules,
+/// Programs, and what they need to start, to know servers' names, and to trust them. Not the whole of
+/// `/etc` and `/proc`, where others have their secrets.
+const SYSTEM: [&str; 38] = [
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/usr",
+    "/opt",
+    "/nix/store",
+    "/proc/cpuinfo",
+    "/proc/filesystems",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/sys",
+    "/proc/uptime",
+    "/proc/version",
+    "/sys/devices/system/cpu",
+    "/sys/fs/cgroup",
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/gai.conf",
+    "/etc/gitconfig",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/ld.so.preload",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/pki",
+    "/etc/protocols",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/ssl",
+    "/etc/timezone",
+];
+
+const DEVICES: [&str; 5] = [
+    "/dev/full",
+    "/dev/null",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/zero",
+];
+
+/// What an administrator's commands may still do: with files, as far as they can be written, and as other
+/// users. Nobody else has any of these.
+const KEPT: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::KILL)
+    .union(CapabilitySet::SETGID)
+    .union(CapabilitySet::SETUID)
+    .union(CapabilitySet::NET_BIND_SERVICE);
+
+/// Runs a program that reads and writes nowhere else; the system's programs can be read, too. All that it
+/// has started ends with this process, the first of its namespace.
+pub(super) fn run(plan: &Plan) -> Result<u8, Obstacle> {
+    // What it has open is none of the command's business.
+    let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    hidden.map_err(Obstacle::session)?;
+    give_up_capabilities().map_err(Obstacle::capabilities)?;
+    restrict(plan)?;
+    filter::apply()?;
+    let child = plan.command()?.spawn().map_err(Obstacle::Start)?;
+    let child = Pid::from_child(&child);
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((id, status))) if id == child => return Ok(code(Some(status))),
+            // Others that have lost their parents.
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(Obstacle::session(error)),
+        }
+    }
+}
+
+fn give_up_capabilities() -> rustix::io::Result<()> {
+    let kept = capabilities(None)?.permitted & KEPT;
+    let sets = CapabilitySets {
+        effective: kept,
+        permitted: kept,
+        inheritable: CapabilitySet::empty(),
     };
+    set_capabilities(None, sets)
+}
 
-    /// The first that keeps files outside from being cut short.
-    const NEEDED: ABI = ABI::V3;
-    /// The last that is known here; what the kernel does not know of it is left out.
-    const WISHED: ABI = ABI::V6;
-
-    /// Programs, and what they need to start, to know servers' names, and to trust them. Not the whole of
-    /// `/etc` and `/proc`, where others have their secrets.
-    const SYSTEM: [&str; 38] = [
-        "/bin",
-        "/sbin",
-        "/lib",
-        "/lib32",
-        "/lib64",
-        "/usr",
-        "/opt",
-        "/nix/store",
-        "/proc/cpuinfo",
-        "/proc/filesystems",
-        "/proc/loadavg",
-        "/proc/meminfo",
-        "/proc/stat",
-        "/proc/sys",
-        "/proc/uptime",
-        "/proc/version",
-        "/sys/devices/system/cpu",
-        "/sys/fs/cgroup",
-        "/etc/alternatives",
-        "/etc/ca-certificates",
-        "/etc/gai.conf",
-        "/etc/gitconfig",
-        "/etc/host.conf",
-        "/etc/hosts",
-        "/etc/ld.so.cache",
-        "/etc/ld.so.conf",
-        "/etc/ld.so.conf.d",
-        "/etc/ld.so.preload",
-        "/etc/localtime",
-        "/etc/mime.types",
-        "/etc/nsswitch.conf",
-        "/etc/os-release",
-        "/etc/pki",
-        "/etc/protocols",
-        "/etc/resolv.conf",
-        "/etc/services",
-        "/etc/ssl",
-        "/etc/timezone",
-    ];
-
-    const DEVICES: [&str; 6] = [
-        "/dev/full",
-        "/dev/null",
-        "/dev/random",
-        "/dev/tty",
-        "/dev/urandom",
-        "/dev/zero",
-    ];
-
-    /// Restricts the thread that calls.
-    pub(super) fn restrict(readable: &[PathBuf], writable: &[PathBuf]) -> io::Result<()> {
-        let restricted = try_restrict(readable, writable);
-        restricted.map_err(|error| io::Error::new(io::ErrorKind::Unsupported, error))
-    }
-
-    fn try_restrict(readable: &[PathBuf], writable: &[PathBuf]) -> Result<(), RulesetError> {
-        let (read, all) = (AccessFs::from_read(WISHED), AccessFs::from_all(WISHED));
-        Ruleset::default()
-            .set_compatibility(CompatLevel::HardRequirement)
-            .handle_access(AccessFs::from_all(NEEDED))?
-            .set_compatibility(CompatLevel::BestEffort)
-            .handle_access(all)?
-            // No signals to the daemon, and no calls to it by a name without a file.
-            .scope(Scope::from_all(WISHED))?
-            .create()?
-            .add_rules(path_beneath_rules(SYSTEM, read))?
-            .add_rules(path_beneath_rules(readable, read))?
-            .add_rules(path_beneath_rules(DEVICES, all))?
-            .add_rules(path_beneath_rules(writable, all))?
-            .restrict_self()?;
-        Ok(())
-    }
+fn restrict(plan: &Plan) -> Result<(), RulesetError> {
+    let (read, all) = (AccessFs::from_read(WISHED), AccessFs::from_all(WISHED));
+    let no_devices = all & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+    Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(NEEDED))?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(all)?
+        .scope(Scope::from_all(WISHED))?
+        .create()?
+        .add_rules(path_beneath_rules(SYSTEM, read))?
+        .add_rules(path_beneath_rules(&plan.readable, read))?
+        .add_rules(path_beneath_rules(DEVICES, all))?
+        .add_rules(path_beneath_rules(&plan.writable, no_devices))?
+        .restrict_self()?;
+    Ok(())
 }

@@ -5,35 +5,76 @@ use std::process::ExitStatus;
 
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
-use super::strays::Mark;
+#[cfg(target_os = "linux")]
+use tokio::{io::AsyncReadExt as _, net::UnixStream};
+
+/// The longest reason of a supervisor, in bytes.
+#[cfg(target_os = "linux")]
+const MAX_REASON: u64 = 4096;
 
 #[derive(Debug)]
 pub(super) struct Group {
     child: Child,
-    /// What the group is called: the number of its first process.
+    /// What the group is called, the number of its first process, if it is killed from here.
     id: Option<u32>,
-    mark: Mark,
+    /// The line to the supervisor, which kills all that its program has started when it is closed.
+    #[cfg(target_os = "linux")]
+    line: Option<UnixStream>,
 }
 
 impl Group {
-    /// Starts a program, which is to have a group of its own.
+    /// Starts a program in a process group of its own. What leaves that is not found again.
     pub(super) fn spawn(mut command: Command) -> io::Result<Self> {
-        let mark = Mark::put_on(&mut command);
-        let child = command.spawn()?;
+        #[cfg(unix)]
+        command.process_group(0);
+        let child = command.kill_on_drop(true).spawn()?;
         let id = child.id();
-        Ok(Self { child, id, mark })
+        Ok(Self {
+            child,
+            id,
+            #[cfg(target_os = "linux")]
+            line: None,
+        })
+    }
+
+    /// Starts a supervisor.
+    #[cfg(target_os = "linux")]
+    pub(super) fn supervised(mut command: Command) -> io::Result<Self> {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let line = Some(UnixStream::from_std(ours)?);
+        command.stdin(std::os::fd::OwnedFd::from(theirs));
+        let child = command.spawn()?;
+        Ok(Self {
+            child,
+            id: None,
+            line,
+        })
     }
 
     pub(super) fn take_pipes(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdout.take(), self.child.stderr.take())
     }
 
+    /// How the program has ended. A supervisor that could not start it is [`io::ErrorKind::Unsupported`].
     pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.child.wait().await
+        let status = self.child.wait().await?;
+        #[cfg(target_os = "linux")]
+        if let Some(line) = &mut self.line {
+            let mut why = Vec::new();
+            line.take(MAX_REASON).read_to_end(&mut why).await?;
+            if !why.is_empty() {
+                let why = String::from_utf8_lossy(&why).into_owned();
+                return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+            }
+        }
+        Ok(status)
     }
 
     /// Kills whoever is left.
     pub(super) fn kill(&mut self) {
+        #[cfg(target_os = "linux")]
+        drop(self.line.take());
         // Once: nobody else is called like this before the first process was waited for, and right after
         // that hardly.
         let Some(id) = self.id.take() else { return };
@@ -51,7 +92,6 @@ impl Group {
             let _ = id;
             let _ = self.child.start_kill();
         }
-        self.mark.kill();
     }
 }
 

@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::process::ExitStatus;
 
+use memchr::{memchr, memchr_iter, memrchr_iter};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::process::{ChildStderr, ChildStdout};
 
 /// The longest line, in bytes.
 const MAX_LINE: usize = 2_000;
 /// So many of the first lines are kept, and so many of the last: there the errors are.
 const FIRST: usize = 200;
 const LAST: usize = 300;
-/// So many bytes are read at once.
-const PIECE: usize = 8192;
+/// So many bytes are read at once: what a pipe holds.
+const PIECE: usize = 64 * 1024;
 
 /// Where a line was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,7 +38,8 @@ pub struct Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Output {
-    /// The exit code; `None` if it was killed.
+    /// The exit code. If a signal has killed it, on Linux 128 and the signal's number, as shells tell it, and
+    /// elsewhere `None`.
     pub code: Option<i32>,
     /// The first lines.
     pub first: Vec<Line>,
@@ -82,12 +83,17 @@ pub(super) struct Heard {
     last: VecDeque<Line>,
     /// What has no end yet.
     parts: [Vec<u8>; 2],
+    /// In place of the last lines and one part, those of a program that says very many, not looked at yet.
+    flood: Option<(Stream, Vec<u8>)>,
 }
 
 impl Heard {
     /// Listens until both have ended.
-    pub(super) async fn listen(&mut self, out: Option<ChildStdout>, err: Option<ChildStderr>) {
-        let (mut out, mut err) = (out, err);
+    pub(super) async fn listen(
+        &mut self,
+        mut out: Option<impl AsyncRead + Unpin>,
+        mut err: Option<impl AsyncRead + Unpin>,
+    ) {
         let (mut one, mut other) = (vec![0; PIECE], vec![0; PIECE]);
         while out.is_some() || err.is_some() {
             tokio::select! {
@@ -100,22 +106,60 @@ impl Heard {
                     None => err = None,
                 },
             }
+            // A program that says much is not to keep whoever aborts it waiting.
+            tokio::task::yield_now().await;
         }
     }
 
     fn push(&mut self, stream: Stream, bytes: &[u8]) {
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let part = self.part(stream);
-            let room = MAX_LINE.saturating_sub(part.len());
-            let (text, is_over) = match piece.split_last() {
-                Some((b'\n', text)) => (text, true),
-                _ => (piece, false),
-            };
-            part.extend_from_slice(text.get(..room.min(text.len())).unwrap_or_default());
-            if is_over {
-                self.end_line(stream);
-            }
+        if self.flood.as_ref().is_some_and(|(from, _)| *from != stream) {
+            self.end_flood();
         }
+        let whole = memchr_iter(b'\n', bytes).count();
+        if self.first.len() < FIRST || whole <= LAST {
+            self.end_flood();
+            self.push_lines(stream, bytes);
+            return;
+        }
+        // Most of these lines are left out, maybe millions after them as well: none is looked at.
+        let left = memrchr_iter(b'\n', bytes).nth(LAST);
+        let last = left.and_then(|end| bytes.get(end + 1..));
+        let (_, mut flood) = match self.flood.take() {
+            Some(flood) => {
+                self.left_out += LAST;
+                flood
+            }
+            None => (stream, Vec::with_capacity(PIECE)),
+        };
+        flood.clear();
+        flood.extend_from_slice(last.unwrap_or_default());
+        self.flood = Some((stream, flood));
+        self.left_out += self.last.len() + whole - LAST;
+        self.last.clear();
+        self.part(stream).clear();
+    }
+
+    fn end_flood(&mut self) {
+        if let Some((stream, bytes)) = self.flood.take() {
+            self.push_lines(stream, &bytes);
+        }
+    }
+
+    fn push_lines(&mut self, stream: Stream, bytes: &[u8]) {
+        let mut rest = bytes;
+        while let Some(end) = memchr(b'\n', rest) {
+            let (text, more) = rest.split_at(end);
+            self.extend(stream, text);
+            self.end_line(stream);
+            rest = more.get(1..).unwrap_or_default();
+        }
+        self.extend(stream, rest);
+    }
+
+    fn extend(&mut self, stream: Stream, text: &[u8]) {
+        let part = self.part(stream);
+        let room = MAX_LINE.saturating_sub(part.len()).min(text.len());
+        part.extend_from_slice(text.get(..room).unwrap_or_default());
     }
 
     fn part(&mut self, stream: Stream) -> &mut Vec<u8> {
@@ -143,6 +187,7 @@ impl Heard {
     }
 
     fn end_lines(&mut self) {
+        self.end_flood();
         for stream in [Stream::Out, Stream::Err] {
             if !self.part(stream).is_empty() {
                 self.end_line(stream);
@@ -181,5 +226,96 @@ async fn read<'b>(
     match from.read(buffer).await {
         Ok(length @ 1..) => buffer.get(..length),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use futures_util::FutureExt as _;
+    use tokio::io::ReadBuf;
+
+    use super::*;
+
+    fn finished(heard: Heard) -> Output {
+        heard.finish(ExitStatus::default())
+    }
+
+    /// Always has more lines, and counts how often it was asked.
+    #[derive(Default)]
+    struct Flood(usize);
+
+    impl AsyncRead for Flood {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            into: &mut ReadBuf<'_>,
+        ) -> Poll<std::io::Result<()>> {
+            self.0 += 1;
+            into.put_slice(&b"y\n".repeat(into.remaining() / 2));
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn others_have_a_turn_after_each_piece_of_a_flood() {
+        let (mut flood, mut heard) = (Flood::default(), Heard::default());
+        {
+            let mut listening = Box::pin(heard.listen(Some(&mut flood), None::<Flood>));
+            for _ in 0..10 {
+                assert_eq!(listening.as_mut().now_or_never(), None);
+            }
+        }
+        assert_eq!(flood.0, 10);
+    }
+
+    #[test]
+    fn lines_that_are_left_out_are_counted_and_not_looked_at() {
+        let (mut heard, piece) = (Heard::default(), b"x\n".repeat(PIECE / 2));
+        for _ in 0..100 {
+            heard.push(Stream::Out, &piece);
+        }
+        // The first piece was looked at; nothing of the others was, and all is bounded.
+        assert!(heard.last.is_empty());
+        assert_eq!(heard.flood.as_ref().unwrap().1.len(), 2 * LAST);
+        let output = finished(heard);
+        assert_eq!((output.first.len(), output.last.len()), (FIRST, LAST));
+        assert_eq!(output.left_out, 100 * PIECE / 2 - FIRST - LAST);
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_not_kept_whole() {
+        let (mut heard, piece) = (Heard::default(), vec![b'x'; PIECE]);
+        for _ in 0..100 {
+            heard.push(Stream::Err, &piece);
+        }
+        assert!(heard.parts.iter().all(|part| part.len() <= MAX_LINE));
+        assert_eq!(finished(heard).first[0].text.len(), MAX_LINE);
+    }
+
+    #[test]
+    fn pieces_of_any_size_make_the_same_lines() {
+        let out: String = (0..5_000).map(|number| format!("{number}\n")).collect();
+        let err: String = (0..2_000).map(|number| format!("e{number}\n")).collect();
+        let heard_in = |size: usize| {
+            let mut heard = Heard::default();
+            heard.push(Stream::Err, b"begin");
+            for piece in out.as_bytes().chunks(size) {
+                heard.push(Stream::Out, piece);
+            }
+            for piece in err.as_bytes().chunks(size) {
+                heard.push(Stream::Err, piece);
+            }
+            heard.push(Stream::Out, b"the end");
+            finished(heard)
+        };
+        let expected = heard_in(7);
+        assert_eq!(expected.left_out, 7_001 - FIRST - LAST);
+        assert_eq!(expected.last.last().unwrap().text, "the end");
+        for size in [1, 100, 1_999, 20_000, 100_000] {
+            assert_eq!(heard_in(size), expected, "{size}");
+        }
     }
 }

@@ -1,14 +1,19 @@
 //! [`Commands`]: programs that run in the workspace, with a limit for their time and for what they say.
 
+#[cfg(target_os = "linux")]
 mod confine;
+#[cfg(target_os = "linux")]
+mod filter;
 mod group;
+#[cfg(target_os = "linux")]
+mod isolate;
 mod lines;
-mod strays;
-#[cfg(test)]
-mod tests;
+#[cfg(target_os = "linux")]
+mod supervise;
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, io};
@@ -18,7 +23,6 @@ use tokio::process::Command;
 use self::group::Group;
 use super::{Code, Problem, Workspace};
 
-pub use confine::is_supported;
 pub use lines::{Line, Output, Stream};
 
 /// What programs find of the daemon's environment. The rest, keys above all, is none of their business.
@@ -43,7 +47,8 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 #[non_exhaustive]
 pub enum Confinement {
     /// They write in the workspace only, and read there and what the system's programs need: the kernel
-    /// sees to that (Landlock, Linux 6.2 or newer; elsewhere nothing is run). The network is open to them.
+    /// sees to that, with namespaces, Landlock and a filter for system calls (Linux 6.2 or newer). Where it
+    /// cannot, nothing is run. The network is open to them.
     #[default]
     Workspace,
     /// Wherever this process may go.
@@ -66,6 +71,9 @@ pub struct CommandConfig {
     pub timeout: Duration,
     /// How long one may take at most. Default ten minutes.
     pub max_timeout: Duration,
+    /// On Linux, the program that supervises each of them: one that calls [`supervise`] first. Default: this
+    /// program.
+    pub supervisor: Option<PathBuf>,
 }
 
 impl Default for CommandConfig {
@@ -76,6 +84,7 @@ impl Default for CommandConfig {
             variables: Vec::new(),
             timeout: Duration::from_secs(120),
             max_timeout: Duration::from_secs(600),
+            supervisor: None,
         }
     }
 }
@@ -108,6 +117,24 @@ impl CommandConfig {
         self.timeout = timeout;
         self
     }
+
+    /// Sets [`supervisor`](Self::supervisor).
+    #[must_use]
+    pub fn with_supervisor(mut self, program: PathBuf) -> Self {
+        self.supervisor = Some(program);
+        self
+    }
+}
+
+/// Supervises a command, if this process was started for that: then it has done its work, and is to end with
+/// this code. To be called first in `main`, before there is a second thread, by each program that uses
+/// [`Commands`].
+#[must_use]
+pub fn supervise() -> Option<ExitCode> {
+    #[cfg(target_os = "linux")]
+    return supervise::main();
+    #[cfg(not(target_os = "linux"))]
+    None
 }
 
 /// Runs programs.
@@ -140,8 +167,8 @@ impl Commands {
     /// [`Problem`]: it could not be started, or took too long; what it has done then stays done.
     ///
     /// # Cancel safety
-    /// Dropping the future kills the program and all that it has started. What has left its process
-    /// group is found on Linux, by its environment, unless it has wiped that as well.
+    /// Dropping the future kills the program and all that it has started: on Linux whatever that does to get
+    /// away, elsewhere unless it has left its process group.
     pub async fn run(
         &self,
         workspace: &Workspace,
@@ -153,7 +180,7 @@ impl Commands {
             return Err(Problem::call("commands are not run here"));
         }
         let timeout = timeout.unwrap_or(config.timeout).min(config.max_timeout);
-        let mut group = self.start(workspace, line).await?;
+        let mut group = self.start(workspace, line)?;
         let mut heard = lines::Heard::default();
         let (out, err) = group.take_pipes();
         let ended = {
@@ -178,7 +205,7 @@ impl Commands {
         };
         match ended {
             Ok(Ok(status)) => Ok(heard.finish(status)),
-            Ok(Err(error)) => Err(Problem::new(Code::Other, format!("sh: {error}"))),
+            Ok(Err(error)) => Err(not_run(&error)),
             Err(_) => {
                 let said = heard.finish_early();
                 let message = format!("it did not end within {timeout:?}, and was killed{said}");
@@ -187,28 +214,71 @@ impl Commands {
         }
     }
 
-    async fn start(&self, workspace: &Workspace, line: &str) -> Result<Group, Problem> {
-        let told = |error: io::Error| match error.kind() {
-            io::ErrorKind::Unsupported => Problem::new(
-                Code::Sandbox,
-                "this system cannot confine commands to the workspace, so none is run",
-            ),
-            _ => Problem::new(Code::Other, format!("sh: {error}")),
+    /// Whether commands can be run like this here.
+    ///
+    /// # Errors
+    /// [`Problem`], which says what is missing.
+    pub async fn check(&self, workspace: &Workspace) -> Result<(), Problem> {
+        match self.config.confinement {
+            Confinement::Off => Ok(()),
+            _ => self.run(workspace, "true", None).await.map(drop),
+        }
+    }
+
+    fn start(&self, workspace: &Workspace, line: &str) -> Result<Group, Problem> {
+        let scratch = self.scratch().map_err(|error| not_run(&error))?;
+        let (shell, option) = match cfg!(windows) {
+            true => ("cmd", "/C"),
+            false => ("/bin/sh", "-c"),
         };
-        let scratch = self.scratch().map_err(told)?;
-        let command = self.command(workspace.path(), &scratch, line);
         let started = match self.config.confinement {
-            Confinement::Open => Group::spawn(command),
-            _ => {
-                let mut readable = self.config.readable.clone();
-                let path = std::env::var_os("PATH").unwrap_or_default();
-                readable.extend(std::env::split_paths(&path).filter(|it| it.is_absolute()));
-                readable.extend(toolchains());
-                let writable = vec![workspace.path().to_owned(), scratch];
-                confine::spawn(command, readable, writable).await
+            // These tests have no program that could supervise.
+            Confinement::Open if cfg!(any(test, not(target_os = "linux"))) => {
+                let mut command = self.command(shell, workspace.path(), &scratch);
+                command.args([option, line]);
+                Group::spawn(command)
             }
+            confinement => self.supervised(confinement, workspace.path(), scratch, line),
         };
-        started.map_err(told)
+        started.map_err(|error| not_run(&error))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn supervised(
+        &self,
+        confinement: Confinement,
+        folder: &Path,
+        scratch: PathBuf,
+        line: &str,
+    ) -> io::Result<Group> {
+        let supervisor = self.config.supervisor.as_deref();
+        // That name is right even if the file was replaced meanwhile.
+        let supervisor = supervisor.unwrap_or(Path::new("/proc/self/exe"));
+        let mut command = self.command(supervisor, folder, &scratch);
+        let role = match confinement {
+            Confinement::Open => supervise::OPEN,
+            _ => supervise::CONFINED,
+        };
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::split_paths(&path).filter(|it| it.is_absolute());
+        let readable = self.config.readable.iter().map(std::path::absolute);
+        let mut readable = readable.collect::<io::Result<Vec<_>>>()?;
+        readable.extend(path.chain(toolchains()));
+        let plan = supervise::Plan {
+            writable: vec![folder.to_owned(), scratch],
+            readable,
+            program: ["/bin/sh", "-c", line].map(Into::into).into(),
+        };
+        command.arg0("daemon").arg(role).args(plan.to_args());
+        Group::supervised(command)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn supervised(&self, _: Confinement, _: &Path, _: PathBuf, _: &str) -> io::Result<Group> {
+        Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "commands are confined on Linux only",
+        ))
     }
 
     /// Where programs leave things lying about.
@@ -223,14 +293,10 @@ impl Commands {
         Ok(path)
     }
 
-    fn command(&self, folder: &Path, scratch: &Path, line: &str) -> Command {
-        let (shell, option) = match cfg!(windows) {
-            true => ("cmd", "/C"),
-            false => ("/bin/sh", "-c"),
-        };
-        let mut command = Command::new(shell);
+    /// A program that finds there what it may know.
+    fn command(&self, program: impl AsRef<OsStr>, folder: &Path, scratch: &Path) -> Command {
+        let mut command = Command::new(program);
         command
-            .args([option, line])
             .current_dir(folder)
             .env_clear()
             .env("TERM", "dumb")
@@ -238,8 +304,7 @@ impl Commands {
             .env("TMPDIR", scratch)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
+            .stderr(Stdio::piped());
         if let Some(toolchains) = toolchains() {
             command.env("RUSTUP_HOME", toolchains);
         }
@@ -249,9 +314,17 @@ impl Commands {
                 command.env(name, value);
             }
         }
-        #[cfg(unix)]
-        command.process_group(0);
         command
+    }
+}
+
+fn not_run(error: &io::Error) -> Problem {
+    match error.kind() {
+        io::ErrorKind::Unsupported => Problem::new(
+            Code::Sandbox,
+            format!("commands are not run, because they cannot be kept in the workspace: {error}"),
+        ),
+        _ => Problem::new(Code::Other, format!("sh: {error}")),
     }
 }
 

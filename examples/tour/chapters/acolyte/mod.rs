@@ -12,7 +12,7 @@ use acolyte_proto::auth::{ApiKey, Auth};
 use acolyte_proto::client::Outcome;
 use acolyte_proto::net::{Server, ServerOptions};
 use examples::cli::Failure;
-use examples::daemon::command::{self, CommandConfig, Commands, Confinement};
+use examples::daemon::command::{CommandConfig, Commands, Confinement};
 use examples::daemon::{Toolbox, Worker, Workspace};
 use examples::model::scripted::Scripted;
 use examples::screen::{Colour, Screen};
@@ -33,13 +33,13 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     let place = Place::new("daemon")?;
     place.write(POEM, "roses are red\n")?;
     let workspace = Workspace::open(place.path()).map_err(Failure::new)?;
-    let confinement = match command::is_supported() {
-        true => Confinement::Workspace,
+    let mut commands = Commands::new(CommandConfig::default());
+    if commands.check(&workspace).await.is_err() {
         // What is run here goes nowhere anyway.
-        false => Confinement::Open,
-    };
-    let commands = CommandConfig::default().with_confinement(confinement);
-    let toolbox = Toolbox::new(Commands::new(commands));
+        let open = CommandConfig::default().with_confinement(Confinement::Open);
+        commands = Commands::new(open);
+    }
+    let toolbox = Toolbox::new(commands);
     let model = Scripted::default().with_commands(true).with_echo(true);
     let worker = Worker::new(Arc::new(model), "scripted", workspace, toolbox);
     let key = ApiKey::new(KEY).map_err(Failure::new)?;

@@ -1,0 +1,128 @@
+//! System calls that are refused to confined commands.
+
+use std::collections::BTreeMap;
+
+use libc::c_long;
+use seccompiler::{
+    BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
+    SeccompFilter, SeccompRule, TargetArch, apply_filter, sock_filter,
+};
+
+/// Calls that reach beyond namespaces, or have done so by their faults too often. Most need a right that
+/// commands do not have anyway.
+const FORBIDDEN: [c_long; 20] = [
+    libc::SYS_add_key,
+    libc::SYS_keyctl,
+    libc::SYS_request_key,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_setns,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_mount_setattr,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_kexec_load,
+    libc::SYS_quotactl,
+];
+/// Calls whose arguments a filter cannot see. Programs that are told that there are none do without.
+const MISSING: [c_long; 4] = [
+    libc::SYS_clone3,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+];
+/// The first number that no call of Linux 6.18 has. Newer calls are not known here, and those of another ABI
+/// of x86-64, x32, have numbers far above.
+const UNKNOWN: u32 = 470;
+
+/// Types of sockets, without the flags beside them.
+const TYPES: u64 = 0xf;
+/// Requests to terminals: to type, to control the console, and to change how they work.
+const TERMINAL: [u64; 3] = [0x5412, 0x541c, 0x5423];
+
+/// Filters the calls of this thread, and of all that it starts. Programs for another architecture, such as
+/// those of 32 bits, are killed at their first call.
+pub(super) fn apply() -> Result<(), Error> {
+    apply_filter(&unknown())?;
+    apply_filter(&filter(
+        MISSING.map(|call| (call, Vec::new())).into(),
+        libc::ENOSYS,
+    )?)?;
+    apply_filter(&filter(refused()?, libc::EPERM)?)
+}
+
+type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
+
+fn filter(rules: Rules, error: i32) -> Result<BpfProgram, Error> {
+    let arch: TargetArch = std::env::consts::ARCH.try_into()?;
+    let refuse = SeccompAction::Errno(error.unsigned_abs());
+    #[allow(clippy::useless_conversion, reason = "not on every machine")]
+    let rules = rules
+        .into_iter()
+        .map(|(call, rules)| (i64::from(call), rules));
+    let rules = rules.collect();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?;
+    Ok(filter.try_into()?)
+}
+
+fn refused() -> Result<Rules, Error> {
+    let argument = |number, operator, value: u64| {
+        SeccompCondition::new(number, SeccompCmpArgLen::Dword, operator, value)
+    };
+    let rule = |conditions| SeccompRule::new(conditions);
+    let is = |number, value| rule(vec![argument(number, SeccompCmpOp::Eq, value)?]);
+    let masked =
+        |number, mask, value| rule(vec![argument(number, SeccompCmpOp::MaskedEq(mask), value)?]);
+    // Sockets of the network, and those that tell of it. Above all none of files: behind those are
+    // servers that do what they are told, outside.
+    let families = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+    let families =
+        families.map(|family| argument(0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs())));
+    // Pairs are for those who have them, unless they can still send anywhere: raw means datagrams here.
+    let datagrams = [libc::SOCK_DGRAM, libc::SOCK_RAW];
+    let datagrams = datagrams.map(|kind| masked(1, TYPES, u64::from(kind.unsigned_abs())));
+    let user = u64::from(libc::CLONE_NEWUSER.unsigned_abs());
+
+    let mut rules: Rules = FORBIDDEN.map(|call| (call, Vec::new())).into();
+    rules.extend([
+        (
+            libc::SYS_socket,
+            vec![rule(families.into_iter().collect::<Result<_, _>>()?)?],
+        ),
+        (
+            libc::SYS_socketpair,
+            datagrams.into_iter().collect::<Result<_, _>>()?,
+        ),
+        (libc::SYS_clone, vec![masked(0, user, user)?]),
+        (libc::SYS_unshare, vec![masked(0, user, user)?]),
+        (
+            libc::SYS_ioctl,
+            TERMINAL
+                .into_iter()
+                .map(|request| is(1, request))
+                .collect::<Result<_, _>>()?,
+        ),
+    ]);
+    Ok(rules)
+}
+
+/// Says of unknown calls that there are none.
+fn unknown() -> [sock_filter; 4] {
+    let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
+    let missing = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
+    [
+        // The number of the call, which has to be less, or else the next step is left out.
+        step(0x20, 0, 0, 0),
+        step(0x35, 0, 1, UNKNOWN),
+        step(0x06, 0, 0, missing),
+        step(0x06, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ]
+}

@@ -1,0 +1,115 @@
+//! Namespaces of a command's own: what lies outside of its folders cannot be changed, not even the times and
+//! modes of files, and no other process can be seen or signalled.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::sched::{CloneFlags, unshare};
+use rustix::fs::CWD;
+use rustix::io::Errno;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount_change, mount_remount,
+    move_mount, open_tree,
+};
+use rustix::process::{getegid, geteuid};
+use rustix::thread::{CapabilitySet, capabilities};
+
+use super::confine::Obstacle;
+
+/// Moves this process into such namespaces, and what it starts then; only these folders can be written.
+pub(super) fn isolate(writable: &[PathBuf]) -> Result<(), Obstacle> {
+    let own = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWIPC;
+    let sets = capabilities(None).map_err(Obstacle::capabilities)?;
+    // Who may do this anyway stays who he is, so that files of others can still be given away.
+    if sets.effective.contains(CapabilitySet::SYS_ADMIN) {
+        unshare(own).map_err(Obstacle::namespaces)?;
+    } else {
+        let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+        unshare(own | CloneFlags::CLONE_NEWUSER).map_err(Obstacle::namespaces)?;
+        for (name, text) in [
+            ("setgroups", "deny".to_owned()),
+            ("uid_map", format!("{user} {user} 1")),
+            ("gid_map", format!("{group} {group} 1")),
+        ] {
+            fs::write(Path::new("/proc/self").join(name), text).map_err(Obstacle::Namespaces)?;
+        }
+    }
+    mounts(writable).map_err(Obstacle::mounts)?;
+    let workspace = writable.first().ok_or(Obstacle::Arguments)?;
+    // The way there leads over what has been mounted only now.
+    std::env::set_current_dir(workspace).map_err(Obstacle::Mounts)
+}
+
+fn mounts(writable: &[PathBuf]) -> rustix::io::Result<()> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", private)?;
+    let copy = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE;
+    let copies = writable.iter().map(|path| open_tree(CWD, path, copy));
+    let copies: Vec<OwnedFd> = copies.collect::<Result<_, _>>()?;
+    for (place, flags) in mounted()? {
+        let flags = flags | MountFlags::BIND | MountFlags::RDONLY;
+        match mount_remount(&place, flags, c"") {
+            // Hidden below another one, or where this user cannot go; but not the whole tree.
+            Err(Errno::INVAL | Errno::NOENT | Errno::ACCESS) if place != Path::new("/") => {}
+            done => done?,
+        }
+    }
+    for (copy, path) in copies.iter().zip(writable) {
+        move_mount(copy, "", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+    }
+    Ok(())
+}
+
+/// Where something is mounted, and the flags that have to stay.
+fn mounted() -> rustix::io::Result<Vec<(PathBuf, MountFlags)>> {
+    let lines = fs::read("/proc/self/mountinfo");
+    let lines = lines.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let lines = lines
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty());
+    let mounts = lines.map(|line| {
+        let mut fields = line.split(|byte| *byte == b' ').skip(4);
+        let (place, options) = (fields.next()?, fields.next()?);
+        let mut flags = MountFlags::empty();
+        for option in options.split(|byte| *byte == b',') {
+            flags |= match option {
+                b"nosuid" => MountFlags::NOSUID,
+                b"nodev" => MountFlags::NODEV,
+                b"noexec" => MountFlags::NOEXEC,
+                b"nosymfollow" => NO_SYMLINKS,
+                _ => MountFlags::empty(),
+            };
+        }
+        Some((unescaped(place), flags))
+    });
+    mounts.collect::<Option<_>>().ok_or(Errno::IO)
+}
+
+/// `MS_NOSYMFOLLOW`.
+const NO_SYMLINKS: MountFlags = MountFlags::from_bits_retain(256);
+
+/// Spaces and the like are written as a backslash and three octal digits.
+fn unescaped(text: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((first, more)) = rest.split_first() {
+        let code = more
+            .get(..3)
+            .and_then(|code| std::str::from_utf8(code).ok());
+        match code.and_then(|code| u8::from_str_radix(code, 8).ok()) {
+            Some(byte) if *first == b'\\' => {
+                bytes.push(byte);
+                rest = more.get(3..).unwrap_or_default();
+            }
+            _ => {
+                bytes.push(*first);
+                rest = more;
+            }
+        }
+    }
+    std::ffi::OsString::from_vec(bytes).into()
+}

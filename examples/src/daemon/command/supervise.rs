@@ -1,0 +1,217 @@
+//! The process that supervises one command: nothing that the command has started outlives it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, kill_process, pidfd_open,
+    set_child_subreaper, setsid, wait,
+};
+use rustix::stdio::stdin;
+
+use super::confine::{self, Obstacle};
+use super::isolate;
+
+/// The first argument of a supervisor whose command goes anywhere.
+pub(super) const OPEN: &str = "__supervise";
+/// That of one whose command is confined.
+pub(super) const CONFINED: &str = "__supervise-confined";
+/// That of the first process among those of a confined command.
+const FIRST: &str = "__confine";
+/// What separates lists of arguments.
+const END: &str = "--";
+
+/// How often those are reaped that have lost their parents.
+const REAP: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
+/// How long a child is waited for that is neither listed nor dead.
+const UNLISTED: Duration = Duration::from_millis(1);
+
+/// What is to be run, and where it may go.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// The first is the workspace, where the program is started.
+    pub(super) writable: Vec<PathBuf>,
+    pub(super) readable: Vec<PathBuf>,
+    pub(super) program: Vec<OsString>,
+}
+
+impl Plan {
+    /// As arguments. The paths have to be absolute.
+    pub(super) fn to_args(&self) -> Vec<OsString> {
+        let paths = |paths: &[PathBuf]| paths.iter().map(OsString::from).collect::<Vec<_>>();
+        [
+            paths(&self.writable),
+            paths(&self.readable),
+            self.program.clone(),
+        ]
+        .join(&OsString::from(END))
+    }
+
+    fn from_args(args: &[OsString]) -> Option<Self> {
+        let mut parts = args.splitn(3, |arg| arg == END);
+        let mut paths = || Some(parts.next()?.iter().map(PathBuf::from).collect());
+        Some(Self {
+            writable: paths()?,
+            readable: paths()?,
+            program: parts.next()?.to_vec(),
+        })
+    }
+
+    /// The program, not started yet.
+    pub(super) fn command(&self) -> Result<Command, Obstacle> {
+        let (program, args) = self.program.split_first().ok_or(Obstacle::Arguments)?;
+        let mut command = Command::new(program);
+        command.args(args).stdin(Stdio::null()).process_group(0);
+        Ok(command)
+    }
+}
+
+/// Does what a process was started for, if that is to supervise a command.
+pub(super) fn main() -> Option<ExitCode> {
+    let mut args = std::env::args_os().skip(1);
+    let role = args.next()?;
+    let work = match role.to_str()? {
+        OPEN => supervise_open,
+        CONFINED => supervise_confined,
+        FIRST => confine::run,
+        _ => return None,
+    };
+    let args: Vec<_> = args.collect();
+    let plan = Plan::from_args(&args).ok_or(Obstacle::Arguments);
+    let code = plan.and_then(|plan| work(&plan)).unwrap_or_else(|why| {
+        // The line to the one that asked for the command, who may have lost interest.
+        let _ = rustix::io::write(stdin(), why.to_string().as_bytes());
+        1
+    });
+    Some(ExitCode::from(code))
+}
+
+fn supervise_open(plan: &Plan) -> Result<u8, Obstacle> {
+    prepare()?;
+    watch(plan.command()?)
+}
+
+fn supervise_confined(plan: &Plan) -> Result<u8, Obstacle> {
+    prepare()?;
+    isolate::isolate(&plan.writable)?;
+    let mut first = Command::new("/proc/self/exe");
+    first.arg0("daemon").arg(FIRST).args(plan.to_args());
+    watch(first)
+}
+
+/// Leaves the terminal and all open files behind, and adopts all that will be started.
+fn prepare() -> Result<(), Obstacle> {
+    let files = fs::read_dir("/proc/self/fd").map_err(Obstacle::Proc)?;
+    let files = files.flatten().map(|entry| entry.file_name());
+    let inherited: Vec<i32> = files
+        .filter_map(|name| name.to_str()?.parse().ok())
+        .filter(|file| *file > 2)
+        .collect();
+    for file in inherited {
+        // One of them was the folder's.
+        let _ = nix::unistd::close(file);
+    }
+    setsid().map_err(Obstacle::session)?;
+    set_child_subreaper(Some(Pid::INIT)).map_err(Obstacle::session)
+}
+
+/// Runs a program until it ends or nobody wants it any more, and then kills whoever is left.
+fn watch(mut command: Command) -> Result<u8, Obstacle> {
+    let child = command.spawn().map_err(Obstacle::Start)?;
+    let ended = until_ended(Pid::from_child(&child));
+    kill_all();
+    Ok(code(ended.map_err(Obstacle::session)?))
+}
+
+fn until_ended(child: Pid) -> rustix::io::Result<Option<WaitStatus>> {
+    let process = pidfd_open(child, PidfdFlags::empty())?;
+    loop {
+        let line = stdin();
+        let mut both = [
+            PollFd::new(&line, PollFlags::IN),
+            PollFd::new(&process, PollFlags::IN),
+        ];
+        rustix::io::retry_on_intr(|| poll(&mut both, Some(&REAP)))?;
+        let [line, _] = both;
+        while let Ok(Some((id, status))) = wait(WaitOptions::NOHANG) {
+            if id == child {
+                return Ok(Some(status));
+            }
+        }
+        // Nothing is ever said there.
+        if !line.revents().is_empty() {
+            return Ok(None);
+        }
+    }
+}
+
+/// The code that a shell has for it.
+pub(super) fn code(status: Option<WaitStatus>) -> u8 {
+    let code = status.and_then(|status| match status.terminating_signal() {
+        Some(signal) => Some(128 + signal),
+        None => status.exit_status(),
+    });
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+/// Kills children until there are none: those of a dead child become children of this process.
+fn kill_all() {
+    loop {
+        let children = children();
+        for child in &children {
+            // It may not be ours to kill, as programs of other users are.
+            let _ = kill_process(*child, Signal::KILL);
+        }
+        // One of them ends soon. Whom the list has missed is on the next one.
+        let mut is_waiting = !children.is_empty();
+        loop {
+            let options = match is_waiting {
+                true => WaitOptions::empty(),
+                false => WaitOptions::NOHANG,
+            };
+            match wait(options) {
+                Ok(Some(_)) => is_waiting = false,
+                Ok(None) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                // Nobody is left.
+                Err(_) => return,
+            }
+        }
+        if children.is_empty() {
+            std::thread::sleep(UNLISTED);
+        }
+    }
+}
+
+/// The children of this process, or most of them.
+fn children() -> Vec<Pid> {
+    let own = std::process::id();
+    let listed = fs::read_to_string(format!("/proc/self/task/{own}/children"));
+    let numbers = listed.map(|list| list.split(' ').filter_map(|it| it.parse().ok()).collect());
+    // Kernels can be built without that list.
+    let numbers: Vec<i32> = numbers.unwrap_or_else(|_| children_of(own));
+    numbers.into_iter().filter_map(Pid::from_raw).collect()
+}
+
+fn children_of(parent: u32) -> Vec<i32> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let numbers = entries.flatten().filter_map(|entry| {
+        let number = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        // The name, in parentheses, may hold anything; then come the state and the parent.
+        let (_, rest) = stat.rsplit_once(") ")?;
+        let is_child = rest.split(' ').nth(1)?.parse() == Ok(parent);
+        is_child.then_some(number)
+    });
+    numbers.collect()
+}

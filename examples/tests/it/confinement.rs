@@ -1,0 +1,389 @@
+//! Escapes from the confinement of commands, each of them tried: they succeed for a command that goes
+//! anywhere, and fail for a confined one.
+#![cfg(target_os = "linux")]
+
+mod machine;
+
+use std::fs::{self, File};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::process::{Child, Command};
+
+use examples::daemon::command::{CommandConfig, Confinement};
+use examples::daemon::{Code, Problem};
+use rustix::fs::{Mode, Timestamps, XattrFlags};
+
+use crate::commands::{Place, commands};
+use crate::programs::{Running, outcome, program};
+use crate::pty::Screen;
+
+const DAEMON: &str = env!("CARGO_BIN_EXE_daemon");
+
+/// A folder with a workspace, and what is outside of it.
+struct Room {
+    place: Place,
+    /// Can be read by commands, not written.
+    outside: PathBuf,
+}
+
+/// What came of an escape that was tried.
+#[derive(Debug, PartialEq)]
+enum Tried {
+    Code(i32),
+    /// Nothing is run on this machine.
+    Refused,
+}
+
+impl Room {
+    fn new(name: &str) -> Self {
+        let place = Place::new(name);
+        let outside = place.0.join("outside.txt");
+        fs::write(&outside, "outside").unwrap();
+        Self { place, outside }
+    }
+
+    async fn tries(&self, confinement: Confinement, line: &str) -> Tried {
+        let itself = std::env::current_exe().unwrap();
+        let config = CommandConfig::default()
+            .with_confinement(confinement)
+            .with_readable(vec![itself, DAEMON.into(), self.outside.clone()]);
+        let run = commands(config).run(&self.place.1, line, None).await;
+        match run {
+            Ok(output) => Tried::Code(output.code.unwrap_or(-1)),
+            Err(Problem { code, .. }) => {
+                assert_eq!((confinement, code), (Confinement::Workspace, Code::Sandbox));
+                Tried::Refused
+            }
+        }
+    }
+
+    /// Tries a line that ends with 0 when it escapes.
+    async fn stays_in(&self, line: &str) {
+        let before = self.metadata();
+        let tried = self.tries(Confinement::Workspace, line).await;
+        assert_ne!(tried, Tried::Code(0), "{line}");
+        assert_eq!(self.metadata(), before, "{line}");
+        if tried == Tried::Refused {
+            return;
+        }
+        // An attempt that nobody succeeds with shows nothing.
+        let tried = self.tries(Confinement::Open, line).await;
+        assert_eq!(tried, Tried::Code(0), "{line}");
+    }
+
+    fn metadata(&self) -> (u32, u32, i64, i64, u64) {
+        let it = fs::metadata(&self.outside).unwrap();
+        (it.mode(), it.uid(), it.mtime(), it.atime(), it.nlink())
+    }
+
+    fn path(&self) -> String {
+        self.outside.display().to_string()
+    }
+}
+
+/// A line that does something that shells cannot: [`attempt`] does.
+fn attempt_line(what: &str, target: &str) -> String {
+    let itself = std::env::current_exe().unwrap();
+    format!(
+        "ESCAPE='{what}' TARGET='{target}' '{}' --exact confinement::attempt --ignored --nocapture",
+        itself.display()
+    )
+}
+
+#[test]
+#[ignore = "done in commands by the other tests"]
+fn attempt() {
+    let (what, target) = (std::env::var("ESCAPE"), std::env::var("TARGET"));
+    let target = target.unwrap();
+    match what.unwrap().as_str() {
+        "connect" => drop(UnixStream::connect(target).unwrap()),
+        "connect by name" => {
+            let address = SocketAddr::from_abstract_name(target).unwrap();
+            drop(UnixStream::connect_addr(&address).unwrap());
+        }
+        "send from a pair" => {
+            let (one, _other) = UnixDatagram::pair().unwrap();
+            one.send_to(b"escaped", target).unwrap();
+        }
+        "talk over a pair" => drop(UnixStream::pair().unwrap()),
+        "mode of an open file" => {
+            let file = File::open(target).unwrap();
+            rustix::fs::fchmod(file, Mode::from_raw_mode(0o777)).unwrap();
+        }
+        "times of an open file" => {
+            let times = Timestamps {
+                last_access: rustix::fs::Timespec::default(),
+                last_modification: rustix::fs::Timespec::default(),
+            };
+            rustix::fs::futimens(File::open(target).unwrap(), &times).unwrap();
+        }
+        "attribute" => {
+            rustix::fs::setxattr(target, "user.escaped", b"x", XattrFlags::empty()).unwrap();
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn no_command_connects_to_a_unix_socket() {
+    let room = Room::new("sockets");
+    let (stream, datagram) = (room.place.0.join("stream"), room.place.0.join("datagram"));
+    let _stream = UnixListener::bind(&stream).unwrap();
+    let _datagram = UnixDatagram::bind(&datagram).unwrap();
+    let inside = room.place.1.path().join("inside");
+    let _inside = UnixListener::bind(&inside).unwrap();
+    let name = format!("daemon-escape-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let _named = UnixListener::bind_addr(&address).unwrap();
+    for (what, target) in [
+        ("connect", stream.display().to_string()),
+        ("connect", inside.display().to_string()),
+        ("connect by name", name),
+        ("send from a pair", datagram.display().to_string()),
+    ] {
+        room.stays_in(&attempt_line(what, &target)).await;
+    }
+    let tried = room
+        .tries(
+            Confinement::Workspace,
+            &attempt_line("talk over a pair", ""),
+        )
+        .await;
+    assert!(
+        matches!(tried, Tried::Code(0) | Tried::Refused),
+        "{tried:?}"
+    );
+}
+
+#[tokio::test]
+async fn no_command_changes_the_metadata_of_what_is_outside() {
+    let room = Room::new("metadata");
+    let path = room.path();
+    for line in [
+        format!("chmod 777 {path}"),
+        "ln -sf ../outside.txt link; chmod 777 link".to_owned(),
+        "chmod 777 ..".to_owned(),
+        format!("chown $(id -u) {path}"),
+        format!("touch -c -d 2001-01-01 {path}"),
+        format!("touch -c -d 2001-01-01 {}", room.place.0.display()),
+        attempt_line("mode of an open file", &path),
+        attempt_line("times of an open file", &path),
+    ] {
+        room.stays_in(&line).await;
+        fs::set_permissions(&room.outside, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    let line = attempt_line("attribute", &path);
+    // Not every file system has them.
+    if room.tries(Confinement::Open, &line).await == Tried::Code(0) {
+        room.stays_in(&line).await;
+    }
+}
+
+#[tokio::test]
+async fn metadata_inside_is_the_commands_own() {
+    let room = Room::new("inside");
+    let line = "printf '#!/bin/sh\\necho ran' > script && chmod +x script && ./script && \
+                touch -d 2001-01-01 script && chown $(id -u):$(id -g) script && mkdir a && \
+                chmod 700 a && ln script a/hard && ln -s script soft && mv script a && \
+                touch $TMPDIR/x && chmod 600 $TMPDIR/x && echo >/dev/null && \
+                tar -cf a.tar a && tar -xpf a.tar";
+    let tried = room.tries(Confinement::Workspace, line).await;
+    assert!(
+        matches!(tried, Tried::Code(0) | Tried::Refused),
+        "{tried:?}"
+    );
+}
+
+#[tokio::test]
+async fn no_command_makes_a_device_or_mounts_anything() {
+    let room = Room::new("devices");
+    let outside = room
+        .tries(Confinement::Open, "mknod dev c 1 3 && rm dev")
+        .await;
+    if outside != Tried::Code(0) {
+        // Only an administrator can, so it would show nothing.
+        return;
+    }
+    room.stays_in("mknod dev c 1 3 && test -c dev && rm dev")
+        .await;
+    room.stays_in("mknod dev b 7 200 && rm dev").await;
+    let path = room.path();
+    room.stays_in(&format!("mount --bind {path} {path} && umount {path}"))
+        .await;
+    let tried = room
+        .tries(Confinement::Workspace, "mount -o remount,rw,bind /")
+        .await;
+    assert_ne!(tried, Tried::Code(0));
+}
+
+/// A program that is ended with the value.
+struct Sleeper(Child);
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn no_command_sees_or_signals_another_process() {
+    let room = Room::new("processes");
+    let sleeper = Sleeper(Command::new("sleep").arg("1000").spawn().unwrap());
+    let id = sleeper.0.id();
+    for line in [
+        format!("kill -0 {id}"),
+        format!("test -e /proc/{id}/environ && cat /proc/{id}/environ > /dev/null"),
+        format!("ls /proc/{id}/fd > /dev/null"),
+    ] {
+        room.stays_in(&line).await;
+    }
+    #[cfg(target_arch = "x86_64")]
+    room.raw("attach", machine::call(101, [16, id, 0, 0]), 3)
+        .await;
+}
+
+#[cfg(target_arch = "x86_64")]
+#[tokio::test]
+async fn no_system_call_leads_around_the_filter() {
+    let room = Room::new("calls");
+    let (unix, stream, datagram) = (1, 1, 2);
+    let (refused, missing, killed) = (1, 38, 128 + 31);
+    for (name, program, expected) in [
+        ("socket", machine::call(41, [unix, stream, 0, 0]), refused),
+        ("socket-vm", machine::call(41, [40, stream, 0, 0]), refused),
+        (
+            "socket-32-bit",
+            machine::call_32(359, [unix, stream, 0]),
+            killed,
+        ),
+        (
+            "socket-x32",
+            machine::call(0x4000_0029, [unix, stream, 0, 0]),
+            missing,
+        ),
+        ("pair", machine::call(53, [unix, datagram, 0, 0]), refused),
+        ("io-uring", machine::call(425, [1, 0, 0, 0]), missing),
+        ("clone3", machine::call(435, [0, 0, 0, 0]), missing),
+        ("clone", machine::call(56, [0x1000_0000, 0, 0, 0]), refused),
+        (
+            "unshare",
+            machine::call(272, [0x1000_0000, 0, 0, 0]),
+            refused,
+        ),
+        ("type", machine::call(16, [1, 0x5412, 0, 0]), refused),
+        ("keys", machine::call(250, [0, u32::MAX - 4, 0, 0]), refused),
+        ("newer", machine::call(470, [0, 0, 0, 0]), missing),
+    ] {
+        room.raw(name, program, expected).await;
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Room {
+    /// Runs a program that makes one call, which fails with this error, or at least not as it does outside.
+    async fn raw(&self, name: &str, program: Vec<u8>, expected: i32) {
+        let path = self.place.1.path().join(name);
+        fs::write(&path, program).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let line = format!("./{name} 2>/dev/null");
+        let tried = self.tries(Confinement::Workspace, &line).await;
+        assert!(
+            tried == Tried::Code(expected) || tried == Tried::Refused,
+            "{name}: {tried:?}"
+        );
+        let outside = self.tries(Confinement::Open, &line).await;
+        // Not every kernel has every call.
+        let is_missing = [38, 139, 22].map(Tried::Code).contains(&outside);
+        assert!(
+            outside != Tried::Code(expected) || is_missing,
+            "{name}: {outside:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_command_has_no_terminal_and_a_session_of_its_own() {
+    let room = Room::new("session");
+    // The session, the controlling terminal, and the shell's group.
+    let line = "read -r _ _ _ _ group session terminal _ < /proc/self/stat; \
+                test $terminal = 0 && test $session != $OUTER && test $group = $$";
+    let outer = rustix::process::getsid(None).unwrap().as_raw_nonzero();
+    let line = format!("OUTER={outer}; {line}");
+    assert_eq!(room.tries(Confinement::Open, &line).await, Tried::Code(0));
+    let tried = room.tries(Confinement::Workspace, ": < /dev/tty").await;
+    assert_ne!(tried, Tried::Code(0));
+}
+
+impl Room {
+    /// What starts a server on this workspace.
+    fn serve(&self, start: &[&str], options: &[&str]) -> Command {
+        let mut command = program(start.first().unwrap_or(&DAEMON));
+        command.args(start.iter().skip(1).chain([&DAEMON]));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--workspace"]);
+        command.arg(self.place.1.path()).args(options);
+        command
+    }
+}
+
+/// Lets the agent at this address do something, and returns what it says of that.
+fn does(url: &str, prompt: &str) -> String {
+    let mut command = program(DAEMON);
+    command.args(["run", "--url", url, prompt]);
+    let (code, out, err) = outcome(command);
+    assert_eq!(code, Some(0), "{err}");
+    out
+}
+
+#[test]
+fn no_command_writes_to_the_terminal_of_the_daemon() {
+    for options in [&[][..], &["--unconfined"]] {
+        let room = Room::new("terminal");
+        // A terminal that controls the daemon.
+        let mut screen = Screen::start(room.serve(&["setsid", "--ctty"], options));
+        screen.shows("listening on ");
+        let url = screen.shows(" ").trim().to_owned();
+        let said = does(&url, "run (echo escaped > /dev/tty) 2>&1; echo done");
+        assert!(said.contains("done") || said.contains("not run"), "{said}");
+        screen.terminate();
+        let shown = screen.shows("ended: ");
+        assert!(!shown.contains("escaped"), "{shown}");
+    }
+}
+
+#[test]
+fn no_command_inherits_an_open_file_of_the_daemon() {
+    for options in [&[][..], &["--unconfined"]] {
+        let room = Room::new("inherited");
+        let leak = ["sh", "-c", "exec 7>>\"$0\"; exec \"$@\"", &room.path()];
+        let server = Running::start(room.serve(&leak, options));
+        let line = server.line_with("listening on ");
+        let url = line
+            .split(' ')
+            .find(|word| word.starts_with("http"))
+            .unwrap();
+        let said = does(url, "run echo escaped >&7; echo done");
+        assert!(said.contains("done") || said.contains("not run"), "{said}");
+        assert_eq!(fs::read_to_string(&room.outside).unwrap(), "outside");
+    }
+}
+
+#[tokio::test]
+async fn a_system_that_cannot_confine_says_so_at_the_start_and_runs_nothing() {
+    let room = Room::new("cannot");
+    // That is how a confined daemon finds its system.
+    let line = format!(
+        "{DAEMON} serve --listen 127.0.0.1:0 > log 2>&1 &
+        while ! grep -q listening log; do sleep 0.05; done
+        url=$(sed -n 's/.*listening on \\([^ ]*\\) .*/\\1/p' log)
+        {DAEMON} run --url $url 'run touch made' > said; cat log said
+        grep 'warning: commands are not run.*--unconfined' log && grep 'not run' said && ! test -e made"
+    );
+    let tried = room.tries(Confinement::Workspace, &line).await;
+    assert!(
+        matches!(tried, Tried::Code(0) | Tried::Refused),
+        "{tried:?}"
+    );
+}
