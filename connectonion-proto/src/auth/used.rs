@@ -1,9 +1,14 @@
 //! [`UsedSignatures`]: a signature counts once.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{AuthError, Signature, Verified};
+use super::{Address, AuthError, Signature, Verified};
 use crate::limits::{MAX_USED_SIGNATURES, SIGNATURE_WINDOW};
+
+/// One signer may fill one of so many parts of the memory.
+const SHARES: usize = 16;
+/// And at least so much of it.
+const MIN_SHARE: usize = 64;
 
 /// Signatures that have been used and have not expired, so that none counts twice. Optional: peers
 /// of the specification repeat a signature when they connect twice within one second.
@@ -12,12 +17,15 @@ use crate::limits::{MAX_USED_SIGNATURES, SIGNATURE_WINDOW};
 /// they like, so what is not let in should not be remembered.
 ///
 /// The number is bounded, and a signature that is still valid is never forgotten for another one:
-/// beyond the bound, everybody is refused until some have expired.
+/// beyond the bound, everybody is refused until some have expired. One signer may fill a sixteenth of
+/// it (but at least 64), so that nobody alone keeps the others out.
 #[derive(Clone, Debug)]
 pub struct UsedSignatures {
     used: HashSet<Signature>,
     /// The same, by the second after which they are no longer valid.
-    by_end: BTreeMap<u64, Vec<Signature>>,
+    by_end: BTreeMap<u64, Vec<(Address, Signature)>>,
+    /// How many each signer has.
+    by_signer: HashMap<Address, usize>,
     max: usize,
 }
 
@@ -28,12 +36,13 @@ impl Default for UsedSignatures {
 }
 
 impl UsedSignatures {
-    /// Remembers up to `max` signatures. Each takes about 150 bytes while it is valid.
+    /// Remembers up to `max` signatures. Each takes about 200 bytes while it is valid.
     #[must_use]
     pub fn new(max: usize) -> Self {
         Self {
             used: HashSet::new(),
             by_end: BTreeMap::new(),
+            by_signer: HashMap::new(),
             max,
         }
     }
@@ -41,20 +50,24 @@ impl UsedSignatures {
     /// Uses up the signature of a frame. `now` is in seconds since 1970.
     ///
     /// # Errors
-    /// [`AuthError::AlreadyUsed`], [`AuthError::ReplayProtectionUnavailable`] if there is no room.
+    /// [`AuthError::AlreadyUsed`], [`AuthError::ReplayProtectionUnavailable`] if there is no room, or no
+    /// more for this signer.
     /// Nothing has changed then, except that what has expired is forgotten.
     pub fn spend(&mut self, verified: &Verified<'_>, now: f64) -> Result<(), AuthError> {
         self.forget_expired(now);
-        let signature = verified.signature;
+        let (signer, signature) = (verified.address, verified.signature);
         if self.used.contains(&signature) {
             return Err(AuthError::AlreadyUsed);
         }
-        if self.used.len() >= self.max {
+        let count = self.by_signer.get(&signer).copied().unwrap_or_default();
+        if self.used.len() >= self.max || count >= (self.max / SHARES).max(MIN_SHARE) {
             return Err(AuthError::ReplayProtectionUnavailable);
         }
         self.used.insert(signature);
         let end = seconds((verified.timestamp + SIGNATURE_WINDOW.as_secs_f64()).ceil());
-        self.by_end.entry(end).or_default().push(signature);
+        let ending = self.by_end.entry(end).or_default();
+        ending.push((signer, signature));
+        self.by_signer.insert(signer, count + 1);
         Ok(())
     }
 
@@ -72,11 +85,15 @@ impl UsedSignatures {
 
     fn forget_expired(&mut self, now: f64) {
         let valid = self.by_end.split_off(&seconds(now));
-        for signature in std::mem::replace(&mut self.by_end, valid)
-            .values()
-            .flatten()
-        {
+        let expired = std::mem::replace(&mut self.by_end, valid);
+        for (signer, signature) in expired.values().flatten() {
             self.used.remove(signature);
+            if let Some(count) = self.by_signer.get_mut(signer) {
+                *count -= 1;
+                if *count == 0 {
+                    self.by_signer.remove(signer);
+                }
+            }
         }
     }
 }

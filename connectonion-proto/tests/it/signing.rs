@@ -314,6 +314,26 @@ fn a_signature_that_is_valid_is_not_forgotten_for_another() {
 }
 
 #[test]
+fn one_signer_keeps_no_other_out_of_the_memory() {
+    let mut used = UsedSignatures::new(100);
+    let full = Err(AuthError::ReplayProtectionUnavailable);
+    let mut place = 0.0;
+    for _ in 0..64 {
+        place += 0.5;
+        assert_eq!(spend(&mut used, NOW + place, NOW), Ok(()));
+    }
+    assert_eq!(spend(&mut used, NOW + 100.0, NOW), full);
+    let other = Signer::from_seed(&[7; 32]);
+    let signed = other.sign_payload(&json!({ "timestamp": NOW })).unwrap();
+    let verified = verifier().verify(&signed, NOW).unwrap();
+    assert_eq!(used.spend(&verified, NOW), Ok(()));
+    // What has expired makes room.
+    let later = NOW + 2.0 * WINDOW;
+    assert_eq!(spend(&mut used, later, later), Ok(()));
+    assert_eq!(used.len(), 1);
+}
+
+#[test]
 fn nothing_secret_is_printed() {
     let signer = Signer::from_seed(b"0123456789abcdef0123456789abcdef");
     let payload = json!({"timestamp": NOW, "invite_code": "s3cret"});
