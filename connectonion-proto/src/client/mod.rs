@@ -332,8 +332,7 @@ impl ClientConn {
         };
         // Whoever does not read hears nothing, and neither does a machine that slept.
         let slept = now.saturating_duration_since(at) > patience;
-        let reads = self.pause.is_over(self.wants_input(), now);
-        if !reads || (slept && !self.forgiven) {
+        if !self.wants_input() || (slept && !self.forgiven) {
             self.forgiven = true;
             return self.listen(now);
         }

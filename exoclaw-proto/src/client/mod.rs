@@ -319,7 +319,7 @@ impl ClientConn {
         };
         // Answers to requests come behind the one to the token.
         self.token_echo = false;
-        match ended(id, pending.kind, end) {
+        match ended(id, &pending.kind, end) {
             Some(event) => self.push(event),
             None => self.stray += 1,
         }
@@ -370,7 +370,7 @@ impl ClientConn {
             let delivery = self.delivery(pending);
             let late = Err(CallError::TimedOut { delivery });
             let event = self.forget(id, Some(now));
-            if let Some(event) = event.and_then(|pending| ended(id, pending.kind, late)) {
+            if let Some(event) = event.and_then(|pending| ended(id, &pending.kind, late)) {
                 self.push(event);
             }
         }
@@ -472,8 +472,8 @@ fn remote(words: &str) -> CallError<RpcError> {
 }
 
 /// The event that ends a request; `None` if nobody waits for it.
-fn ended(id: CallId, kind: Kind, end: End) -> Option<ClientEvent> {
-    Some(match kind {
+fn ended(id: CallId, kind: &Kind, end: End) -> Option<ClientEvent> {
+    Some(match *kind {
         Kind::Unary => ClientEvent::Reply { id, result: end },
         Kind::Chat(summary) => ClientEvent::ChatEnded {
             id,
@@ -552,7 +552,7 @@ impl Machine for ClientConn {
                 reason: reason.clone(),
                 delivery,
             };
-            if let Some(event) = ended(id, pending.kind, Err(error)) {
+            if let Some(event) = ended(id, &pending.kind, Err(error)) {
                 return Some(event);
             }
         }

@@ -488,11 +488,9 @@ fn a_client_above_the_rate_limit_is_disconnected() {
     let limits = Limits::default().with_max_message_rate(Some(rate));
     let mut played = Played::ready(ServerConfig::default().with_limits(limits));
     played.take(ACK);
-    for _ in 0..10 {
-        played.conn.handle_message(Incoming::Pong(b""), played.now);
-    }
     assert!(!played.conn.is_closed());
-    played.take(ACK);
+    // Pings count, too.
+    played.conn.handle_message(Incoming::Ping(b""), played.now);
     let sent = played.sent();
     assert!(sent[0].starts_with("close 1008 "), "{sent:?}");
     let closed = ServerEvent::Closed(CloseReason::RateLimited);
