@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::client::{Reply, Taken};
-use crate::frame::{AdminAction, AdminRequest, Answer, Input, Mode, ModeChange, Standing};
+use crate::frame::{
+    AdminAction, AdminRequest, Answer, Input, Mode, ModeChange, Response, Standing,
+};
 use crate::limits::{CONNECT_TIMEOUT, PING_INTERVAL, SILENCE_TIMEOUT};
 use gate::{gate as gated, success};
 
@@ -335,9 +337,31 @@ fn an_answer_that_had_not_left_when_the_line_was_lost_comes_back() {
     let events = played.lose();
     assert!(matches!(&events[0], ClientEvent::RunEnded(Err(lost))
         if lost.delivery() == Delivery::Delivered));
-    assert_eq!(events[1], ClientEvent::Unsent(unsent));
-    assert_eq!(events[2], ClientEvent::Closed(CloseReason::Lost));
-    assert_eq!(events.len(), 3);
+    assert_eq!(events[1], ClientEvent::Unconfirmed(sent));
+    assert_eq!(events[2], ClientEvent::Unsent(unsent));
+    assert_eq!(events[3], ClientEvent::Closed(CloseReason::Lost));
+    assert_eq!(events.len(), 4);
+}
+
+#[test]
+fn an_answer_that_the_host_is_known_to_have_does_not_come_back() {
+    let (mut played, _) = Played::running();
+    for id in ["q1", "q2", "q3"] {
+        let answer = Response::new(id, Answer::PlanReview("yes".into()));
+        played.conn.respond(&answer, played.now).unwrap();
+    }
+    played.sent();
+    // The host handles frames in order, so these are the receipts of the first two.
+    for _ in 0..2 {
+        played.take(&json!({"type": "SESSION_STATUS", "session_id": "s-1", "status": "running"}));
+    }
+    let events = played.lose();
+    let left = |event: &ClientEvent| match event {
+        ClientEvent::Unconfirmed(answer) => answer.request_id.clone(),
+        _ => None,
+    };
+    let left: Vec<_> = events.iter().filter_map(left).collect();
+    assert_eq!(left, ["q3"]);
 }
 
 #[test]
