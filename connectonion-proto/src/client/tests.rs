@@ -316,7 +316,11 @@ fn questions_are_answered_by_their_id_and_a_late_answer_is_told() {
     played.conn.respond(&answer, played.now).unwrap();
     assert_eq!(
         played.sent(),
-        [json!({"type": "ASK_USER_RESPONSE", "answer": "red", "request_id": "q"})]
+        [
+            json!({"type": "ASK_USER_RESPONSE", "answer": "red", "request_id": "q"}),
+            // Its reply is the receipt.
+            json!({"type": "SESSION_STATUS", "session": {"session_id": "s"}}),
+        ]
     );
     played.events();
     let stale = json!({"type": "ERROR", "code": "STALE_ANSWER", "request_id": "q",
