@@ -25,10 +25,6 @@ pub(super) type End = Result<Output, CallError<ErrorFrame>>;
 
 /// What the connection's task gives a run.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a box would be an allocation for each step"
-)]
 pub(super) enum Item {
     Step(Step),
     /// A question that was answered before it came here.
