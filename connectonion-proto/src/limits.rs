@@ -53,6 +53,9 @@ pub const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// How long a client hears nothing before it takes the line for dead: two PINGs. Enforced by clients;
 /// configurable.
 pub const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long nothing may follow the events that a host sends again before a client takes them for all
+/// that there were. Not in the specification. Enforced by clients.
+pub const REPLAY_PAUSE: Duration = Duration::from_secs(1);
 /// How long a client waits for the answer to its CONNECT. The specification has no number; the known
 /// clients wait 30 s. Enforced by clients; configurable.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);

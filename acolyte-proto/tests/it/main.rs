@@ -11,6 +11,7 @@ mod faults_client;
 mod faults_sse;
 mod frames;
 mod frames_props;
+mod losses;
 mod memory;
 mod mounted;
 mod net_client;

@@ -87,6 +87,16 @@ impl Asked {
         !self.waiting(kind).is_empty()
     }
 
+    /// How many of this kind have no answer yet.
+    pub(super) fn count(&self, kind: Kind) -> usize {
+        self.waiting(kind).len()
+    }
+
+    /// What the next answer of this kind is for.
+    pub(super) fn first(&self, kind: Kind) -> Option<CallId> {
+        self.waiting(kind).front().copied()
+    }
+
     /// Whether a prompt has no answer yet.
     pub(super) fn awaits_prompt(&self) -> bool {
         self.awaits(Kind::Prompt) || self.awaits(Kind::Interjection)

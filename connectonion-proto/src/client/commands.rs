@@ -7,6 +7,7 @@ use rpc_core::timers::later;
 use rpc_core::{CallId, CloseFrame, CloseReason, Refused};
 use serde::Serialize;
 
+use super::answered::MAX_ANSWERS;
 use super::asked::Kind;
 use super::{ClientConn, ClientState, Timer};
 use crate::frame::{
@@ -100,9 +101,12 @@ impl ClientConn {
         Ok(id)
     }
 
-    /// Answers a question of the agent. Hosts confirm nothing; an answer that comes too late is an
-    /// [`AnswerRefused`](super::ClientEvent::AnswerRefused) at newer ones. The question may be one
-    /// of an earlier connection.
+    /// Answers a question of the agent. Hosts confirm nothing, so a `SESSION_STATUS` query follows
+    /// whose reply says that the answer has arrived; if the line is lost before it, the answer comes
+    /// back as [`Unsent`](super::ClientEvent::Unsent) or
+    /// [`Unconfirmed`](super::ClientEvent::Unconfirmed). An answer that comes too late is an
+    /// [`AnswerRefused`](super::ClientEvent::AnswerRefused) at newer hosts. The question may be one of
+    /// an earlier connection.
     ///
     /// # Errors
     /// [`Refused::NotReady`] before CONNECTED, [`Refused::Closed`], [`Refused::QueueFull`],
@@ -110,9 +114,21 @@ impl ClientConn {
     pub fn respond(&mut self, response: &Response, _: Instant) -> Result<(), Refused> {
         self.check_ready()?;
         let frame = self.outbox.json(response)?;
-        self.forget_sent();
-        self.answers.push_back((frame, response.clone()));
+        let receipt = self.ask_for_receipt();
+        self.answered.push(frame, receipt, response.clone());
         Ok(())
+    }
+
+    /// A query behind an answer, whose reply nobody but [`Answered`](super::answered::Answered) waits
+    /// for. `None` if there is no room, or if this host answers no queries.
+    fn ask_for_receipt(&mut self) -> Option<CallId> {
+        if self.asked.count(Kind::Status) >= MAX_ANSWERS {
+            return None;
+        }
+        let query = SessionQuery::new(self.session_id.clone()?);
+        let id = self.ask(&query, Kind::Status, None).ok()?;
+        self.asked.cancel(id);
+        Some(id)
     }
 
     /// Lets the agent work in another mode. Newer hosts confirm with an event `mode_changed`.

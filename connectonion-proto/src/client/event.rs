@@ -53,6 +53,12 @@ pub enum ClientEvent {
     /// An answer that was taken had not left when the line was lost. Sent on the next connection, it
     /// is sent once.
     Unsent(Response),
+    /// An answer was sent, and the line was lost before the host was known to have it. If the host
+    /// asks the same question again and nothing has happened since, it is still open.
+    Unconfirmed(Response),
+    /// A run goes on whose events the host has sent again, and nothing has followed for a second: the
+    /// last questions among them are open.
+    CaughtUp,
     /// The host complains about something else that was sent. The connection goes on, and so does
     /// the run.
     Complaint(ErrorFrame),

@@ -11,6 +11,7 @@
 //! ```
 
 mod about;
+mod answered;
 mod asked;
 mod commands;
 mod config;
@@ -22,7 +23,6 @@ mod sign;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -39,8 +39,10 @@ use rpc_core::{
 };
 use serde::Serialize;
 
-use crate::frame::{Connect, Response, Signed};
-use asked::{Asked, Pending};
+use crate::frame::{Connect, Signed};
+use crate::limits::REPLAY_PAUSE;
+use answered::Answered;
+use asked::Asked;
 
 pub use config::{ClientConfig, reconnect_policy};
 pub use event::{ClientEvent, OtherFrame, Reply, Step, Taken, Warning};
@@ -68,11 +70,12 @@ pub enum ClientState {
 enum Timer {
     Connect,
     Onboarded,
+    Replay,
     Silence,
 }
 
 impl TimerKind for Timer {
-    const ALL: &'static [Self] = &[Self::Connect, Self::Onboarded, Self::Silence];
+    const ALL: &'static [Self] = &[Self::Connect, Self::Onboarded, Self::Replay, Self::Silence];
 
     fn index(self) -> usize {
         self as usize
@@ -82,6 +85,7 @@ impl TimerKind for Timer {
         match self {
             Self::Connect => "connect",
             Self::Onboarded => "onboarded",
+            Self::Replay => "replay",
             Self::Silence => "silence",
         }
     }
@@ -123,8 +127,8 @@ pub struct ClientConn {
     /// A run is going on, as far as the host's frames say.
     run: bool,
     asked: Asked,
-    /// The answers of the user that may not have left, oldest first.
-    answers: VecDeque<(FrameNumber, Response)>,
+    /// The answers of the user that the host may not have.
+    answered: Answered,
     outbox: Outbox,
     events: EventBacklog<ClientEvent>,
     timers: Timers<Timer>,
@@ -159,7 +163,7 @@ impl ClientConn {
             session_id: None,
             run: false,
             asked: Asked::new(seed, config.limits.max_pending, now),
-            answers: VecDeque::new(),
+            answered: Answered::default(),
             outbox: Outbox::new(&sent),
             events: EventBacklog::new(),
             timers: Timers::new(),
@@ -255,13 +259,16 @@ impl ClientConn {
         self.events.push(event, size_of::<ClientEvent>() + bytes);
     }
 
-    /// Forgets the answers that have left.
-    fn forget_sent(&mut self) {
-        while let Some((frame, _)) = self.answers.front()
-            && self.outbox.was_taken(*frame)
-        {
-            self.answers.pop_front();
-        }
+    /// An event of a run that was found going on: others may follow at once.
+    fn await_replay(&mut self, now: Instant) {
+        self.timers.set(Timer::Replay, later(now, REPLAY_PAUSE));
+    }
+
+    fn end_run(&mut self) {
+        self.run = false;
+        self.timers.stop(Timer::Replay);
+        self.answered.clear();
+        self.settle_state();
     }
 
     /// No CONNECT could be sent, and another attempt would end the same way.
@@ -298,7 +305,7 @@ impl ClientConn {
     /// The next of the events with which everything ends that was under way.
     fn last_events(&mut self, reason: &CloseReason) -> Option<ClientEvent> {
         if let Some((id, pending)) = self.asked.pop_any() {
-            let delivery = self.delivery(&pending);
+            let delivery = self.delivery(pending.frame);
             let reason = reason.clone();
             let result = Err(CallError::Closed { reason, delivery });
             return Some(ClientEvent::Reply { id, result });
@@ -309,17 +316,15 @@ impl ClientConn {
             let lost = CallError::Closed { reason, delivery };
             return Some(ClientEvent::RunEnded(Err(lost)));
         }
-        if self.cut {
-            self.forget_sent();
-        } else {
-            self.answers.clear();
-        }
-        let (_, response) = self.answers.pop_front()?;
-        Some(ClientEvent::Unsent(response))
+        let (frame, response) = self.answered.pop()?;
+        Some(match self.delivery(frame) {
+            Delivery::NotSent => ClientEvent::Unsent(response),
+            _ => ClientEvent::Unconfirmed(response),
+        })
     }
 
-    fn delivery(&self, pending: &Pending) -> Delivery {
-        if self.cut && !self.outbox.was_taken(pending.frame) {
+    fn delivery(&self, frame: FrameNumber) -> Delivery {
+        if self.cut && !self.outbox.was_taken(frame) {
             Delivery::NotSent
         } else {
             Delivery::Unknown
@@ -392,6 +397,9 @@ impl Machine for ClientConn {
                     self.await_connected(now);
                     self.push(ClientEvent::ConnectWanted, 0);
                 }
+                // Whoever does not read does not know whether more has come.
+                Timer::Replay if !self.wants_input() => self.await_replay(now),
+                Timer::Replay => self.push(ClientEvent::CaughtUp, 0),
                 Timer::Silence => self.on_silence(at, now),
             }
             if self.closed.is_some() {
@@ -401,7 +409,7 @@ impl Machine for ClientConn {
         while self.pause.is_over(self.wants_input(), now)
             && let Some((id, pending)) = self.asked.pop_expired(now)
         {
-            let delivery = self.delivery(&pending);
+            let delivery = self.delivery(pending.frame);
             let result = Err(CallError::TimedOut { delivery });
             self.push(ClientEvent::Reply { id, result }, 0);
         }

@@ -24,14 +24,14 @@ impl ClientConn {
         };
         match frame {
             ServerFrame::Ping => self.pong(),
-            ServerFrame::Event(event) => self.on_event(&event, text),
+            ServerFrame::Event(event) => self.on_event(&event, text, now),
             ServerFrame::Output(output) => {
                 let output = output.to_shared(&FrameCopy::of(text));
                 self.on_output(output, text.len());
             }
             ServerFrame::Connected(frame) => {
                 let frame = frame.to_shared(&FrameCopy::of(text));
-                self.on_connected(frame, text.len());
+                self.on_connected(frame, text.len(), now);
             }
             ServerFrame::Error(error) => {
                 let error = error.to_shared(&FrameCopy::of(text));
@@ -61,6 +61,9 @@ impl ClientConn {
             }
             ServerFrame::SessionStatus(status) => {
                 let status = status.to_shared(&FrameCopy::of(text));
+                if let Some(query) = self.asked.first(Kind::Status) {
+                    self.answered.confirm(query);
+                }
                 let asked = self.asked.answered(Kind::Status);
                 let reply = Reply::Status(status);
                 self.reply("SESSION_STATUS", asked, Ok(reply), text.len());
@@ -77,7 +80,7 @@ impl ClientConn {
         }
     }
 
-    fn on_connected(&mut self, frame: Connected, bytes: usize) {
+    fn on_connected(&mut self, frame: Connected, bytes: usize, now: Instant) {
         match self.state {
             ClientState::AwaitConnected | ClientState::AwaitOnboarding => {}
             _ => return self.unexpected("CONNECTED"),
@@ -88,6 +91,9 @@ impl ClientConn {
         self.state = ClientState::Ready;
         self.session_id = Some(SharedStr::from(frame.session_id.as_str()));
         self.run = frame.status == SessionState::Running;
+        if self.run {
+            self.await_replay(now);
+        }
         self.settle_state();
         self.push(ClientEvent::Connected(frame), bytes);
     }
@@ -103,12 +109,15 @@ impl ClientConn {
         self.reply("ONBOARD_SUCCESS", asked, Ok(Reply::Onboarded(frame)), bytes);
     }
 
-    fn on_event(&mut self, event: &BorrowedEvent<'_>, text: &str) {
+    fn on_event(&mut self, event: &BorrowedEvent<'_>, text: &str, now: Instant) {
         if !matches!(self.state, ClientState::Ready | ClientState::Running) {
             return self.unexpected("event");
         }
         if self.begins_run(&event.kind) {
             self.begin_run();
+        }
+        if self.timers.get(Timer::Replay).is_some() {
+            self.await_replay(now);
         }
         if matches!(event.kind, EventKind::SessionSync(_)) && !self.config.session_sync {
             return;
@@ -146,8 +155,7 @@ impl ClientConn {
             // A run whose host shows no steps.
             self.begin_run();
         }
-        self.run = false;
-        self.settle_state();
+        self.end_run();
         self.push(ClientEvent::RunEnded(Ok(output)), bytes);
     }
 
@@ -178,8 +186,7 @@ impl ClientConn {
                 return self.push(ClientEvent::AnswerRefused { request_id, error }, bytes);
             }
             About::Signed | About::Run if self.run => {
-                self.run = false;
-                self.settle_state();
+                self.end_run();
                 let failed = CallError::Remote(error);
                 return self.push(ClientEvent::RunEnded(Err(failed)), bytes);
             }

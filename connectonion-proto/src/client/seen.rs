@@ -32,14 +32,17 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// Whether the event has been shown.
+    #[must_use]
+    pub fn contains(&self, event: &StreamEvent) -> bool {
+        key(event).is_some_and(|key| self.known.contains(&key))
+    }
+
     /// Whether the event is new, and remembers it.
     pub fn is_new(&mut self, event: &StreamEvent) -> bool {
-        let Some(id) = &event.id else {
+        let Some(key) = key(event) else {
             return true;
         };
-        let mut hasher = DefaultHasher::new();
-        (id.as_str(), event.kind.name(), status(&event.kind)).hash(&mut hasher);
-        let key = hasher.finish();
         if !self.known.insert(key) {
             return false;
         }
@@ -56,6 +59,14 @@ impl Seen {
     pub fn clear(&mut self) {
         *self = Self::default();
     }
+}
+
+/// What tells an event apart; `None` without an id.
+fn key(event: &StreamEvent) -> Option<u64> {
+    let id = event.id.as_ref()?;
+    let mut hasher = DefaultHasher::new();
+    (id.as_str(), event.kind.name(), status(&event.kind)).hash(&mut hasher);
+    Some(hasher.finish())
 }
 
 /// How far the thing is that the event is about.

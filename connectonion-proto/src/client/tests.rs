@@ -1,5 +1,6 @@
 //! The client's machine, frame by frame, in virtual time.
 
+mod answers;
 mod gate;
 
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::client::{Reply, Taken};
-use crate::frame::{AdminAction, AdminRequest, Answer, Input, Mode, ModeChange, Standing};
+use crate::frame::{AdminAction, AdminRequest, Input, Mode, ModeChange, Standing};
 use crate::limits::{CONNECT_TIMEOUT, PING_INTERVAL, SILENCE_TIMEOUT};
 use gate::{gate as gated, success};
 
@@ -304,40 +305,6 @@ fn a_complaint_about_something_else_leaves_the_run_alone() {
         assert!(matches!(event, ClientEvent::Complaint(_)), "{words}");
         assert_eq!(played.conn.state(), ClientState::Running);
     }
-}
-
-#[test]
-fn questions_are_answered_by_their_id_and_a_late_answer_is_told() {
-    let (mut played, _) = Played::running();
-    played.take(&json!({"type": "ask_user", "question": "Which?", "id": "q", "ts": 1.0}));
-    let answer = Response::new("q", Answer::AskUser(raw("\"red\"")));
-    played.conn.respond(&answer, played.now).unwrap();
-    assert_eq!(
-        played.sent(),
-        [json!({"type": "ASK_USER_RESPONSE", "answer": "red", "request_id": "q"})]
-    );
-    played.events();
-    let stale = json!({"type": "ERROR", "code": "STALE_ANSWER", "request_id": "q",
-        "message": "stale"});
-    let event = played.after(&stale);
-    assert!(matches!(event, ClientEvent::AnswerRefused { request_id: Some(id), .. } if id == "q"));
-    assert_eq!(played.conn.state(), ClientState::Running);
-}
-
-#[test]
-fn an_answer_that_had_not_left_when_the_line_was_lost_comes_back() {
-    let (mut played, _) = Played::running();
-    let sent = Response::new("q1", Answer::PlanReview("yes".into()));
-    let unsent = Response::new("q2", Answer::PlanReview("no".into()));
-    played.conn.respond(&sent, played.now).unwrap();
-    played.sent();
-    played.conn.respond(&unsent, played.now).unwrap();
-    let events = played.lose();
-    assert!(matches!(&events[0], ClientEvent::RunEnded(Err(lost))
-        if lost.delivery() == Delivery::Delivered));
-    assert_eq!(events[1], ClientEvent::Unsent(unsent));
-    assert_eq!(events[2], ClientEvent::Closed(CloseReason::Lost));
-    assert_eq!(events.len(), 3);
 }
 
 #[test]

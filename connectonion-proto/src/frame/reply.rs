@@ -63,6 +63,10 @@ pub struct Connected<S = SharedStr, J = SharedJson> {
     pub protocol: Option<J>,
     /// The modes of a newer host, as they were sent.
     pub session_modes: Option<J>,
+    /// Whether the host takes every answer only for the question that it names, and refuses one that
+    /// comes too late, so that an answer may safely be sent twice. Not in the specification; this
+    /// crate's host says so when a run goes on.
+    pub bound_answers: bool,
 }
 
 /// The server's conversation, which is newer than the client's. On the wire `server_newer`,
@@ -97,7 +101,15 @@ impl Connected {
             newer: None,
             protocol: None,
             session_modes: None,
+            bound_answers: false,
         }
+    }
+
+    /// Sets [`bound_answers`](Self::bound_answers).
+    #[must_use]
+    pub const fn with_bound_answers(mut self, bound: bool) -> Self {
+        self.bound_answers = bound;
+        self
     }
 
     /// Sets [`newer`](Self::newer).
@@ -127,6 +139,7 @@ impl<'a> Connected<Cow<'a, str>, RawJson<'a>> {
             }),
             protocol: body.raw("protocol")?,
             session_modes: body.raw("session_modes")?,
+            bound_answers: body.bool("bound_answers")? == Some(true),
         })
     }
 
@@ -140,6 +153,7 @@ impl<'a> Connected<Cow<'a, str>, RawJson<'a>> {
             }),
             protocol: how.jsons(&self.protocol),
             session_modes: how.jsons(&self.session_modes),
+            bound_answers: self.bound_answers,
         }
     }
 
@@ -152,7 +166,7 @@ impl<'a> Connected<Cow<'a, str>, RawJson<'a>> {
 
 impl<S: Serialize, J: Serialize> Serialize for Connected<S, J> {
     fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
-        let mut frame = serializer.serialize_struct("Connected", 8)?;
+        let mut frame = serializer.serialize_struct("Connected", 9)?;
         frame.serialize_field("type", "CONNECTED")?;
         frame.serialize_field("session_id", &self.session_id)?;
         frame.serialize_field("status", self.status.as_str())?;
@@ -166,6 +180,9 @@ impl<S: Serialize, J: Serialize> Serialize for Connected<S, J> {
         }
         if let Some(modes) = &self.session_modes {
             frame.serialize_field("session_modes", modes)?;
+        }
+        if self.bound_answers {
+            frame.serialize_field("bound_answers", &true)?;
         }
         frame.end()
     }

@@ -58,6 +58,8 @@ struct Seen {
     asked: HashMap<CallId, Kind>,
     /// Answers to the agent's questions, by place in `frames` history: what must leave or come back.
     answers: VecDeque<String>,
+    /// Queries that may leave behind answers.
+    receipts: usize,
     connected: bool,
     left: bool,
     closed: bool,
@@ -152,6 +154,7 @@ fn operate(
             let response = Response::new("q", Answer::PlanReview(script.text().into()));
             if conn.respond(&response, at).is_ok() {
                 seen.sends(&response);
+                seen.receipts += 1;
                 let text = codec::encode(&response);
                 seen.answers
                     .extend(text.map(|text| text.as_str().to_owned()));
@@ -265,6 +268,13 @@ impl Seen {
                 Outgoing::Text(text) if text.as_str() == r#"{"type":"PONG"}"# => {
                     assert!(self.pings > 0, "a PONG to nothing");
                     self.pings -= 1;
+                }
+                Outgoing::Text(text)
+                    if self.receipts > 0
+                        && text.as_str().starts_with(r#"{"type":"SESSION_STATUS""#)
+                        && self.frames.front().is_none_or(|next| next != text.as_str()) =>
+                {
+                    self.receipts -= 1;
                 }
                 Outgoing::Text(text) => {
                     let next = self.frames.pop_front();

@@ -99,7 +99,9 @@ impl Hub {
             copy = Some(work.render(session_id.as_str(), None, now.unix));
             newer = true;
         }
-        let mut connected = Connected::new(session_id.as_str(), entered.status);
+        let is_resumed = entered.status == SessionState::Running;
+        let mut connected =
+            Connected::new(session_id.as_str(), entered.status).with_bound_answers(is_resumed);
         if let Some(copy) = copy {
             let items = chat_items(copy.get());
             connected = connected.with_newer(Newer::new(copy, items));
@@ -116,7 +118,7 @@ impl Hub {
         if newer {
             self.line(Line::Merged);
         }
-        if entered.status == SessionState::Running {
+        if is_resumed {
             self.line(Line::Reattached);
         }
         self.reply(conn, Reply::Accept(Box::new(connected)));

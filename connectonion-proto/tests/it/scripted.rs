@@ -11,8 +11,13 @@ use serde_json::{Value, json};
 /// The wall clock of every client here.
 pub const NOW: f64 = 1_702_234_567.25;
 
-/// The host's end of one connection.
-pub struct Host<T = MemTransport>(pub T);
+/// The host's end of one connection. The queries that follow answers as their receipts are not
+/// heard; `confirms` says whether they are replied to.
+pub struct Host<T = MemTransport> {
+    pub line: T,
+    pub confirms: bool,
+    awaits_receipt: bool,
+}
 
 pub fn client_key() -> Signer {
     Signer::from_seed(&[2; 32])
@@ -76,7 +81,7 @@ pub fn error(message: &str) -> Value {
 impl Host {
     /// The next connection, before anything is said.
     pub async fn accept(listener: &mut MemListener) -> Self {
-        Self(listener.accept().await.expect("a connection"))
+        Self::on(listener.accept().await.expect("a connection"))
     }
 
     /// The next connection, let in with this answer. Returns its CONNECT, too.
@@ -88,14 +93,22 @@ impl Host {
     }
 
     pub fn cut(self) {
-        self.0.cutter().cut();
+        self.line.cutter().cut();
     }
 }
 
 impl<T: Transport> Host<T> {
+    pub const fn on(line: T) -> Self {
+        Self {
+            line,
+            confirms: false,
+            awaits_receipt: false,
+        }
+    }
+
     pub async fn say(&mut self, frame: &Value) {
         let _ = self
-            .0
+            .line
             .send(Outgoing::Text(frame.to_string().as_str().into()))
             .await;
     }
@@ -120,8 +133,22 @@ impl<T: Transport> Host<T> {
     /// The next frame; `None` once the line has ended.
     pub async fn try_hear(&mut self) -> Option<Value> {
         loop {
-            match self.0.next().await? {
-                Ok(Message::Text(text)) => return serde_json::from_str(text.as_str()).ok(),
+            match self.line.next().await? {
+                Ok(Message::Text(text)) => {
+                    let frame: Value = serde_json::from_str(text.as_str()).ok()?;
+                    let tag = frame["type"].as_str().unwrap_or_default();
+                    let is_receipt = tag == "SESSION_STATUS" && self.awaits_receipt;
+                    self.awaits_receipt = tag.ends_with("_RESPONSE");
+                    if !is_receipt {
+                        return Some(frame);
+                    }
+                    if self.confirms {
+                        let id = &frame["session"]["session_id"];
+                        let reply = json!({"type": "SESSION_STATUS", "session_id": id,
+                            "status": "running"});
+                        self.say(&reply).await;
+                    }
+                }
                 Ok(Message::Close(Some(frame))) => return Some(json!({"close": frame.code})),
                 Ok(_) => {}
                 Err(_) => return None,

@@ -11,6 +11,7 @@ mod faults_client;
 mod frames_props;
 mod gateway;
 mod limits;
+mod losses;
 mod memory;
 mod net_client;
 mod serve;

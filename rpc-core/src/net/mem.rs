@@ -54,14 +54,43 @@ pub fn listen(capacity: usize) -> (MemDialer, MemListener) {
 /// Pongs that may wait beyond the capacity.
 const MAX_PONGS: usize = 32;
 
+/// What becomes of a frame on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrives.
+    Arrives,
+    /// It arrives, and the line ends behind it.
+    ArrivesLast,
+    /// It is lost, and the line stays.
+    Lost,
+    /// It is lost, and the line with it.
+    LostWithLine,
+}
+
+/// Decides about the frames of one direction, in order, pings, pongs and Closes included.
+pub type Tap = Box<dyn FnMut(&Message) -> Fate + Send>;
+
 #[derive(Debug)]
 struct Pipe {
     state: Mutex<PipeState>,
     capacity: usize,
 }
 
+/// What decides about the frames of a pipe, and the way back.
+struct Tapped {
+    tap: Tap,
+    back: Arc<Pipe>,
+}
+
+impl fmt::Debug for Tapped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tapped").finish_non_exhaustive()
+    }
+}
+
 #[derive(Debug, Default)]
 struct PipeState {
+    tapped: Option<Tapped>,
     frames: VecDeque<Message>,
     /// The writer is gone, or nothing follows its Close.
     ended: bool,
@@ -85,12 +114,24 @@ impl Pipe {
 
     fn push(&self, message: Message) {
         let mut state = self.lock();
+        let mut fate = Fate::Arrives;
         if !state.ended && !state.abandoned {
-            state.frames.push_back(message);
+            if let Some(tapped) = &mut state.tapped {
+                fate = (tapped.tap)(&message);
+            }
+            if matches!(fate, Fate::Arrives | Fate::ArrivesLast) {
+                state.frames.push_back(message);
+            }
         }
+        let cut = matches!(fate, Fate::ArrivesLast | Fate::LostWithLine);
+        let tapped = state.tapped.take_if(|_| cut);
         let reader = state.reader.take();
         drop(state);
         wake(reader);
+        if let Some(Tapped { back, .. }) = tapped {
+            self.end(false);
+            back.end(true);
+        }
     }
 
     /// Sends a pong past the capacity, within reason: no answers are hoarded for an end that pings
@@ -105,6 +146,7 @@ impl Pipe {
     fn end(&self, cut: bool) {
         let mut state = self.lock();
         state.ended = true;
+        state.tapped = None;
         if cut {
             state.frames.clear();
         }
@@ -130,6 +172,19 @@ pub struct MemTransport {
 }
 
 impl MemTransport {
+    /// Lets these decide about the frames that this end sends, and about those that the other end
+    /// sends to it. Frames that have been sent already are not theirs.
+    pub fn tap(&self, sent: Tap, received: Tap) {
+        self.outgoing.lock().tapped = Some(Tapped {
+            tap: sent,
+            back: Arc::clone(&self.incoming),
+        });
+        self.incoming.lock().tapped = Some(Tapped {
+            tap: received,
+            back: Arc::clone(&self.outgoing),
+        });
+    }
+
     /// A handle that cuts the line from outside, as a pulled cable does.
     #[must_use]
     pub fn cutter(&self) -> Cutter {
@@ -352,6 +407,31 @@ mod tests {
         assert!(b.next().await.is_none());
         assert!(a.next().await.is_none());
         assert!(a.send(text("2")).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_tap_decides_what_arrives() {
+        let (mut a, mut b) = duplex(8);
+        let mut fates = [Fate::Lost, Fate::Arrives, Fate::ArrivesLast].into_iter();
+        let sent = Box::new(move |_: &Message| fates.next().unwrap_or(Fate::Arrives));
+        a.tap(sent, Box::new(|_| Fate::Arrives));
+        b.send(text("lost with the line")).await.unwrap();
+        for word in ["lost", "1", "2"] {
+            a.send(text(word)).await.unwrap();
+        }
+        assert!(a.send(text("3")).await.is_err());
+        assert!(a.next().await.is_none());
+        assert_eq!(b.next().await.unwrap().unwrap(), Message::Text("1".into()));
+        assert_eq!(b.next().await.unwrap().unwrap(), Message::Text("2".into()));
+        assert!(b.next().await.is_none());
+        let (mut a, mut b) = duplex(8);
+        a.tap(
+            Box::new(|_| Fate::Arrives),
+            Box::new(|_| Fate::LostWithLine),
+        );
+        b.send(text("1")).await.unwrap();
+        assert!(a.next().await.is_none());
+        assert!(b.next().await.is_none());
     }
 
     #[tokio::test]

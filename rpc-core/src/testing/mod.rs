@@ -6,6 +6,7 @@
 //! - [`sim`]: seeded schedules that print the failing seed;
 //! - [`json`]: comparing frames as JSON values;
 //! - [`vectors`]: running test vectors from files;
+//! - `losses`: the loss of a line at every frame of a scenario (feature `tokio`);
 //! - `faults`: peers that misbehave over real sockets (feature `ws`).
 
 pub mod conformance;
@@ -13,6 +14,9 @@ pub mod conformance;
 #[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
 pub mod faults;
 pub mod json;
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub mod losses;
 mod pair;
 pub mod sim;
 pub mod trace;

@@ -18,6 +18,7 @@ mod hub_crowd;
 mod hub_model;
 mod hub_naive;
 mod hub_play;
+mod losses;
 mod memory;
 mod net_client;
 mod pair;

@@ -13,6 +13,7 @@ mod faults_bot;
 mod faults_client;
 mod fetch;
 mod frames;
+mod losses;
 mod memory;
 mod net_server;
 mod order;

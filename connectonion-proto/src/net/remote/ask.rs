@@ -18,8 +18,8 @@ use crate::frame::{
 /// dropped stays open, so hold it until the user has answered. It keeps no connection open.
 ///
 /// The answer names the question, so that it cannot be taken for another's. If the line is down, it
-/// waits until it is back. Hosts confirm no answer; one that comes too late is told as
-/// [`Event::AnswerRefused`](super::Event).
+/// waits until it is back; if it is lost with its line, it is sent again, provided that the host still
+/// asks. One that comes too late is told as [`Event::AnswerRefused`](super::Event).
 #[must_use = "the agent waits for the answer"]
 pub struct Ask<Q> {
     question: Q,

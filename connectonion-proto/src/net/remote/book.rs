@@ -8,6 +8,7 @@ use rpc_core::net::{Producer, QueueConfig, WeakLink, queue};
 use rpc_core::{CallError, CallId, CloseReason, Delivery, Limits, Refused, Retry};
 
 use super::protocol::ClientSide;
+use super::questions::{Questions, goes_on};
 use super::run::{End, Item, Run};
 use crate::client::{Found, Resume, Seen, Step, Taken, find_answer};
 use crate::frame::{
@@ -30,6 +31,7 @@ struct State {
     seen: Seen,
     /// The host may send again what was shown before.
     replaying: bool,
+    questions: Questions,
     listeners: Vec<Listener>,
     /// The run that goes on, as far as this client has to do with it.
     open: Option<Open>,
@@ -62,9 +64,9 @@ struct Listener {
 }
 
 impl Listener {
-    fn step(&self, step: &Step) {
+    fn push(&self, item: Item, step: &Step) {
         let weight = size_of::<Step>() + step.frame.get().len();
-        self.items.push(Item::Step(step.clone()), weight);
+        self.items.push(item, weight);
     }
 
     /// The last item, which weighs nothing so that it takes no other's place.
@@ -131,7 +133,7 @@ impl Book {
             session,
             ..Resume::default()
         };
-        state.seen.clear();
+        state.forget_run();
     }
 
     pub(super) fn live(&self) -> Option<SharedJson> {
@@ -230,17 +232,24 @@ impl Book {
     /// A step: given to who listens. It comes back if nobody does.
     pub(super) fn step(&self, step: Step) -> Option<Step> {
         let mut state = self.lock();
-        if state.replaying {
-            if !state.seen.is_new(&step.event) {
+        let asks = step.event.kind.awaits().is_some();
+        let was_shown = state.replaying && state.seen.contains(&step.event);
+        if state.questions.is_replay() && goes_on(&step.event.kind) {
+            state.pass();
+            if asks && (was_shown || state.is_heard()) {
+                state.replaying &= was_shown;
+                state.questions.hold(step, was_shown);
                 return None;
             }
-            state.replaying = false;
-        } else {
-            state.seen.is_new(&step.event);
         }
+        if was_shown {
+            return None;
+        }
+        state.replaying = false;
+        state.seen.is_new(&step.event);
         // A question is done with when it is answered: whoever goes on here has to hear it.
         if let Some(id) = &step.event.id
-            && step.event.kind.awaits().is_none()
+            && !asks
         {
             state.resume.last_msg_id = Some(SharedStr::from(id.as_str()));
         }
@@ -248,15 +257,18 @@ impl Book {
             state.live = Some(sync.session.clone());
             return None;
         }
-        state
-            .listeners
-            .retain(|it| !it.items.is_abandoned() || it.waits.is_some());
-        let mut heard = false;
-        for listener in state.listeners.iter().filter(|it| it.waits.is_none()) {
-            listener.step(&step);
-            heard = true;
+        (!state.show(&step, Item::Step)).then_some(step)
+    }
+
+    /// The replay is over.
+    pub(super) fn caught_up(&self) {
+        let mut state = self.lock();
+        let (answer, question) = state.questions.caught_up();
+        state.unsent.extend(answer);
+        if let Some(question) = question {
+            state.seen.is_new(&question.event);
+            state.show(&question, Item::Step);
         }
-        (!heard).then_some(step)
     }
 
     /// The run has ended; the result comes back if nobody listens.
@@ -264,6 +276,7 @@ impl Book {
         let mut state = self.lock();
         match result {
             Ok(output) => {
+                state.pass();
                 if let Some(session) = &output.session {
                     state.resume.session = Some(session.clone());
                 }
@@ -277,7 +290,7 @@ impl Book {
         }
         state.open = None;
         state.live = None;
-        state.seen.clear();
+        state.forget_run();
         state.end_listeners(result)
     }
 
@@ -291,7 +304,7 @@ impl Book {
             .is_some_and(|id| *id == frame.session_id);
         if !same {
             state.resume.last_msg_id = None;
-            state.seen.clear();
+            state.forget_run();
             state.resume.session_id = Some(SharedStr::from(frame.session_id.as_str()));
         }
         state.live = None;
@@ -313,6 +326,8 @@ impl Book {
             // A turn that has not ended is no conversation to go on with elsewhere.
             state.live = newer;
             state.replaying = true;
+            let again = state.questions.resume(frame.bound_answers);
+            state.unsent.extend(again);
             state.open = Some(Open {
                 delivery: Some(Delivery::Delivered),
                 ..open.unwrap_or_default()
@@ -334,13 +349,23 @@ impl Book {
                 },
             }),
         };
-        state.seen.clear();
+        state.forget_run();
         state.end_listeners(&end);
     }
 
     /// Keeps an answer for the next connection.
     pub(super) fn keep(&self, response: Response) {
         self.lock().unsent.push(response);
+    }
+
+    /// The host may not have this answer.
+    pub(super) fn doubt(&self, response: Response) {
+        self.lock().questions.doubt(response);
+    }
+
+    /// Whether the answer to this question was sent twice.
+    pub(super) fn was_repeated(&self, request_id: Option<&str>) -> bool {
+        self.lock().questions.was_repeated(request_id)
     }
 
     /// The answers that wait for a connection.
@@ -366,8 +391,7 @@ impl Book {
 impl State {
     /// A run has begun with this prompt, or with one that no run waits for.
     fn start(&mut self, prompt: Option<SharedStr>) {
-        self.seen.clear();
-        self.replaying = false;
+        self.forget_run();
         let turn = self.resume.turn();
         self.open = Some(Open {
             prompt,
@@ -375,6 +399,40 @@ impl State {
             delivery: Some(Delivery::Delivered),
             ..Open::default()
         });
+    }
+
+    /// Another run has other events, and other questions.
+    fn forget_run(&mut self) {
+        self.seen.clear();
+        self.replaying = false;
+        self.questions.clear();
+        self.unsent.clear();
+    }
+
+    /// The agent has gone on since the last question of the replay.
+    fn pass(&mut self) {
+        if let Some(question) = self.questions.pass() {
+            self.seen.is_new(&question.event);
+            self.show(&question, Item::Past);
+        }
+    }
+
+    /// Whether somebody listens to the run.
+    fn is_heard(&self) -> bool {
+        let hears = |it: &Listener| it.waits.is_none() && !it.items.is_abandoned();
+        self.listeners.iter().any(hears)
+    }
+
+    /// Gives a step to who listens; `false` if nobody does.
+    fn show(&mut self, step: &Step, item: fn(Step) -> Item) -> bool {
+        self.listeners
+            .retain(|it| !it.items.is_abandoned() || it.waits.is_some());
+        let mut heard = false;
+        for listener in self.listeners.iter().filter(|it| it.waits.is_none()) {
+            listener.push(item(step.clone()), step);
+            heard = true;
+        }
+        heard
     }
 
     /// Whether the run is to be started by this prompt.

@@ -9,6 +9,7 @@ mod find;
 mod human;
 mod options;
 mod protocol;
+mod questions;
 mod run;
 #[cfg(feature = "ws")]
 mod url;

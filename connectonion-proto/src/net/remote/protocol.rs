@@ -14,7 +14,7 @@ use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Refused, Secret};
 use super::book::Book;
 use super::event::Event;
 use crate::auth::{Address, Draft, unix_seconds};
-use crate::client::{ClientConfig, ClientConn, ClientEvent, ClientState, Reply, Sign};
+use crate::client::{ClientConfig, ClientConn, ClientEvent, Reply, Sign};
 use crate::codec::redact;
 use crate::frame::{Connect, ErrorFrame, OnboardSubmit, Signed};
 
@@ -151,11 +151,26 @@ impl Protocol for ClientSide {
                 Some(result) => Sorted::Event(Event::RunEnded(result)),
                 None => Sorted::Ignore,
             },
+            // It was sent twice to be on the safe side, and had arrived.
+            ClientEvent::AnswerRefused { request_id, .. }
+                if self.book.was_repeated(request_id.as_deref()) =>
+            {
+                Sorted::Ignore
+            }
             ClientEvent::AnswerRefused { request_id, error } => {
                 Sorted::Event(Event::AnswerRefused { request_id, error })
             }
             ClientEvent::Unsent(response) => {
                 self.book.keep(response);
+                Sorted::Ignore
+            }
+            ClientEvent::Unconfirmed(response) => {
+                self.book.doubt(response);
+                Sorted::Ignore
+            }
+            ClientEvent::CaughtUp => {
+                self.book.caught_up();
+                self.book.nudge();
                 Sorted::Ignore
             }
             ClientEvent::Complaint(error) => Sorted::Event(Event::Complaint(error)),
@@ -181,7 +196,7 @@ impl Protocol for ClientSide {
             // What cannot be sent now runs into the machine's deadline.
             let _ = self.connect_again(machine, now);
         }
-        if matches!(machine.state(), ClientState::Ready | ClientState::Running) {
+        if machine.is_running() {
             for response in self.book.take_unsent() {
                 if machine.respond(&response, now).is_err() {
                     self.book.keep(response);

@@ -25,13 +25,13 @@ pub(super) type End = Result<Output, CallError<ErrorFrame>>;
 
 /// What the connection's task gives a run.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a box would be an allocation for each step"
-)]
 pub(super) enum Item {
     Step(Step),
-    Queued { id: SharedStr },
+    /// A question that was answered before it came here.
+    Past(Step),
+    Queued {
+        id: SharedStr,
+    },
     End(Box<End>),
 }
 
@@ -39,7 +39,8 @@ pub(super) enum Item {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunEvent {
-    /// The agent has done something. Its questions come as the variants below.
+    /// The agent has done something. Its questions come as the variants below; one that comes here
+    /// was answered meanwhile, by another device for example.
     Step(Step),
     /// The agent asks the user, and waits.
     AskUser(Ask<AskUser>),
@@ -181,6 +182,9 @@ impl Run {
         let end = match ready!(items.poll_queued(cx)) {
             Some(Queued::Item(Item::Step(step))) => {
                 return Poll::Ready(Some(Ok(self.event(step))));
+            }
+            Some(Queued::Item(Item::Past(step))) => {
+                return Poll::Ready(Some(Ok(RunEvent::Step(step))));
             }
             Some(Queued::Item(Item::Queued { id })) => {
                 return Poll::Ready(Some(Ok(RunEvent::Queued { id })));

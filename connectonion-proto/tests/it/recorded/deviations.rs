@@ -24,8 +24,10 @@ pub struct Instead {
 /// - a payee is told where one is set;
 /// - newer hosts do without id and time of a change of mode in an idle session;
 /// - what an administrator gets says success and whom it is about in every case;
-/// - older clients read a question in `text`.
-pub const MEMBERS: [(&str, &str); 12] = [
+/// - older clients read a question in `text`;
+/// - ours says that it takes an answer twice without harm.
+pub const MEMBERS: [(&str, &str); 13] = [
+    ("CONNECTED", "bound_answers"),
     ("CONNECTED", "protocol"),
     ("CONNECTED", "session_modes"),
     ("ERROR", "code"),

@@ -17,7 +17,7 @@ const WANTS_CODE: &str = "this agent does not know you: write an invite code";
 impl Talk {
     pub(super) async fn run_event(&mut self, event: RunEvent) -> Result<(), Failure> {
         match event {
-            RunEvent::Step(step) => self.step(&step).await,
+            RunEvent::Step(step) => self.done(&step).await,
             RunEvent::AskUser(ask) => self.step(ask.step()).await,
             RunEvent::Approval(ask) => self.step(ask.step()).await,
             RunEvent::PlanReview(ask) => self.step(ask.step()).await,
@@ -39,10 +39,18 @@ impl Talk {
 
     /// A step of what is listened to, or of what began before that.
     async fn step(&mut self, step: &Step) -> Result<(), Failure> {
-        self.is_busy |= !is_between_runs(&step.event.kind);
-        if let Some(question) = Question::of(step) {
-            return self.asked(question).await;
+        match Question::of(step) {
+            Some(question) => {
+                self.is_busy = true;
+                self.asked(question).await
+            }
+            None => self.done(step).await,
         }
+    }
+
+    /// A step that asks nothing, or a question that was answered meanwhile.
+    async fn done(&mut self, step: &Step) -> Result<(), Failure> {
+        self.is_busy |= !is_between_runs(&step.event.kind);
         for line in self.show.step(step, self.is_own) {
             self.say(line).await;
         }

@@ -85,6 +85,12 @@ const answers = {
     } else if (wasRunning && !memory.running) {
       end("failure", "The agent does not know of this any more. If you like, ask again.");
     }
+    if (memory.running && frame.bound_answers) {
+      // An answer may have been lost with its line. The agent refuses those that it has.
+      for (const item of memory.items.filter((item) => item.kind === "ask" && item.response)) {
+        item.repeated = agent.send(item.response);
+      }
+    }
   },
   OUTPUT(frame) {
     if (frame.session !== undefined) memory.session = frame.session;
@@ -99,7 +105,8 @@ const answers = {
     const text = show(frame.message ?? frame.error ?? "unknown error");
     if (frame.code === "STALE_ANSWER") {
       const asked = known("ask", frame.request_id);
-      if (asked) put(Object.assign(asked, { open: false, answer: "Too late." }));
+      if (asked?.repeated) asked.repeated = false;
+      else if (asked) put(Object.assign(asked, { open: false, answer: "Too late." }));
     } else if (frame.code === "RUNTIME_INPUT_REJECTED" || frame.received !== undefined) {
       put({ kind: "failure", text });
     } else {
@@ -182,6 +189,7 @@ function heard(frame) {
 function end(kind, text) {
   memory.running = false;
   for (const item of memory.items) {
+    delete item.response;
     if (item.kind === "ask" && item.open) put(Object.assign(item, { open: false }));
     if (item.kind === "tool" && item.state === "running") put(Object.assign(item, { state: "ended" }));
     if (item.queued) put(Object.assign(item, { queued: false }));
@@ -248,8 +256,9 @@ function say(text) {
 }
 
 function answer(item, response, words) {
-  if (!item.open || !agent.send({ ...response, request_id: item.id })) return false;
-  put(Object.assign(item, { open: false, answer: words }));
+  const named = { ...response, request_id: item.id };
+  if (!item.open || !agent.send(named)) return false;
+  put(Object.assign(item, { open: false, answer: words, response: named }));
   update();
   follow(true);
   input.focus();

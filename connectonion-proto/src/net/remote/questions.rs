@@ -1,0 +1,118 @@
+//! [`Questions`]: which questions of the agent are open after a line was lost.
+
+use rpc_core::decode::SharedStr;
+
+use crate::client::Step;
+use crate::frame::{EventKind, Response};
+
+/// Most answers and ids that are kept; the oldest are forgotten first.
+const MAX_KEPT: usize = 64;
+
+/// What is known of the agent's questions when a run goes on over another line.
+///
+/// Hosts keep a question among the events of its run and send it again, whether it was answered or
+/// not. An agent does nothing while it waits, so the question that is followed by nothing is the open
+/// one. Hosts that bind answers to questions may ask several at a time, but refuse a second answer, so
+/// theirs are simply sent again.
+#[derive(Default)]
+pub(super) struct Questions {
+    /// The host is sending again what came before.
+    is_replay: bool,
+    /// The last question of the replay, and whether it was shown before.
+    last: Option<(Step, bool)>,
+    /// Answers that the host may not have.
+    unconfirmed: Vec<Response>,
+    /// The questions whose answers were sent twice.
+    repeated: Vec<SharedStr>,
+}
+
+impl Questions {
+    /// The host may not have this answer. One that names no question is asked for again by a new one.
+    pub(super) fn doubt(&mut self, answer: Response) {
+        if answer.request_id.is_some() {
+            push(&mut self.unconfirmed, answer);
+        }
+    }
+
+    /// A run goes on over another line. Returns the answers that are sent again at once.
+    pub(super) fn resume(&mut self, is_bound: bool) -> Vec<Response> {
+        self.last = None;
+        self.is_replay = !is_bound;
+        if !is_bound {
+            return Vec::new();
+        }
+        let answers = std::mem::take(&mut self.unconfirmed);
+        for answer in &answers {
+            self.repeat(answer);
+        }
+        answers
+    }
+
+    /// No question is open any more.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(super) const fn is_replay(&self) -> bool {
+        self.is_replay
+    }
+
+    /// A question of the replay, which is open if nothing follows.
+    pub(super) fn hold(&mut self, question: Step, was_shown: bool) {
+        self.last = Some((question, was_shown));
+    }
+
+    /// The agent has gone on. Returns the question that was answered, unless it was shown.
+    pub(super) fn pass(&mut self) -> Option<Step> {
+        let (question, was_shown) = self.last.take()?;
+        let id = &question.event.id;
+        self.unconfirmed.retain(|answer| answer.request_id != *id);
+        (!was_shown).then_some(question)
+    }
+
+    /// The replay is over. Returns the answer that has to be sent again, and the question that is
+    /// open and was not shown.
+    pub(super) fn caught_up(&mut self) -> (Option<Response>, Option<Step>) {
+        self.is_replay = false;
+        let mut answers = std::mem::take(&mut self.unconfirmed).into_iter();
+        let Some((question, was_shown)) = self.last.take() else {
+            return (None, None);
+        };
+        let id = &question.event.id;
+        let answer = answers.find(|answer| answer.request_id == *id);
+        if let Some(answer) = &answer {
+            self.repeat(answer);
+        }
+        let is_unanswered = answer.is_none() && !was_shown;
+        (answer, is_unanswered.then_some(question))
+    }
+
+    /// Whether the answer to this question was sent twice; its refusal means that it had arrived.
+    pub(super) fn was_repeated(&mut self, request_id: Option<&str>) -> bool {
+        let is_it = |id: &SharedStr| Some(id.as_str()) == request_id;
+        let at = self.repeated.iter().position(is_it);
+        at.map(|at| self.repeated.remove(at)).is_some()
+    }
+
+    fn repeat(&mut self, answer: &Response) {
+        if let Some(id) = &answer.request_id {
+            push(&mut self.repeated, id.clone());
+        }
+    }
+}
+
+/// Whether an event shows that the agent has gone on, if it waited for an answer. Modes, snapshots
+/// and what this crate does not know come in between.
+pub(super) const fn goes_on(kind: &EventKind) -> bool {
+    !matches!(
+        kind,
+        EventKind::ModeChanged(_) | EventKind::SessionSync(_) | EventKind::Other(_)
+    )
+}
+
+fn push<T>(kept: &mut Vec<T>, item: T) {
+    if kept.len() == MAX_KEPT {
+        kept.remove(0);
+    }
+    kept.push(item);
+}

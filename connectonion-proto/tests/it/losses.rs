@@ -1,0 +1,157 @@
+//! The remote agent and a desk, and a line that is lost at every frame: each run ends, and what is
+//! said of a prompt is true.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use connectonion_proto::client::Taken;
+use connectonion_proto::codec::to_json;
+use connectonion_proto::frame::{
+    ApprovalNeeded, AskUser, ErrorFrame, EventKind, Scope, Thinking, ToolResult, ToolStatus,
+};
+use connectonion_proto::net::{
+    Agent, AgentError, AgentOptions, Desk, DeskOptions, Prompt, RemoteAgent, Reply, RunEvent, Turn,
+    connect_with,
+};
+use connectonion_proto::server::ServerConfig;
+use connectonion_proto::trust::TrustLevel;
+use rpc_core::net::LinkConfig;
+use rpc_core::testing::losses::{Lossy, at_every_frame};
+use rpc_core::{CallError, Delivery};
+use serde_json::json;
+
+use crate::scripted::{client_key, host_key};
+
+/// What has reached the agent, prompts and answers, in order.
+type Heard = Arc<Mutex<Vec<String>>>;
+
+/// Wants leave and an answer, twice, and reads what is said meanwhile.
+struct Asking(Heard);
+
+impl Asking {
+    fn hear(&self, what: impl Into<String>) {
+        self.0.lock().unwrap().push(what.into());
+    }
+}
+
+#[async_trait]
+impl Agent for Asking {
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+        self.hear(&*prompt.text);
+        turn.emit(EventKind::Thinking(Thinking::new("hm")))?;
+        let args = to_json(&json!({"path": "a"})).unwrap();
+        let leave = turn.approve(ApprovalNeeded::new("delete", args.clone(), ""));
+        self.hear(format!("approved {}", leave.await?.approved));
+        // It takes longer than any client waits for what a host sends again.
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let result = ToolResult::new("t", "delete", ToolStatus::Success, "gone");
+        turn.emit(EventKind::ToolResult(result))?;
+        let answer = turn.ask_user(AskUser::new("Which?")).await?;
+        self.hear(format!("answer {}", answer.get()));
+        for said in turn.next_inputs()? {
+            self.hear(&*said.text);
+        }
+        Ok(Reply::new("done"))
+    }
+}
+
+fn desk(heard: &Heard) -> Desk {
+    let options = DeskOptions::new(&host_key(), TrustLevel::Open);
+    let desk = Desk::new(Asking(Arc::clone(heard)), options);
+    let running = desk.clone();
+    tokio::spawn(async move { running.run().await });
+    desk
+}
+
+/// What is said of a prompt is true.
+fn check(heard: &Heard, prompt: &str, said: Result<(), Delivery>) {
+    let heard = heard.lock().unwrap();
+    let arrived = heard.iter().filter(|it| *it == prompt).count();
+    let possible = match said {
+        Ok(()) | Err(Delivery::Delivered) => arrived == 1,
+        Err(Delivery::NotSent) => arrived == 0,
+        Err(_) => arrived <= 1,
+    };
+    assert!(possible, "{prompt}: {said:?}, and {heard:?}");
+}
+
+/// Says something while the agent works.
+async fn interject(agent: RemoteAgent) -> Result<Taken, CallError<ErrorFrame>> {
+    agent.interject("more").await
+}
+
+async fn scenario(lossy: Lossy, interjects: bool) {
+    let heard = Heard::default();
+    let desk = desk(&heard);
+    let mut listener = lossy.listener;
+    tokio::spawn(async move {
+        while let Some(line) = listener.accept().await {
+            let config = ServerConfig::default();
+            tokio::spawn(desk.serve(line, None, config, LinkConfig::default()));
+        }
+    });
+    let options = AgentOptions::default().with_host(*host_key().address());
+    let (agent, mut events, connection) = connect_with(lossy.dialer, client_key(), options);
+    tokio::spawn(connection.run());
+    tokio::spawn(async move { while events.next().await.is_some() {} });
+    agent.ready().await.unwrap();
+    let mut run = agent.input("work").await;
+    let mut interjected = None;
+    let mut asked = Vec::new();
+    while let Some(Ok(event)) = run.next().await {
+        match event {
+            RunEvent::Approval(ask) => {
+                if interjects && interjected.is_none() {
+                    interjected = Some(tokio::spawn(interject(agent.clone())));
+                    tokio::task::yield_now().await;
+                }
+                asked.push(ask.request_id().unwrap().to_owned());
+                ask.approve(Scope::Once).await.unwrap();
+            }
+            RunEvent::AskUser(ask) => {
+                asked.push(ask.request_id().unwrap().to_owned());
+                ask.answer("a").await.unwrap();
+            }
+            _ => {}
+        }
+    }
+    let end = run.outcome().expect("an end").clone();
+    let said = match &end {
+        Ok(output) => {
+            assert_eq!(output.result, "done");
+            Ok(())
+        }
+        Err(error) => Err(error.delivery()),
+    };
+    check(&heard, "work", said);
+    if said.is_ok() {
+        asked.dedup();
+        assert_eq!(asked.len(), 2, "each question is shown once");
+        let heard = heard.lock().unwrap();
+        let answers = ["approved true", "answer \"a\""];
+        let got = heard.iter().filter(|it| answers.contains(&it.as_str()));
+        assert_eq!(got.count(), 2, "and answered once");
+    }
+    if let Some(interjected) = interjected {
+        let said = interjected.await.unwrap();
+        check(
+            &heard,
+            "more",
+            said.map(drop).map_err(|error| error.delivery()),
+        );
+    }
+    if lossy.loss.is_none() {
+        assert_eq!(said, Ok(()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_with_questions_ends_wherever_its_line_is_lost() {
+    at_every_frame(|lossy| scenario(lossy, false)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interjection_is_told_what_became_of_it_wherever_its_line_is_lost() {
+    at_every_frame(|lossy| scenario(lossy, true)).await;
+}

@@ -1,0 +1,232 @@
+//! The remote agent's answers over lines that are lost: a question that is open is answered, and one
+//! that is not open gets no second answer.
+
+use connectonion_proto::client::Resume;
+use connectonion_proto::net::{Event, Events, RemoteAgent, Run, RunEvent};
+use rpc_core::net::mem::MemListener;
+use serde_json::{Value, json};
+use tokio::time::{Duration, timeout};
+
+use crate::net_client::{next, open, options, ready, step};
+use crate::scripted::{Host, connected, event, output, user_input};
+
+fn ask_user(id: &str) -> Value {
+    event("ask_user", id, &json!({"question": "Which?"}))
+}
+
+fn approval_needed(id: &str) -> Value {
+    event(
+        "approval_needed",
+        id,
+        &json!({"tool": "bash", "arguments": {"command": "rm it"}}),
+    )
+}
+
+fn tool_result(id: &str) -> Value {
+    event(
+        "tool_result",
+        id,
+        &json!({"tool_id": "t", "name": "bash", "args": {}, "status": "success", "result": "ok"}),
+    )
+}
+
+fn answer(id: &str) -> Value {
+    json!({"type": "ASK_USER_RESPONSE", "answer": "a", "request_id": id})
+}
+
+fn bound() -> Value {
+    let mut frame = connected("running");
+    frame["bound_answers"] = json!(true);
+    frame
+}
+
+struct Asked {
+    agent: RemoteAgent,
+    events: Events,
+    run: Run,
+    host: Host,
+    listener: MemListener,
+}
+
+/// A run whose question was answered; the host has heard the answer, but nobody can know that.
+async fn answered(confirms: bool) -> Asked {
+    let (agent, events, mut host, listener) = ready().await;
+    host.confirms = confirms;
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    host.say_all(&[user_input("hello", "u"), ask_user("q")])
+        .await;
+    assert_eq!(step(&mut run).await, "user_input");
+    let Some(Ok(RunEvent::AskUser(ask))) = run.next().await else {
+        panic!("a question");
+    };
+    ask.answer("a").await.unwrap();
+    assert_eq!(host.hear().await, answer("q"));
+    Asked {
+        agent,
+        events,
+        run,
+        host,
+        listener,
+    }
+}
+
+/// Nothing but `PONG` is said.
+async fn hears_nothing(host: &mut Host) {
+    let heard = timeout(Duration::from_secs(20), host.hear()).await;
+    assert!(heard.is_err(), "{heard:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_lost_with_its_line_is_sent_again() {
+    let mut it = answered(false).await;
+    it.host.cut();
+    for _ in 0..2 {
+        // It may be lost again.
+        let (mut host, _) = Host::answered(&mut it.listener, &connected("running")).await;
+        host.say(&ask_user("q")).await;
+        assert_eq!(host.hear().await, answer("q"));
+        host.cut();
+    }
+    let (mut host, _) = Host::answered(&mut it.listener, &connected("running")).await;
+    host.say(&ask_user("q")).await;
+    assert_eq!(host.hear().await, answer("q"));
+    host.say_all(&[tool_result("r"), output("a it is")]).await;
+    assert_eq!(step(&mut it.run).await, "tool_result");
+    assert_eq!(it.run.output().await.unwrap().result, "a it is");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_a_silent_line_has_swallowed_is_sent_again() {
+    let mut it = answered(false).await;
+    // The line stays, and nothing comes any more: the client leaves it after 60 s.
+    let (mut host, _) = Host::answered(&mut it.listener, &connected("running")).await;
+    host.say(&ask_user("q")).await;
+    assert_eq!(host.hear().await, answer("q"));
+    host.say(&output("a it is")).await;
+    assert_eq!(it.run.output().await.unwrap().result, "a it is");
+    drop(it.host);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_has_arrived_is_not_sent_again_to_the_next_question() {
+    for next in [tool_result("r"), approval_needed("q2")] {
+        let mut it = answered(false).await;
+        it.host.cut();
+        let (mut host, _) = Host::answered(&mut it.listener, &connected("running")).await;
+        host.say_all(&[ask_user("q"), next]).await;
+        hears_nothing(&mut host).await;
+        match it.run.next().await {
+            Some(Ok(RunEvent::Step(step))) => assert_eq!(step.event.kind.name(), "tool_result"),
+            Some(Ok(RunEvent::Approval(ask))) => assert_eq!(ask.request_id(), Some("q2")),
+            other => panic!("{other:?}"),
+        }
+        host.say(&output("done")).await;
+        assert_eq!(it.run.output().await.unwrap().result, "done");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_the_host_is_known_to_have_is_not_sent_again_while_it_works() {
+    let mut it = answered(true).await;
+    hears_nothing(&mut it.host).await;
+    it.host.cut();
+    let (mut host, _) = Host::answered(&mut it.listener, &connected("running")).await;
+    // What was allowed takes its time.
+    host.say(&ask_user("q")).await;
+    hears_nothing(&mut host).await;
+    host.say_all(&[tool_result("r"), output("done")]).await;
+    assert_eq!(step(&mut it.run).await, "tool_result");
+    assert_eq!(it.run.output().await.unwrap().result, "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_binds_answers_gets_them_again_at_once_and_its_refusal_is_nobodys_fault() {
+    let mut it = answered(false).await;
+    it.host.cut();
+    let (mut host, _) = Host::answered(&mut it.listener, &bound()).await;
+    // The agent does something else besides, so the question is not the last event.
+    assert_eq!(host.hear().await, answer("q"));
+    let stale = |id: &str| {
+        json!({"type": "ERROR", "code": "STALE_ANSWER", "reason": "stale", "message": "stale",
+            "request_id": id})
+    };
+    host.say_all(&[stale("q"), stale("q"), output("done")])
+        .await;
+    assert_eq!(it.run.output().await.unwrap().result, "done");
+    let refused = next(&mut it.events).await;
+    assert!(matches!(refused, Event::AnswerRefused { .. }));
+    let more = timeout(Duration::from_secs(20), next(&mut it.events)).await;
+    assert!(more.is_err(), "only the second one is told: {more:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_to_a_run_that_is_over_is_not_sent_to_the_next_one() {
+    let mut it = answered(false).await;
+    it.host.cut();
+    let (mut host, _) = Host::answered(&mut it.listener, &connected("connected")).await;
+    assert!(it.run.output().await.is_err());
+    let mut run = it.agent.input("again").await;
+    host.hear_type("INPUT").await;
+    host.say_all(&[user_input("again", "u2"), ask_user("q3")])
+        .await;
+    assert_eq!(step(&mut run).await, "user_input");
+    assert!(matches!(run.next().await, Some(Ok(RunEvent::AskUser(_)))));
+    host.cut();
+    let (mut host, _) = Host::answered(&mut it.listener, &connected("running")).await;
+    host.say(&ask_user("q3")).await;
+    hears_nothing(&mut host).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_the_questions_of_a_replay_the_last_one_is_open() {
+    let resume = Resume::parse(r#"{"session_id":"s-1","last_msg_id":"u"}"#);
+    let (agent, _events, mut listener) = open(options().with_resume(resume.unwrap()));
+    let mut run = agent.attach();
+    let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
+    host.say_all(&[ask_user("q1"), tool_result("r"), approval_needed("q2")])
+        .await;
+    assert_eq!(step(&mut run).await, "ask_user", "it was answered");
+    assert_eq!(step(&mut run).await, "tool_result");
+    // The line is lost before the last one was shown.
+    host.cut();
+    let (mut host, connect) = Host::answered(&mut listener, &connected("running")).await;
+    assert_eq!(connect["last_msg_id"], "r");
+    host.say(&approval_needed("q2")).await;
+    let Some(Ok(RunEvent::Approval(ask))) = run.next().await else {
+        panic!("a question");
+    };
+    assert_eq!(ask.request_id(), Some("q2"));
+    // What comes later is shown at once.
+    host.say_all(&[tool_result("r2"), ask_user("q3"), output("done")])
+        .await;
+    assert_eq!(step(&mut run).await, "tool_result");
+    assert!(matches!(run.next().await, Some(Ok(RunEvent::AskUser(_)))));
+    assert_eq!(run.output().await.unwrap().result, "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_of_the_replay_is_shown_before_the_run_ends() {
+    let resume = Resume::parse(r#"{"session_id":"s-1","last_msg_id":"u"}"#);
+    let (agent, _events, mut listener) = open(options().with_resume(resume.unwrap()));
+    let mut run = agent.attach();
+    let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
+    host.say_all(&[ask_user("q1"), output("done")]).await;
+    assert_eq!(step(&mut run).await, "ask_user");
+    assert_eq!(run.output().await.unwrap().result, "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_receipt_of_an_answer_is_not_taken_for_the_answer_to_a_query() {
+    let it = answered(true).await;
+    let mut host = it.host;
+    let asked = it.agent.status("other");
+    let reply = async {
+        let query = host.hear_type("SESSION_STATUS").await;
+        assert_eq!(query["session"]["session_id"], "other");
+        host.say(&json!({"type": "SESSION_STATUS", "session_id": "other", "status": "not_found"}))
+            .await;
+    };
+    let (status, ()) = tokio::join!(asked, reply);
+    assert_eq!(status.unwrap().status.as_str(), "not_found");
+}

@@ -1,0 +1,91 @@
+//! A router and a plugin, and a line that is lost at every frame: each message is settled, and what
+//! is said of it is true, on both sides.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use rpc_core::net::LinkConfig;
+use rpc_core::testing::losses::{Lossy, at_every_frame};
+use smarthole_proto::Notification;
+use smarthole_proto::hub::{HubConfig, Input, Outcome};
+use smarthole_proto::net::{Message, RouterOptions, Switch};
+use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
+use smarthole_proto::server::ServerConfig;
+use tokio::sync::Notify;
+
+use crate::played::registration;
+use crate::stage::Obedient;
+
+/// Takes every message but those that it is told not to, and writes them down.
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<Vec<String>>>);
+
+#[async_trait]
+impl Handler for Notes {
+    async fn on_message(&self, _: &Context, message: &Message) -> Result<(), PluginError> {
+        self.0.lock().unwrap().push(message.text().to_owned());
+        match message.text() {
+            "reject" => message.reject("no").await?,
+            "notify" => message.notify(Notification::new("done")).await?,
+            _ => message.ack().await?,
+        }
+        Ok(())
+    }
+
+    async fn on_error(&self, _: &Context, _: PluginError) {}
+}
+
+async fn scenario(lossy: Lossy) {
+    let switch = Switch::new(HubConfig::default());
+    let (running, door) = (switch.clone(), switch.clone());
+    tokio::spawn(async move {
+        let router = Arc::new(Obedient::default());
+        running.run(router, RouterOptions::default()).await
+    });
+    let mut listener = lossy.listener;
+    tokio::spawn(async move {
+        while let Some(line) = listener.accept().await {
+            tokio::spawn(door.serve(line, ServerConfig::default(), LinkConfig::default()));
+        }
+    });
+    let notes = Notes::default();
+    let config = PluginConfig::new(registration()).unwrap();
+    let plugin = Plugin::with_dialer(lossy.dialer, config, notes.clone());
+    let client = plugin.client();
+    let stop = Arc::new(Notify::new());
+    let stopped = Arc::clone(&stop);
+    let task = tokio::spawn(plugin.run_until(async move { stopped.notified().await }));
+    for text in ["ack", "reject", "notify"] {
+        client.ready().await.unwrap();
+        // Both sides know of the line, or the message is refused.
+        let settled = loop {
+            match switch.ask(Input::text(text)).await {
+                Ok(settled) if !settled.outcomes.is_empty() => break settled,
+                _ => {
+                    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+                }
+            }
+        };
+        let heard = notes.0.lock().unwrap();
+        let times = heard.iter().filter(|it| *it == text).count();
+        let [settlement] = &settled.outcomes[..] else {
+            panic!("{settled:?}");
+        };
+        let possible = match (text, &settlement.outcome) {
+            ("ack", Outcome::Acked) | ("notify", Outcome::Notified) => times == 1,
+            ("reject", Outcome::Rejected { reason }) if *reason == *"no" => times == 1,
+            // The line was lost, or the answer with it.
+            (_, Outcome::Rejected { .. } | Outcome::TimedOut) => lossy.loss.is_some(),
+            _ => false,
+        };
+        assert!(possible, "{text}: {settled:?}, and {heard:?}");
+    }
+    stop.notify_one();
+    assert!(matches!(task.await.unwrap(), Ended::Stopped(_)));
+    assert_eq!(switch.in_flight(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_message_is_settled_wherever_its_line_is_lost() {
+    at_every_frame(scenario).await;
+}
