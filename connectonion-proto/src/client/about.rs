@@ -15,6 +15,7 @@ const REFUSALS: [&str; 2] = ["unauthorized:", "forbidden:"];
 const USED_BEFORE: &str = "already used";
 /// How hosts answer a frame whose type they do not know.
 const UNKNOWN_TYPE: &str = "unknown message type: ";
+const SESSION_STATUS: &str = "SESSION_STATUS";
 /// What hosts say to an administrator's request.
 const ADMIN: [&str; 5] = [
     "forbidden: admin only",
@@ -72,9 +73,16 @@ pub(super) fn about(error: &ErrorFrame) -> About {
     if [PROMPT_REQUIRED, ALREADY_RUNNING].contains(&words) {
         return About::Input;
     }
+    // Not every host knows this type, nor refuses it in the usual words.
+    let received = error.received.as_deref().unwrap_or_default();
+    if [words, received]
+        .iter()
+        .any(|it| it.contains(SESSION_STATUS))
+    {
+        return About::Status;
+    }
     if let Some(tag) = words.strip_prefix(UNKNOWN_TYPE) {
         return match tag.trim_start_matches(['\'', '"']) {
-            tag if tag.starts_with("SESSION_STATUS") => About::Status,
             tag if tag.starts_with("ADMIN_") => About::Admin,
             tag if tag.starts_with("INPUT") => About::Input,
             _ => About::Other,

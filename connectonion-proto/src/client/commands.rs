@@ -122,7 +122,7 @@ impl ClientConn {
     /// A query behind an answer, whose reply nobody but [`Answered`](super::answered::Answered) waits
     /// for. `None` if there is no room, or if this host answers no queries.
     fn ask_for_receipt(&mut self) -> Option<CallId> {
-        if self.asked.count(Kind::Status) >= MAX_ANSWERS {
+        if !self.answers_queries || self.asked.count(Kind::Status) >= MAX_ANSWERS {
             return None;
         }
         let query = SessionQuery::new(self.session_id.clone()?);

@@ -129,6 +129,8 @@ pub struct ClientConn {
     asked: Asked,
     /// The answers of the user that the host may not have.
     answered: Answered,
+    /// The host has refused no query about a session.
+    answers_queries: bool,
     outbox: Outbox,
     events: EventBacklog<ClientEvent>,
     timers: Timers<Timer>,
@@ -164,6 +166,7 @@ impl ClientConn {
             run: false,
             asked: Asked::new(seed, config.limits.max_pending, now),
             answered: Answered::default(),
+            answers_queries: true,
             outbox: Outbox::new(&sent),
             events: EventBacklog::new(),
             timers: Timers::new(),

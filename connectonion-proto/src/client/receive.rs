@@ -61,10 +61,7 @@ impl ClientConn {
             }
             ServerFrame::SessionStatus(status) => {
                 let status = status.to_shared(&FrameCopy::of(text));
-                if let Some(query) = self.asked.first(Kind::Status) {
-                    self.answered.confirm(query);
-                }
-                let asked = self.asked.answered(Kind::Status);
+                let asked = self.status_answered();
                 let reply = Reply::Status(status);
                 self.reply("SESSION_STATUS", asked, Ok(reply), text.len());
             }
@@ -177,7 +174,10 @@ impl ClientConn {
             About::Input => self.asked.prompt_answered(Kind::Interjection, Kind::Prompt),
             // A prompt is older than the interjections behind it.
             About::OldestInput => self.asked.prompt_answered(Kind::Prompt, Kind::Interjection),
-            About::Status => self.asked.answered(Kind::Status),
+            About::Status => {
+                self.answers_queries = false;
+                self.status_answered()
+            }
             About::Admin => self.asked.answered(Kind::Admin),
             About::Other => None,
             About::Signed if self.asked.awaits(Kind::Admin) => self.asked.answered(Kind::Admin),
@@ -206,6 +206,14 @@ impl ClientConn {
                 CloseFrame::NORMAL,
             );
         }
+    }
+
+    /// A reply to a query has come: the host has what was sent before it.
+    fn status_answered(&mut self) -> Option<Option<CallId>> {
+        if let Some(query) = self.asked.first(Kind::Status) {
+            self.answered.confirm(query);
+        }
+        self.asked.answered(Kind::Status)
     }
 
     /// What was asked is refused; if nothing was asked, it is a complaint about something else.

@@ -37,6 +37,7 @@ fn said(frame: &ClientFrame<'_>) -> Option<String> {
         ClientFrame::ModeChange(change) => format!("mode_change {}", change.mode.as_str()),
         ClientFrame::Interrupt => "INTERRUPT".to_owned(),
         ClientFrame::OnboardSubmit(_) => "ONBOARD_SUBMIT ***".to_owned(),
+        ClientFrame::SessionQuery(_) => "SESSION_STATUS?".to_owned(),
         ClientFrame::Pong => "PONG".to_owned(),
         _ => return None,
     })
@@ -89,6 +90,7 @@ fn heard(frame: &ServerFrame<'_>) -> Option<String> {
             format!("ONBOARD_REQUIRED {}", required.methods.get())
         }
         ServerFrame::OnboardSuccess(_) => "ONBOARD_SUCCESS".to_owned(),
+        ServerFrame::SessionStatus(status) => format!("SESSION_STATUS {}", status.status.as_str()),
         ServerFrame::Ping => "PING".to_owned(),
         _ => return None,
     })

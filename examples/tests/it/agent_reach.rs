@@ -5,14 +5,8 @@ use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{Dialer as _, Message};
 use rpc_core::{Outgoing, Text};
 
-use crate::agent_cli::{Home, Host};
+use crate::agent_cli::{Home, Host, assert_holds};
 use crate::programs::outcome;
-
-fn assert_holds(text: &str, expected: &[&str]) {
-    for expected in expected {
-        assert!(text.contains(expected), "no {expected:?} in\n{text}");
-    }
-}
 
 #[test]
 fn a_host_that_other_machines_reach_says_so() {
@@ -79,4 +73,55 @@ fn unsigned(url: &str) -> String {
             }
         }
     })
+}
+
+#[test]
+fn a_stranger_needs_a_code_once() {
+    let home = Home::new();
+    let guest = Home::new();
+    let careful = ["--trust", "careful"];
+    let mut command = home.agent(&["host", "--listen", "127.0.0.1:0"]);
+    command.args(careful).env("AGENT_INVITE", "red onion");
+    let host = Host::start(command);
+    let (code, _, err) = guest.chat(&host, &["count to 2"], "");
+    assert_eq!(code, Some(1));
+    assert_holds(&err, &["write an invite code", "--invite"]);
+    let (code, out, err) = guest.chat(&host, &["count to 2"], "blue onion\nred onion\n");
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "I count: 1 2 - done\n"),
+        "{err}"
+    );
+    assert_holds(&err, &["Invalid invite code", "You are now a contact"]);
+    assert_eq!(guest.answer(&host, "count to 3"), "I count: 1 2 3 - done");
+    drop(host);
+    // Another host at this home knows who came in.
+    let host = home.host(&[&careful[..], &["--invite", "other"]].concat());
+    assert_eq!(guest.answer(&host, "count to 3"), "I count: 1 2 3 - done");
+    let other = Home::new();
+    let (code, out, err) = other.chat(&host, &["--invite", "other", "count to 2"], "");
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "I count: 1 2 - done\n"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_strict_host_lets_in_whom_it_allows() {
+    let (home, guest) = (Home::new(), Home::new());
+    let host = home.host(&["--trust", "strict"]);
+    let (code, _, err) = guest.chat(&host, &["hello"], "");
+    assert_eq!(code, Some(1));
+    assert_holds(&err, &["error: no connection to ", "forbidden"]);
+    let line = host.running.line_with("CONNECT auth error");
+    assert_holds(&line, &["✗ CONNECT auth error: forbidden"]);
+    drop(host);
+    // Who that is, an open host says.
+    let open = home.host(&[]);
+    let (_, out, _) = guest.chat(&open, &["--json"], "");
+    assert_holds(&out, &[r#""event":"connected""#]);
+    let key = connectonion_proto::auth::Signer::load(guest.0.join("chat.key")).unwrap();
+    let host = home.host(&["--trust", "strict", "--allow", &key.address().to_string()]);
+    assert_eq!(guest.answer(&host, "count to 2"), "I count: 1 2 - done");
 }

@@ -54,7 +54,7 @@ pub fn listen(capacity: usize) -> (MemDialer, MemListener) {
 /// Pongs that may wait beyond the capacity.
 const MAX_PONGS: usize = 32;
 
-/// What becomes of a frame on its way.
+/// What becomes of a frame on its way. Exhaustive: a frame arrives or not, and so does what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives.

@@ -18,6 +18,7 @@ const CAPACITY: usize = 64;
 
 /// How a line is lost at a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum How {
     /// The frame arrives and is the last one; what the other side has sent meanwhile is lost.
     CutBehind,

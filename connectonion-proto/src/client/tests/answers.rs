@@ -65,3 +65,24 @@ fn an_answer_that_the_host_is_known_to_have_does_not_come_back() {
     let left: Vec<_> = events.iter().filter_map(left).collect();
     assert_eq!(left, ["q3"]);
 }
+
+#[test]
+fn a_host_that_knows_no_queries_is_asked_for_one_receipt_only() {
+    let complaints = [
+        json!({"type": "ERROR", "message": "no such frame: SESSION_STATUS"}),
+        json!({"type": "ERROR", "message": "what?", "received": "{\"type\":\"SESSION_STATUS\"}"}),
+    ];
+    for complaint in complaints {
+        let (mut played, _) = Played::running();
+        let answer = |id| Response::new(id, Answer::PlanReview("yes".into()));
+        played.conn.respond(&answer("q1"), played.now).unwrap();
+        assert_eq!(played.sent().len(), 2);
+        played.take(&complaint);
+        assert_eq!(played.events(), [], "nobody has asked for this");
+        assert_eq!(played.conn.state(), ClientState::Running);
+        played.conn.respond(&answer("q2"), played.now).unwrap();
+        assert_eq!(played.sent().len(), 1, "the answer alone");
+        let events = played.lose();
+        assert_eq!(events[1], ClientEvent::Unconfirmed(answer("q2")));
+    }
+}
