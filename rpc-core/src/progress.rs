@@ -16,9 +16,8 @@ const SLACK: usize = 16;
 /// side and forgets one of them is found out, at the latest when the requests before that one have
 /// ended. From then on only its own frames count.
 ///
-/// A frame costs a binary search, and only a deadline that has passed looks at the other requests, at
-/// each of them once where deadlines pass in the order of the requests. So let deadlines pass, then ask
-/// [`since`](Self::since) whether to extend them.
+/// A frame costs a binary search, whatever is open. No deadline moves with it: let deadlines pass, then
+/// ask [`since`](Self::since) whether to extend them.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -43,16 +42,14 @@ pub struct Progress {
     /// In the order in which they were sent.
     requests: VecDeque<Request>,
     open: usize,
-    /// So many of them were looked at, and this is the last progress among those.
-    looked_at: usize,
-    latest: Option<Instant>,
+    /// When the peer has last got on with a request from this frame on, up to the next step. Frames
+    /// and times rise.
+    steps: Vec<(FrameNumber, Instant)>,
 }
 
 #[derive(Debug)]
 struct Request {
     frame: FrameNumber,
-    /// When the peer has got on with it; at first when it was sent.
-    heard: Instant,
     is_open: bool,
 }
 
@@ -61,22 +58,20 @@ impl Progress {
     pub fn sent(&mut self, frame: FrameNumber, now: Instant) {
         self.requests.push_back(Request {
             frame,
-            heard: now,
             is_open: true,
         });
         self.open += 1;
+        if self.steps.last().is_none_or(|(_, at)| *at < now) {
+            self.steps.push((frame, now));
+        }
     }
 
     /// A frame about this request has come.
     pub fn heard(&mut self, frame: FrameNumber, now: Instant) {
-        let Some(at) = self.find(frame) else {
-            return;
-        };
-        if at < self.looked_at {
-            self.latest = Some(now);
-        }
-        if let Some(request) = self.requests.get_mut(at) {
-            request.heard = now;
+        if self.find(frame).is_some() {
+            // Nothing is newer than this.
+            self.steps.truncate(self.step(frame));
+            self.steps.push((frame, now));
         }
     }
 
@@ -92,7 +87,8 @@ impl Progress {
         if self.open == 0 {
             self.requests.clear();
             self.requests.shrink_to(SLACK);
-            self.look_anew();
+            self.steps.clear();
+            self.steps.shrink_to(SLACK);
         } else if self.requests.len() > 2 * self.open + SLACK {
             self.tidy();
         }
@@ -100,24 +96,16 @@ impl Progress {
 
     /// When the peer has last got on with this request or with one before it. `None` if it is not
     /// known.
-    pub fn since(&mut self, frame: FrameNumber) -> Option<Instant> {
-        let last = self.looked_at.checked_sub(1);
-        let last = last.and_then(|last| self.requests.get(last));
-        if last.is_some_and(|last| frame < last.frame) {
-            self.look_anew();
-        }
-        while let Some(request) = self.requests.get(self.looked_at)
-            && request.frame <= frame
-        {
-            self.latest = self.latest.max(Some(request.heard));
-            self.looked_at += 1;
-        }
-        self.latest
+    #[must_use]
+    pub fn since(&self, frame: FrameNumber) -> Option<Instant> {
+        let after = self.steps.partition_point(|(from, _)| *from <= frame);
+        let step = after.checked_sub(1).and_then(|at| self.steps.get(at));
+        step.map(|(_, at)| *at)
     }
 
-    const fn look_anew(&mut self) {
-        self.looked_at = 0;
-        self.latest = None;
+    /// The first step that begins with this frame or later.
+    fn step(&self, frame: FrameNumber) -> usize {
+        self.steps.partition_point(|(from, _)| *from < frame)
     }
 
     fn find(&self, frame: FrameNumber) -> Option<usize> {
@@ -125,16 +113,19 @@ impl Progress {
         found.ok()
     }
 
-    /// Forgets requests that have ended; what was heard of them counts for the next open one.
+    /// Forgets requests that have ended, and the steps that no open one needs.
     fn tidy(&mut self) {
-        self.look_anew();
-        let mut carried: Option<Instant> = None;
-        self.requests.retain_mut(|request| {
-            let heard = carried.map_or(request.heard, |heard| heard.max(request.heard));
-            carried = (!request.is_open).then_some(heard);
-            request.heard = heard;
-            request.is_open
-        });
+        self.requests.retain(|request| request.is_open);
+        let steps = std::mem::take(&mut self.steps);
+        let mut open = self.requests.iter().map(|request| request.frame).peekable();
+        for (at, step) in steps.iter().enumerate() {
+            let next = steps.get(at + 1).map(|(from, _)| *from);
+            let is_its = |frame: &FrameNumber| next.is_none_or(|next| *frame < next);
+            if open.next_if(is_its).is_some() {
+                while open.next_if(is_its).is_some() {}
+                self.steps.push(*step);
+            }
+        }
     }
 }
 
@@ -184,15 +175,16 @@ mod tests {
         let (mut progress, frames, start) = sent(1);
         let mut outbox = Outbox::default();
         let _ = outbox.json("").unwrap();
-        for _ in 0..100_000 {
+        for at in 0..100_000 {
             let frame = outbox.json("").unwrap();
             let _ = outbox.pop();
-            progress.sent(frame, start);
+            progress.sent(frame, start + SECOND * at);
             progress.ended(frame);
         }
         assert!(progress.requests.len() <= 2 + SLACK + 1);
+        assert!(progress.steps.len() <= 2 + SLACK + 1);
         progress.ended(frames[0]);
-        assert!(progress.requests.is_empty());
+        assert!(progress.requests.is_empty() && progress.steps.is_empty());
     }
 
     proptest! {

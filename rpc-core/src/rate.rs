@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use crate::timers::later;
 
 /// A token bucket: `burst` messages at once, and one more every `interval`. A server
-/// disconnects a peer that sends more. Pings and pongs count as messages do: a ping costs its answer,
-/// and a keepalive is far below any limit.
+/// disconnects a peer that sends more. Pings and pongs count as messages do, since a ping costs its
+/// answer: an `interval` longer than that of the keepalive disconnects peers for their pongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateLimit {

@@ -58,7 +58,8 @@ pub(super) enum About {
     Run,
 }
 
-pub(super) fn about(error: &ErrorFrame) -> About {
+/// `awaits_status`: a query about a session has no reply yet.
+pub(super) fn about(error: &ErrorFrame, awaits_status: bool) -> About {
     let words = error.message.as_str();
     let starts = |begin: &&str| words.starts_with(*begin);
     match error.code_word().as_deref() {
@@ -75,14 +76,16 @@ pub(super) fn about(error: &ErrorFrame) -> About {
     }
     // Not every host knows this type, nor refuses it in the usual words.
     let received = error.received.as_deref().unwrap_or_default();
-    if [words, received]
-        .iter()
-        .any(|it| it.contains(SESSION_STATUS))
+    if awaits_status
+        && [words, received]
+            .iter()
+            .any(|it| it.contains(SESSION_STATUS))
     {
         return About::Status;
     }
     if let Some(tag) = words.strip_prefix(UNKNOWN_TYPE) {
         return match tag.trim_start_matches(['\'', '"']) {
+            tag if tag.starts_with(SESSION_STATUS) => About::Status,
             tag if tag.starts_with("ADMIN_") => About::Admin,
             tag if tag.starts_with("INPUT") => About::Input,
             _ => About::Other,
@@ -115,13 +118,14 @@ mod tests {
     use super::*;
 
     fn of(words: &str) -> About {
-        about(&ErrorFrame::new(words))
+        about(&ErrorFrame::new(words), false)
     }
 
     #[test]
     fn what_an_agent_says_when_it_fails_is_about_the_run() {
         for words in [
             "scripted LLM failure",
+            "KeyError: 'SESSION_STATUS'",
             "Unable to run agent",
             "unauthorized",
             "",
@@ -129,7 +133,7 @@ mod tests {
             assert_eq!(of(words), About::Run, "{words}");
         }
         let coded = ErrorFrame::new("x").with_code("whatever");
-        assert_eq!(about(&coded), About::Run);
+        assert_eq!(about(&coded, false), About::Run);
     }
 
     #[test]
@@ -154,9 +158,9 @@ mod tests {
             assert_eq!(of(words), expected, "{words}");
         }
         let late = ErrorFrame::new("too late").with_code("RUNTIME_INPUT_REJECTED");
-        assert_eq!(about(&late), About::Input);
+        assert_eq!(about(&late, false), About::Input);
         let stale = ErrorFrame::new("stale").with_code("STALE_ANSWER");
-        assert_eq!(about(&stale), About::Answer);
+        assert_eq!(about(&stale, false), About::Answer);
     }
 
     #[test]

@@ -170,7 +170,7 @@ impl ClientConn {
             _ => {}
         }
         let is_out = error.message == AUTHENTICATE_FIRST;
-        let asked = match about::about(&error) {
+        let asked = match about::about(&error, self.asked.awaits(Kind::Status)) {
             About::Input => self.asked.prompt_answered(Kind::Interjection, Kind::Prompt),
             // A prompt is older than the interjections behind it.
             About::OldestInput => self.asked.prompt_answered(Kind::Prompt, Kind::Interjection),

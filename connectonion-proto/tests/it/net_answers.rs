@@ -2,6 +2,7 @@
 //! that is not open gets no second answer.
 
 use connectonion_proto::client::Resume;
+use connectonion_proto::frame::Scope;
 use connectonion_proto::net::{Event, Events, RemoteAgent, Run, RunEvent};
 use rpc_core::net::mem::MemListener;
 use serde_json::{Value, json};
@@ -94,6 +95,66 @@ async fn an_answer_that_was_lost_with_its_line_is_sent_again() {
     host.say_all(&[tool_result("r"), output("a it is")]).await;
     assert_eq!(step(&mut it.run).await, "tool_result");
     assert_eq!(it.run.output().await.unwrap().result, "a it is");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_permission_that_was_lost_with_its_line_is_asked_for_again() {
+    let (agent, _events, mut host, mut listener) = ready().await;
+    let mut run = agent.input("hello").await;
+    host.hear_type("INPUT").await;
+    host.say_all(&[user_input("hello", "u"), approval_needed("q")])
+        .await;
+    assert_eq!(step(&mut run).await, "user_input");
+    let Some(Ok(RunEvent::Approval(ask))) = run.next().await else {
+        panic!("a question");
+    };
+    ask.approve(Scope::Once).await.unwrap();
+    assert_eq!(host.hear().await["type"], "APPROVAL_RESPONSE");
+    host.cut();
+    let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
+    host.say(&approval_needed("q")).await;
+    hears_nothing(&mut host).await;
+    let Some(Ok(RunEvent::Approval(ask))) = run.next().await else {
+        panic!("the question again");
+    };
+    ask.approve(Scope::Once).await.unwrap();
+    let heard = host.hear().await;
+    assert_eq!(
+        (&heard["approved"], &heard["request_id"]),
+        (&json!(true), &json!("q"))
+    );
+    host.say(&output("done")).await;
+    assert_eq!(run.output().await.unwrap().result, "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_given_too_late_is_not_sent_to_the_next_question() {
+    for goes_on in [true, false] {
+        let (agent, _events, mut host, mut listener) = ready().await;
+        let mut run = agent.input("hello").await;
+        host.hear_type("INPUT").await;
+        host.say_all(&[user_input("hello", "u"), ask_user("q")])
+            .await;
+        assert_eq!(step(&mut run).await, "user_input");
+        let Some(Ok(RunEvent::AskUser(ask))) = run.next().await else {
+            panic!("a question");
+        };
+        host.cut();
+        // The user answers while the line is down.
+        let answers = tokio::spawn(async move { ask.answer("a").await });
+        let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
+        host.say(&ask_user("q")).await;
+        if goes_on {
+            // Somebody else has answered meanwhile.
+            host.say(&approval_needed("q2")).await;
+            hears_nothing(&mut host).await;
+            let next = run.next().await;
+            assert!(matches!(next, Some(Ok(RunEvent::Approval(_)))), "{next:?}");
+        } else {
+            assert_eq!(host.hear().await, answer("q"));
+        }
+        assert_eq!(answers.await.unwrap(), Ok(()));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -47,7 +47,7 @@ pub struct ClientConfig {
     /// [progress](super::ClientConn#timeouts); `None` for ever. Default 60 s.
     pub chat_idle_timeout: Option<Duration>,
     /// How long a chat may take as a whole, from when it was sent, whatever comes; `None` for ever.
-    /// Time in which a gateway answers other requests first counts. Default `None`.
+    /// While nothing is read it waits as the others do. Time in which a gateway answers other requests first counts. Default `None`.
     pub chat_total_timeout: Option<Duration>,
     /// Pings after the hello, and when silence counts as death: never while a request or a chat is
     /// open, because known gateways answer pings only between requests. Default every 30 s, and

@@ -158,6 +158,57 @@ async fn a_crowd_from_one_address_makes_room_among_itself() {
     assert_eq!(&answer, b"HTTP/1.1 101");
 }
 
+/// A connection of another address, which the server has taken.
+async fn silent_stranger(server: &Running) -> TcpStream {
+    let before = server.counters.open();
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let tcp = socket.connect(server.address).await.unwrap();
+    while server.counters.open() == before {
+        tokio::task::yield_now().await;
+    }
+    tcp
+}
+
+#[tokio::test]
+async fn whoever_opens_many_makes_room_before_others_do() {
+    let limits = limits(|limits| {
+        limits
+            .with_max_connections(3)
+            .with_max_connections_per_ip(Some(3))
+    });
+    let server = start(limits).await;
+    let mut oldest = silent_stranger(&server).await;
+    let mut first = silent(&server).await;
+    let _second = silent(&server).await;
+    let _third = server.dial().await.unwrap();
+    assert!(rest(&mut first).await.starts_with("HTTP/1.1 503 "));
+    oldest.write_all(upgrade("").as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    oldest.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 101");
+}
+
+#[tokio::test]
+async fn whoever_was_answered_and_does_not_hang_up_makes_room() {
+    let server = start(limits(|limits| limits.with_max_connections(1))).await;
+    let mut lingers = TcpStream::connect(server.address).await.unwrap();
+    let request = b"GET /elsewhere HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    lingers.write_all(request).await.unwrap();
+    let answer = rest(&mut lingers).await;
+    assert!(answer.starts_with("HTTP/1.1 426 "), "{answer}");
+    // The server waits for the end of the other side.
+    assert_eq!(server.counters.open(), 1);
+    let _next = server.dial().await.unwrap();
+    assert_eq!(server.counters.over_limit(), 1);
+}
+
+#[tokio::test]
+async fn an_address_may_have_no_connection_at_all() {
+    let server = start(limits(|limits| limits.with_max_connections_per_ip(Some(0)))).await;
+    assert_eq!(server.status(&upgrade("")).await, "503");
+}
+
 #[tokio::test]
 async fn a_connection_over_the_cap_gets_503_and_the_place_becomes_free_again() {
     let server = start(limits(|limits| limits.with_max_connections(1))).await;

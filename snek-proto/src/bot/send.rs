@@ -118,7 +118,8 @@ const fn generation(state: &LinkState) -> Option<u64> {
 /// its number. However many messages fail on a connection, it is replaced once.
 async fn replaced(client: &Client, failed_on: Option<u64>) -> Option<u64> {
     let mut states = client.link().watch();
-    let now = states.borrow_and_update().clone();
+    let is_settled = |state: &LinkState| !matches!(state, LinkState::Closing);
+    let now = states.wait_for(is_settled).await.ok()?.clone();
     match generation(&now) {
         Some(up) if failed_on != Some(up) => return Some(up),
         _ => client.link().reconnect(failed_on.unwrap_or(0)),

@@ -5,7 +5,7 @@ use std::sync::Weak;
 
 use rpc_core::Refused;
 use rpc_core::decode::{RawJson, SharedJson, SharedStr};
-use rpc_core::net::LinkState;
+use rpc_core::net::{LinkState, WeakLink};
 
 use super::book::Book;
 use crate::client::Step;
@@ -53,7 +53,8 @@ impl<Q> Ask<Q> {
         &self.step
     }
 
-    /// Sends any answer.
+    /// Sends any answer. While a host that does not bind answers to questions sends a run again, the
+    /// answer waits, and is dropped if its question is not open any more.
     ///
     /// # Errors
     /// [`Refused::Closed`] if there will be no connection any more, [`Refused::TooLarge`],
@@ -65,12 +66,15 @@ impl<Q> Ask<Q> {
         let request_id = self.step.event.id.clone();
         let mut response = Response::new("", answer);
         response.request_id = request_id;
-        let link = self.book.upgrade().and_then(|book| book.link().cloned());
-        let link = link.and_then(|link| link.upgrade());
+        let book = self.book.upgrade().ok_or(Refused::Closed)?;
+        let link = book.link().and_then(WeakLink::upgrade);
         let link = link.ok_or(Refused::Closed)?;
         let mut states = link.watch();
         loop {
             let generation = link.ready().await.map_err(|_| Refused::Closed)?;
+            if book.defers(&response) {
+                return Ok(());
+            }
             let response = response.clone();
             let sent = link.command(move |conn, now| conn.respond(&response, now));
             match sent.await {

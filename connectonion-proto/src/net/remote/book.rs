@@ -326,6 +326,12 @@ impl Book {
             // A turn that has not ended is no conversation to go on with elsewhere.
             state.live = newer;
             state.replaying = true;
+            if !frame.bound_answers {
+                // Another question may be open by now.
+                for answer in std::mem::take(&mut state.unsent) {
+                    state.questions.doubt(answer);
+                }
+            }
             let again = state.questions.resume(frame.bound_answers);
             state.unsent.extend(again);
             state.open = Some(Open {
@@ -356,6 +362,17 @@ impl Book {
     /// Keeps an answer for the next connection.
     pub(super) fn keep(&self, response: Response) {
         self.lock().unsent.push(response);
+    }
+
+    /// Keeps an answer until the host has sent again what came before it; `false` if it can be sent
+    /// at once.
+    pub(super) fn defers(&self, response: &Response) -> bool {
+        let mut state = self.lock();
+        let is_replay = state.questions.is_replay();
+        if is_replay {
+            state.questions.doubt(response.clone());
+        }
+        is_replay
     }
 
     /// The host may not have this answer.

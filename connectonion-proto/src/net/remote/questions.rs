@@ -3,7 +3,7 @@
 use rpc_core::decode::SharedStr;
 
 use crate::client::Step;
-use crate::frame::{EventKind, Response};
+use crate::frame::{Answer, EventKind, Response};
 
 /// Most answers and ids that are kept; the oldest are forgotten first.
 const MAX_KEPT: usize = 64;
@@ -70,8 +70,9 @@ impl Questions {
         (!was_shown).then_some(question)
     }
 
-    /// The replay is over. Returns the answer that has to be sent again, and the question that is
-    /// open and was not shown.
+    /// The replay is over. Returns the answer that has to be sent again, or the question that is to be
+    /// shown: one that was not, or whose answer was a permission. If that has arrived after all, this
+    /// host takes a second one for its next question, so the user decides.
     pub(super) fn caught_up(&mut self) -> (Option<Response>, Option<Step>) {
         self.is_replay = false;
         let mut answers = std::mem::take(&mut self.unconfirmed).into_iter();
@@ -79,12 +80,14 @@ impl Questions {
             return (None, None);
         };
         let id = &question.event.id;
-        let answer = answers.find(|answer| answer.request_id == *id);
-        if let Some(answer) = &answer {
-            self.repeat(answer);
+        let Some(answer) = answers.find(|answer| answer.request_id == *id) else {
+            return (None, (!was_shown).then_some(question));
+        };
+        if is_permission(&answer.answer) {
+            return (None, Some(question));
         }
-        let is_unanswered = answer.is_none() && !was_shown;
-        (answer, is_unanswered.then_some(question))
+        self.repeat(&answer);
+        (Some(answer), None)
     }
 
     /// Whether the answer to this question was sent twice; its refusal means that it had arrived.
@@ -98,6 +101,14 @@ impl Questions {
         if let Some(id) = &answer.request_id {
             push(&mut self.repeated, id.clone());
         }
+    }
+}
+
+fn is_permission(answer: &Answer) -> bool {
+    match answer {
+        Answer::Approval(approval) => approval.approved,
+        Answer::Ulw(_) => true,
+        _ => false,
     }
 }
 

@@ -299,7 +299,8 @@ impl Talk<'_, '_> {
                     let usage = Usage::new(usage.prompt, usage.completion);
                     self.charge.reported(usage);
                 }
-                Delta::Thought(_) | Delta::Finish(_) => {}
+                Delta::Thought(text) => self.charge.streamed(text.len()),
+                Delta::Finish(_) => {}
             }
         }
         let usage = self.charge.call_ended();

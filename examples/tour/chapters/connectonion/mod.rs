@@ -136,7 +136,7 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     eve.is_let_in().await?;
     let (hers, other) = (ann.agent.session(), eve.agent.session());
     expect(hers.session_id != other.session_id, "another session")?;
-    screen.note("she gets a session, but another one, and cannot tell whether there was one");
+    screen.note("she gets a session, but another one, and nothing of this one");
 
     screen.title("35. Goodbye, agent");
     let drained = tokio::spawn(async move { handle.drain(Duration::from_secs(5)).await });

@@ -209,10 +209,17 @@ async fn exchange(
     if let (Ok(()), Some(agreed)) = (served, agreed) {
         return Some((socket, parts.read_buf, agreed));
     }
+    let evicted_late = async {
+        match opening.reopen() {
+            Some(evicted) => evicted.wait().await,
+            None => evicted.await,
+        }
+    };
     tokio::select! {
         biased;
         _ = timeout(LINGER, hang_up(&mut socket)) => {}
         () = cancellation.cancelled() => {}
+        () = evicted_late => {}
     }
     None
 }

@@ -78,7 +78,7 @@ impl Counters {
 }
 
 type PerAddress = Arc<Mutex<HashMap<IpAddr, usize>>>;
-/// Connections whose request is not complete, oldest first.
+/// Connections whose request is not complete, or answered, oldest first.
 type Openings = Arc<Mutex<BTreeMap<u64, Waiting>>>;
 
 /// Counts connections, in all and per address. At a limit the oldest connection that has not
@@ -151,11 +151,17 @@ impl Slots {
     }
 
     fn take_served(&mut self, address: IpAddr) -> Result<(Opening, Evicted), Refusal> {
-        let is_full = |max| lock(&self.per_ip).get(&address).is_some_and(|n| *n >= max);
-        if self.max_per_ip.is_some_and(is_full) && !self.evict(|slot| slot.is_from(address)) {
-            return Err(Refusal::AddressFull);
-        }
-        if self.counters.open() >= self.max && !self.evict(|_| true) {
+        let is_its_own = |slot: &Slot| slot.is_from(address);
+        let open = lock(&self.per_ip).get(&address).copied().unwrap_or(0);
+        if self.max_per_ip.is_some_and(|max| open >= max) {
+            if !self.evict(is_its_own) {
+                return Err(Refusal::AddressFull);
+            }
+        } else if self.counters.open() >= self.max
+            // Whoever opens many makes room for itself first.
+            && !self.evict(is_its_own)
+            && !self.evict(|_| true)
+        {
             return Err(Refusal::ServerFull);
         }
         let per_ip = self.max_per_ip.map(|_| {
@@ -223,6 +229,15 @@ impl Opening {
 
     pub(super) fn is_finished(&self) -> bool {
         lock(&self.slot).is_some()
+    }
+
+    /// The request is answered: the connection makes room again if it has to. `None` if its request
+    /// never was complete.
+    pub(super) fn reopen(&self) -> Option<Evicted> {
+        let slot = self.take_slot()?;
+        let (evict, evicted) = oneshot::channel();
+        lock(&self.openings).insert(self.number, Waiting { slot, evict });
+        Some(Evicted(evicted))
     }
 
     /// The slot of a connection that is [finished](Self::finish).

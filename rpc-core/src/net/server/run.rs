@@ -116,8 +116,9 @@ impl Server {
         let handler = Arc::new(handler);
         let mut slots = Slots::new(&shared.counters, &shared.config.limits);
         let mut connections = JoinSet::new();
-        let (mut refusals, mut told) = (JoinSet::new(), VecDeque::new());
+        let (mut refusals, mut told) = (JoinSet::new(), VecDeque::<AbortHandle>::new());
         let mut paused_until: Option<Instant> = None;
+        let mut was_exhausted = false;
         loop {
             tokio::select! {
                 biased;
@@ -140,7 +141,10 @@ impl Server {
                             tracing::debug!(%peer, why = refusal.why(), "connection refused");
                             if can_say_no(&shared) {
                                 if told.len() == MAX_REFUSALS {
-                                    told.pop_front().as_ref().map(AbortHandle::abort);
+                                    told.retain(|refusal| !refusal.is_finished());
+                                }
+                                if told.len() == MAX_REFUSALS {
+                                    hang_up(&mut told);
                                 }
                                 told.push_back(refusals.spawn(refuse(tcp, refusal)));
                             }
@@ -148,8 +152,10 @@ impl Server {
                     },
                     Err(error) if is_peers_fault(&error) => {}
                     Err(error) => {
-                        if !slots.make_room() {
-                            tracing::warn!(%error, "accepting failed; a short pause follows");
+                        let room =
+                            is_exhausted(&error) && (hang_up(&mut told) || slots.make_room());
+                        if !room || !std::mem::replace(&mut was_exhausted, true) {
+                            tracing::warn!(%error, room, "accepting failed; a short pause follows");
                         }
                         paused_until = Some(Instant::now() + ACCEPT_PAUSE);
                     }
@@ -204,6 +210,17 @@ fn can_say_no(shared: &Shared) -> bool {
 #[cfg(not(feature = "tls"))]
 const fn can_say_no(_: &Shared) -> bool {
     true
+}
+
+/// Hangs up on the refused peer that was told first; false if none is left.
+fn hang_up(told: &mut VecDeque<AbortHandle>) -> bool {
+    let mut live = std::iter::from_fn(|| told.pop_front()).filter(|refusal| !refusal.is_finished());
+    live.next().inspect(AbortHandle::abort).is_some()
+}
+
+/// Whether there are no file descriptors left: EMFILE, ENFILE, and WSAEMFILE on Windows.
+fn is_exhausted(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(23 | 24 | 10_024))
 }
 
 fn is_peers_fault(error: &io::Error) -> bool {
