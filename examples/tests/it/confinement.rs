@@ -197,6 +197,29 @@ async fn metadata_inside_is_the_commands_own() {
 }
 
 #[tokio::test]
+async fn no_link_in_the_place_of_a_folder_leads_a_command_outside() {
+    let place = Place::new("swapped");
+    let (outside, inside) = (&place.0, place.1.path());
+    fs::create_dir(outside.join("b")).unwrap();
+    fs::create_dir_all(inside.join("a/b")).unwrap();
+    fs::create_dir(inside.join("tools")).unwrap();
+    let within = place.1.within("a/b").unwrap();
+    let config = CommandConfig::default().with_readable(vec![inside.join("tools")]);
+    let commands = commands(config);
+    // As a command of another chat can.
+    for (folder, away) in [("a", "a2"), ("tools", "tools2")] {
+        fs::rename(inside.join(folder), inside.join(away)).unwrap();
+        std::os::unix::fs::symlink(outside, inside.join(folder)).unwrap();
+    }
+    let _ = commands.run(&within, "echo x > escaped", None).await;
+    assert!(!outside.join("b/escaped").exists());
+    let line = format!("cat {}", outside.join("secret.txt").display());
+    if let Ok(output) = commands.run(&place.1, &line, None).await {
+        assert_ne!(output.code, Some(0));
+    }
+}
+
+#[tokio::test]
 async fn no_command_makes_a_device_or_mounts_anything() {
     let room = Room::new("devices");
     let outside = room

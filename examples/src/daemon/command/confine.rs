@@ -2,16 +2,23 @@
 //! it starts.
 
 use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use landlock::{
-    ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
-    RulesetCreatedAttr as _, RulesetError, Scope, path_beneath_rules,
+    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, PathBeneath, Ruleset,
+    RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, Scope, path_beneath_rules,
 };
+use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
-use rustix::process::{DumpableBehavior, Pid, WaitOptions, set_dumpable_behavior, wait};
+use rustix::process::{
+    DumpableBehavior, Pid, Signal, WaitOptions, set_dumpable_behavior,
+    set_parent_process_death_signal, wait,
+};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 use super::filter;
+use super::isolate::open_real;
 use super::supervise::{Plan, code};
 
 /// Why a command cannot be run as it should be.
@@ -133,6 +140,9 @@ pub(super) fn run(plan: &Plan) -> Result<u8, Obstacle> {
     let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     hidden.map_err(Obstacle::session)?;
     give_up_capabilities().map_err(Obstacle::capabilities)?;
+    // Whatever becomes of the supervisor.
+    let bound = set_parent_process_death_signal(Some(Signal::KILL));
+    bound.map_err(Obstacle::session)?;
     restrict(plan)?;
     filter::apply()?;
     let child = plan.command()?.spawn().map_err(Obstacle::Start)?;
@@ -168,9 +178,25 @@ fn restrict(plan: &Plan) -> Result<(), RulesetError> {
         .scope(Scope::from_all(WISHED))?
         .create()?
         .add_rules(path_beneath_rules(SYSTEM, read))?
-        .add_rules(path_beneath_rules(&plan.readable, read))?
+        .add_rules(real(&plan.readable, read))?
         .add_rules(path_beneath_rules(DEVICES, all))?
-        .add_rules(path_beneath_rules(&plan.writable, no_devices))?
+        .add_rules(real(&plan.writable, no_devices))?
         .restrict_self()?;
     Ok(())
+}
+
+/// What has these paths now, unless a link has come into them.
+fn real(
+    paths: &[PathBuf],
+    access: BitFlags<AccessFs>,
+) -> impl Iterator<Item = Result<PathBeneath<OwnedFd>, RulesetError>> {
+    let opened = paths.iter().filter_map(|path| open_real(path).ok());
+    opened.map(move |fd| {
+        let kind = fstat(&fd).map(|it| FileType::from_raw_mode(it.st_mode));
+        let access = match kind {
+            Ok(FileType::Directory) => access,
+            _ => access & AccessFs::from_file(WISHED),
+        };
+        Ok(PathBeneath::new(fd, access))
+    })
 }

@@ -10,7 +10,7 @@ use seccompiler::{
 
 /// Calls that reach beyond namespaces, or have done so by their faults too often. Most need a right that
 /// commands do not have anyway.
-const FORBIDDEN: [c_long; 20] = [
+const FORBIDDEN: [c_long; 21] = [
     libc::SYS_add_key,
     libc::SYS_keyctl,
     libc::SYS_request_key,
@@ -31,7 +31,10 @@ const FORBIDDEN: [c_long; 20] = [
     libc::SYS_fspick,
     libc::SYS_kexec_load,
     libc::SYS_quotactl,
+    OPEN_TREE_ATTR,
 ];
+/// Has the same number everywhere.
+const OPEN_TREE_ATTR: c_long = 467;
 /// Calls whose arguments a filter cannot see. Programs that are told that there are none do without.
 const MISSING: [c_long; 4] = [
     libc::SYS_clone3,
@@ -89,6 +92,11 @@ fn refused() -> Result<Rules, Error> {
     // Pairs are for those who have them, unless they can still send anywhere: raw means datagrams here.
     let datagrams = [libc::SOCK_DGRAM, libc::SOCK_RAW];
     let datagrams = datagrams.map(|kind| masked(1, TYPES, u64::from(kind.unsigned_abs())));
+    let no_pair = rule(vec![argument(
+        0,
+        SeccompCmpOp::Ne,
+        u64::from(libc::AF_UNIX.unsigned_abs()),
+    )?]);
     let user = u64::from(libc::CLONE_NEWUSER.unsigned_abs());
 
     let mut rules: Rules = FORBIDDEN.map(|call| (call, Vec::new())).into();
@@ -99,7 +107,10 @@ fn refused() -> Result<Rules, Error> {
         ),
         (
             libc::SYS_socketpair,
-            datagrams.into_iter().collect::<Result<_, _>>()?,
+            datagrams
+                .into_iter()
+                .chain([no_pair])
+                .collect::<Result<_, _>>()?,
         ),
         (libc::SYS_clone, vec![masked(0, user, user)?]),
         (libc::SYS_unshare, vec![masked(0, user, user)?]),

@@ -7,13 +7,13 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::sched::{CloneFlags, unshare};
-use rustix::fs::CWD;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount_change, mount_remount,
     move_mount, open_tree,
 };
-use rustix::process::{getegid, geteuid};
+use rustix::process::{fchdir, getegid, geteuid};
 use rustix::thread::{CapabilitySet, capabilities};
 
 use super::confine::Obstacle;
@@ -36,20 +36,34 @@ pub(super) fn isolate(writable: &[PathBuf]) -> Result<(), Obstacle> {
             fs::write(Path::new("/proc/self").join(name), text).map_err(Obstacle::Namespaces)?;
         }
     }
-    mounts(writable).map_err(Obstacle::mounts)?;
-    let workspace = writable.first().ok_or(Obstacle::Arguments)?;
-    // The way there leads over what has been mounted only now.
-    std::env::set_current_dir(workspace).map_err(Obstacle::Mounts)
+    mounts(writable).map_err(Obstacle::mounts)
 }
 
+/// Opens what has this path, which must not lead over a link: commands can put one into the workspace.
+pub(super) fn open_real(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(
+        CWD,
+        path,
+        OFlags::PATH | OFlags::CLOEXEC,
+        Mode::empty(),
+        how,
+    )
+}
+
+/// The first folder becomes the current one.
 fn mounts(writable: &[PathBuf]) -> rustix::io::Result<()> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private)?;
     let copy = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_RECURSIVE;
-    let copies = writable.iter().map(|path| open_tree(CWD, path, copy));
-    let copies: Vec<OwnedFd> = copies.collect::<Result<_, _>>()?;
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    let folders = writable.iter().map(|path| {
+        let folder = open_real(path)?;
+        Ok((open_tree(&folder, "", copy)?, folder))
+    });
+    let folders: Vec<(OwnedFd, OwnedFd)> = folders.collect::<rustix::io::Result<_>>()?;
     for (place, flags) in mounted()? {
         let flags = flags | MountFlags::BIND | MountFlags::RDONLY;
         match mount_remount(&place, flags, c"") {
@@ -58,10 +72,13 @@ fn mounts(writable: &[PathBuf]) -> rustix::io::Result<()> {
             done => done?,
         }
     }
-    for (copy, path) in copies.iter().zip(writable) {
-        move_mount(copy, "", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+    let by_handle =
+        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    for (copy, folder) in &folders {
+        move_mount(copy, "", folder, "", by_handle)?;
     }
-    Ok(())
+    // The way there leads over what has been mounted only now.
+    folders.first().map_or(Ok(()), |(copy, _)| fchdir(copy))
 }
 
 /// Where something is mounted, and the flags that have to stay.

@@ -143,6 +143,9 @@ pub struct Commands {
     config: CommandConfig,
     /// Made for the first command.
     scratch: Arc<Mutex<Option<Scratch>>>,
+    /// What confined commands can read besides the system: real paths as they were at the start.
+    #[cfg(target_os = "linux")]
+    readable: Arc<[PathBuf]>,
 }
 
 impl Commands {
@@ -150,8 +153,20 @@ impl Commands {
     /// with the last clone.
     #[must_use]
     pub fn new(config: CommandConfig) -> Self {
-        let scratch = Arc::default();
-        Self { config, scratch }
+        #[cfg(target_os = "linux")]
+        let readable = {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let path = std::env::split_paths(&path).filter(|it| it.is_absolute());
+            let all = config.readable.iter().cloned().chain(path);
+            let all = all.chain(toolchains());
+            all.filter_map(|it| it.canonicalize().ok()).collect()
+        };
+        Self {
+            config,
+            scratch: Arc::default(),
+            #[cfg(target_os = "linux")]
+            readable,
+        }
     }
 
     /// Where programs may go.
@@ -259,14 +274,9 @@ impl Commands {
             Confinement::Open => supervise::OPEN,
             _ => supervise::CONFINED,
         };
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let path = std::env::split_paths(&path).filter(|it| it.is_absolute());
-        let readable = self.config.readable.iter().map(std::path::absolute);
-        let mut readable = readable.collect::<io::Result<Vec<_>>>()?;
-        readable.extend(path.chain(toolchains()));
         let plan = supervise::Plan {
             writable: vec![folder.to_owned(), scratch],
-            readable,
+            readable: self.readable.to_vec(),
             program: ["/bin/sh", "-c", line].map(Into::into).into(),
         };
         command.arg0("daemon").arg(role).args(plan.to_args());
