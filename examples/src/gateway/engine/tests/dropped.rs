@@ -4,6 +4,7 @@ use exoclaw_proto::net::{ChatError, Gone};
 use futures_util::{FutureExt as _, poll};
 
 use super::stage::*;
+use crate::model::Delta;
 use crate::gateway::usage::{Ending, UsageEntry};
 
 /// After the first message nothing of it may be left but its tokens.
@@ -83,6 +84,17 @@ async fn a_client_that_leaves_in_a_stream_stops_the_model_and_is_counted() {
     is_forgotten(&stage).await;
     let log = stage.log().await;
     assert_eq!(numbers(&log[0]), (Ending::Cancelled, 6, 2, true));
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_the_model_thinks_has_the_thoughts_counted() {
+    let thought = Step::Give(Delta::Thought("12345678".to_owned()));
+    let first = Script::Answer(vec![bill(6, 0), thought, Step::Gate]);
+    let mut stage = Stage::new([first, answer("hi")]).await;
+    let steps = stage.leave_at(&from("ann", "My name is Ann"), "gate").await;
+    assert_eq!(steps, [""; 0]);
+    stage.reached("model stopped").await;
+    assert_eq!(stage.used(), 8);
 }
 
 #[tokio::test]
