@@ -49,15 +49,21 @@ struct Asked {
     listener: MemListener,
 }
 
-/// A run whose question was answered; the host has heard the answer, but nobody can know that.
-async fn answered(confirms: bool) -> Asked {
+/// A run that has this question to ask.
+async fn asking(question: &Value) -> (RemoteAgent, Events, Host, MemListener, Run) {
     let (agent, events, mut host, listener) = ready().await;
-    host.confirms = confirms;
     let mut run = agent.input("hello").await;
     host.hear_type("INPUT").await;
-    host.say_all(&[user_input("hello", "u"), ask_user("q")])
+    host.say_all(&[user_input("hello", "u"), question.clone()])
         .await;
     assert_eq!(step(&mut run).await, "user_input");
+    (agent, events, host, listener, run)
+}
+
+/// A run whose question was answered; the host has heard the answer, but nobody can know that.
+async fn answered(confirms: bool) -> Asked {
+    let (agent, events, mut host, listener, mut run) = asking(&ask_user("q")).await;
+    host.confirms = confirms;
     let Some(Ok(RunEvent::AskUser(ask))) = run.next().await else {
         panic!("a question");
     };
@@ -99,12 +105,7 @@ async fn an_answer_that_was_lost_with_its_line_is_sent_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_permission_that_was_lost_with_its_line_is_asked_for_again() {
-    let (agent, _events, mut host, mut listener) = ready().await;
-    let mut run = agent.input("hello").await;
-    host.hear_type("INPUT").await;
-    host.say_all(&[user_input("hello", "u"), approval_needed("q")])
-        .await;
-    assert_eq!(step(&mut run).await, "user_input");
+    let (_agent, _events, mut host, mut listener, mut run) = asking(&approval_needed("q")).await;
     let Some(Ok(RunEvent::Approval(ask))) = run.next().await else {
         panic!("a question");
     };
@@ -130,12 +131,7 @@ async fn a_permission_that_was_lost_with_its_line_is_asked_for_again() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_was_given_too_late_is_not_sent_to_the_next_question() {
     for goes_on in [true, false] {
-        let (agent, _events, mut host, mut listener) = ready().await;
-        let mut run = agent.input("hello").await;
-        host.hear_type("INPUT").await;
-        host.say_all(&[user_input("hello", "u"), ask_user("q")])
-            .await;
-        assert_eq!(step(&mut run).await, "user_input");
+        let (_agent, _events, host, mut listener, mut run) = asking(&ask_user("q")).await;
         let Some(Ok(RunEvent::AskUser(ask))) = run.next().await else {
             panic!("a question");
         };

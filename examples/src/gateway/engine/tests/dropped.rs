@@ -4,8 +4,8 @@ use exoclaw_proto::net::{ChatError, Gone};
 use futures_util::{FutureExt as _, poll};
 
 use super::stage::*;
-use crate::model::Delta;
 use crate::gateway::usage::{Ending, UsageEntry};
+use crate::model::Delta;
 
 /// After the first message nothing of it may be left but its tokens.
 async fn is_forgotten(stage: &Stage) {
