@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::de::{Expected, Unexpected};
 use serde_json::error::Category;
 
 /// How much of the text around the fault the excerpt looks at, in characters each way.
@@ -20,6 +21,11 @@ struct Fault {
     kind: DecodeErrorKind,
     /// What the value should have been, until its member is known.
     expected: Option<&'static str>,
+    /// In the words of the type that was read, where `kind` has none.
+    message: Option<Box<str>>,
+    /// The value is null, which counts as absent.
+    is_null: bool,
+    is_located: bool,
     line: usize,
     column: usize,
     frame: Option<&'static str>,
@@ -97,6 +103,9 @@ impl DecodeError {
         Self(Box::new(Fault {
             kind,
             expected: None,
+            message: None,
+            is_null: false,
+            is_located: false,
             line: 1,
             column: 1,
             frame: None,
@@ -171,8 +180,16 @@ impl DecodeError {
     /// whose member was not known is this member's.
     #[must_use]
     pub fn under(mut self, member: &'static str) -> Self {
+        if std::mem::take(&mut self.0.is_null) {
+            self.0.expected = None;
+            self.0.kind = DecodeErrorKind::MissingMember(member);
+            return self;
+        }
         if let Some(expected) = self.0.expected.take() {
             self.0.kind = DecodeErrorKind::WrongType { member, expected };
+        } else if self.0.kind == DecodeErrorKind::Mismatch && self.0.message.is_some() {
+            let expected = "valid";
+            self.0.kind = DecodeErrorKind::BadValue { member, expected };
         }
         self.0.path.insert(0, member);
         self
@@ -194,16 +211,34 @@ impl DecodeError {
         self
     }
 
+    /// The value is null, which counts as absent.
+    #[cold]
+    pub(crate) fn null(mut self) -> Self {
+        self.0.is_null = true;
+        self
+    }
+
     /// Says what a value should have been whose member is not known here.
-    pub(super) fn expecting(mut self, expected: &'static str) -> Self {
+    pub(crate) fn expecting(mut self, expected: &'static str) -> Self {
         if self.0.kind == DecodeErrorKind::Mismatch {
+            self.0.message = None;
             self.0.expected.get_or_insert(expected);
         }
         self
     }
 
+    /// Places the error at a byte of the text, unless it has a place.
+    #[cold]
+    pub(crate) fn locate_once(self, text: &str, at: usize) -> Self {
+        if self.0.is_located {
+            return self;
+        }
+        self.locate(text, at)
+    }
+
     /// Places the error at a byte of the text.
-    pub(super) fn locate(mut self, text: &str, at: usize) -> Self {
+    pub(crate) fn locate(mut self, text: &str, at: usize) -> Self {
+        self.0.is_located = true;
         (self.0.line, self.0.column) = position(text.get(..at).unwrap_or_default());
         self.0.excerpt = excerpt(text, at);
         self
@@ -212,11 +247,11 @@ impl DecodeError {
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} (line {}, column {}",
-            self.0.kind, self.0.line, self.0.column
-        )?;
+        write!(f, "{}", self.0.kind)?;
+        if let Some(message) = &self.0.message {
+            write!(f, ": {message}")?;
+        }
+        write!(f, " (line {}, column {}", self.0.line, self.0.column)?;
         if let Some(frame) = self.0.frame {
             write!(f, ", in `{frame}`")?;
         }
@@ -233,6 +268,52 @@ impl fmt::Display for DecodeError {
 }
 
 impl std::error::Error for DecodeError {}
+
+/// What a type says that is read by `serde`. Its own words (`custom`) should say what the value has to
+/// be and nothing of what it is.
+impl serde::de::Error for DecodeError {
+    #[cold]
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        let mut error = Self::new(DecodeErrorKind::Mismatch);
+        error.0.message = Some(message.to_string().into_boxed_str());
+        error
+    }
+
+    #[cold]
+    fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::custom(format_args!("expected {expected}"))
+    }
+
+    #[cold]
+    fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::invalid_type(unexpected, expected)
+    }
+
+    #[cold]
+    fn invalid_length(_: usize, expected: &dyn Expected) -> Self {
+        Self::custom(format_args!("expected {expected}"))
+    }
+
+    #[cold]
+    fn unknown_variant(_: &str, _: &'static [&'static str]) -> Self {
+        Self::new(DecodeErrorKind::Mismatch).expecting("a known word")
+    }
+
+    #[cold]
+    fn unknown_field(_: &str, _: &'static [&'static str]) -> Self {
+        Self::new(DecodeErrorKind::UnknownMember)
+    }
+
+    #[cold]
+    fn missing_field(member: &'static str) -> Self {
+        Self::missing(member)
+    }
+
+    #[cold]
+    fn duplicate_field(member: &'static str) -> Self {
+        Self::new(DecodeErrorKind::DuplicateMember(member))
+    }
+}
 
 /// An error of `serde_json`, which carries only words.
 pub(super) fn from_parser(error: &serde_json::Error, text: &str) -> DecodeError {

@@ -44,18 +44,18 @@
 //! # Ok::<(), decode::DecodeError>(())
 //! ```
 
-mod error;
+pub(crate) mod error;
 mod field;
 mod find;
 mod object;
 mod raw;
 mod reader;
-mod scan;
+pub(crate) mod scan;
 mod shared;
-mod skip;
+pub(crate) mod skip;
 #[cfg(test)]
 mod tests;
-mod unescape;
+pub(crate) mod unescape;
 mod unknown;
 
 use serde::Deserialize;

@@ -1,11 +1,74 @@
-//! JSON as this crate writes it, byte for byte as `serde_json` does and in fewer instructions.
+//! JSON as this crate reads and writes it: [`Str`] and [`Json`] for what frames hold, [`decode`] and
+//! [`parse`] on a [`Deserializer`] of our own, objects with a tag ([`tagged!`](crate::tagged)), and a
+//! serializer that writes byte for byte what `serde_json` does, in fewer instructions.
+//!
+//! Wire types are plain `serde` types: `serde_json` reads and writes them too. What is gained by
+//! reading with this module is speed, depth that does not matter in what is passed through, and
+//! [`DecodeError`].
 
+mod access;
+mod de;
 mod escape;
+mod find;
 mod key;
+pub mod lenient;
+mod str;
+pub mod tagged;
 #[cfg(test)]
 mod tests;
+mod token;
+mod value;
 mod verbatim;
 mod writer;
 
+use serde::Deserialize;
+
+pub use de::Deserializer;
+pub use find::{each_member, find_member};
+pub use lenient::LooseStr;
+#[doc(hidden)]
+pub use serde;
+pub use str::Str;
+pub use tagged::{Common, Nothing, TagKind, Tagged};
+pub use value::Json;
 pub(crate) use verbatim::serialize_verbatim;
 pub(crate) use writer::Writer;
+
+pub use crate::decode::{DecodeError, DecodeErrorKind, check_size, first_byte};
+use crate::limits::Limits;
+
+/// Decodes a frame: a text that must be one JSON object.
+///
+/// # Errors
+/// [`DecodeError`]; decoding the same text again fails again.
+#[inline]
+pub fn decode<'de, T: Deserialize<'de>>(text: &'de str, limits: &Limits) -> Result<T, DecodeError> {
+    check_size(text.len(), limits)?;
+    let mut reader = Deserializer::new(text, limits);
+    if reader.token() != Some(b'{') {
+        return Err(DecodeError::new(DecodeErrorKind::NotAnObject).locate(text, 0));
+    }
+    whole(reader)
+}
+
+/// Parses a JSON value, for example a payload that was kept raw.
+///
+/// Nesting deeper than [`Limits::max_depth`], or 127 levels, is refused; what is skipped or kept raw may
+/// be deeper. Line and column of an error count from the start of `json`.
+///
+/// # Errors
+/// [`DecodeError`]; parsing the same text again fails again.
+pub fn parse<'de, T: Deserialize<'de>>(json: &'de str, limits: &Limits) -> Result<T, DecodeError> {
+    whole(Deserializer::new(json, limits))
+}
+
+#[inline]
+fn whole<'de, T: Deserialize<'de>>(mut reader: Deserializer<'de>) -> Result<T, DecodeError> {
+    match T::deserialize(&mut reader) {
+        Ok(value) => {
+            reader.end()?;
+            Ok(value)
+        }
+        Err(error) => Err(error.locate_once(reader.text, reader.at)),
+    }
+}

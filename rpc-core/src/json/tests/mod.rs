@@ -1,5 +1,7 @@
 //! Where we depend on what `serde_json` does inside. Any other value: `fuzzing::json_writer`.
 
+mod reading;
+
 use serde_json::value::RawValue;
 
 use super::{Writer, serialize_verbatim};
