@@ -10,8 +10,10 @@ mod access;
 mod de;
 mod escape;
 mod find;
+mod flatten;
 mod key;
 pub mod lenient;
+mod refuse;
 mod str;
 pub mod tagged;
 #[cfg(test)]
@@ -29,7 +31,7 @@ pub use lenient::LooseStr;
 #[doc(hidden)]
 pub use serde;
 pub use str::Str;
-pub use tagged::{Common, Nothing, TagKind, Tagged};
+pub use tagged::{Common, TagKind, Tagged};
 pub use value::Json;
 pub(crate) use verbatim::serialize_verbatim;
 pub(crate) use writer::Writer;

@@ -10,6 +10,7 @@ use serde::de::{self, DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visito
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, forward_to_deserialize_any};
 
+use super::flatten::Flatten;
 use super::{Json, Str, token};
 use crate::limits::Limits;
 
@@ -46,6 +47,12 @@ pub trait Tagged: Sized {
 
     /// The whole object, if it is of an unknown tag and is written as it was read.
     fn raw(&self) -> Option<&Json>;
+
+    /// Writes the tag and the content into an object.
+    ///
+    /// # Errors
+    /// What the serializer returns.
+    fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
 }
 
 /// What is known of a tag.
@@ -83,6 +90,11 @@ impl<T: Tagged> Tagged for Option<T> {
 
     fn raw(&self) -> Option<&Json> {
         self.as_ref().and_then(T::raw)
+    }
+
+    #[inline]
+    fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        self.as_ref().map_or(Ok(()), |it| it.write(map))
     }
 }
 
@@ -554,38 +566,26 @@ impl<'m, T> Always<'m, T> for Member<'m, T> {
     }
 }
 
-/// Writes a tag and, behind it, the members of its content.
-///
-/// # Errors
-/// What the serializer returns.
-pub fn write<S: Serializer>(
-    to: S,
-    name: &'static str,
-    tag: &str,
-    content: &impl Serialize,
-) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Object<'o, T> {
-        #[serde(flatten)]
-        tag: Tag<'o>,
-        #[serde(flatten)]
-        content: &'o T,
+/// A tag that is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Word(pub &'static str);
+
+impl Serialize for Word {
+    // As a variant: its name is known where it is compiled, so that it is not searched for escapes.
+    #[inline(always)]
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_unit_variant("", 0, self.0)
     }
-    struct Tag<'o>(&'static str, &'o str);
-    impl Serialize for Tag<'_> {
-        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-            let mut map = to.serialize_map(Some(1))?;
-            map.serialize_entry(self.0, self.1)?;
-            map.end()
-        }
-    }
-    let tag = Tag(name, tag);
-    Object { tag, content }.serialize(to)
 }
 
-/// No members.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Nothing {}
+/// Writes the members of content into an object.
+///
+/// # Errors
+/// What the serializer returns, and if the content is no object.
+#[inline]
+pub fn flatten<M: SerializeMap>(content: &impl Serialize, map: &mut M) -> Result<(), M::Error> {
+    content.serialize(Flatten(map))
+}
 
 /// Makes types of objects whose members depend on a tag.
 ///
@@ -673,25 +673,7 @@ macro_rules! tagged {
             },
         }
 
-        $crate::tagged!(@common $Name $tag (Some($content)) {$($word => $Kind $(($Of))?,)*} raw content);
-
-        impl $crate::json::serde::Serialize for $Name {
-            fn serialize<S: $crate::json::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                use $crate::json::serde::ser::SerializeMap as _;
-                let mut map = to.serialize_map(None)?;
-                map.serialize_entry($tag, self.tag())?;
-                match self {
-                    $($crate::tagged!(@pattern $Name $Kind it $($Of)?) => {
-                        $crate::tagged!(@entry map $content it $($Of)?);
-                    })*
-                    Self::Unknown { content: Some(content), .. } => {
-                        map.serialize_entry($content, content)?;
-                    }
-                    Self::Unknown { content: None, .. } => {}
-                }
-                map.end()
-            }
-        }
+        $crate::tagged!(@common $Name $tag [$content] {$($word => $Kind $(($Of))?,)*} raw content);
     };
 
     // An enum whose content is all other members.
@@ -711,21 +693,10 @@ macro_rules! tagged {
             },
         }
 
-        $crate::tagged!(@common $Name $tag (None) {$($word => $Kind $(($Of))?,)*} raw raw);
-
-        impl $crate::json::serde::Serialize for $Name {
-            fn serialize<S: $crate::json::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                match self {
-                    $($crate::tagged!(@pattern $Name $Kind it $($Of)?) => {
-                        $crate::json::tagged::write(to, $tag, $word, $crate::tagged!(@members it $($Of)?))
-                    })*
-                    Self::Unknown { raw, .. } => raw.serialize(to),
-                }
-            }
-        }
+        $crate::tagged!(@common $Name $tag [] {$($word => $Kind $(($Of))?,)*} raw raw);
     };
 
-    (@common $Name:ident $tag:literal ($content:expr) {
+    (@common $Name:ident $tag:literal $content:tt {
         $($word:literal => $Kind:ident $(($Of:ty))?,)*
     } $raw:ident $field:ident) => {
         impl $Name {
@@ -741,7 +712,7 @@ macro_rules! tagged {
 
         impl $crate::json::Tagged for $Name {
             const TAG: &'static str = $tag;
-            const CONTENT: Option<&'static str> = $content;
+            const CONTENT: Option<&'static str> = $crate::tagged!(@content $content);
 
             #[inline]
             fn kind(tag: &str) -> $crate::json::TagKind {
@@ -776,6 +747,35 @@ macro_rules! tagged {
             fn raw(&self) -> Option<&$crate::Json> {
                 $crate::tagged!(@raw self $field)
             }
+
+            #[inline]
+            fn write<M: $crate::json::serde::ser::SerializeMap>(
+                &self,
+                map: &mut M,
+            ) -> Result<(), M::Error> {
+                match self {
+                    $($crate::tagged!(@pattern $Name $Kind _it $($Of)?) => {
+                        map.serialize_entry($tag, &$crate::json::tagged::Word($word))?;
+                        $crate::tagged!(@write map $content _it $($Of)?)
+                    })*
+                    Self::Unknown { tag, $field: _raw } => {
+                        map.serialize_entry($tag, tag)?;
+                        $crate::tagged!(@write_unknown map $content _raw)
+                    }
+                }
+            }
+        }
+
+        impl $crate::json::serde::Serialize for $Name {
+            fn serialize<S: $crate::json::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                use $crate::json::serde::ser::SerializeMap as _;
+                if let Some(raw) = $crate::json::Tagged::raw(self) {
+                    return raw.serialize(to);
+                }
+                let mut map = to.serialize_map(None)?;
+                $crate::json::Tagged::write(self, &mut map)?;
+                map.end()
+            }
         }
 
         impl<'de> $crate::json::serde::Deserialize<'de> for $Name {
@@ -789,10 +789,15 @@ macro_rules! tagged {
 
     (@pattern $Name:ident $Kind:ident $it:ident $Of:ty) => { Self::$Kind($it) };
     (@pattern $Name:ident $Kind:ident $it:ident) => { Self::$Kind };
-    (@entry $map:ident $content:literal $it:ident $Of:ty) => { $map.serialize_entry($content, $it)?; };
-    (@entry $map:ident $content:literal $it:ident) => {};
-    (@members $it:ident $Of:ty) => { $it };
-    (@members $it:ident) => { &$crate::json::Nothing {} };
+    (@content [$content:literal]) => { Some($content) };
+    (@content []) => { None };
+    (@write $map:ident [$content:literal] $it:ident $Of:ty) => { $map.serialize_entry($content, $it) };
+    (@write $map:ident [] $it:ident $Of:ty) => { $crate::json::tagged::flatten($it, $map) };
+    (@write $map:ident $content:tt $it:ident) => { Ok(()) };
+    (@write_unknown $map:ident [$content:literal] $it:ident) => {
+        $it.as_ref().map_or(Ok(()), |it| $map.serialize_entry($content, it))
+    };
+    (@write_unknown $map:ident [] $it:ident) => { Ok(()) };
     (@kind $Of:ty) => { $crate::json::TagKind::Content };
     (@kind) => { $crate::json::TagKind::Unit };
     (@read $content:ident $Kind:ident $Of:ty) => {
@@ -855,30 +860,21 @@ macro_rules! tagged {
         impl $crate::json::serde::Serialize for $Name {
             fn serialize<S: $crate::json::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
                 #[allow(unused_imports)]
+                use $crate::json::serde::ser::SerializeMap as _;
+                #[allow(unused_imports)]
                 use $crate::json::tagged::{Always as _, Member};
                 if let Some(raw) = $crate::json::Tagged::raw(&self.$body) {
                     return raw.serialize(to);
                 }
-                #[derive($crate::json::serde::Serialize)]
-                #[serde(crate = "rpc_core::json::serde")]
-                struct Object<'o> {
-                    $(
-                        #[serde(rename = $before_word, skip_serializing_if = "Option::is_none")]
-                        $before: Option<&'o $Before>,
-                    )*
-                    #[serde(flatten)]
-                    $body: &'o $Body,
-                    $(
-                        #[serde(rename = $after_word, skip_serializing_if = "Option::is_none")]
-                        $after: Option<&'o $After>,
-                    )*
-                }
-                let object = Object {
-                    $($before: Member(&self.$before).written(),)*
-                    $body: &self.$body,
-                    $($after: Member(&self.$after).written(),)*
-                };
-                object.serialize(to)
+                let mut map = to.serialize_map(None)?;
+                $(if let Some(it) = Member(&self.$before).written() {
+                    map.serialize_entry($before_word, it)?;
+                })*
+                $crate::json::Tagged::write(&self.$body, &mut map)?;
+                $(if let Some(it) = Member(&self.$after).written() {
+                    map.serialize_entry($after_word, it)?;
+                })*
+                map.end()
             }
         }
     };
