@@ -9,11 +9,11 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 
 use super::access::{Items, Members, Raw};
+use super::scan::{Misfit, escaped_end, number_end, past_space, plain_end, word_end};
+use super::skip::value_end;
+use super::unescape::{unescape, unescape_lossy};
+use super::{DecodeError, DecodeErrorKind};
 use super::{Json, token};
-use crate::decode::scan::{Misfit, escaped_end, number_end, past_space, plain_end, word_end};
-use crate::decode::skip::value_end;
-use crate::decode::unescape::{unescape, unescape_lossy};
-use crate::decode::{DecodeError, DecodeErrorKind};
 use crate::limits::Limits;
 
 /// The deepest nesting that is parsed, whatever [`Limits::max_depth`] says. What is skipped or kept raw
@@ -233,11 +233,11 @@ impl<'de> Deserializer<'de> {
         expected: &'static str,
         visitor: V,
     ) -> Result<V::Value> {
-        let start = self.at;
-        let digits = match self.token() {
-            Some(b'-' | b'0'..=b'9') => self.number()?,
-            _ => return Err(self.mismatch(expected)),
+        let Some(b'-' | b'0'..=b'9') = self.token() else {
+            return Err(self.mismatch(expected));
         };
+        let start = self.at;
+        let digits = self.number()?;
         let read = if digits == "-0" {
             visitor.visit_f64(-0.0)
         } else if let Ok(whole) = digits.parse() {

@@ -673,7 +673,7 @@ macro_rules! tagged {
             },
         }
 
-        $crate::tagged!(@common $Name $tag [$content] {$($word => $Kind $(($Of))?,)*} raw content);
+        $crate::tagged!(@common ($vis) $Name $tag [$content] {$($word => $Kind $(($Of))?,)*} raw content);
     };
 
     // An enum whose content is all other members.
@@ -693,16 +693,17 @@ macro_rules! tagged {
             },
         }
 
-        $crate::tagged!(@common $Name $tag [] {$($word => $Kind $(($Of))?,)*} raw raw);
+        $crate::tagged!(@common ($vis) $Name $tag [] {$($word => $Kind $(($Of))?,)*} raw raw);
     };
 
-    (@common $Name:ident $tag:literal $content:tt {
+    (@common ($vis:vis) $Name:ident $tag:literal $content:tt {
         $($word:literal => $Kind:ident $(($Of:ty))?,)*
     } $raw:ident $field:ident) => {
         impl $Name {
             /// The tag on the wire.
             #[must_use]
-            pub fn tag(&self) -> &str {
+            #[allow(dead_code)]
+            $vis fn tag(&self) -> &str {
                 match self {
                     $($crate::tagged!(@pattern $Name $Kind _it $($Of)?) => $word,)*
                     Self::Unknown { tag, .. } => tag,
