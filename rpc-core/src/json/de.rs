@@ -348,6 +348,16 @@ impl<'de> Deserializer<'de> {
     }
 }
 
+/// Methods that read a number, and what else is called wrong.
+macro_rules! numbers {
+    ($($method:ident $expected:ident),*) => {$(
+        #[inline]
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+            self.visit_number($expected, visitor)
+        }
+    )*};
+}
+
 impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
     type Error = DecodeError;
 
@@ -399,45 +409,10 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
         self.deserialize_str(visitor)
     }
 
-    fn deserialize_i8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(WHOLE, visitor)
-    }
-
-    fn deserialize_i16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(WHOLE, visitor)
-    }
-
-    fn deserialize_i32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(WHOLE, visitor)
-    }
-
-    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(WHOLE, visitor)
-    }
-
-    fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(UNSIGNED, visitor)
-    }
-
-    fn deserialize_u16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(UNSIGNED, visitor)
-    }
-
-    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(UNSIGNED, visitor)
-    }
-
-    #[inline]
-    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(UNSIGNED, visitor)
-    }
-
-    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(NUMBER, visitor)
-    }
-
-    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(NUMBER, visitor)
+    numbers! {
+        deserialize_i8 WHOLE, deserialize_i16 WHOLE, deserialize_i32 WHOLE, deserialize_i64 WHOLE,
+        deserialize_u8 UNSIGNED, deserialize_u16 UNSIGNED, deserialize_u32 UNSIGNED,
+        deserialize_u64 UNSIGNED, deserialize_f32 NUMBER, deserialize_f64 NUMBER
     }
 
     #[inline]
