@@ -1,6 +1,7 @@
 //! Objects whose members depend on one of them, the tag: what [`tagged!`](crate::tagged) stands on.
 
 mod macros;
+mod members;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,9 +11,10 @@ use std::vec;
 use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer, StrDeserializer};
 use serde::de::{self, DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, forward_to_deserialize_any};
+use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 
-use super::flatten::Flatten;
+pub use members::{Always, Member, Word, absent, flatten};
+
 use super::{Json, Str, token};
 use crate::limits::Limits;
 
@@ -22,6 +24,8 @@ pub trait Tagged: Sized {
     const TAG: &'static str;
     /// The member that is the content; `None` if all other members are.
     const CONTENT: Option<&'static str>;
+    /// The tags that are known.
+    const TAGS: &'static [&'static str];
 
     /// Whether the tag is known, and whether it has content.
     fn kind(tag: &str) -> TagKind;
@@ -67,12 +71,15 @@ pub enum TagKind {
     Unit,
     /// It has content.
     Content,
+    /// It has content; if that cannot be read, the object counts as unknown.
+    Open,
 }
 
 /// An object that may do without a tag.
 impl<T: Tagged> Tagged for Option<T> {
     const TAG: &'static str = T::TAG;
     const CONTENT: Option<&'static str> = T::CONTENT;
+    const TAGS: &'static [&'static str] = T::TAGS;
 
     fn kind(tag: &str) -> TagKind {
         T::kind(tag)
@@ -112,6 +119,27 @@ pub trait Common: Default {
     fn take<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error>;
 }
 
+/// No members beside the tag and its content.
+struct Alone<B>(PhantomData<B>);
+
+impl<B> Default for Alone<B> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<B: Tagged> Common for Alone<B> {
+    const NAMES: &'static [&'static str] = match B::CONTENT {
+        Some(content) => &[B::TAG, content],
+        None => &[B::TAG],
+    };
+
+    #[inline]
+    fn take<'de, A: MapAccess<'de>>(&mut self, _: &str, _: &mut A) -> Result<bool, A::Error> {
+        Ok(false)
+    }
+}
+
 /// The name of a member.
 pub(super) enum Key<'de> {
     Borrowed(&'de str),
@@ -132,7 +160,10 @@ impl Deref for Key<'_> {
 
 impl<'de> Key<'de> {
     #[inline]
-    fn give<K: DeserializeSeed<'de>, E: de::Error>(&self, seed: K) -> Result<K::Value, E> {
+    pub(super) fn give<K: DeserializeSeed<'de>, E: de::Error>(
+        &self,
+        seed: K,
+    ) -> Result<K::Value, E> {
         match self {
             Self::Borrowed(name) => seed.deserialize(BorrowedStrDeserializer::new(name)),
             Self::Owned(name) => seed.deserialize(StrDeserializer::new(name)),
@@ -168,6 +199,46 @@ impl<'de> Deserialize<'de> for Key<'de> {
 #[inline]
 pub fn read<'de, D: Deserializer<'de>, C: Common, B: Tagged>(from: D) -> Result<(C, B), D::Error> {
     from.deserialize_newtype_struct(token::TAGGED, ObjectVisitor(PhantomData))
+}
+
+/// As [`read`], without common members.
+///
+/// # Errors
+/// As [`read`].
+#[inline]
+pub fn read_alone<'de, D: Deserializer<'de>, B: Tagged>(from: D) -> Result<B, D::Error> {
+    read::<D, Alone<B>, B>(from).map(|(_, body)| body)
+}
+
+/// As [`read`], of an object whose tag was read before and is not found again in `from`: what a
+/// [`Tagged::read`] gets.
+///
+/// # Errors
+/// If a member comes twice, or the members are not what the tag says.
+#[inline]
+pub fn read_rest<'de, D: Deserializer<'de>, C: Common, B: Tagged>(
+    tag: &str,
+    from: D,
+) -> Result<(C, B), D::Error> {
+    from.deserialize_newtype_struct(token::TAGGED, RestVisitor(tag, PhantomData))
+}
+
+struct RestVisitor<'t, C, B>(&'t str, PhantomData<(C, B)>);
+
+impl<'de, C: Common, B: Tagged> Visitor<'de> for RestVisitor<'_, C, B> {
+    type Value = (C, B);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    #[inline]
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(C, B), A::Error> {
+        map.next_value_seed(Names(C::NAMES))?;
+        let mut common = C::default();
+        let body = by_tag(self.0, Vec::new(), &mut map, &mut common)?;
+        Ok((common, body))
+    }
 }
 
 struct ObjectVisitor<C, B>(PhantomData<(C, B)>);
@@ -234,7 +305,7 @@ fn adjacent<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
     body.map_or_else(|| B::without(&tag, None), Ok)
 }
 
-/// Reads content by its tag; `None` if there is none.
+/// Reads content by its tag; `None` if the tag stands alone.
 struct Content<'t, B>(&'t str, PhantomData<B>);
 
 impl<'t, B> Content<'t, B> {
@@ -248,31 +319,10 @@ impl<'de, B: Tagged> DeserializeSeed<'de> for Content<'_, B> {
 
     #[inline]
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<B>, D::Error> {
-        from.deserialize_option(self)
-    }
-}
-
-impl<'de, B: Tagged> Visitor<'de> for Content<'_, B> {
-    type Value = Option<B>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("what the tag says")
-    }
-
-    fn visit_none<E>(self) -> Result<Option<B>, E> {
-        Ok(None)
-    }
-
-    fn visit_unit<E>(self) -> Result<Option<B>, E> {
-        Ok(None)
-    }
-
-    #[inline]
-    fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Option<B>, D::Error> {
         match B::kind(self.0) {
-            TagKind::Content => B::read(self.0, from).map(Some),
+            TagKind::Content | TagKind::Open => B::read(self.0, from).map(Some),
             TagKind::Unit => IgnoredAny::deserialize(from).map(|_| None),
-            TagKind::Unknown => B::without(self.0, Some(Json::deserialize(from)?)).map(Some),
+            TagKind::Unknown => B::without(self.0, Option::deserialize(from)?).map(Some),
         }
     }
 }
@@ -296,22 +346,38 @@ fn internal<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
             early.push((key, map.next_value_seed(Mark)?));
         }
     };
+    by_tag(&tag, early, map, common)
+}
+
+/// Reads the members beside the tag, those that came before it among them.
+#[inline]
+fn by_tag<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
+    tag: &str,
+    early: Vec<(Key<'de>, u64)>,
+    map: &mut A,
+    common: &mut C,
+) -> Result<B, A::Error> {
     let mut rest = Rest {
         early: early.into_iter(),
         place: None,
-        map,
+        map: &mut *map,
         common,
         tag: B::TAG,
     };
-    match B::kind(&tag) {
-        TagKind::Content => B::read(&tag, rest),
+    match B::kind(tag) {
+        TagKind::Content => B::read(tag, rest),
+        TagKind::Open => B::read(tag, rest).or_else(|error| match map.next_value_seed(Whole) {
+            Ok(whole) => B::without(tag, Some(whole)),
+            // It is no JSON.
+            Err(_) => Err(error),
+        }),
         TagKind::Unit => {
             rest.finish()?;
-            B::without(&tag, None)
+            B::without(tag, None)
         }
         TagKind::Unknown => {
             let whole = rest.whole()?;
-            B::without(&tag, Some(whole))
+            B::without(tag, Some(whole))
         }
     }
 }
@@ -520,71 +586,4 @@ impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Seek<S> {
     fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<S::Value, D::Error> {
         self.1.deserialize(from)
     }
-}
-
-/// The value of a common member that is missing: `None` where that is one.
-///
-/// # Errors
-/// If the type asks for a value.
-pub fn absent<'de, T: Deserialize<'de>, E: de::Error>(name: &'static str) -> Result<T, E> {
-    struct Absent<E>(&'static str, PhantomData<E>);
-    impl<'de, E: de::Error> Deserializer<'de> for Absent<E> {
-        type Error = E;
-        fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, E> {
-            Err(E::missing_field(self.0))
-        }
-        fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
-            visitor.visit_none()
-        }
-        forward_to_deserialize_any! {
-            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
-            unit_struct newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
-        }
-    }
-    T::deserialize(Absent(name, PhantomData))
-}
-
-/// Tells a member that is `None` from all others: of two methods with one name, the inherent one wins.
-#[derive(Debug)]
-pub struct Member<'m, T>(pub &'m T);
-
-impl<'m, T> Member<'m, Option<T>> {
-    /// The member, if it is written.
-    #[must_use]
-    pub fn written(&self) -> Option<&'m Option<T>> {
-        self.0.is_some().then_some(self.0)
-    }
-}
-
-/// A member that is always written.
-pub trait Always<'m, T> {
-    /// The member.
-    fn written(&self) -> Option<&'m T>;
-}
-
-impl<'m, T> Always<'m, T> for Member<'m, T> {
-    fn written(&self) -> Option<&'m T> {
-        Some(self.0)
-    }
-}
-
-/// A tag that is written.
-#[derive(Clone, Copy, Debug)]
-pub struct Word(pub &'static str);
-
-impl Serialize for Word {
-    // As a variant: its name is known where it is compiled, so that it is not searched for escapes.
-    #[inline(always)]
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_unit_variant("", 0, self.0)
-    }
-}
-
-/// Writes the members of content into an object.
-///
-/// # Errors
-/// What the serializer returns, and if the content is no object.
-#[inline]
-pub fn flatten<M: SerializeMap>(content: &impl Serialize, map: &mut M) -> Result<(), M::Error> {
-    content.serialize(Flatten(map))
 }

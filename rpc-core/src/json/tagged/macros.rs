@@ -25,9 +25,18 @@
 /// # Ok::<(), rpc_core::DecodeError>(())
 /// ```
 ///
+/// After a variant may stand
+/// - `in "text"`: its content is one member, and needs no type of its own: `"text" => Text(Str) in "text"` is
+///   `{"type": "text", "text": "…"}`. Attributes of `serde` may stand before the member's name;
+/// - `or Unknown`: what cannot be read as the content makes the object unknown, and is no error;
+/// - `= Nothing {}`: what a tag without content is written with.
+///
 /// A **struct** has members that all kinds of an object have, and one `..` for the enum: `Option` of it if
-/// an object may do without the tag. Members are written in this order, without those that are
-/// `None`; an object of an unknown tag is written as it was read, whatever the members say.
+/// an object may do without the tag. A member that is read by a function, as with `deserialize_with`, has it
+/// behind its type: `"id" => pub id: Str as lenient::id`. Members are written in this order, without
+/// those that are `None`; an object of an unknown tag is written as it was read, whatever the members say.
+/// Behind the struct, `then` may name a function that gets what was read and returns it, or an error:
+/// `fn<E: serde::de::Error>(Self) -> Result<Self, E>`.
 ///
 /// ```
 /// use rpc_core::{Limits, Str, json, tagged};
@@ -71,7 +80,10 @@
 macro_rules! tagged {
     // An enum with its content in one member.
     ($(#[$meta:meta])* $vis:vis enum $Name:ident by $tag:literal in $content:literal {
-        $($(#[$doc:meta])* $word:literal => $Kind:ident $(($Of:ty))?,)*
+        $(
+            $(#[$doc:meta])* $word:literal => $Kind:ident $(($Of:ty))?
+            $(in $(#[$one:meta])* $member:literal)? $(or $open:ident)? $(= $written:expr)?,
+        )*
     }) => {
         $(#[$meta])*
         #[non_exhaustive]
@@ -86,12 +98,17 @@ macro_rules! tagged {
             },
         }
 
-        $crate::tagged!(@common ($vis) $Name $tag [$content] {$($word => $Kind $(($Of))?,)*} raw content);
+        $crate::tagged!(@common ($vis) $Name $tag [$content] {$(
+            $word => $Kind $(($Of))? {$(in {$(#[$one])* $member})? $(or $open)? $(= $written)?},
+        )*} raw content);
     };
 
     // An enum whose content is all other members.
     ($(#[$meta:meta])* $vis:vis enum $Name:ident by $tag:literal {
-        $($(#[$doc:meta])* $word:literal => $Kind:ident $(($Of:ty))?,)*
+        $(
+            $(#[$doc:meta])* $word:literal => $Kind:ident $(($Of:ty))?
+            $(in $(#[$one:meta])* $member:literal)? $(or $open:ident)? $(= $written:expr)?,
+        )*
     }) => {
         $(#[$meta])*
         #[non_exhaustive]
@@ -106,11 +123,13 @@ macro_rules! tagged {
             },
         }
 
-        $crate::tagged!(@common ($vis) $Name $tag [] {$($word => $Kind $(($Of))?,)*} raw raw);
+        $crate::tagged!(@common ($vis) $Name $tag [] {$(
+            $word => $Kind $(($Of))? {$(in {$(#[$one])* $member})? $(or $open)? $(= $written)?},
+        )*} raw raw);
     };
 
     (@common ($vis:vis) $Name:ident $tag:literal $content:tt {
-        $($word:literal => $Kind:ident $(($Of:ty))?,)*
+        $($word:literal => $Kind:ident $(($Of:ty))? {$($how:tt)*},)*
     } $raw:ident $field:ident) => {
         impl $Name {
             /// The tag on the wire.
@@ -127,11 +146,12 @@ macro_rules! tagged {
         impl $crate::json::Tagged for $Name {
             const TAG: &'static str = $tag;
             const CONTENT: Option<&'static str> = $crate::tagged!(@content $content);
+            const TAGS: &'static [&'static str] = &[$($word,)*];
 
             #[inline]
             fn kind(tag: &str) -> $crate::json::TagKind {
                 match tag {
-                    $($word => $crate::tagged!(@kind $($Of)?),)*
+                    $($word => $crate::tagged!(@kind $(($Of))? {$($how)*}),)*
                     _ => $crate::json::TagKind::Unknown,
                 }
             }
@@ -142,7 +162,7 @@ macro_rules! tagged {
                 content: D,
             ) -> Result<Self, D::Error> {
                 match tag {
-                    $($word => $crate::tagged!(@read content $Kind $($Of)?),)*
+                    $($word => $crate::tagged!(@read content $Kind $(($Of))? {$($how)*}),)*
                     // Not asked for by this kind.
                     _ => Self::without(tag, None),
                 }
@@ -153,7 +173,7 @@ macro_rules! tagged {
                 $raw: Option<$crate::Json>,
             ) -> Result<Self, E> {
                 match tag {
-                    $($word => $crate::tagged!(@without $Name $Kind $($Of)?),)*
+                    $($word => $crate::tagged!(@without tag $raw $field $Kind $(($Of))? {$($how)*}),)*
                     _ => Ok($crate::tagged!(@unknown tag $raw $field)),
                 }
             }
@@ -170,7 +190,7 @@ macro_rules! tagged {
                 match self {
                     $($crate::tagged!(@pattern $Name $Kind _it $($Of)?) => {
                         map.serialize_entry($tag, &$crate::json::tagged::Word($word))?;
-                        $crate::tagged!(@write map $content _it $($Of)?)
+                        $crate::tagged!(@write map $content _it $(($Of))? {$($how)*})
                     })*
                     Self::Unknown { tag, $field: _raw } => {
                         map.serialize_entry($tag, tag)?;
@@ -195,8 +215,7 @@ macro_rules! tagged {
         impl<'de> $crate::json::serde::Deserialize<'de> for $Name {
             #[inline]
             fn deserialize<D: $crate::json::serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                $crate::tagged!(@members_of Alone $Name {});
-                $crate::json::tagged::read::<D, Alone, Self>(from).map(|(_, it)| it)
+                $crate::json::tagged::read_alone(from)
             }
         }
     };
@@ -205,23 +224,66 @@ macro_rules! tagged {
     (@pattern $Name:ident $Kind:ident $it:ident) => { Self::$Kind };
     (@content [$content:literal]) => { Some($content) };
     (@content []) => { None };
-    (@write $map:ident [$content:literal] $it:ident $Of:ty) => { $map.serialize_entry($content, $it) };
-    (@write $map:ident [] $it:ident $Of:ty) => { $crate::json::tagged::flatten($it, $map) };
-    (@write $map:ident $content:tt $it:ident) => { Ok(()) };
+    (@one $it:ident $Of:ty, $(#[$one:meta])* $member:literal) => {{
+        #[derive($crate::json::serde::Serialize)]
+        #[serde(crate = "rpc_core::json::serde")]
+        struct One<'o> {
+            $(#[$one])*
+            #[serde(rename = $member)]
+            it: &'o $Of,
+        }
+        One { it: $it }
+    }};
+    (@write $map:ident $content:tt $it:ident {}) => { Ok(()) };
+    (@write $map:ident [$content:literal] $it:ident {= $written:expr}) => {
+        $map.serialize_entry($content, &$written)
+    };
+    (@write $map:ident [$content:literal] $it:ident ($Of:ty) {
+        in {$(#[$one:meta])* $member:literal} $(or $open:ident)?
+    }) => {
+        $map.serialize_entry($content, &$crate::tagged!(@one $it $Of, $(#[$one])* $member))
+    };
+    (@write $map:ident [$content:literal] $it:ident ($Of:ty) $how:tt) => {
+        $map.serialize_entry($content, $it)
+    };
+    (@write $map:ident [] $it:ident ($Of:ty) {
+        in {$(#[$one:meta])* $member:literal} $(or $open:ident)?
+    }) => {
+        $crate::json::tagged::flatten(&$crate::tagged!(@one $it $Of, $(#[$one])* $member), $map)
+    };
+    (@write $map:ident [] $it:ident ($Of:ty) $how:tt) => {
+        $crate::json::tagged::flatten($it, $map)
+    };
     (@write_unknown $map:ident [$content:literal] $it:ident) => {
         $it.as_ref().map_or(Ok(()), |it| $map.serialize_entry($content, it))
     };
     (@write_unknown $map:ident [] $it:ident) => { Ok(()) };
-    (@kind $Of:ty) => { $crate::json::TagKind::Content };
-    (@kind) => { $crate::json::TagKind::Unit };
-    (@read $content:ident $Kind:ident $Of:ty) => {
+    (@kind $how:tt) => { $crate::json::TagKind::Unit };
+    (@kind ($Of:ty) {$(in $member:tt)? or Unknown}) => { $crate::json::TagKind::Open };
+    (@kind ($Of:ty) $how:tt) => { $crate::json::TagKind::Content };
+    (@read $content:ident $Kind:ident $how:tt) => { Ok(Self::$Kind) };
+    (@read $content:ident $Kind:ident ($Of:ty) {
+        in {$(#[$one:meta])* $member:literal} $(or $open:ident)?
+    }) => {{
+        #[derive($crate::json::serde::Deserialize)]
+        #[serde(crate = "rpc_core::json::serde")]
+        struct One {
+            $(#[$one])*
+            #[serde(rename = $member)]
+            it: $Of,
+        }
+        <One as $crate::json::serde::Deserialize>::deserialize($content).map(|one| Self::$Kind(one.it))
+    }};
+    (@read $content:ident $Kind:ident ($Of:ty) $how:tt) => {
         <$Of as $crate::json::serde::Deserialize>::deserialize($content).map(Self::$Kind)
     };
-    (@read $content:ident $Kind:ident) => { Ok(Self::$Kind) };
-    (@without $Name:ident $Kind:ident $Of:ty) => {
+    (@without $tag:ident $raw:ident $field:ident $Kind:ident $how:tt) => { Ok(Self::$Kind) };
+    (@without $tag:ident $raw:ident $field:ident $Kind:ident ($Of:ty) {$(in $member:tt)? or Unknown}) => {
+        Ok($crate::tagged!(@unknown $tag $raw $field))
+    };
+    (@without $tag:ident $raw:ident $field:ident $Kind:ident ($Of:ty) $how:tt) => {
         Err(E::missing_field(<Self as $crate::json::Tagged>::CONTENT.unwrap_or_default()))
     };
-    (@without $Name:ident $Kind:ident) => { Ok(Self::$Kind) };
     (@unknown $tag:ident $raw:ident content) => {
         Self::Unknown { tag: $tag.into(), content: $raw }
     };
@@ -237,8 +299,8 @@ macro_rules! tagged {
     };
 
     // A struct: an enum and what stands beside it.
-    ($(#[$meta:meta])* $vis:vis struct $Name:ident { $($members:tt)* }) => {
-        $crate::tagged!(@split [$(#[$meta])* $vis struct $Name] [] [$($members)*]);
+    ($(#[$meta:meta])* $vis:vis struct $Name:ident { $($members:tt)* } $(then $then:path)?) => {
+        $crate::tagged!(@split [$(#[$meta])* $vis struct $Name $(then $then)?] [] [$($members)*]);
     };
     // Of the members, the enum is the one without a name.
     (@split $head:tt $before:tt [
@@ -247,16 +309,22 @@ macro_rules! tagged {
         $crate::tagged!(@struct $head $before [$(#[$doc])* $vis $body: $Body] [$($after)*]);
     };
     (@split $head:tt [$($before:tt)*] [
-        $(#[$doc:meta])* $word:literal => $vis:vis $field:ident: $Of:ty, $($after:tt)*
+        $(#[$doc:meta])* $word:literal => $vis:vis $field:ident: $Of:ty $(as $read:path)?, $($after:tt)*
     ]) => {
         $crate::tagged!(@split
-            $head [$($before)* $(#[$doc])* $word => $vis $field: $Of,] [$($after)*]
+            $head [$($before)* $(#[$doc])* $word => $vis $field: $Of $(as $read)?,] [$($after)*]
         );
     };
-    (@struct [$(#[$meta:meta])* $vis:vis struct $Name:ident]
-        [$($(#[$before_doc:meta])* $before_word:literal => $before_vis:vis $before:ident: $Before:ty,)*]
+    (@struct [$(#[$meta:meta])* $vis:vis struct $Name:ident $(then $then:path)?]
+        [$(
+            $(#[$before_doc:meta])*
+            $before_word:literal => $before_vis:vis $before:ident: $Before:ty $(as $before_read:path)?,
+        )*]
         [$(#[$body_doc:meta])* $body_vis:vis $body:ident: $Body:ty]
-        [$($(#[$after_doc:meta])* $after_word:literal => $after_vis:vis $after:ident: $After:ty,)*]
+        [$(
+            $(#[$after_doc:meta])*
+            $after_word:literal => $after_vis:vis $after:ident: $After:ty $(as $after_read:path)?,
+        )*]
     ) => {
         $(#[$meta])*
         $vis struct $Name {
@@ -268,12 +336,27 @@ macro_rules! tagged {
         impl<'de> $crate::json::serde::Deserialize<'de> for $Name {
             #[inline]
             fn deserialize<D: $crate::json::serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                Self::read_rest(None, from)
+            }
+        }
+
+        impl $Name {
+            /// Reads what is left of an object whose tag was read before.
+            #[doc(hidden)]
+            #[inline]
+            $vis fn read_rest<'de, D: $crate::json::serde::Deserializer<'de>>(
+                tag: Option<&str>,
+                from: D,
+            ) -> Result<Self, D::Error> {
                 $crate::tagged!(@members_of Beside $Body {
-                    $($before_word => $before: $Before,)*
-                    $($after_word => $after: $After,)*
+                    $($before_word => $before: $Before $(as $before_read)?,)*
+                    $($after_word => $after: $After $(as $after_read)?,)*
                 });
-                let (beside, $body) = $crate::json::tagged::read::<D, Beside, $Body>(from)?;
-                Ok(Self {
+                let (beside, $body) = match tag {
+                    None => $crate::json::tagged::read::<D, Beside, $Body>(from)?,
+                    Some(tag) => $crate::json::tagged::read_rest::<D, Beside, $Body>(tag, from)?,
+                };
+                let read = Self {
                     $($before: match beside.$before {
                         Some(it) => it,
                         None => $crate::json::tagged::absent($before_word)?,
@@ -283,7 +366,9 @@ macro_rules! tagged {
                         Some(it) => it,
                         None => $crate::json::tagged::absent($after_word)?,
                     },)*
-                })
+                };
+                $(let read = $then(read)?;)?
+                Ok(read)
             }
         }
 
@@ -309,7 +394,20 @@ macro_rules! tagged {
         }
     };
 
-    (@members_of $Members:ident $Body:ty {$($word:literal => $field:ident: $Of:ty,)*}) => {
+    (@value $map:ident $Of:ty) => { $map.next_value::<$Of>() };
+    (@value $map:ident $Of:ty as $read:path) => {{
+        struct Value($Of);
+        impl<'de> $crate::json::serde::Deserialize<'de> for Value {
+            fn deserialize<D: $crate::json::serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                $read(from).map(Self)
+            }
+        }
+        $map.next_value::<Value>().map(|Value(value)| value)
+    }};
+
+    (@members_of $Members:ident $Body:ty {
+        $($word:literal => $field:ident: $Of:ty $(as $read:path)?,)*
+    }) => {
         #[derive(Default)]
         struct $Members {
             $($field: Option<$Of>,)*
@@ -336,7 +434,7 @@ macro_rules! tagged {
                         if self.$field.is_some() {
                             return Err($crate::json::serde::de::Error::duplicate_field($word));
                         }
-                        self.$field = Some(map.next_value()?);
+                        self.$field = Some($crate::tagged!(@value map $Of $(as $read)?)?);
                     })*
                     _ => return Ok(false),
                 }
