@@ -4,9 +4,10 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, StatusCode, Version};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::head::{MAX_HEADERS, NOT_HTTP, Parsed, copy_headers, read_head};
-use super::{Handshake, answer_to, list, switches};
+use super::{Handshake, list, switches};
 use crate::net::transport::TransportError;
 
 /// Answers a client's upgrade request with 101, and selects the first of `ours` that it offers.
@@ -71,7 +72,7 @@ pub(crate) fn accept_key(parts: &Parts) -> Result<HeaderValue, (StatusCode, &'st
         .get(header::SEC_WEBSOCKET_KEY)
         .filter(|key| is_key(key.as_bytes()))
         .ok_or_else(|| bad("the Sec-WebSocket-Key is missing or not valid"))?;
-    HeaderValue::from_str(&answer_to(key.as_bytes()))
+    HeaderValue::from_str(&derive_accept_key(key.as_bytes()))
         .map_err(|_| bad("the Sec-WebSocket-Key is not valid"))
 }
 
