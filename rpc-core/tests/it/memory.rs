@@ -136,7 +136,7 @@ fn holds(pieces: &[Bytes], messages: usize, sent: &[usize], most: i64) -> bool {
 
 #[test]
 fn an_idle_websocket_holds_one_small_buffer() {
-    assert!(holds(&[], 0, &[], 1_280));
+    assert!(holds(&[], 0, &[], 1_792));
     let small = Bytes::from(b"\x81\x02hi\x89\x04ping".repeat(1_000));
     let [begin, end] = [&b"\x01\x02be"[..], b"\x80\x03gun"].map(Bytes::from_static);
     let pieces = [small, begin, end];

@@ -78,7 +78,8 @@ enum Phase {
 /// A message of more than 64 KiB leaves in several frames. Sink and stream may live in two tasks,
 /// but one task for both costs fewer wake-ups.
 pub struct WsStream<S = Socket> {
-    inner: WebSocketStream<S>,
+    /// Boxed, because a WebSocket is moved a lot until it is driven.
+    inner: Box<WebSocketStream<S>>,
     phase: Phase,
     unsent_pongs: u32,
     close_sent: bool,
@@ -156,7 +157,7 @@ where
     #[must_use]
     pub fn new(socket: WebSocketStream<S>) -> Self {
         Self {
-            inner: socket,
+            inner: Box::new(socket),
             phase: Phase::Open,
             unsent_pongs: 0,
             close_sent: false,
