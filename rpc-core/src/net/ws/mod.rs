@@ -41,6 +41,7 @@
 mod config;
 mod dialer;
 mod handshake;
+mod linger;
 mod socket;
 mod stream;
 mod url;

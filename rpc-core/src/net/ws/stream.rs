@@ -2,17 +2,15 @@
 
 use std::fmt;
 use std::io;
-use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_sink::Sink;
 use futures_util::{SinkExt as _, StreamExt as _};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::{Error, ProtocolError};
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
@@ -21,6 +19,7 @@ use tokio_tungstenite::tungstenite::{Message as Theirs, protocol};
 
 use super::config::{MAX_CONTROL, WsConfig};
 use super::handshake::{self, Handshake};
+use super::linger::Linger;
 use super::socket::Socket;
 use crate::message::{CloseFrame, Outgoing, Text};
 use crate::net::queue::remember;
@@ -34,14 +33,6 @@ const MAX_FRAME: usize = 64 * 1024;
 /// From this length on what comes makes tungstenite's read buffer larger than it should stay.
 const LARGE: usize = 16 * 1024;
 const SMALLEST_HEADER: usize = 2;
-/// How often a peer that broke the rules is read before other tasks get their turn.
-const READS_AT_ONCE: usize = 64;
-/// When a peer that was told what it did wrong counts as quiet.
-const QUIET: Duration = Duration::from_millis(200);
-/// How long it then has to hang up.
-const LINGER: Duration = Duration::from_secs(1);
-/// How long it may go on sending.
-const LONGEST_LINGER: Duration = Duration::from_secs(5);
 /// What tungstenite answers to a Close with a bad code, and hands out in its place.
 const BAD_CLOSE: &str = "Protocol violation";
 /// Bad gateway: in the registry of codes, but not known to tungstenite.
@@ -97,34 +88,6 @@ pub struct WsStream<S = Socket> {
     stream_waker: Option<Waker>,
     handshake: Option<Box<Handshake>>,
     linger: Option<Box<Linger>>,
-}
-
-/// How long a peer that broke the rules is listened to.
-struct Linger {
-    /// The end, whatever comes.
-    until: Instant,
-    /// How long it may be silent.
-    patience: Duration,
-    timer: Pin<Box<Sleep>>,
-}
-
-impl Linger {
-    fn new() -> Self {
-        Self {
-            until: Instant::now() + LONGEST_LINGER,
-            patience: QUIET,
-            timer: Box::pin(sleep(QUIET)),
-        }
-    }
-
-    /// The peer has sent something; whether there is time for more.
-    fn goes_on(&mut self) -> bool {
-        let now = Instant::now();
-        self.timer
-            .as_mut()
-            .reset(self.until.min(now + self.patience));
-        now < self.until
-    }
 }
 
 impl<S> WsStream<S>
@@ -402,33 +365,10 @@ where
         error
     }
 
-    /// Throws away what the peer sends until it is quiet, then ends the line's sending side, and
-    /// waits for the peer to hang up. Not the other way round: some libraries that are told of the
-    /// end of a line while they send never look at what came before it.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let is_told = self.poll_flush_answers(cx).is_ready();
-        for _ in 0..READS_AT_ONCE {
-            let mut memory = [MaybeUninit::uninit(); LARGE];
-            let mut read = ReadBuf::uninit(&mut memory);
-            let polled = Pin::new(self.inner.get_mut()).poll_read(cx, &mut read);
-            let linger = self.linger.get_or_insert_with(|| Box::new(Linger::new()));
-            match polled {
-                Poll::Ready(Ok(())) if !read.filled().is_empty() && linger.goes_on() => {}
-                Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => {
-                    ready!(linger.timer.as_mut().poll(cx));
-                    if self.shut_down || !is_told {
-                        return Poll::Ready(());
-                    }
-                    self.shut_down = true;
-                    linger.patience = LINGER;
-                    linger.goes_on();
-                    let _ = Pin::new(self.inner.get_mut()).poll_shutdown(cx);
-                }
-            }
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
+        let linger = self.linger.get_or_insert_with(|| Box::new(Linger::new()));
+        linger.poll(cx, self.inner.get_mut(), is_told)
     }
 
     /// Whether a message of so many bytes may be sent now.
