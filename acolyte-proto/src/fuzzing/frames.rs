@@ -65,7 +65,7 @@ pub fn server_frames(data: &[u8]) {
 }
 
 /// `outputStreamed` and the model are written where a server did not tell them.
-fn always_written(reply: &Reply<'_>, read: &mut Reply<'_>) {
+fn always_written(reply: &Reply, read: &mut Reply) {
     if reply.output_streamed.is_none() {
         assert_eq!(read.output_streamed, Some(false), "nothing is lost");
         read.output_streamed = None;

@@ -53,7 +53,7 @@ impl OrderChecker {
     }
 
     /// The client has sent a request that the server can read.
-    pub fn sent(&mut self, frame: &ClientFrame<'_>) {
+    pub fn sent(&mut self, frame: &ClientFrame) {
         let id = frame.id.clone();
         match &frame.request {
             Request::ChatStart(_) => *self.asked.entry(id).or_default() += 1,
@@ -67,7 +67,7 @@ impl OrderChecker {
     ///
     /// # Errors
     /// The rule that it breaks.
-    pub fn received(&mut self, frame: &ServerFrame<'_>) -> Checked {
+    pub fn received(&mut self, frame: &ServerFrame) -> Checked {
         self.check(frame)
             .map_err(|rule| format!("{} of {}: {rule}", frame.answer.tag(), frame.id))
     }
@@ -85,7 +85,7 @@ impl OrderChecker {
         }
     }
 
-    fn check(&mut self, frame: &ServerFrame<'_>) -> Checked {
+    fn check(&mut self, frame: &ServerFrame) -> Checked {
         let id = &frame.id;
         match &frame.answer {
             Answer::Accepted { .. } => self.accepted(id),
@@ -165,7 +165,7 @@ impl OrderChecker {
         self.places_are_known()
     }
 
-    fn event(&mut self, id: &RpcId, event: &Event<'_>) -> Checked {
+    fn event(&mut self, id: &RpcId, event: &Event) -> Checked {
         self.moves(id, &[Stage::Running], Stage::Running)?;
         let Some(chat) = self.chats.get_mut(id) else {
             return Ok(());

@@ -32,7 +32,7 @@ fn abort(id: &str, request_id: &str) -> String {
     json!({"id": rpc(id), "type": "chat.abort", "payload": payload}).to_string()
 }
 
-fn reply() -> Reply<'static> {
+fn reply() -> Reply {
     Reply::new("hi", "m").with_output_streamed(true)
 }
 

@@ -142,7 +142,7 @@ fn lists_of_either_era_are_checklists() {
         assert!(!lists.is_empty(), "{name}");
         for list in lists {
             assert_eq!(list.tag, tag, "{name}");
-            let known = |status: &ItemStatus<'_>| !matches!(status, ItemStatus::Other(_));
+            let known = |status: &ItemStatus| !matches!(status, ItemStatus::Other(_));
             assert!(list.items.iter().all(|item| known(&item.status)), "{name}");
         }
     }

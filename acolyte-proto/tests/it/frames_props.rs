@@ -17,15 +17,15 @@ use proptest::option;
 use proptest::prelude::*;
 use rpc_core::decode::RawJson;
 
-fn text() -> impl Strategy<Value = Cow<'static, str>> {
+fn text() -> impl Strategy<Value = Str> {
     any::<String>().prop_map(Cow::Owned)
 }
 
-fn maybe() -> impl Strategy<Value = Option<Cow<'static, str>>> {
+fn maybe() -> impl Strategy<Value = Option<Str>> {
     option::of(text())
 }
 
-fn texts() -> impl Strategy<Value = Vec<Cow<'static, str>>> {
+fn texts() -> impl Strategy<Value = Vec<Str>> {
     prop::collection::vec(text(), 0..3)
 }
 
@@ -40,7 +40,7 @@ fn task_id() -> impl Strategy<Value = TaskId> {
     any::<u64>().prop_map(TaskId::random)
 }
 
-fn raw() -> impl Strategy<Value = RawJson<'static>> {
+fn raw() -> impl Strategy<Value = Json> {
     prop_oneof![
         Just(r#"{"a":[1, null,{"b":"\ud83d\ude00"}]}"#.to_owned()),
         any::<i64>().prop_map(|number| number.to_string()),
@@ -49,7 +49,7 @@ fn raw() -> impl Strategy<Value = RawJson<'static>> {
     .prop_map(|json| RawJson::new(&json).unwrap().into_owned())
 }
 
-fn detail() -> impl Strategy<Value = ErrorDetail<'static>> {
+fn detail() -> impl Strategy<Value = ErrorDetail> {
     (maybe(), maybe(), option::of(raw())).prop_map(|(code, tool, extra)| {
         let mut detail = ErrorDetail::new();
         (detail.code, detail.tool) = (code, tool);
@@ -60,7 +60,7 @@ fn detail() -> impl Strategy<Value = ErrorDetail<'static>> {
     })
 }
 
-fn chat_error() -> impl Strategy<Value = ChatError<'static>> {
+fn chat_error() -> impl Strategy<Value = ChatError> {
     (
         text(),
         option::of(any::<u64>()),
@@ -75,11 +75,11 @@ fn chat_error() -> impl Strategy<Value = ChatError<'static>> {
         })
 }
 
-fn skill() -> impl Strategy<Value = Skill<'static>> {
+fn skill() -> impl Strategy<Value = Skill> {
     (".{1,9}", ".{1,9}").prop_map(|(name, instructions)| Skill::new(name, instructions))
 }
 
-fn part() -> impl Strategy<Value = Part<'static>> {
+fn part() -> impl Strategy<Value = Part> {
     let marker = prop::sample::select(vec![
         DiffMarker::Add,
         DiffMarker::Remove,
@@ -134,7 +134,7 @@ fn part() -> impl Strategy<Value = Part<'static>> {
     ]
 }
 
-fn checklist() -> impl Strategy<Value = Checklist<'static>> {
+fn checklist() -> impl Strategy<Value = Checklist> {
     let status = prop::sample::select(vec![
         ItemStatus::Pending,
         ItemStatus::InProgress,
@@ -152,7 +152,7 @@ fn checklist() -> impl Strategy<Value = Checklist<'static>> {
     })
 }
 
-fn event() -> impl Strategy<Value = Event<'static>> {
+fn event() -> impl Strategy<Value = Event> {
     let count = || option::of(any::<u64>());
     let failure = (maybe(), option::of(detail())).prop_map(|(code, detail)| {
         let mut failure = ToolFailure::new();
@@ -187,7 +187,7 @@ fn event() -> impl Strategy<Value = Event<'static>> {
     ]
 }
 
-fn reply() -> impl Strategy<Value = Reply<'static>> {
+fn reply() -> impl Strategy<Value = Reply> {
     // Without a name it would be given one.
     let model = text().prop_filter("a name", |name| !name.is_empty());
     let usage = any::<(u64, u64, u64)>().prop_map(|(read, wrote, budget)| {
@@ -209,7 +209,7 @@ fn reply() -> impl Strategy<Value = Reply<'static>> {
         )
 }
 
-fn answer() -> impl Strategy<Value = Answer<'static>> {
+fn answer() -> impl Strategy<Value = Answer> {
     let state = prop::sample::select(TaskState::ALL.to_vec());
     let task = (task_id(), state, 0..4_000_000_000_000_u64).prop_map(|(id, state, at)| {
         let mut task = Task::new(id, SystemTime::UNIX_EPOCH + Duration::from_millis(at));
@@ -234,7 +234,7 @@ fn answer() -> impl Strategy<Value = Answer<'static>> {
     ]
 }
 
-fn request() -> impl Strategy<Value = Request<'static>> {
+fn request() -> impl Strategy<Value = Request> {
     let chat = (
         (text(), text(), prop::collection::vec(raw(), 0..3)),
         (option::of(any::<u64>()), option::of(any::<u64>())),

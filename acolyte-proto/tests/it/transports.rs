@@ -30,7 +30,7 @@ struct Scripted {
     cancelled: mpsc::UnboundedSender<()>,
 }
 
-fn steps() -> Vec<Event<'static>> {
+fn steps() -> Vec<Event> {
     let args = RawJson::new(r#"{"path":"a.txt"}"#).unwrap();
     let item = ChecklistItem::new("1", "read", 0);
     vec![
@@ -57,8 +57,8 @@ impl Agent for Scripted {
     async fn run(
         &self,
         run: Run,
-        request: ChatRequest<'static>,
-    ) -> Result<Reply<'static>, ChatError<'static>> {
+        request: ChatRequest,
+    ) -> Result<Reply, ChatError> {
         let reply = Reply::new("fine", request.model.clone()).with_output_streamed(true);
         match &*request.message {
             "steps" => {
@@ -86,7 +86,7 @@ impl Agent for Scripted {
         }
     }
 
-    async fn status(&self) -> Status<'static> {
+    async fn status(&self) -> Status {
         Status::new("m", "").with_provider("openai")
     }
 }

@@ -58,6 +58,8 @@ pub enum TagKind {
     Unit,
     /// It has content.
     Content,
+    /// It has content; if that cannot be read, the object counts as unknown.
+    Open,
 }
 
 /// An object that may do without a tag.
@@ -118,7 +120,7 @@ impl Deref for Key<'_> {
 
 impl<'de> Key<'de> {
     #[inline]
-    fn give<K: DeserializeSeed<'de>, E: de::Error>(&self, seed: K) -> Result<K::Value, E> {
+    pub(super) fn give<K: DeserializeSeed<'de>, E: de::Error>(&self, seed: K) -> Result<K::Value, E> {
         match self {
             Self::Borrowed(name) => seed.deserialize(BorrowedStrDeserializer::new(name)),
             Self::Owned(name) => seed.deserialize(StrDeserializer::new(name)),
@@ -256,7 +258,7 @@ impl<'de, B: Tagged> Visitor<'de> for Content<'_, B> {
     #[inline]
     fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Option<B>, D::Error> {
         match B::kind(self.0) {
-            TagKind::Content => B::read(self.0, from).map(Some),
+            TagKind::Content | TagKind::Open => B::read(self.0, from).map(Some),
             TagKind::Unit => IgnoredAny::deserialize(from).map(|_| None),
             TagKind::Unknown => B::without(self.0, Some(Json::deserialize(from)?)).map(Some),
         }
@@ -285,12 +287,17 @@ fn internal<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
     let mut rest = Rest {
         early: early.into_iter(),
         place: None,
-        map,
+        map: &mut *map,
         common,
         tag: B::TAG,
     };
     match B::kind(&tag) {
         TagKind::Content => B::read(&tag, rest),
+        TagKind::Open => B::read(&tag, rest).or_else(|error| match map.next_value_seed(Whole) {
+            Ok(whole) => B::without(&tag, Some(whole)),
+            // It is no JSON.
+            Err(_) => Err(error),
+        }),
         TagKind::Unit => {
             rest.finish()?;
             B::without(&tag, None)
@@ -612,6 +619,11 @@ pub struct Nothing {}
 /// # Ok::<(), rpc_core::DecodeError>(())
 /// ```
 ///
+/// Content of a single member needs no type of its own: `"text" => Text(Str) in "text"` is
+/// `{"type": "text", "text": "…"}`; attributes of `serde` may stand before the member's name. Where the
+/// members are the content, `or Unknown` at the end makes what cannot be read as a known tag's content
+/// unknown too, instead of an error.
+///
 /// A **struct** has members that all kinds of an object have, and one `..` for the enum: `Option` of it if
 /// an object may do without the tag. Members are written in this order, without those that are
 /// `None`; an object of an unknown tag is written as it was read, whatever the members say.
@@ -658,7 +670,10 @@ pub struct Nothing {}
 macro_rules! tagged {
     // An enum with its content in one member.
     ($(#[$meta:meta])* $vis:vis enum $Name:ident by $tag:literal in $content:literal {
-        $($(#[$doc:meta])* $word:literal => $Kind:ident $(($Of:ty))?,)*
+        $(
+            $(#[$doc:meta])* $word:literal => $Kind:ident $(($Of:ty))?
+            $(in $(#[$one:meta])* $member:literal)? $(or $open:ident)?,
+        )*
     }) => {
         $(#[$meta])*
         #[non_exhaustive]
@@ -673,7 +688,9 @@ macro_rules! tagged {
             },
         }
 
-        $crate::tagged!(@common $Name $tag (Some($content)) {$($word => $Kind $(($Of))?,)*} raw content);
+        $crate::tagged!(@common $Name $tag (Some($content)) {
+            $($word => $Kind $(($Of))? {$(in {$(#[$one])* $member})? $(or $open)?},)*
+        } raw content);
 
         impl $crate::json::serde::Serialize for $Name {
             fn serialize<S: $crate::json::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -682,7 +699,7 @@ macro_rules! tagged {
                 map.serialize_entry($tag, self.tag())?;
                 match self {
                     $($crate::tagged!(@pattern $Name $Kind it $($Of)?) => {
-                        $crate::tagged!(@entry map $content it $($Of)?);
+                        $crate::tagged!(@entry map $content it $(($Of))? $({$(#[$one])* $member})?);
                     })*
                     Self::Unknown { content: Some(content), .. } => {
                         map.serialize_entry($content, content)?;
@@ -696,7 +713,10 @@ macro_rules! tagged {
 
     // An enum whose content is all other members.
     ($(#[$meta:meta])* $vis:vis enum $Name:ident by $tag:literal {
-        $($(#[$doc:meta])* $word:literal => $Kind:ident $(($Of:ty))?,)*
+        $(
+            $(#[$doc:meta])* $word:literal => $Kind:ident $(($Of:ty))?
+            $(in $(#[$one:meta])* $member:literal)? $(or $open:ident)?,
+        )*
     }) => {
         $(#[$meta])*
         #[non_exhaustive]
@@ -711,13 +731,17 @@ macro_rules! tagged {
             },
         }
 
-        $crate::tagged!(@common $Name $tag (None) {$($word => $Kind $(($Of))?,)*} raw raw);
+        $crate::tagged!(@common $Name $tag (None) {
+            $($word => $Kind $(($Of))? {$(in {$(#[$one])* $member})? $(or $open)?},)*
+        } raw raw);
 
         impl $crate::json::serde::Serialize for $Name {
             fn serialize<S: $crate::json::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
                 match self {
                     $($crate::tagged!(@pattern $Name $Kind it $($Of)?) => {
-                        $crate::json::tagged::write(to, $tag, $word, $crate::tagged!(@members it $($Of)?))
+                        $crate::json::tagged::write(to, $tag, $word, &$crate::tagged!(
+                            @members it $(($Of))? $({$(#[$one])* $member})?
+                        ))
                     })*
                     Self::Unknown { raw, .. } => raw.serialize(to),
                 }
@@ -726,7 +750,7 @@ macro_rules! tagged {
     };
 
     (@common $Name:ident $tag:literal ($content:expr) {
-        $($word:literal => $Kind:ident $(($Of:ty))?,)*
+        $($word:literal => $Kind:ident $(($Of:ty))? {$($how:tt)*},)*
     } $raw:ident $field:ident) => {
         impl $Name {
             /// The tag on the wire.
@@ -746,7 +770,7 @@ macro_rules! tagged {
             #[inline]
             fn kind(tag: &str) -> $crate::json::TagKind {
                 match tag {
-                    $($word => $crate::tagged!(@kind $($Of)?),)*
+                    $($word => $crate::tagged!(@kind $(($Of))? {$($how)*}),)*
                     _ => $crate::json::TagKind::Unknown,
                 }
             }
@@ -757,7 +781,7 @@ macro_rules! tagged {
                 content: D,
             ) -> Result<Self, D::Error> {
                 match tag {
-                    $($word => $crate::tagged!(@read content $Kind $($Of)?),)*
+                    $($word => $crate::tagged!(@read content $Kind $(($Of))? {$($how)*}),)*
                     // Not asked for by this kind.
                     _ => Self::without(tag, None),
                 }
@@ -768,7 +792,7 @@ macro_rules! tagged {
                 $raw: Option<$crate::Json>,
             ) -> Result<Self, E> {
                 match tag {
-                    $($word => $crate::tagged!(@without $Name $Kind $($Of)?),)*
+                    $($word => $crate::tagged!(@without tag $raw $field $Kind $(($Of))? {$($how)*}),)*
                     _ => Ok($crate::tagged!(@unknown tag $raw $field)),
                 }
             }
@@ -789,20 +813,46 @@ macro_rules! tagged {
 
     (@pattern $Name:ident $Kind:ident $it:ident $Of:ty) => { Self::$Kind($it) };
     (@pattern $Name:ident $Kind:ident $it:ident) => { Self::$Kind };
-    (@entry $map:ident $content:literal $it:ident $Of:ty) => { $map.serialize_entry($content, $it)?; };
     (@entry $map:ident $content:literal $it:ident) => {};
-    (@members $it:ident $Of:ty) => { $it };
-    (@members $it:ident) => { &$crate::json::Nothing {} };
-    (@kind $Of:ty) => { $crate::json::TagKind::Content };
-    (@kind) => { $crate::json::TagKind::Unit };
-    (@read $content:ident $Kind:ident $Of:ty) => {
+    (@entry $map:ident $content:literal $it:ident $($of:tt)+) => {
+        $map.serialize_entry($content, &$crate::tagged!(@members $it $($of)+))?;
+    };
+    (@members $it:ident) => { $crate::json::Nothing {} };
+    (@members $it:ident ($Of:ty)) => { $it };
+    (@members $it:ident ($Of:ty) {$(#[$one:meta])* $member:literal}) => {{
+        #[derive($crate::json::serde::Serialize)]
+        #[serde(crate = "rpc_core::json::serde")]
+        struct One<'o> {
+            $(#[$one])*
+            #[serde(rename = $member)]
+            it: &'o $Of,
+        }
+        One { it: $it }
+    }};
+    (@kind {}) => { $crate::json::TagKind::Unit };
+    (@kind ($Of:ty) {$(in $member:tt)?}) => { $crate::json::TagKind::Content };
+    (@kind ($Of:ty) {$(in $member:tt)? or Unknown}) => { $crate::json::TagKind::Open };
+    (@read $content:ident $Kind:ident {}) => { Ok(Self::$Kind) };
+    (@read $content:ident $Kind:ident ($Of:ty) {$(or Unknown)?}) => {
         <$Of as $crate::json::serde::Deserialize>::deserialize($content).map(Self::$Kind)
     };
-    (@read $content:ident $Kind:ident) => { Ok(Self::$Kind) };
-    (@without $Name:ident $Kind:ident $Of:ty) => {
+    (@read $content:ident $Kind:ident ($Of:ty) {in {$(#[$one:meta])* $member:literal} $(or Unknown)?}) => {{
+        #[derive($crate::json::serde::Deserialize)]
+        #[serde(crate = "rpc_core::json::serde")]
+        struct One {
+            $(#[$one])*
+            #[serde(rename = $member)]
+            it: $Of,
+        }
+        <One as $crate::json::serde::Deserialize>::deserialize($content).map(|one| Self::$Kind(one.it))
+    }};
+    (@without $tag:ident $raw:ident $field:ident $Kind:ident {}) => { Ok(Self::$Kind) };
+    (@without $tag:ident $raw:ident $field:ident $Kind:ident ($Of:ty) {$(in $member:tt)?}) => {
         Err(E::missing_field(<Self as $crate::json::Tagged>::CONTENT.unwrap_or_default()))
     };
-    (@without $Name:ident $Kind:ident) => { Ok(Self::$Kind) };
+    (@without $tag:ident $raw:ident $field:ident $Kind:ident ($Of:ty) {$(in $member:tt)? or Unknown}) => {
+        Ok($crate::tagged!(@unknown $tag $raw $field))
+    };
     (@unknown $tag:ident $raw:ident content) => {
         Self::Unknown { tag: $tag.into(), content: $raw }
     };
@@ -818,11 +868,25 @@ macro_rules! tagged {
     };
 
     // A struct: an enum and what stands beside it.
-    ($(#[$meta:meta])* $vis:vis struct $Name:ident {
-        $($(#[$before_doc:meta])* $before_word:literal => $before_vis:vis $before:ident: $Before:ty,)*
-        $(#[$body_doc:meta])* .. => $body_vis:vis $body:ident: $Body:ty,
-        $($(#[$after_doc:meta])* $after_word:literal => $after_vis:vis $after:ident: $After:ty,)*
-    }) => {
+    ($(#[$meta:meta])* $vis:vis struct $Name:ident {$($members:tt)*}) => {
+        $crate::tagged!(@split [$(#[$meta])* $vis struct $Name] [] $($members)*);
+    };
+    (@split [$($head:tt)*] $before:tt
+        $(#[$doc:meta])* .. => $body_vis:vis $body:ident: $Body:ty, $($after:tt)*
+    ) => {
+        $crate::tagged!(@struct $($head)* $before [$(#[$doc])* $body_vis $body: $Body,] [$($after)*]);
+    };
+    (@split $head:tt [$($before:tt)*]
+        $(#[$doc:meta])* $word:literal => $member_vis:vis $member:ident: $Of:ty, $($rest:tt)*
+    ) => {
+        $crate::tagged!(@split $head
+            [$($before)* $(#[$doc])* $word => $member_vis $member: $Of,] $($rest)*);
+    };
+    (@struct $(#[$meta:meta])* $vis:vis struct $Name:ident
+        [$($(#[$before_doc:meta])* $before_word:literal => $before_vis:vis $before:ident: $Before:ty,)*]
+        [$(#[$body_doc:meta])* $body_vis:vis $body:ident: $Body:ty,]
+        [$($(#[$after_doc:meta])* $after_word:literal => $after_vis:vis $after:ident: $After:ty,)*]
+    ) => {
         $(#[$meta])*
         $vis struct $Name {
             $($(#[$before_doc])* $before_vis $before: $Before,)*

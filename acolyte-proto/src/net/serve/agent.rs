@@ -29,12 +29,12 @@ pub trait Agent: Send + Sync + 'static {
     async fn run(
         &self,
         run: Run,
-        request: ChatRequest<'static>,
-    ) -> Result<Reply<'static>, ChatError<'static>>;
+        request: ChatRequest,
+    ) -> Result<Reply, ChatError>;
 
     /// What the server is. The numbers of tasks, and the address if it is empty, are filled in.
     ///
     /// # Cancel safety
     /// The future is dropped if the client leaves first.
-    async fn status(&self) -> Status<'static>;
+    async fn status(&self) -> Status;
 }

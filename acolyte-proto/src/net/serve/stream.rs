@@ -89,7 +89,7 @@ pub(super) fn stream<A: Agent>(
 }
 
 /// Works on the chat until it ends, or until the server has ended for long enough.
-async fn work<A: Agent>(shared: Arc<Shared<A>>, run: Run, request: ChatRequest<'static>) {
+async fn work<A: Agent>(shared: Arc<Shared<A>>, run: Run, request: ChatRequest) {
     let outlet = Arc::clone(&run.outlet);
     let mut stopping = shared.stopping.get();
     let stopped = async {
