@@ -81,7 +81,10 @@ mod tests {
 
     use super::*;
 
-    fn read<T>(json: &str, how: fn(&mut Reader<'_>) -> Result<T, DecodeError>) -> Result<T, DecodeError> {
+    fn read<T>(
+        json: &str,
+        how: fn(&mut Reader<'_>) -> Result<T, DecodeError>,
+    ) -> Result<T, DecodeError> {
         how(&mut Reader::new(json, &Limits::default()))
     }
 
@@ -98,7 +101,11 @@ mod tests {
             (r#""7""#, None),
             ("[1]", None),
         ] {
-            assert_eq!(read::<Option<u64>>(json, |it| count(it)), Ok(value), "{json}");
+            assert_eq!(
+                read::<Option<u64>>(json, |it| count(it)),
+                Ok(value),
+                "{json}"
+            );
         }
         assert!(read::<u64>("-", |it| count(it)).is_err());
     }

@@ -48,11 +48,7 @@ impl ClientConn {
     /// [`Refused::Invalid`] for a request that breaks a rule of the protocol,
     /// [`Refused::TooManyCalls`], [`Refused::QueueFull`], [`Refused::TooLarge`] and
     /// [`Refused::Closed`]; [`Refused::is_retryable`] says which of them pass.
-    pub fn start_chat(
-        &mut self,
-        request: &ChatRequest,
-        now: Instant,
-    ) -> Result<CallId, Refused> {
+    pub fn start_chat(&mut self, request: &ChatRequest, now: Instant) -> Result<CallId, Refused> {
         check_request(request)?;
         let run = Run::new(self.config.chat_idle_timeout, now);
         let deadline = run.deadline(now);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use rpc_core::decode::{DecodeError, DecodeErrorKind};
+use rpc_core::json::{DecodeError, DecodeErrorKind};
 use rpc_core::timers::later;
 use rpc_core::{CloseReason, Delivery};
 

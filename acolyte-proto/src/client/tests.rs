@@ -324,7 +324,7 @@ fn a_result_without_its_call_is_told_and_delivered() {
     played.event(id, &result("b"));
     let updates = played.updates();
     let warning = Warning::ToolWithoutCall {
-        tool_call_id: "a".to_owned(),
+        tool_call_id: "a".into(),
     };
     assert_eq!(updates[0], ChatUpdate::Warning(warning));
     assert_eq!(

@@ -318,14 +318,14 @@ mod tests {
     #[test]
     fn outputs_and_results_find_their_calls() {
         let part = |text: &'static str| Part::text(text);
-        let args = rpc_core::decode::RawJson::new("{}").unwrap();
+        let args = rpc_core::Json::new("{}").unwrap();
         let transcript = after([
             Event::ToolCall(ToolCall::new("a", "read", args.clone())),
             Event::ToolCall(ToolCall::new("b", "run", args)),
             Event::ToolOutput(ToolOutput::new("a", "read", part("1"))),
             Event::ToolResult(ToolResult::ok("a", "read")),
             Event::ToolOutput(ToolOutput::new("b", "run", part("2"))),
-            Event::ToolResult(ToolResult::failed("b", "run", ToolFailure::new())),
+            Event::ToolResult(ToolResult::failed("b", "run")),
             Event::ToolOutput(ToolOutput::new("c", "stray", part("3"))),
         ]);
         let [read, run, stray] = transcript.tools() else {
@@ -333,9 +333,9 @@ mod tests {
         };
         assert_eq!(
             (&read.output[..], &read.result),
-            (&[part("1")][..], &Some(Ok(())))
+            (&[part("1")][..], &Some(ToolResult::ok("a", "read")))
         );
-        assert_eq!(run.result, Some(Err(ToolFailure::new())));
+        assert_eq!(run.result, Some(ToolResult::failed("b", "run")));
         assert!(stray.call.is_none() && stray.name == "stray");
     }
 

@@ -57,15 +57,16 @@ words! {
     }
 }
 
-/// The two names of a checklist's event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[expect(clippy::exhaustive_enums, reason = "an event of another name is another event")]
-pub enum ChecklistTag {
-    /// `checklist`: the specification, and all releases.
-    #[default]
-    Checklist,
-    /// `tasklist`: servers after 0.22.
-    Tasklist,
+words! {
+    /// The two names of a checklist's event. Exhaustive: an event of another name is another event.
+    #[derive(Default)]
+    pub enum ChecklistTag {
+        /// The specification, and all releases.
+        #[default]
+        "checklist" => Checklist,
+        /// Servers after 0.22.
+        "tasklist" => Tasklist,
+    }
 }
 
 /// Items that are null are left out.

@@ -61,15 +61,23 @@ tagged! {
 /// What a chat does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct RunState {
     /// What.
     pub kind: RunKind,
     /// How many tools it has called.
-    #[serde(default, deserialize_with = "loose::count", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "loose::count",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub tool_calls: Option<u64>,
     /// Its place in the queue, from 1.
-    #[serde(default, deserialize_with = "loose::count", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "loose::count",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub position: Option<u64>,
 }
 

@@ -16,7 +16,11 @@ pub struct Notice {
     /// What to show.
     pub message: Str,
     /// Where it comes from.
-    #[serde(default, deserialize_with = "loose::text", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "loose::text",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub source: Option<Str>,
 }
 

@@ -1,4 +1,5 @@
 //! [`Part`]: a piece of what a tool puts out.
+#![expect(clippy::exhaustive_structs, reason = "made of all their members")]
 
 use rpc_core::{Str, tagged};
 use serde::{Deserialize, Serialize};
@@ -36,22 +37,28 @@ tagged! {
 /// What a tool does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub struct ToolHeader {
     /// What it is called.
     pub label_key: Str,
     /// To what.
-    #[serde(default, deserialize_with = "loose::text", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "loose::text",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub detail: Option<Str>,
     /// `on` or `off`, for tools that switch something.
-    #[serde(default, deserialize_with = "loose::text", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "loose::text",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub state: Option<Str>,
 }
 
 /// Files that are read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub struct FileHeader {
     /// What is done.
     pub label_key: Str,
@@ -66,7 +73,6 @@ pub struct FileHeader {
 /// A search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub struct ScopeHeader {
     /// What is done.
     pub label_key: Str,
@@ -83,14 +89,17 @@ pub struct ScopeHeader {
 /// A file that is changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub struct EditHeader {
     /// What is done.
     pub label_key: Str,
     /// The file.
     pub path: Str,
     /// How many files. Servers up to 0.21 only.
-    #[serde(default, deserialize_with = "loose::count", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "loose::count",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub files: Option<u64>,
     /// Lines that are new.
     #[serde(default, deserialize_with = "loose::count")]
@@ -103,7 +112,6 @@ pub struct EditHeader {
 /// A line of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub struct Diff {
     /// What became of the line.
     pub marker: DiffMarker,
@@ -117,7 +125,6 @@ pub struct Diff {
 /// Output of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub struct ShellOutput {
     /// Where it was written.
     pub stream: ShellStream,
@@ -128,13 +135,20 @@ pub struct ShellOutput {
 /// Something was left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub struct Truncated {
     /// How much.
-    #[serde(default, deserialize_with = "loose::count", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "loose::count",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub count: Option<u64>,
     /// Of what, such as `lines`.
-    #[serde(default, deserialize_with = "loose::text", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "loose::text",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub unit: Option<Str>,
 }
 
@@ -164,99 +178,5 @@ impl Part {
     /// Text.
     pub fn text(text: impl Into<Str>) -> Self {
         Self::Text(text.into())
-    }
-}
-
-impl ToolHeader {
-    /// A header of a tool.
-    pub fn new(label_key: impl Into<Str>, detail: Option<Str>, state: Option<Str>) -> Self {
-        let label_key = label_key.into();
-        Self {
-            label_key,
-            detail,
-            state,
-        }
-    }
-}
-
-impl FileHeader {
-    /// So many files that are read, of which these are told.
-    pub fn new(label_key: impl Into<Str>, count: u64, targets: Vec<Str>) -> Self {
-        let label_key = label_key.into();
-        Self {
-            label_key,
-            count,
-            targets,
-        }
-    }
-}
-
-impl ScopeHeader {
-    /// A search for these patterns that found so much.
-    pub fn new(
-        label_key: impl Into<Str>,
-        scope: impl Into<Str>,
-        patterns: Vec<Str>,
-        matches: u64,
-    ) -> Self {
-        Self {
-            label_key: label_key.into(),
-            scope: scope.into(),
-            patterns,
-            matches,
-        }
-    }
-}
-
-impl EditHeader {
-    /// A change of a file by so many lines.
-    pub fn new(
-        label_key: impl Into<Str>,
-        path: impl Into<Str>,
-        added: u64,
-        removed: u64,
-    ) -> Self {
-        Self {
-            label_key: label_key.into(),
-            path: path.into(),
-            files: None,
-            added,
-            removed,
-        }
-    }
-
-    /// Sets [`files`](Self::files).
-    #[must_use]
-    pub const fn with_files(mut self, files: u64) -> Self {
-        self.files = Some(files);
-        self
-    }
-}
-
-impl Diff {
-    /// A line, by its number from 1, and what became of it.
-    pub fn new(marker: DiffMarker, line_number: u64, text: impl Into<Str>) -> Self {
-        let text = text.into();
-        Self {
-            marker,
-            line_number,
-            text,
-        }
-    }
-}
-
-impl ShellOutput {
-    /// Output of a program.
-    pub fn new(stream: ShellStream, text: impl Into<Str>) -> Self {
-        let text = text.into();
-        Self { stream, text }
-    }
-}
-
-impl Truncated {
-    /// So much of this was left out.
-    #[must_use]
-    pub const fn new(count: Option<u64>, unit: Option<Str>) -> Self {
-        Self { count, unit }
     }
 }

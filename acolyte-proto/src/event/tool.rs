@@ -1,5 +1,7 @@
 //! What is told of a tool: [`ToolCall`], [`ToolOutput`] and [`ToolResult`].
 
+use std::ops::Not;
+
 use rpc_core::json::lenient::{self, ByType};
 use rpc_core::{Json, Refused, Str};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -50,21 +52,32 @@ pub struct ToolResult {
     /// The tool.
     #[serde(rename = "toolName")]
     pub name: Str,
-    /// Whether the tool failed. A failure may also be told by its code or detail alone.
-    #[serde(rename = "isError", default, skip_serializing_if = "Option::is_none")]
-    pub is_error: Option<bool>,
+    /// Whether the tool failed. With a code or a detail it has, also if that is not told.
+    #[serde(rename = "isError", default, deserialize_with = "lenient::or_default")]
+    #[serde(skip_serializing_if = "Not::not")]
+    pub is_error: bool,
     /// What kind of failure: see [`code`](crate::error::code), an open set.
-    #[serde(rename = "errorCode", default, deserialize_with = "loose::text", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "errorCode",
+        default,
+        deserialize_with = "loose::text",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub code: Option<Str>,
     /// More about the failure.
-    #[serde(rename = "error", default, deserialize_with = "loose::object", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "error",
+        default,
+        deserialize_with = "loose::object",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub detail: Option<Box<ErrorDetail>>,
     /// Members that this crate does not know.
     #[serde(flatten, skip_deserializing)]
     pub extra: Extra,
 }
 
-keep_extra!(ToolResult);
+keep_extra!(ToolResult, Self::told);
 
 const fn no_args() -> Json {
     Json::EMPTY_OBJECT
@@ -127,7 +140,7 @@ impl ToolResult {
         Self {
             id: id.into(),
             name: name.into(),
-            is_error: None,
+            is_error: false,
             code: None,
             detail: None,
             extra: Extra::default(),
@@ -137,7 +150,7 @@ impl ToolResult {
     /// The call `id` of the tool `name` has failed.
     pub fn failed(id: impl Into<Str>, name: impl Into<Str>) -> Self {
         Self {
-            is_error: Some(true),
+            is_error: true,
             ..Self::ok(id, name)
         }
     }
@@ -156,10 +169,9 @@ impl ToolResult {
         self
     }
 
-    /// Whether the tool failed.
-    #[must_use]
-    pub fn has_failed(&self) -> bool {
-        self.is_error
-            .unwrap_or(self.code.is_some() || self.detail.is_some())
+    /// A failure may be told by its code or detail alone.
+    const fn told(mut self) -> Self {
+        self.is_error |= self.code.is_some() || self.detail.is_some();
+        self
     }
 }

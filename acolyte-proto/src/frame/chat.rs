@@ -1,8 +1,8 @@
 //! [`ChatRequest`]: what a client says, and with which history.
 
-use rpc_core::{DecodeError, Json, Limits, Refused, Str, json};
-use rpc_core::decode::DecodeErrorKind;
+use rpc_core::json::DecodeErrorKind;
 use rpc_core::json::lenient;
+use rpc_core::{DecodeError, Json, Limits, Refused, Str, json};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::history::HistoryItem;
@@ -26,10 +26,18 @@ pub struct ChatRequest {
     /// The model that is to answer.
     pub model: Str,
     /// The conversation; without it nothing is remembered.
-    #[serde(default, deserialize_with = "some", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "some",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub session_id: Option<SessionId>,
     /// What the memory belongs to.
-    #[serde(default, deserialize_with = "some", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "some",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub resource_id: Option<ResourceId>,
     /// Skills that are on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -38,7 +46,11 @@ pub struct ChatRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suggestions: Vec<Str>,
     /// The folder that tools work in.
-    #[serde(default, deserialize_with = "some", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "some",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub workspace: Option<Str>,
 }
 

@@ -55,15 +55,16 @@ impl fmt::Debug for Extra {
     }
 }
 
-/// Lets a type of `#[serde(remote = "Self")]` keep the members that it does not have in `extra`.
+/// Lets a type of `#[serde(remote = "Self")]` keep the members that it does not have in `extra`. What
+/// was read goes through a function, if there is one.
 macro_rules! keep_extra {
-    ($Name:ty) => {
+    ($Name:ty $(, $then:path)?) => {
         impl<'de> serde::Deserialize<'de> for $Name {
             fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
                 let mut extra = crate::frame::Extra::default();
                 let keep = |name: &str, value| extra.set(name, value);
                 let read = Self::deserialize(rpc_core::json::open(from, keep))?;
-                Ok(Self { extra, ..read })
+                Ok($($then)?(Self { extra, ..read }))
             }
         }
 

@@ -16,7 +16,11 @@ use crate::loose;
 #[non_exhaustive]
 pub struct Reply {
     /// `done` or `awaiting-input`. Servers before 0.22 only.
-    #[serde(default, deserialize_with = "loose::text", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "loose::text",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub state: Option<Str>,
     /// The model that answered. Empty if a server does not tell it; written as `unknown` then.
     #[serde(default, deserialize_with = "loose::text", serialize_with = "named")]
@@ -28,22 +32,38 @@ pub struct Reply {
     #[serde(serialize_with = "told")]
     pub output_streamed: Option<bool>,
     /// Why the model failed: then the chat has failed, whatever the output says.
-    #[serde(default, deserialize_with = "words", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "words",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub error: Option<Str>,
     /// The names of the tools that were called, in their order.
     #[serde(default, deserialize_with = "loose::strings")]
     pub tool_calls: Vec<Str>,
     /// How often the model was called.
-    #[serde(default, deserialize_with = "loose::count", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "loose::count",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub model_calls: Option<u64>,
     /// The skills that are on.
     #[serde(default, deserialize_with = "skills")]
     pub active_skills: Vec<Skill>,
     /// What the chat cost.
-    #[serde(default, deserialize_with = "loose::object", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "loose::object",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub usage: Option<ReplyUsage>,
     /// What the prompt was made of.
-    #[serde(default, deserialize_with = "loose::object", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "loose::object",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub prompt_breakdown: Option<PromptBreakdown>,
 }
 
@@ -144,7 +164,9 @@ fn skills<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Skill>, D::Error> {
     }
     let items = loose::list::<_, loose::Object<Maybe>>(from)?.into_iter();
     let skills = items.filter_map(|item| item.0.and_then(|it| it.name.zip(it.instructions)));
-    Ok(skills.map(|(name, instructions)| Skill { name, instructions }).collect())
+    Ok(skills
+        .map(|(name, instructions)| Skill { name, instructions })
+        .collect())
 }
 
 impl Reply {

@@ -58,8 +58,10 @@ impl OrderChecker {
         match &frame.request {
             Request::ChatStart(_) => *self.asked.entry(id).or_default() += 1,
             Request::StatusGet => drop(self.open.insert(id, "status.result")),
-            Request::ChatAbort { .. } => drop(self.open.insert(id, "chat.abort.result")),
-            Request::TaskStatus { .. } => drop(self.open.insert(id, "task.status.result")),
+            Request::ChatAbort(_) => drop(self.open.insert(id, "chat.abort.result")),
+            Request::TaskStatus(_) => drop(self.open.insert(id, "task.status.result")),
+            // No server reads it.
+            Request::Unknown { .. } => {}
         }
     }
 
@@ -88,24 +90,21 @@ impl OrderChecker {
     fn check(&mut self, frame: &ServerFrame) -> Checked {
         let id = &frame.id;
         match &frame.answer {
-            Answer::Accepted { .. } => self.accepted(id),
-            Answer::Queued { position } => self.queued(id, *position),
+            Answer::Accepted(_) => self.accepted(id),
+            Answer::Queued(position) => self.queued(id, *position),
             Answer::Started => self.started(id),
             Answer::Event(event) => self.event(id, event),
             Answer::Done(_) | Answer::Failed(_) => self.ended(id),
-            Answer::AbortResult {
-                request_id,
-                aborted,
-            } => {
+            Answer::AbortResult(result) => {
                 self.answered(id, frame.answer.tag())?;
-                match aborted {
-                    true => self.aborted(request_id),
+                match result.aborted {
+                    true => self.aborted(&result.request_id),
                     false => Ok(()),
                 }
             }
             Answer::Status(_) | Answer::TaskStatus(_) => self.answered(id, frame.answer.tag()),
-            Answer::Error { .. } => self.refused(id),
-            Answer::Unknown(_) => Err("no server of this crate sends it".to_owned()),
+            Answer::Error(_) => self.refused(id),
+            Answer::Unknown { .. } => Err("no server of this crate sends it".to_owned()),
         }
     }
 
@@ -172,7 +171,7 @@ impl OrderChecker {
         };
         let (call, name) = match event {
             Event::ToolCall(call) => {
-                chat.calls.insert(call.id.clone().into_owned());
+                chat.calls.insert(call.id.to_string());
                 return Ok(());
             }
             Event::ToolOutput(output) => (&output.id, &output.name),

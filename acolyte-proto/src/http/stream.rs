@@ -155,10 +155,7 @@ impl StreamDecoder {
 
     /// Takes bytes off the front of `bytes` up to the end of a frame and returns it. `None` means
     /// that all bytes are taken and more are needed. Call it until `None`, then with the next chunk.
-    pub fn decode(
-        &mut self,
-        bytes: &mut &[u8],
-    ) -> Option<Result<StreamFrame, StreamError>> {
+    pub fn decode(&mut self, bytes: &mut &[u8]) -> Option<Result<StreamFrame, StreamError>> {
         let Ok(event) = self.events.decode(bytes)? else {
             let max = self.limits.max_message_bytes;
             return Some(Err(StreamError::TooLarge { max }));

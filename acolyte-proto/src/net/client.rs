@@ -86,11 +86,7 @@ impl Client {
     ///
     /// # Cancel safety
     /// As for [`start_chat`](Self::start_chat).
-    pub async fn start_chat_within(
-        &self,
-        idle: Option<Duration>,
-        request: ChatRequest,
-    ) -> Chat {
+    pub async fn start_chat_within(&self, idle: Option<Duration>, request: ChatRequest) -> Chat {
         let set = move |conn: &mut ClientConn, id, now| {
             conn.set_idle_timeout(id, idle, now);
         };

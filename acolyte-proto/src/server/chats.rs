@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use rpc_core::decode::DecodeErrorKind;
+use rpc_core::json::DecodeErrorKind;
 use rpc_core::json::find_member;
 use rpc_core::timers::later;
 

@@ -52,11 +52,7 @@ impl Drop for Guard {
 
 #[async_trait]
 impl Agent for Puppet {
-    async fn run(
-        &self,
-        run: Run,
-        request: ChatRequest,
-    ) -> Result<Reply, ChatError> {
+    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
         let message = request.message.to_string();
         let _guard = Guard(self.told.clone(), message.clone());
         let stopped = |_| ChatError::new("stopped");

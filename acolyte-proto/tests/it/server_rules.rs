@@ -26,7 +26,7 @@ fn start(n: usize) -> ClientFrame {
 
 fn abort(n: usize, chat: usize) -> ClientFrame {
     let request_id = id(chat);
-    ClientFrame::new(id(n), Request::ChatAbort { request_id })
+    ClientFrame::new(id(n), Request::ChatAbort(request_id))
 }
 
 fn take(conn: &mut ServerConn, frame: &ClientFrame, now: Instant) {

@@ -27,11 +27,11 @@ fn lines(mut show: Show, update: &ChatUpdate) -> Vec<String> {
 fn people_read_what_happens_line_by_line() {
     let args = json!({ "content": "x", "path": "a\x1b.txt" });
     let call = ToolCall::with_args("c", "file-edit", &args).unwrap();
-    let diff = Part::Diff {
+    let diff = Part::Diff(Diff {
         marker: acolyte_proto::event::DiffMarker::Add,
         line_number: 7,
         text: "new".into(),
-    };
+    });
     let list = Checklist::new("p", "Plan")
         .with_item(ChecklistItem::new("2", "later", 1))
         .with_item(ChecklistItem::new("1", "now", 0).with_status(ItemStatus::InProgress));

@@ -43,32 +43,32 @@ impl Show {
     /// A piece of a tool's output.
     pub(super) fn part(&self, part: &Part<'_>) -> Option<String> {
         Some(match part {
-            Part::ToolHeader {
+            Part::ToolHeader(ToolHeader {
                 state: Some(state), ..
-            } => self.note(&format!("    {}", printable(state))),
-            Part::Text { text } => self.note(&format!("    {}", printable(text))),
-            Part::FileHeader { count, targets, .. } if *count > 1 => {
+            }) => self.note(&format!("    {}", printable(state))),
+            Part::Text(text) => self.note(&format!("    {}", printable(text))),
+            Part::FileHeader(FileHeader { count, targets, .. }) if *count > 1 => {
                 let targets: Vec<_> = targets.iter().map(|it| printable(it)).collect();
                 self.note(&format!("    {count} files: {}", targets.join(", ")))
             }
-            Part::ScopeHeader { scope, matches, .. } => {
+            Part::ScopeHeader(ScopeHeader { scope, matches, .. }) => {
                 let found = if *matches == 1 { "match" } else { "matches" };
                 self.note(&format!("    {matches} {found} in {}", printable(scope)))
             }
-            Part::EditHeader {
+            Part::EditHeader(EditHeader {
                 path,
                 added,
                 removed,
                 ..
-            } => {
+            }) => {
                 let line = format!("    {} +{added} -{removed}", printable(path));
                 self.paint(Colour::Bold, &line)
             }
-            Part::Diff {
+            Part::Diff(Diff {
                 marker,
                 line_number,
                 text,
-            } => {
+            }) => {
                 let (mark, colour) = match marker {
                     DiffMarker::Add => ('+', Some(Colour::Green)),
                     DiffMarker::Remove => ('-', Some(Colour::Red)),
@@ -77,8 +77,8 @@ impl Show {
                 let line = format!("    {line_number:>4} {mark} {}", printable(text));
                 colour.map_or(line.clone(), |colour| self.paint(colour, &line))
             }
-            Part::ShellOutput { text, .. } => format!("    | {}", printable(text)),
-            Part::Truncated { count, unit } => {
+            Part::ShellOutput(ShellOutput { text, .. }) => format!("    | {}", printable(text)),
+            Part::Truncated(Truncated { count, unit }) => {
                 let unit = unit.as_deref().unwrap_or("lines");
                 let count = count.map_or(String::new(), |count| format!("{count} "));
                 self.note(&format!("    ({count}{} left out)", printable(unit)))

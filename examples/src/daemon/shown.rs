@@ -27,9 +27,11 @@ fn count(number: usize) -> u64 {
 }
 
 fn left_out(number: usize, unit: &'static str) -> Option<Part<'static>> {
-    (number > 0).then(|| Part::Truncated {
-        count: Some(count(number)),
-        unit: Some(unit.into()),
+    (number > 0).then(|| {
+        Part::Truncated(Truncated {
+            count: Some(count(number)),
+            unit: Some(unit.into()),
+        })
     })
 }
 
@@ -50,20 +52,20 @@ pub(super) fn header(tool: &str, arguments: &Map<String, Value>) -> Option<Part<
     let about = arguments.get(about).and_then(Value::as_str);
     Some(match about.map(str::to_owned) {
         Some(path) if tool == FILE_READ => file(path),
-        detail => Part::ToolHeader {
+        detail => Part::ToolHeader(ToolHeader {
             label_key: label(key),
             detail: detail.map(Into::into),
             state: None,
-        },
+        }),
     })
 }
 
 fn file(path: String) -> Part<'static> {
-    Part::FileHeader {
+    Part::FileHeader(FileHeader {
         label_key: label("tool.label.file_read"),
         count: 1,
         targets: vec![path.into()],
-    }
+    })
 }
 
 pub(super) fn read(excerpt: &Excerpt) -> Vec<Part<'static>> {
@@ -71,7 +73,7 @@ pub(super) fn read(excerpt: &Excerpt) -> Vec<Part<'static>> {
 }
 
 fn scope(key: &'static str, query: &Query, pattern: &str, matches: usize) -> Part<'static> {
-    Part::ScopeHeader {
+    Part::ScopeHeader(ScopeHeader {
         label_key: label(key),
         scope: query
             .folder
@@ -80,7 +82,7 @@ fn scope(key: &'static str, query: &Query, pattern: &str, matches: usize) -> Par
             .into(),
         patterns: vec![pattern.to_owned().into()],
         matches: count(matches),
-    }
+    })
 }
 
 fn lines(lines: impl ExactSizeIterator<Item = String>, unit: &'static str) -> Vec<Part<'static>> {
@@ -116,22 +118,24 @@ pub(super) fn change(change: &Change) -> Vec<Part<'static>> {
         true => "tool.label.file_create",
         false => "tool.label.file_edit",
     };
-    let header = Part::EditHeader {
+    let header = Part::EditHeader(EditHeader {
         label_key: label(key),
         path: change.path.clone().into(),
         added: count(diff.added),
         removed: count(diff.removed),
         // Servers of the specification's time have it, and others ignore it.
         files: Some(1),
-    };
-    let lines = diff.lines.iter().map(|line| Part::Diff {
-        marker: match line.marker {
-            Marker::Add => DiffMarker::Add,
-            Marker::Remove => DiffMarker::Remove,
-            Marker::Context => DiffMarker::Context,
-        },
-        line_number: count(line.number),
-        text: line.text.clone().into(),
+    });
+    let lines = diff.lines.iter().map(|line| {
+        Part::Diff(Diff {
+            marker: match line.marker {
+                Marker::Add => DiffMarker::Add,
+                Marker::Remove => DiffMarker::Remove,
+                Marker::Context => DiffMarker::Context,
+            },
+            line_number: count(line.number),
+            text: line.text.clone().into(),
+        })
     });
     let more = left_out(diff.left_out, "lines");
     std::iter::once(header).chain(lines).chain(more).collect()
@@ -139,20 +143,22 @@ pub(super) fn change(change: &Change) -> Vec<Part<'static>> {
 
 /// What is run, before it is.
 pub(super) fn command(line: &str) -> Part<'static> {
-    Part::ToolHeader {
+    Part::ToolHeader(ToolHeader {
         label_key: label("tool.label.shell_run"),
         detail: Some(line.to_owned().into()),
         state: None,
-    }
+    })
 }
 
 pub(super) fn output(output: &Output) -> Vec<Part<'static>> {
-    let line = |line: &super::command::Line| Part::ShellOutput {
-        stream: match line.stream {
-            Stream::Out => ShellStream::Stdout,
-            Stream::Err => ShellStream::Stderr,
-        },
-        text: line.text.clone().into(),
+    let line = |line: &super::command::Line| {
+        Part::ShellOutput(ShellOutput {
+            stream: match line.stream {
+                Stream::Out => ShellStream::Stdout,
+                Stream::Err => ShellStream::Stderr,
+            },
+            text: line.text.clone().into(),
+        })
     };
     let mut parts: Vec<_> = output.first.iter().map(line).collect();
     parts.extend(left_out(output.left_out, "lines"));

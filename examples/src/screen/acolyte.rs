@@ -38,10 +38,10 @@ impl Frames {
         let what = match &frame.request {
             Request::StatusGet => "status.get".to_owned(),
             Request::ChatStart(request) => format!("chat.start {:?}", request.message),
-            Request::ChatAbort { request_id } => {
+            Request::ChatAbort(request_id) => {
                 format!("chat.abort {}", which(request_id, &self.requests))
             }
-            Request::TaskStatus { .. } => "task.status".to_owned(),
+            Request::TaskStatus(_) => "task.status".to_owned(),
             _ => "something else".to_owned(),
         };
         self.last += 1;
@@ -59,8 +59,8 @@ impl Frames {
                     true,
                 )
             }
-            Answer::Accepted { .. } => ("accepted".to_owned(), false),
-            Answer::Queued { position } => (format!("queued, place {position}"), false),
+            Answer::Accepted(_) => ("accepted".to_owned(), false),
+            Answer::Queued(position) => (format!("queued, place {position}"), false),
             Answer::Started => ("started".to_owned(), false),
             Answer::Event(event) => (happened(event)?, false),
             Answer::Done(reply) => {
@@ -84,7 +84,7 @@ impl Frames {
                 let state = task.as_ref().map_or("unknown", |task| task.state.name());
                 (format!("task {state}"), true)
             }
-            Answer::Error { error } => (format!("refused: {error}"), true),
+            Answer::Error(error) => (format!("refused: {error}"), true),
             _ => return None,
         };
         if is_over {
@@ -124,17 +124,17 @@ fn happened(event: &Event<'_>) -> Option<String> {
 
 fn part(part: &Part<'_>) -> String {
     match part {
-        Part::EditHeader {
+        Part::EditHeader(EditHeader {
             path,
             added,
             removed,
             ..
-        } => format!("{path} +{added} -{removed}"),
-        Part::Diff {
+        }) => format!("{path} +{added} -{removed}"),
+        Part::Diff(Diff {
             marker,
             line_number,
             text,
-        } => {
+        }) => {
             let mark = match marker {
                 DiffMarker::Add => '+',
                 DiffMarker::Remove => '-',
@@ -142,14 +142,14 @@ fn part(part: &Part<'_>) -> String {
             };
             format!("{line_number} {mark} {text}")
         }
-        Part::ShellOutput { text, .. } => format!("| {text}"),
-        Part::Text { text } => text.clone().into_owned(),
-        Part::ToolHeader {
+        Part::ShellOutput(ShellOutput { text, .. }) => format!("| {text}"),
+        Part::Text(text) => text.clone().into_owned(),
+        Part::ToolHeader(ToolHeader {
             detail: Some(detail),
             ..
-        } => detail.clone().into_owned(),
-        Part::FileHeader { targets, .. } => targets.join(", "),
-        Part::ScopeHeader { matches, .. } => format!("{matches} found"),
+        }) => detail.clone().into_owned(),
+        Part::FileHeader(FileHeader { targets, .. }) => targets.join(", "),
+        Part::ScopeHeader(ScopeHeader { matches, .. }) => format!("{matches} found"),
         other => other.kind().to_owned(),
     }
 }

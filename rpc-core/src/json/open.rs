@@ -97,7 +97,10 @@ impl<'de, V: Visitor<'de>, F: FnMut(&str, Json)> Visitor<'de> for Keep<V, F> {
 impl<'de, A: MapAccess<'de>, F: FnMut(&str, Json)> MapAccess<'de> for Keep<A, F> {
     type Error = A::Error;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, A::Error> {
         while let Some(key) = self.of.next_key::<Key<'de>>()? {
             if self.names.contains(&&*key) {
                 return key.give(seed).map(Some);

@@ -120,7 +120,10 @@ impl Deref for Key<'_> {
 
 impl<'de> Key<'de> {
     #[inline]
-    pub(super) fn give<K: DeserializeSeed<'de>, E: de::Error>(&self, seed: K) -> Result<K::Value, E> {
+    pub(super) fn give<K: DeserializeSeed<'de>, E: de::Error>(
+        &self,
+        seed: K,
+    ) -> Result<K::Value, E> {
         match self {
             Self::Borrowed(name) => seed.deserialize(BorrowedStrDeserializer::new(name)),
             Self::Owned(name) => seed.deserialize(StrDeserializer::new(name)),

@@ -53,7 +53,7 @@ pub(super) fn stream<A: Agent>(
         return refuse(StatusCode::SERVICE_UNAVAILABLE, SHUTTING_DOWN);
     }
     let request = match read_body(body, &shared.connection.limits) {
-        Ok(request) => request.into_owned(),
+        Ok(request) => request,
         Err(error) => return refuse(StatusCode::BAD_REQUEST, &error.to_string()),
     };
     let bell = Bell::Body(Notify::new());

@@ -103,11 +103,7 @@ impl SseClient {
     ///
     /// # Cancel safety
     /// As for [`start_chat`](Self::start_chat).
-    pub async fn start_chat_within(
-        &self,
-        idle: Option<Duration>,
-        request: ChatRequest,
-    ) -> Chat {
+    pub async fn start_chat_within(&self, idle: Option<Duration>, request: ChatRequest) -> Chat {
         let config = ClientConfig::clone(&self.config).with_chat_idle_timeout(idle);
         self.start(request, Arc::new(config)).await
     }
@@ -170,7 +166,7 @@ impl SseClient {
             return Err(CallError::Remote(RpcError::Status { status, words }));
         }
         match Status::decode(&text, &self.config.limits) {
-            Ok(status) => Ok(Box::new(status.into_owned())),
+            Ok(status) => Ok(Box::new(status)),
             Err(error) => Err(CallError::Remote(RpcError::Unreadable(error))),
         }
     }

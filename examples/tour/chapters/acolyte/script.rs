@@ -123,7 +123,7 @@ async fn followed(mut chat: Chat) -> Result<(String, Told), Failure> {
     loop {
         match in_time("the next event", chat.next()).await? {
             Some(ChatUpdate::Event(Event::ToolOutput(output))) => {
-                told.diff += usize::from(matches!(output.content, Part::Diff { .. }));
+                told.diff += usize::from(matches!(output.content, Part::Diff(_)));
             }
             Some(ChatUpdate::Event(Event::ToolResult(result))) => {
                 let code = result.failure.and_then(|failure| failure.code);
