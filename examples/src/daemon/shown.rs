@@ -1,8 +1,10 @@
 //! What tools show to those who watch: the parts of their output.
 
-use std::borrow::Cow;
-
-use acolyte_proto::event::{DiffMarker, Part, ShellStream};
+use acolyte_proto::event::{
+    Diff, DiffMarker, EditHeader, FileHeader, Part, ScopeHeader, ShellOutput, ShellStream,
+    ToolHeader, Truncated,
+};
+use rpc_core::Str;
 use serde_json::{Map, Value};
 
 use super::command::{Output, Stream};
@@ -18,15 +20,15 @@ const MAX_LINES: usize = 50;
 /// How the known clients call the whole workspace; they leave this name out of what they show.
 const WHOLE_WORKSPACE: &str = "workspace";
 
-fn label(name: &'static str) -> Cow<'static, str> {
-    Cow::Borrowed(name)
+const fn label(name: &'static str) -> Str {
+    Str::from_static(name)
 }
 
 fn count(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
-fn left_out(number: usize, unit: &'static str) -> Option<Part<'static>> {
+fn left_out(number: usize, unit: &'static str) -> Option<Part> {
     (number > 0).then(|| {
         Part::Truncated(Truncated {
             count: Some(count(number)),
@@ -37,7 +39,7 @@ fn left_out(number: usize, unit: &'static str) -> Option<Part<'static>> {
 
 /// What a call is about, if it fails before it shows anything: known clients show no call without a
 /// header. Calls of unknown tools have none.
-pub(super) fn header(tool: &str, arguments: &Map<String, Value>) -> Option<Part<'static>> {
+pub(super) fn header(tool: &str, arguments: &Map<String, Value>) -> Option<Part> {
     let (key, about) = match tool {
         FILE_READ => ("tool.label.file_read", "path"),
         FILE_SEARCH => ("tool.label.file_search", "query"),
@@ -60,7 +62,7 @@ pub(super) fn header(tool: &str, arguments: &Map<String, Value>) -> Option<Part<
     })
 }
 
-fn file(path: String) -> Part<'static> {
+fn file(path: String) -> Part {
     Part::FileHeader(FileHeader {
         label_key: label("tool.label.file_read"),
         count: 1,
@@ -68,11 +70,11 @@ fn file(path: String) -> Part<'static> {
     })
 }
 
-pub(super) fn read(excerpt: &Excerpt) -> Vec<Part<'static>> {
+pub(super) fn read(excerpt: &Excerpt) -> Vec<Part> {
     vec![file(excerpt.path.clone())]
 }
 
-fn scope(key: &'static str, query: &Query, pattern: &str, matches: usize) -> Part<'static> {
+fn scope(key: &'static str, query: &Query, pattern: &str, matches: usize) -> Part {
     Part::ScopeHeader(ScopeHeader {
         label_key: label(key),
         scope: query
@@ -85,13 +87,13 @@ fn scope(key: &'static str, query: &Query, pattern: &str, matches: usize) -> Par
     })
 }
 
-fn lines(lines: impl ExactSizeIterator<Item = String>, unit: &'static str) -> Vec<Part<'static>> {
+fn lines(lines: impl ExactSizeIterator<Item = String>, unit: &'static str) -> Vec<Part> {
     let more = left_out(lines.len().saturating_sub(MAX_LINES), unit);
     let lines = lines.take(MAX_LINES).map(Part::text);
     lines.chain(more).collect()
 }
 
-pub(super) fn search(query: &Query, found: &Found<Match>) -> Vec<Part<'static>> {
+pub(super) fn search(query: &Query, found: &Found<Match>) -> Vec<Part> {
     let items = found.items.iter();
     let header = scope("tool.label.file_search", query, &query.text, items.len());
     let mut parts = vec![header];
@@ -104,7 +106,7 @@ pub(super) fn told(found: &Match) -> String {
     format!("{}:{}: {}", found.path, found.line, found.text)
 }
 
-pub(super) fn files(query: &Query, found: &Found<String>) -> Vec<Part<'static>> {
+pub(super) fn files(query: &Query, found: &Found<String>) -> Vec<Part> {
     let pattern = query.glob.as_deref().unwrap_or("*");
     let header = scope("tool.label.file_find", query, pattern, found.items.len());
     let mut parts = vec![header];
@@ -112,7 +114,7 @@ pub(super) fn files(query: &Query, found: &Found<String>) -> Vec<Part<'static>> 
     parts
 }
 
-pub(super) fn change(change: &Change) -> Vec<Part<'static>> {
+pub(super) fn change(change: &Change) -> Vec<Part> {
     let diff = &change.diff;
     let key = match change.is_new {
         true => "tool.label.file_create",
@@ -142,7 +144,7 @@ pub(super) fn change(change: &Change) -> Vec<Part<'static>> {
 }
 
 /// What is run, before it is.
-pub(super) fn command(line: &str) -> Part<'static> {
+pub(super) fn command(line: &str) -> Part {
     Part::ToolHeader(ToolHeader {
         label_key: label("tool.label.shell_run"),
         detail: Some(line.to_owned().into()),
@@ -150,7 +152,7 @@ pub(super) fn command(line: &str) -> Part<'static> {
     })
 }
 
-pub(super) fn output(output: &Output) -> Vec<Part<'static>> {
+pub(super) fn output(output: &Output) -> Vec<Part> {
     let line = |line: &super::command::Line| {
         Part::ShellOutput(ShellOutput {
             stream: match line.stream {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::vec;
+use std::{iter, option, vec};
 
 use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer, StrDeserializer};
 use serde::de::{self, DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -274,7 +274,8 @@ fn internal<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
     map: &mut A,
     common: &mut C,
 ) -> Result<B, A::Error> {
-    let mut early = Vec::new();
+    // Hardly ever more than one member stands before the tag, so one costs no allocation.
+    let (mut first, mut more) = (None, Vec::new());
     let tag = loop {
         let Some(key) = map.next_key::<Key<'de>>()? else {
             return B::untagged();
@@ -284,11 +285,15 @@ fn internal<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
                 break tag;
             }
         } else if !common.take(&key, map)? {
-            early.push((key, map.next_value_seed(Mark)?));
+            let member = (key, map.next_value_seed(Mark)?);
+            match first {
+                None => first = Some(member),
+                Some(_) => more.push(member),
+            }
         }
     };
     let mut rest = Rest {
-        early: early.into_iter(),
+        early: first.into_iter().chain(more),
         place: None,
         map: &mut *map,
         common,
@@ -312,9 +317,12 @@ fn internal<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
     }
 }
 
+/// Names and places of the members before the tag.
+type Early<'de> = iter::Chain<option::IntoIter<(Key<'de>, u64)>, vec::IntoIter<(Key<'de>, u64)>>;
+
 /// The members beside the tag and the common ones: those before the tag, then those behind it.
 struct Rest<'m, 'de, A, C> {
-    early: vec::IntoIter<(Key<'de>, u64)>,
+    early: Early<'de>,
     place: Option<u64>,
     map: &'m mut A,
     common: &'m mut C,
@@ -324,7 +332,7 @@ struct Rest<'m, 'de, A, C> {
 impl<'de, A: MapAccess<'de>, C: Common> Rest<'_, 'de, A, C> {
     /// Skips what is left.
     fn finish(&mut self) -> Result<(), A::Error> {
-        self.early = Vec::new().into_iter();
+        self.early = None.into_iter().chain(Vec::new());
         while self.next_key::<IgnoredAny>()?.is_some() {
             self.next_value::<IgnoredAny>()?;
         }
@@ -397,7 +405,7 @@ impl<'de, A: MapAccess<'de>, C: Common> Deserializer<'de> for Rest<'_, 'de, A, C
         match name {
             token::RAW => {
                 let whole = self.whole()?;
-                let entry = std::iter::once((token::RAW, whole.get()));
+                let entry = iter::once((token::RAW, whole.get()));
                 visitor.visit_map(de::value::MapDeserializer::new(entry))
             }
             token::TAGGED => visitor.visit_map(self),
@@ -758,6 +766,7 @@ macro_rules! tagged {
         impl $Name {
             /// The tag on the wire.
             #[must_use]
+            #[allow(unreachable_pub)]
             pub fn tag(&self) -> &str {
                 match self {
                     $($crate::tagged!(@pattern $Name $Kind _it $($Of)?) => $word,)*

@@ -40,7 +40,7 @@ fn kinds(shown: &[Shown]) -> Vec<&str> {
     let mut kinds = Vec::new();
     for shown in shown {
         kinds.push(match shown {
-            Shown::Part(part) => part.kind(),
+            Shown::Part(part) => part.tag(),
             Shown::Checklist(_) => "checklist",
         });
     }

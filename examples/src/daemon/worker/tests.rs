@@ -46,7 +46,7 @@ impl Drop for Place {
     }
 }
 
-type Outcome = Result<Reply<'static>, ChatError<'static>>;
+type Outcome = Result<Reply, ChatError>;
 
 /// Keeps what it is told, and aborts when it has been told some event.
 struct Seen {
@@ -103,9 +103,9 @@ fn told(events: &[Event<'_>]) -> Vec<String> {
         Event::Reasoning(text) => Some(format!("thinks {text}")),
         Event::TextDelta(text) => Some(format!("text {text}")),
         Event::ToolCall(call) => Some(format!("{} {} {}", call.id, call.name, call.args.get())),
-        Event::ToolOutput(output) => Some(format!("{} {}", output.id, output.content.kind())),
+        Event::ToolOutput(output) => Some(format!("{} {}", output.id, output.content.tag())),
         Event::ToolResult(result) => {
-            let code = result.failure.as_ref().and_then(|it| it.code.as_deref());
+            let code = result.code.as_deref();
             Some(format!("{} {}", result.id, code.unwrap_or("ok")))
         }
         Event::Checklist(list) => {
