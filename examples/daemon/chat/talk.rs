@@ -304,7 +304,7 @@ impl<'a> Talk<'a> {
             self.say(printable_lines(&reply.output)).await;
         }
         self.remember(Role::User, running.text);
-        self.remember(Role::Assistant, reply.output.clone());
+        self.remember(Role::Assistant, reply.output.to_string());
     }
 
     fn remember(&mut self, role: Role, text: String) {

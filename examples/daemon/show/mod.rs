@@ -228,7 +228,7 @@ impl Show {
             update: &'static str,
             #[serde(skip_serializing_if = "Option::is_none")]
             chat: Option<u64>,
-            event: &'a Event<'a>,
+            event: &'a Event,
         }
         let (update, about) = match update {
             ChatUpdate::Accepted { task_id } => ("accepted", json!({ "taskId": task_id.as_str() })),

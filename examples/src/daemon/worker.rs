@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use acolyte_proto::error::{ErrorDetail, code};
 use acolyte_proto::event::{ToolCall, ToolOutput, ToolResult, Usage};
-use acolyte_proto::frame::{ReplyUsage, Skill};
+use acolyte_proto::frame::ReplyUsage;
 use acolyte_proto::limits::MAX_TOOL_CALLS;
 use acolyte_proto::{ChatError, ChatRequest, Event, Reply};
 use async_trait::async_trait;
