@@ -1,8 +1,9 @@
 //! What is inside of an object, an array and a raw value while `serde` reads it.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
-use serde::de::value::{BorrowedStrDeserializer, StrDeserializer};
+use serde::de::value::{BorrowedStrDeserializer, StrDeserializer, U8Deserializer};
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess};
 
 use super::de::{Deserializer, Result};
@@ -14,16 +15,25 @@ pub(super) struct Members<'r, 'de> {
     reader: &'r mut Deserializer<'de>,
     is_first: bool,
     name: Cow<'de, str>,
+    /// Where the last member of each name starts, if no other is to be read.
+    last: Option<Box<HashMap<Cow<'de, str>, usize>>>,
 }
 
 impl<'r, 'de> Members<'r, 'de> {
     #[inline]
     pub(super) fn new(reader: &'r mut Deserializer<'de>) -> Self {
         Self {
+            last: reader.last_wins.then(|| Box::new(last_places(reader))),
             reader,
             is_first: true,
             name: Cow::Borrowed(""),
         }
+    }
+
+    /// Another member of this name follows.
+    fn is_repeated(&self) -> bool {
+        let last = self.last.as_ref().and_then(|last| last.get(&self.name));
+        last.is_some_and(|last| *last != self.reader.object.member)
     }
 
     /// Names the member that is wrong, if it is a known one.
@@ -44,15 +54,21 @@ impl<'de> MapAccess<'de> for Members<'_, 'de> {
 
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
-        match self.reader.token() {
-            Some(b'}') => return Ok(None),
-            Some(b',') if !self.is_first => {
-                self.reader.at += 1;
+        loop {
+            match self.reader.token() {
+                Some(b'}') => return Ok(None),
+                Some(b',') if !self.is_first => {
+                    self.reader.at += 1;
+                }
+                _ if self.is_first => self.is_first = false,
+                _ => return Err(self.reader.syntax()),
             }
-            _ if self.is_first => self.is_first = false,
-            _ => return Err(self.reader.syntax()),
+            self.name = self.reader.name()?;
+            if !self.is_repeated() {
+                break;
+            }
+            self.reader.skip()?;
         }
-        self.name = self.reader.name()?;
         match &self.name {
             Cow::Borrowed(name) => seed.deserialize(BorrowedStrDeserializer::new(name)),
             Cow::Owned(name) => seed.deserialize(StrDeserializer::new(name)),
@@ -64,6 +80,38 @@ impl<'de> MapAccess<'de> for Members<'_, 'de> {
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
         let read = seed.deserialize(&mut *self.reader);
         read.map_err(|error| self.named(error))
+    }
+}
+
+/// Where the last member of each name starts in the object that was just opened, as far as it can be
+/// read.
+#[cold]
+fn last_places<'de>(reader: &mut Deserializer<'de>) -> HashMap<Cow<'de, str>, usize> {
+    let start = reader.at;
+    let mut last = HashMap::new();
+    while let Ok(name) = reader.name() {
+        last.insert(name, reader.object.member);
+        if reader.skip().is_err() || reader.token() != Some(b',') {
+            break;
+        }
+        reader.at += 1;
+    }
+    reader.at = start;
+    last
+}
+
+/// A value behind its first byte, which tells of what type it is.
+pub(super) struct Typed<'r, 'de>(pub(super) &'r mut Deserializer<'de>, pub(super) u8);
+
+impl<'de> MapAccess<'de> for Typed<'_, 'de> {
+    type Error = DecodeError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
+        seed.deserialize(U8Deserializer::new(self.1)).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
+        seed.deserialize(&mut *self.0)
     }
 }
 

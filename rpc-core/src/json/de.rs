@@ -8,7 +8,7 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-use super::access::{Items, Members, Raw};
+use super::access::{Items, Members, Raw, Typed};
 use super::scan::{Misfit, escaped_end, number_end, past_space, plain_end, word_end};
 use super::skip::value_end;
 use super::unescape::{unescape, unescape_lossy};
@@ -45,6 +45,10 @@ pub struct Deserializer<'de> {
     pub(super) object: Object,
     /// The last error has its path from a member that was read out of order.
     pub(super) is_named: bool,
+    /// What is between the quotation marks of a string.
+    unescape: fn(&str) -> Option<String>,
+    /// Of members with the same name, only the last is read.
+    pub(super) last_wins: bool,
 }
 
 /// The object that is being read.
@@ -93,7 +97,23 @@ impl<'de> Deserializer<'de> {
             max_items: limits.max_items,
             object: Object::default(),
             is_named: false,
+            unescape,
+            last_wins: false,
         }
+    }
+
+    /// Reads U+FFFD for a surrogate that stands alone in a string, but not in the name of a member.
+    #[must_use]
+    pub fn lossy(mut self) -> Self {
+        self.unescape = unescape_lossy;
+        self
+    }
+
+    /// Reads, of members with the same name, only the last one. It looks through each object twice.
+    #[must_use]
+    pub const fn last_wins(mut self) -> Self {
+        self.last_wins = true;
+        self
     }
 
     /// Nothing but white space is left.
@@ -282,14 +302,16 @@ impl<'de> Deserializer<'de> {
         Ok(())
     }
 
+    /// Leaves an object or an array that starts there.
     #[inline]
-    fn close(&mut self, bracket: u8) -> Result<()> {
+    fn inside<T>(&mut self, read: Result<T>, start: usize, bracket: u8) -> Result<T> {
+        self.depth -= 1;
+        let value = read.map_err(|error| error.locate_once(self.text, start))?;
         if self.token() != Some(bracket) {
             return Err(self.syntax());
         }
-        self.depth -= 1;
         self.at += 1;
-        Ok(())
+        Ok(value)
     }
 
     #[inline]
@@ -313,9 +335,7 @@ impl<'de> Deserializer<'de> {
         );
         let read = visitor.visit_map(Members::new(self));
         self.object = around;
-        let value = read.map_err(|error| error.locate_once(self.text, start))?;
-        self.close(b'}')?;
-        Ok(value)
+        self.inside(read, start, b'}')
     }
 
     #[inline]
@@ -326,9 +346,7 @@ impl<'de> Deserializer<'de> {
         let start = self.at;
         self.open()?;
         let read = visitor.visit_seq(Items::new(self));
-        let value = read.map_err(|error| error.locate_once(self.text, start))?;
-        self.close(b']')?;
-        Ok(value)
+        self.inside(read, start, b']')
     }
 
     /// Reads the member that starts at a place that was marked, and comes back.
@@ -363,7 +381,7 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self.token() {
-            Some(b'"') => self.visit_quoted(unescape, visitor),
+            Some(b'"') => self.visit_quoted(self.unescape, visitor),
             Some(b'{') => self.visit_object(&[], visitor),
             Some(b'[') => self.visit_array(visitor),
             Some(b'-' | b'0'..=b'9') => self.visit_number(NUMBER, visitor),
@@ -394,7 +412,7 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self.token() {
-            Some(b'"') => self.visit_quoted(unescape, visitor),
+            Some(b'"') => self.visit_quoted(self.unescape, visitor),
             _ => Err(self.mismatch(STRING)),
         }
     }
@@ -436,7 +454,7 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
             token::TAGGED => self.visit_object(&[], visitor),
             token::ID => match self.token() {
                 Some(b'-' | b'0'..=b'9') => visitor.visit_borrowed_str(self.number()?),
-                Some(b'"') => self.visit_quoted(unescape, visitor),
+                Some(b'"') => self.visit_quoted(self.unescape, visitor),
                 _ => Err(self.mismatch("a string or a number")),
             },
             token::LOSSY => match self.token() {
@@ -449,9 +467,17 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
                 visitor.visit_u64(place as u64)
             }
             token::WHOLE => {
-                let whole = self.text.get(self.object.start..=self.at);
-                visitor.visit_borrowed_str(whole.unwrap_or("null"))
+                // Reading a member may have failed, so it is anywhere in the object.
+                self.is_named = false;
+                self.at = self.object.start;
+                let whole = self.raw()?;
+                self.at -= 1;
+                visitor.visit_borrowed_str(whole)
             }
+            token::TYPE => match self.token() {
+                Some(first) => visitor.visit_map(Typed(self, first)),
+                None => Err(self.syntax()),
+            },
             _ => visitor.visit_newtype_struct(self),
         }
     }
@@ -524,18 +550,15 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
             Some(b'"' | b'{') => self.at,
             _ => return Err(self.mismatch(STRING)),
         };
-        let read = if self.text.as_bytes().get(start) == Some(&b'"') {
-            let word = self.quoted(unescape)?;
-            visitor.visit_enum(IntoDeserializer::<DecodeError>::into_deserializer(word))
-        } else {
-            self.open()?;
-            visitor.visit_enum(Variant(self))
-        };
-        let value = read.map_err(|error: DecodeError| error.locate_once(self.text, start))?;
-        if self.text.as_bytes().get(start) == Some(&b'{') {
-            self.close(b'}')?;
+        if self.text.as_bytes().get(start) == Some(&b'"') {
+            let word = self.quoted(self.unescape)?;
+            let word = IntoDeserializer::<DecodeError>::into_deserializer(word);
+            let read = visitor.visit_enum(word);
+            return read.map_err(|error: DecodeError| error.locate_once(self.text, start));
         }
-        Ok(value)
+        self.open()?;
+        let read = visitor.visit_enum(Variant(self));
+        self.inside(read, start, b'}')
     }
 
     #[inline]

@@ -1,11 +1,15 @@
 //! What frames are read with where a protocol's programs differ: functions for `deserialize_with`.
 
 use std::fmt;
+use std::marker::PhantomData;
 
-use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    self, DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde::{Deserialize, Deserializer};
 
 use super::{Json, Str, token};
+use crate::limits::Limits;
 
 /// A string, or a number as its digits. For `deserialize_with`; of the type [`Str`], or of one that is
 /// made from it.
@@ -75,6 +79,78 @@ pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
 /// If it is not JSON.
 pub fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Json>, D::Error> {
     Json::deserialize(from).map(Some)
+}
+
+/// What may be of several JSON types: see [`by_type`].
+pub trait ByType: Sized {
+    /// Reads a value that begins with this byte: `"`, `{`, `[`, `t` or `f`, `n`, or else of a number.
+    ///
+    /// # Errors
+    /// If it is none of these.
+    fn read<'de, D: Deserializer<'de>>(first: u8, from: D) -> Result<Self, D::Error>;
+}
+
+/// Reads what may be of several JSON types. For `deserialize_with`.
+///
+/// # Errors
+/// If the type does not allow the value.
+pub fn by_type<'de, D: Deserializer<'de>, T: ByType>(from: D) -> Result<T, D::Error> {
+    from.deserialize_newtype_struct(token::TYPE, TypeVisitor(PhantomData))
+}
+
+struct TypeVisitor<T>(PhantomData<T>);
+
+impl<'de, T: ByType> Visitor<'de> for TypeVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
+        let first = map.next_key()?.unwrap_or(b'n');
+        map.next_value_seed(Seed(first, PhantomData))
+    }
+
+    /// Another deserializer than ours.
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<T, D::Error> {
+        let json = Json::deserialize(from)?;
+        let mut reader = super::Deserializer::new(json.get(), &Limits::default());
+        T::read(json.first_byte(), &mut reader).map_err(de::Error::custom)
+    }
+}
+
+struct Seed<T>(u8, PhantomData<T>);
+
+impl<'de, T: ByType> DeserializeSeed<'de> for Seed<T> {
+    type Value = T;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<T, D::Error> {
+        T::read(self.0, from)
+    }
+}
+
+/// A value whose JSON type has this first byte (`b'0'` for numbers); `None` for any other value, which is
+/// skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs)]
+pub struct Only<const FIRST: u8, T>(pub Option<T>);
+
+impl<const FIRST: u8, T: DeserializeOwned> ByType for Only<FIRST, T> {
+    fn read<'de, D: Deserializer<'de>>(first: u8, from: D) -> Result<Self, D::Error> {
+        let is_number = FIRST == b'0' && matches!(first, b'-' | b'0'..=b'9');
+        if first == FIRST || is_number {
+            return T::deserialize(from).map(|value| Self(Some(value)));
+        }
+        IgnoredAny::deserialize(from)?;
+        Ok(Self(None))
+    }
+}
+
+impl<'de, const FIRST: u8, T: DeserializeOwned> Deserialize<'de> for Only<FIRST, T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        by_type(from)
+    }
 }
 
 struct TextVisitor(&'static str);

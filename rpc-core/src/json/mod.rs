@@ -14,6 +14,7 @@ mod find;
 mod flatten;
 mod key;
 pub mod lenient;
+mod open;
 mod refuse;
 mod scan;
 mod skip;
@@ -33,6 +34,7 @@ pub use de::Deserializer;
 pub use error::{DecodeError, DecodeErrorKind};
 pub use find::{each_member, find_member};
 pub use lenient::LooseStr;
+pub use open::open;
 #[doc(hidden)]
 pub use serde;
 pub use str::Str;
@@ -55,6 +57,28 @@ pub fn decode<'de, T: Deserialize<'de>>(text: &'de str, limits: &Limits) -> Resu
         return Err(DecodeError::new(DecodeErrorKind::NotAnObject).locate(text, 0));
     }
     whole(reader)
+}
+
+/// As [`decode`], but the way JavaScript reads: of members with the same name the last counts, and a
+/// surrogate that stands alone is U+FFFD.
+///
+/// # Errors
+/// As for [`decode`].
+#[inline]
+pub fn decode_js<'de, T: Deserialize<'de>>(
+    text: &'de str,
+    limits: &Limits,
+) -> Result<T, DecodeError> {
+    check_size(text.len(), limits)?;
+    let mut reader = Deserializer::new(text, limits).lossy();
+    if reader.token() != Some(b'{') {
+        return Err(DecodeError::new(DecodeErrorKind::NotAnObject).locate(text, 0));
+    }
+    whole(reader).or_else(|error| match error.kind() {
+        DecodeErrorKind::Syntax => Err(error),
+        // Hardly any text repeats a name, so the first look does not ask for it.
+        _ => whole(Deserializer::new(text, limits).lossy().last_wins()),
+    })
 }
 
 /// Parses a JSON value, for example a payload that was kept raw.

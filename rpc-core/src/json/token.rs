@@ -13,7 +13,9 @@ pub(crate) const TAGGED: &str = "$rpc_core::tagged";
 pub(crate) const MARK: &str = "$rpc_core::mark";
 /// Reads the member at a place that was marked.
 pub(crate) const SEEK: &str = "$rpc_core::seek";
-/// The text of the object, whose members have all been read.
+/// The text of the object, whatever of it was read.
 pub(crate) const WHOLE: &str = "$rpc_core::whole";
 /// Tells the names of members, which errors may show.
 pub(crate) const NAMES: &str = "$rpc_core::names";
+/// A map of one entry: the first byte of a value, and the value.
+pub(crate) const TYPE: &str = "$rpc_core::type";

@@ -315,3 +315,136 @@ proptest! {
         }
     }
 }
+
+tagged! {
+    /// With content of one member, and with content that need not be known.
+    #[derive(Clone, Debug, PartialEq)]
+    enum Part by "kind" {
+        "text" => Text(Str) in "text",
+        "old" => Old(Option<u8>) in #[serde(default, deserialize_with = "small")] "n",
+        "mark" => Mark(Mark) or Unknown,
+        "end" => End,
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Mark {
+    line: Inner,
+}
+
+fn small<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<u8>, D::Error> {
+    lenient::Only::<b'0', u8>::deserialize(from).map(|lenient::Only(n)| n)
+}
+
+#[test]
+fn content_of_one_member_needs_no_type() {
+    for (text, part) in [
+        (r#"{"kind":"text","text":"a"}"#, Part::Text("a".into())),
+        (
+            r#"{"x":[],"text":"a","kind":"text"}"#,
+            Part::Text("a".into()),
+        ),
+        (r#"{"kind":"old","n":7}"#, Part::Old(Some(7))),
+        (r#"{"kind":"old","n":"7"}"#, Part::Old(None)),
+        (r#"{"kind":"old"}"#, Part::Old(None)),
+        (r#"{"kind":"end","text":1}"#, Part::End),
+    ] {
+        assert_eq!(again::<Part>(text), part, "{text}");
+    }
+    let kind = Kind::MissingMember("text");
+    assert_eq!(error::<Part>(r#"{"kind":"text"}"#), (kind, vec![]));
+}
+
+#[test]
+fn content_that_cannot_be_read_may_be_unknown() {
+    let read = r#"{"kind":"mark","line":{"step":{"event":"done"},"list":["a"]}}"#;
+    assert!(matches!(again::<Part>(read), Part::Mark(_)));
+    for text in [
+        r#"{"kind":"mark"}"#,
+        r#"{"line":{"step":{"event":"text"},"list":[]},"kind":"mark","x":1}"#,
+        r#"{"kind":"mark","line":{"step":{"event":"done"},"list":["a",{"b":7}]},"x":[{}]}"#,
+    ] {
+        let part: Part = decode(text).unwrap();
+        let raw = Json::new(text).unwrap();
+        let tag = "mark".into();
+        assert_eq!(part, Part::Unknown { tag, raw });
+        assert_eq!(serde_json::to_string(&part).unwrap(), text);
+    }
+    let text = r#"{"kind":"mark","line":7,"x":[}"#;
+    assert!(decode::<Part>(text).is_err(), "it is no JSON");
+    // What follows is read as before, also its depth.
+    let many = vec![r#"{"kind":"mark","line":{"step":{"event":1}}}"#; 1_000].join(",");
+    let parts: Vec<Part> = json::parse(&format!("[{many}]"), &Limits::default()).unwrap();
+    assert_eq!(parts.len(), 1_000);
+}
+
+#[test]
+fn what_javascript_reads_is_read() {
+    let js = |text| json::decode_js::<Frame>(text, &Limits::default());
+    let frame = js(
+        r#"{"id":null,"type":"end","id":"1","type":"step","id":"2\ud83d","x":1,"x":2,"list":[],"list":["a"],"step":{"event":"text","event":"done"}}"#,
+    );
+    let (step, list) = (Step::Done, vec!["a".into()]);
+    let frame = frame.unwrap();
+    assert_eq!(frame.id, "2\u{fffd}");
+    assert_eq!(frame.kind, Kind2::Step(Box::new(Inner { step, list })));
+    let text = r#"{"id":"1","x":[1, 2],"id":"2","type":"later","x":1}"#;
+    let frame = js(text).unwrap();
+    assert_eq!((&*frame.id, frame.kind.tag()), ("2", "later"));
+    assert_eq!(serde_json::to_string(&frame).unwrap(), text);
+    for text in [
+        r#"{"id":"1","type":"end","id":null}"#,
+        r#"{"id":"1","type":"end","id":7}"#,
+        r#"{"id":"1","type":"end","id":"2""#,
+        r#"{"id":"1","type":"end","\ud83d":1}"#,
+        "[]",
+    ] {
+        assert!(js(text).is_err(), "{text}");
+    }
+    let wrong = js(r#"{"id":"1","type":"end","id":7}"#).unwrap_err();
+    assert_eq!((wrong.column(), wrong.path()), (29, &["id"][..]));
+}
+
+#[test]
+fn members_that_a_struct_does_not_have_are_handed_over() {
+    #[derive(Debug, Serialize, Deserialize)]
+    #[serde(remote = "Self")]
+    struct Open {
+        code: Str,
+        #[serde(flatten, skip_deserializing)]
+        extra: std::collections::BTreeMap<Str, Json>,
+    }
+    impl<'de> Deserialize<'de> for Open {
+        fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            let mut extra = std::collections::BTreeMap::new();
+            let keep = |name: &str, value| drop(extra.insert(name.into(), value));
+            let read = Self::deserialize(json::open(from, keep))?;
+            Ok(Self { extra, ..read })
+        }
+    }
+    for text in [r#"{"x":1.50,"code":"E","y":[1, 2]}"#, r#"{"code":"E"}"#] {
+        let ours = decode::<Open>(text).unwrap();
+        let theirs: Open = serde_json::from_str(text).unwrap();
+        assert_eq!((ours.code, &ours.extra), (Str::from("E"), &theirs.extra));
+        assert_eq!(ours.extra.len(), text.matches(':').count() - 1);
+    }
+    let expected = "a string";
+    let member = "code";
+    let kind = Kind::WrongType { member, expected };
+    assert_eq!(error::<Open>(r#"{"x":{},"code":7}"#), (kind, vec!["code"]));
+    assert_eq!(error::<Open>("{}").0, Kind::MissingMember("code"));
+}
+
+#[test]
+fn a_value_is_read_by_its_json_type() {
+    type Text = lenient::Only<b'"', Str>;
+    let list = r#"["a",7,-1.5,1e999,null,true,{"b":{}},["c"],"d\ud83d"]"#;
+    let limits = Limits::default();
+    let mut reader = json::Deserializer::new(list, &limits).lossy();
+    let read = Vec::<Text>::deserialize(&mut reader).unwrap();
+    let texts: Vec<_> = read.iter().filter_map(|it| it.0.as_deref()).collect();
+    assert_eq!((read.len(), texts), (9, vec!["a", "d\u{fffd}"]));
+    let numbers: Vec<lenient::Only<b'0', f64>> = serde_json::from_str("[1,-2,\"x\"]").unwrap();
+    let numbers: Vec<_> = numbers.iter().filter_map(|it| it.0).collect();
+    assert_eq!(numbers, [1.0, -2.0]);
+}

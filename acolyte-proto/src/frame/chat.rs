@@ -1,53 +1,96 @@
 //! [`ChatRequest`]: what a client says, and with which history.
 
-mod history;
-mod wire;
+use rpc_core::json::DecodeErrorKind;
+use rpc_core::json::lenient;
+use rpc_core::{DecodeError, Json, Limits, Refused, Str, json};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use std::borrow::Cow;
-
-use rpc_core::Refused;
-use rpc_core::decode::RawJson;
-
-pub use history::{HistoryItem, HistoryKind, Role};
-
-use super::open::{owned, to_raw};
-use crate::id::{ResourceId, SessionId};
+use super::history::HistoryItem;
+use crate::id::{Id, Kind, ResourceId, SessionId};
 use crate::limits::{
     MAX_HISTORY, MAX_MESSAGE_UNITS, MAX_MODEL_UNITS, MAX_SUGGESTION_UNITS, MAX_SUGGESTIONS,
     MAX_WORKSPACE_UNITS, fits,
 };
+use crate::loose;
 
 /// What a client says. Acolyte specification, *Contract shape*; these are all the members there
-/// are: a server refuses others.
-#[derive(Clone, Debug, PartialEq)]
+/// are: a server refuses others, and null.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
-pub struct ChatRequest<'a> {
+pub struct ChatRequest {
     /// What the user says; may be empty.
-    pub message: Cow<'a, str>,
+    pub message: Str,
     /// What was said before, oldest first: [`HistoryItem`]s, but servers do not check that.
-    pub history: Vec<RawJson<'a>>,
+    pub history: Vec<Json>,
     /// The model that is to answer.
-    pub model: Cow<'a, str>,
+    pub model: Str,
     /// The conversation; without it nothing is remembered.
+    #[serde(
+        default,
+        deserialize_with = "some",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub session_id: Option<SessionId>,
     /// What the memory belongs to.
+    #[serde(
+        default,
+        deserialize_with = "some",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub resource_id: Option<ResourceId>,
     /// Skills that are on.
-    pub active_skills: Vec<Skill<'a>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub active_skills: Vec<Skill>,
     /// Hints for the model.
-    pub suggestions: Vec<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suggestions: Vec<Str>,
     /// The folder that tools work in.
-    pub workspace: Option<Cow<'a, str>>,
+    #[serde(
+        default,
+        deserialize_with = "some",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub workspace: Option<Str>,
+}
+
+/// A member that may be absent, which is not the same as null.
+fn some<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
+}
+
+/// As a [`ChatRequest`] is read over HTTP.
+#[derive(Deserialize)]
+#[serde(remote = "ChatRequest", rename_all = "camelCase")]
+struct LaxRequest {
+    message: Str,
+    history: Vec<Json>,
+    model: Str,
+    #[serde(default, deserialize_with = "lax_id")]
+    session_id: Option<SessionId>,
+    #[serde(default, deserialize_with = "lax_id")]
+    resource_id: Option<ResourceId>,
+    #[serde(default, deserialize_with = "lenient::or_default")]
+    active_skills: Vec<Skill>,
+    #[serde(default, deserialize_with = "lenient::or_default")]
+    suggestions: Vec<Str>,
+    workspace: Option<Str>,
+}
+
+/// An id; one of another form is left out.
+fn lax_id<'de, D: Deserializer<'de>, K: Kind>(from: D) -> Result<Option<Id<K>>, D::Error> {
+    let text: Str = loose::text(from)?;
+    Ok(Id::parse(&text).ok())
 }
 
 /// Instructions with a name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Skill<'a> {
+pub struct Skill {
     /// The name; not empty.
-    pub name: Cow<'a, str>,
+    pub name: Str,
     /// What the model is told; not empty.
-    pub instructions: Cow<'a, str>,
+    pub instructions: Str,
 }
 
 /// Why a server would refuse a [`ChatRequest`]. Sending it again fails again.
@@ -78,9 +121,9 @@ pub enum RequestFault {
     },
 }
 
-impl<'a> ChatRequest<'a> {
+impl ChatRequest {
     /// This message to this model, without a history.
-    pub fn new(message: impl Into<Cow<'a, str>>, model: impl Into<Cow<'a, str>>) -> Self {
+    pub fn new(message: impl Into<Str>, model: impl Into<Str>) -> Self {
         Self {
             message: message.into(),
             history: Vec::new(),
@@ -97,14 +140,14 @@ impl<'a> ChatRequest<'a> {
     ///
     /// # Errors
     /// If the item is not JSON, which no item is.
-    pub fn with_history_item(mut self, item: &HistoryItem<'_>) -> Result<Self, Refused> {
-        self.history.push(to_raw(item)?);
+    pub fn with_history_item(mut self, item: &HistoryItem) -> Result<Self, Refused> {
+        self.history.push(Json::of(item)?);
         Ok(self)
     }
 
     /// Sets [`history`](Self::history), any JSON.
     #[must_use]
-    pub fn with_raw_history(mut self, history: Vec<RawJson<'a>>) -> Self {
+    pub fn with_raw_history(mut self, history: Vec<Json>) -> Self {
         self.history = history;
         self
     }
@@ -125,21 +168,21 @@ impl<'a> ChatRequest<'a> {
 
     /// Adds a skill that is on.
     #[must_use]
-    pub fn with_active_skill(mut self, skill: Skill<'a>) -> Self {
+    pub fn with_active_skill(mut self, skill: Skill) -> Self {
         self.active_skills.push(skill);
         self
     }
 
     /// Adds a hint for the model.
     #[must_use]
-    pub fn with_suggestion(mut self, suggestion: impl Into<Cow<'a, str>>) -> Self {
+    pub fn with_suggestion(mut self, suggestion: impl Into<Str>) -> Self {
         self.suggestions.push(suggestion.into());
         self
     }
 
     /// Sets [`workspace`](Self::workspace).
     #[must_use]
-    pub fn with_workspace(mut self, workspace: impl Into<Cow<'a, str>>) -> Self {
+    pub fn with_workspace(mut self, workspace: impl Into<Str>) -> Self {
         self.workspace = Some(workspace.into());
         self
     }
@@ -175,41 +218,46 @@ impl<'a> ChatRequest<'a> {
         text("workspace", workspace, MAX_WORKSPACE_UNITS)
     }
 
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> ChatRequest<'static> {
-        ChatRequest {
-            message: owned(self.message),
-            history: self.history.into_iter().map(RawJson::into_owned).collect(),
-            model: owned(self.model),
-            session_id: self.session_id,
-            resource_id: self.resource_id,
-            active_skills: self
-                .active_skills
-                .into_iter()
-                .map(Skill::into_owned)
-                .collect(),
-            suggestions: self.suggestions.into_iter().map(owned).collect(),
-            workspace: self.workspace.map(owned),
+    /// Decodes a request that stands for itself, as strictly as servers read it on a WebSocket: no
+    /// other members, no null, ids of their form, and within the [limits](Self::validate).
+    ///
+    /// # Errors
+    /// [`DecodeError`]; decoding it again fails again.
+    pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
+        let request: Self = json::decode_js(text, limits)?;
+        Ok(request.validate().map(|()| request)?)
+    }
+
+    /// Decodes the body of a chat over HTTP, where known servers are not strict: other members are
+    /// ignored, null counts as absent, an id of another form is left out, and texts may be long.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if `message`, `model` or the array `history` is absent, or a member has
+    /// another type. Decoding it again fails again.
+    pub fn decode_lax(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
+        #[derive(Deserialize)]
+        #[serde(transparent)]
+        struct Body(#[serde(with = "LaxRequest")] ChatRequest);
+        json::decode_js(text, limits).map(|Body(request)| request)
+    }
+}
+
+impl From<RequestFault> for DecodeError {
+    fn from(fault: RequestFault) -> Self {
+        match fault {
+            RequestFault::TooLong { member, .. } => Self::bad_value(member, "short enough"),
+            RequestFault::TooMany { max, .. } => Self::new(DecodeErrorKind::TooManyItems { max }),
+            RequestFault::EmptySkill { member } => Self::bad_value(member, "a text with contents"),
         }
     }
 }
 
-impl<'a> Skill<'a> {
+impl Skill {
     /// A skill.
-    pub fn new(name: impl Into<Cow<'a, str>>, instructions: impl Into<Cow<'a, str>>) -> Self {
+    pub fn new(name: impl Into<Str>, instructions: impl Into<Str>) -> Self {
         Self {
             name: name.into(),
             instructions: instructions.into(),
-        }
-    }
-
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> Skill<'static> {
-        Skill {
-            name: owned(self.name),
-            instructions: owned(self.instructions),
         }
     }
 }
