@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Json, Str, token};
 
@@ -114,14 +114,15 @@ impl<'de> Visitor<'de> for TextVisitor {
 
 /// A member that is usually a string, in frames where another type must not make the whole frame
 /// unreadable. Exhaustive: every JSON value but null is one of these.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 #[allow(clippy::exhaustive_enums)]
 pub enum LooseStr {
     /// A string.
     Str(Str),
     /// `true` or `false`.
     Bool(bool),
-    /// Any other value; it was skipped.
+    /// Any other value; it was skipped, and is written as null.
     Other,
 }
 

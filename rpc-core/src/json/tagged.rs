@@ -612,8 +612,11 @@ pub struct Nothing {}
 /// # Ok::<(), rpc_core::DecodeError>(())
 /// ```
 ///
+/// A tag without content of its own may be written with some: `"done" => Done = Nothing {}`.
+///
 /// A **struct** has members that all kinds of an object have, and one `..` for the enum: `Option` of it if
-/// an object may do without the tag. Members are written in this order, without those that are
+/// an object may do without the tag. A member that is read by a function, as with `deserialize_with`, has
+/// it behind its type: `"id" => pub id: Str as lenient::id`. Members are written in this order, without those that are
 /// `None`; an object of an unknown tag is written as it was read, whatever the members say.
 ///
 /// ```
@@ -658,7 +661,7 @@ pub struct Nothing {}
 macro_rules! tagged {
     // An enum with its content in one member.
     ($(#[$meta:meta])* $vis:vis enum $Name:ident by $tag:literal in $content:literal {
-        $($(#[$doc:meta])* $word:literal => $Kind:ident $(($Of:ty))?,)*
+        $($(#[$doc:meta])* $word:literal => $Kind:ident $(($Of:ty))? $(= $written:expr)?,)*
     }) => {
         $(#[$meta])*
         #[non_exhaustive]
@@ -682,7 +685,7 @@ macro_rules! tagged {
                 map.serialize_entry($tag, self.tag())?;
                 match self {
                     $($crate::tagged!(@pattern $Name $Kind it $($Of)?) => {
-                        $crate::tagged!(@entry map $content it $($Of)?);
+                        $crate::tagged!(@entry map $content it $($Of)? $(= $written)?);
                     })*
                     Self::Unknown { content: Some(content), .. } => {
                         map.serialize_entry($content, content)?;
@@ -790,6 +793,9 @@ macro_rules! tagged {
     (@pattern $Name:ident $Kind:ident $it:ident $Of:ty) => { Self::$Kind($it) };
     (@pattern $Name:ident $Kind:ident $it:ident) => { Self::$Kind };
     (@entry $map:ident $content:literal $it:ident $Of:ty) => { $map.serialize_entry($content, $it)?; };
+    (@entry $map:ident $content:literal $it:ident = $written:expr) => {
+        $map.serialize_entry($content, &$written)?;
+    };
     (@entry $map:ident $content:literal $it:ident) => {};
     (@members $it:ident $Of:ty) => { $it };
     (@members $it:ident) => { &$crate::json::Nothing {} };
@@ -818,11 +824,27 @@ macro_rules! tagged {
     };
 
     // A struct: an enum and what stands beside it.
-    ($(#[$meta:meta])* $vis:vis struct $Name:ident {
-        $($(#[$before_doc:meta])* $before_word:literal => $before_vis:vis $before:ident: $Before:ty,)*
-        $(#[$body_doc:meta])* .. => $body_vis:vis $body:ident: $Body:ty,
-        $($(#[$after_doc:meta])* $after_word:literal => $after_vis:vis $after:ident: $After:ty,)*
-    }) => {
+    ($(#[$meta:meta])* $vis:vis struct $Name:ident {$($members:tt)*}) => {
+        $crate::tagged!(@split [$(#[$meta])* $vis struct $Name] [] $($members)*);
+    };
+    (@split [$($head:tt)*] $before:tt
+        $(#[$doc:meta])* .. => $body_vis:vis $body:ident: $Body:ty, $($after:tt)*
+    ) => {
+        $crate::tagged!(@struct $($head)* $before [$(#[$doc])* $body_vis $body: $Body,] [$($after)*]);
+    };
+    (@split $head:tt [$($before:tt)*]
+        $(#[$doc:meta])* $word:literal => $member_vis:vis $member:ident: $Of:ty $(as $read:path)?, $($rest:tt)*
+    ) => {
+        $crate::tagged!(@split $head
+            [$($before)* $(#[$doc])* $word => $member_vis $member: $Of $(as $read)?,] $($rest)*);
+    };
+    (@struct $(#[$meta:meta])* $vis:vis struct $Name:ident
+        [$($(#[$before_doc:meta])* $before_word:literal => $before_vis:vis $before:ident: $Before:ty
+            $(as $before_read:path)?,)*]
+        [$(#[$body_doc:meta])* $body_vis:vis $body:ident: $Body:ty,]
+        [$($(#[$after_doc:meta])* $after_word:literal => $after_vis:vis $after:ident: $After:ty
+            $(as $after_read:path)?,)*]
+    ) => {
         $(#[$meta])*
         $vis struct $Name {
             $($(#[$before_doc])* $before_vis $before: $Before,)*
@@ -834,8 +856,8 @@ macro_rules! tagged {
             #[inline]
             fn deserialize<D: $crate::json::serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
                 $crate::tagged!(@members_of Beside $Body {
-                    $($before_word => $before: $Before,)*
-                    $($after_word => $after: $After,)*
+                    $($before_word => $before: $Before $(as $before_read)?,)*
+                    $($after_word => $after: $After $(as $after_read)?,)*
                 });
                 let (beside, $body) = $crate::json::tagged::read::<D, Beside, $Body>(from)?;
                 Ok(Self {
@@ -883,7 +905,18 @@ macro_rules! tagged {
         }
     };
 
-    (@members_of $Members:ident $Body:ty {$($word:literal => $field:ident: $Of:ty,)*}) => {
+    (@value $map:ident $Of:ty) => { $map.next_value::<$Of>() };
+    (@value $map:ident $Of:ty as $read:path) => {{
+        struct Value($Of);
+        impl<'de> $crate::json::serde::Deserialize<'de> for Value {
+            fn deserialize<D: $crate::json::serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                $read(from).map(Self)
+            }
+        }
+        $map.next_value::<Value>().map(|Value(value)| value)
+    }};
+
+    (@members_of $Members:ident $Body:ty {$($word:literal => $field:ident: $Of:ty $(as $read:path)?,)*}) => {
         #[derive(Default)]
         struct $Members {
             $($field: Option<$Of>,)*
@@ -910,7 +943,7 @@ macro_rules! tagged {
                         if self.$field.is_some() {
                             return Err($crate::json::serde::de::Error::duplicate_field($word));
                         }
-                        self.$field = Some(map.next_value()?);
+                        self.$field = Some($crate::tagged!(@value map $Of $(as $read)?)?);
                     })*
                     _ => return Ok(false),
                 }
