@@ -1,11 +1,12 @@
 //! [`Call`]: a request's method and its parameters.
 
 use rpc_core::json::Nothing;
-use rpc_core::{Str, tagged};
+use rpc_core::{Limits, Str, tagged};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::method::Method;
+use crate::error::RpcError;
 use crate::limits::DEFAULT_PEER;
 
 tagged! {
@@ -38,10 +39,27 @@ tagged! {
 }
 
 impl Call {
-    /// The method; `None` for one that this crate does not know.
+    /// The method; `None` for one that this crate does not know, also because of its parameters.
     #[must_use]
     pub fn method(&self) -> Option<Method> {
-        Method::parse(self.tag())
+        match self {
+            Self::Unknown { .. } => None,
+            known => Method::parse(known.tag()),
+        }
+    }
+
+    /// What a gateway answers to [`Unknown`](Self::Unknown): that it has no such method, or what is
+    /// wrong with the parameters. `None` for all others.
+    #[must_use]
+    pub fn refusal(&self, limits: &Limits) -> Option<RpcError> {
+        let Self::Unknown { tag, content } = self else {
+            return None;
+        };
+        let Some(method) = Method::parse(tag) else {
+            return Some(RpcError::unknown_method(tag));
+        };
+        let error = super::head::read(tag, content.as_ref(), limits).err()?;
+        Some(RpcError::invalid_params(method, &error.kind().to_string()))
     }
 }
 

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::call::Call;
 use super::head::Head;
-use super::no_object;
 use crate::id::WireId;
 
 /// One frame of the client.
@@ -98,18 +97,13 @@ impl Request {
     }
 
     /// Decodes a request. Unknown members (`jsonrpc` for one) are ignored. An array
-    /// `[id, method, params]` is read too, and an array as the parameters of `chat.send`.
+    /// `[id, method, params]` is read too, and an array as the parameters of `chat.send`. Of a known
+    /// method with wrong parameters the call is [`Call::Unknown`]; [`Call::refusal`] says why.
     ///
     /// # Errors
     /// [`DecodeError`]; [`id_of`](Self::id_of) says whom to tell.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
-        json::decode(text, limits).or_else(|error| {
-            let head = Head::decode(text, limits)?;
-            if head.is_usual(text) {
-                return Err(no_object(error));
-            }
-            head.request(limits)
-        })
+        json::decode(text, limits).or_else(|_| Ok(Head::decode(text, limits)?.request(limits)))
     }
 
     /// The id of a text that is JSON but no request; `None` if there is none that can be answered.
@@ -187,10 +181,12 @@ mod tests {
     fn parameters_are_checked_in_the_order_of_the_specification() {
         let error = |params: &str| {
             let text = format!(r#"{{"id":"1","method":"chat.send","params":{params}}}"#);
-            let error = Request::decode(&text, &limits()).unwrap_err();
-            error.kind().to_string()
+            let request = Request::decode(&text, &limits()).unwrap();
+            let error = request.call.refusal(&limits()).unwrap();
+            error.message().to_owned()
         };
-        for (params, words) in [
+        let start = "invalid chat.send params: ";
+        for (params, tail) in [
             ("null", "member `channel` is missing"),
             ("{}", "member `channel` is missing"),
             (r#"{"channel":"c"}"#, "member `account` is missing"),
@@ -201,7 +197,7 @@ mod tests {
             (r#"{"channel":5}"#, "member `channel` is not a string"),
             ("7", "not a JSON object"),
         ] {
-            assert_eq!(error(params), words, "{params}");
+            assert_eq!(error(params), format!("{start}{tail}"), "{params}");
         }
     }
 

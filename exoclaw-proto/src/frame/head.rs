@@ -1,4 +1,4 @@
-//! [`Head`]: a request whose parameters are not read, for what is no request in the usual form.
+//! [`Head`]: a request whose parameters are not read yet, for what is no request in the usual form.
 //!
 //! The known gateway reads `["1","ping"]` as a request and an array as the parameters of `chat.send`, so
 //! programs may rely on it. Read here, never written.
@@ -8,19 +8,19 @@ use rpc_core::{Json, Limits, Str};
 use serde::Deserialize;
 
 use super::client::Request;
+use super::{Call, no_object};
 use crate::id::WireId;
 
-/// Looked at where a request could not be read: to read the unusual forms, and to tell wrong parameters
-/// from a wrong request.
+/// Looked at where a request could not be read at once.
 #[derive(Deserialize)]
-pub(crate) struct Head {
-    pub(crate) id: WireId,
-    pub(crate) method: Str,
+pub(super) struct Head {
+    id: WireId,
+    method: Str,
     params: Option<Json>,
 }
 
 impl Head {
-    pub(crate) fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
+    pub(super) fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         if first_byte(text) != Some(b'[') {
             return json::decode(text, limits);
         }
@@ -28,28 +28,30 @@ impl Head {
         json::parse(&object(text, &["id", "method", "params"], limits)?, limits)
     }
 
-    fn has_list(&self) -> bool {
-        let params = self.params.as_ref().map(Json::first_byte);
-        self.method == "chat.send" && params == Some(b'[')
+    /// The request; parameters that cannot be read stay raw.
+    pub(super) fn request(self, limits: &Limits) -> Request {
+        let call = read(&self.method, self.params.as_ref(), limits);
+        let call = call.unwrap_or(Call::Unknown {
+            tag: self.method,
+            content: self.params,
+        });
+        Request::new(self.id, call)
     }
+}
 
-    /// Whether this is an object with parameters, and no array is in the place of an object.
-    pub(super) fn is_usual(&self, text: &str) -> bool {
-        first_byte(text) == Some(b'{') && self.params.is_some() && !self.has_list()
+/// Reads parameters, with an object in place of an array, and of parameters that are absent.
+pub(super) fn read(
+    method: &str,
+    params: Option<&Json>,
+    limits: &Limits,
+) -> Result<Call, DecodeError> {
+    let mut params = params.cloned().unwrap_or(Json::EMPTY_OBJECT);
+    if method == "chat.send" && params.first_byte() == b'[' {
+        let names = ["channel", "account", "peer", "content", "guild", "team"];
+        params = Json::new(&object(params.get(), &names, limits)?)?;
     }
-
-    /// The request, read with an object in place of an array, and of parameters that are absent.
-    pub(super) fn request(self, limits: &Limits) -> Result<Request, DecodeError> {
-        let has_list = self.has_list();
-        let mut params = self.params.unwrap_or(Json::EMPTY_OBJECT);
-        if has_list {
-            let names = ["channel", "account", "peer", "content", "guild", "team"];
-            params = Json::new(&object(params.get(), &names, limits)?)?;
-        }
-        let method = Json::string(&self.method);
-        let call = written(&["method", "params"], &[method, params]);
-        Ok(Request::new(self.id, json::parse(&call, limits)?))
-    }
+    let call = written(&["method", "params"], &[Json::string(method), params]);
+    json::parse(&call, limits).map_err(no_object)
 }
 
 /// An array as an object whose members are its items.

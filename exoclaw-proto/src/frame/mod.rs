@@ -15,7 +15,6 @@ pub use call::{
 };
 pub use client::{ClientFrame, Request, Token};
 pub use event::{StreamEvent, ToolResult, ToolUse, Usage};
-pub(crate) use head::Head;
 pub use method::Method;
 pub use server::{Hello, ServerFrame};
 pub use types::{BudgetStatus, BudgetUse, Cleared, Fact, Plugin, Session, Status, Turn};

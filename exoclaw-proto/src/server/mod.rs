@@ -26,7 +26,7 @@ use rpc_core::{
 
 use crate::codec::{encode_error, encode_result};
 use crate::error::RpcError;
-use crate::frame::{Call, Head, Hello, Method, Request, ServerFrame, Token};
+use crate::frame::{Call, Hello, Method, Request, ServerFrame, Token};
 use crate::id::{UNREADABLE_ID, WireId};
 use crate::limits::{AUTH_FAILED, AUTH_FAILED_CODE};
 
@@ -163,41 +163,28 @@ impl ServerConn {
     }
 
     fn on_request(&mut self, text: &str) {
-        let Request { id, call } = match Request::decode(text, &self.config.limits) {
+        let limits = &self.config.limits;
+        let Request { id, call } = match Request::decode(text, limits) {
             Ok(request) => request,
-            Err(error) => return self.on_bad_request(text, &error),
+            Err(error) => {
+                let id = Request::id_of(text, limits);
+                return self.reject(id.as_ref(), &unreadable(&error));
+            }
         };
-        let kind = match call.method().filter(|method| self.offers(*method)) {
-            Some(Method::Ping) => {
+        let method = Method::parse(call.tag()).filter(|method| self.offers(*method));
+        let kind = match (method, call.refusal(limits)) {
+            (None, _) => return self.reject(Some(&id), &RpcError::unknown_method(call.tag())),
+            (_, Some(error)) => return self.reject(Some(&id), &error),
+            (Some(Method::Ping), _) => {
                 let numbers = self.config.echo_numbers;
                 let id = Echo { id: &id, numbers };
                 return self.answer(|buffer| encode_result(buffer, &id, &"pong"));
             }
-            Some(Method::ChatSend) => Kind::Chat { begun: false },
-            Some(_) => Kind::Plain,
-            None => return self.reject(Some(&id), &RpcError::unknown_method(call.tag())),
+            (Some(Method::ChatSend), _) => Kind::Chat { begun: false },
+            _ => Kind::Plain,
         };
         let bytes = text.len();
         self.accept(Open { id, kind, bytes }, call);
-    }
-
-    /// Answers a text that is no request, or one with wrong parameters.
-    fn on_bad_request(&mut self, text: &str, error: &DecodeError) {
-        let limits = &self.config.limits;
-        match Head::decode(text, limits) {
-            Ok(Head { id, method, .. }) => {
-                let known = Method::parse(&method).filter(|method| self.offers(*method));
-                let error = match known {
-                    Some(known) => RpcError::invalid_params(known, &error.kind().to_string()),
-                    None => RpcError::unknown_method(&method),
-                };
-                self.reject(Some(&id), &error);
-            }
-            Err(error) => {
-                let id = Request::id_of(text, limits);
-                self.reject(id.as_ref(), &unreadable(&error));
-            }
-        }
     }
 
     /// Whether a method is served here at all.
