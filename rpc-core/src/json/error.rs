@@ -175,6 +175,13 @@ impl DecodeError {
         self
     }
 
+    /// Says more exactly what is wrong, at the same place.
+    #[must_use]
+    pub const fn with_kind(mut self, kind: DecodeErrorKind) -> Self {
+        self.0.kind = kind;
+        self
+    }
+
     /// Names the member around everything that the path holds so far. A value of the wrong type
     /// whose member was not known is this member's.
     #[must_use]

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Json, Str, token};
 use crate::limits::Limits;
@@ -190,14 +190,15 @@ impl<'de> Visitor<'de> for TextVisitor {
 
 /// A member that is usually a string, in frames where another type must not make the whole frame
 /// unreadable. Exhaustive: every JSON value but null is one of these.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 #[allow(clippy::exhaustive_enums)]
 pub enum LooseStr {
     /// A string.
     Str(Str),
     /// `true` or `false`.
     Bool(bool),
-    /// Any other value; it was skipped.
+    /// Any other value; it was skipped, and is written as null.
     Other,
 }
 

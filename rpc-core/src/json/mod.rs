@@ -38,7 +38,7 @@ pub use open::open;
 #[doc(hidden)]
 pub use serde;
 pub use str::Str;
-pub use tagged::{Common, TagKind, Tagged};
+pub use tagged::{Common, Nothing, TagKind, Tagged};
 pub use value::Json;
 pub(crate) use verbatim::serialize_verbatim;
 pub(crate) use writer::Writer;

@@ -13,7 +13,7 @@ use serde::de::{self, DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visito
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 
-pub use members::{Always, Member, Word, absent, flatten};
+pub use members::{Always, Member, Nothing, Word, absent, flatten};
 
 use super::{Json, Str, token};
 use crate::limits::Limits;

@@ -74,3 +74,7 @@ impl Serialize for Word {
 pub fn flatten<M: SerializeMap>(content: &impl Serialize, map: &mut M) -> Result<(), M::Error> {
     content.serialize(Flatten(map))
 }
+
+/// No members: `{}`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Nothing {}

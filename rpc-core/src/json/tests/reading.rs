@@ -303,6 +303,27 @@ fn a_number_may_be_an_id_and_half_a_character_a_text() {
     assert_eq!(&*id.id, "7");
 }
 
+#[test]
+fn a_common_member_may_be_read_by_a_function() {
+    tagged! {
+        /// With a member of another form.
+        #[derive(Clone, Debug, PartialEq)]
+        struct Loose {
+            "id" => id: Str as lenient::id,
+            .. => step: Option<Step>,
+            "result" => result: Option<Json> as lenient::present,
+        }
+    }
+    let loose: Loose = again(r#"{"id":7,"result":null}"#);
+    assert_eq!((&*loose.id, loose.result), ("7", Some(Json::NULL)));
+    let loose: Loose = again(r#"{"event":"done","id":"x"}"#);
+    assert_eq!((&*loose.id, loose.result), ("x", None));
+    assert_eq!(
+        error::<Loose>("{}"),
+        (Kind::MissingMember("id"), Vec::new())
+    );
+}
+
 proptest! {
     #[test]
     fn what_serde_json_reads_is_read_alike(text in "[\\[\\]{}:, 0-9a-f\"\\\\.\\-+enulltrs]{0,40}") {
