@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Json, Str, token};
 
@@ -114,14 +114,15 @@ impl<'de> Visitor<'de> for TextVisitor {
 
 /// A member that is usually a string, in frames where another type must not make the whole frame
 /// unreadable. Exhaustive: every JSON value but null is one of these.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 #[allow(clippy::exhaustive_enums)]
 pub enum LooseStr {
     /// A string.
     Str(Str),
     /// `true` or `false`.
     Bool(bool),
-    /// Any other value; it was skipped.
+    /// Any other value; it was skipped, and is written as null.
     Other,
 }
 
@@ -138,7 +139,7 @@ impl LooseStr {
 
 impl<'de> Deserialize<'de> for LooseStr {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(LooseVisitor)
+        from.deserialize_newtype_struct(token::LOOSE, LooseVisitor)
     }
 }
 
@@ -177,6 +178,11 @@ impl<'de> Visitor<'de> for LooseVisitor {
 
     fn visit_unit<E>(self) -> Result<LooseStr, E> {
         Ok(LooseStr::Other)
+    }
+
+    /// Another deserializer than ours.
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<LooseStr, D::Error> {
+        from.deserialize_any(self)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<LooseStr, A::Error> {

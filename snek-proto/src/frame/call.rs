@@ -1,58 +1,58 @@
 //! [`Call`]: a request with typed arguments.
 
-use std::borrow::Cow;
-
-use rpc_core::decode::{self, DecodeError, Field, Members, RawJson, Reader, Slot};
-use rpc_core::{Limits, Secret};
+use rpc_core::json::{self, Str};
+use rpc_core::{Json, Limits, Secret};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 use super::client::ClientFrame;
 use super::types::Final;
 use crate::id::is_channel_uid;
 
 /// A request of the client with its arguments read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Call<'a> {
+pub enum Call {
     /// Log in; the first call on a connection.
     Login {
         /// The login name.
-        username: Cow<'a, str>,
+        username: Str,
         /// The password.
-        password: Secret<Cow<'a, str>>,
+        password: Secret<Str>,
     },
     /// Ask for a user's record.
     GetUser {
         /// Whose; `None` is the user that is logged in.
-        username: Option<Cow<'a, str>>,
+        username: Option<Str>,
     },
     /// Ask for the channels that the user sees.
     GetChannels,
     /// Post a message, or replace the message being streamed.
     SendMessage {
         /// Where to.
-        channel_uid: Cow<'a, str>,
+        channel_uid: Str,
         /// The whole text so far.
-        message: Cow<'a, str>,
+        message: Str,
         /// Whether the text is complete.
         is_final: Final,
     },
     /// Show a coloured typing indicator.
     SetTyping {
         /// Where.
-        channel_uid: Cow<'a, str>,
+        channel_uid: Str,
         /// The colour, `#` and six hex digits.
-        color: Cow<'a, str>,
+        color: Str,
     },
     /// Say that the client is alive. Not the WebSocket ping.
     Ping,
     /// A method that this crate does not know.
     Unknown {
         /// Its name.
-        method: &'a str,
+        method: Str,
         /// The positional arguments, a JSON array.
-        args: &'a str,
+        args: Json,
         /// The named arguments, a JSON object.
-        kwargs: &'a str,
+        kwargs: Json,
     },
 }
 
@@ -116,10 +116,18 @@ impl Method {
     }
 }
 
-/// Arguments that a known method does not take. The text is the answer's error text.
+/// Arguments that a method does not take. The text is the answer's error text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArgsError {
+    /// `args` is no array, or `kwargs` no object.
+    #[error("{name} is not {expected}")]
+    Shape {
+        /// Which of the two.
+        name: &'static str,
+        /// What it should be, with its article.
+        expected: &'static str,
+    },
     /// More positional arguments than parameters.
     #[error("{method} takes {max} arguments, {got} were given")]
     TooMany {
@@ -161,134 +169,84 @@ pub enum ArgsError {
 /// The most parameters that a known method has.
 const MOST: usize = 3;
 
-/// The first positional arguments, raw, and how many there are.
-#[derive(Default)]
-struct Positional<'a> {
-    first: [Option<RawJson<'a>>; MOST],
-    count: usize,
+/// Positional arguments, raw. Null is an argument.
+#[derive(Deserialize)]
+struct Positional<'a>(
+    #[serde(borrow, default, deserialize_with = "given")] Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")] Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")] Option<&'a RawValue>,
+);
+
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+    Deserialize::deserialize(from).map(Some)
 }
 
-impl<'a> Positional<'a> {
-    fn read(args: &'a str) -> Result<Self, DecodeError> {
-        let mut list = Self::default();
-        Reader::new(args).items(usize::MAX, |reader| {
-            match list.first.get_mut(list.count) {
-                Some(slot) => *slot = Some(reader.raw_or_null()?),
-                None => reader.skip()?,
-            }
-            list.count += 1;
-            Ok(())
-        })?;
-        Ok(list)
-    }
-}
-
-/// Named arguments. The specification's own names of two parameters are taken too.
-#[derive(Default)]
-struct Named<'a> {
-    username: Slot<RawJson<'a>>,
-    password: Slot<RawJson<'a>>,
-    channel_uid: Slot<RawJson<'a>>,
-    message: Slot<RawJson<'a>>,
-    is_final: Slot<RawJson<'a>>,
-    color: Slot<RawJson<'a>>,
-}
-
-impl<'a> Members<'a> for Named<'a> {
-    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match name {
-            "username" => field.raw_or_null("username", &mut self.username),
-            "password" => field.raw_or_null("password", &mut self.password),
-            "channel_uid" => field.raw_or_null("channel_uid", &mut self.channel_uid),
-            "message" | "message_text" => field.raw_or_null("message", &mut self.message),
-            "is_final" => field.raw_or_null("is_final", &mut self.is_final),
-            "color" | "html_color_code" => field.raw_or_null("color", &mut self.color),
-            _ => field.skip(),
-        }
-    }
-}
-
-impl<'a> Named<'a> {
-    fn get(&self, name: &str) -> Option<&RawJson<'a>> {
-        let slot = match name {
-            "username" => &self.username,
-            "password" => &self.password,
-            "channel_uid" => &self.channel_uid,
-            "message" => &self.message,
-            "is_final" => &self.is_final,
-            "color" => &self.color,
-            _ => return None,
-        };
-        slot.get()
-    }
-}
-
-/// The arguments of one call, by parameter.
+/// The arguments of one call, raw, in the order of the method's parameters.
 struct Args<'a> {
     method: Method,
-    positional: Positional<'a>,
-    named: Named<'a>,
+    given: [Option<&'a str>; MOST],
 }
 
 impl<'a> Args<'a> {
-    fn read(method: Method, args: &'a str, kwargs: &'a str) -> Result<Self, ArgsError> {
-        // The frame's own size and syntax were checked when it was decoded, so what can go wrong
-        // here is a named argument that comes twice.
-        let limits = Limits::default().with_max_message_bytes(usize::MAX);
-        let positional = Positional::read(args).map_err(|_| ArgsError::Wrong {
+    fn read(method: Method, args: &'a Json, kwargs: &'a Json) -> Result<Self, ArgsError> {
+        let parameters = method.parameters();
+        let too_many = |got| ArgsError::TooMany {
             method: method.name(),
-            name: "args",
-            expected: "an array",
-        })?;
-        let named = if kwargs == "{}" {
-            Named::default()
-        } else {
-            decode::object(kwargs, &limits).map_err(|_| ArgsError::Wrong {
-                method: method.name(),
-                name: "kwargs",
-                expected: "an object with each name once",
-            })?
+            max: parameters.len(),
+            got,
         };
-        let max = method.parameters().len();
-        if positional.count > max {
-            return Err(ArgsError::TooMany {
-                method: method.name(),
-                max,
-                got: positional.count,
-            });
+        let Ok(Positional(first, second, third)) = args.parse() else {
+            let all = args.parse::<Vec<serde::de::IgnoredAny>>();
+            return Err(too_many(all.map_or(usize::MAX, |all| all.len())));
+        };
+        let mut given = [first, second, third].map(|value| value.map(RawValue::get));
+        let count = given.iter().flatten().count();
+        if count > parameters.len() {
+            return Err(too_many(count));
         }
-        Ok(Self {
-            method,
-            positional,
-            named,
-        })
-    }
-
-    /// The argument of a parameter, by position or by name; null is a value.
-    fn get(&self, name: &'static str) -> Result<Option<RawJson<'a>>, ArgsError> {
-        let index = self
-            .method
-            .parameters()
-            .iter()
-            .position(|parameter| *parameter == name);
-        let by_position = index.and_then(|at| self.positional.first.get(at)?.as_ref());
-        match (by_position, self.named.get(name)) {
-            (Some(_), Some(_)) => Err(ArgsError::Twice {
-                method: self.method.name(),
+        let mut twice = None;
+        let read = json::each_member(kwargs.get(), |name, value| {
+            let name = match &*name {
+                // The specification's own names.
+                "message_text" => "message",
+                "html_color_code" => "color",
+                name => name,
+            };
+            for (parameter, slot) in parameters.iter().zip(&mut given) {
+                if *parameter == name && slot.replace(value).is_some() {
+                    twice = Some(*parameter);
+                }
+            }
+        });
+        match twice {
+            _ if read.is_err() => Err(NO_OBJECT),
+            None => Ok(Self { method, given }),
+            Some(name) => Err(ArgsError::Twice {
+                method: method.name(),
                 name,
             }),
-            (first, second) => Ok(first.or(second).cloned()),
         }
     }
 
-    fn require(&self, name: &'static str) -> Result<RawJson<'a>, ArgsError> {
-        self.get(name)?.ok_or(ArgsError::Missing {
-            method: self.method.name(),
-            name,
-        })
+    /// The argument of a parameter; null is a value.
+    fn get(&self, name: &'static str) -> Option<&'a str> {
+        let mut all = self.method.parameters().iter().zip(self.given);
+        all.find(|(parameter, _)| **parameter == name)?.1
     }
 
-    fn wrong(&self, name: &'static str, expected: &'static str) -> ArgsError {
+    fn require<T: Deserialize<'a>>(
+        &self,
+        name: &'static str,
+        expected: &'static str,
+    ) -> Result<T, ArgsError> {
+        let raw = self.get(name).ok_or(ArgsError::Missing {
+            method: self.method.name(),
+            name,
+        })?;
+        json::parse(raw, &Limits::default()).map_err(|_| self.wrong(name, expected))
+    }
+
+    const fn wrong(&self, name: &'static str, expected: &'static str) -> ArgsError {
         ArgsError::Wrong {
             method: self.method.name(),
             name,
@@ -296,12 +254,11 @@ impl<'a> Args<'a> {
         }
     }
 
-    fn str(&self, name: &'static str) -> Result<Cow<'a, str>, ArgsError> {
-        let raw = self.require(name)?;
-        raw.into_str().ok_or_else(|| self.wrong(name, "a string"))
+    fn str(&self, name: &'static str) -> Result<Str, ArgsError> {
+        self.require(name, "a string")
     }
 
-    fn channel(&self) -> Result<Cow<'a, str>, ArgsError> {
+    fn channel(&self) -> Result<Str, ArgsError> {
         let uid = self.str("channel_uid")?;
         if is_channel_uid(&uid) {
             Ok(uid)
@@ -310,7 +267,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    fn color(&self) -> Result<Cow<'a, str>, ArgsError> {
+    fn color(&self) -> Result<Str, ArgsError> {
         let color = self.str("color")?;
         if crate::color::is_html_color(&color) {
             Ok(color)
@@ -318,42 +275,56 @@ impl<'a> Args<'a> {
             Err(self.wrong("color", "a colour like #FF0000"))
         }
     }
-
-    fn is_final(&self) -> Result<Final, ArgsError> {
-        match self.require("is_final")?.get() {
-            "true" => Ok(Final::Yes),
-            "false" => Ok(Final::No),
-            _ => Err(self.wrong("is_final", "true or false")),
-        }
-    }
 }
 
-impl<'a> Call<'a> {
-    pub(super) fn read(frame: &'a ClientFrame<'_>) -> Result<Self, ArgsError> {
-        let Some(method) = Method::from_name(frame.method()) else {
+const NO_ARRAY: ArgsError = ArgsError::Shape {
+    name: "args",
+    expected: "an array",
+};
+
+const NO_OBJECT: ArgsError = ArgsError::Shape {
+    name: "kwargs",
+    expected: "an object",
+};
+
+impl Call {
+    pub(super) fn read(frame: &ClientFrame) -> Result<Self, ArgsError> {
+        let ClientFrame {
+            method,
+            args,
+            kwargs,
+            ..
+        } = frame;
+        if args.first_byte() != b'[' {
+            return Err(NO_ARRAY);
+        }
+        if kwargs.first_byte() != b'{' {
+            return Err(NO_OBJECT);
+        }
+        let Some(method) = Method::from_name(method) else {
             return Ok(Self::Unknown {
-                method: frame.method(),
-                args: frame.args(),
-                kwargs: frame.kwargs(),
+                method: method.clone(),
+                args: args.clone(),
+                kwargs: kwargs.clone(),
             });
         };
-        let args = Args::read(method, frame.args(), frame.kwargs())?;
+        let args = Args::read(method, args, kwargs)?;
         Ok(match method {
             Method::Login => Self::Login {
                 username: args.str("username")?,
                 password: Secret::new(args.str("password")?),
             },
             Method::GetUser => Self::GetUser {
-                username: match args.get("username")? {
-                    Some(raw) if !raw.is_null() => Some(args.str("username")?),
-                    _ => None,
+                username: match args.get("username") {
+                    None | Some("null") => None,
+                    Some(_) => Some(args.str("username")?),
                 },
             },
             Method::GetChannels => Self::GetChannels,
             Method::SendMessage => Self::SendMessage {
                 channel_uid: args.channel()?,
                 message: args.str("message")?,
-                is_final: args.is_final()?,
+                is_final: args.require("is_final", "true or false")?,
             },
             Method::SetTyping => Self::SetTyping {
                 channel_uid: args.channel()?,
@@ -365,7 +336,7 @@ impl<'a> Call<'a> {
 
     /// The method's name.
     #[must_use]
-    pub const fn method(&self) -> &str {
+    pub fn method(&self) -> &str {
         match self {
             Self::Login { .. } => Method::Login.name(),
             Self::GetUser { .. } => Method::GetUser.name(),
@@ -382,7 +353,7 @@ impl<'a> Call<'a> {
 mod tests {
     use super::*;
 
-    fn with_call(text: &str, check: impl FnOnce(Result<Call<'_>, ArgsError>)) {
+    fn with_call(text: &str, check: impl FnOnce(Result<Call, ArgsError>)) {
         check(
             ClientFrame::decode(text, &Limits::default())
                 .unwrap()
@@ -431,6 +402,12 @@ mod tests {
     #[test]
     fn wrong_arguments_are_named() {
         for (text, message) in [
+            (r#"{"method":"ping","args":{}}"#, "args is not an array"),
+            (r#"{"method":"dance","kwargs":[]}"#, "kwargs is not an object"),
+            (
+                r#"{"method":"get_user","args":["a","b","c","d"]}"#,
+                "get_user takes 1 arguments, 4 were given",
+            ),
             (
                 r#"{"method":"ping","args":[1]}"#,
                 "ping takes 0 arguments, 1 were given",
@@ -480,7 +457,7 @@ mod tests {
                     panic!("{call:?}")
                 };
                 assert_eq!(
-                    (method, args, kwargs),
+                    (&*method, args.get(), kwargs.get()),
                     ("search_user", "[ 1 ]", r#"{"q":2}"#)
                 );
             },

@@ -303,6 +303,25 @@ fn a_number_may_be_an_id_and_half_a_character_a_text() {
     assert_eq!(&*id.id, "7");
 }
 
+#[test]
+fn a_member_of_another_type_makes_no_loose_frame_unreadable() {
+    use json::LooseStr::{Bool, Other, Str};
+    let deep = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
+    for (text, loose) in [
+        (r#""a\n""#, Str("a\n".into())),
+        ("true", Bool(true)),
+        ("1e999", Other),
+        (r#"{"a":[]}"#, Other),
+        (&*deep, Other),
+    ] {
+        assert_eq!(json::parse(text, &Limits::default()), Ok(loose), "{text}");
+    }
+    assert!(json::parse::<json::LooseStr>("tru", &Limits::default()).is_err());
+    let read: json::LooseStr = serde_json::from_str(r#"{"a":[]}"#).unwrap();
+    assert_eq!(read, Other);
+    assert_eq!(serde_json::to_string(&Bool(true)).unwrap(), "true");
+}
+
 proptest! {
     #[test]
     fn what_serde_json_reads_is_read_alike(text in "[\\[\\]{}:, 0-9a-f\"\\\\.\\-+enulltrs]{0,40}") {
