@@ -121,7 +121,7 @@ impl Method {
 #[non_exhaustive]
 pub enum ArgsError {
     /// `args` is no array, or `kwargs` no object.
-    #[error("{name} is not {expected}")]
+    #[error("member `{name}` is not {expected}")]
     Shape {
         /// Which of the two.
         name: &'static str,
@@ -402,8 +402,14 @@ mod tests {
     #[test]
     fn wrong_arguments_are_named() {
         for (text, message) in [
-            (r#"{"method":"ping","args":{}}"#, "args is not an array"),
-            (r#"{"method":"dance","kwargs":[]}"#, "kwargs is not an object"),
+            (
+                r#"{"method":"ping","args":{}}"#,
+                "member `args` is not an array",
+            ),
+            (
+                r#"{"method":"dance","kwargs":[]}"#,
+                "member `kwargs` is not an object",
+            ),
             (
                 r#"{"method":"get_user","args":["a","b","c","d"]}"#,
                 "get_user takes 1 arguments, 4 were given",

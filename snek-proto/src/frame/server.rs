@@ -60,13 +60,17 @@ impl Members {
             &self.channel_uid,
         ];
         let flags = [&self.success, &self.is_final];
-        if !texts.iter().all(|it| matches!(it, None | Some(LooseStr::Str(_))))
-            || !flags.iter().all(|it| matches!(it, None | Some(LooseStr::Bool(_))))
+        if !texts
+            .iter()
+            .all(|it| matches!(it, None | Some(LooseStr::Str(_))))
+            || !flags
+                .iter()
+                .all(|it| matches!(it, None | Some(LooseStr::Bool(_))))
         {
             return false;
         }
         match (&self.call_id, &self.event) {
-            (Some(id), _) => text.len() == self.shortest_answer(id),
+            (Some(id), _) => text.trim_ascii().len() == self.shortest_answer(id),
             (None, Some(LooseStr::Str(name))) => {
                 matches!(&**name, "message" | "set_typing" | "join" | "leave")
             }
