@@ -2,7 +2,7 @@
 
 use rpc_core::Str;
 use rpc_core::json::lenient;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::id::ChannelUid;
 use crate::limits::DM_TAG;
@@ -63,12 +63,18 @@ impl User {
 #[non_exhaustive]
 pub struct Channel {
     /// Its uid.
+    #[serde(deserialize_with = "uid")]
     pub uid: ChannelUid,
     /// Its name for people; may be empty.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub name: Str,
     /// Its kind: `"dm"`, any other text, or nothing.
     pub tag: Option<Str>,
+}
+
+/// A number is no uid.
+fn uid<'de, D: Deserializer<'de>>(from: D) -> Result<ChannelUid, D::Error> {
+    Str::deserialize(from).map(ChannelUid::new)
 }
 
 impl Channel {

@@ -349,6 +349,7 @@ fn records_ignore_what_they_do_not_know() {
     assert!(channels[0].is_dm() && !channels[1].is_dm());
     assert!(json::parse::<User>(r#"["a","b"]"#, &Limits::default()).is_err());
     assert!(serde_json::from_str::<Channel>(r#"{"name":"n"}"#).is_err());
+    assert!(serde_json::from_str::<Channel>(r#"{"uid":7}"#).is_err());
     assert_eq!(
         encoded(&channels[1]),
         r#"{"uid":"c2","name":"","tag":null}"#
