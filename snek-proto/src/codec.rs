@@ -6,7 +6,7 @@ use rpc_core::json::DecodeErrorKind;
 use rpc_core::{CallId, Limits, Refused};
 use serde::Serialize;
 
-use crate::frame::{ClientFrame, Method};
+use crate::frame::{ClientFrame, LOGIN};
 
 pub use rpc_core::encode::{encode, encode_into};
 
@@ -101,7 +101,7 @@ pub(crate) fn encode_failure(
 pub fn redact(text: &str) -> Cow<'_, str> {
     let limits = Limits::default().with_max_message_bytes(usize::MAX);
     match ClientFrame::decode(text, &limits) {
-        Ok(frame) if frame.method == Method::Login.name() => {
+        Ok(frame) if frame.method == LOGIN => {
             let call_id = frame.call_id.as_ref().map_or("null", |id| id.get());
             Cow::Owned(format!(
                 r#"{{"method":"login","args":["***"],"callId":{call_id}}}"#

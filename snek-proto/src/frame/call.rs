@@ -2,12 +2,16 @@
 
 use rpc_core::json::{self, Str};
 use rpc_core::{Json, Limits, Secret};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::client::ClientFrame;
 use super::types::Final;
 use crate::id::is_channel_uid;
+
+/// The method of [`Call::Login`]: its arguments must not be logged.
+pub(crate) const LOGIN: &str = "login";
 
 /// A request of the client with its arguments read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,66 +58,6 @@ pub enum Call {
         /// The named arguments, a JSON object.
         kwargs: Json,
     },
-}
-
-/// The methods that this crate knows. Not exhaustive: a server may have more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Method {
-    /// `login`
-    Login,
-    /// `get_user`
-    GetUser,
-    /// `get_channels`
-    GetChannels,
-    /// `send_message`
-    SendMessage,
-    /// `set_typing`
-    SetTyping,
-    /// `ping`
-    Ping,
-}
-
-impl Method {
-    /// Every known method.
-    pub const ALL: [Self; 6] = [
-        Self::Login,
-        Self::GetUser,
-        Self::GetChannels,
-        Self::SendMessage,
-        Self::SetTyping,
-        Self::Ping,
-    ];
-
-    /// The name on the wire.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Login => "login",
-            Self::GetUser => "get_user",
-            Self::GetChannels => "get_channels",
-            Self::SendMessage => "send_message",
-            Self::SetTyping => "set_typing",
-            Self::Ping => "ping",
-        }
-    }
-
-    /// The method of this exact name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.name() == name)
-    }
-
-    /// The parameters in order.
-    const fn parameters(self) -> &'static [&'static str] {
-        match self {
-            Self::Login => &["username", "password"],
-            Self::GetUser => &["username"],
-            Self::GetChannels | Self::Ping => &[],
-            Self::SendMessage => &["channel_uid", "message", "is_final"],
-            Self::SetTyping => &["channel_uid", "color"],
-        }
-    }
 }
 
 /// Arguments that a method does not take. The text is the answer's error text.
@@ -181,22 +125,27 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D:
     Deserialize::deserialize(from).map(Some)
 }
 
-/// The arguments of one call, raw, in the order of the method's parameters.
+/// The arguments of one call, raw.
 struct Args<'a> {
-    method: Method,
+    method: &'static str,
+    parameters: &'static [&'static str],
+    /// In the order of the parameters.
     given: [Option<&'a str>; MOST],
 }
 
 impl<'a> Args<'a> {
-    fn read(method: Method, args: &'a Json, kwargs: &'a Json) -> Result<Self, ArgsError> {
-        let parameters = method.parameters();
+    fn read(
+        method: &'static str,
+        parameters: &'static [&'static str],
+        frame: &'a ClientFrame,
+    ) -> Result<Self, ArgsError> {
         let too_many = |got| ArgsError::TooMany {
-            method: method.name(),
+            method,
             max: parameters.len(),
             got,
         };
-        let Ok(Positional(first, second, third)) = args.parse() else {
-            let all = args.parse::<Vec<serde::de::IgnoredAny>>();
+        let Ok(Positional(first, second, third)) = frame.args.parse() else {
+            let all = frame.args.parse::<Vec<IgnoredAny>>();
             return Err(too_many(all.map_or(usize::MAX, |all| all.len())));
         };
         let mut given = [first, second, third].map(|value| value.map(RawValue::get));
@@ -205,7 +154,7 @@ impl<'a> Args<'a> {
             return Err(too_many(count));
         }
         let mut twice = None;
-        let read = json::each_member(kwargs.get(), |name, value| {
+        let read = json::each_member(frame.kwargs.get(), |name, value| {
             let name = match &*name {
                 // The specification's own names.
                 "message_text" => "message",
@@ -218,19 +167,20 @@ impl<'a> Args<'a> {
                 }
             }
         });
-        match twice {
-            _ if read.is_err() => Err(NO_OBJECT),
-            None => Ok(Self { method, given }),
-            Some(name) => Err(ArgsError::Twice {
-                method: method.name(),
-                name,
+        match (read, twice) {
+            (Err(_), _) => Err(NO_OBJECT),
+            (Ok(()), Some(name)) => Err(ArgsError::Twice { method, name }),
+            (Ok(()), None) => Ok(Self {
+                method,
+                parameters,
+                given,
             }),
         }
     }
 
     /// The argument of a parameter; null is a value.
     fn get(&self, name: &'static str) -> Option<&'a str> {
-        let mut all = self.method.parameters().iter().zip(self.given);
+        let mut all = self.parameters.iter().zip(self.given);
         all.find(|(parameter, _)| **parameter == name)?.1
     }
 
@@ -240,7 +190,7 @@ impl<'a> Args<'a> {
         expected: &'static str,
     ) -> Result<T, ArgsError> {
         let raw = self.get(name).ok_or(ArgsError::Missing {
-            method: self.method.name(),
+            method: self.method,
             name,
         })?;
         json::parse(raw, &Limits::default()).map_err(|_| self.wrong(name, expected))
@@ -248,7 +198,7 @@ impl<'a> Args<'a> {
 
     const fn wrong(&self, name: &'static str, expected: &'static str) -> ArgsError {
         ArgsError::Wrong {
-            method: self.method.name(),
+            method: self.method,
             name,
             expected,
         }
@@ -301,36 +251,46 @@ impl Call {
         if kwargs.first_byte() != b'{' {
             return Err(NO_OBJECT);
         }
-        let Some(method) = Method::from_name(method) else {
-            return Ok(Self::Unknown {
+        Ok(match &**method {
+            LOGIN => {
+                let args = Args::read(LOGIN, &["username", "password"], frame)?;
+                Self::Login {
+                    username: args.str("username")?,
+                    password: Secret::new(args.str("password")?),
+                }
+            }
+            "get_user" => {
+                let args = Args::read("get_user", &["username"], frame)?;
+                Self::GetUser {
+                    username: match args.get("username") {
+                        None | Some("null") => None,
+                        Some(_) => Some(args.str("username")?),
+                    },
+                }
+            }
+            "get_channels" => Args::read("get_channels", &[], frame).map(|_| Self::GetChannels)?,
+            "send_message" => {
+                let parameters = &["channel_uid", "message", "is_final"];
+                let args = Args::read("send_message", parameters, frame)?;
+                Self::SendMessage {
+                    channel_uid: args.channel()?,
+                    message: args.str("message")?,
+                    is_final: args.require("is_final", "true or false")?,
+                }
+            }
+            "set_typing" => {
+                let args = Args::read("set_typing", &["channel_uid", "color"], frame)?;
+                Self::SetTyping {
+                    channel_uid: args.channel()?,
+                    color: args.color()?,
+                }
+            }
+            "ping" => Args::read("ping", &[], frame).map(|_| Self::Ping)?,
+            _ => Self::Unknown {
                 method: method.clone(),
                 args: args.clone(),
                 kwargs: kwargs.clone(),
-            });
-        };
-        let args = Args::read(method, args, kwargs)?;
-        Ok(match method {
-            Method::Login => Self::Login {
-                username: args.str("username")?,
-                password: Secret::new(args.str("password")?),
             },
-            Method::GetUser => Self::GetUser {
-                username: match args.get("username") {
-                    None | Some("null") => None,
-                    Some(_) => Some(args.str("username")?),
-                },
-            },
-            Method::GetChannels => Self::GetChannels,
-            Method::SendMessage => Self::SendMessage {
-                channel_uid: args.channel()?,
-                message: args.str("message")?,
-                is_final: args.require("is_final", "true or false")?,
-            },
-            Method::SetTyping => Self::SetTyping {
-                channel_uid: args.channel()?,
-                color: args.color()?,
-            },
-            Method::Ping => Self::Ping,
         })
     }
 
@@ -338,12 +298,12 @@ impl Call {
     #[must_use]
     pub fn method(&self) -> &str {
         match self {
-            Self::Login { .. } => Method::Login.name(),
-            Self::GetUser { .. } => Method::GetUser.name(),
-            Self::GetChannels => Method::GetChannels.name(),
-            Self::SendMessage { .. } => Method::SendMessage.name(),
-            Self::SetTyping { .. } => Method::SetTyping.name(),
-            Self::Ping => Method::Ping.name(),
+            Self::Login { .. } => LOGIN,
+            Self::GetUser { .. } => "get_user",
+            Self::GetChannels => "get_channels",
+            Self::SendMessage { .. } => "send_message",
+            Self::SetTyping { .. } => "set_typing",
+            Self::Ping => "ping",
             Self::Unknown { method, .. } => method,
         }
     }

@@ -24,7 +24,7 @@ use rpc_core::{
 use serde::Serialize;
 
 use crate::codec::{encode_failure, encode_success};
-use crate::frame::{Call, ClientFrame, Method, User};
+use crate::frame::{Call, ClientFrame, LOGIN, User};
 use crate::id::WireId;
 
 pub use config::ServerConfig;
@@ -282,7 +282,7 @@ impl ServerConn {
             Err(error) => return self.events.push_back(ServerEvent::Warning(error)),
         };
         let call_id = frame.call_id.as_ref();
-        let login = frame.method == Method::Login.name();
+        let login = frame.method == LOGIN;
         if !login && self.user.is_none() {
             return self.reject(call_id, "not logged in");
         }
