@@ -45,9 +45,10 @@ pub fn server_frames(data: &[u8]) {
     let Ok(frame) = ServerFrame::decode(text, &limits) else {
         return;
     };
+    let strict = ServerFrame::decode_strict(text, &limits);
     let _ = (
         frame.clone().into_event(),
-        frame.clone().into_event_strict(),
+        strict.map(ServerFrame::into_event),
     );
     if let Ok(answer) = frame.clone().into_login_result() {
         let _ = answer.extra("username");

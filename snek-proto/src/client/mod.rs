@@ -217,7 +217,12 @@ impl ClientConn {
     }
 
     fn on_text(&mut self, text: &str, now: Instant) {
-        let frame = match ServerFrame::decode(text, &self.config.limits) {
+        let decode = if self.config.accept_new_message {
+            ServerFrame::decode
+        } else {
+            ServerFrame::decode_strict
+        };
+        let frame = match decode(text, &self.config.limits) {
             Ok(frame) => frame,
             Err(error) => return self.warn(error),
         };
@@ -233,12 +238,7 @@ impl ClientConn {
                 }
             };
         }
-        let event = if self.config.accept_new_message {
-            frame.into_event()
-        } else {
-            frame.into_event_strict()
-        };
-        match event {
+        match frame.into_event() {
             Some(Ok(event)) => self.deliver(event.into()),
             Some(Err(error)) => self.warn(error),
             None => self.stray += 1,

@@ -1,10 +1,9 @@
 //! [`Call`]: a request with typed arguments.
 
-use rpc_core::json::{self, Str};
-use rpc_core::{Json, Limits, Secret};
+use rpc_core::json::{self, LooseStr};
+use rpc_core::{Json, Limits, Secret, Str};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
 
 use super::client::ClientFrame;
 use super::types::Final;
@@ -113,44 +112,49 @@ pub enum ArgsError {
 /// The most parameters that a known method has.
 const MOST: usize = 3;
 
-/// Positional arguments, raw. Null is an argument.
+/// An argument, if it is given; `Some(None)` is null.
+type Given = Option<Option<LooseStr>>;
+
 #[derive(Deserialize)]
-struct Positional<'a>(
-    #[serde(borrow, default, deserialize_with = "given")] Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "given")] Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "given")] Option<&'a RawValue>,
+struct Positional(
+    #[serde(default, deserialize_with = "given")] Given,
+    #[serde(default, deserialize_with = "given")] Given,
+    #[serde(default, deserialize_with = "given")] Given,
 );
 
-fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Given, D::Error> {
     Deserialize::deserialize(from).map(Some)
 }
 
-/// The arguments of one call, raw.
-struct Args<'a> {
+/// The arguments of one call.
+struct Args {
     method: &'static str,
     parameters: &'static [&'static str],
     /// In the order of the parameters.
-    given: [Option<&'a str>; MOST],
+    given: [Given; MOST],
 }
 
-impl<'a> Args<'a> {
+impl Args {
     fn read(
         method: &'static str,
         parameters: &'static [&'static str],
-        frame: &'a ClientFrame,
+        frame: &ClientFrame,
     ) -> Result<Self, ArgsError> {
-        let too_many = |got| ArgsError::TooMany {
-            method,
-            max: parameters.len(),
-            got,
-        };
+        let max = parameters.len();
+        let too_many = |got| ArgsError::TooMany { method, max, got };
         let Ok(Positional(first, second, third)) = frame.args.parse() else {
-            let all = frame.args.parse::<Vec<IgnoredAny>>();
-            return Err(too_many(all.map_or(usize::MAX, |all| all.len())));
+            return Err(match frame.args.parse::<Vec<IgnoredAny>>() {
+                Ok(all) if all.len() <= max => ArgsError::Wrong {
+                    method,
+                    name: "args",
+                    expected: "made of valid texts",
+                },
+                all => too_many(all.map_or(usize::MAX, |all| all.len())),
+            });
         };
-        let mut given = [first, second, third].map(|value| value.map(RawValue::get));
+        let mut given = [first, second, third];
         let count = given.iter().flatten().count();
-        if count > parameters.len() {
+        if count > max {
             return Err(too_many(count));
         }
         let mut twice = None;
@@ -162,8 +166,10 @@ impl<'a> Args<'a> {
                 name => name,
             };
             for (parameter, slot) in parameters.iter().zip(&mut given) {
-                if *parameter == name && slot.replace(value).is_some() {
-                    twice = Some(*parameter);
+                if *parameter == name {
+                    let value = json::parse(value, &Limits::default());
+                    let value = value.unwrap_or(Some(LooseStr::Other));
+                    twice = twice.or(slot.replace(value).map(|_| *parameter));
                 }
             }
         });
@@ -178,22 +184,15 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The argument of a parameter; null is a value.
-    fn get(&self, name: &'static str) -> Option<&'a str> {
-        let mut all = self.parameters.iter().zip(self.given);
-        all.find(|(parameter, _)| **parameter == name)?.1
+    /// Takes the argument of a parameter.
+    fn take(&mut self, name: &'static str) -> Given {
+        let mut all = self.parameters.iter().zip(&mut self.given);
+        all.find(|(parameter, _)| **parameter == name)?.1.take()
     }
 
-    fn require<T: Deserialize<'a>>(
-        &self,
-        name: &'static str,
-        expected: &'static str,
-    ) -> Result<T, ArgsError> {
-        let raw = self.get(name).ok_or(ArgsError::Missing {
-            method: self.method,
-            name,
-        })?;
-        json::parse(raw, &Limits::default()).map_err(|_| self.wrong(name, expected))
+    fn require(&mut self, name: &'static str) -> Result<Option<LooseStr>, ArgsError> {
+        let method = self.method;
+        self.take(name).ok_or(ArgsError::Missing { method, name })
     }
 
     const fn wrong(&self, name: &'static str, expected: &'static str) -> ArgsError {
@@ -204,11 +203,21 @@ impl<'a> Args<'a> {
         }
     }
 
-    fn str(&self, name: &'static str) -> Result<Str, ArgsError> {
-        self.require(name, "a string")
+    fn str(&mut self, name: &'static str) -> Result<Str, ArgsError> {
+        match self.require(name)? {
+            Some(LooseStr::Str(text)) => Ok(text),
+            _ => Err(self.wrong(name, "a string")),
+        }
     }
 
-    fn channel(&self) -> Result<Str, ArgsError> {
+    fn is_final(&mut self) -> Result<Final, ArgsError> {
+        match self.require("is_final")? {
+            Some(LooseStr::Bool(is_final)) => Ok(is_final.into()),
+            _ => Err(self.wrong("is_final", "true or false")),
+        }
+    }
+
+    fn channel(&mut self) -> Result<Str, ArgsError> {
         let uid = self.str("channel_uid")?;
         if is_channel_uid(&uid) {
             Ok(uid)
@@ -217,7 +226,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    fn color(&self) -> Result<Str, ArgsError> {
+    fn color(&mut self) -> Result<Str, ArgsError> {
         let color = self.str("color")?;
         if crate::color::is_html_color(&color) {
             Ok(color)
@@ -253,33 +262,34 @@ impl Call {
         }
         Ok(match &**method {
             LOGIN => {
-                let args = Args::read(LOGIN, &["username", "password"], frame)?;
+                let mut args = Args::read(LOGIN, &["username", "password"], frame)?;
                 Self::Login {
                     username: args.str("username")?,
                     password: Secret::new(args.str("password")?),
                 }
             }
             "get_user" => {
-                let args = Args::read("get_user", &["username"], frame)?;
+                let mut args = Args::read("get_user", &["username"], frame)?;
                 Self::GetUser {
-                    username: match args.get("username") {
-                        None | Some("null") => None,
-                        Some(_) => Some(args.str("username")?),
+                    username: match args.take("username") {
+                        None | Some(None) => None,
+                        Some(Some(LooseStr::Str(username))) => Some(username),
+                        Some(_) => return Err(args.wrong("username", "a string")),
                     },
                 }
             }
             "get_channels" => Args::read("get_channels", &[], frame).map(|_| Self::GetChannels)?,
             "send_message" => {
                 let parameters = &["channel_uid", "message", "is_final"];
-                let args = Args::read("send_message", parameters, frame)?;
+                let mut args = Args::read("send_message", parameters, frame)?;
                 Self::SendMessage {
                     channel_uid: args.channel()?,
                     message: args.str("message")?,
-                    is_final: args.require("is_final", "true or false")?,
+                    is_final: args.is_final()?,
                 }
             }
             "set_typing" => {
-                let args = Args::read("set_typing", &["channel_uid", "color"], frame)?;
+                let mut args = Args::read("set_typing", &["channel_uid", "color"], frame)?;
                 Self::SetTyping {
                     channel_uid: args.channel()?,
                     color: args.color()?,

@@ -117,17 +117,22 @@ impl Message {
         self
     }
 
-    fn read(parts: Parts) -> Result<Self, DecodeError> {
-        let username = need(parts.username, "username")?;
-        let nick = parts.user_nick.or(parts.nick);
+    fn read(
+        message: Option<LooseStr>,
+        username: Option<LooseStr>,
+        user_nick: Option<LooseStr>,
+        channel_uid: Option<LooseStr>,
+        is_final: Option<&LooseStr>,
+    ) -> Result<Self, DecodeError> {
+        let username = need(username, "username")?;
         Ok(Self {
-            message: need(parts.message, "message")?,
-            user_nick: optional(nick, "user_nick")?.unwrap_or_else(|| username.clone()),
+            message: need(message, "message")?,
+            user_nick: optional(user_nick, "user_nick")?.unwrap_or_else(|| username.clone()),
             username,
-            channel_uid: need(parts.channel_uid, "channel_uid")?,
-            is_final: match parts.is_final {
+            channel_uid: need(channel_uid, "channel_uid")?,
+            is_final: match is_final {
                 None => true,
-                Some(LooseStr::Bool(is_final)) => is_final,
+                Some(LooseStr::Bool(is_final)) => *is_final,
                 Some(_) => return Err(DecodeError::wrong_type("is_final", "true or false")),
             },
         })
@@ -154,9 +159,9 @@ impl OtherEvent {
     }
 }
 
-/// The members of an event, wherever they stand. One of another type counts only where it is needed.
+/// The members of events' `data`. One of another type counts only where it is needed.
 #[derive(Default, Deserialize)]
-struct Parts {
+struct Data {
     message: Option<LooseStr>,
     username: Option<LooseStr>,
     user_nick: Option<LooseStr>,
@@ -166,11 +171,11 @@ struct Parts {
     is_final: Option<LooseStr>,
 }
 
-impl Parts {
-    /// Those under `data`; none if it is absent or null.
-    fn nested(data: &Json) -> Result<Self, DecodeError> {
-        let parts = data.parse::<Option<Self>>();
-        Ok(parts
+impl Data {
+    /// None if there is no `data`.
+    fn read(data: &Json) -> Result<Self, DecodeError> {
+        let members = data.parse::<Option<Self>>();
+        Ok(members
             .map_err(|error| error.under("data"))?
             .unwrap_or_default())
     }
@@ -190,33 +195,32 @@ fn need(part: Option<LooseStr>, name: &'static str) -> Result<Str, DecodeError> 
 
 impl Event {
     /// Reads the frame as the event that it names, if it names one.
-    pub(super) fn read(
-        frame: ServerFrame,
-        accept_new_message: bool,
-    ) -> Option<Result<Self, DecodeError>> {
+    pub(super) fn read(frame: ServerFrame) -> Option<Result<Self, DecodeError>> {
         let members = frame.members;
         let tag = members.event?.text()?;
         let data = members.data.unwrap_or_default();
         let event = match &*tag {
-            "message" => Message::read(Parts {
-                message: members.message,
-                username: members.username,
-                user_nick: members.user_nick,
-                channel_uid: members.channel_uid,
-                is_final: members.is_final,
-                ..Parts::default()
-            })
+            "message" => Message::read(
+                members.message,
+                members.username,
+                members.user_nick,
+                members.channel_uid,
+                members.is_final.as_ref(),
+            )
             .map(Self::Message)
             .map_err(|error| error.in_frame("message")),
-            "new_message" if accept_new_message => Parts::nested(&data)
-                .and_then(|mut parts| {
-                    if let Some(LooseStr::Str(uid)) = members.channel_uid {
-                        parts.channel_uid = Some(LooseStr::Str(uid));
-                    }
-                    Message::read(parts).map(Self::Message)
+            "new_message" if !frame.strict => Data::read(&data)
+                .and_then(|data| {
+                    let outer = members.channel_uid;
+                    let outer = outer.filter(|uid| matches!(uid, LooseStr::Str(_)));
+                    let nick = data.user_nick.or(data.nick);
+                    let channel_uid = outer.or(data.channel_uid);
+                    let is_final = data.is_final.as_ref();
+                    Message::read(data.message, data.username, nick, channel_uid, is_final)
                 })
+                .map(Self::Message)
                 .map_err(|error| error.in_frame("new_message")),
-            "set_typing" => Parts::nested(&data)
+            "set_typing" => Data::read(&data)
                 .map(|parts| Self::SetTyping {
                     data: Typing {
                         channel_uid: parts.channel_uid.and_then(LooseStr::text),
@@ -257,6 +261,6 @@ impl Event {
 }
 
 fn joined(data: &Json) -> Result<Joined, DecodeError> {
-    let channel_uid = need(Parts::nested(data)?.channel_uid, "channel_uid")?.into();
+    let channel_uid = need(Data::read(data)?.channel_uid, "channel_uid")?.into();
     Ok(Joined { channel_uid })
 }

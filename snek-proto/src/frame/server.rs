@@ -21,6 +21,8 @@ pub struct ServerFrame {
     pub(super) members: Members,
     /// The whole frame, if it may be more than the members say.
     pub(super) raw: Option<Json>,
+    /// Whether `new_message` is an unknown event.
+    pub(super) strict: bool,
 }
 
 /// The known members of all frames.
@@ -51,7 +53,7 @@ pub(super) struct Members {
 
 impl Members {
     /// Whether these are all members of the text that anybody may ask for.
-    fn are_all_of(&self, text: &str) -> bool {
+    fn are_all_of(&self, text: &str, strict: bool) -> bool {
         let texts = [
             &self.event,
             &self.message,
@@ -71,9 +73,10 @@ impl Members {
         }
         match (&self.call_id, &self.event) {
             (Some(id), _) => text.trim_ascii().len() == self.shortest_answer(id),
-            (None, Some(LooseStr::Str(name))) => {
-                matches!(&**name, "message" | "set_typing" | "join" | "leave")
-            }
+            (None, Some(LooseStr::Str(name))) => match &**name {
+                "message" | "set_typing" | "join" | "leave" => true,
+                name => name == "new_message" && !strict,
+            },
             (None, _) => true,
         }
     }
@@ -94,23 +97,36 @@ impl Members {
 }
 
 impl ServerFrame {
-    /// Decodes a frame. A client skips a text that is none and goes on.
+    /// Decodes a frame. A client skips a text that is none and goes on. The platform's nested
+    /// `new_message` form is read as a message.
     ///
     /// # Errors
     /// [`DecodeError`] if the text is no object or repeats a known member. Whether an event's own
     /// members fit is checked by [`into_event`](Self::into_event). A `callId` that is neither string,
     /// number nor boolean belongs to no call, and hides no event.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
-        let mut members: Members = json::decode(text, limits)?;
-        let raw = if members.are_all_of(text) {
-            None
-        } else {
-            Some(Json::new(text)?)
-        };
+        Self::read(text, limits, false)
+    }
+
+    /// As [`decode`](Self::decode), but `new_message` is an unknown event.
+    ///
+    /// # Errors
+    /// As for [`decode`](Self::decode).
+    pub fn decode_strict(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
+        Self::read(text, limits, true)
+    }
+
+    fn read(text: &str, limits: &Limits, strict: bool) -> Result<Self, DecodeError> {
+        let keep = |members: &Members| !members.are_all_of(text, strict);
+        let (mut members, raw) = json::decode_keeping(text, limits, keep)?;
         if members.event.is_none() {
             members.data.get_or_insert(Json::NULL);
         }
-        Ok(Self { members, raw })
+        Ok(Self {
+            members,
+            raw,
+            strict,
+        })
     }
 
     /// An answer with a value: `{"callId", "success": true, "data"}`.
@@ -132,7 +148,11 @@ impl ServerFrame {
             data: Some(data),
             ..Members::default()
         };
-        Self { members, raw: None }
+        Self {
+            members,
+            raw: None,
+            strict: false,
+        }
     }
 
     /// The id of the call that this may answer.
@@ -192,23 +212,13 @@ impl ServerFrame {
         RpcError::from_answer(data, self.members.error)
     }
 
-    /// The frame as an event. `None` without an `event`. The platform's nested `new_message` form
-    /// is read as a message.
+    /// The frame as an event. `None` without an `event`.
     ///
     /// # Errors
     /// [`DecodeError`] if the event is known and its members do not fit.
     #[must_use]
     pub fn into_event(self) -> Option<Result<Event, DecodeError>> {
-        Event::read(self, true)
-    }
-
-    /// As [`into_event`](Self::into_event), but `new_message` is an unknown event.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if the event is known and its members do not fit.
-    #[must_use]
-    pub fn into_event_strict(self) -> Option<Result<Event, DecodeError>> {
-        Event::read(self, false)
+        Event::read(self)
     }
 }
 

@@ -304,6 +304,18 @@ fn a_number_may_be_an_id_and_half_a_character_a_text() {
 }
 
 #[test]
+fn the_whole_text_is_kept_where_the_type_does_not_hold_it() {
+    let read = |text| {
+        let keep = |step: &Step| matches!(step, Step::Unknown { .. });
+        json::decode_keeping(text, &Limits::default(), keep).map(|(_, whole)| whole)
+    };
+    let unknown = r#"{"event":"later", "x": [1.50]}"#;
+    assert_eq!(read(&format!(" {unknown}\n")), Ok(Json::new(unknown).ok()));
+    assert_eq!(read(r#"{"event":"done","x":1}"#), Ok(None));
+    assert!(read(r#"{"event":"later","x":[}"#).is_err());
+}
+
+#[test]
 fn a_member_of_another_type_makes_no_loose_frame_unreadable() {
     use json::LooseStr::{Bool, Other, Str};
     let deep = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
