@@ -461,6 +461,14 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
                 Some(b'"') => self.visit_quoted(unescape_lossy, visitor),
                 _ => Err(self.mismatch(STRING)),
             },
+            token::LOOSE => match self.token() {
+                Some(b'"') => self.visit_quoted(unescape, visitor),
+                Some(b't' | b'f') => self.deserialize_bool(visitor),
+                _ => {
+                    self.skip()?;
+                    visitor.visit_unit()
+                }
+            },
             token::MARK => {
                 let place = self.object.member;
                 self.skip()?;

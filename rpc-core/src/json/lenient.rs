@@ -215,7 +215,7 @@ impl LooseStr {
 
 impl<'de> Deserialize<'de> for LooseStr {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(LooseVisitor)
+        from.deserialize_newtype_struct(token::LOOSE, LooseVisitor)
     }
 }
 
@@ -254,6 +254,11 @@ impl<'de> Visitor<'de> for LooseVisitor {
 
     fn visit_unit<E>(self) -> Result<LooseStr, E> {
         Ok(LooseStr::Other)
+    }
+
+    /// Another deserializer than ours.
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<LooseStr, D::Error> {
+        from.deserialize_any(self)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<LooseStr, A::Error> {

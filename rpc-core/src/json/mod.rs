@@ -81,6 +81,21 @@ pub fn decode_js<'de, T: Deserialize<'de>>(
     })
 }
 
+/// As [`decode`], with the whole text if `keep` says that the type does not hold all of it.
+///
+/// # Errors
+/// [`DecodeError`]; decoding the same text again fails again.
+#[inline]
+pub fn decode_keeping<'de, T: Deserialize<'de>>(
+    text: &'de str,
+    limits: &Limits,
+    keep: impl FnOnce(&T) -> bool,
+) -> Result<(T, Option<Json>), DecodeError> {
+    let value = decode(text, limits)?;
+    let whole = keep(&value).then(|| Json::scanned(text.trim_ascii()));
+    Ok((value, whole))
+}
+
 /// Parses a JSON value, for example a payload that was kept raw.
 ///
 /// Nesting deeper than [`Limits::max_depth`], or 127 levels, is refused; what is skipped or kept raw may

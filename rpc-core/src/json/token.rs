@@ -7,6 +7,8 @@ pub(crate) const RAW: &str = "$serde_json::private::RawValue";
 pub(crate) const ID: &str = "$rpc_core::id";
 /// A string whose lone surrogates become U+FFFD.
 pub(crate) const LOSSY: &str = "$rpc_core::lossy";
+/// A string or a boolean. Anything else is skipped, and null to the visitor.
+pub(crate) const LOOSE: &str = "$rpc_core::loose";
 /// An object that is read by a tag: the names that follow are understood within it.
 pub(crate) const TAGGED: &str = "$rpc_core::tagged";
 /// Skips a member; the value is the place where the member starts.

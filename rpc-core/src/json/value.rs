@@ -32,6 +32,8 @@ pub struct Json(Str);
 impl Json {
     /// The value `null`.
     pub const NULL: Self = Self(Str::from_static("null"));
+    /// The value `[]`.
+    pub const EMPTY_ARRAY: Self = Self(Str::from_static("[]"));
     /// The value `{}`.
     pub const EMPTY_OBJECT: Self = Self(Str::from_static("{}"));
 

@@ -324,6 +324,37 @@ fn a_common_member_may_be_read_by_a_function() {
     );
 }
 
+#[test]
+fn the_whole_text_is_kept_where_the_type_does_not_hold_it() {
+    let read = |text| {
+        let keep = |step: &Step| matches!(step, Step::Unknown { .. });
+        json::decode_keeping(text, &Limits::default(), keep).map(|(_, whole)| whole)
+    };
+    let unknown = r#"{"event":"later", "x": [1.50]}"#;
+    assert_eq!(read(&format!(" {unknown}\n")), Ok(Json::new(unknown).ok()));
+    assert_eq!(read(r#"{"event":"done","x":1}"#), Ok(None));
+    assert!(read(r#"{"event":"later","x":[}"#).is_err());
+}
+
+#[test]
+fn a_member_of_another_type_makes_no_loose_frame_unreadable() {
+    use json::LooseStr::{Bool, Other, Str};
+    let deep = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
+    for (text, loose) in [
+        (r#""a\n""#, Str("a\n".into())),
+        ("true", Bool(true)),
+        ("1e999", Other),
+        (r#"{"a":[]}"#, Other),
+        (&*deep, Other),
+    ] {
+        assert_eq!(json::parse(text, &Limits::default()), Ok(loose), "{text}");
+    }
+    assert!(json::parse::<json::LooseStr>("tru", &Limits::default()).is_err());
+    let read: json::LooseStr = serde_json::from_str(r#"{"a":[]}"#).unwrap();
+    assert_eq!(read, Other);
+    assert_eq!(serde_json::to_string(&Bool(true)).unwrap(), "true");
+}
+
 proptest! {
     #[test]
     fn what_serde_json_reads_is_read_alike(text in "[\\[\\]{}:, 0-9a-f\"\\\\.\\-+enulltrs]{0,40}") {
