@@ -423,7 +423,7 @@ fn a_promised_response_leaves_as_soon_as_it_can() {
 fn a_promised_response_that_is_too_large_loses_its_reason() {
     let limits = defaults().with_max_message_bytes(256);
     let mut played = Played::ready(config().with_limits(limits));
-    let reason = SharedStr::from("x".repeat(256));
+    let reason = Str::from("x".repeat(256));
     played
         .conn
         .respond_later(Response::new("m", Answer::reject(Some(reason.clone()))));

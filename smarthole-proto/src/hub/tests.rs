@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 
 use super::*;
 use crate::error::ErrorCode;
@@ -395,7 +395,7 @@ fn a_rejection_without_words_gets_some_and_long_ones_are_cut() {
     ] {
         let mut test = Test::new(&["a"]);
         let id = test.send(&["a"]);
-        let reason = reason.map(SharedStr::from);
+        let reason = reason.map(Str::from);
         let events = test.answer(1, &id, Answer::Reject { reason });
         let HubEvent::Rejected { reason, .. } = &events[0] else {
             panic!("{events:?}");

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use rpc_core::Refused;
-use rpc_core::decode::{SharedJson, SharedStr};
+use rpc_core::{Json, Refused, Str};
 
 use super::desk::Desk;
 use crate::frame::{self, Answer, Metadata, Notification, Response};
+use crate::id::MessageId;
 
 /// The reason with which a message is rejected that was dropped without a response.
 pub const DROPPED: &str = "The client dropped the message without a response";
@@ -26,7 +26,7 @@ pub const DROPPED: &str = "The client dropped the message without a response";
 #[must_use = "a message that is dropped without a response is rejected"]
 pub struct Message {
     content: frame::Message,
-    frame: SharedJson,
+    frame: Json,
     responder: Responder,
     /// Dropped without a response, it is rejected.
     guards: bool,
@@ -36,13 +36,11 @@ impl Message {
     pub(super) fn new(
         content: frame::Message,
         deadline: Instant,
-        frame: SharedJson,
+        frame: Json,
         desk: Arc<Desk>,
     ) -> Self {
-        // A copy of its own, because a responder may be kept longer than the frame should be.
-        let id = SharedStr::from(content.id.as_str());
         let ticket = Arc::new(Ticket {
-            id,
+            id: content.id.clone(),
             deadline,
             state: AtomicU8::new(OPEN),
             on_the_way: AtomicUsize::new(0),
@@ -67,7 +65,7 @@ impl Message {
 
     /// The message's id. Opaque.
     #[must_use]
-    pub fn id(&self) -> &str {
+    pub const fn id(&self) -> &MessageId {
         &self.content.id
     }
 
@@ -91,7 +89,7 @@ impl Message {
 
     /// The whole frame, unknown members included.
     #[must_use]
-    pub const fn frame(&self) -> &SharedJson {
+    pub const fn frame(&self) -> &Json {
         &self.frame
     }
 
@@ -141,7 +139,7 @@ impl Message {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: the response may or may not be sent.
-    pub async fn reject(&self, reason: impl Into<SharedStr>) -> Result<(), Refused> {
+    pub async fn reject(&self, reason: impl Into<Str>) -> Result<(), Refused> {
         self.responder.reject(reason).await
     }
 
@@ -167,8 +165,8 @@ impl Message {
 impl Drop for Message {
     fn drop(&mut self) {
         if self.guards {
-            let reason = Some(SharedStr::from_static(DROPPED));
-            self.responder.leave(Answer::Reject { reason });
+            let reason = Some(Str::from_static(DROPPED));
+            self.responder.leave(Answer::reject(reason));
         }
     }
 }
@@ -193,7 +191,7 @@ const SENT: u8 = 2;
 /// Which message it is, and whether it has a response.
 #[derive(Debug)]
 pub(super) struct Ticket {
-    pub(super) id: SharedStr,
+    pub(super) id: MessageId,
     pub(super) deadline: Instant,
     state: AtomicU8,
     /// Responses that the connection's task has yet to send or refuse. What was left on the desk
@@ -251,7 +249,7 @@ pub struct Responder {
 impl Responder {
     /// The message's id.
     #[must_use]
-    pub fn id(&self) -> &str {
+    pub fn id(&self) -> &MessageId {
         &self.ticket.id
     }
 
@@ -279,9 +277,8 @@ impl Responder {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: the response may or may not be sent.
-    pub async fn reject(&self, reason: impl Into<SharedStr>) -> Result<(), Refused> {
-        let reason = Some(reason.into());
-        self.respond(Answer::Reject { reason }).await
+    pub async fn reject(&self, reason: impl Into<Str>) -> Result<(), Refused> {
+        self.respond(Answer::reject(Some(reason.into()))).await
     }
 
     /// Shows something to the user, also long after the message.

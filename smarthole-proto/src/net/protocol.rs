@@ -54,7 +54,7 @@ impl Protocol for ClientSide {
             }
             ClientEvent::Refused(error) => Sorted::Event(Event::Refused(error)),
             ClientEvent::Overdue { id } => Sorted::Event(Event::Overdue { id }),
-            ClientEvent::Unknown(other) => Sorted::Event(Event::Unknown(other)),
+            ClientEvent::Unknown { tag, raw } => Sorted::Event(Event::Unknown { tag, raw }),
             ClientEvent::Warning(warning) => Sorted::Event(Event::Warning(warning)),
             ClientEvent::Closed(reason) => Sorted::Closed(reason),
         }
@@ -80,7 +80,7 @@ impl Protocol for ClientSide {
         size_of::<Event>()
             + match event {
                 Event::Message(message) => message.frame().get().len(),
-                Event::Unknown(other) => other.frame.get().len(),
+                Event::Unknown { raw, .. } => raw.get().len(),
                 _ => 0,
             }
     }

@@ -5,14 +5,13 @@ use std::future::Future;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rpc_core::CloseReason;
-use rpc_core::decode::SharedStr;
+use rpc_core::{CloseReason, Json, Str};
 
 use super::context::Context;
 use super::error::PluginError;
-use crate::client::{OtherFrame, Warning};
+use crate::client::Warning;
 use crate::error::RegistrationError;
-use crate::id::ClientId;
+use crate::id::{ClientId, MessageId};
 use crate::net::Message;
 
 /// What a plugin does with messages. [`handler_fn`] makes one of a closure.
@@ -62,7 +61,7 @@ pub enum Notice {
     /// A message got no response in time: the router has given it up.
     Overdue {
         /// Which message.
-        id: SharedStr,
+        id: MessageId,
     },
     /// Events came faster than they were handled; the oldest were dropped, and messages among them
     /// rejected.
@@ -71,7 +70,12 @@ pub enum Notice {
         events: u64,
     },
     /// A frame that this crate does not know.
-    Unknown(OtherFrame),
+    Unknown {
+        /// Its type.
+        tag: Str,
+        /// The whole frame.
+        raw: Json,
+    },
     /// A frame was skipped, or something else odd was survived.
     Warning(Warning),
     /// A handler panicked.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use rpc_core::CloseReason;
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 use rpc_core::net::link::DrainReport;
 use rpc_core::net::{Cancellation, Canceller, Dialer, LinkEvent, LinkState};
 use tokio::task::{JoinError, JoinSet};
@@ -299,7 +299,9 @@ impl Runner {
                 self.refused = Some(error);
             }
             LinkEvent::Event(Event::Overdue { id }) => self.notice(&Notice::Overdue { id }),
-            LinkEvent::Event(Event::Unknown(other)) => self.notice(&Notice::Unknown(other)),
+            LinkEvent::Event(Event::Unknown { tag, raw }) => {
+                self.notice(&Notice::Unknown { tag, raw });
+            }
             LinkEvent::Event(Event::Warning(warning)) => self.notice(&Notice::Warning(warning)),
             LinkEvent::State(LinkState::Lost {
                 cause, retry_in, ..
@@ -344,7 +346,7 @@ async fn handle(shared: Arc<Shared>, message: Message) {
             }
         }
         Err(_) => {
-            message.answer_later(reject(SharedStr::from_static(INTERNAL_ERROR)));
+            message.answer_later(reject(Str::from_static(INTERNAL_ERROR)));
             shared.handler.on_notice(&Notice::HandlerPanicked);
         }
     }
@@ -353,11 +355,11 @@ async fn handle(shared: Arc<Shared>, message: Message) {
 /// What comes during a shutdown.
 fn turn_away(event: LinkEvent<Event>) {
     if let LinkEvent::Event(Event::Message(message)) = event {
-        message.answer_later(reject(SharedStr::from_static(SHUTTING_DOWN)));
+        message.answer_later(reject(Str::from_static(SHUTTING_DOWN)));
     }
 }
 
-fn reject(reason: SharedStr) -> Answer {
+fn reject(reason: Str) -> Answer {
     Answer::reject(Some(reason))
 }
 
