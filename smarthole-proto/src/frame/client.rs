@@ -60,9 +60,9 @@ impl fmt::Debug for ClientFrame {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Answer;
+    use crate::frame::{Answer, Registration};
 
-    fn decode(text: &str) -> Result<ClientFrame<'_>, DecodeError> {
+    fn decode(text: &str) -> Result<ClientFrame, DecodeError> {
         ClientFrame::decode(text, &Limits::default())
     }
 
@@ -80,7 +80,6 @@ mod tests {
         ] {
             let frame = decode(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(serde_json::to_string(&frame).unwrap(), text);
-            assert_eq!(frame.clone().into_owned(), frame);
         }
     }
 
@@ -138,7 +137,10 @@ mod tests {
             let ClientFrame::Response(response) = decode(&text).unwrap() else {
                 panic!("no response");
             };
-            assert_eq!((&*response.message_id, response.answer), ("m", answer));
+            assert_eq!(
+                (response.message_id.as_str(), response.answer),
+                ("m", answer)
+            );
         }
     }
 
@@ -207,10 +209,7 @@ mod tests {
         }
         for payload in ["null", "7", r#""x""#, "[]"] {
             let text = format!(r#"{{"type":"registration","payload":{payload}}}"#);
-            assert!(matches!(
-                decode(&text),
-                Ok(ClientFrame::Registration { .. })
-            ));
+            assert!(matches!(decode(&text), Ok(ClientFrame::Registration(_))));
         }
     }
 }

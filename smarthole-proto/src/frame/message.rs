@@ -90,11 +90,7 @@ fn is_no_number(confidence: &Option<f64>) -> bool {
 
 impl Message {
     /// A typed message that a router chose this client for.
-    pub fn new(
-        id: impl Into<MessageId>,
-        text: impl Into<Str>,
-        timestamp: impl Into<Str>,
-    ) -> Self {
+    pub fn new(id: impl Into<MessageId>, text: impl Into<Str>, timestamp: impl Into<Str>) -> Self {
         Self {
             id: id.into(),
             text: text.into(),

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
     use crate::frame::{InputMethod, Metadata};
 
-    fn decode(text: &str) -> Result<ServerFrame<'_>, DecodeError> {
+    fn decode(text: &str) -> Result<ServerFrame, DecodeError> {
         ServerFrame::decode(text, &Limits::default())
     }
 
@@ -70,7 +70,6 @@ mod tests {
         ] {
             let frame = decode(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(serde_json::to_string(&frame).unwrap(), text);
-            assert_eq!(frame.clone().into_owned(), frame);
         }
     }
 
@@ -133,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_confidence_that_is_no_number_is_left_out() {
-        let metadata = Metadata::<&str>::default()
+        let metadata = Metadata::default()
             .with_input_method(InputMethod::Voice)
             .with_confidence(Some(f64::NAN));
         assert_eq!(

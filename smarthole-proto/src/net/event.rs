@@ -2,7 +2,7 @@
 
 use rpc_core::{Json, Str};
 
-use super::message::Message;
+use super::inbound::InboundMessage;
 use crate::client::Warning;
 use crate::error::RegistrationError;
 use crate::id::{ClientId, MessageId};
@@ -21,7 +21,7 @@ pub enum Event {
     /// The registration was refused. The client tries again if that may help: a name gets free.
     Refused(RegistrationError),
     /// A message. Dropped without a response, it is rejected.
-    Message(Message),
+    Message(InboundMessage),
     /// A message has got no response in time: the server has given it up.
     Overdue {
         /// Which message.

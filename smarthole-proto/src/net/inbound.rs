@@ -1,6 +1,7 @@
-//! [`Message`]: a message that cannot be forgotten, and its [`Responder`].
+//! [`InboundMessage`]: a message that cannot be forgotten, and its [`Responder`].
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -8,13 +9,13 @@ use std::time::{Duration, Instant};
 use rpc_core::{Json, Refused, Str};
 
 use super::desk::Desk;
-use crate::frame::{self, Answer, Metadata, Notification, Response};
+use crate::frame::{Answer, Message, Notification, Response};
 use crate::id::MessageId;
 
 /// The reason with which a message is rejected that was dropped without a response.
 pub const DROPPED: &str = "The client dropped the message without a response";
 
-/// A message that wants a response before its [deadline](Self::deadline).
+/// A [`Message`] that wants a response before its [deadline](Self::deadline).
 ///
 /// It cannot be forgotten: dropped without a response, whether by the program, by a handler that
 /// panics, or by a queue that is full, it is rejected with the reason [`DROPPED`], so that the router
@@ -24,29 +25,24 @@ pub const DROPPED: &str = "The client dropped the message without a response";
 /// There may be several responses: an `ack` at once and a notification when the work is done. What
 /// comes minutes later comes through the [`responder`](Self::responder), which may be kept.
 #[must_use = "a message that is dropped without a response is rejected"]
-pub struct Message {
-    content: frame::Message,
+pub struct InboundMessage {
+    message: Message,
     frame: Json,
     responder: Responder,
     /// Dropped without a response, it is rejected.
     guards: bool,
 }
 
-impl Message {
-    pub(super) fn new(
-        content: frame::Message,
-        deadline: Instant,
-        frame: Json,
-        desk: Arc<Desk>,
-    ) -> Self {
+impl InboundMessage {
+    pub(super) fn new(message: Message, deadline: Instant, frame: Json, desk: Arc<Desk>) -> Self {
         let ticket = Arc::new(Ticket {
-            id: content.id.clone(),
+            id: message.id.clone(),
             deadline,
             state: AtomicU8::new(OPEN),
             on_the_way: AtomicUsize::new(0),
         });
         Self {
-            content,
+            message,
             frame,
             responder: Responder { ticket, desk },
             guards: true,
@@ -56,35 +52,11 @@ impl Message {
     /// The same message for somebody who need not answer it, because its owner does.
     pub(crate) fn lend(&self) -> Self {
         Self {
-            content: self.content.clone(),
+            message: self.message.clone(),
             frame: self.frame.clone(),
             responder: self.responder.clone(),
             guards: false,
         }
-    }
-
-    /// The message's id. Opaque.
-    #[must_use]
-    pub const fn id(&self) -> &MessageId {
-        &self.content.id
-    }
-
-    /// What the user said.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        &self.content.text
-    }
-
-    /// How it came here.
-    #[must_use]
-    pub const fn metadata(&self) -> &Metadata {
-        &self.content.metadata
-    }
-
-    /// The message as the frame has it.
-    #[must_use]
-    pub const fn content(&self) -> &frame::Message {
-        &self.content
     }
 
     /// The whole frame, unknown members included.
@@ -162,7 +134,15 @@ impl Message {
     }
 }
 
-impl Drop for Message {
+impl Deref for InboundMessage {
+    type Target = Message;
+
+    fn deref(&self) -> &Message {
+        &self.message
+    }
+}
+
+impl Drop for InboundMessage {
     fn drop(&mut self) {
         if self.guards {
             let reason = Some(Str::from_static(DROPPED));
@@ -172,10 +152,10 @@ impl Drop for Message {
 }
 
 /// Prints the id, and nothing of what the user said.
-impl fmt::Debug for Message {
+impl fmt::Debug for InboundMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Message")
-            .field("id", &self.content.id)
+        f.debug_struct("InboundMessage")
+            .field("id", &self.message.id)
             .field("answered", &self.is_answered())
             .finish_non_exhaustive()
     }
