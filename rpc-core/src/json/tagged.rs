@@ -591,7 +591,7 @@ pub struct Nothing {}
 /// # Ok::<(), rpc_core::DecodeError>(())
 /// ```
 ///
-/// A tag without content of its own may be written with some, `"done" => Done = Nothing {}`. Where all
+/// A tag without content of its own may be written with some, `"done" => Done = Json::EMPTY_OBJECT`. Where all
 /// members are the content, one kind may have its content in one of them: `"text" => Text(Str) in "text"`
 /// is `{"type": "text", "text": "…"}`.
 ///
