@@ -84,6 +84,26 @@ impl<K: ?Sized> Borrow<str> for Id<K> {
     }
 }
 
+impl<K: ?Sized> std::ops::Deref for Id<K> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl<K: ?Sized> PartialEq<str> for Id<K> {
+    fn eq(&self, other: &str) -> bool {
+        self.text == *other
+    }
+}
+
+impl<K: ?Sized> PartialEq<&str> for Id<K> {
+    fn eq(&self, other: &&str) -> bool {
+        self.text == **other
+    }
+}
+
 impl<K: ?Sized> fmt::Debug for Id<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.text, f)
@@ -102,9 +122,21 @@ impl<K: ?Sized> From<&str> for Id<K> {
     }
 }
 
+impl<K: ?Sized> From<&String> for Id<K> {
+    fn from(text: &String) -> Self {
+        Self::new(text)
+    }
+}
+
 impl<K: ?Sized> From<String> for Id<K> {
     fn from(text: String) -> Self {
         Self::new(text)
+    }
+}
+
+impl<K: ?Sized> From<&Self> for Id<K> {
+    fn from(id: &Self) -> Self {
+        id.clone()
     }
 }
 

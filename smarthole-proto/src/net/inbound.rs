@@ -1,20 +1,21 @@
-//! [`Message`]: a message that cannot be forgotten, and its [`Responder`].
+//! [`InboundMessage`]: a message that cannot be forgotten, and its [`Responder`].
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use rpc_core::Refused;
-use rpc_core::decode::{SharedJson, SharedStr};
+use rpc_core::{Json, Refused, Str};
 
 use super::desk::Desk;
-use crate::frame::{self, Answer, Metadata, Notification, Response};
+use crate::frame::{Answer, Message, Notification, Response};
+use crate::id::MessageId;
 
 /// The reason with which a message is rejected that was dropped without a response.
 pub const DROPPED: &str = "The client dropped the message without a response";
 
-/// A message that wants a response before its [deadline](Self::deadline).
+/// A [`Message`] that wants a response before its [deadline](Self::deadline).
 ///
 /// It cannot be forgotten: dropped without a response, whether by the program, by a handler that
 /// panics, or by a queue that is full, it is rejected with the reason [`DROPPED`], so that the router
@@ -24,31 +25,24 @@ pub const DROPPED: &str = "The client dropped the message without a response";
 /// There may be several responses: an `ack` at once and a notification when the work is done. What
 /// comes minutes later comes through the [`responder`](Self::responder), which may be kept.
 #[must_use = "a message that is dropped without a response is rejected"]
-pub struct Message {
-    content: frame::Message,
-    frame: SharedJson,
+pub struct InboundMessage {
+    message: Message,
+    frame: Json,
     responder: Responder,
     /// Dropped without a response, it is rejected.
     guards: bool,
 }
 
-impl Message {
-    pub(super) fn new(
-        content: frame::Message,
-        deadline: Instant,
-        frame: SharedJson,
-        desk: Arc<Desk>,
-    ) -> Self {
-        // A copy of its own, because a responder may be kept longer than the frame should be.
-        let id = SharedStr::from(content.id.as_str());
+impl InboundMessage {
+    pub(super) fn new(message: Message, deadline: Instant, frame: Json, desk: Arc<Desk>) -> Self {
         let ticket = Arc::new(Ticket {
-            id,
+            id: message.id.clone(),
             deadline,
             state: AtomicU8::new(OPEN),
             on_the_way: AtomicUsize::new(0),
         });
         Self {
-            content,
+            message,
             frame,
             responder: Responder { ticket, desk },
             guards: true,
@@ -58,40 +52,16 @@ impl Message {
     /// The same message for somebody who need not answer it, because its owner does.
     pub(crate) fn lend(&self) -> Self {
         Self {
-            content: self.content.clone(),
+            message: self.message.clone(),
             frame: self.frame.clone(),
             responder: self.responder.clone(),
             guards: false,
         }
     }
 
-    /// The message's id. Opaque.
-    #[must_use]
-    pub fn id(&self) -> &str {
-        &self.content.id
-    }
-
-    /// What the user said.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        &self.content.text
-    }
-
-    /// How it came here.
-    #[must_use]
-    pub const fn metadata(&self) -> &Metadata {
-        &self.content.metadata
-    }
-
-    /// The message as the frame has it.
-    #[must_use]
-    pub const fn content(&self) -> &frame::Message {
-        &self.content
-    }
-
     /// The whole frame, unknown members included.
     #[must_use]
-    pub const fn frame(&self) -> &SharedJson {
+    pub const fn frame(&self) -> &Json {
         &self.frame
     }
 
@@ -141,7 +111,7 @@ impl Message {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: the response may or may not be sent.
-    pub async fn reject(&self, reason: impl Into<SharedStr>) -> Result<(), Refused> {
+    pub async fn reject(&self, reason: impl Into<Str>) -> Result<(), Refused> {
         self.responder.reject(reason).await
     }
 
@@ -164,20 +134,28 @@ impl Message {
     }
 }
 
-impl Drop for Message {
+impl Deref for InboundMessage {
+    type Target = Message;
+
+    fn deref(&self) -> &Message {
+        &self.message
+    }
+}
+
+impl Drop for InboundMessage {
     fn drop(&mut self) {
         if self.guards {
-            let reason = Some(SharedStr::from_static(DROPPED));
-            self.responder.leave(Answer::Reject { reason });
+            let reason = Some(Str::from_static(DROPPED));
+            self.responder.leave(Answer::reject(reason));
         }
     }
 }
 
 /// Prints the id, and nothing of what the user said.
-impl fmt::Debug for Message {
+impl fmt::Debug for InboundMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Message")
-            .field("id", &self.content.id)
+        f.debug_struct("InboundMessage")
+            .field("id", &self.message.id)
             .field("answered", &self.is_answered())
             .finish_non_exhaustive()
     }
@@ -193,7 +171,7 @@ const SENT: u8 = 2;
 /// Which message it is, and whether it has a response.
 #[derive(Debug)]
 pub(super) struct Ticket {
-    pub(super) id: SharedStr,
+    pub(super) id: MessageId,
     pub(super) deadline: Instant,
     state: AtomicU8,
     /// Responses that the connection's task has yet to send or refuse. What was left on the desk
@@ -251,7 +229,7 @@ pub struct Responder {
 impl Responder {
     /// The message's id.
     #[must_use]
-    pub fn id(&self) -> &str {
+    pub fn id(&self) -> &MessageId {
         &self.ticket.id
     }
 
@@ -279,9 +257,8 @@ impl Responder {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: the response may or may not be sent.
-    pub async fn reject(&self, reason: impl Into<SharedStr>) -> Result<(), Refused> {
-        let reason = Some(reason.into());
-        self.respond(Answer::Reject { reason }).await
+    pub async fn reject(&self, reason: impl Into<Str>) -> Result<(), Refused> {
+        self.respond(Answer::reject(Some(reason.into()))).await
     }
 
     /// Shows something to the user, also long after the message.
