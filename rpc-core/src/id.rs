@@ -146,6 +146,12 @@ impl<K: ?Sized> From<Str> for Id<K> {
     }
 }
 
+impl<K: ?Sized> From<Id<K>> for Str {
+    fn from(id: Id<K>) -> Self {
+        id.text
+    }
+}
+
 impl<K: ?Sized> serde::Serialize for Id<K> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.text)

@@ -10,7 +10,7 @@ use std::vec;
 
 use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer, StrDeserializer};
 use serde::de::{self, DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
-use serde::ser::SerializeMap;
+use serde::ser::{self, SerializeMap};
 use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 
 pub use members::{Always, Member, Nothing, Word, absent, flatten};
@@ -52,13 +52,17 @@ pub trait Tagged: Sized {
     }
 
     /// The whole object, if it is of an unknown tag and is written as it was read.
-    fn raw(&self) -> Option<&Json>;
+    fn raw(&self) -> Option<&Json> {
+        None
+    }
 
     /// Writes the tag and the content into an object.
     ///
     /// # Errors
-    /// What the serializer returns.
-    fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
+    /// What the serializer returns. As provided always: such a type is not a part of another one.
+    fn write<M: SerializeMap>(&self, _: &mut M) -> Result<(), M::Error> {
+        Err(ser::Error::custom("not a part of another object"))
+    }
 }
 
 /// What is known of a tag.
