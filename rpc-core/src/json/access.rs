@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, MapAccess, SeqAccess};
 
 use super::de::{Deserializer, Result};
 use super::token;
-use crate::decode::{DecodeError, DecodeErrorKind};
+use super::{DecodeError, DecodeErrorKind};
 
 /// An object that is being read.
 pub(super) struct Members<'r, 'de> {

@@ -9,11 +9,11 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 
 use super::access::{Items, Members, Raw};
+use super::scan::{Misfit, escaped_end, number_end, past_space, plain_end, word_end};
+use super::skip::value_end;
+use super::unescape::{unescape, unescape_lossy};
+use super::{DecodeError, DecodeErrorKind};
 use super::{Json, token};
-use crate::decode::scan::{Misfit, escaped_end, number_end, past_space, plain_end, word_end};
-use crate::decode::skip::value_end;
-use crate::decode::unescape::{unescape, unescape_lossy};
-use crate::decode::{DecodeError, DecodeErrorKind};
 use crate::limits::Limits;
 
 /// The deepest nesting that is parsed, whatever [`Limits::max_depth`] says. What is skipped or kept raw
@@ -233,11 +233,11 @@ impl<'de> Deserializer<'de> {
         expected: &'static str,
         visitor: V,
     ) -> Result<V::Value> {
-        let start = self.at;
-        let digits = match self.token() {
-            Some(b'-' | b'0'..=b'9') => self.number()?,
-            _ => return Err(self.mismatch(expected)),
+        let Some(b'-' | b'0'..=b'9') = self.token() else {
+            return Err(self.mismatch(expected));
         };
+        let start = self.at;
+        let digits = self.number()?;
         let read = if digits == "-0" {
             visitor.visit_f64(-0.0)
         } else if let Ok(whole) = digits.parse() {
@@ -348,6 +348,16 @@ impl<'de> Deserializer<'de> {
     }
 }
 
+/// Methods that read a number, and what else is called wrong.
+macro_rules! numbers {
+    ($($method:ident $expected:ident),*) => {$(
+        #[inline]
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+            self.visit_number($expected, visitor)
+        }
+    )*};
+}
+
 impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
     type Error = DecodeError;
 
@@ -399,45 +409,10 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
         self.deserialize_str(visitor)
     }
 
-    fn deserialize_i8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(WHOLE, visitor)
-    }
-
-    fn deserialize_i16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(WHOLE, visitor)
-    }
-
-    fn deserialize_i32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(WHOLE, visitor)
-    }
-
-    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(WHOLE, visitor)
-    }
-
-    fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(UNSIGNED, visitor)
-    }
-
-    fn deserialize_u16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(UNSIGNED, visitor)
-    }
-
-    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(UNSIGNED, visitor)
-    }
-
-    #[inline]
-    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(UNSIGNED, visitor)
-    }
-
-    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(NUMBER, visitor)
-    }
-
-    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit_number(NUMBER, visitor)
+    numbers! {
+        deserialize_i8 WHOLE, deserialize_i16 WHOLE, deserialize_i32 WHOLE, deserialize_i64 WHOLE,
+        deserialize_u8 UNSIGNED, deserialize_u16 UNSIGNED, deserialize_u32 UNSIGNED,
+        deserialize_u64 UNSIGNED, deserialize_f32 NUMBER, deserialize_f64 NUMBER
     }
 
     #[inline]

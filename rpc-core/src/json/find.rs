@@ -6,9 +6,9 @@ use std::fmt;
 use serde::Deserializer as _;
 use serde::de::{MapAccess, Visitor};
 
+use super::DecodeError;
 use super::tagged::Key;
 use super::{Deserializer, Json};
-use crate::decode::DecodeError;
 use crate::limits::Limits;
 
 /// The member `name` of a JSON object; `None` if it is absent or null, or if `object` is none. Of
@@ -57,5 +57,51 @@ impl<'de, F: FnMut(Cow<'de, str>, &'de str)> Visitor<'de> for Each<F> {
             (self.0)(name, value.get());
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Str;
+
+    fn found(object: &str, name: &str) -> Option<Str> {
+        Some(find_member(object, name)?.into_text())
+    }
+
+    #[test]
+    fn a_member_is_found_as_it_was_sent() {
+        let object = r#" {"a":{"id":1},"id": "x\ny" ,"b":[[]]}"#;
+        assert_eq!(found(object, "id").as_deref(), Some(r#""x\ny""#));
+        assert_eq!(found(object, "b").as_deref(), Some("[[]]"));
+    }
+
+    #[test]
+    fn an_escaped_name_is_the_name() {
+        assert_eq!(found(r#"{"\u0069d":7}"#, "id").as_deref(), Some("7"));
+    }
+
+    #[test]
+    fn of_several_the_first_is_found_and_null_is_none() {
+        assert_eq!(found(r#"{"id":1,"id":2}"#, "id").as_deref(), Some("1"));
+        assert_eq!(found(r#"{"id":null}"#, "id").as_deref(), None);
+        assert_eq!(found(r#"{"ID":1}"#, "id").as_deref(), None);
+    }
+
+    #[test]
+    fn what_is_no_object_has_no_member() {
+        for text in ["", "[]", r#"["id",1]"#, r#""id""#, r#"{"id":1"#, "{]"] {
+            assert_eq!(found(text, "id"), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn depth_does_not_matter() {
+        let object = format!(
+            r#"{{"deep":{}{},"id":1}}"#,
+            "[".repeat(100_000),
+            "]".repeat(100_000)
+        );
+        assert_eq!(found(&object, "id").as_deref(), Some("1"));
     }
 }

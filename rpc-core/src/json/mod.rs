@@ -8,15 +8,21 @@
 
 mod access;
 mod de;
+mod error;
 mod escape;
 mod find;
+mod flatten;
 mod key;
 pub mod lenient;
+mod refuse;
+mod scan;
+mod skip;
 mod str;
 pub mod tagged;
 #[cfg(test)]
 mod tests;
 mod token;
+mod unescape;
 mod value;
 mod verbatim;
 mod writer;
@@ -24,17 +30,17 @@ mod writer;
 use serde::Deserialize;
 
 pub use de::Deserializer;
+pub use error::{DecodeError, DecodeErrorKind};
 pub use find::{each_member, find_member};
 pub use lenient::LooseStr;
 #[doc(hidden)]
 pub use serde;
 pub use str::Str;
-pub use tagged::{Common, Nothing, TagKind, Tagged};
+pub use tagged::{Common, TagKind, Tagged};
 pub use value::Json;
 pub(crate) use verbatim::serialize_verbatim;
 pub(crate) use writer::Writer;
 
-pub use crate::decode::{DecodeError, DecodeErrorKind, check_size, first_byte};
 use crate::limits::Limits;
 
 /// Decodes a frame: a text that must be one JSON object.
@@ -71,4 +77,23 @@ fn whole<'de, T: Deserialize<'de>>(mut reader: Deserializer<'de>) -> Result<T, D
         }
         Err(error) => Err(error.locate_once(reader.text, reader.at)),
     }
+}
+
+/// Checks a message's size against [`Limits::max_message_bytes`].
+///
+/// # Errors
+/// [`DecodeErrorKind::TooLarge`].
+pub fn check_size(size: usize, limits: &Limits) -> Result<(), DecodeError> {
+    let max = limits.max_message_bytes;
+    if size > max {
+        return Err(DecodeError::new(DecodeErrorKind::TooLarge { size, max }));
+    }
+    Ok(())
+}
+
+/// The first byte after JSON white space: it tells an object from an array, a string and so on.
+#[must_use]
+pub fn first_byte(text: &str) -> Option<u8> {
+    text.bytes()
+        .find(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
 }

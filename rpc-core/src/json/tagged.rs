@@ -1,5 +1,8 @@
 //! Objects whose members depend on one of them, the tag: what [`tagged!`](crate::tagged) stands on.
 
+mod macros;
+mod members;
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -8,7 +11,9 @@ use std::vec;
 use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer, StrDeserializer};
 use serde::de::{self, DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, forward_to_deserialize_any};
+use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
+
+pub use members::{Always, Member, Word, absent, flatten};
 
 use super::{Json, Str, token};
 use crate::limits::Limits;
@@ -19,6 +24,8 @@ pub trait Tagged: Sized {
     const TAG: &'static str;
     /// The member that is the content; `None` if all other members are.
     const CONTENT: Option<&'static str>;
+    /// The tags that are known.
+    const TAGS: &'static [&'static str];
 
     /// Whether the tag is known, and whether it has content.
     fn kind(tag: &str) -> TagKind;
@@ -46,6 +53,12 @@ pub trait Tagged: Sized {
 
     /// The whole object, if it is of an unknown tag and is written as it was read.
     fn raw(&self) -> Option<&Json>;
+
+    /// Writes the tag and the content into an object.
+    ///
+    /// # Errors
+    /// What the serializer returns.
+    fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
 }
 
 /// What is known of a tag.
@@ -58,12 +71,15 @@ pub enum TagKind {
     Unit,
     /// It has content.
     Content,
+    /// It has content; if that cannot be read, the object counts as unknown.
+    Open,
 }
 
 /// An object that may do without a tag.
 impl<T: Tagged> Tagged for Option<T> {
     const TAG: &'static str = T::TAG;
     const CONTENT: Option<&'static str> = T::CONTENT;
+    const TAGS: &'static [&'static str] = T::TAGS;
 
     fn kind(tag: &str) -> TagKind {
         T::kind(tag)
@@ -84,6 +100,11 @@ impl<T: Tagged> Tagged for Option<T> {
     fn raw(&self) -> Option<&Json> {
         self.as_ref().and_then(T::raw)
     }
+
+    #[inline]
+    fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        self.as_ref().map_or(Ok(()), |it| it.write(map))
+    }
 }
 
 /// Members beside the tag that all kinds of an object have.
@@ -96,6 +117,27 @@ pub trait Common: Default {
     /// # Errors
     /// If its value is wrong, or it comes twice.
     fn take<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error>;
+}
+
+/// No members beside the tag and its content.
+struct Alone<B>(PhantomData<B>);
+
+impl<B> Default for Alone<B> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<B: Tagged> Common for Alone<B> {
+    const NAMES: &'static [&'static str] = match B::CONTENT {
+        Some(content) => &[B::TAG, content],
+        None => &[B::TAG],
+    };
+
+    #[inline]
+    fn take<'de, A: MapAccess<'de>>(&mut self, _: &str, _: &mut A) -> Result<bool, A::Error> {
+        Ok(false)
+    }
 }
 
 /// The name of a member.
@@ -118,7 +160,10 @@ impl Deref for Key<'_> {
 
 impl<'de> Key<'de> {
     #[inline]
-    fn give<K: DeserializeSeed<'de>, E: de::Error>(&self, seed: K) -> Result<K::Value, E> {
+    pub(super) fn give<K: DeserializeSeed<'de>, E: de::Error>(
+        &self,
+        seed: K,
+    ) -> Result<K::Value, E> {
         match self {
             Self::Borrowed(name) => seed.deserialize(BorrowedStrDeserializer::new(name)),
             Self::Owned(name) => seed.deserialize(StrDeserializer::new(name)),
@@ -154,6 +199,46 @@ impl<'de> Deserialize<'de> for Key<'de> {
 #[inline]
 pub fn read<'de, D: Deserializer<'de>, C: Common, B: Tagged>(from: D) -> Result<(C, B), D::Error> {
     from.deserialize_newtype_struct(token::TAGGED, ObjectVisitor(PhantomData))
+}
+
+/// As [`read`], without common members.
+///
+/// # Errors
+/// As [`read`].
+#[inline]
+pub fn read_alone<'de, D: Deserializer<'de>, B: Tagged>(from: D) -> Result<B, D::Error> {
+    read::<D, Alone<B>, B>(from).map(|(_, body)| body)
+}
+
+/// As [`read`], of an object whose tag was read before and is not found again in `from`: what a
+/// [`Tagged::read`] gets.
+///
+/// # Errors
+/// If a member comes twice, or the members are not what the tag says.
+#[inline]
+pub fn read_rest<'de, D: Deserializer<'de>, C: Common, B: Tagged>(
+    tag: &str,
+    from: D,
+) -> Result<(C, B), D::Error> {
+    from.deserialize_newtype_struct(token::TAGGED, RestVisitor(tag, PhantomData))
+}
+
+struct RestVisitor<'t, C, B>(&'t str, PhantomData<(C, B)>);
+
+impl<'de, C: Common, B: Tagged> Visitor<'de> for RestVisitor<'_, C, B> {
+    type Value = (C, B);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    #[inline]
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(C, B), A::Error> {
+        map.next_value_seed(Names(C::NAMES))?;
+        let mut common = C::default();
+        let body = by_tag(self.0, Vec::new(), &mut map, &mut common)?;
+        Ok((common, body))
+    }
 }
 
 struct ObjectVisitor<C, B>(PhantomData<(C, B)>);
@@ -235,7 +320,7 @@ impl<'de, B: Tagged> DeserializeSeed<'de> for Content<'_, B> {
     #[inline]
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<B>, D::Error> {
         match B::kind(self.0) {
-            TagKind::Content => B::read(self.0, from).map(Some),
+            TagKind::Content | TagKind::Open => B::read(self.0, from).map(Some),
             TagKind::Unit => IgnoredAny::deserialize(from).map(|_| None),
             TagKind::Unknown => B::without(self.0, Some(Json::deserialize(from)?)).map(Some),
         }
@@ -261,22 +346,38 @@ fn internal<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
             early.push((key, map.next_value_seed(Mark)?));
         }
     };
+    by_tag(&tag, early, map, common)
+}
+
+/// Reads the members beside the tag, those that came before it among them.
+#[inline]
+fn by_tag<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
+    tag: &str,
+    early: Vec<(Key<'de>, u64)>,
+    map: &mut A,
+    common: &mut C,
+) -> Result<B, A::Error> {
     let mut rest = Rest {
         early: early.into_iter(),
         place: None,
-        map,
+        map: &mut *map,
         common,
         tag: B::TAG,
     };
-    match B::kind(&tag) {
-        TagKind::Content => B::read(&tag, rest),
+    match B::kind(tag) {
+        TagKind::Content => B::read(tag, rest),
+        TagKind::Open => B::read(tag, rest).or_else(|error| match map.next_value_seed(Whole) {
+            Ok(whole) => B::without(tag, Some(whole)),
+            // It is no JSON.
+            Err(_) => Err(error),
+        }),
         TagKind::Unit => {
             rest.finish()?;
-            B::without(&tag, None)
+            B::without(tag, None)
         }
         TagKind::Unknown => {
             let whole = rest.whole()?;
-            B::without(&tag, Some(whole))
+            B::without(tag, Some(whole))
         }
     }
 }
@@ -485,461 +586,4 @@ impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Seek<S> {
     fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<S::Value, D::Error> {
         self.1.deserialize(from)
     }
-}
-
-/// The value of a common member that is missing: `None` where that is one.
-///
-/// # Errors
-/// If the type asks for a value.
-pub fn absent<'de, T: Deserialize<'de>, E: de::Error>(name: &'static str) -> Result<T, E> {
-    struct Absent<E>(&'static str, PhantomData<E>);
-    impl<'de, E: de::Error> Deserializer<'de> for Absent<E> {
-        type Error = E;
-        fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, E> {
-            Err(E::missing_field(self.0))
-        }
-        fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
-            visitor.visit_none()
-        }
-        forward_to_deserialize_any! {
-            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
-            unit_struct newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
-        }
-    }
-    T::deserialize(Absent(name, PhantomData))
-}
-
-/// Tells a member that is `None` from all others: of two methods with one name, the inherent one wins.
-#[derive(Debug)]
-pub struct Member<'m, T>(pub &'m T);
-
-impl<'m, T> Member<'m, Option<T>> {
-    /// The member, if it is written.
-    #[must_use]
-    pub fn written(&self) -> Option<&'m Option<T>> {
-        self.0.is_some().then_some(self.0)
-    }
-}
-
-/// A member that is always written.
-pub trait Always<'m, T> {
-    /// The member.
-    fn written(&self) -> Option<&'m T>;
-}
-
-impl<'m, T> Always<'m, T> for Member<'m, T> {
-    fn written(&self) -> Option<&'m T> {
-        Some(self.0)
-    }
-}
-
-/// Writes a tag and, behind it, the members of its content.
-///
-/// # Errors
-/// What the serializer returns.
-pub fn write<S: Serializer>(
-    to: S,
-    name: &'static str,
-    tag: &str,
-    content: &impl Serialize,
-) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Object<'o, T> {
-        #[serde(flatten)]
-        tag: Tag<'o>,
-        #[serde(flatten)]
-        content: &'o T,
-    }
-    struct Tag<'o>(&'static str, &'o str);
-    impl Serialize for Tag<'_> {
-        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-            let mut map = to.serialize_map(Some(1))?;
-            map.serialize_entry(self.0, self.1)?;
-            map.end()
-        }
-    }
-    let tag = Tag(name, tag);
-    Object { tag, content }.serialize(to)
-}
-
-/// No members.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Nothing {}
-
-/// Makes types of objects whose members depend on a tag.
-///
-/// An **enum** has a variant for each tag, with its content in one type, or without. The content is
-/// what `in` names, or all members. What is not known is `Unknown`, and is written as it was read.
-/// `tag()` is the tag on the wire.
-///
-/// ```
-/// use rpc_core::{Limits, Str, json, tagged};
-///
-/// tagged! {
-///     /// A step.
-///     #[derive(Clone, Debug, PartialEq)]
-///     pub enum Step by "event" in "data" {
-///         /// More text.
-///         "text" => Text(Str),
-///         /// The end.
-///         "done" => Done,
-///     }
-/// }
-///
-/// let step: Step = json::decode(r#"{"event":"text","data":"Hi"}"#, &Limits::default())?;
-/// assert_eq!(step, Step::Text("Hi".into()));
-/// # Ok::<(), rpc_core::DecodeError>(())
-/// ```
-///
-/// A tag without content of its own may be written with some, `"done" => Done = Nothing {}`. Where all
-/// members are the content, one kind may have its content in one of them: `"text" => Text(Str) in "text"`
-/// is `{"type": "text", "text": "…"}`.
-///
-/// A **struct** has members that all kinds of an object have, and one `..` for the enum: `Option` of it if
-/// an object may do without the tag. Members are written in this order, without those that are
-/// `None`; an object of an unknown tag is written as it was read, whatever the members say.
-///
-/// ```
-/// use rpc_core::{Limits, Str, json, tagged};
-///
-/// tagged! {
-///     /// What happens.
-///     #[derive(Clone, Debug, PartialEq)]
-///     pub enum Kind by "type" {
-///         /// Something is said.
-///         "say" => Say(Say),
-///     }
-/// }
-///
-/// /// Something is said.
-/// #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-/// pub struct Say {
-///     /// The words.
-///     pub text: Str,
-/// }
-///
-/// tagged! {
-///     /// One frame.
-///     #[derive(Clone, Debug, PartialEq)]
-///     pub struct Frame {
-///         /// Whose it is.
-///         "id" => pub id: Str,
-///         /// What it says.
-///         .. => pub kind: Kind,
-///         /// When it was sent.
-///         "sentAt" => pub sent_at: Option<u64>,
-///     }
-/// }
-///
-/// let text = r#"{"id":"1","type":"say","text":"Hi"}"#;
-/// let frame: Frame = json::decode(text, &Limits::default())?;
-/// assert_eq!((&*frame.id, frame.kind.tag()), ("1", "say"));
-/// assert_eq!(serde_json::to_string(&frame)?, text);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[macro_export]
-macro_rules! tagged {
-    // An enum with its content in one member.
-    ($(#[$meta:meta])* $vis:vis enum $Name:ident by $tag:literal in $content:literal {
-        $($(#[$doc:meta])* $word:literal => $Kind:ident $(($Of:ty))? $(= $written:expr)?,)*
-    }) => {
-        $(#[$meta])*
-        #[non_exhaustive]
-        $vis enum $Name {
-            $($(#[$doc])* $Kind $(($Of))?,)*
-            /// A tag that this crate does not know.
-            Unknown {
-                /// The tag.
-                tag: $crate::Str,
-                /// The content, raw; `None` if there is none.
-                content: Option<$crate::Json>,
-            },
-        }
-
-        $crate::tagged!(@common $Name $tag (Some($content)) {$($word => $Kind $(($Of))? {},)*} raw content);
-
-        impl $crate::json::serde::Serialize for $Name {
-            fn serialize<S: $crate::json::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                use $crate::json::serde::ser::SerializeMap as _;
-                let mut map = to.serialize_map(None)?;
-                map.serialize_entry($tag, self.tag())?;
-                match self {
-                    $($crate::tagged!(@pattern $Name $Kind it $($Of)?) => {
-                        $crate::tagged!(@entry map $content it $($Of)? $(= $written)?);
-                    })*
-                    Self::Unknown { content: Some(content), .. } => {
-                        map.serialize_entry($content, content)?;
-                    }
-                    Self::Unknown { content: None, .. } => {}
-                }
-                map.end()
-            }
-        }
-    };
-
-    // An enum whose content is all other members.
-    ($(#[$meta:meta])* $vis:vis enum $Name:ident by $tag:literal {
-        $($(#[$doc:meta])* $word:literal => $Kind:ident $(($Of:ty))? $(in $member:literal)?,)*
-    }) => {
-        $(#[$meta])*
-        #[non_exhaustive]
-        $vis enum $Name {
-            $($(#[$doc])* $Kind $(($Of))?,)*
-            /// A tag that this crate does not know.
-            Unknown {
-                /// The tag.
-                tag: $crate::Str,
-                /// The whole object, raw.
-                raw: $crate::Json,
-            },
-        }
-
-        $crate::tagged!(@common $Name $tag (None) {
-            $($word => $Kind $(($Of))? {$($member)?},)*
-        } raw raw);
-
-        impl $crate::json::serde::Serialize for $Name {
-            fn serialize<S: $crate::json::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                match self {
-                    $($crate::tagged!(@pattern $Name $Kind it $($Of)?) => {
-                        $crate::json::tagged::write(to, $tag, $word, &$crate::tagged!(
-                            @members it $(($Of))? $($member)?
-                        ))
-                    })*
-                    Self::Unknown { raw, .. } => raw.serialize(to),
-                }
-            }
-        }
-    };
-
-    (@common $Name:ident $tag:literal ($content:expr) {
-        $($word:literal => $Kind:ident $(($Of:ty))? {$($member:literal)?},)*
-    } $raw:ident $field:ident) => {
-        impl $Name {
-            /// The tag on the wire.
-            #[must_use]
-            #[allow(unreachable_pub)]
-            pub fn tag(&self) -> &str {
-                match self {
-                    $($crate::tagged!(@pattern $Name $Kind _it $($Of)?) => $word,)*
-                    Self::Unknown { tag, .. } => tag,
-                }
-            }
-        }
-
-        impl $crate::json::Tagged for $Name {
-            const TAG: &'static str = $tag;
-            const CONTENT: Option<&'static str> = $content;
-
-            #[inline]
-            fn kind(tag: &str) -> $crate::json::TagKind {
-                match tag {
-                    $($word => $crate::tagged!(@kind $($Of)?),)*
-                    _ => $crate::json::TagKind::Unknown,
-                }
-            }
-
-            #[inline]
-            fn read<'de, D: $crate::json::serde::Deserializer<'de>>(
-                tag: &str,
-                content: D,
-            ) -> Result<Self, D::Error> {
-                match tag {
-                    $($word => $crate::tagged!(@read content $Kind $(($Of))? $($member)?),)*
-                    // Not asked for by this kind.
-                    _ => Self::without(tag, None),
-                }
-            }
-
-            fn without<E: $crate::json::serde::de::Error>(
-                tag: &str,
-                $raw: Option<$crate::Json>,
-            ) -> Result<Self, E> {
-                match tag {
-                    $($word => $crate::tagged!(@without $Name $Kind $($Of)?),)*
-                    _ => Ok($crate::tagged!(@unknown tag $raw $field)),
-                }
-            }
-
-            fn raw(&self) -> Option<&$crate::Json> {
-                $crate::tagged!(@raw self $field)
-            }
-        }
-
-        impl<'de> $crate::json::serde::Deserialize<'de> for $Name {
-            #[inline]
-            fn deserialize<D: $crate::json::serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                $crate::tagged!(@members_of Alone $Name {});
-                $crate::json::tagged::read::<D, Alone, Self>(from).map(|(_, it)| it)
-            }
-        }
-    };
-
-    (@pattern $Name:ident $Kind:ident $it:ident $Of:ty) => { Self::$Kind($it) };
-    (@pattern $Name:ident $Kind:ident $it:ident) => { Self::$Kind };
-    (@entry $map:ident $content:literal $it:ident $Of:ty) => { $map.serialize_entry($content, $it)?; };
-    (@entry $map:ident $content:literal $it:ident = $written:expr) => {
-        $map.serialize_entry($content, &$written)?;
-    };
-    (@entry $map:ident $content:literal $it:ident) => {};
-    (@members $it:ident ($Of:ty)) => { $it };
-    (@members $it:ident ($Of:ty) $member:literal) => {{
-        #[derive($crate::json::serde::Serialize)]
-        #[serde(crate = "rpc_core::json::serde")]
-        struct One<'o> {
-            #[serde(rename = $member)]
-            it: &'o $Of,
-        }
-        One { it: $it }
-    }};
-    (@members $it:ident) => { $crate::json::Nothing {} };
-    (@kind $Of:ty) => { $crate::json::TagKind::Content };
-    (@kind) => { $crate::json::TagKind::Unit };
-    (@read $content:ident $Kind:ident ($Of:ty)) => {
-        <$Of as $crate::json::serde::Deserialize>::deserialize($content).map(Self::$Kind)
-    };
-    (@read $content:ident $Kind:ident ($Of:ty) $member:literal) => {{
-        #[derive($crate::json::serde::Deserialize)]
-        #[serde(crate = "rpc_core::json::serde")]
-        struct One {
-            #[serde(rename = $member)]
-            it: $Of,
-        }
-        <One as $crate::json::serde::Deserialize>::deserialize($content).map(|one| Self::$Kind(one.it))
-    }};
-    (@read $content:ident $Kind:ident) => { Ok(Self::$Kind) };
-    (@without $Name:ident $Kind:ident $Of:ty) => {
-        Err(E::missing_field(<Self as $crate::json::Tagged>::CONTENT.unwrap_or_default()))
-    };
-    (@without $Name:ident $Kind:ident) => { Ok(Self::$Kind) };
-    (@unknown $tag:ident $raw:ident content) => {
-        Self::Unknown { tag: $tag.into(), content: $raw }
-    };
-    (@unknown $tag:ident $raw:ident raw) => {
-        Self::Unknown { tag: $tag.into(), raw: $raw.unwrap_or_default() }
-    };
-    (@raw $self:ident content) => { None };
-    (@raw $self:ident raw) => {
-        match $self {
-            Self::Unknown { raw, .. } => Some(raw),
-            _ => None,
-        }
-    };
-
-    // A struct: an enum and what stands beside it.
-    ($(#[$meta:meta])* $vis:vis struct $Name:ident {$($members:tt)*}) => {
-        $crate::tagged!(@split [$(#[$meta])* $vis struct $Name] [] $($members)*);
-    };
-    (@split [$($head:tt)*] $before:tt
-        $(#[$doc:meta])* .. => $body_vis:vis $body:ident: $Body:ty, $($after:tt)*
-    ) => {
-        $crate::tagged!(@struct $($head)* $before [$(#[$doc])* $body_vis $body: $Body,] [$($after)*]);
-    };
-    (@split $head:tt [$($before:tt)*]
-        $(#[$doc:meta])* $word:literal => $member_vis:vis $member:ident: $Of:ty, $($rest:tt)*
-    ) => {
-        $crate::tagged!(@split $head
-            [$($before)* $(#[$doc])* $word => $member_vis $member: $Of,] $($rest)*);
-    };
-    (@struct $(#[$meta:meta])* $vis:vis struct $Name:ident
-        [$($(#[$before_doc:meta])* $before_word:literal => $before_vis:vis $before:ident: $Before:ty,)*]
-        [$(#[$body_doc:meta])* $body_vis:vis $body:ident: $Body:ty,]
-        [$($(#[$after_doc:meta])* $after_word:literal => $after_vis:vis $after:ident: $After:ty,)*]
-    ) => {
-        $(#[$meta])*
-        $vis struct $Name {
-            $($(#[$before_doc])* $before_vis $before: $Before,)*
-            $(#[$body_doc])* $body_vis $body: $Body,
-            $($(#[$after_doc])* $after_vis $after: $After,)*
-        }
-
-        impl<'de> $crate::json::serde::Deserialize<'de> for $Name {
-            #[inline]
-            fn deserialize<D: $crate::json::serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                $crate::tagged!(@members_of Beside $Body {
-                    $($before_word => $before: $Before,)*
-                    $($after_word => $after: $After,)*
-                });
-                let (beside, $body) = $crate::json::tagged::read::<D, Beside, $Body>(from)?;
-                Ok(Self {
-                    $($before: match beside.$before {
-                        Some(it) => it,
-                        None => $crate::json::tagged::absent($before_word)?,
-                    },)*
-                    $body,
-                    $($after: match beside.$after {
-                        Some(it) => it,
-                        None => $crate::json::tagged::absent($after_word)?,
-                    },)*
-                })
-            }
-        }
-
-        impl $crate::json::serde::Serialize for $Name {
-            fn serialize<S: $crate::json::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                #[allow(unused_imports)]
-                use $crate::json::tagged::{Always as _, Member};
-                if let Some(raw) = $crate::json::Tagged::raw(&self.$body) {
-                    return raw.serialize(to);
-                }
-                #[derive($crate::json::serde::Serialize)]
-                #[serde(crate = "rpc_core::json::serde")]
-                struct Object<'o> {
-                    $(
-                        #[serde(rename = $before_word, skip_serializing_if = "Option::is_none")]
-                        $before: Option<&'o $Before>,
-                    )*
-                    #[serde(flatten)]
-                    $body: &'o $Body,
-                    $(
-                        #[serde(rename = $after_word, skip_serializing_if = "Option::is_none")]
-                        $after: Option<&'o $After>,
-                    )*
-                }
-                let object = Object {
-                    $($before: Member(&self.$before).written(),)*
-                    $body: &self.$body,
-                    $($after: Member(&self.$after).written(),)*
-                };
-                object.serialize(to)
-            }
-        }
-    };
-
-    (@members_of $Members:ident $Body:ty {$($word:literal => $field:ident: $Of:ty,)*}) => {
-        #[derive(Default)]
-        struct $Members {
-            $($field: Option<$Of>,)*
-        }
-        impl $crate::json::Common for $Members {
-            const NAMES: &'static [&'static str] = &[
-                <$Body as $crate::json::Tagged>::TAG,
-                match <$Body as $crate::json::Tagged>::CONTENT {
-                    Some(name) => name,
-                    None => "",
-                },
-                $($word,)*
-            ];
-
-            #[inline]
-            #[allow(unused_variables)]
-            fn take<'de, A: $crate::json::serde::de::MapAccess<'de>>(
-                &mut self,
-                name: &str,
-                map: &mut A,
-            ) -> Result<bool, A::Error> {
-                match name {
-                    $($word => {
-                        if self.$field.is_some() {
-                            return Err($crate::json::serde::de::Error::duplicate_field($word));
-                        }
-                        self.$field = Some(map.next_value()?);
-                    })*
-                    _ => return Ok(false),
-                }
-                #[allow(unreachable_code)]
-                Ok(true)
-            }
-        }
-    };
 }

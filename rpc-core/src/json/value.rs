@@ -7,9 +7,9 @@ use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use super::DecodeError;
+use super::unescape::unescape;
 use super::{Str, serialize_verbatim, token};
-use crate::decode::DecodeError;
-use crate::decode::unescape::unescape;
 use crate::encode::encode_into;
 use crate::error::Refused;
 use crate::limits::Limits;
@@ -38,7 +38,7 @@ impl Json {
     /// Takes a text that is one JSON value. White space around it is left out.
     ///
     /// # Errors
-    /// [`DecodeErrorKind::Syntax`](crate::decode::DecodeErrorKind::Syntax) if it is not JSON.
+    /// [`DecodeErrorKind::Syntax`](super::DecodeErrorKind::Syntax) if it is not JSON.
     pub fn new(text: &str) -> Result<Self, DecodeError> {
         super::de::parse_any(text)
     }

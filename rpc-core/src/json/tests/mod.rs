@@ -1,5 +1,7 @@
 //! Where we depend on what `serde_json` does inside. Any other value: `fuzzing::json_writer`.
 
+mod frames;
+mod grammar;
 mod reading;
 
 use serde_json::value::RawValue;

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::decode::{DecodeError, DecodeErrorKind as Kind};
 use crate::json::{self, Json, Str, lenient};
+use crate::json::{DecodeError, DecodeErrorKind as Kind};
 use crate::{Limits, tagged};
 
 tagged! {

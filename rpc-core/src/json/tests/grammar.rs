@@ -3,21 +3,20 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::{RawJson, Reader};
-use super::deep;
+use super::frames::deep;
+use crate::Limits;
+use crate::json::{Json, parse};
 
 /// Whether the text is one JSON value; our reader and `serde_json` have to agree.
 fn is_json(text: &str) -> bool {
-    let ours = RawJson::new(text).is_ok();
+    let ours = Json::new(text).is_ok();
     let theirs = serde_json::from_str::<&RawValue>(text).is_ok();
     assert_eq!(ours, theirs, "{text:?}");
     ours
 }
 
 fn string(text: &str) -> Option<String> {
-    let mut reader = Reader::new(text);
-    let read = reader.str().and_then(|text| reader.end().map(|()| text));
-    let ours = read.ok().flatten().map(String::from);
+    let ours = parse::<String>(text, &Limits::default()).ok();
     let theirs = serde_json::from_str::<String>(text).ok();
     assert_eq!(ours, theirs, "{text:?}");
     ours
@@ -197,7 +196,7 @@ fn a_lone_surrogate_is_refused_where_it_is_read_and_passed_through_where_it_is_n
     ] {
         assert!(is_json(lone), "{lone}");
         assert_eq!(string(lone), None, "{lone}");
-        assert_eq!(RawJson::new(lone).unwrap().as_str(), None, "{lone}");
+        assert_eq!(Json::new(lone).unwrap().as_str(), None, "{lone}");
     }
 }
 
@@ -235,7 +234,11 @@ fn a_whole_number_is_read_up_to_the_largest() {
         ("1.0", None),
         ("1e3", None),
     ] {
-        assert_eq!(Reader::new(text).u64().ok().flatten(), number, "{text}");
+        assert_eq!(
+            parse::<u64>(text, &Limits::default()).ok(),
+            number,
+            "{text}"
+        );
         assert_eq!(serde_json::from_str::<u64>(text).ok(), number, "{text}");
     }
 }
@@ -251,28 +254,25 @@ fn a_number_is_read_to_the_nearest() {
         ("\"1\"", None),
         ("true", None),
     ] {
-        assert_eq!(Reader::new(text).f64().ok().flatten(), number, "{text}");
+        assert_eq!(
+            parse::<f64>(text, &Limits::default()).ok(),
+            number,
+            "{text}"
+        );
     }
     let long = "0.123478901235678901234567890123";
-    let number = Reader::new(long).f64().unwrap().unwrap();
+    let number = parse::<f64>(long, &Limits::default()).unwrap();
     assert_eq!(Ok(number), long.parse::<f64>());
-    let mut reader = Reader::new(" 1e400, 7");
-    let error = reader.f64().unwrap_err();
+    let error = parse::<f64>(" 1e400", &Limits::default()).unwrap_err();
     assert_eq!((error.line(), error.column()), (1, 2));
 }
 
 #[test]
-fn what_serde_reads_keeps_its_place_in_the_text() {
-    let text = "{\"a\":\n [true, \"x\"]}";
-    let mut reader = Reader::new(text);
-    let error = reader.items(1, Reader::skip).unwrap_err();
-    assert_eq!((error.line(), error.column()), (1, 1));
-    let mut items = Vec::new();
+fn an_error_has_its_place_in_the_text() {
     let list = " [1,\n \"x\"]";
-    let error = Reader::new(list)
-        .items(2, |item| item.parse::<u8>().map(|item| items.push(item)))
-        .unwrap_err();
-    assert_eq!((items, error.line()), (vec![1], 2));
-    let value: Value = Reader::new(text).parse().unwrap();
+    let error = parse::<Vec<u8>>(list, &Limits::default()).unwrap_err();
+    assert_eq!((error.line(), error.column()), (2, 2));
+    let text = "{\"a\":\n [true, \"x\"]}";
+    let value: Value = parse(text, &Limits::default()).unwrap();
     assert_eq!(value["a"][1], "x");
 }

@@ -5,7 +5,7 @@
 
 /// The index of the byte that does not fit; the length if the text ends too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Misfit(pub(crate) usize);
+pub(super) struct Misfit(pub(super) usize);
 
 const WORD: usize = 8;
 /// Two words fit a vector register of every machine.
@@ -20,7 +20,7 @@ const ONES: u64 = u64::MAX / 255;
 
 /// The index, from `at` on, of the first byte that is no white space.
 #[inline]
-pub(crate) fn past_space(bytes: &[u8], mut at: usize) -> usize {
+pub(super) fn past_space(bytes: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\t' | b'\n' | b'\r') = bytes.get(at) {
         at += 1;
     }
@@ -30,7 +30,7 @@ pub(crate) fn past_space(bytes: &[u8], mut at: usize) -> usize {
 /// The index, from `at` on, of the first byte that no string holds as it is: a quotation mark, a
 /// backslash or a control character. The length if there is none.
 #[inline]
-pub(crate) fn plain_end(bytes: &[u8], at: usize) -> usize {
+pub(super) fn plain_end(bytes: &[u8], at: usize) -> usize {
     // Most names are short: the first word is looked at where the string is wanted.
     let rest = bytes.get(at..).unwrap_or_default();
     match rest.first_chunk().map(|word| marks(*word)) {
@@ -130,7 +130,7 @@ const fn first(marks: u64) -> usize {
 
 /// The index of a string's closing quotation mark, from a byte inside it.
 #[inline]
-pub(crate) fn string_end(bytes: &[u8], at: usize) -> Result<usize, Misfit> {
+pub(super) fn string_end(bytes: &[u8], at: usize) -> Result<usize, Misfit> {
     let end = plain_end(bytes, at);
     match bytes.get(end) {
         Some(b'"') => Ok(end),
@@ -139,7 +139,7 @@ pub(crate) fn string_end(bytes: &[u8], at: usize) -> Result<usize, Misfit> {
 }
 
 /// As [`string_end`], from what ends the string's plain part: a backslash, or what does not fit.
-pub(crate) fn escaped_end(bytes: &[u8], mut at: usize) -> Result<usize, Misfit> {
+pub(super) fn escaped_end(bytes: &[u8], mut at: usize) -> Result<usize, Misfit> {
     loop {
         match bytes.get(at) {
             Some(b'"') => return Ok(at),
@@ -167,7 +167,7 @@ fn escape_end(bytes: &[u8], at: usize) -> Result<usize, Misfit> {
 
 /// The index after a word.
 #[inline]
-pub(crate) fn word_end(bytes: &[u8], at: usize, word: &str) -> Result<usize, Misfit> {
+pub(super) fn word_end(bytes: &[u8], at: usize, word: &str) -> Result<usize, Misfit> {
     let rest = bytes.get(at..).unwrap_or_default();
     if rest.starts_with(word.as_bytes()) {
         Ok(at + word.len())
@@ -178,7 +178,7 @@ pub(crate) fn word_end(bytes: &[u8], at: usize, word: &str) -> Result<usize, Mis
 
 /// The index after a number.
 #[inline]
-pub(crate) fn number_end(bytes: &[u8], mut at: usize) -> Result<usize, Misfit> {
+pub(super) fn number_end(bytes: &[u8], mut at: usize) -> Result<usize, Misfit> {
     if bytes.get(at) == Some(&b'-') {
         at += 1;
     }

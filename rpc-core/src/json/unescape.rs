@@ -5,13 +5,13 @@ use super::scan::plain_end;
 /// The contents of a string, whose escapes are known to be well formed. `None` if a surrogate
 /// stands alone: no text can hold it.
 #[cold]
-pub(crate) fn unescape(inner: &str) -> Option<String> {
+pub(super) fn unescape(inner: &str) -> Option<String> {
     unescape_or(inner, None)
 }
 
 /// As [`unescape`], with U+FFFD for a surrogate that stands alone.
 #[cold]
-pub(crate) fn unescape_lossy(inner: &str) -> Option<String> {
+pub(super) fn unescape_lossy(inner: &str) -> Option<String> {
     unescape_or(inner, Some(char::REPLACEMENT_CHARACTER))
 }
 

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use serde::de::{Expected, Unexpected};
-use serde_json::error::Category;
 
 /// How much of the text around the fault the excerpt looks at, in characters each way.
 const EXCERPT_REACH: usize = 24;
@@ -202,31 +201,15 @@ impl DecodeError {
         self
     }
 
-    /// Moves line and column of an error in `part` to where they are in `whole`. No change if
-    /// `part` is not a piece of `whole`.
-    #[must_use]
-    pub fn within(mut self, whole: &str, part: &str) -> Self {
-        let Some(offset) = offset_in(whole, part) else {
-            return self;
-        };
-        let before = whole.get(..offset).unwrap_or_default();
-        let (line, column) = position(before);
-        if self.0.line == 1 {
-            self.0.column += column - 1;
-        }
-        self.0.line += line - 1;
-        self
-    }
-
     /// The value is null, which counts as absent.
     #[cold]
-    pub(crate) fn null(mut self) -> Self {
+    pub(super) fn null(mut self) -> Self {
         self.0.is_null = true;
         self
     }
 
     /// Says what a value should have been whose member is not known here.
-    pub(crate) fn expecting(mut self, expected: &'static str) -> Self {
+    pub(super) fn expecting(mut self, expected: &'static str) -> Self {
         if self.0.kind == DecodeErrorKind::Mismatch {
             self.0.message = None;
             self.0.expected.get_or_insert(expected);
@@ -236,7 +219,7 @@ impl DecodeError {
 
     /// Places the error at a byte of the text, unless it has a place.
     #[cold]
-    pub(crate) fn locate_once(self, text: &str, at: usize) -> Self {
+    pub(super) fn locate_once(self, text: &str, at: usize) -> Self {
         if self.0.is_located {
             return self;
         }
@@ -244,7 +227,7 @@ impl DecodeError {
     }
 
     /// Places the error at a byte of the text.
-    pub(crate) fn locate(mut self, text: &str, at: usize) -> Self {
+    pub(super) fn locate(mut self, text: &str, at: usize) -> Self {
         self.0.is_located = true;
         (self.0.line, self.0.column) = position(text.get(..at).unwrap_or_default());
         self.0.excerpt = excerpt(text, at);
@@ -322,29 +305,6 @@ impl serde::de::Error for DecodeError {
     }
 }
 
-/// An error of `serde_json`, which carries only words.
-pub(super) fn from_parser(error: &serde_json::Error, text: &str) -> DecodeError {
-    let kind = match error.classify() {
-        Category::Data => DecodeErrorKind::Mismatch,
-        // The parser has no kind for this, only words.
-        _ if error.to_string().starts_with("recursion limit") => DecodeErrorKind::TooDeep {
-            max: super::PARSER_DEPTH,
-        },
-        _ => DecodeErrorKind::Syntax,
-    };
-    let (line, column) = (error.line().max(1), error.column().max(1));
-    let mut error = DecodeError::new(kind);
-    (error.0.line, error.0.column) = (line, column);
-    error.0.excerpt = excerpt(text, byte_at(text, line, column));
-    error
-}
-
-/// Where `part` starts in `whole`, if it is a piece of it.
-pub(super) fn offset_in(whole: &str, part: &str) -> Option<usize> {
-    let offset = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
-    (offset.checked_add(part.len())? <= whole.len()).then_some(offset)
-}
-
 /// Line and column, from 1, of what comes after `before`.
 fn position(before: &str) -> (usize, usize) {
     let line = 1 + before.bytes().filter(|byte| *byte == b'\n').count();
@@ -354,15 +314,6 @@ fn position(before: &str) -> (usize, usize) {
         .take_while(|byte| *byte != b'\n')
         .count();
     (line, column)
-}
-
-fn byte_at(text: &str, line: usize, column: usize) -> usize {
-    let start: usize = text
-        .split_inclusive('\n')
-        .take(line - 1)
-        .map(str::len)
-        .sum();
-    (start + column - 1).min(text.len())
 }
 
 /// Punctuation of the text around byte `at`, with every run of anything else as one `…`.

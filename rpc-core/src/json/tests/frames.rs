@@ -1,66 +1,46 @@
-//! Tests of the decoding helpers.
-
-use std::borrow::Cow;
+//! Frames of derived types: what is lenient, what is loud, and how deep.
 
 use proptest::prelude::*;
+use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
-use super::*;
+use crate::Limits;
+use crate::json::lenient::{self, LooseStr};
+use crate::json::{
+    DecodeError, DecodeErrorKind, Deserializer, Json, Str, decode, each_member, parse,
+};
 
-mod grammar;
+/// The deepest value that is parsed.
+const MAX_DEPTH: usize = 127;
 
-#[derive(Debug, Default)]
-struct Frame<'a> {
-    id: Slot<Cow<'a, str>>,
-    name: Slot<Cow<'a, str>>,
-    loose: Slot<LooseStr<'a>>,
-    flag: Slot<bool>,
-    count: Slot<u64>,
-    data: Slot<RawJson<'a>>,
-    object: Slot<RawJson<'a>>,
-    inner: Slot<Inner<'a>>,
+#[derive(Debug, Deserialize)]
+struct Frame {
+    #[serde(default, deserialize_with = "lenient::optional_id")]
+    id: Option<Str>,
+    name: Option<Str>,
+    loose: Option<LooseStr>,
+    flag: Option<bool>,
+    count: Option<u64>,
+    data: Option<Json>,
+    inner: Option<Inner>,
 }
 
-#[derive(Debug, Default)]
-struct Inner<'a> {
-    name: Slot<Cow<'a, str>>,
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Inner {
+    #[allow(dead_code)]
+    name: Option<Str>,
 }
 
-impl<'a> Members<'a> for Frame<'a> {
-    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match name {
-            "id" => field.id("id", &mut self.id),
-            "name" => field.str("name", &mut self.name),
-            "loose" => field.loose_str("loose", &mut self.loose),
-            "flag" => field.bool("flag", &mut self.flag),
-            "count" => field.u64("count", &mut self.count),
-            "data" => field.raw("data", &mut self.data),
-            "object" => field.raw_object("object", &mut self.object),
-            "inner" => field.object("inner", &mut self.inner),
-            _ => field.skip(),
-        }
-    }
-}
-
-impl<'a> Members<'a> for Inner<'a> {
-    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match name {
-            "name" => field.str("name", &mut self.name),
-            _ => field.refuse(),
-        }
-    }
-}
-
-fn frame(text: &str) -> Result<Frame<'_>, DecodeError> {
-    object(text, &Limits::default())
+fn frame(text: &str) -> Result<Frame, DecodeError> {
+    decode(text, &Limits::default())
 }
 
 fn kind(text: &str) -> DecodeErrorKind {
     frame(text).unwrap_err().kind()
 }
 
-fn deep(levels: usize) -> String {
+pub(super) fn deep(levels: usize) -> String {
     format!("{}{}", "[".repeat(levels), "]".repeat(levels))
 }
 
@@ -74,29 +54,20 @@ fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {
 }
 
 #[test]
-fn a_string_without_escapes_is_borrowed_and_one_with_escapes_is_not() {
-    let plain = frame(r#"{"name":"ann"}"#).unwrap();
-    assert!(matches!(plain.name.get(), Some(Cow::Borrowed("ann"))));
-    let escaped = frame(r#"{"name":"a\u006en","n\u0061me2":1}"#).unwrap();
-    assert!(matches!(escaped.name.get(), Some(Cow::Owned(name)) if name == "ann"));
-}
-
-#[test]
 fn an_escaped_member_name_is_known_too() {
     let frame = frame(r#"{"n\u0061me":"x"}"#).unwrap();
-    assert_eq!(frame.name.take().as_deref(), Some("x"));
+    assert_eq!(frame.name.as_deref(), Some("x"));
 }
 
 #[test]
 fn null_counts_as_absent() {
-    let frame =
-        frame(r#"{"id":null,"name":null,"flag":null,"count":null,"data":null,"object":null,"inner":null,"loose":null}"#)
-            .unwrap();
-    assert!(frame.id.get().is_none() && frame.id.was_seen());
-    assert!(frame.name.get().is_none() && frame.flag.get().is_none());
-    assert!(frame.count.get().is_none() && frame.data.get().is_none());
-    assert!(frame.object.get().is_none() && frame.inner.get().is_none());
-    assert!(frame.loose.get().is_none());
+    let frame = frame(
+        r#"{"id":null,"name":null,"flag":null,"count":null,"data":null,"inner":null,"loose":null}"#,
+    )
+    .unwrap();
+    assert!(frame.id.is_none() && frame.name.is_none() && frame.flag.is_none());
+    assert!(frame.count.is_none() && frame.data.is_none() && frame.inner.is_none());
+    assert!(frame.loose.is_none());
 }
 
 #[test]
@@ -108,7 +79,7 @@ fn a_number_id_is_its_text() {
         (r#""a\"b""#, "a\"b"),
     ] {
         let text_of = format!(r#"{{"id":{json}}}"#);
-        assert_eq!(frame(&text_of).unwrap().id.take().as_deref(), Some(text));
+        assert_eq!(frame(&text_of).unwrap().id.as_deref(), Some(text));
     }
     let expected = "a string or a number";
     assert_eq!(
@@ -131,7 +102,7 @@ fn only_an_object_is_a_frame() {
 #[test]
 fn size_is_checked_before_anything_is_read() {
     let limits = Limits::default().with_max_message_bytes(3);
-    let error = object::<Frame<'_>>("nonsense", &limits).unwrap_err();
+    let error = decode::<Frame>("nonsense", &limits).unwrap_err();
     assert_eq!(error.kind(), DecodeErrorKind::TooLarge { size: 8, max: 3 });
 }
 
@@ -169,12 +140,7 @@ fn a_wrong_type_is_named_with_its_member_and_place() {
         }
     );
     assert_eq!(error.path(), ["inner", "name"]);
-    for text in [
-        r#"{"flag":"x"}"#,
-        r#"{"count":-1}"#,
-        r#"{"object":[]}"#,
-        r#"{"inner":"x"}"#,
-    ] {
+    for text in [r#"{"flag":"x"}"#, r#"{"count":-1}"#, r#"{"inner":"x"}"#] {
         assert!(
             matches!(kind(text), DecodeErrorKind::WrongType { .. }),
             "{text}"
@@ -215,32 +181,22 @@ fn an_error_holds_nothing_of_the_values() {
 }
 
 #[test]
-fn a_reader_prints_nothing_of_its_text() {
-    let mut reader = Reader::new(r#"{"password":"hunter2"}"#);
-    assert!(!format!("{:?}", Field::new(&mut reader)).contains("hunter2"));
+fn a_deserializer_prints_nothing_of_its_text() {
+    let reader = Deserializer::new(r#"{"password":"hunter2"}"#, &Limits::default());
+    assert!(!format!("{reader:?}").contains("hunter2"));
 }
 
 #[test]
 fn members_are_read_in_order_with_their_names() {
     let mut read = Vec::new();
-    let mut reader = Reader::new(r#" {"a":1,"\u0062" : [ ],"a":null} "#);
-    let members = reader.each_member(|name, value| {
-        read.push((name, value.raw_or_null()?.into_text()));
-        Ok(())
-    });
-    members.unwrap();
-    reader.end().unwrap();
-    let read: Vec<_> = read
-        .iter()
-        .map(|(name, value)| (&**name, &**value))
-        .collect();
+    each_member(r#" {"a":1,"\u0062" : [ ],"a":null} "#, |name, value| {
+        read.push((name.into_owned(), value));
+    })
+    .unwrap();
+    let read: Vec<_> = read.iter().map(|(name, value)| (&**name, *value)).collect();
     assert_eq!(read, [("a", "1"), ("b", "[ ]"), ("a", "null")]);
     for text in ["[]", "{", r#"{"\ud800":1}"#, r#"{"a":}"#] {
-        let mut reader = Reader::new(text);
-        assert!(
-            reader.each_member(|_, value| value.skip()).is_err(),
-            "{text}"
-        );
+        assert!(each_member(text, |_, _| ()).is_err(), "{text}");
     }
 }
 
@@ -256,8 +212,8 @@ fn a_loose_member_never_makes_a_frame_unreadable() {
     ] {
         let text = format!(r#"{{"loose":{json},"name":"after"}}"#);
         let frame = frame(&text).unwrap();
-        assert_eq!(frame.loose.take(), Some(expected));
-        assert_eq!(frame.name.take().as_deref(), Some("after"));
+        assert_eq!(frame.loose, Some(expected));
+        assert_eq!(frame.name.as_deref(), Some("after"));
     }
 }
 
@@ -269,8 +225,8 @@ fn a_payload_of_any_depth_is_passed_through_but_not_parsed() {
             assert!(frame(&text).is_ok(), "{member}");
         }
         let text = format!(r#"{{"data":{}}}"#, deep(100_000));
-        let raw = frame(&text).unwrap().data.take().unwrap();
-        let max = PARSER_DEPTH;
+        let raw = frame(&text).unwrap().data.unwrap();
+        let max = MAX_DEPTH;
         let error = parse::<Value>(raw.get(), &Limits::default()).unwrap_err();
         assert_eq!(error.kind(), DecodeErrorKind::TooDeep { max });
         let limits = Limits::default().with_max_depth(10);
@@ -287,61 +243,17 @@ fn depth_is_exact_and_ignores_brackets_in_strings() {
     assert!(parse::<Value>(&deep(2), &limits).is_ok());
     assert!(parse::<Value>(&deep(3), &limits).is_err());
     assert!(parse::<Value>(r#"["[[[\"[[[","\\"]"#, &limits).is_ok());
-    assert!(parse::<Value>(&deep(PARSER_DEPTH), &Limits::default()).is_ok());
-    assert!(parse::<Value>(&deep(PARSER_DEPTH + 1), &Limits::default()).is_err());
+    assert!(parse::<Value>(&deep(MAX_DEPTH), &Limits::default()).is_ok());
+    assert!(parse::<Value>(&deep(MAX_DEPTH + 1), &Limits::default()).is_err());
 }
 
 #[test]
 fn a_list_is_bounded_in_items() {
     let limits = Limits::default().with_max_items(2);
-    assert_eq!(parse_list::<u8>("[1,2]", &limits).unwrap(), [1, 2]);
-    let error = parse_list::<u8>("[1,2,3]", &limits).unwrap_err();
+    assert_eq!(parse::<Vec<u8>>("[1,2]", &limits).unwrap(), [1, 2]);
+    let error = parse::<Vec<u8>>("[1,2,3]", &limits).unwrap_err();
     assert_eq!(error.kind(), DecodeErrorKind::TooManyItems { max: 2 });
-    assert!(parse_list::<u8>("{}", &limits).is_err());
-}
-
-#[test]
-fn an_error_in_a_payload_can_be_placed_in_its_frame() {
-    let text = "{\n\"data\": [1,\n \"x\"]}";
-    let raw = frame(text).unwrap().data.take().unwrap();
-    let error = parse::<Vec<u8>>(raw.get(), &Limits::default()).unwrap_err();
-    let moved = error.clone().within(text, raw.get());
-    assert_eq!((error.line(), moved.line()), (2, 3));
-    assert_eq!(error.column(), moved.column());
-    assert_eq!(error.clone().within("elsewhere", raw.get()), error);
-}
-
-#[test]
-fn pieces_of_a_frame_share_one_copy() {
-    let text = String::from(r#"{"name":"ann","data":[1]}"#);
-    let decoded = frame(&text).unwrap();
-    let copy = FrameCopy::of(&text);
-    let name = copy.str(decoded.name.get().unwrap());
-    let data = copy.json(decoded.data.get().unwrap());
-    let whole = copy.whole();
-    drop(copy);
-    assert_eq!(
-        (name.as_str(), data.get(), whole.as_str()),
-        ("ann", "[1]", text.as_str())
-    );
-    assert!(offset_in_whole(&whole, &name));
-    assert_eq!(data.parse::<Vec<u8>>().unwrap(), [1]);
-    let escaped = frame(r#"{"name":"a\nb"}"#).unwrap();
-    let copy = FrameCopy::of(&text);
-    assert_eq!(copy.str(escaped.name.get().unwrap()), "a\nb");
-}
-
-fn offset_in_whole(whole: &str, part: &str) -> bool {
-    error::offset_in(whole, part).is_some()
-}
-
-#[test]
-fn shared_json_is_written_as_it_was_read() {
-    let raw = RawValue::from_string(r#"{"a": 1.50}"#.to_owned()).unwrap();
-    let shared = SharedJson::from(&*raw);
-    assert_eq!(serde_json::to_string(&shared).unwrap(), r#"{"a": 1.50}"#);
-    assert!(SharedJson::default().is_null());
-    assert_eq!(format!("{shared:?}"), "SharedJson(11 bytes)");
+    assert!(parse::<Vec<u8>>("{}", &limits).is_err());
 }
 
 proptest! {
