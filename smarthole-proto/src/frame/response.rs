@@ -1,7 +1,6 @@
 //! [`Response`]: what a client answers to a message.
 
-use rpc_core::json::Nothing;
-use rpc_core::{Str, tagged};
+use rpc_core::{Json, Str, tagged};
 use serde::{Deserialize, Serialize};
 
 use crate::id::MessageId;
@@ -24,7 +23,7 @@ tagged! {
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum Answer by "type" in "payload" {
         /// It takes the message. Whatever the payload is.
-        "ack" => Ack = Nothing {},
+        "ack" => Ack = Json::EMPTY_OBJECT,
         /// It does not take the message.
         "reject" => Reject(Reject),
         /// Something to show to the user.

@@ -42,7 +42,7 @@ tagged! {
     /// With a tag that is written with content of its own.
     #[derive(Clone, Debug, PartialEq)]
     enum Answer by "type" in "payload" {
-        "ack" => Ack = json::Nothing {},
+        "ack" => Ack = Json::EMPTY_OBJECT,
         "raw" => Raw(Json),
     }
 }
