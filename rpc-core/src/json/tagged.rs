@@ -326,7 +326,7 @@ impl<'de, B: Tagged> DeserializeSeed<'de> for Content<'_, B> {
         match B::kind(self.0) {
             TagKind::Content | TagKind::Open => B::read(self.0, from).map(Some),
             TagKind::Unit => IgnoredAny::deserialize(from).map(|_| None),
-            TagKind::Unknown => B::without(self.0, Option::deserialize(from)?).map(Some),
+            TagKind::Unknown => B::without(self.0, Some(Json::deserialize(from)?)).map(Some),
         }
     }
 }

@@ -29,7 +29,7 @@
 /// - `in "text"`: its content is one member, and needs no type of its own: `"text" => Text(Str) in "text"` is
 ///   `{"type": "text", "text": "…"}`. Attributes of `serde` may stand before the member's name;
 /// - `or Unknown`: what cannot be read as the content makes the object unknown, and is no error;
-/// - `= Nothing {}`: what a tag without content is written with.
+/// - `= Json::EMPTY_OBJECT`: what a tag without content is written with.
 ///
 /// A **struct** has members that all kinds of an object have, and one `..` for the enum: `Option` of it if
 /// an object may do without the tag. A member that is read by a function, as with `deserialize_with`, has it
