@@ -734,6 +734,7 @@ macro_rules! tagged {
         impl $Name {
             /// The tag on the wire.
             #[must_use]
+            #[allow(unreachable_pub)]
             pub fn tag(&self) -> &str {
                 match self {
                     $($crate::tagged!(@pattern $Name $Kind _it $($Of)?) => $word,)*
