@@ -202,6 +202,29 @@ mod tests {
     }
 
     #[test]
+    fn wrong_parameters_of_a_known_method_are_passed_on_as_they_came() {
+        for (text, refusal) in [
+            (
+                r#"{"id":"1","method":"chat.history","params":{}}"#,
+                "invalid chat.history params: member `channel` is missing",
+            ),
+            (
+                r#"{"id":"1","method":"chat.send","params":["c", 7]}"#,
+                "invalid chat.send params: member `account` is not a string",
+            ),
+            (
+                r#"{"id":"1","method":"later","params":[1.50]}"#,
+                "unknown method: later",
+            ),
+        ] {
+            assert_eq!(written(text), text);
+            let call = Request::decode(text, &limits()).unwrap().call;
+            assert_eq!(call.method(), None);
+            assert_eq!(call.refusal(&limits()).unwrap().message(), refusal);
+        }
+    }
+
+    #[test]
     fn a_chat_without_a_peer_has_the_peer_main() {
         for params in [
             r#"{"channel":"c","account":"a","content":"","peer":null,"team":null,"x":1}"#,
