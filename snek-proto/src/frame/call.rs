@@ -143,13 +143,15 @@ impl Args {
         let max = parameters.len();
         let too_many = |got| ArgsError::TooMany { method, max, got };
         let Ok(Positional(first, second, third)) = frame.args.parse() else {
-            return Err(match frame.args.parse::<Vec<IgnoredAny>>() {
-                Ok(all) if all.len() <= max => ArgsError::Wrong {
+            let limits = Limits::default().with_max_items(usize::MAX);
+            let all: Result<Vec<IgnoredAny>, _> = json::parse(frame.args.get(), &limits);
+            return Err(match all.map_or(0, |all| all.len()) {
+                count if count > max => too_many(count),
+                _ => ArgsError::Wrong {
                     method,
                     name: "args",
                     expected: "made of valid texts",
                 },
-                all => too_many(all.map_or(usize::MAX, |all| all.len())),
             });
         };
         let mut given = [first, second, third];
@@ -383,6 +385,10 @@ mod tests {
             (
                 r#"{"method":"get_user","args":["a","b","c","d"]}"#,
                 "get_user takes 1 arguments, 4 were given",
+            ),
+            (
+                r#"{"method":"get_user","args":["\ud800"]}"#,
+                "get_user: args is not made of valid texts",
             ),
             (
                 r#"{"method":"ping","args":[1]}"#,

@@ -2,7 +2,8 @@
 
 use rpc_core::json::{DecodeError, LooseStr};
 use rpc_core::{Json, Str};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::server::ServerFrame;
 use crate::id::ChannelUid;
@@ -34,7 +35,8 @@ pub enum Event {
     Unknown(OtherEvent),
 }
 
-/// A message in a channel. Its members stand at the top of the frame.
+/// A message in a channel. Its members stand at the top of the frame, beside the name that
+/// [`Event::Message`] writes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Message {
@@ -117,6 +119,19 @@ impl Message {
         self
     }
 
+    /// Reads the platform's own form, which has all members but the channel in `data`.
+    fn nested(channel_uid: Option<LooseStr>, data: &Json) -> Result<Self, DecodeError> {
+        let data = Data::read(data)?;
+        let outer = channel_uid.filter(|uid| matches!(uid, LooseStr::Str(_)));
+        Self::read(
+            data.message,
+            data.username,
+            data.user_nick.or(data.nick),
+            outer.or(data.channel_uid),
+            data.is_final.as_ref(),
+        )
+    }
+
     fn read(
         message: Option<LooseStr>,
         username: Option<LooseStr>,
@@ -139,6 +154,27 @@ impl Message {
     }
 }
 
+impl Typing {
+    fn read(data: Json) -> Result<Self, DecodeError> {
+        let members = Data::read(&data)?;
+        let nick = members.nick.and_then(LooseStr::text);
+        Ok(Self {
+            channel_uid: members.channel_uid.and_then(LooseStr::text),
+            username: members.username.and_then(LooseStr::text),
+            user_nick: members.user_nick.and_then(LooseStr::text).or(nick),
+            color: members.color.and_then(LooseStr::text),
+            data,
+        })
+    }
+}
+
+impl Joined {
+    fn read(data: &Json) -> Result<Self, DecodeError> {
+        let channel_uid = need(Data::read(data)?.channel_uid, "channel_uid")?.into();
+        Ok(Self { channel_uid })
+    }
+}
+
 impl OtherEvent {
     /// An event with this name and these arguments.
     #[must_use]
@@ -149,13 +185,13 @@ impl OtherEvent {
             data: &'a Json,
         }
         let tag = tag.into();
-        let (event, data) = (&*tag, data);
-        Self {
-            // A text and a JSON value are always JSON.
-            frame: Json::of(&Frame { event, data: &data }).unwrap_or_default(),
-            tag,
-            data,
-        }
+        let frame = Frame {
+            event: &tag,
+            data: &data,
+        };
+        // A text and a JSON value are always JSON.
+        let frame = Json::of(&frame).unwrap_or_default();
+        Self { tag, data, frame }
     }
 }
 
@@ -174,23 +210,20 @@ struct Data {
 impl Data {
     /// None if there is no `data`.
     fn read(data: &Json) -> Result<Self, DecodeError> {
-        let members = data.parse::<Option<Self>>();
-        Ok(members
-            .map_err(|error| error.under("data"))?
-            .unwrap_or_default())
+        data.parse::<Option<Self>>().map(Option::unwrap_or_default)
     }
 }
 
-fn optional(part: Option<LooseStr>, name: &'static str) -> Result<Option<Str>, DecodeError> {
-    match part {
+fn optional(member: Option<LooseStr>, name: &'static str) -> Result<Option<Str>, DecodeError> {
+    match member {
         None => Ok(None),
         Some(LooseStr::Str(text)) => Ok(Some(text)),
         Some(_) => Err(DecodeError::wrong_type(name, "a string")),
     }
 }
 
-fn need(part: Option<LooseStr>, name: &'static str) -> Result<Str, DecodeError> {
-    optional(part, name)?.ok_or_else(|| DecodeError::missing(name))
+fn need(member: Option<LooseStr>, name: &'static str) -> Result<Str, DecodeError> {
+    optional(member, name)?.ok_or_else(|| DecodeError::missing(name))
 }
 
 impl Event {
@@ -199,52 +232,40 @@ impl Event {
         let members = frame.members;
         let tag = members.event?.text()?;
         let data = members.data.unwrap_or_default();
-        let event = match &*tag {
-            "message" => Message::read(
-                members.message,
-                members.username,
-                members.user_nick,
-                members.channel_uid,
-                members.is_final.as_ref(),
-            )
-            .map(Self::Message)
-            .map_err(|error| error.in_frame("message")),
-            "new_message" if !frame.strict => Data::read(&data)
-                .and_then(|data| {
-                    let outer = members.channel_uid;
-                    let outer = outer.filter(|uid| matches!(uid, LooseStr::Str(_)));
-                    let nick = data.user_nick.or(data.nick);
-                    let channel_uid = outer.or(data.channel_uid);
-                    let is_final = data.is_final.as_ref();
-                    Message::read(data.message, data.username, nick, channel_uid, is_final)
-                })
-                .map(Self::Message)
-                .map_err(|error| error.in_frame("new_message")),
-            "set_typing" => Data::read(&data)
-                .map(|parts| Self::SetTyping {
-                    data: Typing {
-                        channel_uid: parts.channel_uid.and_then(LooseStr::text),
-                        username: parts.username.and_then(LooseStr::text),
-                        user_nick: (parts.user_nick.and_then(LooseStr::text))
-                            .or_else(|| parts.nick.and_then(LooseStr::text)),
-                        color: parts.color.and_then(LooseStr::text),
-                        data,
-                    },
-                })
-                .map_err(|error| error.in_frame("set_typing")),
-            "join" => joined(&data)
-                .map(|data| Self::Join { data })
-                .map_err(|error| error.in_frame("join")),
-            "leave" => joined(&data)
-                .map(|data| Self::Leave { data })
-                .map_err(|error| error.in_frame("leave")),
-            _ => Ok(Self::Unknown(OtherEvent {
-                tag,
-                data,
-                frame: frame.raw.unwrap_or_default(),
-            })),
+        let (name, event) = match &*tag {
+            "message" => {
+                let message = Message::read(
+                    members.message,
+                    members.username,
+                    members.user_nick,
+                    members.channel_uid,
+                    members.is_final.as_ref(),
+                );
+                ("message", message.map(Self::Message))
+            }
+            "new_message" if !frame.strict => {
+                let message = Message::nested(members.channel_uid, &data);
+                ("new_message", message.map(Self::Message))
+            }
+            "set_typing" => {
+                let typing = Typing::read(data);
+                ("set_typing", typing.map(|data| Self::SetTyping { data }))
+            }
+            "join" => ("join", Joined::read(&data).map(|data| Self::Join { data })),
+            "leave" => (
+                "leave",
+                Joined::read(&data).map(|data| Self::Leave { data }),
+            ),
+            _ => {
+                let frame = frame.raw.unwrap_or_default();
+                return Some(Ok(Self::Unknown(OtherEvent { tag, data, frame })));
+            }
         };
-        Some(event)
+        let within = |error: DecodeError| match name {
+            "message" => error.in_frame(name),
+            _ => error.under("data").in_frame(name),
+        };
+        Some(event.map_err(within))
     }
 
     /// The name on the wire.
@@ -260,7 +281,10 @@ impl Event {
     }
 }
 
-fn joined(data: &Json) -> Result<Joined, DecodeError> {
-    let channel_uid = need(Data::read(data)?.channel_uid, "channel_uid")?.into();
-    Ok(Joined { channel_uid })
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let event = ServerFrame::deserialize(from)?.into_event();
+        let event = event.ok_or_else(|| D::Error::missing_field("event"))?;
+        event.map_err(D::Error::custom)
+    }
 }

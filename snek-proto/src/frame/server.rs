@@ -62,12 +62,10 @@ impl Members {
             &self.channel_uid,
         ];
         let flags = [&self.success, &self.is_final];
-        if !texts
-            .iter()
-            .all(|it| matches!(it, None | Some(LooseStr::Str(_))))
-            || !flags
-                .iter()
-                .all(|it| matches!(it, None | Some(LooseStr::Bool(_))))
+        let mut texts = texts.into_iter().flatten();
+        let mut flags = flags.into_iter().flatten();
+        if !texts.all(|it| matches!(it, LooseStr::Str(_)))
+            || !flags.all(|it| matches!(it, LooseStr::Bool(_)))
         {
             return false;
         }

@@ -284,7 +284,9 @@ fn an_unknown_event_keeps_everything() {
         panic!()
     };
     assert_eq!((&*event.tag, event.frame.get()), ("stars", text));
-    assert_eq!(encoded(&Event::Unknown(event)), text);
+    let event = Event::Unknown(event);
+    assert_eq!(encoded(&event), text);
+    assert_eq!(serde_json::from_str::<Event>(text).unwrap(), event);
 }
 
 #[test]
