@@ -16,14 +16,14 @@ pub(super) struct Members<'r, 'de> {
     is_first: bool,
     name: Cow<'de, str>,
     /// Where the last member of each name starts, if no other is to be read.
-    last: Option<Box<HashMap<Cow<'de, str>, usize>>>,
+    last: Option<HashMap<Cow<'de, str>, usize>>,
 }
 
 impl<'r, 'de> Members<'r, 'de> {
     #[inline]
     pub(super) fn new(reader: &'r mut Deserializer<'de>) -> Self {
         Self {
-            last: reader.last_wins.then(|| Box::new(last_places(reader))),
+            last: reader.last_wins.then(|| last_places(reader)),
             reader,
             is_first: true,
             name: Cow::Borrowed(""),

@@ -366,6 +366,7 @@ fn content_that_cannot_be_read_may_be_unknown() {
     ] {
         let part: Part = decode(text).unwrap();
         let raw = Json::new(text).unwrap();
+        assert_eq!(part.tag(), "mark");
         let tag = "mark".into();
         assert_eq!(part, Part::Unknown { tag, raw });
         assert_eq!(serde_json::to_string(&part).unwrap(), text);
