@@ -398,6 +398,7 @@ fn what_javascript_reads_is_read() {
         r#"{"id":"1","type":"end","id":7}"#,
         r#"{"id":"1","type":"end","id":"2""#,
         r#"{"id":"1","type":"end","\ud83d":1}"#,
+        r#"{"id":"1","type":"\ud83d"}"#,
         "[]",
     ] {
         assert!(js(text).is_err(), "{text}");
