@@ -1,7 +1,5 @@
 //! What is told of a tool: [`ToolCall`], [`ToolOutput`] and [`ToolResult`].
 
-use std::ops::Not;
-
 use rpc_core::json::lenient::{self, ByType};
 use rpc_core::{Json, Refused, Str};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -52,10 +50,9 @@ pub struct ToolResult {
     /// The tool.
     #[serde(rename = "toolName")]
     pub name: Str,
-    /// Whether the tool failed. With a code or a detail it has, also if that is not told.
-    #[serde(rename = "isError", default, deserialize_with = "lenient::or_default")]
-    #[serde(skip_serializing_if = "Not::not")]
-    pub is_error: bool,
+    /// `true` or nothing: see [`told`](Self::told).
+    #[serde(rename = "isError", skip_serializing_if = "Option::is_none")]
+    is_error: Option<bool>,
     /// What kind of failure: see [`code`](crate::error::code), an open set.
     #[serde(
         rename = "errorCode",
@@ -140,7 +137,7 @@ impl ToolResult {
         Self {
             id: id.into(),
             name: name.into(),
-            is_error: false,
+            is_error: None,
             code: None,
             detail: None,
             extra: Extra::default(),
@@ -150,7 +147,7 @@ impl ToolResult {
     /// The call `id` of the tool `name` has failed.
     pub fn failed(id: impl Into<Str>, name: impl Into<Str>) -> Self {
         Self {
-            is_error: true,
+            is_error: Some(true),
             ..Self::ok(id, name)
         }
     }
@@ -169,9 +166,18 @@ impl ToolResult {
         self
     }
 
-    /// A failure may be told by its code or detail alone.
-    const fn told(mut self) -> Self {
-        self.is_error |= self.code.is_some() || self.detail.is_some();
+    /// Whether the tool failed.
+    #[must_use]
+    pub const fn is_error(&self) -> bool {
+        self.is_error.is_some()
+    }
+
+    /// A failure may be told by its code or detail alone; of none there are none.
+    fn told(mut self) -> Self {
+        let says_more = self.code.is_some() || self.detail.is_some();
+        self.is_error = self.is_error.unwrap_or(says_more).then_some(true);
+        self.code = self.code.filter(|_| self.is_error.is_some());
+        self.detail = self.detail.filter(|_| self.is_error.is_some());
         self
     }
 }

@@ -158,7 +158,7 @@ impl ServerConn {
     }
 
     /// Ends the running chat with an answer, which an aborted one does not get.
-    fn conclude<'a>(
+    fn conclude(
         &mut self,
         id: &RpcId,
         state: TaskState,
@@ -191,7 +191,7 @@ impl ServerConn {
         Ok(())
     }
 
-    fn reply<'a>(
+    fn reply(
         &mut self,
         id: &RpcId,
         what: Question,

@@ -211,7 +211,7 @@ impl ServerConn {
     }
 
     /// The error with all that known servers always tell.
-    fn completed<'a>(&mut self, error: &ChatError) -> ChatError {
+    fn completed(&mut self, error: &ChatError) -> ChatError {
         complete(error, self.entropy())
     }
 
@@ -267,7 +267,7 @@ fn push(outbox: &mut Outbox, id: &RpcId, answer: Answer) -> Result<(), Refused> 
 }
 
 /// The error with all that known servers always tell: an id for the log, a code and a detail.
-pub(crate) fn complete<'a>(error: &ChatError, entropy: u64) -> ChatError {
+pub(crate) fn complete(error: &ChatError, entropy: u64) -> ChatError {
     let mut error = error.clone();
     error.id.get_or_insert_with(|| ErrorId::random(entropy));
     let code = error.code.get_or_insert(code::UNKNOWN.into()).clone();

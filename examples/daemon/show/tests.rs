@@ -27,7 +27,7 @@ fn lines(mut show: Show, update: &ChatUpdate) -> Vec<String> {
 fn people_read_what_happens_line_by_line() {
     let args = json!({ "content": "x", "path": "a\x1b.txt" });
     let call = ToolCall::with_args("c", "file-edit", &args).unwrap();
-    let diff = Part::Diff(Diff {
+    let diff = Part::Diff(acolyte_proto::event::Diff {
         marker: acolyte_proto::event::DiffMarker::Add,
         line_number: 7,
         text: "new".into(),

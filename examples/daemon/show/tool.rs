@@ -37,7 +37,7 @@ pub(super) fn result(result: &ToolResult) -> Option<String> {
         let name = printable(&result.name);
         format!("  {name} failed: {}", printable(code))
     };
-    result.is_error.then(told)
+    result.is_error().then(told)
 }
 
 impl Show {

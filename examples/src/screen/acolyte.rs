@@ -101,7 +101,7 @@ fn happened(event: &Event) -> Option<String> {
         Event::TextDelta(text) => format!("text {text:?}"),
         Event::ToolCall(call) => format!("{}({})", call.name, call.args.get()),
         Event::ToolOutput(output) => format!("  {}", part(&output.content)),
-        Event::ToolResult(result) if result.is_error => {
+        Event::ToolResult(result) if result.is_error() => {
             let code = result.code.as_deref().unwrap_or("no code");
             format!("{} failed: {code}", result.name)
         }

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::de::value::{BorrowedStrDeserializer, StrDeserializer, U8Deserializer};
-use serde::de::{DeserializeSeed, MapAccess, SeqAccess};
+use serde::de::{
+    DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor,
+};
 
 use super::de::{Deserializer, Result};
 use super::token;
@@ -16,14 +18,14 @@ pub(super) struct Members<'r, 'de> {
     is_first: bool,
     name: Cow<'de, str>,
     /// Where the last member of each name starts, if no other is to be read.
-    last: Option<Box<HashMap<Cow<'de, str>, usize>>>,
+    last: Option<HashMap<Cow<'de, str>, usize>>,
 }
 
 impl<'r, 'de> Members<'r, 'de> {
     #[inline]
     pub(super) fn new(reader: &'r mut Deserializer<'de>) -> Self {
         Self {
-            last: reader.last_wins.then(|| Box::new(last_places(reader))),
+            last: reader.last_wins.then(|| last_places(reader)),
             reader,
             is_first: true,
             name: Cow::Borrowed(""),
@@ -168,5 +170,43 @@ impl<'de> MapAccess<'de> for Raw<'de> {
     #[inline]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
         seed.deserialize(BorrowedStrDeserializer::new(self.0))
+    }
+}
+
+/// A variant with data: `{"name": data}`.
+pub(super) struct Variant<'r, 'de>(pub(super) &'r mut Deserializer<'de>);
+
+impl<'de> EnumAccess<'de> for Variant<'_, 'de> {
+    type Error = DecodeError;
+    type Variant = Self;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self)> {
+        let name = self.0.name()?;
+        let variant = seed.deserialize(IntoDeserializer::<DecodeError>::into_deserializer(name))?;
+        Ok((variant, self))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Variant<'_, 'de> {
+    type Error = DecodeError;
+
+    fn unit_variant(self) -> Result<()> {
+        serde::Deserialize::deserialize(self.0)
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value> {
+        seed.deserialize(self.0)
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value> {
+        serde::Deserializer::deserialize_seq(self.0, visitor)
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        names: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value> {
+        serde::Deserializer::deserialize_struct(self.0, "", names, visitor)
     }
 }

@@ -3,12 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{
-    self, DeserializeSeed, EnumAccess, IntoDeserializer, Unexpected, VariantAccess, Visitor,
-};
+use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::access::{Items, Members, Raw, Typed};
+use super::access::{Items, Members, Raw, Typed, Variant};
 use super::scan::{Misfit, escaped_end, number_end, past_space, plain_end, word_end};
 use super::skip::value_end;
 use super::unescape::{unescape, unescape_lossy};
@@ -104,7 +102,7 @@ impl<'de> Deserializer<'de> {
         }
     }
 
-    /// Reads U+FFFD for a surrogate that stands alone in a string, but not in the name of a member.
+    /// Reads U+FFFD for a surrogate that stands alone in a string, but not in a name, a tag or an id.
     #[must_use]
     pub fn lossy(mut self) -> Self {
         self.unescape = unescape_lossy;
@@ -427,7 +425,10 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
 
     #[inline]
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.deserialize_str(visitor)
+        match self.token() {
+            Some(b'"') => self.visit_quoted(unescape, visitor),
+            _ => Err(self.mismatch(STRING)),
+        }
     }
 
     numbers! {
@@ -457,7 +458,7 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
             token::TAGGED => self.visit_object(&[], visitor),
             token::ID => match self.token() {
                 Some(b'-' | b'0'..=b'9') => visitor.visit_borrowed_str(self.number()?),
-                Some(b'"') => self.visit_quoted(self.unescape, visitor),
+                Some(b'"') => self.visit_quoted(unescape, visitor),
                 _ => Err(self.mismatch("a string or a number")),
             },
             token::LOSSY => match self.token() {
@@ -600,42 +601,4 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
     }
 
     forward_to_deserialize_any! { i128 u128 char bytes byte_buf }
-}
-
-/// A variant with data: `{"name": data}`.
-struct Variant<'r, 'de>(&'r mut Deserializer<'de>);
-
-impl<'de> EnumAccess<'de> for Variant<'_, 'de> {
-    type Error = DecodeError;
-    type Variant = Self;
-
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self)> {
-        let name = self.0.name()?;
-        let variant = seed.deserialize(IntoDeserializer::<DecodeError>::into_deserializer(name))?;
-        Ok((variant, self))
-    }
-}
-
-impl<'de> VariantAccess<'de> for Variant<'_, 'de> {
-    type Error = DecodeError;
-
-    fn unit_variant(self) -> Result<()> {
-        serde::Deserialize::deserialize(self.0)
-    }
-
-    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value> {
-        seed.deserialize(self.0)
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value> {
-        self.0.visit_array(visitor)
-    }
-
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        names: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value> {
-        self.0.visit_object(names, visitor)
-    }
 }

@@ -192,7 +192,7 @@ impl<'de> Deserialize<'de> for Key<'de> {
                 Ok(Key::Owned(name.into()))
             }
         }
-        from.deserialize_str(Name)
+        from.deserialize_identifier(Name)
     }
 }
 

@@ -496,6 +496,7 @@ fn content_that_cannot_be_read_may_be_unknown() {
     ] {
         let part: Part = decode(text).unwrap();
         let raw = Json::new(text).unwrap();
+        assert_eq!(part.tag(), "mark");
         let tag = "mark".into();
         assert_eq!(part, Part::Unknown { tag, raw });
         assert_eq!(serde_json::to_string(&part).unwrap(), text);
@@ -527,6 +528,7 @@ fn what_javascript_reads_is_read() {
         r#"{"id":"1","type":"end","id":7}"#,
         r#"{"id":"1","type":"end","id":"2""#,
         r#"{"id":"1","type":"end","\ud83d":1}"#,
+        r#"{"id":"1","type":"\ud83d"}"#,
         "[]",
     ] {
         assert!(js(text).is_err(), "{text}");
