@@ -556,14 +556,15 @@ fn every_rust_file_says_what_it_holds_and_stays_small() {
 }
 
 #[test]
-fn libraries_define_no_macros() {
+fn libraries_define_no_macros_but_for_json() {
     let mut problems = Vec::new();
     let packages = list(&root());
     for package in packages.iter().filter(|path| path.is_dir()) {
         let name = package.file_name().unwrap_or_default().to_string_lossy();
         if name.ends_with("-proto") || name == "rpc-core" {
             for path in rust_files(&package.join("src")) {
-                if read(&path).contains("macro_rules!") {
+                let is_json = path.starts_with(root().join("rpc-core/src/json"));
+                if !is_json && read(&path).contains("macro_rules!") {
                     problems.push(format!("{}: macro_rules!", path.display()));
                 }
             }

@@ -465,29 +465,6 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
                 Some(b'"') => self.visit_quoted(unescape_lossy, visitor),
                 _ => Err(self.mismatch(STRING)),
             },
-            token::OBJECT | token::ARRAY => {
-                let (open, expected) = match name {
-                    token::OBJECT => (b'{', OBJECT),
-                    _ => (b'[', ARRAY),
-                };
-                if self.token() != Some(open) {
-                    return Err(self.mismatch(expected));
-                }
-                visitor.visit_map(Raw::new(self.raw()?))
-            }
-            token::TEXT => match self.token() {
-                Some(b'"') => self.visit_quoted(unescape, visitor),
-                Some(b'n') => Err(self.mismatch("a value")),
-                _ => visitor.visit_map(Raw::new(self.raw()?)),
-            },
-            token::LOOSE => match self.token() {
-                Some(b'"') => self.visit_quoted(unescape, visitor),
-                Some(b't' | b'f') => self.deserialize_bool(visitor),
-                _ => {
-                    self.skip()?;
-                    visitor.visit_unit()
-                }
-            },
             token::MARK => {
                 let place = self.object.member;
                 self.object.marks += 1;

@@ -3,12 +3,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{
-    self, DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor,
-};
+use serde::de::{self, DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::value::JsonVisitor;
 use super::{Json, Str, token};
 use crate::limits::Limits;
 
@@ -50,41 +47,24 @@ pub fn lossy<'de, D: Deserializer<'de>>(from: D) -> Result<Str, D::Error> {
     from.deserialize_newtype_struct(token::LOSSY, TextVisitor("a string"))
 }
 
-/// As [`lossy`], or null. Write `#[serde(default)]` too.
-///
-/// # Errors
-/// If it is neither.
-pub fn optional_lossy<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str>, D::Error> {
-    struct Lossy(Str);
-    impl<'de> Deserialize<'de> for Lossy {
-        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-            lossy(from).map(Self)
-        }
-    }
-    Ok(Option::<Lossy>::deserialize(from)?.map(|Lossy(text)| text))
-}
-
 /// An object as it was sent.
 ///
 /// # Errors
 /// If it is none.
 pub fn object<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
-    let json = from.deserialize_newtype_struct(token::OBJECT, JsonVisitor)?;
-    check(json, b'{', "an object")
+    by_type(from).map(|Object(json)| json)
 }
 
-/// As [`object`], or null. Write `#[serde(default)]` too.
-///
-/// # Errors
-/// If it is neither.
-pub fn optional_object<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Json>, D::Error> {
-    struct Object(Json);
-    impl<'de> Deserialize<'de> for Object {
-        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-            object(from).map(Self)
+struct Object(Json);
+
+impl ByType for Object {
+    fn read<'de, D: Deserializer<'de>>(first: u8, from: D) -> Result<Self, D::Error> {
+        if first == b'{' {
+            return Json::deserialize(from).map(Self);
         }
+        // Says what is wrong.
+        from.deserialize_map(IgnoredAny).map(|_| Self(Json::NULL))
     }
-    Ok(Option::<Object>::deserialize(from)?.map(|Object(json)| json))
 }
 
 /// An array as it was sent.
@@ -92,33 +72,18 @@ pub fn optional_object<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Json
 /// # Errors
 /// If it is none.
 pub fn array<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
-    let json = from.deserialize_newtype_struct(token::ARRAY, JsonVisitor)?;
-    check(json, b'[', "an array")
+    by_type(from).map(|Array(json)| json)
 }
 
-/// As [`array`], or null. Write `#[serde(default)]` too.
-///
-/// # Errors
-/// If it is neither.
-pub fn optional_array<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Json>, D::Error> {
-    struct Array(Json);
-    impl<'de> Deserialize<'de> for Array {
-        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-            array(from).map(Self)
+struct Array(Json);
+
+impl ByType for Array {
+    fn read<'de, D: Deserializer<'de>>(first: u8, from: D) -> Result<Self, D::Error> {
+        if first == b'[' {
+            return Json::deserialize(from).map(Self);
         }
+        from.deserialize_seq(IgnoredAny).map(|_| Self(Json::NULL))
     }
-    Ok(Option::<Array>::deserialize(from)?.map(|Array(json)| json))
-}
-
-/// What another deserializer than ours has not looked at.
-fn check<E: de::Error>(json: Json, first: u8, expected: &'static str) -> Result<Json, E> {
-    if json.first_byte() == first {
-        return Ok(json);
-    }
-    Err(E::invalid_type(
-        de::Unexpected::Other("another value"),
-        &expected,
-    ))
 }
 
 /// A string, or the JSON of any other value but null.
@@ -126,52 +91,48 @@ fn check<E: de::Error>(json: Json, first: u8, expected: &'static str) -> Result<
 /// # Errors
 /// If it is null, or a string that no text can hold.
 pub fn loose<'de, D: Deserializer<'de>>(from: D) -> Result<Str, D::Error> {
-    from.deserialize_newtype_struct(token::TEXT, TextOrJson)
+    by_type(from).map(|Loose(text)| text)
 }
 
-/// As [`loose`], or null. Write `#[serde(default)]` too.
-///
-/// # Errors
-/// If it is a string that no text can hold.
-pub fn optional_loose<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str>, D::Error> {
-    struct Loose(Str);
-    impl<'de> Deserialize<'de> for Loose {
-        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-            loose(from).map(Self)
+struct Loose(Str);
+
+impl ByType for Loose {
+    fn read<'de, D: Deserializer<'de>>(first: u8, from: D) -> Result<Self, D::Error> {
+        match first {
+            b'"' | b'n' => Str::deserialize(from).map(Self),
+            _ => Json::deserialize(from).map(|json| Self(json.into_text())),
         }
     }
-    Ok(Option::<Loose>::deserialize(from)?.map(|Loose(text)| text))
 }
 
-struct TextOrJson;
+/// The same for members that may be null. Write `#[serde(default)]` too.
+macro_rules! optional {
+    ($($(#[$doc:meta])* $name:ident: $read:ident -> $Of:ty;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// If it is neither.
+        pub fn $name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<$Of>, D::Error> {
+            struct Value($Of);
+            impl<'de> Deserialize<'de> for Value {
+                fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                    $read(from).map(Self)
+                }
+            }
+            Ok(Option::<Value>::deserialize(from)?.map(|Value(value)| value))
+        }
+    )*};
+}
 
-impl<'de> Visitor<'de> for TextOrJson {
-    type Value = Str;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Str, E> {
-        Ok(text.into())
-    }
-
-    fn visit_string<E>(self, text: String) -> Result<Str, E> {
-        Ok(text.into())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Str, A::Error> {
-        JsonVisitor.visit_map(map).map(Json::into_text)
-    }
-
-    /// Another deserializer than ours.
-    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<Str, D::Error> {
-        let json = Json::deserialize(from)?;
-        Ok(match json.as_str() {
-            Some(text) => text.into(),
-            None => json.into_text(),
-        })
-    }
+optional! {
+    /// As [`lossy`], or null. Write `#[serde(default)]` too.
+    optional_lossy: lossy -> Str;
+    /// As [`object`], or null. Write `#[serde(default)]` too.
+    optional_object: object -> Json;
+    /// As [`array`], or null. Write `#[serde(default)]` too.
+    optional_array: array -> Json;
+    /// As [`loose`], or null. Write `#[serde(default)]` too.
+    optional_loose: loose -> Str;
 }
 
 /// A value, or null for the default. Write `#[serde(default)]` too.
@@ -326,59 +287,16 @@ impl LooseStr {
 
 impl<'de> Deserialize<'de> for LooseStr {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_newtype_struct(token::LOOSE, LooseVisitor)
+        by_type(from)
     }
 }
 
-struct LooseVisitor;
-
-impl<'de> Visitor<'de> for LooseVisitor {
-    type Value = LooseStr;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<LooseStr, E> {
-        Ok(LooseStr::Str(text.into()))
-    }
-
-    fn visit_string<E>(self, text: String) -> Result<LooseStr, E> {
-        Ok(LooseStr::Str(text.into()))
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<LooseStr, E> {
-        Ok(LooseStr::Bool(value))
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<LooseStr, E> {
-        Ok(LooseStr::Other)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<LooseStr, E> {
-        Ok(LooseStr::Other)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<LooseStr, E> {
-        Ok(LooseStr::Other)
-    }
-
-    fn visit_unit<E>(self) -> Result<LooseStr, E> {
-        Ok(LooseStr::Other)
-    }
-
-    /// Another deserializer than ours.
-    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<LooseStr, D::Error> {
-        from.deserialize_any(self)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<LooseStr, A::Error> {
-        while items.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(LooseStr::Other)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LooseStr, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(LooseStr::Other)
+impl ByType for LooseStr {
+    fn read<'de, D: Deserializer<'de>>(first: u8, from: D) -> Result<Self, D::Error> {
+        match first {
+            b'"' => Str::deserialize(from).map(Self::Str),
+            b't' | b'f' => bool::deserialize(from).map(Self::Bool),
+            _ => IgnoredAny::deserialize(from).map(|_| Self::Other),
+        }
     }
 }
