@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use rpc_core::json::first_byte;
+use rpc_core::json::{Tagged, first_byte};
 use rpc_core::{CallId, Limits, Refused};
 use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 use serde_json::Value;
 
 use crate::frame::{StreamEvent, Token};
@@ -74,13 +75,16 @@ pub fn encode_event(
     id: &impl Serialize,
     event: &StreamEvent,
 ) -> Result<(), Refused> {
-    #[derive(Serialize)]
-    struct Stream<'s, I> {
-        id: &'s I,
-        #[serde(flatten)]
-        event: &'s StreamEvent,
+    struct Stream<'s, I>(&'s I, &'s StreamEvent);
+    impl<I: Serialize> Serialize for Stream<'_, I> {
+        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            let mut frame = to.serialize_map(None)?;
+            frame.serialize_entry("id", self.0)?;
+            self.1.write(&mut frame)?;
+            frame.end()
+        }
     }
-    encode_into(&Stream { id, event }, buffer)
+    encode_into(&Stream(id, event), buffer)
 }
 
 /// As [`encode_event`], of a step whose data is a text that need not be owned.

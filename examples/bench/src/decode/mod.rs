@@ -22,7 +22,7 @@ fn hot(works: &mut Vec<Work>) {
             ours::text_small,
         )
         .beside("serde derive", derive::text_small)
-            .beside("our types, serde_json", ours::serde_text_small)
+        .beside("our types, serde_json", ours::serde_text_small)
         .beside("serde_json::Value", value::text_small)
         .beside("jsonrpsee", jsonrpsee::text_small)
         .beside("rmcp", rmcp::text_small)
@@ -47,7 +47,7 @@ fn hot(works: &mut Vec<Work>) {
             ours::message_small,
         )
         .beside("serde derive", derive::message_small)
-            .beside("our types, serde_json", ours::serde_message_small)
+        .beside("our types, serde_json", ours::serde_message_small)
         .beside("serde_json::Value", value::message_small)
         .beside("jsonrpsee", jsonrpsee::message_small)
         .beside("rmcp", rmcp::message_small)
@@ -100,7 +100,7 @@ fn others(works: &mut Vec<Work>) {
             ours::text_code,
         )
         .beside("serde derive", derive::text_code)
-            .beside("our types, serde_json", ours::serde_text_code)
+        .beside("our types, serde_json", ours::serde_text_code)
         .beside("sonic-rs", sonic::text_code),
     );
     works.push(
@@ -111,7 +111,7 @@ fn others(works: &mut Vec<Work>) {
             ours::text_200k,
         )
         .beside("serde derive", derive::text_200k)
-            .beside("our types, serde_json", ours::serde_text_200k)
+        .beside("our types, serde_json", ours::serde_text_200k)
         .beside("jsonrpsee", jsonrpsee::text_200k)
         .beside("rmcp", rmcp::text_200k)
         .beside("sonic-rs", sonic::text_200k)

@@ -96,7 +96,9 @@ pub(super) fn works() -> Vec<Work> {
             }
         })
         .beside("serde derive", |n| read_owned::<Owned>(n, &frame()))
-        .beside("our types, serde_json", |n| read_owned::<ServerFrame>(n, &frame()))
+        .beside("our types, serde_json", |n| {
+            read_owned::<ServerFrame>(n, &frame())
+        })
         .beside("serde_json::Value", |n| read_value::<Owned>(n, &frame()))
         .beside("jsonrpsee", |n| read_jsonrpsee::<Owned>(n, &frame()))
         .beside("rmcp", |n| read_rmcp(n, &frame()))
