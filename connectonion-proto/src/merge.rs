@@ -19,7 +19,8 @@
 use std::cmp::Ordering;
 
 use rpc_core::Limits;
-use rpc_core::decode::{self, DecodeError, Field, Members, RawJson, Slot};
+use rpc_core::json::{self};
+use rpc_core::{DecodeError, Json};
 
 /// How new a copy of a session is: its members `turn`, `iteration` and `updated`, compared in this
 /// order. A member that is absent, or no number that can be held, counts as 0.
@@ -116,14 +117,14 @@ impl<'a> Members<'a> for Found {
             _ => return field.skip(),
         };
         // A fresh slot for each, so that the last one counts.
-        let mut slot = Slot::<RawJson<'a>>::default();
+        let mut slot = Slot::<Json>::default();
         field.raw(name, &mut slot)?;
         *place = slot.get().and_then(number).unwrap_or_default();
         Ok(())
     }
 }
 
-fn number(value: &RawJson<'_>) -> Option<f64> {
+fn number(value: &Json) -> Option<f64> {
     let is_number = matches!(value.first_byte(), Some(b'-' | b'0'..=b'9'));
     let number = is_number.then(|| value.get().parse().ok()).flatten();
     number.filter(|it: &f64| it.is_finite())

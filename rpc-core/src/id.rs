@@ -84,6 +84,26 @@ impl<K: ?Sized> Borrow<str> for Id<K> {
     }
 }
 
+impl<K: ?Sized> std::ops::Deref for Id<K> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl<K: ?Sized> PartialEq<str> for Id<K> {
+    fn eq(&self, other: &str) -> bool {
+        self.text == *other
+    }
+}
+
+impl<K: ?Sized> PartialEq<&str> for Id<K> {
+    fn eq(&self, other: &&str) -> bool {
+        self.text == **other
+    }
+}
+
 impl<K: ?Sized> fmt::Debug for Id<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.text, f)
@@ -111,6 +131,12 @@ impl<K: ?Sized> From<String> for Id<K> {
 impl<K: ?Sized> From<Str> for Id<K> {
     fn from(text: Str) -> Self {
         Self::new(text)
+    }
+}
+
+impl<K: ?Sized> From<Id<K>> for Str {
+    fn from(id: Id<K>) -> Self {
+        id.text
     }
 }
 

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rpc_core::decode::{DecodeErrorKind, RawJson};
+use rpc_core::json::{DecodeErrorKind};
+use rpc_core::{Json};
 use rpc_core::{DecodeError, Limits};
 use serde::Serialize;
 use serde_json::{Map, Number, Value as Json};
@@ -43,12 +44,12 @@ impl<'a> Payload<'a> {
 
     /// A member as it was sent, `null` too.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<RawJson<'a>> {
+    pub fn get(&self, name: &str) -> Option<Json> {
         let Value::Object(members) = &self.value else {
             return None;
         };
         let member = members.iter().find(|it| same_name(it.name, name))?;
-        RawJson::new(member.text).ok()
+        Json::new(member.text).ok()
     }
 
     /// A member that is a string. `None` for one that no text can hold (a lone surrogate), too.

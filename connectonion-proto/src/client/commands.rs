@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use rpc_core::decode::{SharedJson, SharedStr};
+use rpc_core::{Json, Str};
 use rpc_core::timers::later;
 use rpc_core::{CallId, CloseFrame, CloseReason, Refused};
 use serde::Serialize;
@@ -168,7 +168,7 @@ impl ClientConn {
     /// As for [`respond`](Self::respond), and [`Refused::TooManyCalls`]. Safe to repeat.
     pub fn query(
         &mut self,
-        session_id: impl Into<SharedStr>,
+        session_id: impl Into<Str>,
         now: Instant,
     ) -> Result<CallId, Refused> {
         self.check_ready()?;
@@ -182,7 +182,7 @@ impl ClientConn {
     /// As for [`query`](Self::query). Safe to repeat.
     pub fn admin(
         &mut self,
-        request: &AdminRequest<SharedStr, SharedJson>,
+        request: &AdminRequest<Str, Json>,
         now: Instant,
     ) -> Result<CallId, Refused> {
         self.check_ready()?;

@@ -1,6 +1,6 @@
 //! [`ClientEvent`]: what the application learns from a [`ClientConn`](super::ClientConn).
 
-use rpc_core::decode::{DecodeError, FrameCopy, SharedJson, SharedStr};
+use rpc_core::{DecodeError, Json, Str};
 use rpc_core::{CallError, CallId, CloseReason};
 
 use crate::frame::{
@@ -46,7 +46,7 @@ pub enum ClientEvent {
     /// An answer came too late, or to nothing; the run goes on.
     AnswerRefused {
         /// The event that was answered.
-        request_id: Option<SharedStr>,
+        request_id: Option<Str>,
         /// The host's words.
         error: ErrorFrame,
     },
@@ -77,7 +77,7 @@ pub struct Step {
     /// The step.
     pub event: StreamEvent,
     /// The whole frame, unknown members included.
-    pub frame: SharedJson,
+    pub frame: Json,
 }
 
 /// The answer to something that was asked.
@@ -103,7 +103,7 @@ pub enum Taken {
     /// the agent takes it in. The end of that run answers both.
     Queued {
         /// What the host calls it.
-        id: SharedStr,
+        id: Str,
     },
 }
 
@@ -112,9 +112,9 @@ pub enum Taken {
 #[non_exhaustive]
 pub struct OtherFrame {
     /// Its type.
-    pub tag: SharedStr,
+    pub tag: Str,
     /// The whole frame.
-    pub frame: SharedJson,
+    pub frame: Json,
 }
 
 impl OtherFrame {

@@ -29,7 +29,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use rpc_core::backlog::EventBacklog;
-use rpc_core::decode::{DecodeError, DecodeErrorKind, SharedStr};
+use rpc_core::json::{DecodeErrorKind};
+use rpc_core::{DecodeError, Str};
 use rpc_core::outbox::FrameNumber;
 use rpc_core::pause::ReadPause;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
@@ -123,7 +124,7 @@ pub struct ClientConn {
     state: ClientState,
     /// The stranger was let in, and CONNECTED has not come.
     onboarded: bool,
-    session_id: Option<SharedStr>,
+    session_id: Option<Str>,
     /// A run is going on, as far as the host's frames say.
     run: bool,
     asked: Asked,

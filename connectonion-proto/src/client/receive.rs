@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use rpc_core::decode::{FrameCopy, SharedStr};
+use rpc_core::{Str};
 use rpc_core::timers::later;
 use rpc_core::{CallError, CallId, CloseFrame, CloseReason};
 
@@ -38,7 +38,7 @@ impl ClientConn {
                 self.on_error(error, text.len());
             }
             ServerFrame::RuntimeInputAck(ack) => {
-                let id = SharedStr::from(&*ack.id);
+                let id = Str::from(&*ack.id);
                 let asked = self.asked.prompt_answered(Kind::Interjection, Kind::Prompt);
                 let queued = Reply::Input(Taken::Queued { id });
                 self.reply("RUNTIME_INPUT_ACK", asked, Ok(queued), text.len());
@@ -86,7 +86,7 @@ impl ClientConn {
         self.timers.stop(Timer::Onboarded);
         self.onboarded = false;
         self.state = ClientState::Ready;
-        self.session_id = Some(SharedStr::from(frame.session_id.as_str()));
+        self.session_id = Some(Str::from(frame.session_id.as_str()));
         self.run = frame.status == SessionState::Running;
         if self.run {
             self.await_replay(now);
@@ -131,7 +131,7 @@ impl ClientConn {
     fn begins_run<S, J>(&self, kind: &EventKind<S, J>) -> bool {
         match kind {
             EventKind::UserInput(input) => !self.run && !input.runtime_input,
-            EventKind::ModeChanged(_) | EventKind::SessionSync(_) | EventKind::Other(_) => false,
+            EventKind::ModeChanged(_) | EventKind::SessionSync(_) | EventKind::Unknown { .. } => false,
             _ => !self.run && self.asked.awaits_start(),
         }
     }

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use rpc_core::decode::{self, DecodeError, SharedJson, SharedStr, find_member};
+use rpc_core::json::{self, find_member};
+use rpc_core::{DecodeError, Json, Str};
 use rpc_core::{Limits, Refused};
 use serde::Serialize;
 
@@ -25,13 +26,13 @@ use crate::frame::{Connect, Session, Signed};
 pub struct Resume {
     /// The session; `None` for a new one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<SharedStr>,
+    pub session_id: Option<Str>,
     /// The id of the last event that was shown. The host sends again what came after it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_msg_id: Option<SharedStr>,
+    pub last_msg_id: Option<Str>,
     /// The conversation: a [`Session`], as the host has sent it last.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub session: Option<SharedJson>,
+    pub session: Option<Json>,
 }
 
 impl Resume {
@@ -65,9 +66,9 @@ impl Resume {
         let text = |name| find_member(json, name)?.into_str();
         let session = find_member(json, "session").filter(|it| it.first_byte() == Some(b'{'));
         Ok(Self {
-            session_id: text("session_id").map(|id| SharedStr::from(&*id)),
-            last_msg_id: text("last_msg_id").map(|id| SharedStr::from(&*id)),
-            session: session.as_ref().map(SharedJson::from),
+            session_id: text("session_id").map(|id| Str::from(&*id)),
+            last_msg_id: text("last_msg_id").map(|id| Str::from(&*id)),
+            session: session.as_ref().map(Json::from),
         })
     }
 
@@ -82,7 +83,7 @@ impl Resume {
     /// send when the host may have run a prompt since. Hosts up to 1.2.1 compare the iterations of the
     /// last turn first, and take an old turn that had more of them for the newer one.
     #[must_use]
-    pub fn session_before_a_run(&self, limits: &Limits) -> Option<SharedJson> {
+    pub fn session_before_a_run(&self, limits: &Limits) -> Option<Json> {
         let kept = self.session.as_ref()?;
         let parsed = Session::parse(kept.get(), limits).ok();
         let Some(mut session) = parsed.filter(|it| it.iteration().is_some()) else {
@@ -101,7 +102,7 @@ impl Resume {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The prompt was answered.
-    Answer(SharedStr),
+    Answer(Str),
     /// The prompt arrived and has no answer.
     Prompt,
     /// The prompt is not there.
@@ -112,7 +113,7 @@ pub enum Found {
 /// prompt arrived whose line was lost. Hosts add to a prompt that came with files, so its beginning is
 /// enough. `turn` is how many prompts there were before it ([`Resume::turn`]).
 #[must_use]
-pub fn find_answer(session: &SharedJson, prompt: &str, turn: Option<u64>, max: &Limits) -> Found {
+pub fn find_answer(session: &Json, prompt: &str, turn: Option<u64>, max: &Limits) -> Found {
     let Ok(session) = Session::parse(session.get(), max) else {
         return Found::Nothing;
     };
@@ -137,7 +138,7 @@ pub fn find_answer(session: &SharedJson, prompt: &str, turn: Option<u64>, max: &
             (Some("user"), Found::Answer(_)) => break,
             (Some("assistant"), Found::Prompt | Found::Answer(_)) if !uses_tools(message) => {
                 if let Some(content) = member(message, "content").filter(|it| !it.is_empty()) {
-                    found = Found::Answer(SharedStr::from(&*content));
+                    found = Found::Answer(Str::from(&*content));
                 }
             }
             _ => {}

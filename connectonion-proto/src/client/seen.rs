@@ -70,7 +70,7 @@ fn key(event: &StreamEvent) -> Option<u64> {
 }
 
 /// How far the thing is that the event is about.
-fn status<J>(kind: &EventKind<rpc_core::decode::SharedStr, J>) -> Option<&str> {
+fn status<J>(kind: &EventKind<rpc_core::json::Str, J>) -> Option<&str> {
     fn word<K: Vocabulary>(word: &Word<K>) -> &str {
         word.as_str()
     }

@@ -96,8 +96,8 @@ impl Played {
     }
 }
 
-fn raw(json: &str) -> rpc_core::decode::SharedJson {
-    let raw = rpc_core::decode::RawJson::new(json).unwrap();
+fn raw(json: &str) -> rpc_core::json::Json {
+    let raw = rpc_core::json::Json::new(json).unwrap();
     (&raw).into()
 }
 

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use rpc_core::decode::{RawJson, Reader, first_byte};
+use rpc_core::json::{first_byte};
+use rpc_core::{Json};
 
 /// Members whose values are nobody's business: a signature is good for five minutes, an invite code
 /// for ever; and what could not be read may be half of a frame that holds them.
@@ -22,7 +23,7 @@ const SHORT: usize = 64;
 /// beginning. A text that is no frame is not shown at all: it may be half of one.
 #[must_use]
 pub fn redact(text: &str) -> Cow<'_, str> {
-    if first_byte(text) != Some(b'{') || RawJson::new(text).is_err() {
+    if first_byte(text) != Some(b'{') || Json::new(text).is_err() {
         return Cow::Owned(format!("(not shown, {} bytes)", text.len()));
     }
     let mut shown = Shown {
@@ -61,7 +62,7 @@ impl<'t> Shown<'t> {
     }
 
     /// A member of this name, whose colon is there. Returns where to go on.
-    fn member(&mut self, name: &RawJson<'t>, colon: usize) -> usize {
+    fn member(&mut self, name: &Json, colon: usize) -> usize {
         let name = name.as_str().unwrap_or_default();
         let is_secret = SECRETS.contains(&&*name);
         let rest = self.text.get(colon + 1..).unwrap_or_default();
@@ -84,7 +85,7 @@ impl<'t> Shown<'t> {
     }
 
     /// A string that is no name.
-    fn string(&mut self, start: usize, string: &RawJson<'t>) {
+    fn string(&mut self, start: usize, string: &Json) {
         let is_url = string
             .get()
             .get(1..6)
@@ -95,7 +96,7 @@ impl<'t> Shown<'t> {
     }
 
     /// Shows the beginning of a long string: of a data URL what it is.
-    fn cut(&mut self, start: usize, string: &RawJson<'t>) {
+    fn cut(&mut self, start: usize, string: &Json) {
         let json = string.get();
         let head = json.get(1..SHORT / 2).unwrap_or_default();
         let head = match head.split_once([',', '\\']) {
@@ -118,7 +119,7 @@ impl<'t> Shown<'t> {
         Some(from + self.text.get(from..)?.find(what)?)
     }
 
-    fn value_at(&self, at: usize) -> Option<RawJson<'t>> {
+    fn value_at(&self, at: usize) -> Option<Json> {
         Reader::new(self.text.get(at..)?).raw_or_null().ok()
     }
 

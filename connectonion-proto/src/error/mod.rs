@@ -3,7 +3,8 @@
 mod invalid_json;
 mod repr;
 
-use rpc_core::decode::{DecodeError, DecodeErrorKind, RawJson};
+use rpc_core::json::{DecodeErrorKind};
+use rpc_core::{DecodeError, Json};
 
 use crate::frame::{ErrorFrame, Unknown};
 use crate::limits::{MAX_RECEIVED, TRUNCATED};
@@ -22,7 +23,7 @@ pub fn refusal(text: &str, error: &DecodeError) -> ErrorFrame {
         DecodeErrorKind::Syntax | DecodeErrorKind::NotAnObject => malformed(text, error),
         DecodeErrorKind::MissingMember("type") => unknown("None"),
         DecodeErrorKind::WrongType { member: "type", .. } => {
-            let tag = rpc_core::decode::find_member(text, "type");
+            let tag = rpc_core::json::find_member(text, "type");
             unknown(&tag.map_or_else(|| "None".to_owned(), |tag| repr::value(&tag)))
         }
         kind => match error.frame() {
@@ -67,7 +68,7 @@ fn malformed(text: &str, error: &DecodeError) -> ErrorFrame {
     }
     let message = match InvalidJson::find(text) {
         Some(invalid) => invalid.to_string(),
-        None if RawJson::new(text).is_ok() && error.kind() == DecodeErrorKind::NotAnObject => {
+        None if Json::new(text).is_ok() && error.kind() == DecodeErrorKind::NotAnObject => {
             "Invalid message: not a JSON object".to_owned()
         }
         // Python reads more than JSON: `NaN`, half a surrogate.

@@ -1,6 +1,6 @@
 //! Bodies of the fuzz targets of frames.
 
-use rpc_core::decode::{DecodeError, FrameCopy, RawJson};
+use rpc_core::{DecodeError, Json};
 use rpc_core::{Limits, Text};
 use serde::Serialize;
 
@@ -108,7 +108,7 @@ pub fn server_frames(data: &[u8]) {
     assert_eq!(shared, once, "a shared copy differs");
     assert_eq!(written(&frame.clone().into_owned()), once, "a copy differs");
     let is_other =
-        matches!(&frame, ServerFrame::Event(event) if matches!(event.kind, EventKind::Other(_)));
+        matches!(&frame, ServerFrame::Event(event) if matches!(event.kind, EventKind::Unknown { .. }));
     match ServerFrame::decode(once.as_str(), &limits) {
         // The body of such an event is its text, which has another order now.
         Ok(again) if is_other => assert_eq!(written(&again), once, "the round trip"),
@@ -139,7 +139,7 @@ fn compared(text: &str, once: &Text) {
 }
 
 /// The conversation and its items, which frames keep raw.
-fn read_on(session: Option<&RawJson<'_>>, items: Option<&RawJson<'_>>, limits: &Limits) {
+fn read_on(session: Option<&Json>, items: Option<&Json>, limits: &Limits) {
     if let Some(session) = session
         && let Ok(read) = Session::parse(session.get(), limits)
     {
@@ -165,7 +165,7 @@ fn read_on(session: Option<&RawJson<'_>>, items: Option<&RawJson<'_>>, limits: &
 }
 
 /// Lists in events, which stay raw in them, are read or refused.
-fn lists(event: &EventKind<std::borrow::Cow<'_, str>, RawJson<'_>>, limits: &Limits) {
+fn lists(event: &EventKind<std::borrow::Cow<'_, str>, Json>, limits: &Limits) {
     match event {
         EventKind::AskUser(it) => drop((it.options(limits), it.fields(limits))),
         EventKind::ApprovalNeeded(it) => drop(it.batch(limits)),
@@ -186,7 +186,7 @@ fn too_large(text: &str, is_refused: impl Fn(&Limits) -> bool) {
 /// What is refused is answered, and what is said about its JSON is true.
 fn refused(text: &str, error: &DecodeError) {
     let answer = error::refusal(text, error);
-    let is_json = RawJson::new(text).is_ok();
+    let is_json = Json::new(text).is_ok();
     let says_no_json = answer.message.starts_with("Invalid JSON: ");
     assert!(says_no_json || is_json || text.is_empty(), "no JSON");
     if is_json {
@@ -206,7 +206,7 @@ fn redacted(text: &str) {
     if shown.starts_with("(not shown") {
         return;
     }
-    assert!(RawJson::new(&shown).is_ok(), "what is shown is JSON");
+    assert!(Json::new(&shown).is_ok(), "what is shown is JSON");
     if let Ok(shown) = serde_json::from_str(&shown) {
         assert_no_secrets(&shown);
     }

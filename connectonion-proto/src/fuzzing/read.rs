@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use rpc_core::decode::Reader;
 use serde_json::{Map, Value};
 
 /// The members of an object, as `serde_json` reads them. `None` where that is no fair comparison: the

@@ -132,7 +132,7 @@ impl Model {
     }
 
     /// A command, of a client that signs them.
-    fn take_signed(&mut self, text: &str, frame: &ClientFrame<'_>) {
+    fn take_signed(&mut self, text: &str, frame: &ClientFrame) {
         let Ok(signed) = Signed::of_frame(text, &small()) else {
             return self.object(&ErrorFrame::new(""), "Decode");
         };

@@ -4,14 +4,15 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use rpc_core::Limits;
-use rpc_core::decode::{self, RawJson, SharedJson};
+use rpc_core::json::{self};
+use rpc_core::{Json};
 
 use super::work::no_limits;
 use crate::codec::to_json;
 use crate::frame::{ChatItem, ChatItemKind, EventKind, ServerFrame, ToolItem, ToolStatus, Word};
 
-type Item<'a> = ChatItem<Cow<'a, str>, RawJson<'a>>;
-type Kind<'a> = ChatItemKind<Cow<'a, str>, RawJson<'a>>;
+type Item<'a> = ChatItem<Cow<'a, str>, Json>;
+type Kind<'a> = ChatItemKind<Cow<'a, str>, Json>;
 
 /// The `chat_items` of a session, from its messages and its trace: for each prompt the user's words,
 /// what happened, and the agent's words. What cannot be read is left out.
@@ -19,7 +20,7 @@ type Kind<'a> = ChatItemKind<Cow<'a, str>, RawJson<'a>>;
 /// Ids are those of the known hosts: `msg-N` for the message at that place, the id of a tool's call,
 /// and for other events their type and their place in the trace.
 #[must_use]
-pub fn chat_items(session: &str) -> SharedJson {
+pub fn chat_items(session: &str) -> Json {
     let limits = no_limits();
     let messages = messages_of(list(session, "messages"), &limits);
     let mut turns = turns_of(list(session, "trace"), &limits);
@@ -44,13 +45,13 @@ pub fn chat_items(session: &str) -> SharedJson {
 
 /// A member of an object that is a list.
 fn list<'a>(object: &'a str, name: &str) -> &'a str {
-    match decode::find_member(object, name).map(RawJson::into_text) {
+    match decode::find_member(object, name).map(Json::into_text) {
         Some(Cow::Borrowed(list)) => list,
         _ => "[]",
     }
 }
 
-fn empty() -> SharedJson {
+fn empty() -> Json {
     to_json(&[(); 0]).unwrap_or_default()
 }
 

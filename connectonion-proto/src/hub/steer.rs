@@ -1,7 +1,7 @@
 //! What users want of a running agent, and what agents tell and ask.
 
 use rpc_core::Text;
-use rpc_core::decode::{SharedJson, SharedStr};
+use rpc_core::{Json, Str};
 use rpc_core::encode::encode;
 
 use super::event::{AskError, EmitError, HubEvent, JobId, Now, Reply};
@@ -123,7 +123,7 @@ impl Hub {
         }
         let (owner, copy) = (talk.owner, talk.copy.clone());
         let record = self
-            .record(session_id, owner, &SharedStr::default(), now.unix)
+            .record(session_id, owner, &Str::default(), now.unix)
             .with_status(RecordStatus::Connected)
             .with_session(copy);
         let job = Job::Save {
@@ -185,15 +185,15 @@ impl Hub {
         kind: EventKind,
         id: Option<&str>,
         now: Now,
-    ) -> Result<SharedStr, EmitError> {
+    ) -> Result<Str, EmitError> {
         let name = kind.name();
         if !is_logged(name) || name.len() > MAX_EVENT_NAME {
-            let name = SharedStr::from(name);
+            let name = Str::from(name);
             return Err(EmitError::Reserved { name });
         }
         let session_id = self.registry.session_of_run(run).ok_or(RunOver)?.clone();
         let id = match id {
-            Some(id) => SharedStr::from(id),
+            Some(id) => Str::from(id),
             None => event_id(self.ids.next_bits()).as_str().into(),
         };
         let is_traced = is_traced(&kind);
@@ -232,7 +232,7 @@ impl Hub {
         run: RunId,
         question: EventKind,
         now: Now,
-    ) -> Result<SharedStr, AskError> {
+    ) -> Result<Str, AskError> {
         let kind = RequestKind::asked_by(&question).ok_or(AskError::NoRoom)?;
         let id = event_id(self.ids.next_bits());
         let state = self.registry.run_mut(run)?;
@@ -273,7 +273,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn push_message(&mut self, run: RunId, message: SharedJson) -> Result<(), RunOver> {
+    pub fn push_message(&mut self, run: RunId, message: Json) -> Result<(), RunOver> {
         self.working(run)?.push_message(message);
         Ok(())
     }
@@ -282,7 +282,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn set_member(&mut self, run: RunId, name: &str, value: SharedJson) -> Result<(), RunOver> {
+    pub fn set_member(&mut self, run: RunId, name: &str, value: Json) -> Result<(), RunOver> {
         self.working(run)?.set(name, value);
         Ok(())
     }
@@ -291,7 +291,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn member(&mut self, run: RunId, name: &str) -> Result<Option<SharedJson>, RunOver> {
+    pub fn member(&mut self, run: RunId, name: &str) -> Result<Option<Json>, RunOver> {
         Ok(self.working(run)?.get(name))
     }
 
@@ -312,7 +312,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn session(&mut self, run: RunId, now: Now) -> Result<SharedJson, RunOver> {
+    pub fn session(&mut self, run: RunId, now: Now) -> Result<Json, RunOver> {
         let session_id = self.registry.session_of_run(run).ok_or(RunOver)?.clone();
         let work = self.working(run)?;
         Ok(work.render(session_id.as_str(), None, now.unix))

@@ -1,6 +1,6 @@
 //! Frames of the client: what is handed out, and what is answered here.
 
-use rpc_core::decode::{FrameCopy, SharedStr};
+use rpc_core::{Str};
 use rpc_core::{CloseFrame, CloseReason};
 
 use super::{Awaited, ServerConn, ServerEvent, Stage, Warning};
@@ -60,7 +60,7 @@ impl ServerConn {
                 }
             },
             ClientFrame::Unknown(unknown) => {
-                let tag = SharedStr::from(&*unknown.tag);
+                let tag = Str::from(&*unknown.tag);
                 self.object(&unknown_type(&unknown), Warning::UnknownType { tag });
             }
             ClientFrame::Input(input) => {
@@ -97,7 +97,7 @@ impl ServerConn {
     /// A command of a client that signs them: what counts is in the payload, and says for itself
     /// what it is, for whom, and that it is like no other. The signature is for the application to
     /// verify.
-    fn on_signed(&mut self, text: &str, frame: &ClientFrame<'_>) {
+    fn on_signed(&mut self, text: &str, frame: &ClientFrame) {
         let signed = match Signed::of_frame(text, &self.config.limits) {
             Ok(signed) => signed,
             Err(error) => return self.object(&refusal(text, &error), error.into()),
@@ -169,7 +169,7 @@ impl ServerConn {
 }
 
 /// Whether a frame makes the server do something in somebody's name.
-const fn is_command(frame: &ClientFrame<'_>) -> bool {
+const fn is_command(frame: &ClientFrame) -> bool {
     matches!(
         frame,
         ClientFrame::Input(_)
@@ -182,7 +182,7 @@ const fn is_command(frame: &ClientFrame<'_>) -> bool {
 }
 
 /// What a command is for the application; `None` for other frames.
-fn event_of(command: &ClientFrame<'_>, copy: &FrameCopy<'_>) -> Option<ServerEvent> {
+fn event_of(command: &ClientFrame, copy: &FrameCopy<'_>) -> Option<ServerEvent> {
     Some(match command {
         ClientFrame::Input(input) => ServerEvent::Input {
             input: input.to_shared(copy),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use rpc_core::decode::SharedStr;
+use rpc_core::{Str};
 
 use crate::frame::{Answer, ErrorFrame, EventKind};
 use crate::id::EventId;
@@ -20,14 +20,14 @@ pub struct RuntimeInput {
     /// The id of its `RUNTIME_INPUT_ACK`, and of the `user_input` event that tells when it was read.
     pub id: EventId,
     /// The text.
-    pub prompt: SharedStr,
+    pub prompt: Str,
     /// Pictures, as data URLs.
-    pub images: Vec<SharedStr>,
+    pub images: Vec<Str>,
 }
 
 impl RuntimeInput {
     /// A text.
-    pub fn new(id: impl Into<EventId>, prompt: impl Into<SharedStr>) -> Self {
+    pub fn new(id: impl Into<EventId>, prompt: impl Into<Str>) -> Self {
         Self {
             id: id.into(),
             prompt: prompt.into(),
@@ -37,7 +37,7 @@ impl RuntimeInput {
 
     /// Adds pictures.
     #[must_use]
-    pub fn with_images(mut self, images: Vec<SharedStr>) -> Self {
+    pub fn with_images(mut self, images: Vec<Str>) -> Self {
         self.images = images;
         self
     }
@@ -116,7 +116,7 @@ impl AnswerError {
         let mut frame = ErrorFrame::new(self.to_string())
             .with_code(STALE_ANSWER)
             .with_reason(self.reason());
-        frame.request_id = request_id.map(SharedStr::from);
+        frame.request_id = request_id.map(Str::from);
         frame
     }
 }
@@ -220,7 +220,7 @@ pub struct Run {
     takes_inputs: bool,
     interrupted: bool,
     /// In the order of asking.
-    requests: Vec<(SharedStr, RequestKind)>,
+    requests: Vec<(Str, RequestKind)>,
 }
 
 impl Run {
@@ -326,8 +326,8 @@ impl Run {
         &mut self,
         kind: RequestKind,
         request_id: Option<&str>,
-    ) -> Result<SharedStr, AnswerError> {
-        let is_it = |(id, asked): &(SharedStr, RequestKind)| {
+    ) -> Result<Str, AnswerError> {
+        let is_it = |(id, asked): &(Str, RequestKind)| {
             *asked == kind && request_id.is_none_or(|wanted| id == wanted)
         };
         let mut places = (0..).zip(&self.requests).filter(|(_, it)| is_it(it));

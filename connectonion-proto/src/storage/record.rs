@@ -1,9 +1,8 @@
 //! [`Record`]: one line of the storage.
 
 use rpc_core::Limits;
-use rpc_core::decode::{
-    self, DecodeError, Field, FrameCopy, Members, RawJson, SharedJson, SharedStr, Slot,
-};
+use rpc_core::json::{self};
+use rpc_core::{DecodeError, Json, Str};
 use rpc_core::encode::encode_into;
 
 use crate::auth::Address;
@@ -27,7 +26,7 @@ pub enum RecordStatus {
     /// The session is there; nothing ran since.
     Connected,
     /// A word that this crate does not know.
-    Other(SharedStr),
+    Other(Str),
 }
 
 impl RecordStatus {
@@ -85,15 +84,15 @@ impl RecordStatus {
 #[non_exhaustive]
 pub struct Record {
     /// The session.
-    pub session_id: SharedStr,
+    pub session_id: Str,
     /// What is said of it.
     pub status: RecordStatus,
     /// What the user asked for.
-    pub prompt: SharedStr,
+    pub prompt: Str,
     /// What the agent answered.
-    pub result: Option<SharedStr>,
+    pub result: Option<Str>,
     /// The session object, as it was at the end of the run.
-    pub session: Option<SharedJson>,
+    pub session: Option<Json>,
     /// When the run began.
     pub created: f64,
     /// When the record may be forgotten; `None` is never.
@@ -109,9 +108,9 @@ pub struct Record {
 impl Record {
     /// A record that says nothing but this, and expires after [`RESULT_TTL`].
     pub fn new(
-        session_id: impl Into<SharedStr>,
+        session_id: impl Into<Str>,
         status: RecordStatus,
-        prompt: impl Into<SharedStr>,
+        prompt: impl Into<Str>,
         created: f64,
     ) -> Self {
         Self {
@@ -130,8 +129,8 @@ impl Record {
 
     /// A run begins.
     pub fn running(
-        session_id: impl Into<SharedStr>,
-        prompt: impl Into<SharedStr>,
+        session_id: impl Into<Str>,
+        prompt: impl Into<Str>,
         created: f64,
     ) -> Self {
         Self::new(session_id, RecordStatus::Running, prompt, created)
@@ -139,7 +138,7 @@ impl Record {
 
     /// The record of the same run, now that it ended with a result.
     #[must_use]
-    pub fn done(mut self, result: impl Into<SharedStr>, duration_ms: u64) -> Self {
+    pub fn done(mut self, result: impl Into<Str>, duration_ms: u64) -> Self {
         self.status = RecordStatus::Done;
         self.result = Some(result.into());
         self.duration_ms = Some(duration_ms);
@@ -156,7 +155,7 @@ impl Record {
 
     /// Sets the session object.
     #[must_use]
-    pub fn with_session(mut self, session: Option<SharedJson>) -> Self {
+    pub fn with_session(mut self, session: Option<Json>) -> Self {
         self.session = session;
         self
     }
@@ -284,9 +283,9 @@ pub(super) struct Found<'a> {
     pub(super) session_id: Str<'a>,
     pub(super) status: Str<'a>,
     pub(super) expires: Option<f64>,
-    pub(super) session: Option<RawJson<'a>>,
+    pub(super) session: Option<Json>,
     prompt: Option<Str<'a>>,
-    result: Option<RawJson<'a>>,
+    result: Option<Json>,
     pub(super) created: f64,
     duration_ms: Option<u64>,
     pub(super) owner: Option<Owner>,
@@ -320,13 +319,13 @@ struct Slots<'a> {
     session_id: Slot<Str<'a>>,
     status: Slot<Str<'a>>,
     prompt: Slot<Str<'a>>,
-    result: Slot<RawJson<'a>>,
-    session: Slot<RawJson<'a>>,
+    result: Slot<Json>,
+    session: Slot<Json>,
     created: Slot<f64>,
     expires: Slot<f64>,
     duration_ms: Slot<f64>,
     owner: Slot<Str<'a>>,
-    inputs: Slot<RawJson<'a>>,
+    inputs: Slot<Json>,
 }
 
 impl<'a> Members<'a> for Slots<'a> {
@@ -352,7 +351,7 @@ impl<'a> Members<'a> for Slots<'a> {
 struct InputSlots<'a> {
     id: Slot<Str<'a>>,
     prompt: Slot<Str<'a>>,
-    images: Slot<RawJson<'a>>,
+    images: Slot<Json>,
 }
 
 impl<'a> Members<'a> for InputSlots<'a> {
@@ -366,7 +365,7 @@ impl<'a> Members<'a> for InputSlots<'a> {
     }
 }
 
-fn parse_inputs(inputs: Option<&RawJson<'_>>) -> Result<Vec<RuntimeInput>, DecodeError> {
+fn parse_inputs(inputs: Option<&Json>) -> Result<Vec<RuntimeInput>, DecodeError> {
     let Some(inputs) = inputs else {
         return Ok(Vec::new());
     };
@@ -377,12 +376,12 @@ fn parse_inputs(inputs: Option<&RawJson<'_>>) -> Result<Vec<RuntimeInput>, Decod
         let images = images.unwrap_or_default().into_iter();
         let (id, prompt) = (slots.id.require("id")?, slots.prompt.require("prompt")?);
         let input = RuntimeInput::new(&*id, &*prompt);
-        Ok(input.with_images(images.map(SharedStr::from).collect()))
+        Ok(input.with_images(images.map(Str::from).collect()))
     })
 }
 
 /// A result is text; what an agent returned instead is kept as its JSON.
-fn text(value: &RawJson<'_>, copy: &FrameCopy<'_>) -> SharedStr {
+fn text(value: &Json, copy: &FrameCopy<'_>) -> Str {
     value
         .as_str()
         .map_or_else(|| copy.str(value.get()), |text| copy.str(&text))
@@ -410,7 +409,7 @@ fn write_or_null<T>(line: &mut String, value: Option<&T>, write: impl Fn(&mut St
 }
 
 /// In JSON line breaks are white space: inside of strings they are escaped.
-fn write_json(line: &mut String, json: &SharedJson) {
+fn write_json(line: &mut String, json: &Json) {
     let pieces = json.get().split(['\n', '\r']);
     line.extend(pieces.flat_map(|piece| [piece, " "]));
     // The space after the last piece.

@@ -29,7 +29,8 @@ use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use rpc_core::decode::{DecodeError, DecodeErrorKind};
+use rpc_core::json::{DecodeErrorKind};
+use rpc_core::{DecodeError};
 
 pub use save::save;
 

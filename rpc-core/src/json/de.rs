@@ -54,6 +54,8 @@ pub(super) struct Object {
     start: usize,
     /// Where its current member starts.
     pub(super) member: usize,
+    /// How many members were skipped until the tag is known.
+    marks: usize,
     /// The names of members that errors may show: of the type, and of what is around it.
     names: [&'static [&'static str]; 2],
 }
@@ -308,6 +310,7 @@ impl<'de> Deserializer<'de> {
             Object {
                 start,
                 member: start,
+                marks: 0,
                 names: [names, &[]],
             },
         );
@@ -468,8 +471,29 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
                 Some(b'"') => self.visit_quoted(unescape_lossy, visitor),
                 _ => Err(self.mismatch(STRING)),
             },
+            token::OBJECT | token::ARRAY => {
+                let (open, expected) = match name {
+                    token::OBJECT => (b'{', OBJECT),
+                    _ => (b'[', ARRAY),
+                };
+                if self.token() != Some(open) {
+                    return Err(self.mismatch(expected));
+                }
+                visitor.visit_map(Raw::new(self.raw()?))
+            }
+            token::LOOSE => match self.token() {
+                Some(b'"') => self.visit_quoted(unescape, visitor),
+                Some(b'n') => Err(self.mismatch("a value")),
+                _ => visitor.visit_map(Raw::new(self.raw()?)),
+            },
             token::MARK => {
                 let place = self.object.member;
+                self.object.marks += 1;
+                // One more is the tag.
+                if self.object.marks >= self.max_items {
+                    let max = self.max_items;
+                    return Err(self.fail(DecodeErrorKind::TooManyItems { max }));
+                }
                 self.skip()?;
                 visitor.visit_u64(place as u64)
             }

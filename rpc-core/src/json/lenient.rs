@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::value::JsonVisitor;
 use super::{Json, Str, token};
 
 /// A string, or a number as its digits. For `deserialize_with`; of the type [`Str`], or of one that is
@@ -57,6 +58,113 @@ pub fn optional_lossy<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str>,
         }
     }
     Ok(Option::<Lossy>::deserialize(from)?.map(|Lossy(text)| text))
+}
+
+/// An object as it was sent.
+///
+/// # Errors
+/// If it is none.
+pub fn object<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
+    let json = from.deserialize_newtype_struct(token::OBJECT, JsonVisitor)?;
+    check(json, b'{', "an object")
+}
+
+/// As [`object`], or null. Write `#[serde(default)]` too.
+///
+/// # Errors
+/// If it is neither.
+pub fn optional_object<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Json>, D::Error> {
+    struct Object(Json);
+    impl<'de> Deserialize<'de> for Object {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            object(from).map(Self)
+        }
+    }
+    Ok(Option::<Object>::deserialize(from)?.map(|Object(json)| json))
+}
+
+/// An array as it was sent.
+///
+/// # Errors
+/// If it is none.
+pub fn array<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
+    let json = from.deserialize_newtype_struct(token::ARRAY, JsonVisitor)?;
+    check(json, b'[', "an array")
+}
+
+/// As [`array`], or null. Write `#[serde(default)]` too.
+///
+/// # Errors
+/// If it is neither.
+pub fn optional_array<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Json>, D::Error> {
+    struct Array(Json);
+    impl<'de> Deserialize<'de> for Array {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            array(from).map(Self)
+        }
+    }
+    Ok(Option::<Array>::deserialize(from)?.map(|Array(json)| json))
+}
+
+/// What another deserializer than ours has not looked at.
+fn check<E: de::Error>(json: Json, first: u8, expected: &'static str) -> Result<Json, E> {
+    if json.first_byte() == first {
+        return Ok(json);
+    }
+    Err(E::invalid_type(de::Unexpected::Other("another value"), &expected))
+}
+
+/// A string, or the JSON of any other value but null.
+///
+/// # Errors
+/// If it is null, or a string that no text can hold.
+pub fn loose<'de, D: Deserializer<'de>>(from: D) -> Result<Str, D::Error> {
+    from.deserialize_newtype_struct(token::LOOSE, TextOrJson)
+}
+
+/// As [`loose`], or null. Write `#[serde(default)]` too.
+///
+/// # Errors
+/// If it is a string that no text can hold.
+pub fn optional_loose<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str>, D::Error> {
+    struct Loose(Str);
+    impl<'de> Deserialize<'de> for Loose {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            loose(from).map(Self)
+        }
+    }
+    Ok(Option::<Loose>::deserialize(from)?.map(|Loose(text)| text))
+}
+
+struct TextOrJson;
+
+impl<'de> Visitor<'de> for TextOrJson {
+    type Value = Str;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Str, E> {
+        Ok(text.into())
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Str, E> {
+        Ok(text.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Str, A::Error> {
+        JsonVisitor.visit_map(map).map(Json::into_text)
+    }
+
+    /// Another deserializer than ours.
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<Str, D::Error> {
+        let json = Json::deserialize(from)?;
+        Ok(match json.as_str() {
+            Some(text) => text.into(),
+            None => json.into_text(),
+        })
+    }
 }
 
 /// A value, or null for the default. Write `#[serde(default)]` too.

@@ -20,6 +20,9 @@ pub trait Tagged: Sized {
     /// The member that is the content; `None` if all other members are.
     const CONTENT: Option<&'static str>;
 
+    /// The tags that are known.
+    const TAGS: &'static [&'static str];
+
     /// Whether the tag is known, and whether it has content.
     fn kind(tag: &str) -> TagKind;
 
@@ -64,6 +67,7 @@ pub enum TagKind {
 impl<T: Tagged> Tagged for Option<T> {
     const TAG: &'static str = T::TAG;
     const CONTENT: Option<&'static str> = T::CONTENT;
+    const TAGS: &'static [&'static str] = T::TAGS;
 
     fn kind(tag: &str) -> TagKind {
         T::kind(tag)
@@ -96,6 +100,28 @@ pub trait Common: Default {
     /// # Errors
     /// If its value is wrong, or it comes twice.
     fn take<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error>;
+}
+
+/// No members beside the tag and its content.
+#[derive(Debug)]
+struct Alone<B>(PhantomData<B>);
+
+impl<B> Default for Alone<B> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<B: Tagged> Common for Alone<B> {
+    const NAMES: &'static [&'static str] = match B::CONTENT {
+        Some(content) => &[B::TAG, content],
+        None => &[B::TAG],
+    };
+
+    #[inline]
+    fn take<'de, A: MapAccess<'de>>(&mut self, _: &str, _: &mut A) -> Result<bool, A::Error> {
+        Ok(false)
+    }
 }
 
 /// The name of a member.
@@ -154,6 +180,46 @@ impl<'de> Deserialize<'de> for Key<'de> {
 #[inline]
 pub fn read<'de, D: Deserializer<'de>, C: Common, B: Tagged>(from: D) -> Result<(C, B), D::Error> {
     from.deserialize_newtype_struct(token::TAGGED, ObjectVisitor(PhantomData))
+}
+
+/// As [`read`], without common members.
+///
+/// # Errors
+/// As [`read`].
+#[inline]
+pub fn read_alone<'de, D: Deserializer<'de>, B: Tagged>(from: D) -> Result<B, D::Error> {
+    read::<D, Alone<B>, B>(from).map(|(_, body)| body)
+}
+
+/// As [`read`], of an object whose tag was read before and is not found again in `from`: what a
+/// [`Tagged::read`] gets.
+///
+/// # Errors
+/// If a member comes twice, or the members are not what the tag says.
+#[inline]
+pub fn read_rest<'de, D: Deserializer<'de>, C: Common, B: Tagged>(
+    tag: &str,
+    from: D,
+) -> Result<(C, B), D::Error> {
+    from.deserialize_newtype_struct(token::TAGGED, RestVisitor(tag, PhantomData))
+}
+
+struct RestVisitor<'t, C, B>(&'t str, PhantomData<(C, B)>);
+
+impl<'de, C: Common, B: Tagged> Visitor<'de> for RestVisitor<'_, C, B> {
+    type Value = (C, B);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    #[inline]
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(C, B), A::Error> {
+        map.next_value_seed(Names(C::NAMES))?;
+        let mut common = C::default();
+        let body = by_tag(self.0, Vec::new(), &mut map, &mut common)?;
+        Ok((common, body))
+    }
 }
 
 struct ObjectVisitor<C, B>(PhantomData<(C, B)>);
@@ -282,6 +348,17 @@ fn internal<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
             early.push((key, map.next_value_seed(Mark)?));
         }
     };
+    by_tag(&tag, early, map, common)
+}
+
+/// Reads the members beside the tag, those that came before it among them.
+#[inline]
+fn by_tag<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
+    tag: &str,
+    early: Vec<(Key<'de>, u64)>,
+    map: &mut A,
+    common: &mut C,
+) -> Result<B, A::Error> {
     let mut rest = Rest {
         early: early.into_iter(),
         place: None,
@@ -289,15 +366,15 @@ fn internal<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
         common,
         tag: B::TAG,
     };
-    match B::kind(&tag) {
-        TagKind::Content => B::read(&tag, rest),
+    match B::kind(tag) {
+        TagKind::Content => B::read(tag, rest),
         TagKind::Unit => {
             rest.finish()?;
-            B::without(&tag, None)
+            B::without(tag, None)
         }
         TagKind::Unknown => {
             let whole = rest.whole()?;
-            B::without(&tag, Some(whole))
+            B::without(tag, Some(whole))
         }
     }
 }
@@ -614,7 +691,9 @@ pub struct Nothing {}
 ///
 /// A **struct** has members that all kinds of an object have, and one `..` for the enum: `Option` of it if
 /// an object may do without the tag. Members are written in this order, without those that are
-/// `None`; an object of an unknown tag is written as it was read, whatever the members say.
+/// `None`; an object of an unknown tag is written as it was read, whatever the members say. Where a
+/// kind needs one of these members, `then` names a function that gets what was read and returns it,
+/// or an error: `fn(Self) -> Result<Self, E>` for any `E: serde::de::Error`.
 ///
 /// ```
 /// use rpc_core::{Limits, Str, json, tagged};
@@ -742,6 +821,7 @@ macro_rules! tagged {
         impl $crate::json::Tagged for $Name {
             const TAG: &'static str = $tag;
             const CONTENT: Option<&'static str> = $content;
+            const TAGS: &'static [&'static str] = &[$($word,)*];
 
             #[inline]
             fn kind(tag: &str) -> $crate::json::TagKind {
@@ -781,8 +861,7 @@ macro_rules! tagged {
         impl<'de> $crate::json::serde::Deserialize<'de> for $Name {
             #[inline]
             fn deserialize<D: $crate::json::serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                $crate::tagged!(@members_of Alone $Name {});
-                $crate::json::tagged::read::<D, Alone, Self>(from).map(|(_, it)| it)
+                $crate::json::tagged::read_alone(from)
             }
         }
     };
@@ -822,7 +901,7 @@ macro_rules! tagged {
         $($(#[$before_doc:meta])* $before_word:literal => $before_vis:vis $before:ident: $Before:ty,)*
         $(#[$body_doc:meta])* .. => $body_vis:vis $body:ident: $Body:ty,
         $($(#[$after_doc:meta])* $after_word:literal => $after_vis:vis $after:ident: $After:ty,)*
-    }) => {
+    } $(then $then:path)?) => {
         $(#[$meta])*
         $vis struct $Name {
             $($(#[$before_doc])* $before_vis $before: $Before,)*
@@ -833,12 +912,27 @@ macro_rules! tagged {
         impl<'de> $crate::json::serde::Deserialize<'de> for $Name {
             #[inline]
             fn deserialize<D: $crate::json::serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                Self::read_rest(None, from)
+            }
+        }
+
+        impl $Name {
+            /// Reads what is left of an object whose tag was read before.
+            #[doc(hidden)]
+            #[inline]
+            $vis fn read_rest<'de, D: $crate::json::serde::Deserializer<'de>>(
+                tag: Option<&str>,
+                from: D,
+            ) -> Result<Self, D::Error> {
                 $crate::tagged!(@members_of Beside $Body {
                     $($before_word => $before: $Before,)*
                     $($after_word => $after: $After,)*
                 });
-                let (beside, $body) = $crate::json::tagged::read::<D, Beside, $Body>(from)?;
-                Ok(Self {
+                let (beside, $body) = match tag {
+                    None => $crate::json::tagged::read::<D, Beside, $Body>(from)?,
+                    Some(tag) => $crate::json::tagged::read_rest::<D, Beside, $Body>(tag, from)?,
+                };
+                let read = Self {
                     $($before: match beside.$before {
                         Some(it) => it,
                         None => $crate::json::tagged::absent($before_word)?,
@@ -848,7 +942,9 @@ macro_rules! tagged {
                         Some(it) => it,
                         None => $crate::json::tagged::absent($after_word)?,
                     },)*
-                })
+                };
+                $(let read = $then(read)?;)?
+                Ok(read)
             }
         }
 

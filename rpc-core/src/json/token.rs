@@ -7,6 +7,12 @@ pub(crate) const RAW: &str = "$serde_json::private::RawValue";
 pub(crate) const ID: &str = "$rpc_core::id";
 /// A string whose lone surrogates become U+FFFD.
 pub(crate) const LOSSY: &str = "$rpc_core::lossy";
+/// An object as it stands in the text.
+pub(crate) const OBJECT: &str = "$rpc_core::object";
+/// An array as it stands in the text.
+pub(crate) const ARRAY: &str = "$rpc_core::array";
+/// A string; any other value but null as it stands in the text.
+pub(crate) const LOOSE: &str = "$rpc_core::loose";
 /// An object that is read by a tag: the names that follow are understood within it.
 pub(crate) const TAGGED: &str = "$rpc_core::tagged";
 /// Skips a member; the value is the place where the member starts.

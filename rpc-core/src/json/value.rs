@@ -34,6 +34,8 @@ impl Json {
     pub const NULL: Self = Self(Str::from_static("null"));
     /// The value `{}`.
     pub const EMPTY_OBJECT: Self = Self(Str::from_static("{}"));
+    /// The value `[]`.
+    pub const EMPTY_ARRAY: Self = Self(Str::from_static("[]"));
 
     /// Takes a text that is one JSON value. White space around it is left out.
     ///
@@ -191,7 +193,7 @@ impl<'de> Deserialize<'de> for Json {
 }
 
 /// Takes the text of a raw value; writes the text of any other value.
-struct JsonVisitor;
+pub(super) struct JsonVisitor;
 
 impl JsonVisitor {
     fn write<E: de::Error>(value: impl Serialize) -> Result<Json, E> {

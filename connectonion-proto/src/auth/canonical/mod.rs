@@ -14,7 +14,7 @@ mod tests;
 mod tree;
 mod write;
 
-use rpc_core::decode::check_size;
+use rpc_core::json::{check_size};
 use rpc_core::{DecodeError, Limits};
 
 use crate::limits::server_limits;

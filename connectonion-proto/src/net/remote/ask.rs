@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Weak;
 
 use rpc_core::Refused;
-use rpc_core::decode::{RawJson, SharedJson, SharedStr};
+use rpc_core::{Json, Str};
 use rpc_core::net::{LinkState, WeakLink};
 
 use super::book::Book;
@@ -100,8 +100,8 @@ impl Ask<AskUser> {
     /// # Cancel safety
     /// As for [`respond`](Self::respond).
     pub async fn answer(&self, text: impl AsRef<str>) -> Result<(), Refused> {
-        let text = RawJson::string(text.as_ref());
-        self.answer_json(SharedJson::from(&text)).await
+        let text = Json::string(text.as_ref());
+        self.answer_json(Json::from(&text)).await
     }
 
     /// Answers with any JSON value: several options, fields that were filled in.
@@ -111,7 +111,7 @@ impl Ask<AskUser> {
     ///
     /// # Cancel safety
     /// As for [`respond`](Self::respond).
-    pub async fn answer_json(&self, value: SharedJson) -> Result<(), Refused> {
+    pub async fn answer_json(&self, value: Json) -> Result<(), Refused> {
         self.respond(Answer::AskUser(value)).await
     }
 }
@@ -159,7 +159,7 @@ impl Ask<PlanReview> {
     ///
     /// # Cancel safety
     /// As for [`respond`](Self::respond).
-    pub async fn reply(&self, message: impl Into<SharedStr>) -> Result<(), Refused> {
+    pub async fn reply(&self, message: impl Into<Str>) -> Result<(), Refused> {
         self.respond(Answer::PlanReview(message.into())).await
     }
 }

@@ -1,7 +1,7 @@
 //! [`Event`]: what the application learns besides its runs.
 
 use rpc_core::CallError;
-use rpc_core::decode::SharedStr;
+use rpc_core::{Str};
 
 use crate::client::{OtherFrame, Step, Warning};
 use crate::frame::{Connected, ErrorFrame, OnboardRequired, Output};
@@ -31,7 +31,7 @@ pub enum Event {
     /// An answer to a question of the agent came too late.
     AnswerRefused {
         /// The event that was answered.
-        request_id: Option<SharedStr>,
+        request_id: Option<Str>,
         /// The host's words.
         error: ErrorFrame,
     },

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use rpc_core::Limits;
-use rpc_core::decode::{DecodeError, RawJson, SharedJson, find_member, raw_list};
+use rpc_core::json::{find_member};
+use rpc_core::{DecodeError, Json};
 use rpc_core::net::DialError;
 use rpc_core::net::ws::WsDialer;
 
@@ -28,7 +29,7 @@ pub struct Found {
     /// What it calls itself.
     pub name: Option<String>,
     /// Everything that it says, a JSON object: version, tools, what it takes.
-    pub info: SharedJson,
+    pub info: Json,
 }
 
 /// Why an agent was not found.
@@ -93,7 +94,7 @@ pub async fn find(endpoint: &str, wanted: Option<&Address>) -> Result<Found, Fin
     let base = endpoint.trim_end_matches('/');
     let base = base.strip_suffix(WS_PATH).unwrap_or(base);
     let info = document(base, "/info").await?;
-    let text = |name: &str| find_member(info.get(), name).and_then(RawJson::into_str);
+    let text = |name: &str| find_member(info.get(), name).and_then(Json::into_str);
     let address = text("address").and_then(|address| address.parse::<Address>().ok());
     let address = address.ok_or_else(|| FindError::Document("no address".to_owned()))?;
     if wanted.is_some_and(|wanted| *wanted != address) {
@@ -139,17 +140,17 @@ pub async fn look_up(address: &Address, relay: &str) -> Result<Found, FindError>
 }
 
 /// A JSON object that a place has.
-async fn document(base: &str, path: &str) -> Result<SharedJson, FindError> {
+async fn document(base: &str, path: &str) -> Result<Json, FindError> {
     let (status, body) = WsDialer::new(base)?.get(path, MAX_DOCUMENT).await?;
     if status != 200 {
         return Err(FindError::Status(status));
     }
     let text = String::from_utf8(body).map_err(|error| FindError::Document(error.to_string()))?;
-    let json = RawJson::new(&text)?;
+    let json = Json::new(&text)?;
     if json.first_byte() != Some(b'{') {
         return Err(FindError::Document("it is no object".to_owned()));
     }
-    Ok(SharedJson::from(&json))
+    Ok(Json::from(&json))
 }
 
 /// How far away a place is, roughly.
