@@ -128,6 +128,12 @@ impl<K: ?Sized> From<String> for Id<K> {
     }
 }
 
+impl<K: ?Sized> From<&Self> for Id<K> {
+    fn from(id: &Self) -> Self {
+        id.clone()
+    }
+}
+
 impl<K: ?Sized> From<Str> for Id<K> {
     fn from(text: Str) -> Self {
         Self::new(text)

@@ -138,6 +138,13 @@ impl DecodeError {
         self.0.kind
     }
 
+    /// The same fault in other words.
+    #[must_use]
+    pub const fn with_kind(mut self, kind: DecodeErrorKind) -> Self {
+        self.0.kind = kind;
+        self
+    }
+
     /// The line of the fault, counted from 1.
     #[must_use]
     pub const fn line(&self) -> usize {

@@ -286,7 +286,7 @@ fn adjacent<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
     body.map_or_else(|| B::without(&tag, None), Ok)
 }
 
-/// Reads content by its tag; `None` if there is none.
+/// Reads content by its tag; `None` if the tag stands alone.
 struct Content<'t, B>(&'t str, PhantomData<B>);
 
 impl<'t, B> Content<'t, B> {
@@ -300,27 +300,6 @@ impl<'de, B: Tagged> DeserializeSeed<'de> for Content<'_, B> {
 
     #[inline]
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<B>, D::Error> {
-        from.deserialize_option(self)
-    }
-}
-
-impl<'de, B: Tagged> Visitor<'de> for Content<'_, B> {
-    type Value = Option<B>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("what the tag says")
-    }
-
-    fn visit_none<E>(self) -> Result<Option<B>, E> {
-        Ok(None)
-    }
-
-    fn visit_unit<E>(self) -> Result<Option<B>, E> {
-        Ok(None)
-    }
-
-    #[inline]
-    fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Option<B>, D::Error> {
         match B::kind(self.0) {
             TagKind::Content => B::read(self.0, from).map(Some),
             TagKind::Unit => IgnoredAny::deserialize(from).map(|_| None),
@@ -689,6 +668,10 @@ pub struct Nothing {}
 /// # Ok::<(), rpc_core::DecodeError>(())
 /// ```
 ///
+/// A tag without content of its own may be written with some, `"done" => Done = Nothing {}`. Where all
+/// members are the content, one kind may have its content in one of them: `"text" => Text(Str) in "text"`
+/// is `{"type": "text", "text": "…"}`.
+///
 /// A **struct** has members that all kinds of an object have, and one `..` for the enum: `Option` of it if
 /// an object may do without the tag. Members are written in this order, without those that are
 /// `None`; an object of an unknown tag is written as it was read, whatever the members say. Where a
@@ -737,7 +720,7 @@ pub struct Nothing {}
 macro_rules! tagged {
     // An enum with its content in one member.
     ($(#[$meta:meta])* $vis:vis enum $Name:ident by $tag:literal in $content:literal {
-        $($(#[$doc:meta])* $word:literal => $Kind:ident $(($Of:ty))?,)*
+        $($(#[$doc:meta])* $word:literal => $Kind:ident $(($Of:ty))? $(= $written:expr)?,)*
     }) => {
         $(#[$meta])*
         #[non_exhaustive]
@@ -752,7 +735,7 @@ macro_rules! tagged {
             },
         }
 
-        $crate::tagged!(@common $Name $tag (Some($content)) {$($word => $Kind $(($Of))?,)*} raw content);
+        $crate::tagged!(@common $Name $tag (Some($content)) {$($word => $Kind $(($Of))? {},)*} raw content);
 
         impl $crate::json::serde::Serialize for $Name {
             fn serialize<S: $crate::json::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -761,7 +744,7 @@ macro_rules! tagged {
                 map.serialize_entry($tag, self.tag())?;
                 match self {
                     $($crate::tagged!(@pattern $Name $Kind it $($Of)?) => {
-                        $crate::tagged!(@entry map $content it $($Of)?);
+                        $crate::tagged!(@entry map $content it $($Of)? $(= $written)?);
                     })*
                     Self::Unknown { content: Some(content), .. } => {
                         map.serialize_entry($content, content)?;
@@ -775,7 +758,7 @@ macro_rules! tagged {
 
     // An enum whose content is all other members.
     ($(#[$meta:meta])* $vis:vis enum $Name:ident by $tag:literal {
-        $($(#[$doc:meta])* $word:literal => $Kind:ident $(($Of:ty))?,)*
+        $($(#[$doc:meta])* $word:literal => $Kind:ident $(($Of:ty))? $(in $member:literal)?,)*
     }) => {
         $(#[$meta])*
         #[non_exhaustive]
@@ -790,13 +773,17 @@ macro_rules! tagged {
             },
         }
 
-        $crate::tagged!(@common $Name $tag (None) {$($word => $Kind $(($Of))?,)*} raw raw);
+        $crate::tagged!(@common $Name $tag (None) {
+            $($word => $Kind $(($Of))? {$($member)?},)*
+        } raw raw);
 
         impl $crate::json::serde::Serialize for $Name {
             fn serialize<S: $crate::json::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
                 match self {
                     $($crate::tagged!(@pattern $Name $Kind it $($Of)?) => {
-                        $crate::json::tagged::write(to, $tag, $word, $crate::tagged!(@members it $($Of)?))
+                        $crate::json::tagged::write(to, $tag, $word, &$crate::tagged!(
+                            @members it $(($Of))? $($member)?
+                        ))
                     })*
                     Self::Unknown { raw, .. } => raw.serialize(to),
                 }
@@ -805,11 +792,12 @@ macro_rules! tagged {
     };
 
     (@common $Name:ident $tag:literal ($content:expr) {
-        $($word:literal => $Kind:ident $(($Of:ty))?,)*
+        $($word:literal => $Kind:ident $(($Of:ty))? {$($member:literal)?},)*
     } $raw:ident $field:ident) => {
         impl $Name {
             /// The tag on the wire.
             #[must_use]
+            #[allow(unreachable_pub)]
             pub fn tag(&self) -> &str {
                 match self {
                     $($crate::tagged!(@pattern $Name $Kind _it $($Of)?) => $word,)*
@@ -837,7 +825,7 @@ macro_rules! tagged {
                 content: D,
             ) -> Result<Self, D::Error> {
                 match tag {
-                    $($word => $crate::tagged!(@read content $Kind $($Of)?),)*
+                    $($word => $crate::tagged!(@read content $Kind $(($Of))? $($member)?),)*
                     // Not asked for by this kind.
                     _ => Self::without(tag, None),
                 }
@@ -869,14 +857,35 @@ macro_rules! tagged {
     (@pattern $Name:ident $Kind:ident $it:ident $Of:ty) => { Self::$Kind($it) };
     (@pattern $Name:ident $Kind:ident $it:ident) => { Self::$Kind };
     (@entry $map:ident $content:literal $it:ident $Of:ty) => { $map.serialize_entry($content, $it)?; };
+    (@entry $map:ident $content:literal $it:ident = $written:expr) => {
+        $map.serialize_entry($content, &$written)?;
+    };
     (@entry $map:ident $content:literal $it:ident) => {};
-    (@members $it:ident $Of:ty) => { $it };
-    (@members $it:ident) => { &$crate::json::Nothing {} };
+    (@members $it:ident ($Of:ty)) => { $it };
+    (@members $it:ident ($Of:ty) $member:literal) => {{
+        #[derive($crate::json::serde::Serialize)]
+        #[serde(crate = "rpc_core::json::serde")]
+        struct One<'o> {
+            #[serde(rename = $member)]
+            it: &'o $Of,
+        }
+        One { it: $it }
+    }};
+    (@members $it:ident) => { $crate::json::Nothing {} };
     (@kind $Of:ty) => { $crate::json::TagKind::Content };
     (@kind) => { $crate::json::TagKind::Unit };
-    (@read $content:ident $Kind:ident $Of:ty) => {
+    (@read $content:ident $Kind:ident ($Of:ty)) => {
         <$Of as $crate::json::serde::Deserialize>::deserialize($content).map(Self::$Kind)
     };
+    (@read $content:ident $Kind:ident ($Of:ty) $member:literal) => {{
+        #[derive($crate::json::serde::Deserialize)]
+        #[serde(crate = "rpc_core::json::serde")]
+        struct One {
+            #[serde(rename = $member)]
+            it: $Of,
+        }
+        <One as $crate::json::serde::Deserialize>::deserialize($content).map(|one| Self::$Kind(one.it))
+    }};
     (@read $content:ident $Kind:ident) => { Ok(Self::$Kind) };
     (@without $Name:ident $Kind:ident $Of:ty) => {
         Err(E::missing_field(<Self as $crate::json::Tagged>::CONTENT.unwrap_or_default()))
@@ -897,11 +906,26 @@ macro_rules! tagged {
     };
 
     // A struct: an enum and what stands beside it.
-    ($(#[$meta:meta])* $vis:vis struct $Name:ident {
-        $($(#[$before_doc:meta])* $before_word:literal => $before_vis:vis $before:ident: $Before:ty,)*
-        $(#[$body_doc:meta])* .. => $body_vis:vis $body:ident: $Body:ty,
-        $($(#[$after_doc:meta])* $after_word:literal => $after_vis:vis $after:ident: $After:ty,)*
-    } $(then $then:path)?) => {
+    ($(#[$meta:meta])* $vis:vis struct $Name:ident {$($members:tt)*} $(then $then:path)?) => {
+        $crate::tagged!(@split [$(#[$meta])* $vis struct $Name] [$($then)?] [] $($members)*);
+    };
+    (@split [$($head:tt)*] $then:tt $before:tt
+        $(#[$doc:meta])* .. => $body_vis:vis $body:ident: $Body:ty, $($after:tt)*
+    ) => {
+        $crate::tagged!(@struct $($head)* $then $before [$(#[$doc])* $body_vis $body: $Body,] [$($after)*]);
+    };
+    (@split $head:tt $then:tt [$($before:tt)*]
+        $(#[$doc:meta])* $word:literal => $member_vis:vis $member:ident: $Of:ty, $($rest:tt)*
+    ) => {
+        $crate::tagged!(@split $head $then
+            [$($before)* $(#[$doc])* $word => $member_vis $member: $Of,] $($rest)*);
+    };
+    (@struct $(#[$meta:meta])* $vis:vis struct $Name:ident
+        [$($then:path)?]
+        [$($(#[$before_doc:meta])* $before_word:literal => $before_vis:vis $before:ident: $Before:ty,)*]
+        [$(#[$body_doc:meta])* $body_vis:vis $body:ident: $Body:ty,]
+        [$($(#[$after_doc:meta])* $after_word:literal => $after_vis:vis $after:ident: $After:ty,)*]
+    ) => {
         $(#[$meta])*
         $vis struct $Name {
             $($(#[$before_doc])* $before_vis $before: $Before,)*

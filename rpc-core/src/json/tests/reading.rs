@@ -28,6 +28,25 @@ tagged! {
     }
 }
 
+tagged! {
+    /// Internal, with each content in one member.
+    #[derive(Clone, Debug, PartialEq)]
+    enum Envelope by "type" {
+        "raw" => Raw(Json) in "payload",
+        "list" => List(Vec<Step>) in "items",
+        "tool" => Tool(Tool),
+    }
+}
+
+tagged! {
+    /// With a tag that is written with content of its own.
+    #[derive(Clone, Debug, PartialEq)]
+    enum Answer by "type" in "payload" {
+        "ack" => Ack = json::Nothing {},
+        "raw" => Raw(Json),
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Tool {
     name: Str,
@@ -149,6 +168,65 @@ fn what_is_not_known_is_written_as_it_was_read() {
         (r#"{"event":"","data":null}"#, ""),
     ] {
         assert_eq!(again::<Step>(text).tag(), tag);
+    }
+}
+
+#[test]
+fn content_may_be_one_of_the_members() {
+    for text in [
+        r#"{"type":"raw","payload":null}"#,
+        r#"{"type":"raw","payload":[1.50, {}]}"#,
+        r#"{"type":"list","items":[{"event":"done"},{"event":"later","data":null}]}"#,
+        r#"{"type":"later","payload":null,"more":[1.50]}"#,
+    ] {
+        let read = again::<Envelope>(text);
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+    }
+    let early: Envelope = again(r#"{"x":1,"items":[{"data":"a","event":"text"}],"type":"list"}"#);
+    assert_eq!(early, Envelope::List(vec![Step::Text("a".into())]));
+    assert_eq!(early.tag(), "list");
+    let missing = (Kind::MissingMember("items"), vec![]);
+    for text in [
+        r#"{"type":"list"}"#,
+        r#"{"type":"list","items":null}"#,
+        r#"{"items":null,"type":"list"}"#,
+    ] {
+        assert_eq!(error::<Envelope>(text), missing, "{text}");
+    }
+    let expected = "an array";
+    let member = "items";
+    let wrong = (Kind::WrongType { member, expected }, vec![member]);
+    for text in [
+        r#"{"type":"list","items":"a"}"#,
+        r#"{"items":{},"type":"list"}"#,
+    ] {
+        assert_eq!(error::<Envelope>(text), wrong, "{text}");
+    }
+    let twice = (Kind::DuplicateMember("items"), vec![]);
+    let text = r#"{"items":[],"type":"list","items":[]}"#;
+    assert_eq!(error::<Envelope>(text), twice);
+}
+
+#[test]
+fn a_tag_that_stands_alone_may_be_written_with_content() {
+    for text in [
+        r#"{"type":"ack","payload":{}}"#,
+        r#"{"type":"ack"}"#,
+        r#"{"payload":[],"type":"ack"}"#,
+        r#"{"type":"ack","payload":null}"#,
+    ] {
+        let read = again::<Answer>(text);
+        assert_eq!(read, Answer::Ack, "{text}");
+        let written = r#"{"type":"ack","payload":{}}"#;
+        assert_eq!(serde_json::to_string(&read).unwrap(), written);
+    }
+    for text in [
+        r#"{"type":"raw","payload":null}"#,
+        r#"{"type":"later","payload":null}"#,
+        r#"{"type":"later"}"#,
+    ] {
+        let read = again::<Answer>(text);
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
     }
 }
 
