@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use rpc_core::{Json};
+use rpc_core::Json;
 use rpc_core::encode::encode_into;
 use rpc_core::{DecodeError, Limits, Refused};
 use serde::Serialize;
@@ -55,7 +55,7 @@ impl Signer {
         let signature = self.key.sign(canonical.as_bytes());
         let signature = Signature::from_bytes(signature.to_bytes());
         let from = self.address.to_string();
-        Ok(Signed::new(&payload, from, signature.to_string()))
+        Ok(Signed::new(payload, from, signature.to_string()))
     }
 
     pub(super) fn seed(&self) -> &[u8; 32] {

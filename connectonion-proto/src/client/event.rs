@@ -1,11 +1,11 @@
 //! [`ClientEvent`]: what the application learns from a [`ClientConn`](super::ClientConn).
 
-use rpc_core::{DecodeError, Json, Str};
 use rpc_core::{CallError, CallId, CloseReason};
+use rpc_core::{DecodeError, Json, Str};
 
 use crate::frame::{
     AdminResult, Connected, ErrorFrame, OnboardRequired, OnboardSuccess, Output, Response,
-    SessionStatus, StreamEvent, Unknown,
+    SessionStatus, StreamEvent,
 };
 
 /// What happened on a connection.
@@ -115,17 +115,6 @@ pub struct OtherFrame {
     pub tag: Str,
     /// The whole frame.
     pub frame: Json,
-}
-
-impl OtherFrame {
-    /// Copies a frame that was decoded from `text`.
-    pub(super) fn copied(unknown: &Unknown<'_>, text: &str) -> Self {
-        let copy = FrameCopy::of(text);
-        Self {
-            tag: copy.str(&unknown.tag),
-            frame: copy.whole_json(),
-        }
-    }
 }
 
 /// Something odd that a connection survived.

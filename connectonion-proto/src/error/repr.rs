@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use rpc_core::{Json};
+use rpc_core::Json;
 
 /// Most characters that are shown of a peer's word.
 const MOST: usize = 64;

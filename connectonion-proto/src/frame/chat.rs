@@ -25,10 +25,10 @@ tagged! {
     /// What a [`ChatItem`] is.
     #[derive(Clone, Debug, PartialEq)]
     pub enum ChatItemKind by "type" {
-        /// What the user said.
-        "user" => User(Said),
-        /// What the agent said.
-        "agent" => Agent(Said),
+        /// What the user said: a text, or a list of parts if there were images.
+        "user" => User(Json) in "content",
+        /// What the agent said: a text as a rule.
+        "agent" => Agent(Json) in "content",
         /// A tool and how it ended.
         "tool_call" => ToolCall(ToolItem),
         /// What the agent thought.
@@ -40,14 +40,6 @@ tagged! {
         /// Files that came with a prompt.
         "files_received" => FilesReceived(FilesReceived),
     }
-}
-
-/// What the user or the agent said.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Said {
-    /// A text, or a list of parts if there were images; as it was sent.
-    pub content: Json,
 }
 
 /// A tool and how it ended.
@@ -64,7 +56,11 @@ pub struct ToolItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Word<ToolStatus>>,
     /// What it said; of another value than a text its JSON.
-    #[serde(default, deserialize_with = "optional_loose", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_loose",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub result: Option<Str>,
     /// How long it took, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,20 +80,6 @@ impl ToolItem {
     }
 }
 
-impl ChatItemKind {
-    /// What the user said.
-    #[must_use]
-    pub const fn user(content: Json) -> Self {
-        Self::User(Said { content })
-    }
-
-    /// What the agent said.
-    #[must_use]
-    pub const fn agent(content: Json) -> Self {
-        Self::Agent(Said { content })
-    }
-}
-
 impl ChatItem {
     /// An item of this name.
     pub fn new(id: impl Into<Id<Self>>, kind: ChatItemKind) -> Self {
@@ -109,12 +91,12 @@ impl ChatItem {
 
     /// A text of the user.
     pub fn user(id: impl Into<Id<Self>>, text: &str) -> Self {
-        Self::new(id, ChatItemKind::user(Json::string(text)))
+        Self::new(id, ChatItemKind::User(Json::string(text)))
     }
 
     /// A text of the agent.
     pub fn agent(id: impl Into<Id<Self>>, text: &str) -> Self {
-        Self::new(id, ChatItemKind::agent(Json::string(text)))
+        Self::new(id, ChatItemKind::Agent(Json::string(text)))
     }
 
     /// The text of the user or the agent; of a list of parts the first text.
@@ -125,13 +107,13 @@ impl ChatItem {
         struct Part {
             text: Option<Str>,
         }
-        let (ChatItemKind::User(said) | ChatItemKind::Agent(said)) = &self.kind else {
+        let (ChatItemKind::User(content) | ChatItemKind::Agent(content)) = &self.kind else {
             return None;
         };
-        if let Some(text) = said.content.as_str() {
+        if let Some(text) = content.as_str() {
             return Some(text.into());
         }
-        let parts: Vec<Part> = said.content.parse().ok()?;
+        let parts: Vec<Part> = content.parse().ok()?;
         parts.into_iter().find_map(|part| part.text)
     }
 
@@ -142,7 +124,10 @@ impl ChatItem {
     /// known type with a member of the wrong type.
     pub fn list(json: &Json, limits: &Limits) -> Result<Vec<Self>, DecodeError> {
         let items: Vec<Json> = parse(json.get(), limits)?;
-        items.into_iter().map(|item| Self::read(item, limits)).collect()
+        items
+            .into_iter()
+            .map(|item| Self::read(item, limits))
+            .collect()
     }
 
     fn read(item: Json, limits: &Limits) -> Result<Self, DecodeError> {

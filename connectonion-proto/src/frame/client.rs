@@ -42,7 +42,7 @@ pub enum ClientFrame {
     /// What an administrator wants.
     Admin(AdminRequest),
     /// A frame of any other type. A server answers an ERROR.
-    #[serde(serialize_with = "raw")]
+    #[serde(serialize_with = "verbatim")]
     Unknown {
         /// Its type.
         tag: Str,
@@ -155,7 +155,7 @@ fn interrupt<S: Serializer>(to: S) -> Result<S::Ok, S::Error> {
     type_alone("INTERRUPT", to)
 }
 
-fn raw<S: Serializer>(_: &Str, raw: &Json, to: S) -> Result<S::Ok, S::Error> {
+fn verbatim<S: Serializer>(_: &Str, raw: &Json, to: S) -> Result<S::Ok, S::Error> {
     raw.serialize(to)
 }
 

@@ -2,6 +2,7 @@
 
 use rpc_core::json::{self, DecodeErrorKind, lenient};
 use rpc_core::{DecodeError, Json, Limits, Str};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serializer};
 
 /// A member of an object, as it was sent; `None` if it is absent or null, or if this is no object. Of
@@ -45,21 +46,28 @@ pub(super) fn type_alone<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::E
     to.collect_map([("type", name)])
 }
 
-/// Names the type of the frame that an error was found in, if it is one of these.
+/// What is wrong with a frame of one of these types: that it is no JSON, before anything else.
 #[cold]
 pub(super) fn in_frame<'n>(
     error: DecodeError,
     text: &str,
     mut names: impl Iterator<Item = &'n &'static str>,
 ) -> DecodeError {
-    let whole = matches!(
-        error.kind(),
-        DecodeErrorKind::MissingMember(name)
-        | DecodeErrorKind::DuplicateMember(name)
+    match error.kind() {
+        DecodeErrorKind::DuplicateMember(name)
+        | DecodeErrorKind::MissingMember(name)
         | DecodeErrorKind::WrongType { member: name, .. }
-        | DecodeErrorKind::BadValue { member: name, .. } if name != "type"
-    );
-    let tag = json::find_member(text, "type").filter(|_| whole);
+        | DecodeErrorKind::BadValue { member: name, .. } => {
+            if let Err(error) = json::parse::<IgnoredAny>(text, &Limits::default()) {
+                return error;
+            }
+            if name == "type" {
+                return error;
+            }
+        }
+        _ => return error,
+    }
+    let tag = json::find_member(text, "type");
     let tag = tag.as_ref().and_then(Json::as_str).unwrap_or_default();
     match names.find(|name| tag == **name || **name == "ADMIN" && tag.starts_with("ADMIN_")) {
         Some(name) => error.in_frame(name),

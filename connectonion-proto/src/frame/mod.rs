@@ -21,7 +21,7 @@ mod session;
 mod signed;
 mod word;
 
-pub use chat::{ChatItem, ChatItemKind, Said, ToolItem};
+pub use chat::{ChatItem, ChatItemKind, ToolItem};
 pub use client::ClientFrame;
 pub use connect::{AdminRequest, Connect, OnboardSubmit, SessionQuery};
 pub use event::{
@@ -36,7 +36,7 @@ pub use onboard::{AdminResult, OnboardRequired, OnboardSuccess};
 pub use reply::{
     Connected, ErrorFrame, Newer, Output, RuntimeInputAck, SessionState, SessionStatus,
 };
-pub use response::{Answer, Approval, ModeChange, PromptUpdate, Response, Review, Told, Ulw};
+pub use response::{Answer, Approval, ModeChange, PromptUpdate, Response, Ulw};
 pub use server::ServerFrame;
 pub use session::Session;
 pub use signed::Signed;

@@ -79,11 +79,7 @@ pub struct OnboardSuccess {
 
 impl OnboardSuccess {
     /// A stranger has come in.
-    pub fn new(
-        identity: impl Into<Str>,
-        level: impl Into<Str>,
-        message: impl Into<Str>,
-    ) -> Self {
+    pub fn new(identity: impl Into<Str>, level: impl Into<Str>, message: impl Into<Str>) -> Self {
         Self {
             identity: Some(identity.into()),
             level: Some(level.into()),
@@ -103,16 +99,28 @@ pub struct AdminResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success: Option<bool>,
     /// For people.
-    #[serde(default, deserialize_with = "optional_loose", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_loose",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub message: Option<Str>,
     /// What was wrong, for people.
-    #[serde(default, deserialize_with = "optional_loose", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_loose",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub error: Option<Str>,
     /// The client's level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<Str>,
     /// The client.
-    #[serde(default, deserialize_with = "optional_id", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_id",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub client_id: Option<Str>,
 }
 

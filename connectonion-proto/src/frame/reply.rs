@@ -4,9 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use rpc_core::json::lenient::{
-    id, optional_array, optional_id, optional_loose, optional_object,
-};
+use rpc_core::json::lenient::{id, optional_array, optional_id, optional_loose, optional_object};
 use rpc_core::{Json, Str};
 use serde::de::Error;
 use serde::ser::SerializeStruct;
@@ -104,7 +102,7 @@ pub struct Newer {
 impl Newer {
     /// A conversation.
     #[must_use]
-    pub const fn new(session: Json, chat_items: J) -> Self {
+    pub const fn new(session: Json, chat_items: Json) -> Self {
         Self {
             session,
             chat_items,
@@ -190,27 +188,35 @@ pub struct Output {
     #[serde(deserialize_with = "text_or_null")]
     pub result: Str,
     /// The session.
-    #[serde(default, deserialize_with = "optional_id", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_id",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub session_id: Option<Str>,
     /// How long it took, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<Number>,
     /// The conversation: a [`Session`](super::Session), as it was sent.
-    #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_object",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub session: Option<Json>,
     /// The same for people: an array of [`ChatItem`](super::ChatItem)s, as it was sent. Not in the
     /// specification; hosts always send it.
-    #[serde(default, deserialize_with = "optional_array", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_array",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub chat_items: Option<Json>,
 }
 
 impl Output {
     /// The agent is done with this result.
-    pub fn new(
-        result: impl Into<Str>,
-        session_id: impl Into<Str>,
-        duration_ms: u64,
-    ) -> Self {
+    pub fn new(result: impl Into<Str>, session_id: impl Into<Str>, duration_ms: u64) -> Self {
         Self {
             result: result.into(),
             session_id: Some(session_id.into()),
@@ -242,7 +248,11 @@ impl Output {
 #[non_exhaustive]
 pub struct RuntimeInputAck {
     /// The session.
-    #[serde(default, deserialize_with = "optional_id", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_id",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub session_id: Option<Str>,
     /// The id of the `user_input` event that will say when it was taken in.
     #[serde(deserialize_with = "id")]
@@ -430,4 +440,3 @@ impl SessionStatus {
         }
     }
 }
-

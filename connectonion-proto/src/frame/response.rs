@@ -26,31 +26,15 @@ tagged! {
     /// What is answered, by the type of the frame.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum Answer by "type" {
-        /// To `ask_user`. ConnectOnion specification, *`ASK_USER_RESPONSE`*.
-        "ASK_USER_RESPONSE" => AskUser(Told),
+        /// To `ask_user`: a text, or any other value. ConnectOnion specification, *`ASK_USER_RESPONSE`*.
+        "ASK_USER_RESPONSE" => AskUser(Json) in "answer",
         /// To `approval_needed`. ConnectOnion specification, *`APPROVAL_RESPONSE`*.
         "APPROVAL_RESPONSE" => Approval(Approval),
-        /// To `plan_review`. Not in the specification.
-        "PLAN_REVIEW_RESPONSE" => PlanReview(Review),
+        /// To `plan_review`: what the tool that asked returns. Not in the specification.
+        "PLAN_REVIEW_RESPONSE" => PlanReview(Str) in "message",
         /// To `ulw_turns_reached`. Not in the specification.
         "ULW_RESPONSE" => Ulw(Ulw),
     }
-}
-
-/// What the user says to a question.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Told {
-    /// A text, or any other value.
-    pub answer: Json,
-}
-
-/// What the user says to a plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Review {
-    /// What the tool that asked returns.
-    pub message: Str,
 }
 
 /// Whether a tool may run. ConnectOnion specification, *`APPROVAL_RESPONSE`*.
@@ -148,17 +132,16 @@ impl Response {
 }
 
 impl Answer {
-    /// To `ask_user`: a text, or any other value.
+    /// The type of the frame; empty if this crate does not know it.
     #[must_use]
-    pub const fn ask_user(answer: Json) -> Self {
-        Self::AskUser(Told { answer })
-    }
-
-    /// To `plan_review`: what the tool that asked returns.
-    pub fn plan_review(message: impl Into<Str>) -> Self {
-        Self::PlanReview(Review {
-            message: message.into(),
-        })
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::AskUser(_) => "ASK_USER_RESPONSE",
+            Self::Approval(_) => "APPROVAL_RESPONSE",
+            Self::PlanReview(_) => "PLAN_REVIEW_RESPONSE",
+            Self::Ulw(_) => "ULW_RESPONSE",
+            Self::Unknown { .. } => "",
+        }
     }
 
     /// The type of the event that asks for such an answer; empty if this crate does not know it.
@@ -177,10 +160,8 @@ impl Answer {
     #[must_use]
     pub fn text(&self) -> Option<Cow<'_, str>> {
         match self {
-            Self::AskUser(Told { answer }) => {
-                Some(answer.as_str().unwrap_or(Cow::Borrowed(answer.get())))
-            }
-            Self::PlanReview(Review { message }) => Some(Cow::Borrowed(message)),
+            Self::AskUser(answer) => Some(answer.as_str().unwrap_or(Cow::Borrowed(answer.get()))),
+            Self::PlanReview(message) => Some(Cow::Borrowed(message)),
             Self::Approval(_) | Self::Ulw(_) | Self::Unknown { .. } => None,
         }
     }

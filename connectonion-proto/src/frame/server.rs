@@ -41,7 +41,7 @@ pub enum ServerFrame {
     /// What has become of an administrator's request.
     AdminResult(AdminResult),
     /// A frame of any other type that is no event. A client ignores it.
-    #[serde(serialize_with = "raw")]
+    #[serde(serialize_with = "verbatim")]
     Unknown {
         /// Its type.
         tag: Str,
@@ -134,7 +134,9 @@ impl Tagged for ServerFrame {
         Ok(Self::Event(StreamEvent {
             id: Some(id.as_ref().into()),
             ts: Some(ts),
-            session_id: raw.member("session_id").and_then(|id| Some((&*id.as_id()?).into())),
+            session_id: raw
+                .member("session_id")
+                .and_then(|id| Some((&*id.as_id()?).into())),
             kind: EventKind::Unknown { tag, raw },
         }))
     }
@@ -154,7 +156,7 @@ fn ping<S: Serializer>(to: S) -> Result<S::Ok, S::Error> {
     type_alone("PING", to)
 }
 
-fn raw<S: Serializer>(_: &Str, raw: &Json, to: S) -> Result<S::Ok, S::Error> {
+fn verbatim<S: Serializer>(_: &Str, raw: &Json, to: S) -> Result<S::Ok, S::Error> {
     raw.serialize(to)
 }
 

@@ -18,7 +18,11 @@ use super::number::Number;
 #[non_exhaustive]
 pub struct Signed {
     /// What is signed: a JSON object, as it was sent.
-    #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_object",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub payload: Option<Json>,
     /// The sender's address, as it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -30,7 +30,10 @@ impl<K: Vocabulary> Word<K> {
     /// The word that is written like this.
     pub fn parse(text: impl AsRef<str> + Into<Str>) -> Self {
         let known = K::WORDS.iter().find(|(word, _)| *word == text.as_ref());
-        known.map_or_else(|| Self::Other(text.into()), |(_, known)| Self::Known(*known))
+        known.map_or_else(
+            || Self::Other(text.into()),
+            |(_, known)| Self::Known(*known),
+        )
     }
 
     /// The word on the wire.

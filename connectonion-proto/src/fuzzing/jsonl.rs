@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::BufReader;
 
-use rpc_core::{Json};
+use rpc_core::Json;
 
 use crate::storage::lines::Index;
 use crate::storage::{Record, RecordStatus};

@@ -1,6 +1,6 @@
 //! CONNECT: which session a client gets, and which copy of the conversation counts.
 
-use rpc_core::{Json};
+use rpc_core::Json;
 
 use super::chat::chat_items;
 use super::event::{Entrant, HubEvent, Now, Reply};

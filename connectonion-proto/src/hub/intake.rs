@@ -1,6 +1,6 @@
 //! Prompts: stored first, then the beginning of a run, or for the agent that works already.
 
-use rpc_core::{Str};
+use rpc_core::Str;
 
 use super::event::{HubEvent, NewInput, Now, Reply};
 use super::talk::Intake;

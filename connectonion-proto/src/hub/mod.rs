@@ -35,7 +35,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::time::Instant;
 
-use rpc_core::{Str};
+use rpc_core::Str;
 use rpc_core::encode::encode;
 use rpc_core::id::UniqueBits;
 use rpc_core::{Refused, Text};
@@ -274,13 +274,7 @@ impl Hub {
         job
     }
 
-    fn record(
-        &self,
-        session_id: &SessionId,
-        owner: Owner,
-        prompt: &Str,
-        began: f64,
-    ) -> Record {
+    fn record(&self, session_id: &SessionId, owner: Owner, prompt: &Str, began: f64) -> Record {
         let expires = began + self.config.result_ttl.as_secs_f64();
         Record::running(session_id.as_str(), prompt.clone(), began)
             .with_owner(Some(owner))

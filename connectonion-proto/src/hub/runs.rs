@@ -1,7 +1,7 @@
 //! Runs: how they end, and what is stored and sent then.
 
+use rpc_core::Json;
 use rpc_core::Text;
-use rpc_core::{Json};
 use rpc_core::encode::encode;
 
 use super::chat::chat_items;

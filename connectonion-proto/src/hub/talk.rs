@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use rpc_core::{Json};
+use rpc_core::Json;
 
 use super::event::{JobId, NewInput};
 use super::work::Work;

@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use rpc_core::{Json, Str};
-use rpc_core::{Limits, Text};
+use rpc_core::json::{find_member, parse};
+use rpc_core::{Json, Limits, Str, Text};
 use serde::Serialize;
+use serde::de::IgnoredAny;
 use serde::ser::{SerializeSeq, Serializer};
+use serde_json::value::RawValue;
 
 use super::event::NewInput;
 use crate::codec::to_json;
@@ -46,7 +48,7 @@ pub(super) struct Work {
 impl Work {
     pub(super) fn new(base: Option<Json>, input: NewInput, began: f64, now: Instant) -> Self {
         let turn = base.as_ref().and_then(|base| {
-            let turn = rpc_core::json::find_member(base.get(), "turn")?;
+            let turn = find_member(base.get(), "turn")?;
             turn.get().parse::<u64>().ok()
         });
         let mut work = Self {
@@ -121,18 +123,12 @@ impl Work {
         let set = self.members.iter().find(|(known, _)| *known == *name);
         set.map(|(_, value)| value.clone()).or_else(|| {
             let base = self.base.as_ref()?;
-            let value = rpc_core::json::find_member(base.get(), name)?;
-            Some(Json::from(&value))
+            find_member(base.get(), name)
         })
     }
 
     /// The session as it is now.
-    pub(super) fn render(
-        &self,
-        session_id: &str,
-        result: Option<&str>,
-        updated: f64,
-    ) -> Json {
+    pub(super) fn render(&self, session_id: &str, result: Option<&str>, updated: f64) -> Json {
         let whole = self.build(session_id, result, updated);
         // Everything in it is JSON already.
         whole.unwrap_or_default()
@@ -177,7 +173,7 @@ struct Event<'a>(&'a Text);
 
 impl Serialize for Event<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match Json::new(self.0.as_str()) {
+        match serde_json::from_str::<&RawValue>(self.0.as_str()) {
             Ok(raw) => raw.serialize(serializer),
             Err(_) => serializer.serialize_unit(),
         }
@@ -186,11 +182,7 @@ impl Serialize for Event<'_> {
 
 /// A session that nobody has worked on, and what was acknowledged and not read. It is changed now, so
 /// that it is newer than the copies of its clients, which lack that.
-pub(super) fn with_inputs(
-    session: &Json,
-    inputs: &[RuntimeInput],
-    updated: f64,
-) -> Json {
+pub(super) fn with_inputs(session: &Json, inputs: &[RuntimeInput], updated: f64) -> Json {
     let limits = no_limits();
     let Ok(mut whole) = Session::parse(session.get(), &limits) else {
         return session.clone();
@@ -234,15 +226,15 @@ pub(super) fn without(session: &Json, name: &str) -> Option<Json> {
 
 /// How many messages a session has.
 pub(super) fn count_messages(session: &str) -> usize {
-    let limits = no_limits();
-    let messages = rpc_core::json::find_member(session, "messages");
-    let messages = messages.as_ref().map_or("[]", Json::get);
-    rpc_core::json::raw_list(messages, &limits).map_or(0, |list| list.len())
+    let messages = find_member(session, "messages");
+    let messages =
+        messages.and_then(|list| parse::<Vec<IgnoredAny>>(list.get(), &no_limits()).ok());
+    messages.map_or(0, |list| list.len())
 }
 
 /// The text of a message of the agent's that is nothing but text.
 fn agents_text(message: &str) -> Option<String> {
-    let member = |name| rpc_core::json::find_member(message, name);
+    let member = |name| find_member(message, name);
     let is_agent = member("role")?.as_str()? == "assistant" && member("tool_calls").is_none();
     let content = member("content").filter(|_| is_agent)?;
     content.as_str().map(std::borrow::Cow::into_owned)

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
+use rpc_core::Str;
 use rpc_core::Text;
-use rpc_core::{Str};
 
 use super::event::{Accepted, AgentError, InputError, RunOver};
 use super::run::{AnswerError, Finish, RequestKind, Run, RunId, RuntimeInput};

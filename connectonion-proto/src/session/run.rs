@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use rpc_core::{Str};
+use rpc_core::Str;
+use rpc_core::json::lenient::or_default;
+use serde::Deserialize;
 
 use crate::frame::{Answer, ErrorFrame, EventKind};
 use crate::id::EventId;
@@ -14,7 +16,7 @@ use crate::limits::STALE_ANSWER;
 pub struct RunId(pub u64);
 
 /// What a user says to a running agent. ConnectOnion specification, *INPUT*.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct RuntimeInput {
     /// The id of its `RUNTIME_INPUT_ACK`, and of the `user_input` event that tells when it was read.
@@ -22,6 +24,7 @@ pub struct RuntimeInput {
     /// The text.
     pub prompt: Str,
     /// Pictures, as data URLs.
+    #[serde(default, deserialize_with = "or_default")]
     pub images: Vec<Str>,
 }
 
@@ -65,7 +68,7 @@ pub enum RequestKind {
 impl RequestKind {
     /// What an event asks for, if it does.
     #[must_use]
-    pub const fn asked_by<S, J>(event: &EventKind<S, J>) -> Option<Self> {
+    pub const fn asked_by(event: &EventKind) -> Option<Self> {
         match event {
             EventKind::AskUser(_) => Some(Self::AskUser),
             EventKind::ApprovalNeeded(_) => Some(Self::Approval),
@@ -74,15 +77,16 @@ impl RequestKind {
             _ => None,
         }
     }
-}
 
-impl<S, J> From<&Answer<S, J>> for RequestKind {
-    fn from(answer: &Answer<S, J>) -> Self {
+    /// The kind of question that this answers. `None` if this crate does not know the answer.
+    #[must_use]
+    pub const fn answered_by(answer: &Answer) -> Option<Self> {
         match answer {
-            Answer::AskUser(_) => Self::AskUser,
-            Answer::Approval(_) => Self::Approval,
-            Answer::PlanReview(_) => Self::PlanReview,
-            Answer::Ulw(_) => Self::UlwTurns,
+            Answer::AskUser(_) => Some(Self::AskUser),
+            Answer::Approval(_) => Some(Self::Approval),
+            Answer::PlanReview(_) => Some(Self::PlanReview),
+            Answer::Ulw(_) => Some(Self::UlwTurns),
+            Answer::Unknown { .. } => None,
         }
     }
 }
@@ -453,8 +457,11 @@ mod tests {
 
     #[test]
     fn events_ask_for_what_answers_answer() {
-        let ask: Answer = Answer::PlanReview("fine".into());
-        assert_eq!(RequestKind::from(&ask), RequestKind::PlanReview);
+        let ask = Answer::PlanReview("fine".into());
+        assert_eq!(
+            RequestKind::answered_by(&ask),
+            Some(RequestKind::PlanReview)
+        );
         let text = r#"{"type":"plan_review","plan_content":"x","id":"e","ts":1,"session_id":"s"}"#;
         let frame = crate::ServerFrame::decode(text, &rpc_core::Limits::default()).unwrap();
         let crate::ServerFrame::Event(event) = frame else {

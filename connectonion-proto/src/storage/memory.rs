@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rpc_core::{Str};
+use rpc_core::Str;
 
 use super::{Record, RecordStatus, Storage, StorageError, interrupted};
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rpc_core::{Str};
+use rpc_core::Str;
 
 use super::{ClientLevel, Decision, TrustBook, TrustPolicy};
 use crate::auth::{Address, AuthError, InviteCodes, UsedSignatures, Verified, Verifier};

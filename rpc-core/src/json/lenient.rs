@@ -111,7 +111,10 @@ fn check<E: de::Error>(json: Json, first: u8, expected: &'static str) -> Result<
     if json.first_byte() == first {
         return Ok(json);
     }
-    Err(E::invalid_type(de::Unexpected::Other("another value"), &expected))
+    Err(E::invalid_type(
+        de::Unexpected::Other("another value"),
+        &expected,
+    ))
 }
 
 /// A string, or the JSON of any other value but null.

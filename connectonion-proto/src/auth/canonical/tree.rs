@@ -3,9 +3,8 @@
 use std::cmp::Ordering;
 use std::mem;
 
-use rpc_core::json::{DecodeErrorKind};
-use rpc_core::{Json};
-use rpc_core::{DecodeError, Limits};
+use rpc_core::json::DecodeErrorKind;
+use rpc_core::{DecodeError, Json, Limits};
 
 use super::points::{Points, by_points};
 

@@ -158,10 +158,18 @@ pub struct ApprovalNeeded {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<Str>,
     /// What waits behind it: an array of [`BatchItem`]s, as it was sent.
-    #[serde(default, deserialize_with = "optional_array", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_array",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub batch_remaining: Option<Json>,
     /// The `tool_id` of the call. Newer hosts only.
-    #[serde(default, deserialize_with = "optional_id", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_id",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub tool_call_id: Option<Str>,
     /// The rule that wants it, as it was sent. Newer hosts only.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -170,11 +178,7 @@ pub struct ApprovalNeeded {
 
 impl ApprovalNeeded {
     /// This tool waits, with this object.
-    pub fn new(
-        tool: impl Into<Str>,
-        arguments: Json,
-        description: impl Into<Str>,
-    ) -> Self {
+    pub fn new(tool: impl Into<Str>, arguments: Json, description: impl Into<Str>) -> Self {
         Self {
             tool: tool.into(),
             arguments: Some(arguments),

@@ -50,7 +50,11 @@ pub struct LlmResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_calls_count: Option<u64>,
     /// What it cost, as it was sent: see [`usage`](Self::usage).
-    #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_object",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub usage: Option<Json>,
     /// How much of the model's window is used, in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,10 +140,18 @@ pub struct Compact {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_after: Option<Number>,
     /// For people. At the end.
-    #[serde(default, deserialize_with = "optional_loose", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_loose",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub message: Option<Str>,
     /// What went wrong, for people.
-    #[serde(default, deserialize_with = "optional_loose", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_loose",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub error: Option<Str>,
 }
 

@@ -22,7 +22,11 @@ pub struct UserInput {
     pub iteration: Option<u64>,
     /// Whether it came while the agent was working. The event has then the id of the
     /// [`RuntimeInputAck`](super::super::RuntimeInputAck).
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "is_false"
+    )]
     pub runtime_input: bool,
 }
 
@@ -71,10 +75,18 @@ impl Assistant {
 #[non_exhaustive]
 pub struct Thinking {
     /// What.
-    #[serde(default, deserialize_with = "optional_loose", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_loose",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub content: Option<Str>,
     /// Where it comes from: the agent's own word.
-    #[serde(default, deserialize_with = "optional_loose", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_loose",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub kind: Option<Str>,
     /// How far it is. In chat items.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,7 +112,11 @@ pub struct Intent {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Word<Phase>>,
     /// What the agent says to it.
-    #[serde(default, deserialize_with = "optional_loose", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_loose",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub ack: Option<Str>,
     /// Whether something is to be built.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,13 +146,25 @@ pub struct Eval {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passed: Option<bool>,
     /// The judgement.
-    #[serde(default, deserialize_with = "optional_loose", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_loose",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub summary: Option<Str>,
     /// What was expected.
-    #[serde(default, deserialize_with = "optional_loose", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_loose",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub expected: Option<Str>,
     /// The file that says what was expected.
-    #[serde(default, deserialize_with = "optional_loose", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_loose",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub eval_path: Option<Str>,
 }
 

@@ -14,7 +14,11 @@ use super::super::word::{ToolStatus, Word};
 pub struct ToolCall {
     /// The id that its result will carry.
     /// Hosts that send none name the event's own, which is here then: an event that was read has one.
-    #[serde(default, deserialize_with = "optional_id", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_id",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub tool_id: Option<Str>,
     /// The tool.
     pub name: Str,
@@ -28,11 +32,7 @@ pub struct ToolCall {
 
 impl ToolCall {
     /// This tool starts, with this object.
-    pub fn new(
-        tool_id: impl Into<Str>,
-        name: impl Into<Str>,
-        args: Json,
-    ) -> Self {
+    pub fn new(tool_id: impl Into<Str>, name: impl Into<Str>, args: Json) -> Self {
         Self {
             tool_id: Some(tool_id.into()),
             name: name.into(),
@@ -48,7 +48,11 @@ impl ToolCall {
 pub struct ToolResult {
     /// The id of its [`ToolCall`].
     /// Hosts that send none name the event's own, which is here then: an event that was read has one.
-    #[serde(default, deserialize_with = "optional_id", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_id",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub tool_id: Option<Str>,
     /// The tool.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,22 +64,38 @@ pub struct ToolResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Word<ToolStatus>>,
     /// What the tool says; of another value than a text its JSON.
-    #[serde(default, deserialize_with = "optional_loose", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_loose",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub result: Option<Str>,
     /// How long it took, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timing_ms: Option<Number>,
     /// What went wrong, for people.
-    #[serde(default, deserialize_with = "optional_loose", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_loose",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub error: Option<Str>,
     /// What kind of thing went wrong: the host's own word.
-    #[serde(default, deserialize_with = "optional_loose", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_loose",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub error_type: Option<Str>,
     /// What the tool returned before it was made a text, as it was sent. Newer hosts only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_output: Option<Json>,
     /// What kind of tool it is: the host's own word. Newer hosts only.
-    #[serde(default, deserialize_with = "optional_loose", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_loose",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub class: Option<Str>,
     /// Whether the user did not let it run. Newer hosts only.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -134,23 +154,31 @@ pub struct ToolBlocked {
     /// The tool.
     pub tool: Str,
     /// Why: the host's own word.
-    #[serde(default, deserialize_with = "optional_loose", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_loose",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub reason: Option<Str>,
     /// For people.
-    #[serde(default, deserialize_with = "optional_loose", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_loose",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub message: Option<Str>,
     /// The command that it would have run.
-    #[serde(default, deserialize_with = "optional_loose", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_loose",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub command: Option<Str>,
 }
 
 impl ToolBlocked {
     /// This tool may not run, for this reason and in these words.
-    pub fn new(
-        tool: impl Into<Str>,
-        reason: impl Into<Str>,
-        message: impl Into<Str>,
-    ) -> Self {
+    pub fn new(tool: impl Into<Str>, reason: impl Into<Str>, message: impl Into<Str>) -> Self {
         Self {
             tool: tool.into(),
             reason: Some(reason.into()),
@@ -184,7 +212,11 @@ pub struct DiffPreview {
     /// The file.
     pub path: Str,
     /// The change, for people.
-    #[serde(default, deserialize_with = "optional_loose", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_loose",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub preview: Option<Str>,
     /// Whether not all of it is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -196,11 +228,7 @@ pub struct DiffPreview {
 
 impl DiffPreview {
     /// The whole change of a file.
-    pub fn new(
-        path: impl Into<Str>,
-        preview: impl Into<Str>,
-        file_exists: bool,
-    ) -> Self {
+    pub fn new(path: impl Into<Str>, preview: impl Into<Str>, file_exists: bool) -> Self {
         Self {
             path: path.into(),
             preview: Some(preview.into()),

@@ -1,7 +1,7 @@
 //! [`Agent`]: what a host is about.
 
 use async_trait::async_trait;
-use rpc_core::{Str};
+use rpc_core::Str;
 
 use super::turn::Turn;
 use crate::hub::{AskError, EmitError, NewInput, SavedFile};

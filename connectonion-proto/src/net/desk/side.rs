@@ -7,9 +7,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::{DecodeError, Str};
 use rpc_core::net::{Protocol, Sorted};
 use rpc_core::{CloseFrame, Refused};
+use rpc_core::{DecodeError, Str};
 
 use super::Desk;
 use super::mailbox::{Mailbox, slow_reader};

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::{Str};
+use rpc_core::Str;
 use rpc_core::net::Link;
 use tokio::sync::oneshot;
 

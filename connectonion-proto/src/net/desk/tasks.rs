@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::FutureExt;
-use rpc_core::{Str};
+use rpc_core::Str;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep_until;
 

@@ -206,13 +206,7 @@ impl Turn {
     #[must_use]
     pub fn mode(&self) -> Option<Word<Mode>> {
         let mode = self.member("mode")?;
-        let mode = rpc_core::json::Json::new(mode.get())
-            .ok()?
-            .into_str()?;
-        Some(match Word::<Mode, &str>::parse(&mode) {
-            Word::Known(known) => Word::Known(known),
-            Word::Other(word) => Word::Other(word.into()),
-        })
+        mode.as_str().map(Word::parse)
     }
 
     /// How many turns the user allows in the mode `ulw`; `None` if that was not said. What counts as a

@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rpc_core::{Json, Str};
 use rpc_core::net::link::DrainReport;
 use rpc_core::net::{Link, LinkState};
 use rpc_core::{CallError, CloseReason, Refused};
+use rpc_core::{Json, Str};
 
 use super::book::Book;
 use super::protocol::{ClientSide, Pen};
@@ -175,7 +175,7 @@ impl RemoteAgent {
     /// # Cancel safety
     /// Dropping the future before it is ready: it may or may not be sent.
     pub async fn set_mode(&self, mode: Mode, turns: Option<u64>) -> Result<(), Refused> {
-        let mut change = ModeChange::<Str>::new(mode);
+        let mut change = ModeChange::new(mode);
         change.turns = turns;
         self.order(move |conn, now| conn.set_mode(&change, now))
             .await
@@ -189,7 +189,7 @@ impl RemoteAgent {
     /// # Cancel safety
     /// Dropping the future before it is ready: it may or may not be sent.
     pub async fn update_prompt(&self, prompt: impl Into<Str>) -> Result<(), Refused> {
-        let update = PromptUpdate::<Str>::new(prompt);
+        let update = PromptUpdate::new(prompt);
         self.order(move |conn, now| conn.update_prompt(&update, now))
             .await
     }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Weak;
 
 use rpc_core::Refused;
-use rpc_core::{Json, Str};
 use rpc_core::net::{LinkState, WeakLink};
+use rpc_core::{Json, Str};
 
 use super::book::Book;
 use crate::client::Step;
@@ -100,8 +100,7 @@ impl Ask<AskUser> {
     /// # Cancel safety
     /// As for [`respond`](Self::respond).
     pub async fn answer(&self, text: impl AsRef<str>) -> Result<(), Refused> {
-        let text = Json::string(text.as_ref());
-        self.answer_json(Json::from(&text)).await
+        self.answer_json(Json::string(text.as_ref())).await
     }
 
     /// Answers with any JSON value: several options, fields that were filled in.
@@ -222,7 +221,7 @@ pub(super) fn stop() -> Ulw {
 impl<Q> fmt::Debug for Ask<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ask")
-            .field("kind", &self.step.event.kind.name())
+            .field("kind", &self.step.event.kind.tag())
             .field("request_id", &self.request_id())
             .finish_non_exhaustive()
     }

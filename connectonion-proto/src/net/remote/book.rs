@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rpc_core::{Json, Str};
 use rpc_core::net::{Producer, QueueConfig, WeakLink, queue};
 use rpc_core::{CallError, CallId, CloseReason, Delivery, Limits, Refused, Retry};
+use rpc_core::{Json, Str};
 
 use super::protocol::ClientSide;
 use super::questions::{Questions, goes_on};
@@ -251,7 +251,7 @@ impl Book {
         if let Some(id) = &step.event.id
             && !asks
         {
-            state.resume.last_msg_id = Some(Str::from(id.as_str()));
+            state.resume.last_msg_id = Some(id.clone().into());
         }
         if let EventKind::SessionSync(sync) = &step.event.kind {
             state.live = Some(sync.session.clone());
@@ -305,7 +305,7 @@ impl Book {
         if !same {
             state.resume.last_msg_id = None;
             state.forget_run();
-            state.resume.session_id = Some(Str::from(frame.session_id.as_str()));
+            state.resume.session_id = Some(frame.session_id.clone());
         }
         state.live = None;
         state.replaying = false;

@@ -1,7 +1,7 @@
 //! [`Event`]: what the application learns besides its runs.
 
 use rpc_core::CallError;
-use rpc_core::{Str};
+use rpc_core::Str;
 
 use crate::client::{OtherFrame, Step, Warning};
 use crate::frame::{Connected, ErrorFrame, OnboardRequired, Output};

@@ -1,7 +1,7 @@
 //! [`Human`]: whoever answers an agent's questions.
 
 use async_trait::async_trait;
-use rpc_core::{Str};
+use rpc_core::Str;
 
 use super::ask;
 use crate::client::Step;

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use rpc_core::{Json};
+use rpc_core::Json;
 use rpc_core::encode::encode;
 use rpc_core::net::{LinkState, Protocol, Sorted, WeakLink, link};
 use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Refused, Secret};

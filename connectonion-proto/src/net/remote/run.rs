@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_util::Stream;
-use rpc_core::{Str};
+use rpc_core::Str;
 use rpc_core::net::{Consumer, Link, QueueConfig, Queued, queue};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
