@@ -122,8 +122,8 @@ impl ChatItem {
     /// # Errors
     /// [`DecodeError`] if the text is no array of objects, if there are too many, or if one is of a
     /// known type with a member of the wrong type.
-    pub fn list(json: &Json, limits: &Limits) -> Result<Vec<Self>, DecodeError> {
-        let items: Vec<Json> = parse(json.get(), limits)?;
+    pub fn list(json: &str, limits: &Limits) -> Result<Vec<Self>, DecodeError> {
+        let items: Vec<Json> = parse(json, limits)?;
         items
             .into_iter()
             .map(|item| Self::read(item, limits))

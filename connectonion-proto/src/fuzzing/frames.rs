@@ -116,10 +116,10 @@ fn read_on(session: Option<&Json>, items: Option<&Json>, limits: &Limits) {
         drop((read.turn(), read.iteration(), read.updated(), read.mode()));
     }
     if let Some(items) = items
-        && let Ok(read) = ChatItem::list(items, limits)
+        && let Ok(read) = ChatItem::list(items.get(), limits)
     {
         let once = codec::to_json(&read);
-        match once.map(|once| ChatItem::list(&once, limits)) {
+        match once.map(|once| ChatItem::list(once.get(), limits)) {
             Ok(Ok(again)) => assert!(again == read, "the round trip changed the items"),
             error => panic!("items must encode and decode: {error:?}"),
         }

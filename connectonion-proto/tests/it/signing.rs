@@ -6,7 +6,7 @@ use connectonion_proto::auth::{
 use connectonion_proto::frame::Signed;
 use connectonion_proto::trust::AddressList;
 use proptest::prelude::*;
-use rpc_core::decode::{FrameCopy, RawJson};
+use rpc_core::Json;
 use serde_json::{Value, json};
 
 const NOW: f64 = 1_702_234_567.0;
@@ -34,13 +34,13 @@ fn signed(payload: &Value) -> Signed {
 
 /// Any texts in place of a payload, an address and a signature.
 fn claimed(payload: &str, from: &str, signature: &str) -> Signed {
-    Signed::new(FrameCopy::of(payload).whole_json(), from, signature)
+    Signed::new(Json::new(payload).unwrap(), from, signature)
 }
 
 /// Another text in place of the payload.
 fn with_payload(signed: &Signed, payload: &str) -> Signed {
     let mut changed = signed.clone();
-    changed.payload = Some(FrameCopy::of(payload).whole_json());
+    changed.payload = Some(Json::new(payload).unwrap());
     changed
 }
 
@@ -355,7 +355,7 @@ fn nothing_secret_is_printed() {
 
 #[test]
 fn a_number_that_is_too_large_is_not_signed() {
-    let payload = RawJson::new(r#"{"timestamp":1,"x":1e400}"#).unwrap();
+    let payload = Json::new(r#"{"timestamp":1,"x":1e400}"#).unwrap();
     assert!(client().sign_payload(&payload).is_err());
 }
 
