@@ -123,7 +123,8 @@ impl User {
     async fn hear(&mut self, place: &str, line: &Line) {
         self.host.say(&line.frame).await;
         if is_event(line) && self.run.is_some() {
-            self.shown.extend(line.frame["id"].as_str().map(EventId::from));
+            self.shown
+                .extend(line.frame["id"].as_str().map(EventId::from));
         }
         if !is_end(&line.frame) {
             return;
