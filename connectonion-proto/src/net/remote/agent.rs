@@ -60,7 +60,7 @@ impl RemoteAgent {
     /// let mut run = agent.input("What is new?").await;
     /// while let Some(event) = run.next().await {
     ///     match event? {
-    ///         RunEvent::Step(step) => println!("{}", step.event.kind.name()),
+    ///         RunEvent::Step(step) => println!("{}", step.event.kind.tag()),
     ///         RunEvent::AskUser(ask) => ask.answer("yes").await?,
     ///         other => println!("{other:?}"),
     ///     }
