@@ -14,10 +14,6 @@ use crate::frame::{
 /// `Refused`. `Closed` is the last event; everything that was asked and every run has ended before it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a box would be an allocation for each step"
-)]
 pub enum ClientEvent {
     /// The client is let in. Use the session id of this event: it may be another than the one that
     /// was asked for. If the session is running, the events of its run follow.

@@ -96,9 +96,8 @@ impl Played {
     }
 }
 
-fn raw(json: &str) -> rpc_core::json::Json {
-    let raw = rpc_core::json::Json::new(json).unwrap();
-    raw
+fn raw(json: &str) -> rpc_core::Json {
+    rpc_core::Json::new(json).unwrap()
 }
 
 fn connected(status: &str) -> Value {

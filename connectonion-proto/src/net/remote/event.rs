@@ -9,10 +9,6 @@ use crate::frame::{Connected, ErrorFrame, OnboardRequired, Output};
 /// What happened to an agent's connection. That it was lost and is back is told by the link's state.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a box would be an allocation for each step"
-)]
 pub enum Event {
     /// Let in, for the first time or again. With a conversation that is newer than the client's, if
     /// the host has one: show that one instead.

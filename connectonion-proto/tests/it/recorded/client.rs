@@ -43,7 +43,7 @@ fn every_frame_of_both_hosts_is_read_and_written_again() {
             let frame = ServerFrame::decode(&text, &client_limits())
                 .unwrap_or_else(|error| panic!("{place}: {error}"));
             if let ServerFrame::Unknown { tag, .. } = &frame {
-                assert!(NEWER.contains(&&**tag), "{place}: {}", tag);
+                assert!(NEWER.contains(&&**tag), "{place}: {tag}");
             }
             assert_eq!(frame.name(), line.kind(), "{place}");
             let mut expected = line.frame.clone();
