@@ -163,10 +163,11 @@ impl<'de> Visitor<'de> for TextOrJson {
     /// Another deserializer than ours.
     fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<Str, D::Error> {
         let json = Json::deserialize(from)?;
-        Ok(match json.as_str() {
-            Some(text) => text.into(),
-            None => json.into_text(),
-        })
+        match json.as_str() {
+            Some(text) => Ok(text.into()),
+            None if json.first_byte() == b'"' => Err(de::Error::custom("expected a text")),
+            None => Ok(json.into_text()),
+        }
     }
 }
 
