@@ -91,8 +91,8 @@ pub(crate) fn channels(n: u64) {
     let text = text::snek_reply(&text::channels());
     for _ in 0..n {
         let frame = SnekFrame::decode(black_box(&text), &limits).unwrap();
-        let data = frame.into_result().unwrap().data;
-        black_box(json::parse::<Vec<Channel>>(data.get(), &limits).unwrap());
+        let answer = frame.into_result().unwrap();
+        black_box(json::parse::<Vec<Channel>>(answer.data().get(), &limits).unwrap());
     }
 }
 

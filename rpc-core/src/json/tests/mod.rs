@@ -2,6 +2,7 @@
 
 mod frames;
 mod grammar;
+mod loose;
 mod reading;
 
 use serde_json::value::RawValue;

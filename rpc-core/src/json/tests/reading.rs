@@ -21,7 +21,7 @@ tagged! {
 tagged! {
     /// Internal.
     #[derive(Clone, Debug, PartialEq)]
-    enum Kind2 by "type" {
+    pub(super) enum Kind2 by "type" {
         "tool" => Tool(Tool),
         "step" => Step(Box<Inner>),
         "end" => End,
@@ -48,8 +48,8 @@ tagged! {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Tool {
-    name: Str,
+pub(super) struct Tool {
+    pub(super) name: Str,
     #[serde(default, deserialize_with = "lenient::or_default")]
     count: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ struct Tool {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Inner {
+pub(super) struct Inner {
     step: Step,
     list: Vec<Str>,
 }

@@ -7,7 +7,6 @@ use exoclaw_proto::frame::{ChatSend, Plugin, Status};
 use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer, Server, ServerOptions, http_config};
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Limits;
-use rpc_core::decode::SharedStr;
 use rpc_core::net::server::ServerLimits;
 
 use super::{CHUNK, Tell};
@@ -29,7 +28,7 @@ impl Backend for Chunks {
     async fn chat(
         &self,
         _: &Arc<Peer>,
-        chat: ChatSend<SharedStr>,
+        chat: ChatSend,
         reply: ChatReply,
     ) -> Result<(), ChatError> {
         for _ in 0..chat.content.parse().unwrap_or(0) {
