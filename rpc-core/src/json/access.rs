@@ -16,37 +16,17 @@ use super::{DecodeError, DecodeErrorKind};
 pub(super) struct Members<'r, 'de> {
     reader: &'r mut Deserializer<'de>,
     is_first: bool,
-    name: Cow<'de, str>,
-    /// Where the last member of each name starts, if no other is to be read.
-    last: Option<HashMap<Cow<'de, str>, usize>>,
 }
 
 impl<'r, 'de> Members<'r, 'de> {
     #[inline]
     pub(super) fn new(reader: &'r mut Deserializer<'de>) -> Self {
+        if reader.repeated.is_some() {
+            find_repeated(reader);
+        }
         Self {
-            last: reader.last_wins.then(|| last_places(reader)),
             reader,
             is_first: true,
-            name: Cow::Borrowed(""),
-        }
-    }
-
-    /// Another member of this name follows.
-    fn is_repeated(&self) -> bool {
-        let last = self.last.as_ref().and_then(|last| last.get(&self.name));
-        last.is_some_and(|last| *last != self.reader.object.member)
-    }
-
-    /// Names the member that is wrong, if it is a known one.
-    #[cold]
-    fn named(&mut self, error: DecodeError) -> DecodeError {
-        if std::mem::take(&mut self.reader.is_named) {
-            return error;
-        }
-        match self.reader.object.known(&self.name) {
-            Some(name) => error.under(name),
-            None => error,
         }
     }
 }
@@ -56,7 +36,7 @@ impl<'de> MapAccess<'de> for Members<'_, 'de> {
 
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
-        loop {
+        let name = loop {
             match self.reader.token() {
                 Some(b'}') => return Ok(None),
                 Some(b',') if !self.is_first => {
@@ -65,15 +45,15 @@ impl<'de> MapAccess<'de> for Members<'_, 'de> {
                 _ if self.is_first => self.is_first = false,
                 _ => return Err(self.reader.syntax()),
             }
-            self.name = self.reader.name()?;
-            if !self.is_repeated() {
-                break;
+            let name = self.reader.name()?;
+            if self.reader.repeated.is_none() || !self.reader.is_repeated() {
+                break name;
             }
             self.reader.skip()?;
-        }
-        match &self.name {
+        };
+        match name {
             Cow::Borrowed(name) => seed.deserialize(BorrowedStrDeserializer::new(name)),
-            Cow::Owned(name) => seed.deserialize(StrDeserializer::new(name)),
+            Cow::Owned(name) => seed.deserialize(StrDeserializer::new(&name)),
         }
         .map(Some)
     }
@@ -81,25 +61,28 @@ impl<'de> MapAccess<'de> for Members<'_, 'de> {
     #[inline]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
         let read = seed.deserialize(&mut *self.reader);
-        read.map_err(|error| self.named(error))
+        read.map_err(|error| self.reader.named(error))
     }
 }
 
-/// Where the last member of each name starts in the object that was just opened, as far as it can be
-/// read.
+/// Finds the members of the object that was just opened which another one of the same name follows, as
+/// far as it can be read.
 #[cold]
-fn last_places<'de>(reader: &mut Deserializer<'de>) -> HashMap<Cow<'de, str>, usize> {
+fn find_repeated(reader: &mut Deserializer<'_>) {
     let start = reader.at;
     let mut last = HashMap::new();
     while let Ok(name) = reader.name() {
-        last.insert(name, reader.object.member);
+        if let Some(earlier) = last.insert(name, reader.object.member)
+            && let Some(repeated) = &mut reader.repeated
+        {
+            repeated.insert(earlier);
+        }
         if reader.skip().is_err() || reader.token() != Some(b',') {
             break;
         }
         reader.at += 1;
     }
     reader.at = start;
-    last
 }
 
 /// A value behind its first byte, which tells of what type it is.

@@ -1,6 +1,7 @@
 //! [`Deserializer`]: a JSON text, read by `serde` in one pass.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
@@ -45,8 +46,8 @@ pub struct Deserializer<'de> {
     pub(super) is_named: bool,
     /// What is between the quotation marks of a string.
     unescape: fn(&str) -> Option<String>,
-    /// Of members with the same name, only the last is read.
-    pub(super) last_wins: bool,
+    /// Where members start that another one of the same name follows, if these are not to be read.
+    pub(super) repeated: Option<Box<HashSet<usize>>>,
 }
 
 /// The object that is being read.
@@ -98,7 +99,7 @@ impl<'de> Deserializer<'de> {
             object: Object::default(),
             is_named: false,
             unescape,
-            last_wins: false,
+            repeated: None,
         }
     }
 
@@ -111,8 +112,8 @@ impl<'de> Deserializer<'de> {
 
     /// Reads, of members with the same name, only the last one. It looks through each object twice.
     #[must_use]
-    pub const fn last_wins(mut self) -> Self {
-        self.last_wins = true;
+    pub fn last_wins(mut self) -> Self {
+        self.repeated = Some(Box::default());
         self
     }
 
@@ -132,6 +133,28 @@ impl<'de> Deserializer<'de> {
     pub(super) fn token(&mut self) -> Option<u8> {
         self.at = past_space(self.text.as_bytes(), self.at);
         self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Another member of the current one's name follows.
+    #[cold]
+    pub(super) fn is_repeated(&self) -> bool {
+        let repeated = self.repeated.as_ref();
+        repeated.is_some_and(|places| places.contains(&self.object.member))
+    }
+
+    /// Names the member that is wrong, if it is a known one.
+    #[cold]
+    pub(super) fn named(&mut self, error: DecodeError) -> DecodeError {
+        if std::mem::take(&mut self.is_named) {
+            return error;
+        }
+        let at = std::mem::replace(&mut self.at, self.object.member);
+        let name = self.name();
+        self.at = at;
+        match name.ok().and_then(|name| self.object.known(&name)) {
+            Some(name) => error.under(name),
+            None => error,
+        }
     }
 
     /// An error of this kind at this place.
@@ -534,22 +557,6 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
         self.visit_array(visitor)
     }
 
-    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        if self.token() != Some(b'n') {
-            return Err(self.mismatch("null"));
-        }
-        self.literal("null")?;
-        visitor.visit_unit()
-    }
-
-    fn deserialize_unit_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value> {
-        self.deserialize_unit(visitor)
-    }
-
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -577,5 +584,5 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
         visitor.visit_unit()
     }
 
-    forward_to_deserialize_any! { i128 u128 char bytes byte_buf }
+    forward_to_deserialize_any! { i128 u128 char bytes byte_buf unit unit_struct }
 }

@@ -6,7 +6,7 @@ mod members;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::vec;
+use std::{iter, option, vec};
 
 use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer, StrDeserializer};
 use serde::de::{self, DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -196,13 +196,23 @@ impl<'de> Deserialize<'de> for Key<'de> {
     }
 }
 
-/// Reads an object by its tag: its common members, and what the tag says.
+/// Reads an object by its tag: its common members, and what the tag says. `tag` is `Some` if the tag was
+/// read before and is not found again in `from`: what a [`Tagged::read`] gets.
 ///
 /// # Errors
 /// If there is no tag, a member comes twice, or the members are not what the tag says.
 #[inline]
-pub fn read<'de, D: Deserializer<'de>, C: Common, B: Tagged>(from: D) -> Result<(C, B), D::Error> {
-    from.deserialize_newtype_struct(token::TAGGED, ObjectVisitor(PhantomData))
+pub fn read<'de, D: Deserializer<'de>, C: Common, B: Tagged>(
+    tag: Option<&str>,
+    common: &mut C,
+    from: D,
+) -> Result<B, D::Error> {
+    let visitor = ObjectVisitor {
+        tag,
+        common,
+        body: PhantomData,
+    };
+    from.deserialize_newtype_struct(token::TAGGED, visitor)
 }
 
 /// As [`read`], without common members.
@@ -211,65 +221,37 @@ pub fn read<'de, D: Deserializer<'de>, C: Common, B: Tagged>(from: D) -> Result<
 /// As [`read`].
 #[inline]
 pub fn read_alone<'de, D: Deserializer<'de>, B: Tagged>(from: D) -> Result<B, D::Error> {
-    read::<D, Alone<B>, B>(from).map(|(_, body)| body)
+    read(None, &mut Alone(PhantomData::<B>), from)
 }
 
-/// As [`read`], of an object whose tag was read before and is not found again in `from`: what a
-/// [`Tagged::read`] gets.
-///
-/// # Errors
-/// If a member comes twice, or the members are not what the tag says.
-#[inline]
-pub fn read_rest<'de, D: Deserializer<'de>, C: Common, B: Tagged>(
-    tag: &str,
-    from: D,
-) -> Result<(C, B), D::Error> {
-    from.deserialize_newtype_struct(token::TAGGED, RestVisitor(tag, PhantomData))
+struct ObjectVisitor<'v, C, B> {
+    tag: Option<&'v str>,
+    common: &'v mut C,
+    body: PhantomData<B>,
 }
 
-struct RestVisitor<'t, C, B>(&'t str, PhantomData<(C, B)>);
-
-impl<'de, C: Common, B: Tagged> Visitor<'de> for RestVisitor<'_, C, B> {
-    type Value = (C, B);
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    #[inline]
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(C, B), A::Error> {
-        map.next_value_seed(Names(C::NAMES))?;
-        let mut common = C::default();
-        let body = by_tag(self.0, Vec::new(), &mut map, &mut common)?;
-        Ok((common, body))
-    }
-}
-
-struct ObjectVisitor<C, B>(PhantomData<(C, B)>);
-
-impl<'de, C: Common, B: Tagged> Visitor<'de> for ObjectVisitor<C, B> {
-    type Value = (C, B);
+impl<'de, C: Common, B: Tagged> Visitor<'de> for ObjectVisitor<'_, C, B> {
+    type Value = B;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
     /// Another deserializer than ours: it cannot go back to a member before the tag.
-    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<(C, B), D::Error> {
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<B, D::Error> {
         let json = Json::deserialize(from)?;
         let mut reader = super::Deserializer::new(json.get(), &Limits::default());
-        read(&mut reader).map_err(D::Error::custom)
+        read(self.tag, self.common, &mut reader).map_err(D::Error::custom)
     }
 
     #[inline]
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(C, B), A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<B, A::Error> {
         map.next_value_seed(Names(C::NAMES))?;
-        let mut common = C::default();
-        let body = match B::CONTENT {
-            Some(content) => adjacent(&mut map, &mut common, content)?,
-            None => internal(&mut map, &mut common)?,
-        };
-        Ok((common, body))
+        match (self.tag, B::CONTENT) {
+            (Some(tag), _) => by_tag(tag, none(), &mut map, self.common),
+            (None, Some(content)) => adjacent(&mut map, self.common, content),
+            (None, None) => internal(&mut map, self.common),
+        }
     }
 }
 
@@ -337,7 +319,8 @@ fn internal<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
     map: &mut A,
     common: &mut C,
 ) -> Result<B, A::Error> {
-    let mut early = Vec::new();
+    // Hardly ever more than one member stands before the tag, so one costs no allocation.
+    let (mut first, mut more) = (None, Vec::new());
     let tag = loop {
         let Some(key) = map.next_key::<Key<'de>>()? else {
             return B::untagged();
@@ -347,22 +330,26 @@ fn internal<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
                 break tag;
             }
         } else if !common.take(&key, map)? {
-            early.push((key, map.next_value_seed(Mark)?));
+            let member = (key, map.next_value_seed(Mark)?);
+            match first {
+                None => first = Some(member),
+                Some(_) => more.push(member),
+            }
         }
     };
-    by_tag(&tag, early, map, common)
+    by_tag(&tag, first.into_iter().chain(more), map, common)
 }
 
 /// Reads the members beside the tag, those that came before it among them.
 #[inline]
 fn by_tag<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
     tag: &str,
-    early: Vec<(Key<'de>, u64)>,
+    early: Early<'de>,
     map: &mut A,
     common: &mut C,
 ) -> Result<B, A::Error> {
     let mut rest = Rest {
-        early: early.into_iter(),
+        early,
         place: None,
         map: &mut *map,
         common,
@@ -386,9 +373,16 @@ fn by_tag<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
     }
 }
 
+/// Names and places of the members before the tag.
+type Early<'de> = iter::Chain<option::IntoIter<(Key<'de>, u64)>, vec::IntoIter<(Key<'de>, u64)>>;
+
+fn none<'de>() -> Early<'de> {
+    None.into_iter().chain(Vec::new())
+}
+
 /// The members beside the tag and the common ones: those before the tag, then those behind it.
 struct Rest<'m, 'de, A, C> {
-    early: vec::IntoIter<(Key<'de>, u64)>,
+    early: Early<'de>,
     place: Option<u64>,
     map: &'m mut A,
     common: &'m mut C,
@@ -398,7 +392,7 @@ struct Rest<'m, 'de, A, C> {
 impl<'de, A: MapAccess<'de>, C: Common> Rest<'_, 'de, A, C> {
     /// Skips what is left.
     fn finish(&mut self) -> Result<(), A::Error> {
-        self.early = Vec::new().into_iter();
+        self.early = none();
         while self.next_key::<IgnoredAny>()?.is_some() {
             self.next_value::<IgnoredAny>()?;
         }
@@ -471,7 +465,7 @@ impl<'de, A: MapAccess<'de>, C: Common> Deserializer<'de> for Rest<'_, 'de, A, C
         match name {
             token::RAW => {
                 let whole = self.whole()?;
-                let entry = std::iter::once((token::RAW, whole.get()));
+                let entry = iter::once((token::RAW, whole.get()));
                 visitor.visit_map(de::value::MapDeserializer::new(entry))
             }
             token::TAGGED => visitor.visit_map(self),

@@ -352,10 +352,8 @@ macro_rules! tagged {
                     $($before_word => $before: $Before $(as $before_read)?,)*
                     $($after_word => $after: $After $(as $after_read)?,)*
                 });
-                let (beside, $body) = match tag {
-                    None => $crate::json::tagged::read::<D, Beside, $Body>(from)?,
-                    Some(tag) => $crate::json::tagged::read_rest::<D, Beside, $Body>(tag, from)?,
-                };
+                let mut beside = Beside::default();
+                let $body = $crate::json::tagged::read::<D, Beside, $Body>(tag, &mut beside, from)?;
                 let read = Self {
                     $($before: match beside.$before {
                         Some(it) => it,
