@@ -129,7 +129,7 @@ optional! {
     optional_lossy: lossy -> Str;
     /// As [`object`], or null. Write `#[serde(default)]` too.
     optional_object: object -> Json;
-    /// As [`array`], or null. Write `#[serde(default)]` too.
+    /// As [`array`](fn@array), or null. Write `#[serde(default)]` too.
     optional_array: array -> Json;
     /// As [`loose`], or null. Write `#[serde(default)]` too.
     optional_loose: loose -> Str;
