@@ -95,17 +95,16 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     let first = ann.starts("run sleep 60").await;
     let mut first = ann.sees_a_tool(first).await?;
     let mut second = ann.starts("create never.txt: x").await;
-    let third = ann.starts("count to 2").await;
+    let mut third = ann.starts("count to 2").await;
     expect(ann.waits(&mut second).await? == 1, "the second to wait")?;
-    let aborted = in_time("an abort", second.abort())
-        .await?
-        .map_err(Failure::new)?;
-    expect(aborted, "something to be aborted")?;
-    let mut third = third;
     expect(
         ann.waits(&mut third).await? == 2,
         "the third to wait behind it",
     )?;
+    let aborted = in_time("an abort", second.abort())
+        .await?
+        .map_err(Failure::new)?;
+    expect(aborted, "something to be aborted")?;
     expect(ann.waits(&mut third).await? == 1, "the third to move up")?;
     screen.note("it does not run: now the one that does is aborted, in the middle of a command");
     in_time("an abort", first.abort())
