@@ -25,12 +25,7 @@ impl Backend for Chunks {
         Vec::new()
     }
 
-    async fn chat(
-        &self,
-        _: &Arc<Peer>,
-        chat: ChatSend,
-        reply: ChatReply,
-    ) -> Result<(), ChatError> {
+    async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), ChatError> {
         for _ in 0..chat.content.parse().unwrap_or(0) {
             reply.text(&self.0).await?;
         }
