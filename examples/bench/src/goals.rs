@@ -64,9 +64,9 @@ const GOALS: &[Goal] = &[
     missed("decode ConnectOnion tool result, 290 B", "serde derive", 1.6, 1.23),
     missed("decode ConnectOnion tool result, 290 B", "jsonrpsee", 3.0, 1.96),
     missed("decode ConnectOnion tool result, 290 B", "rmcp", 9.0, 4.67),
-    missed("decode Acolyte text event, 110 B", "serde derive", 1.6, 1.50),
-    missed("decode Acolyte text event, 110 B", "jsonrpsee", 3.0, 2.92),
-    missed("decode Acolyte text event, 110 B", "rmcp", 9.0, 8.67),
+    missed("decode Acolyte text event, 110 B", "serde derive", 1.6, 1.52),
+    missed("decode Acolyte text event, 110 B", "jsonrpsee", 3.0, 2.97),
+    missed("decode Acolyte text event, 110 B", "rmcp", 9.0, 8.83),
     // Goal 2
     met("decode Exoclaw text event, 1 KB", "sonic-rs", SONIC),
     met("decode Snek message event, 1 KB", "sonic-rs", SONIC),
