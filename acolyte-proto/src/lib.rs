@@ -15,6 +15,7 @@ pub mod handshake;
 pub mod http;
 pub mod id;
 pub mod limits;
+mod loose;
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod net;
@@ -23,7 +24,7 @@ pub mod server;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
 pub mod task;
-mod wire;
+mod words;
 
 pub use error::{ChatError, ErrorDetail, FrameError};
 pub use event::{Event, Part};

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// The code of a refused registration. SmartHole specification, *Registration Response*.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(from = "Str")]
 #[non_exhaustive]
 pub enum ErrorCode {
     /// The name breaks the rules for names.
@@ -19,7 +21,7 @@ pub enum ErrorCode {
     /// Anything else is wrong with the registration.
     ValidationError,
     /// A code that this crate does not know.
-    Other(SharedStr),
+    Other(Str),
 }
 
 impl ErrorCode {
@@ -33,19 +35,6 @@ impl ErrorCode {
             Self::AlreadyRegistered => "ALREADY_REGISTERED",
             Self::ValidationError => "VALIDATION_ERROR",
             Self::Other(code) => code,
-        }
-    }
-
-    /// The code that is written like this; never fails, because servers may have codes of their own.
-    #[must_use]
-    pub fn parse(code: &str) -> Self {
-        match code {
-            "INVALID_NAME" => Self::InvalidName,
-            "INVALID_DESCRIPTION" => Self::InvalidDescription,
-            "DUPLICATE_NAME" => Self::DuplicateName,
-            "ALREADY_REGISTERED" => Self::AlreadyRegistered,
-            "VALIDATION_ERROR" => Self::ValidationError,
-            other => Self::Other(other.into()),
         }
     }
 
@@ -63,6 +52,26 @@ impl ErrorCode {
     }
 }
 
+/// The code that is written like this. Servers may have codes of their own.
+impl From<Str> for ErrorCode {
+    fn from(code: Str) -> Self {
+        match &*code {
+            "INVALID_NAME" => Self::InvalidName,
+            "INVALID_DESCRIPTION" => Self::InvalidDescription,
+            "DUPLICATE_NAME" => Self::DuplicateName,
+            "ALREADY_REGISTERED" => Self::AlreadyRegistered,
+            "VALIDATION_ERROR" => Self::ValidationError,
+            _ => Self::Other(code),
+        }
+    }
+}
+
+impl Serialize for ErrorCode {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.as_str())
+    }
+}
+
 impl fmt::Display for ErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -77,12 +86,12 @@ pub struct RegistrationError {
     /// For programs.
     pub code: ErrorCode,
     /// For people; never match on it.
-    pub message: SharedStr,
+    pub message: Str,
 }
 
 impl RegistrationError {
     /// A refusal.
-    pub fn new(code: ErrorCode, message: impl Into<SharedStr>) -> Self {
+    pub fn new(code: ErrorCode, message: impl Into<Str>) -> Self {
         Self {
             code,
             message: message.into(),
@@ -99,7 +108,7 @@ impl RegistrationError {
     /// This connection has registered a client already.
     #[must_use]
     pub fn already_registered() -> Self {
-        let message = SharedStr::from_static("This connection is already registered");
+        let message = Str::from_static("This connection is already registered");
         Self::new(ErrorCode::AlreadyRegistered, message)
     }
 }
@@ -118,7 +127,7 @@ mod tests {
             "VALIDATION_ERROR",
             "LATER",
         ] {
-            let read = ErrorCode::parse(code);
+            let read = ErrorCode::from(Str::from(code));
             assert_eq!(read.as_str(), code);
             assert_eq!(matches!(read, ErrorCode::Other(_)), code == "LATER");
         }

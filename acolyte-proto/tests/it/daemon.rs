@@ -52,11 +52,7 @@ impl Drop for Guard {
 
 #[async_trait]
 impl Agent for Puppet {
-    async fn run(
-        &self,
-        run: Run,
-        request: ChatRequest<'static>,
-    ) -> Result<Reply<'static>, ChatError<'static>> {
+    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
         let message = request.message.to_string();
         let _guard = Guard(self.told.clone(), message.clone());
         let stopped = |_| ChatError::new("stopped");
@@ -138,7 +134,7 @@ impl Agent for Puppet {
         Ok(Reply::new(message, request.model).with_output_streamed(true))
     }
 
-    async fn status(&self) -> Status<'static> {
+    async fn status(&self) -> Status {
         Status::new("puppet", "").with_provider("openai")
     }
 }

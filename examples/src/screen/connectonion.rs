@@ -1,14 +1,11 @@
 //! [`Frames`]: ConnectOnion's frames in words.
 
-use std::borrow::Cow;
-
 use connectonion_proto::frame::{
-    Answer, BorrowedEvent, Connect, EventKind, Response, ToolStatus, Vocabulary, Word,
+    Answer, Connect, EventKind, Response, StreamEvent, ToolStatus, Vocabulary, Word,
 };
 use connectonion_proto::{ClientFrame, ServerFrame};
-use rpc_core::Limits;
-use rpc_core::decode::RawJson;
 use rpc_core::net::Direction;
+use rpc_core::{Json, Limits};
 
 use super::Describe;
 
@@ -26,7 +23,7 @@ impl Describe for Frames {
     }
 }
 
-fn said(frame: &ClientFrame<'_>) -> Option<String> {
+fn said(frame: &ClientFrame) -> Option<String> {
     Some(match frame {
         ClientFrame::Connect(connect) => connects(connect),
         ClientFrame::Input(input) => {
@@ -43,7 +40,7 @@ fn said(frame: &ClientFrame<'_>) -> Option<String> {
     })
 }
 
-fn connects(connect: &Connect<Cow<'_, str>, RawJson<'_>>) -> String {
+fn connects(connect: &Connect) -> String {
     let from = connect.signed.from.as_deref();
     let who = from.map_or("without a signature".to_owned(), |from| {
         format!("as {}", cut(from))
@@ -57,7 +54,7 @@ fn connects(connect: &Connect<Cow<'_, str>, RawJson<'_>>) -> String {
     format!("CONNECT {who}{session}{after}")
 }
 
-fn answers(response: &Response<Cow<'_, str>, RawJson<'_>>) -> String {
+fn answers(response: &Response) -> String {
     let what = match &response.answer {
         Answer::Approval(approval) if approval.approved => {
             format!("approved, {}", word(approval.scope.as_ref(), "once"))
@@ -69,10 +66,10 @@ fn answers(response: &Response<Cow<'_, str>, RawJson<'_>>) -> String {
         Answer::Ulw(ulw) => ulw.action.as_str().to_owned(),
         other => format!("{:?}", other.text().unwrap_or_default()),
     };
-    format!("  {} {what}", response.answer.name())
+    format!("  {} {what}", response.answer.tag())
 }
 
-fn heard(frame: &ServerFrame<'_>) -> Option<String> {
+fn heard(frame: &ServerFrame) -> Option<String> {
     Some(match frame {
         ServerFrame::Connected(connected) => {
             let id = cut(&connected.session_id);
@@ -96,8 +93,8 @@ fn heard(frame: &ServerFrame<'_>) -> Option<String> {
     })
 }
 
-fn happened(event: &BorrowedEvent<'_>) -> String {
-    let name = event.kind.name();
+fn happened(event: &StreamEvent) -> String {
+    let name = event.kind.tag();
     let what = match &event.kind {
         EventKind::UserInput(input) => format!("{:?}", input.content),
         EventKind::Assistant(said) => format!("{:?}", said.content),
@@ -112,7 +109,7 @@ fn happened(event: &BorrowedEvent<'_>) -> String {
             format!(
                 "{}({})",
                 call.name,
-                call.args.as_ref().map_or("", RawJson::get)
+                call.args.as_ref().map_or("", Json::get)
             )
         }
         EventKind::ToolResult(result) => {
@@ -122,11 +119,11 @@ fn happened(event: &BorrowedEvent<'_>) -> String {
             format!("{}{text}", if failed { "failed: " } else { "" })
         }
         EventKind::AskUser(ask) => {
-            let options = ask.options.as_ref().map_or("", RawJson::get);
+            let options = ask.options.as_ref().map_or("", Json::get);
             format!("{:?} {options}", ask.question)
         }
         EventKind::ApprovalNeeded(needed) => {
-            let arguments = needed.arguments.as_ref().map_or("", RawJson::get);
+            let arguments = needed.arguments.as_ref().map_or("", Json::get);
             format!("{}({arguments})", needed.tool)
         }
         EventKind::ModeChanged(changed) => changed.mode.as_str().to_owned(),
@@ -135,7 +132,7 @@ fn happened(event: &BorrowedEvent<'_>) -> String {
     format!("  {name} {what}").trim_end().to_owned()
 }
 
-fn word<'w, K: Vocabulary>(word: Option<&'w Word<K, Cow<'_, str>>>, absent: &'w str) -> &'w str {
+fn word<'w, K: Vocabulary>(word: Option<&'w Word<K>>, absent: &'w str) -> &'w str {
     word.map_or(absent, Word::as_str)
 }
 

@@ -81,9 +81,7 @@ impl Book {
                 panic!("every event is needed");
             };
             match event {
-                HubEvent::Delivered {
-                    message, client, ..
-                } => book.deliver(&message, &client),
+                HubEvent::Delivered { client, message } => book.deliver(&message.id, &client),
                 HubEvent::Acked {
                     message,
                     client,

@@ -76,9 +76,8 @@ impl Ledger {
                     format!("{twice:?} has {message} already")
                 })
             }
-            HubEvent::Delivered {
-                message, client, ..
-            } => {
+            HubEvent::Delivered { client, message } => {
+                let message = &message.id;
                 let delivery = Delivery {
                     at: now,
                     is_ended: false,

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rpc_core::decode::SharedStr;
+use rpc_core::Json;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::peer::Peer;
 use super::reply::{ChatReply, Gone};
 use crate::error::RpcError;
-use crate::frame::{ChatSend, OwnedCall, Plugin, Status};
+use crate::frame::{Call, ChatSend, Plugin, Status};
 
 /// What a gateway is about: what its chats say.
 ///
@@ -44,7 +43,7 @@ pub trait Backend: Send + Sync + 'static {
     async fn chat(
         &self,
         peer: &Arc<Peer>,
-        chat: ChatSend<SharedStr>,
+        chat: ChatSend,
         reply: ChatReply,
     ) -> Result<(), ChatError>;
 
@@ -56,12 +55,8 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
-    async fn extension(
-        &self,
-        _peer: &Arc<Peer>,
-        call: OwnedCall,
-    ) -> Result<Box<RawValue>, RpcError> {
-        Err(RpcError::unknown_method(call.name()))
+    async fn extension(&self, _peer: &Arc<Peer>, call: Call) -> Result<Json, RpcError> {
+        Err(RpcError::unknown_method(call.tag()))
     }
 
     /// The connection has ended. Called once for each, whether its token was right or not.
@@ -91,6 +86,6 @@ pub enum ChatError {
 ///
 /// # Errors
 /// If it cannot be written as JSON.
-pub fn answer(value: &impl Serialize) -> Result<Box<RawValue>, RpcError> {
-    serde_json::value::to_raw_value(value).map_err(|error| RpcError::new(error.to_string()))
+pub fn answer(value: &impl Serialize) -> Result<Json, RpcError> {
+    Json::of(value).map_err(|error| RpcError::new(error.to_string()))
 }

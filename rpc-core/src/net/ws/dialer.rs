@@ -245,13 +245,9 @@ impl WsDialer {
         let (handshake, read_already) = upgrade(&mut stream, path, &headers, offered)
             .await
             .map_err(|error| self.refused(error))?;
-        Ok(WsStream::new(
-            stream,
-            &read_already,
-            Role::Client,
-            &self.config,
-            Some(handshake),
-        ))
+        let opened =
+            WsStream::from_upgraded(stream, read_already.into(), Role::Client, &self.config);
+        Ok(opened.await.with_handshake(handshake))
     }
 
     fn unreachable(&self, source: io::Error) -> DialError {

@@ -104,11 +104,7 @@ impl Played {
                     format!("registration {}", registration.name)
                 }
                 ServerEvent::Response { response } => {
-                    format!(
-                        "response {} {}",
-                        response.message_id,
-                        response.answer.name()
-                    )
+                    format!("response {} {}", response.message_id, response.answer.tag())
                 }
                 ServerEvent::Warning(_) => "warning".to_owned(),
                 ServerEvent::Closed(_) => "closed".to_owned(),

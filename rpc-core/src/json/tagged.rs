@@ -1,0 +1,587 @@
+//! Objects whose members depend on one of them, the tag: what [`tagged!`](crate::tagged) stands on.
+
+mod macros;
+mod members;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::{iter, option, vec};
+
+use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer, StrDeserializer};
+use serde::de::{self, DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::ser::{self, SerializeMap};
+use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
+
+pub use members::{Always, Member, Nothing, Word, absent, flatten};
+
+use super::{Json, Str, token};
+use crate::limits::Limits;
+
+/// What a tag decides about. Implemented by [`tagged!`](crate::tagged).
+pub trait Tagged: Sized {
+    /// The member that is the tag.
+    const TAG: &'static str;
+    /// The member that is the content; `None` if all other members are.
+    const CONTENT: Option<&'static str>;
+    /// The tags that are known.
+    const TAGS: &'static [&'static str];
+
+    /// Whether the tag is known, and whether it has content.
+    fn kind(tag: &str) -> TagKind;
+
+    /// Reads the content of a known tag that has some.
+    ///
+    /// # Errors
+    /// If the content is not what the tag says.
+    fn read<'de, D: Deserializer<'de>>(tag: &str, content: D) -> Result<Self, D::Error>;
+
+    /// The value of a known tag without content; of an unknown one, `raw` is the content or, if all
+    /// members are, the whole object.
+    ///
+    /// # Errors
+    /// If the content of a known tag is missing.
+    fn without<E: de::Error>(tag: &str, raw: Option<Json>) -> Result<Self, E>;
+
+    /// The value of an object without a tag.
+    ///
+    /// # Errors
+    /// If there must be a tag.
+    fn untagged<E: de::Error>() -> Result<Self, E> {
+        Err(E::missing_field(Self::TAG))
+    }
+
+    /// The whole object, if it is of an unknown tag and is written as it was read.
+    fn raw(&self) -> Option<&Json> {
+        None
+    }
+
+    /// Writes the tag and the content into an object.
+    ///
+    /// # Errors
+    /// What the serializer returns. As provided always: such a type is not a part of another one.
+    fn write<M: SerializeMap>(&self, _: &mut M) -> Result<(), M::Error> {
+        Err(ser::Error::custom("not a part of another object"))
+    }
+}
+
+/// What is known of a tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums)]
+pub enum TagKind {
+    /// Nothing.
+    Unknown,
+    /// It stands alone.
+    Unit,
+    /// It has content.
+    Content,
+    /// It has content; if that cannot be read, the object counts as unknown.
+    Open,
+}
+
+/// An object that may do without a tag.
+impl<T: Tagged> Tagged for Option<T> {
+    const TAG: &'static str = T::TAG;
+    const CONTENT: Option<&'static str> = T::CONTENT;
+    const TAGS: &'static [&'static str] = T::TAGS;
+
+    fn kind(tag: &str) -> TagKind {
+        T::kind(tag)
+    }
+
+    fn read<'de, D: Deserializer<'de>>(tag: &str, content: D) -> Result<Self, D::Error> {
+        T::read(tag, content).map(Some)
+    }
+
+    fn without<E: de::Error>(tag: &str, raw: Option<Json>) -> Result<Self, E> {
+        T::without(tag, raw).map(Some)
+    }
+
+    fn untagged<E: de::Error>() -> Result<Self, E> {
+        Ok(None)
+    }
+
+    fn raw(&self) -> Option<&Json> {
+        self.as_ref().and_then(T::raw)
+    }
+
+    #[inline]
+    fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        self.as_ref().map_or(Ok(()), |it| it.write(map))
+    }
+}
+
+/// Members beside the tag that all kinds of an object have.
+pub trait Common: Default {
+    /// Their names, with the tag and the content.
+    const NAMES: &'static [&'static str];
+
+    /// Reads a member, if it is one of these.
+    ///
+    /// # Errors
+    /// If its value is wrong, or it comes twice.
+    fn take<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error>;
+}
+
+/// No members beside the tag and its content.
+struct Alone<B>(PhantomData<B>);
+
+impl<B> Default for Alone<B> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<B: Tagged> Common for Alone<B> {
+    const NAMES: &'static [&'static str] = match B::CONTENT {
+        Some(content) => &[B::TAG, content],
+        None => &[B::TAG],
+    };
+
+    #[inline]
+    fn take<'de, A: MapAccess<'de>>(&mut self, _: &str, _: &mut A) -> Result<bool, A::Error> {
+        Ok(false)
+    }
+}
+
+/// The name of a member.
+pub(super) enum Key<'de> {
+    Borrowed(&'de str),
+    Owned(Str),
+}
+
+impl Deref for Key<'_> {
+    type Target = str;
+
+    #[inline]
+    fn deref(&self) -> &str {
+        match self {
+            Self::Borrowed(name) => name,
+            Self::Owned(name) => name,
+        }
+    }
+}
+
+impl<'de> Key<'de> {
+    #[inline]
+    pub(super) fn give<K: DeserializeSeed<'de>, E: de::Error>(
+        &self,
+        seed: K,
+    ) -> Result<K::Value, E> {
+        match self {
+            Self::Borrowed(name) => seed.deserialize(BorrowedStrDeserializer::new(name)),
+            Self::Owned(name) => seed.deserialize(StrDeserializer::new(name)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Name;
+        impl<'de> Visitor<'de> for Name {
+            type Value = Key<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+            #[inline]
+            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key::Borrowed(name))
+            }
+            fn visit_str<E>(self, name: &str) -> Result<Key<'de>, E> {
+                Ok(Key::Owned(name.into()))
+            }
+        }
+        from.deserialize_identifier(Name)
+    }
+}
+
+/// Reads an object by its tag: its common members, and what the tag says. `tag` is `Some` if the tag was
+/// read before and is not found again in `from`: what a [`Tagged::read`] gets.
+///
+/// # Errors
+/// If there is no tag, a member comes twice, or the members are not what the tag says.
+#[inline]
+pub fn read<'de, D: Deserializer<'de>, C: Common, B: Tagged>(
+    tag: Option<&str>,
+    common: &mut C,
+    from: D,
+) -> Result<B, D::Error> {
+    let visitor = ObjectVisitor {
+        tag,
+        common,
+        body: PhantomData,
+    };
+    from.deserialize_newtype_struct(token::TAGGED, visitor)
+}
+
+/// As [`read`], without common members.
+///
+/// # Errors
+/// As [`read`].
+#[inline]
+pub fn read_alone<'de, D: Deserializer<'de>, B: Tagged>(from: D) -> Result<B, D::Error> {
+    read(None, &mut Alone(PhantomData::<B>), from)
+}
+
+struct ObjectVisitor<'v, C, B> {
+    tag: Option<&'v str>,
+    common: &'v mut C,
+    body: PhantomData<B>,
+}
+
+impl<'de, C: Common, B: Tagged> Visitor<'de> for ObjectVisitor<'_, C, B> {
+    type Value = B;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    /// Another deserializer than ours: it cannot go back to a member before the tag.
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<B, D::Error> {
+        let json = Json::deserialize(from)?;
+        let mut reader = super::Deserializer::new(json.get(), &Limits::default());
+        read(self.tag, self.common, &mut reader).map_err(D::Error::custom)
+    }
+
+    #[inline]
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<B, A::Error> {
+        map.next_value_seed(Names(C::NAMES))?;
+        match (self.tag, B::CONTENT) {
+            (Some(tag), _) => by_tag(tag, none(), &mut map, self.common),
+            (None, Some(content)) => adjacent(&mut map, self.common, content),
+            (None, None) => internal(&mut map, self.common),
+        }
+    }
+}
+
+/// `{"tag": …, "content": …}`.
+#[inline]
+fn adjacent<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
+    map: &mut A,
+    common: &mut C,
+    content: &'static str,
+) -> Result<B, A::Error> {
+    let (mut tag, mut body, mut early) = (None::<Option<Key<'de>>>, None, None);
+    while let Some(key) = map.next_key::<Key<'de>>()? {
+        if &*key == B::TAG {
+            if tag.is_some() {
+                return Err(A::Error::duplicate_field(B::TAG));
+            }
+            tag = Some(map.next_value()?);
+        } else if &*key == content {
+            if body.is_some() || early.is_some() {
+                return Err(A::Error::duplicate_field(content));
+            }
+            match &tag {
+                Some(Some(tag)) => body = Some(map.next_value_seed(Content::<B>::new(tag))?),
+                _ => early = Some(map.next_value_seed(Mark)?),
+            }
+        } else if !common.take(&key, map)? {
+            map.next_value::<IgnoredAny>()?;
+        }
+    }
+    let Some(Some(tag)) = tag else {
+        return B::untagged();
+    };
+    let body = match early {
+        Some(place) => map.next_value_seed(Seek(place, Content::new(&tag)))?,
+        None => body.flatten(),
+    };
+    body.map_or_else(|| B::without(&tag, None), Ok)
+}
+
+/// Reads content by its tag; `None` if the tag stands alone.
+struct Content<'t, B>(&'t str, PhantomData<B>);
+
+impl<'t, B> Content<'t, B> {
+    const fn new(tag: &'t str) -> Self {
+        Self(tag, PhantomData)
+    }
+}
+
+impl<'de, B: Tagged> DeserializeSeed<'de> for Content<'_, B> {
+    type Value = Option<B>;
+
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<B>, D::Error> {
+        match B::kind(self.0) {
+            TagKind::Content | TagKind::Open => B::read(self.0, from).map(Some),
+            TagKind::Unit => IgnoredAny::deserialize(from).map(|_| None),
+            TagKind::Unknown => B::without(self.0, Some(Json::deserialize(from)?)).map(Some),
+        }
+    }
+}
+
+/// `{"tag": …, …}`.
+#[inline]
+fn internal<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
+    map: &mut A,
+    common: &mut C,
+) -> Result<B, A::Error> {
+    // Hardly ever more than one member stands before the tag, so one costs no allocation.
+    let (mut first, mut more) = (None, Vec::new());
+    let tag = loop {
+        let Some(key) = map.next_key::<Key<'de>>()? else {
+            return B::untagged();
+        };
+        if &*key == B::TAG {
+            if let Some(tag) = map.next_value::<Option<Key<'de>>>()? {
+                break tag;
+            }
+        } else if !common.take(&key, map)? {
+            let member = (key, map.next_value_seed(Mark)?);
+            match first {
+                None => first = Some(member),
+                Some(_) => more.push(member),
+            }
+        }
+    };
+    by_tag(&tag, first.into_iter().chain(more), map, common)
+}
+
+/// Reads the members beside the tag, those that came before it among them.
+#[inline]
+fn by_tag<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
+    tag: &str,
+    early: Early<'de>,
+    map: &mut A,
+    common: &mut C,
+) -> Result<B, A::Error> {
+    let mut rest = Rest {
+        early,
+        place: None,
+        map: &mut *map,
+        common,
+        tag: B::TAG,
+    };
+    match B::kind(tag) {
+        TagKind::Content => B::read(tag, rest),
+        TagKind::Open => B::read(tag, rest).or_else(|error| match map.next_value_seed(Whole) {
+            Ok(whole) => B::without(tag, Some(whole)),
+            // It is no JSON.
+            Err(_) => Err(error),
+        }),
+        TagKind::Unit => {
+            rest.finish()?;
+            B::without(tag, None)
+        }
+        TagKind::Unknown => {
+            let whole = rest.whole()?;
+            B::without(tag, Some(whole))
+        }
+    }
+}
+
+/// Names and places of the members before the tag.
+type Early<'de> = iter::Chain<option::IntoIter<(Key<'de>, u64)>, vec::IntoIter<(Key<'de>, u64)>>;
+
+fn none<'de>() -> Early<'de> {
+    None.into_iter().chain(Vec::new())
+}
+
+/// The members beside the tag and the common ones: those before the tag, then those behind it.
+struct Rest<'m, 'de, A, C> {
+    early: Early<'de>,
+    place: Option<u64>,
+    map: &'m mut A,
+    common: &'m mut C,
+    tag: &'static str,
+}
+
+impl<'de, A: MapAccess<'de>, C: Common> Rest<'_, 'de, A, C> {
+    /// Skips what is left.
+    fn finish(&mut self) -> Result<(), A::Error> {
+        self.early = none();
+        while self.next_key::<IgnoredAny>()?.is_some() {
+            self.next_value::<IgnoredAny>()?;
+        }
+        Ok(())
+    }
+
+    /// The text of the whole object.
+    fn whole(&mut self) -> Result<Json, A::Error> {
+        self.finish()?;
+        self.map.next_value_seed(Whole)
+    }
+}
+
+impl<'de, A: MapAccess<'de>, C: Common> MapAccess<'de> for Rest<'_, 'de, A, C> {
+    type Error = A::Error;
+
+    #[inline]
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, A::Error> {
+        if let Some((key, place)) = self.early.next() {
+            self.place = Some(place);
+            return key.give(seed).map(Some);
+        }
+        while let Some(key) = self.map.next_key::<Key<'de>>()? {
+            if &*key == self.tag {
+                return Err(A::Error::duplicate_field(self.tag));
+            }
+            if !self.common.take(&key, self.map)? {
+                return key.give(seed).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    #[inline]
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        match self.place.take() {
+            None => self.map.next_value_seed(seed),
+            Some(place) => self.map.next_value_seed(Seek(place, seed)),
+        }
+    }
+}
+
+impl<'de, A: MapAccess<'de>, C: Common> Deserializer<'de> for Rest<'_, 'de, A, C> {
+    type Error = A::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, A::Error> {
+        visitor.visit_map(self)
+    }
+
+    #[inline]
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        names: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, A::Error> {
+        self.map.next_value_seed(Names(names))?;
+        visitor.visit_map(self)
+    }
+
+    #[inline]
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        mut self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, A::Error> {
+        match name {
+            token::RAW => {
+                let whole = self.whole()?;
+                let entry = iter::once((token::RAW, whole.get()));
+                visitor.visit_map(de::value::MapDeserializer::new(entry))
+            }
+            token::TAGGED => visitor.visit_map(self),
+            _ => visitor.visit_newtype_struct(self),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, A::Error> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, A::Error> {
+        visitor.visit_enum(MapAccessDeserializer::new(self))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
+        unit_struct seq tuple tuple_struct map identifier ignored_any
+    }
+}
+
+/// What our deserializer answers to a name that only it knows. Another one is never asked.
+struct Answer;
+
+impl<'de> Visitor<'de> for Answer {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a deserializer of this crate")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+struct Names(&'static [&'static str]);
+
+impl<'de> DeserializeSeed<'de> for Names {
+    type Value = ();
+
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_struct(token::NAMES, self.0, Answer)
+    }
+}
+
+struct Mark;
+
+impl<'de> DeserializeSeed<'de> for Mark {
+    type Value = u64;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<u64, D::Error> {
+        from.deserialize_newtype_struct(token::MARK, self)
+    }
+}
+
+impl Visitor<'_> for Mark {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Answer.expecting(f)
+    }
+
+    fn visit_u64<E>(self, place: u64) -> Result<u64, E> {
+        Ok(place)
+    }
+}
+
+struct Whole;
+
+impl<'de> DeserializeSeed<'de> for Whole {
+    type Value = Json;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Json, D::Error> {
+        from.deserialize_newtype_struct(token::WHOLE, self)
+    }
+}
+
+impl Visitor<'_> for Whole {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Answer.expecting(f)
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Json, E> {
+        Ok(Json::scanned(text))
+    }
+}
+
+struct Seek<S>(u64, S);
+
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Seek<S> {
+    type Value = S::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<S::Value, D::Error> {
+        // A text has no more bytes than a `usize` counts.
+        let place = usize::try_from(self.0).unwrap_or(usize::MAX);
+        from.deserialize_tuple_struct(token::SEEK, place, self)
+    }
+}
+
+impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Seek<S> {
+    type Value = S::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Answer.expecting(f)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<S::Value, D::Error> {
+        self.1.deserialize(from)
+    }
+}
