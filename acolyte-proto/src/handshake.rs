@@ -47,7 +47,7 @@ pub enum Mismatch {
 impl Capabilities {
     /// What this server can do.
     #[must_use]
-    pub fn of(status: &Status) -> Self {
+    pub fn of(status: &Status<'_>) -> Self {
         let words = status.capability_words().map(str::to_owned).collect();
         Self { words }
     }
@@ -69,9 +69,9 @@ impl Capabilities {
     /// assert!(matches!(refused, Err(Mismatch::Capabilities { missing }) if missing == ["teleport"]));
     /// # Ok::<(), Mismatch>(())
     /// ```
-    pub fn agree(status: &Status, needed: &[&str]) -> Result<Self, Mismatch> {
+    pub fn agree(status: &Status<'_>, needed: &[&str]) -> Result<Self, Mismatch> {
         if status.protocol_version != PROTOCOL_VERSION {
-            let theirs = status.protocol_version.to_string();
+            let theirs = status.protocol_version.clone().into_owned();
             return Err(Mismatch::Version { theirs });
         }
         let capabilities = Self::of(status);

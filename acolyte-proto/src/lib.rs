@@ -15,7 +15,6 @@ pub mod handshake;
 pub mod http;
 pub mod id;
 pub mod limits;
-mod loose;
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod net;
@@ -24,7 +23,7 @@ pub mod server;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
 pub mod task;
-mod words;
+mod wire;
 
 pub use error::{ChatError, ErrorDetail, FrameError};
 pub use event::{Event, Part};

@@ -62,7 +62,7 @@ pub(crate) struct Wishes {
 
 impl Wishes {
     /// A request of this message.
-    pub(crate) fn request(&self, message: &str, status: &Status) -> ChatRequest {
+    pub(crate) fn request(&self, message: &str, status: &Status<'_>) -> ChatRequest<'static> {
         let model = match &self.model {
             Some(model) => model.as_str(),
             None if status.model.is_empty() => "default",
@@ -81,7 +81,7 @@ impl Wishes {
 
 /// The way to a server.
 pub(crate) struct Door {
-    pub(crate) status: Box<Status>,
+    pub(crate) status: Box<Status<'static>>,
     way: Way,
     http: SseClient,
 }
@@ -174,7 +174,7 @@ fn unusable(error: &ConnectError) -> Failure {
 }
 
 impl Door {
-    pub(crate) async fn start(&self, request: ChatRequest) -> Chat {
+    pub(crate) async fn start(&self, request: ChatRequest<'static>) -> Chat {
         match &self.way {
             Way::Socket(client, _) => client.start_chat(request).await,
             Way::Http => self.http.start_chat(request).await,
@@ -182,7 +182,7 @@ impl Door {
     }
 
     /// What the server is now.
-    pub(crate) async fn ask(&self) -> Result<Box<Status>, CallError<RpcError>> {
+    pub(crate) async fn ask(&self) -> Result<Box<Status<'static>>, CallError<RpcError>> {
         match &self.way {
             Way::Socket(client, _) => client.status().await,
             Way::Http => self.http.status().await,

@@ -162,7 +162,7 @@ impl Running {
                 self.calls.push_back(call);
             }
             ChatUpdate::Event(Event::ToolResult(result)) => {
-                self.calls.retain(|(id, _)| result.id != *id);
+                self.calls.retain(|(id, _)| *id != result.id);
                 self.since = Instant::now();
             }
             _ => {}

@@ -71,7 +71,7 @@ fn words(task: &Task) -> String {
 }
 
 /// The status for people.
-pub(crate) fn lines(status: &Status) -> Vec<String> {
+pub(crate) fn lines(status: &Status<'_>) -> Vec<String> {
     let providers = match status.providers.join(", ") {
         none if none.is_empty() => "none".to_owned(),
         providers => providers,

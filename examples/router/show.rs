@@ -70,15 +70,20 @@ impl Show {
                 let asked = asked(request);
                 self.about(message.as_str(), &asked)
             }
-            HubEvent::Delivered { client, message } => {
-                let metadata = &message.metadata;
-                let why = match (metadata.direct_routed, &metadata.routing_reason) {
+            HubEvent::Delivered {
+                message,
+                client,
+                direct,
+                text,
+                reason,
+            } => {
+                let why = match (direct, reason) {
                     (true, _) => ": you named it".to_owned(),
                     (false, Some(reason)) => format!(": {}", printable(reason)),
                     (false, None) => String::new(),
                 };
-                let (to, text) = (self.client(client), quoted(&message.text));
-                self.about(&message.id, &format!("{text} to {to}{why}"))
+                let (to, text) = (self.client(client), quoted(text));
+                self.about(message.as_str(), &format!("{text} to {to}{why}"))
             }
             other => return self.answers(other),
         };

@@ -1,6 +1,8 @@
 //! [`RpcError`], what a gateway answers to a request that failed, and its [`ErrorKind`].
 
-use rpc_core::{Json, Str};
+use std::borrow::Cow;
+
+use rpc_core::decode::{RawJson, SharedStr};
 
 use crate::frame::Method;
 use crate::limits::AUTH_FAILED;
@@ -27,7 +29,7 @@ const NAME_SHOWN: usize = 128;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RpcError {
-    message: Str,
+    message: SharedStr,
 }
 
 /// What a gateway complains about.
@@ -55,7 +57,7 @@ pub enum ErrorKind {
 
 impl RpcError {
     /// An error with these words.
-    pub fn new(message: impl Into<Str>) -> Self {
+    pub fn new(message: impl Into<SharedStr>) -> Self {
         Self {
             message: message.into(),
         }
@@ -121,14 +123,14 @@ impl RpcError {
 }
 
 /// The words of an `error` member: a string as it is, the `message` of an object, else the JSON.
-pub(crate) fn readable(error: Json) -> Str {
-    if let Some(text) = error.as_str() {
-        return text.into();
+pub(crate) fn readable(raw: RawJson<'_>) -> Cow<'_, str> {
+    if let Some(text) = raw.clone().into_str() {
+        return text;
     }
-    let message = error.member("message");
-    match message.as_ref().and_then(Json::as_str) {
-        Some(text) => text.into(),
-        None => error.into_text(),
+    let message = rpc_core::decode::find_member(raw.get(), "message").and_then(RawJson::into_str);
+    match message.map(Cow::into_owned) {
+        Some(message) => Cow::Owned(message),
+        None => raw.into_text(),
     }
 }
 

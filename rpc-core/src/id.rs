@@ -8,12 +8,11 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
+use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serializer};
+use serde::Serializer;
 
 pub use unique::{UniqueBits, uuid};
-
-use crate::json::{Str, lenient};
 
 /// A text id of kind `K`, cheap to clone. Ids of different kinds do not mix.
 ///
@@ -23,13 +22,13 @@ use crate::json::{Str, lenient};
 /// assert_eq!(id.as_str(), "general");
 /// ```
 pub struct Id<K: ?Sized> {
-    text: Str,
+    text: Arc<str>,
     kind: PhantomData<fn() -> Box<K>>,
 }
 
 impl<K: ?Sized> Id<K> {
     /// An id with this text.
-    pub fn new(text: impl Into<Str>) -> Self {
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self {
             text: text.into(),
             kind: PhantomData,
@@ -46,7 +45,7 @@ impl<K: ?Sized> Id<K> {
 impl<K: ?Sized> Clone for Id<K> {
     fn clone(&self) -> Self {
         Self {
-            text: self.text.clone(),
+            text: Arc::clone(&self.text),
             kind: PhantomData,
         }
     }
@@ -84,29 +83,9 @@ impl<K: ?Sized> Borrow<str> for Id<K> {
     }
 }
 
-impl<K: ?Sized> std::ops::Deref for Id<K> {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.text
-    }
-}
-
-impl<K: ?Sized> PartialEq<str> for Id<K> {
-    fn eq(&self, other: &str) -> bool {
-        self.text == *other
-    }
-}
-
-impl<K: ?Sized> PartialEq<&str> for Id<K> {
-    fn eq(&self, other: &&str) -> bool {
-        self.text == **other
-    }
-}
-
 impl<K: ?Sized> fmt::Debug for Id<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.text, f)
+        fmt::Debug::fmt(&*self.text, f)
     }
 }
 
@@ -122,46 +101,15 @@ impl<K: ?Sized> From<&str> for Id<K> {
     }
 }
 
-impl<K: ?Sized> From<&String> for Id<K> {
-    fn from(text: &String) -> Self {
-        Self::new(text)
-    }
-}
-
 impl<K: ?Sized> From<String> for Id<K> {
     fn from(text: String) -> Self {
         Self::new(text)
     }
 }
 
-impl<K: ?Sized> From<&Self> for Id<K> {
-    fn from(id: &Self) -> Self {
-        id.clone()
-    }
-}
-
-impl<K: ?Sized> From<Str> for Id<K> {
-    fn from(text: Str) -> Self {
-        Self::new(text)
-    }
-}
-
-impl<K: ?Sized> From<Id<K>> for Str {
-    fn from(id: Id<K>) -> Self {
-        id.text
-    }
-}
-
 impl<K: ?Sized> serde::Serialize for Id<K> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.text)
-    }
-}
-
-/// A string, or a number as its digits.
-impl<'de, K: ?Sized> Deserialize<'de> for Id<K> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        lenient::id(from)
     }
 }
 

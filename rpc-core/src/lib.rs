@@ -2,13 +2,10 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
 
-// So that `tagged!` names this crate in one way, here and elsewhere.
-#[allow(unused_extern_crates)]
-extern crate self as rpc_core;
-
 pub mod backlog;
 pub mod backoff;
 pub mod breaker;
+pub mod decode;
 pub mod dispatch;
 pub mod encode;
 pub mod error;
@@ -17,7 +14,7 @@ pub mod error;
 pub mod fuzzing;
 pub mod guide;
 pub mod id;
-pub mod json;
+mod json;
 pub mod keepalive;
 pub mod limits;
 pub mod machine;
@@ -38,9 +35,9 @@ pub mod text;
 pub mod timers;
 pub mod timestamp;
 
+pub use decode::DecodeError;
 pub use error::{CallError, CloseReason, Delivery, Disconnect, Refused, Retry};
 pub use id::{CallId, Id};
-pub use json::{DecodeError, Json, Str};
 pub use limits::Limits;
 pub use machine::Machine;
 pub use message::{CloseFrame, Incoming, Outgoing, Text};

@@ -2,12 +2,10 @@
 
 use std::fmt;
 
-use rpc_core::Str;
-use serde::{Deserialize, Serialize, Serializer};
+use rpc_core::decode::SharedStr;
 
 /// The code of a refused registration. SmartHole specification, *Registration Response*.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[serde(from = "Str")]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorCode {
     /// The name breaks the rules for names.
@@ -21,7 +19,7 @@ pub enum ErrorCode {
     /// Anything else is wrong with the registration.
     ValidationError,
     /// A code that this crate does not know.
-    Other(Str),
+    Other(SharedStr),
 }
 
 impl ErrorCode {
@@ -35,6 +33,19 @@ impl ErrorCode {
             Self::AlreadyRegistered => "ALREADY_REGISTERED",
             Self::ValidationError => "VALIDATION_ERROR",
             Self::Other(code) => code,
+        }
+    }
+
+    /// The code that is written like this; never fails, because servers may have codes of their own.
+    #[must_use]
+    pub fn parse(code: &str) -> Self {
+        match code {
+            "INVALID_NAME" => Self::InvalidName,
+            "INVALID_DESCRIPTION" => Self::InvalidDescription,
+            "DUPLICATE_NAME" => Self::DuplicateName,
+            "ALREADY_REGISTERED" => Self::AlreadyRegistered,
+            "VALIDATION_ERROR" => Self::ValidationError,
+            other => Self::Other(other.into()),
         }
     }
 
@@ -52,26 +63,6 @@ impl ErrorCode {
     }
 }
 
-/// The code that is written like this. Servers may have codes of their own.
-impl From<Str> for ErrorCode {
-    fn from(code: Str) -> Self {
-        match &*code {
-            "INVALID_NAME" => Self::InvalidName,
-            "INVALID_DESCRIPTION" => Self::InvalidDescription,
-            "DUPLICATE_NAME" => Self::DuplicateName,
-            "ALREADY_REGISTERED" => Self::AlreadyRegistered,
-            "VALIDATION_ERROR" => Self::ValidationError,
-            _ => Self::Other(code),
-        }
-    }
-}
-
-impl Serialize for ErrorCode {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.as_str())
-    }
-}
-
 impl fmt::Display for ErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -86,12 +77,12 @@ pub struct RegistrationError {
     /// For programs.
     pub code: ErrorCode,
     /// For people; never match on it.
-    pub message: Str,
+    pub message: SharedStr,
 }
 
 impl RegistrationError {
     /// A refusal.
-    pub fn new(code: ErrorCode, message: impl Into<Str>) -> Self {
+    pub fn new(code: ErrorCode, message: impl Into<SharedStr>) -> Self {
         Self {
             code,
             message: message.into(),
@@ -108,7 +99,7 @@ impl RegistrationError {
     /// This connection has registered a client already.
     #[must_use]
     pub fn already_registered() -> Self {
-        let message = Str::from_static("This connection is already registered");
+        let message = SharedStr::from_static("This connection is already registered");
         Self::new(ErrorCode::AlreadyRegistered, message)
     }
 }
@@ -127,7 +118,7 @@ mod tests {
             "VALIDATION_ERROR",
             "LATER",
         ] {
-            let read = ErrorCode::from(Str::from(code));
+            let read = ErrorCode::parse(code);
             assert_eq!(read.as_str(), code);
             assert_eq!(matches!(read, ErrorCode::Other(_)), code == "LATER");
         }

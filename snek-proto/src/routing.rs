@@ -2,7 +2,7 @@
 //!
 //! Everything compares exactly: case matters, nothing is trimmed, names are plain substrings.
 
-use crate::frame::{Message, User};
+use crate::frame::{Message, MessageEvent, User};
 
 /// Who the bot is: its login name and its display name.
 pub type Identity = User;
@@ -24,6 +24,18 @@ pub struct Routable<'m> {
 
 impl<'m> From<&'m Message> for Routable<'m> {
     fn from(message: &'m Message) -> Self {
+        Self {
+            message: &message.message,
+            username: &message.username,
+            user_nick: &message.user_nick,
+            channel_uid: &message.channel_uid,
+            is_final: message.is_final,
+        }
+    }
+}
+
+impl<'m> From<&'m MessageEvent<'_>> for Routable<'m> {
+    fn from(message: &'m MessageEvent<'_>) -> Self {
         Self {
             message: &message.message,
             username: &message.username,

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use rpc_core::{CallError, CloseReason, DecodeError, Delivery, Json, Refused, Str};
+use rpc_core::decode::DecodeError;
+use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
 use super::CallId;
 use crate::error::ChatError;
 use crate::event::Event;
-use crate::frame::{Reply, Status, Task};
+use crate::frame::{Reply, Status, Task, Unknown};
 use crate::id::TaskId;
 
 /// What happened on a connection.
@@ -32,7 +33,7 @@ pub enum ClientEvent {
         /// Which.
         id: CallId,
         /// How.
-        result: Result<Box<Status>, CallError<RpcError>>,
+        result: Result<Box<Status<'static>>, CallError<RpcError>>,
     },
     /// A question for a task has ended.
     TaskStatus {
@@ -54,12 +55,7 @@ pub enum ClientEvent {
     /// unanswered that it could be about. The connection goes on.
     ServerError(RpcError),
     /// A message of a kind that this crate does not know, and that is about no chat.
-    Unknown {
-        /// Its type.
-        tag: Str,
-        /// The whole of it.
-        raw: Json,
-    },
+    Unknown(Unknown<'static>),
     /// A message that could not be taken, and that is about no chat. The connection goes on.
     Warning(Warning),
     /// The connection has ended.
@@ -85,14 +81,9 @@ pub enum ChatUpdate {
     /// The chat runs.
     Started,
     /// Something happened in it.
-    Event(Event),
+    Event(Event<'static>),
     /// A message of a kind that this crate does not know.
-    Unknown {
-        /// Its type.
-        tag: Str,
-        /// The whole of it.
-        raw: Json,
-    },
+    Unknown(Unknown<'static>),
     /// Something about the chat is not as the protocol has it. The chat goes on.
     Warning(Warning),
     /// The chat has ended. Comes exactly once, and nothing follows.
@@ -107,7 +98,7 @@ pub enum ChatUpdate {
 #[non_exhaustive]
 pub enum Outcome {
     /// It is done, and the reply tells of no error.
-    Done(Box<Reply>),
+    Done(Box<Reply<'static>>),
     /// It has failed.
     Failed(Failure),
     /// The server did not take it: it is busy with too many, or the request is wrong. Nothing ran,
@@ -120,7 +111,7 @@ pub enum Outcome {
     /// This side has aborted it.
     Aborted {
         /// What the server said about it, if it said more than that it was aborted.
-        error: Option<Box<ChatError>>,
+        error: Option<Box<ChatError<'static>>>,
     },
     /// The server said nothing about it for too long, or did not answer an abort. It may still run:
     /// its task tells.
@@ -145,10 +136,10 @@ pub enum Outcome {
 #[non_exhaustive]
 pub enum Failure {
     /// The server failed (`chat.error`): it could not run the chat, or not to its end.
-    Server(Box<ChatError>),
+    Server(Box<ChatError<'static>>),
     /// The model failed: the chat is "done", but its reply carries an error
     /// ([`Reply::error`](crate::Reply::error)), as known servers tell it.
-    Model(Box<Reply>),
+    Model(Box<Reply<'static>>),
     /// The last message of the chat cannot be read, so nobody knows how it ended.
     Unreadable(DecodeError),
 }
@@ -202,14 +193,14 @@ pub enum Warning {
     /// A tool's output or result belongs to no call before it. The event follows all the same.
     ToolWithoutCall {
         /// The id of the call that never was.
-        tool_call_id: Str,
+        tool_call_id: String,
     },
     /// A place in the queue that is none: they count from 1. It was skipped.
     NoPosition,
     /// An answer that does not fit what was asked. It was skipped.
     WrongAnswer {
         /// Its type.
-        answer: Str,
+        answer: String,
     },
 }
 
@@ -228,7 +219,7 @@ impl fmt::Display for Warning {
 
 impl Outcome {
     /// How a chat with this reply has ended.
-    pub(super) fn of_reply(reply: Box<Reply>) -> Self {
+    pub(super) fn of_reply(reply: Box<Reply<'static>>) -> Self {
         match reply.error {
             Some(_) => Self::Failed(Failure::Model(reply)),
             None => Self::Done(reply),
@@ -237,7 +228,7 @@ impl Outcome {
 
     /// The reply of a chat that is done without an error.
     #[must_use]
-    pub fn reply(&self) -> Option<&Reply> {
+    pub fn reply(&self) -> Option<&Reply<'static>> {
         match self {
             Self::Done(reply) => Some(reply),
             _ => None,

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::backlog::EventBacklog;
-use rpc_core::json::{DecodeError, DecodeErrorKind};
+use rpc_core::decode::{DecodeError, DecodeErrorKind};
 use rpc_core::keepalive::Heart;
 use rpc_core::pause::ReadPause;
 use rpc_core::progress::Progress;

@@ -324,7 +324,7 @@ fn a_result_without_its_call_is_told_and_delivered() {
     played.event(id, &result("b"));
     let updates = played.updates();
     let warning = Warning::ToolWithoutCall {
-        tool_call_id: "a".into(),
+        tool_call_id: "a".to_owned(),
     };
     assert_eq!(updates[0], ChatUpdate::Warning(warning));
     assert_eq!(
@@ -396,7 +396,7 @@ fn usage_is_told_as_it_comes_and_never_added_up() {
 }
 
 #[test]
-fn a_checklist_is_one_by_either_name() {
+fn both_names_of_a_checklist_are_one_event() {
     let mut played = Played::new();
     let id = played.chat();
     for name in ["checklist", "tasklist"] {
@@ -407,7 +407,7 @@ fn a_checklist_is_one_by_either_name() {
     }
     for update in played.updates() {
         assert!(
-            matches!(&update, ChatUpdate::Event(event) if event.checklist().is_some()),
+            matches!(&update, ChatUpdate::Event(Event::Checklist(_))),
             "{update:?}"
         );
     }

@@ -3,6 +3,7 @@
 mod chat;
 mod frame;
 
+pub(crate) use chat::ErrorMembers;
 pub use chat::{ChatError, ErrorDetail};
 pub use frame::FrameError;
 

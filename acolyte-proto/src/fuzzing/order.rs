@@ -53,15 +53,13 @@ impl OrderChecker {
     }
 
     /// The client has sent a request that the server can read.
-    pub fn sent(&mut self, frame: &ClientFrame) {
+    pub fn sent(&mut self, frame: &ClientFrame<'_>) {
         let id = frame.id.clone();
         match &frame.request {
             Request::ChatStart(_) => *self.asked.entry(id).or_default() += 1,
             Request::StatusGet => drop(self.open.insert(id, "status.result")),
-            Request::ChatAbort(_) => drop(self.open.insert(id, "chat.abort.result")),
-            Request::TaskStatus(_) => drop(self.open.insert(id, "task.status.result")),
-            // No server reads it.
-            Request::Unknown { .. } => {}
+            Request::ChatAbort { .. } => drop(self.open.insert(id, "chat.abort.result")),
+            Request::TaskStatus { .. } => drop(self.open.insert(id, "task.status.result")),
         }
     }
 
@@ -69,7 +67,7 @@ impl OrderChecker {
     ///
     /// # Errors
     /// The rule that it breaks.
-    pub fn received(&mut self, frame: &ServerFrame) -> Checked {
+    pub fn received(&mut self, frame: &ServerFrame<'_>) -> Checked {
         self.check(frame)
             .map_err(|rule| format!("{} of {}: {rule}", frame.answer.tag(), frame.id))
     }
@@ -87,24 +85,27 @@ impl OrderChecker {
         }
     }
 
-    fn check(&mut self, frame: &ServerFrame) -> Checked {
+    fn check(&mut self, frame: &ServerFrame<'_>) -> Checked {
         let id = &frame.id;
         match &frame.answer {
-            Answer::Accepted(_) => self.accepted(id),
-            Answer::Queued(position) => self.queued(id, *position),
+            Answer::Accepted { .. } => self.accepted(id),
+            Answer::Queued { position } => self.queued(id, *position),
             Answer::Started => self.started(id),
             Answer::Event(event) => self.event(id, event),
             Answer::Done(_) | Answer::Failed(_) => self.ended(id),
-            Answer::AbortResult(result) => {
+            Answer::AbortResult {
+                request_id,
+                aborted,
+            } => {
                 self.answered(id, frame.answer.tag())?;
-                match result.aborted {
-                    true => self.aborted(&result.request_id),
+                match aborted {
+                    true => self.aborted(request_id),
                     false => Ok(()),
                 }
             }
             Answer::Status(_) | Answer::TaskStatus(_) => self.answered(id, frame.answer.tag()),
-            Answer::Error(_) => self.refused(id),
-            Answer::Unknown { .. } => Err("no server of this crate sends it".to_owned()),
+            Answer::Error { .. } => self.refused(id),
+            Answer::Unknown(_) => Err("no server of this crate sends it".to_owned()),
         }
     }
 
@@ -164,14 +165,14 @@ impl OrderChecker {
         self.places_are_known()
     }
 
-    fn event(&mut self, id: &RpcId, event: &Event) -> Checked {
+    fn event(&mut self, id: &RpcId, event: &Event<'_>) -> Checked {
         self.moves(id, &[Stage::Running], Stage::Running)?;
         let Some(chat) = self.chats.get_mut(id) else {
             return Ok(());
         };
         let (call, name) = match event {
             Event::ToolCall(call) => {
-                chat.calls.insert(call.id.to_string());
+                chat.calls.insert(call.id.clone().into_owned());
                 return Ok(());
             }
             Event::ToolOutput(output) => (&output.id, &output.name),

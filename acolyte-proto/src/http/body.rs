@@ -1,8 +1,7 @@
 //! The body of a chat over HTTP: [`read_body`].
 
 use rpc_core::Limits;
-use rpc_core::json::DecodeErrorKind;
-use rpc_core::{DecodeError, Json};
+use rpc_core::decode::{DecodeError, DecodeErrorKind, RawJson};
 
 use crate::frame::ChatRequest;
 
@@ -26,10 +25,10 @@ pub enum BodyError {
 ///
 /// # Errors
 /// [`BodyError`]; the same body would be refused again.
-pub fn read_body(body: &[u8], limits: &Limits) -> Result<ChatRequest, BodyError> {
+pub fn read_body<'a>(body: &'a [u8], limits: &Limits) -> Result<ChatRequest<'a>, BodyError> {
     let text = std::str::from_utf8(body)
         .map_err(|_| BodyError::NotJson(DecodeError::new(DecodeErrorKind::Binary)))?;
-    ChatRequest::decode_lax(text, limits).map_err(|error| match Json::new(text) {
+    ChatRequest::decode_lax(text, limits).map_err(|error| match RawJson::new(text) {
         Ok(_) => BodyError::Shape(error),
         Err(_) => BodyError::NotJson(error),
     })
@@ -40,7 +39,7 @@ mod tests {
     use super::*;
     use crate::frame::Skill;
 
-    fn read(body: &str) -> Result<ChatRequest, BodyError> {
+    fn read(body: &str) -> Result<ChatRequest<'_>, BodyError> {
         read_body(body.as_bytes(), &Limits::default())
     }
 

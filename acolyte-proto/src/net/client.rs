@@ -77,7 +77,7 @@ impl Client {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: nothing is sent. Dropping the [`Chat`] aborts it.
-    pub async fn start_chat(&self, request: ChatRequest) -> Chat {
+    pub async fn start_chat(&self, request: ChatRequest<'static>) -> Chat {
         self.start(request, |_, _, _| {}).await
     }
 
@@ -86,7 +86,11 @@ impl Client {
     ///
     /// # Cancel safety
     /// As for [`start_chat`](Self::start_chat).
-    pub async fn start_chat_within(&self, idle: Option<Duration>, request: ChatRequest) -> Chat {
+    pub async fn start_chat_within(
+        &self,
+        idle: Option<Duration>,
+        request: ChatRequest<'static>,
+    ) -> Chat {
         let set = move |conn: &mut ClientConn, id, now| {
             conn.set_idle_timeout(id, idle, now);
         };
@@ -95,7 +99,7 @@ impl Client {
 
     async fn start(
         &self,
-        request: ChatRequest,
+        request: ChatRequest<'static>,
         started: impl FnOnce(&mut ClientConn, CallId, Instant) + Send + 'static,
     ) -> Chat {
         let sent = Arc::new(OnceLock::new());
@@ -118,7 +122,7 @@ impl Client {
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn status(&self) -> Result<Box<Status>, CallError<RpcError>> {
+    pub async fn status(&self) -> Result<Box<Status<'static>>, CallError<RpcError>> {
         match self.call(ClientConn::status).await? {
             CallValue::Status(status) => Ok(status),
             other => Err(unexpected(&other)),

@@ -31,7 +31,7 @@ pub enum CallValue {
     /// A chat, well or not.
     Chat(Outcome),
     /// A question for the status.
-    Status(Box<Status>),
+    Status(Box<Status<'static>>),
     /// A question for a task.
     Task(Option<Task>),
     /// An abort: whether there was something to abort.

@@ -165,17 +165,15 @@ impl ServerConn {
             Request::StatusGet => {
                 self.ask(id.clone(), Question::Status, ServerEvent::StatusGet { id });
             }
-            Request::TaskStatus(task_id) => {
+            Request::TaskStatus { task_id } => {
                 let event = ServerEvent::TaskStatus {
                     id: id.clone(),
                     task_id,
                 };
                 self.ask(id, Question::Task, event);
             }
-            Request::ChatStart(request) => self.on_start(&id, request, text.len()),
-            Request::ChatAbort(request_id) => self.on_abort(&id, request_id, now),
-            // It was refused when it was decoded.
-            Request::Unknown { .. } => {}
+            Request::ChatStart(request) => self.on_start(&id, *request, text.len()),
+            Request::ChatAbort { request_id } => self.on_abort(&id, request_id, now),
         }
     }
 
@@ -194,7 +192,7 @@ impl ServerConn {
     }
 
     /// Queues an answer of the machine's own.
-    fn send(&mut self, id: &RpcId, answer: Answer) {
+    fn send(&mut self, id: &RpcId, answer: Answer<'_>) {
         if push(&mut self.outbox, id, answer).is_err() {
             // The client asks and does not read the answers.
             self.too_slow();
@@ -202,16 +200,21 @@ impl ServerConn {
     }
 
     fn refuse(&mut self, id: &RpcId, error: &str) {
-        self.send(id, Answer::error(error));
+        self.send(
+            id,
+            Answer::Error {
+                error: error.into(),
+            },
+        );
     }
 
-    fn send_error(&mut self, id: &RpcId, error: &ChatError) {
+    fn send_error(&mut self, id: &RpcId, error: &ChatError<'_>) {
         let error = self.completed(error);
         self.send(id, Answer::Failed(Box::new(error)));
     }
 
     /// The error with all that known servers always tell.
-    fn completed(&mut self, error: &ChatError) -> ChatError {
+    fn completed<'a>(&mut self, error: &ChatError<'a>) -> ChatError<'a> {
         complete(error, self.entropy())
     }
 
@@ -256,7 +259,7 @@ impl ServerConn {
 }
 
 /// Queues an answer.
-fn push(outbox: &mut Outbox, id: &RpcId, answer: Answer) -> Result<(), Refused> {
+fn push(outbox: &mut Outbox, id: &RpcId, answer: Answer<'_>) -> Result<(), Refused> {
     let frame = ServerFrame {
         id: id.clone(),
         answer,
@@ -267,7 +270,7 @@ fn push(outbox: &mut Outbox, id: &RpcId, answer: Answer) -> Result<(), Refused> 
 }
 
 /// The error with all that known servers always tell: an id for the log, a code and a detail.
-pub(crate) fn complete(error: &ChatError, entropy: u64) -> ChatError {
+pub(crate) fn complete<'a>(error: &ChatError<'a>, entropy: u64) -> ChatError<'a> {
     let mut error = error.clone();
     error.id.get_or_insert_with(|| ErrorId::random(entropy));
     let code = error.code.get_or_insert(code::UNKNOWN.into()).clone();

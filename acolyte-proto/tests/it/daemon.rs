@@ -52,7 +52,11 @@ impl Drop for Guard {
 
 #[async_trait]
 impl Agent for Puppet {
-    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
+    async fn run(
+        &self,
+        run: Run,
+        request: ChatRequest<'static>,
+    ) -> Result<Reply<'static>, ChatError<'static>> {
         let message = request.message.to_string();
         let _guard = Guard(self.told.clone(), message.clone());
         let stopped = |_| ChatError::new("stopped");
@@ -134,7 +138,7 @@ impl Agent for Puppet {
         Ok(Reply::new(message, request.model).with_output_streamed(true))
     }
 
-    async fn status(&self) -> Status {
+    async fn status(&self) -> Status<'static> {
         Status::new("puppet", "").with_provider("openai")
     }
 }

@@ -1,31 +1,31 @@
 //! Decoding, encoding and decoding again gives the same frame, whatever the text.
 
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 use acolyte_proto::error::ErrorDetail;
 use acolyte_proto::event::{
-    Checklist, ChecklistItem, Diff, DiffMarker, EditHeader, FileHeader, ItemStatus, Notice,
-    RunKind, RunState, ScopeHeader, ShellOutput, ShellStream, ToolCall, ToolHeader, ToolOutput,
-    ToolResult, Truncated, Usage,
+    Checklist, ChecklistItem, ChecklistTag, DiffMarker, ItemStatus, Notice, RunState, ShellStream,
+    ToolCall, ToolFailure, ToolOutput, ToolResult, Usage,
 };
-use acolyte_proto::frame::{AbortResult, Answer, ReplyUsage, Request, Skill};
+use acolyte_proto::frame::{Answer, ReplyUsage, Request, Skill};
 use acolyte_proto::{
     ChatError, ChatRequest, ClientFrame, ErrorId, Event, Part, Reply, ResourceId, RpcId,
     ServerFrame, SessionId, Status, Task, TaskId, TaskState, codec, fuzzing, limits,
 };
 use proptest::option;
 use proptest::prelude::*;
-use rpc_core::{Json, Str};
+use rpc_core::decode::RawJson;
 
-fn text() -> impl Strategy<Value = Str> {
-    any::<String>().prop_map(Str::from)
+fn text() -> impl Strategy<Value = Cow<'static, str>> {
+    any::<String>().prop_map(Cow::Owned)
 }
 
-fn maybe() -> impl Strategy<Value = Option<Str>> {
+fn maybe() -> impl Strategy<Value = Option<Cow<'static, str>>> {
     option::of(text())
 }
 
-fn texts() -> impl Strategy<Value = Vec<Str>> {
+fn texts() -> impl Strategy<Value = Vec<Cow<'static, str>>> {
     prop::collection::vec(text(), 0..3)
 }
 
@@ -40,16 +40,16 @@ fn task_id() -> impl Strategy<Value = TaskId> {
     any::<u64>().prop_map(TaskId::random)
 }
 
-fn raw() -> impl Strategy<Value = Json> {
+fn raw() -> impl Strategy<Value = RawJson<'static>> {
     prop_oneof![
         Just(r#"{"a":[1, null,{"b":"\ud83d\ude00"}]}"#.to_owned()),
         any::<i64>().prop_map(|number| number.to_string()),
         any::<String>().prop_map(|text| serde_json::to_string(&text).unwrap()),
     ]
-    .prop_map(|json| Json::new(&json).unwrap())
+    .prop_map(|json| RawJson::new(&json).unwrap().into_owned())
 }
 
-fn detail() -> impl Strategy<Value = ErrorDetail> {
+fn detail() -> impl Strategy<Value = ErrorDetail<'static>> {
     (maybe(), maybe(), option::of(raw())).prop_map(|(code, tool, extra)| {
         let mut detail = ErrorDetail::new();
         (detail.code, detail.tool) = (code, tool);
@@ -60,7 +60,7 @@ fn detail() -> impl Strategy<Value = ErrorDetail> {
     })
 }
 
-fn chat_error() -> impl Strategy<Value = ChatError> {
+fn chat_error() -> impl Strategy<Value = ChatError<'static>> {
     (
         text(),
         option::of(any::<u64>()),
@@ -75,11 +75,11 @@ fn chat_error() -> impl Strategy<Value = ChatError> {
         })
 }
 
-fn skill() -> impl Strategy<Value = Skill> {
+fn skill() -> impl Strategy<Value = Skill<'static>> {
     (".{1,9}", ".{1,9}").prop_map(|(name, instructions)| Skill::new(name, instructions))
 }
 
-fn part() -> impl Strategy<Value = Part> {
+fn part() -> impl Strategy<Value = Part<'static>> {
     let marker = prop::sample::select(vec![
         DiffMarker::Add,
         DiffMarker::Remove,
@@ -87,28 +87,24 @@ fn part() -> impl Strategy<Value = Part> {
     ]);
     let stream = prop::sample::select(vec![ShellStream::Stdout, ShellStream::Stderr]);
     prop_oneof![
-        (text(), maybe(), maybe()).prop_map(|(label_key, detail, state)| Part::ToolHeader(
-            ToolHeader {
-                label_key,
-                detail,
-                state
-            }
-        )),
+        (text(), maybe(), maybe()).prop_map(|(label_key, detail, state)| Part::ToolHeader {
+            label_key,
+            detail,
+            state
+        }),
         text().prop_map(Part::text),
-        (text(), any::<u64>(), texts()).prop_map(|(label_key, count, targets)| Part::FileHeader(
-            FileHeader {
-                label_key,
-                count,
-                targets
-            }
-        )),
+        (text(), any::<u64>(), texts()).prop_map(|(label_key, count, targets)| Part::FileHeader {
+            label_key,
+            count,
+            targets
+        }),
         (text(), text(), texts(), any::<u64>()).prop_map(
-            |(label_key, scope, patterns, matches)| Part::ScopeHeader(ScopeHeader {
+            |(label_key, scope, patterns, matches)| Part::ScopeHeader {
                 label_key,
                 scope,
                 patterns,
                 matches
-            })
+            }
         ),
         (
             text(),
@@ -117,28 +113,28 @@ fn part() -> impl Strategy<Value = Part> {
             any::<u64>(),
             option::of(any::<u64>())
         )
-            .prop_map(|(label_key, path, added, removed, files)| Part::EditHeader(
-                EditHeader {
+            .prop_map(
+                |(label_key, path, added, removed, files)| Part::EditHeader {
                     label_key,
                     path,
                     added,
                     removed,
                     files
                 }
-            )),
-        (marker, any::<u64>(), text()).prop_map(|(marker, line_number, text)| Part::Diff(Diff {
+            ),
+        (marker, any::<u64>(), text()).prop_map(|(marker, line_number, text)| Part::Diff {
             marker,
             line_number,
             text
-        })),
-        (stream, text()).prop_map(|(stream, text)| Part::ShellOutput(ShellOutput { stream, text })),
+        }),
+        (stream, text()).prop_map(|(stream, text)| Part::ShellOutput { stream, text }),
         Just(Part::NoOutput),
         (option::of(any::<u64>()), maybe())
-            .prop_map(|(count, unit)| Part::Truncated(Truncated { count, unit })),
+            .prop_map(|(count, unit)| Part::Truncated { count, unit }),
     ]
 }
 
-fn checklist() -> impl Strategy<Value = Checklist> {
+fn checklist() -> impl Strategy<Value = Checklist<'static>> {
     let status = prop::sample::select(vec![
         ItemStatus::Pending,
         ItemStatus::InProgress,
@@ -149,36 +145,30 @@ fn checklist() -> impl Strategy<Value = Checklist> {
     let item = (text(), text(), any::<u64>(), status).prop_map(|(id, label, order, status)| {
         ChecklistItem::new(id, label, order).with_status(status)
     });
-    (text(), text(), prop::collection::vec(item, 0..3)).prop_map(|(id, title, items)| {
-        let list = Checklist::new(id, title);
+    let tag = prop::sample::select(vec![ChecklistTag::Checklist, ChecklistTag::Tasklist]);
+    (text(), text(), tag, prop::collection::vec(item, 0..3)).prop_map(|(id, title, tag, items)| {
+        let list = Checklist::new(id, title).with_tag(tag);
         items.into_iter().fold(list, Checklist::with_item)
     })
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = Event<'static>> {
     let count = || option::of(any::<u64>());
-    let state = prop::sample::select(RunKind::ALL.to_vec());
     let failure = (maybe(), option::of(detail())).prop_map(|(code, detail)| {
-        let mut failed = ToolResult::failed("", "");
-        (failed.code, failed.detail) = (code, detail.map(Box::new));
-        failed
+        let mut failure = ToolFailure::new();
+        (failure.code, failure.detail) = (code, detail.map(Box::new));
+        failure
     });
     let result =
         (text(), text(), option::of(failure)).prop_map(|(id, name, failure)| match failure {
-            Some(mut failed) => {
-                (failed.id, failed.name) = (id, name);
-                failed
-            }
+            Some(failure) => ToolResult::failed(id, name, failure),
             None => ToolResult::ok(id, name),
         });
     prop_oneof![
-        (state, count(), count()).prop_map(|(kind, tool_calls, position)| Event::Status(
-            RunState {
-                kind,
-                tool_calls,
-                position
-            }
-        )),
+        count().prop_map(|tool_calls| Event::Status(RunState::Running { tool_calls })),
+        count().prop_map(|position| Event::Status(RunState::Queued { position })),
+        Just(Event::Status(RunState::Accepted)),
+        Just(Event::Status(RunState::AwaitingInput)),
         text().prop_map(Event::Reasoning),
         text().prop_map(Event::TextDelta),
         (text(), text(), raw())
@@ -188,7 +178,6 @@ fn event() -> impl Strategy<Value = Event> {
         result.prop_map(Event::ToolResult),
         any::<(u64, u64)>().prop_map(|(read, wrote)| Event::Usage(Usage::new(read, wrote))),
         checklist().prop_map(Event::Checklist),
-        checklist().prop_map(Event::Tasklist),
         chat_error().prop_map(Event::Error),
         text().prop_map(|message| Event::Notice(Notice::warn(message))),
         (text(), text())
@@ -198,7 +187,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-fn reply() -> impl Strategy<Value = Reply> {
+fn reply() -> impl Strategy<Value = Reply<'static>> {
     // Without a name it would be given one.
     let model = text().prop_filter("a name", |name| !name.is_empty());
     let usage = any::<(u64, u64, u64)>().prop_map(|(read, wrote, budget)| {
@@ -220,7 +209,7 @@ fn reply() -> impl Strategy<Value = Reply> {
         )
 }
 
-fn answer() -> impl Strategy<Value = Answer> {
+fn answer() -> impl Strategy<Value = Answer<'static>> {
     let state = prop::sample::select(TaskState::ALL.to_vec());
     let task = (task_id(), state, 0..4_000_000_000_000_u64).prop_map(|(id, state, at)| {
         let mut task = Task::new(id, SystemTime::UNIX_EPOCH + Duration::from_millis(at));
@@ -233,19 +222,19 @@ fn answer() -> impl Strategy<Value = Answer> {
             let status = providers.into_iter().fold(status, Status::with_provider);
             Answer::Status(Box::new(status))
         }),
-        1 => task_id().prop_map(Answer::Accepted),
-        1 => any::<u32>().prop_map(Answer::Queued),
+        1 => task_id().prop_map(|task_id| Answer::Accepted { task_id }),
+        1 => any::<u32>().prop_map(|position| Answer::Queued { position }),
         1 => Just(Answer::Started),
         8 => event().prop_map(Answer::Event),
         2 => reply().prop_map(|reply| Answer::Done(Box::new(reply))),
         2 => chat_error().prop_map(|error| Answer::Failed(Box::new(error))),
-        1 => (rpc_id(), any::<bool>()).prop_map(|(id, aborted)| Answer::AbortResult(AbortResult::new(id, aborted))),
+        1 => (rpc_id(), any::<bool>()).prop_map(|(request_id, aborted)| Answer::AbortResult { request_id, aborted }),
         1 => option::of(task).prop_map(Answer::TaskStatus),
-        1 => text().prop_map(Answer::error),
+        1 => text().prop_map(|error| Answer::Error { error }),
     ]
 }
 
-fn request() -> impl Strategy<Value = Request> {
+fn request() -> impl Strategy<Value = Request<'static>> {
     let chat = (
         (text(), text(), prop::collection::vec(raw(), 0..3)),
         (option::of(any::<u64>()), option::of(any::<u64>())),
@@ -265,8 +254,8 @@ fn request() -> impl Strategy<Value = Request> {
     prop_oneof![
         1 => Just(Request::StatusGet),
         3 => chat,
-        1 => rpc_id().prop_map(Request::ChatAbort),
-        1 => task_id().prop_map(Request::TaskStatus),
+        1 => rpc_id().prop_map(|request_id| Request::ChatAbort { request_id }),
+        1 => task_id().prop_map(|task_id| Request::TaskStatus { task_id }),
     ]
 }
 
@@ -331,6 +320,7 @@ proptest! {
         let frame = ServerFrame::new(id, answer);
         let text = codec::encode(&frame).unwrap();
         prop_assert_eq!(&ServerFrame::decode(text.as_str(), &limits::defaults()).unwrap(), &frame);
+        prop_assert_eq!(&frame.clone().into_owned(), &frame);
         fuzzing::server_frames(text.as_str().as_bytes());
     }
 

@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::daemon::{LONG, Puppet, puppet};
 
-fn ask(message: &str) -> ChatRequest {
+fn ask(message: &str) -> ChatRequest<'static> {
     ChatRequest::new(message.to_owned(), "m")
 }
 

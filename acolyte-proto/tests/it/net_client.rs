@@ -144,7 +144,7 @@ async fn a_chat_is_a_stream_whose_last_item_is_its_outcome() {
             matches!(update, ChatUpdate::Ended(_))
         );
         if let ChatUpdate::Event(Event::TextDelta(text)) = update {
-            texts.push(text);
+            texts.push(text.into_owned());
         }
     }
     assert_eq!(texts, ["hello ", "there"]);

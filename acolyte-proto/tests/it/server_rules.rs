@@ -19,17 +19,17 @@ fn id(n: usize) -> RpcId {
     RpcId::parse(&format!("rpc_{n}")).unwrap()
 }
 
-fn start(n: usize) -> ClientFrame {
+fn start(n: usize) -> ClientFrame<'static> {
     let request = ChatRequest::new("hi", "m");
     ClientFrame::new(id(n), Request::ChatStart(Box::new(request)))
 }
 
-fn abort(n: usize, chat: usize) -> ClientFrame {
+fn abort(n: usize, chat: usize) -> ClientFrame<'static> {
     let request_id = id(chat);
-    ClientFrame::new(id(n), Request::ChatAbort(request_id))
+    ClientFrame::new(id(n), Request::ChatAbort { request_id })
 }
 
-fn take(conn: &mut ServerConn, frame: &ClientFrame, now: Instant) {
+fn take(conn: &mut ServerConn, frame: &ClientFrame<'_>, now: Instant) {
     let text = codec::encode(frame).unwrap();
     conn.handle_message(Incoming::Text(text.as_str()), now);
 }
@@ -134,7 +134,7 @@ impl Script {
         }
     }
 
-    fn say(&mut self, frame: &ClientFrame) -> Result<(), String> {
+    fn say(&mut self, frame: &ClientFrame<'_>) -> Result<(), String> {
         self.order.sent(frame);
         take(&mut self.conn, frame, self.now);
         self.settle()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use acolyte_proto::error::code;
-use acolyte_proto::event::{ChecklistTag, DiffMarker, ItemStatus, RunKind, RunState, ShellStream};
+use acolyte_proto::event::{ChecklistTag, DiffMarker, ItemStatus, RunState, ShellStream};
 use acolyte_proto::frame::{HistoryKind, Role};
 use acolyte_proto::handshake::capability;
 use acolyte_proto::{
@@ -28,18 +28,14 @@ fn every_word_on_the_wire_is_the_known_one() {
     let states = [
         (RunState::RUNNING, r#"{"kind":"running"}"#),
         (
-            RunState {
+            RunState::Running {
                 tool_calls: Some(2),
-                ..RunState::RUNNING
             },
             r#"{"kind":"running","toolCalls":2}"#,
         ),
-        (RunState::new(RunKind::Queued), r#"{"kind":"queued"}"#),
-        (RunState::new(RunKind::Accepted), r#"{"kind":"accepted"}"#),
-        (
-            RunState::new(RunKind::AwaitingInput),
-            r#"{"kind":"awaiting-input"}"#,
-        ),
+        (RunState::Queued { position: None }, r#"{"kind":"queued"}"#),
+        (RunState::Accepted, r#"{"kind":"accepted"}"#),
+        (RunState::AwaitingInput, r#"{"kind":"awaiting-input"}"#),
     ];
     for (state, text) in states {
         let event = codec::encode(&Event::Status(state)).unwrap();

@@ -12,7 +12,7 @@ use acolyte_proto::handshake::capability;
 use acolyte_proto::net::{self, Agent, Chat, Client, Run, Server, ServerOptions, SseClient};
 use acolyte_proto::{ChatError, ChatRequest, Reply, Status};
 use async_trait::async_trait;
-use rpc_core::Json;
+use rpc_core::decode::RawJson;
 use rpc_core::net::ws::{WsConfig, WsStream};
 use rpc_core::{CallError, CloseReason, Delivery};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -30,8 +30,8 @@ struct Scripted {
     cancelled: mpsc::UnboundedSender<()>,
 }
 
-fn steps() -> Vec<Event> {
-    let args = Json::new(r#"{"path":"a.txt"}"#).unwrap();
+fn steps() -> Vec<Event<'static>> {
+    let args = RawJson::new(r#"{"path":"a.txt"}"#).unwrap();
     let item = ChecklistItem::new("1", "read", 0);
     vec![
         Event::Usage(Usage::new(3_000, 0)),
@@ -54,7 +54,11 @@ fn steps() -> Vec<Event> {
 
 #[async_trait]
 impl Agent for Scripted {
-    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
+    async fn run(
+        &self,
+        run: Run,
+        request: ChatRequest<'static>,
+    ) -> Result<Reply<'static>, ChatError<'static>> {
         let reply = Reply::new("fine", request.model.clone()).with_output_streamed(true);
         match &*request.message {
             "steps" => {
@@ -82,7 +86,7 @@ impl Agent for Scripted {
         }
     }
 
-    async fn status(&self) -> Status {
+    async fn status(&self) -> Status<'static> {
         Status::new("m", "").with_provider("openai")
     }
 }

@@ -29,7 +29,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use rpc_core::backlog::EventBacklog;
-use rpc_core::json::DecodeErrorKind;
+use rpc_core::decode::{DecodeError, DecodeErrorKind, SharedStr};
 use rpc_core::outbox::FrameNumber;
 use rpc_core::pause::ReadPause;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
@@ -37,7 +37,7 @@ use rpc_core::{
     CallError, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Outbox, Outgoing,
     Text,
 };
-use rpc_core::{DecodeError, Str};
+use serde::Serialize;
 
 use crate::frame::{Connect, Signed};
 use crate::limits::REPLAY_PAUSE;
@@ -106,7 +106,7 @@ impl TimerKind for Timer {
 /// use rpc_core::{Incoming, Machine};
 ///
 /// let now = Instant::now();
-/// let connect = Connect::new(Signed::none()); // sign it: most hosts want that
+/// let connect: Connect = Connect::new(Signed::none()); // sign it: most hosts want that
 /// let mut conn = ClientConn::new(ClientConfig::new(), &connect, 0x5eed, now);
 /// assert!(conn.poll_transmit().is_some()); // the CONNECT: hand it to your socket
 ///
@@ -123,7 +123,7 @@ pub struct ClientConn {
     state: ClientState,
     /// The stranger was let in, and CONNECTED has not come.
     onboarded: bool,
-    session_id: Option<Str>,
+    session_id: Option<SharedStr>,
     /// A run is going on, as far as the host's frames say.
     run: bool,
     asked: Asked,
@@ -148,9 +148,9 @@ impl ClientConn {
     /// A connection that was just opened. It sends this CONNECT at once. `seed` makes the ids of
     /// what is asked; they never leave this side.
     #[must_use]
-    pub fn new(
+    pub fn new<S: Serialize, J: Serialize>(
         config: impl Into<Arc<ClientConfig>>,
-        connect: &Connect,
+        connect: &Connect<S, J>,
         seed: u64,
         now: Instant,
     ) -> Self {
@@ -189,7 +189,7 @@ impl ClientConn {
     /// sign. Another attempt would end the same way.
     #[must_use]
     pub fn without_connect(config: impl Into<Arc<ClientConfig>>, why: &str, now: Instant) -> Self {
-        let connect = Connect::new(Signed::none());
+        let connect: Connect = Connect::new(Signed::none());
         let mut conn = Self::new(config, &connect, 0, now);
         conn.outbox.discard();
         conn.fail(why);

@@ -65,12 +65,12 @@ impl Seen {
 fn key(event: &StreamEvent) -> Option<u64> {
     let id = event.id.as_ref()?;
     let mut hasher = DefaultHasher::new();
-    (id.as_str(), event.kind.tag(), status(&event.kind)).hash(&mut hasher);
+    (id.as_str(), event.kind.name(), status(&event.kind)).hash(&mut hasher);
     Some(hasher.finish())
 }
 
 /// How far the thing is that the event is about.
-fn status(kind: &EventKind) -> Option<&str> {
+fn status<J>(kind: &EventKind<rpc_core::decode::SharedStr, J>) -> Option<&str> {
     fn word<K: Vocabulary>(word: &Word<K>) -> &str {
         word.as_str()
     }

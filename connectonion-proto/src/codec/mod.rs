@@ -3,7 +3,8 @@
 
 mod redact;
 
-use rpc_core::{Json, Refused};
+use rpc_core::Refused;
+use rpc_core::decode::{RawJson, SharedJson};
 use serde::Serialize;
 
 pub use redact::redact;
@@ -13,6 +14,11 @@ pub use rpc_core::encode::{encode, encode_into};
 ///
 /// # Errors
 /// [`Refused::Encode`] if the value is not JSON.
-pub fn to_json(value: &(impl Serialize + ?Sized)) -> Result<Json, Refused> {
-    Json::of(value)
+pub fn to_json(value: &(impl Serialize + ?Sized)) -> Result<SharedJson, Refused> {
+    let mut text = String::new();
+    encode_into(value, &mut text)?;
+    let raw = RawJson::new(&text).map_err(|error| Refused::Encode {
+        message: error.to_string(),
+    })?;
+    Ok(SharedJson::from(&raw))
 }

@@ -3,10 +3,9 @@
 mod invalid_json;
 mod repr;
 
-use rpc_core::json::DecodeErrorKind;
-use rpc_core::{DecodeError, Json};
+use rpc_core::decode::{DecodeError, DecodeErrorKind, RawJson};
 
-use crate::frame::ErrorFrame;
+use crate::frame::{ErrorFrame, Unknown};
 use crate::limits::{MAX_RECEIVED, TRUNCATED};
 
 pub use invalid_json::InvalidJson;
@@ -23,7 +22,7 @@ pub fn refusal(text: &str, error: &DecodeError) -> ErrorFrame {
         DecodeErrorKind::Syntax | DecodeErrorKind::NotAnObject => malformed(text, error),
         DecodeErrorKind::MissingMember("type") => unknown("None"),
         DecodeErrorKind::WrongType { member: "type", .. } => {
-            let tag = rpc_core::json::find_member(text, "type");
+            let tag = rpc_core::decode::find_member(text, "type");
             unknown(&tag.map_or_else(|| "None".to_owned(), |tag| repr::value(&tag)))
         }
         kind => match error.frame() {
@@ -42,9 +41,9 @@ pub fn binary() -> ErrorFrame {
 /// The ERROR for a frame of a type that this crate does not know. Clients of the protocol before
 /// CONNECT are told what to send.
 #[must_use]
-pub fn unknown_type(tag: &str) -> ErrorFrame {
-    let words = repr::text(tag);
-    match tag {
+pub fn unknown_type(frame: &Unknown<'_>) -> ErrorFrame {
+    let words = repr::text(&frame.tag);
+    match &*frame.tag {
         "INIT" | "ATTACH" => {
             ErrorFrame::new(format!("unknown message type: {words} (send CONNECT)"))
         }
@@ -68,7 +67,7 @@ fn malformed(text: &str, error: &DecodeError) -> ErrorFrame {
     }
     let message = match InvalidJson::find(text) {
         Some(invalid) => invalid.to_string(),
-        None if Json::new(text).is_ok() && error.kind() == DecodeErrorKind::NotAnObject => {
+        None if RawJson::new(text).is_ok() && error.kind() == DecodeErrorKind::NotAnObject => {
             "Invalid message: not a JSON object".to_owned()
         }
         // Python reads more than JSON: `NaN`, half a surrogate.
@@ -173,20 +172,20 @@ mod tests {
             ("\"INIT\"", "'INIT' (send CONNECT)"),
         ] {
             let text = format!(r#"{{"type":{json}}}"#);
-            let ClientFrame::Unknown { tag, .. } =
+            let ClientFrame::Unknown(frame) =
                 ClientFrame::decode(&text, &Limits::default()).unwrap()
             else {
                 panic!("{text} is known");
             };
             let expected = format!("unknown message type: {words}");
-            assert_eq!(&*unknown_type(&tag).message, expected);
+            assert_eq!(&*unknown_type(&frame).message, expected);
         }
         let long = format!(r#"{{"type":"{}"}}"#, "x".repeat(10_000));
         let frame = ClientFrame::decode(&long, &Limits::default()).unwrap();
-        let ClientFrame::Unknown { tag, .. } = frame else {
+        let ClientFrame::Unknown(frame) = frame else {
             panic!("it is known");
         };
-        assert!(unknown_type(&tag).message.len() < 300);
+        assert!(unknown_type(&frame).message.len() < 300);
     }
 
     #[test]

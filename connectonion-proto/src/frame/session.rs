@@ -1,11 +1,12 @@
 //! [`Session`]: the conversation that both sides keep, with every member that anybody put into it.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use rpc_core::decode::{self, DecodeError, DecodeErrorKind, RawJson, Reader};
 use rpc_core::encode::encode_into;
-use rpc_core::json::DecodeErrorKind;
-use rpc_core::json::{each_member, first_byte};
-use rpc_core::{DecodeError, Json, Limits, Refused, Str};
+use rpc_core::{Limits, Refused};
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::number::Number;
@@ -31,11 +32,11 @@ use super::word::{Mode, Word};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Session {
-    members: Vec<(Str, Json)>,
+pub struct Session<'a> {
+    members: Vec<(Cow<'a, str>, RawJson<'a>)>,
 }
 
-impl Session {
+impl<'a> Session<'a> {
     /// An empty session: `{}`.
     #[must_use]
     pub const fn new() -> Self {
@@ -49,33 +50,33 @@ impl Session {
     /// # Errors
     /// [`DecodeError`] if the text is no JSON object, or has more than [`Limits::max_items`]
     /// members.
-    pub fn parse(json: &str, limits: &Limits) -> Result<Self, DecodeError> {
+    pub fn parse(json: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
         let max = limits.max_items;
         let mut members = Vec::new();
-        let mut count = 0;
-        each_member(json, |name, value| {
-            count += 1;
-            if count <= max
-                && let Ok(value) = Json::new(value)
-            {
-                members.push((name.into(), value));
-            }
-        })?;
-        if count > max {
-            return Err(DecodeError::new(DecodeErrorKind::TooManyItems { max }));
+        let mut reader = Reader::new(json);
+        if reader.first_byte() != Some(b'{') {
+            return Err(reader.fail(DecodeErrorKind::NotAnObject));
         }
+        reader.each_member(|name, value| {
+            if members.len() == max {
+                return Err(value.fail(DecodeErrorKind::TooManyItems { max }));
+            }
+            members.push((name, value.raw_or_null()?));
+            Ok(())
+        })?;
+        reader.end()?;
         Ok(Self { members })
     }
 
     /// The members in order, as they were sent.
-    pub fn members(&self) -> impl Iterator<Item = (&str, &Json)> {
+    pub fn members(&self) -> impl Iterator<Item = (&str, &RawJson<'a>)> {
         self.members.iter().map(|(name, value)| (&**name, value))
     }
 
     /// A member as it was sent; `None` if it is absent or null. Of several the last, as the known
     /// peers read it.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&Json> {
+    pub fn get(&self, name: &str) -> Option<&RawJson<'a>> {
         let mut from_the_end = self.members.iter().rev();
         let (_, value) = from_the_end.find(|(known, _)| known == name)?;
         Some(value).filter(|value| !value.is_null())
@@ -83,8 +84,8 @@ impl Session {
 
     /// A member that is a string.
     #[must_use]
-    pub fn text(&self, name: &str) -> Option<Str> {
-        self.get(name)?.as_str().map(Str::from)
+    pub fn text(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.get(name)?.as_str()
     }
 
     /// A member that is a number.
@@ -95,19 +96,19 @@ impl Session {
 
     /// The session's id.
     #[must_use]
-    pub fn session_id(&self) -> Option<Str> {
+    pub fn session_id(&self) -> Option<Cow<'_, str>> {
         self.text("session_id")
     }
 
     /// What was said to the model and by it, in OpenAI's form: an array, raw.
     #[must_use]
-    pub fn messages(&self) -> Option<&Json> {
+    pub fn messages(&self) -> Option<&RawJson<'a>> {
         self.get("messages")
     }
 
     /// What the agent did: an array of stream events, raw.
     #[must_use]
-    pub fn trace(&self) -> Option<&Json> {
+    pub fn trace(&self) -> Option<&RawJson<'a>> {
         self.get("trace")
     }
 
@@ -131,19 +132,19 @@ impl Session {
 
     /// What the agent may do without asking.
     #[must_use]
-    pub fn mode(&self) -> Option<Word<Mode>> {
+    pub fn mode(&self) -> Option<Word<Mode, Cow<'_, str>>> {
         self.text("mode").map(Word::parse)
     }
 
     /// The last prompt.
     #[must_use]
-    pub fn user_prompt(&self) -> Option<Str> {
+    pub fn user_prompt(&self) -> Option<Cow<'_, str>> {
         self.text("user_prompt")
     }
 
     /// The last answer.
     #[must_use]
-    pub fn result(&self) -> Option<Str> {
+    pub fn result(&self) -> Option<Cow<'_, str>> {
         self.text("result")
     }
 
@@ -152,16 +153,21 @@ impl Session {
     /// # Errors
     /// [`Refused::Encode`] if the value is not JSON. Nothing has changed then.
     pub fn set(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<(), Refused> {
-        self.set_raw(name, Json::of(value)?);
+        let mut json = String::new();
+        encode_into(value, &mut json)?;
+        let value = RawJson::new(&json).map_err(|error| Refused::Encode {
+            message: error.to_string(),
+        })?;
+        self.set_raw(name, value.into_owned());
         Ok(())
     }
 
     /// As [`set`](Self::set), with a value as it was sent.
-    pub fn set_raw(&mut self, name: &str, value: Json) {
+    pub fn set_raw(&mut self, name: &str, value: RawJson<'a>) {
         let mut from_the_end = self.members.iter_mut().rev();
         match from_the_end.find(|(known, _)| known == name) {
             Some((_, place)) => *place = value,
-            None => self.members.push((name.into(), value)),
+            None => self.members.push((Cow::Owned(name.to_owned()), value)),
         }
     }
 
@@ -180,7 +186,7 @@ impl Session {
         name: &str,
         items: impl IntoIterator<Item = T>,
     ) -> Result<(), Refused> {
-        let list = self.get(name).map_or("[]", Json::get);
+        let list = self.get(name).map_or("[]", RawJson::get);
         let inner = list
             .strip_prefix('[')
             .and_then(|rest| rest.strip_suffix(']'));
@@ -188,7 +194,7 @@ impl Session {
         let mut json = String::with_capacity(list.len() + 256);
         json.push('[');
         json.push_str(inner);
-        let mut is_first = first_byte(inner).is_none();
+        let mut is_first = decode::first_byte(inner).is_none();
         for item in items {
             if !std::mem::take(&mut is_first) {
                 json.push(',');
@@ -196,16 +202,27 @@ impl Session {
             encode_into(&item, &mut json)?;
         }
         json.push(']');
-        let value = Json::new(&json).map_err(|error| Refused::Encode {
+        let value = RawJson::new(&json).map_err(|error| Refused::Encode {
             message: error.to_string(),
         })?;
-        self.set_raw(name, value);
+        self.set_raw(name, value.into_owned());
         Ok(())
+    }
+
+    /// A copy that borrows nothing.
+    #[must_use]
+    pub fn into_owned(self) -> Session<'static> {
+        let own = |(name, value): (Cow<'_, str>, RawJson<'_>)| {
+            (Cow::Owned(name.into_owned()), value.into_owned())
+        };
+        Session {
+            members: self.members.into_iter().map(own).collect(),
+        }
     }
 }
 
 /// Prints the names only: the rest is private text.
-impl fmt::Debug for Session {
+impl fmt::Debug for Session<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Session ")?;
         f.debug_list()
@@ -214,9 +231,13 @@ impl fmt::Debug for Session {
     }
 }
 
-impl Serialize for Session {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(self.members.iter().map(|(name, value)| (name, value)))
+impl Serialize for Session<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_map(Some(self.members.len()))?;
+        for (name, value) in &self.members {
+            object.serialize_entry(name, value)?;
+        }
+        object.end()
     }
 }
 
@@ -224,11 +245,11 @@ impl Serialize for Session {
 mod tests {
     use super::*;
 
-    fn parse(json: &str) -> Session {
+    fn parse(json: &str) -> Session<'_> {
         Session::parse(json, &Limits::default()).unwrap()
     }
 
-    fn written(session: &Session) -> String {
+    fn written(session: &Session<'_>) -> String {
         serde_json::to_string(session).unwrap()
     }
 
@@ -237,6 +258,7 @@ mod tests {
         let text = r#"{"b":1.50,"a":{"z":1,"y":[ 2 ]},"messages":[],"b":null,"é":"\u00e9"}"#;
         let session = parse(text);
         assert_eq!(written(&session), text);
+        assert_eq!(written(&session.into_owned()), text);
     }
 
     #[test]

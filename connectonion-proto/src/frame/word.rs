@@ -1,7 +1,8 @@
 //! [`Word`]: a word that the protocol knows, or another; and the vocabularies.
 
-use rpc_core::Str;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
+
+use rpc_core::decode::SharedStr;
 
 /// The words that a member may have, as far as this crate knows.
 pub trait Vocabulary: Copy + Eq + 'static {
@@ -18,22 +19,19 @@ pub trait Vocabulary: Copy + Eq + 'static {
 
 /// A word of the vocabulary `K`, or one that this crate does not know: peers are newer, and agents
 /// have their own. Exhaustive: a word is known or not.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Word<K> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Word<K, S = SharedStr> {
     /// A word that this crate knows.
     Known(K),
     /// Any other, as it was sent.
-    Other(Str),
+    Other(S),
 }
 
-impl<K: Vocabulary> Word<K> {
+impl<K: Vocabulary, S: AsRef<str>> Word<K, S> {
     /// The word that is written like this.
-    pub fn parse(text: impl AsRef<str> + Into<Str>) -> Self {
+    pub fn parse(text: S) -> Self {
         let known = K::WORDS.iter().find(|(word, _)| *word == text.as_ref());
-        known.map_or_else(
-            || Self::Other(text.into()),
-            |(_, known)| Self::Known(*known),
-        )
+        known.map_or(Self::Other(text), |(_, known)| Self::Known(*known))
     }
 
     /// The word on the wire.
@@ -41,10 +39,12 @@ impl<K: Vocabulary> Word<K> {
     pub fn as_str(&self) -> &str {
         match self {
             Self::Known(known) => known.as_str(),
-            Self::Other(text) => text,
+            Self::Other(text) => text.as_ref(),
         }
     }
+}
 
+impl<K: Vocabulary, S> Word<K, S> {
     /// The word, if this crate knows it.
     #[must_use]
     pub fn known(&self) -> Option<K> {
@@ -55,21 +55,18 @@ impl<K: Vocabulary> Word<K> {
     }
 }
 
-impl<K> From<K> for Word<K> {
+impl<K, S> From<K> for Word<K, S> {
     fn from(known: K) -> Self {
         Self::Known(known)
     }
 }
 
-impl<K: Vocabulary> Serialize for Word<K> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.as_str())
-    }
-}
-
-impl<'de, K: Vocabulary> Deserialize<'de> for Word<K> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Str::deserialize(from).map(Self::parse)
+impl<K: Vocabulary, S: Serialize> Serialize for Word<K, S> {
+    fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
+        match self {
+            Self::Known(known) => serializer.serialize_str(known.as_str()),
+            Self::Other(text) => text.serialize(serializer),
+        }
     }
 }
 
@@ -332,11 +329,11 @@ mod tests {
 
     fn check<K: Vocabulary + std::fmt::Debug>() {
         for (text, known) in K::WORDS {
-            let word = Word::<K>::parse(*text);
+            let word = Word::<K, &str>::parse(text);
             assert_eq!(word, Word::Known(*known));
             assert_eq!(word.as_str(), *text);
         }
-        let other = Word::<K>::parse("later");
+        let other = Word::<K, &str>::parse("later");
         assert_eq!((other.as_str(), other.known()), ("later", None));
     }
 

@@ -80,7 +80,7 @@ enum Kind {
 pub fn client_conn(data: &[u8]) {
     let mut script = Script::new(data);
     let mut now = Instant::now();
-    let connect = Connect::new(Signed::none());
+    let connect: Connect = Connect::new(Signed::none());
     let config = configured(script.byte_or_zero());
     let mut conn = ClientConn::new(config, &connect, 7, now);
     let mut seen = Seen::default();
@@ -161,12 +161,12 @@ fn operate(
             }
         }
         9 => {
-            let offer = OnboardSubmit::new(Signed::none());
+            let offer: OnboardSubmit = OnboardSubmit::new(Signed::none());
             let asked = conn.onboard(&offer, at);
             seen.asks(Kind::Onboarding, &offer, &asked, conn);
         }
         10 => {
-            let connect = Connect::new(Signed::none()).with_session_id("s");
+            let connect: Connect = Connect::new(Signed::none()).with_session_id("s");
             if conn.connect(&connect, at).is_ok() {
                 assert!(!seen.connected, "another CONNECT");
                 seen.sends(&connect);
@@ -199,7 +199,7 @@ fn operate(
 fn order(which: u8, conn: &mut ClientConn, seen: &mut Seen, at: Instant) {
     match which % 4 {
         0 => {
-            let change = ModeChange::new(Mode::Plan);
+            let change = ModeChange::<&str>::new(Mode::Plan);
             if conn.set_mode(&change, at).is_ok() {
                 seen.sends(&change);
             }

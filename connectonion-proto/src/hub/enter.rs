@@ -1,6 +1,6 @@
 //! CONNECT: which session a client gets, and which copy of the conversation counts.
 
-use rpc_core::Json;
+use rpc_core::decode::SharedJson;
 
 use super::chat::chat_items;
 use super::event::{Entrant, HubEvent, Now, Reply};
@@ -77,9 +77,9 @@ impl Hub {
             talk
         });
         let handed = connect.session.as_ref();
-        let text = |copy: Option<&Json>| copy.map(|it| it.get().to_owned());
+        let text = |copy: Option<&SharedJson>| copy.map(|it| it.get().to_owned());
         let ours = text(talk.settled());
-        let merged = merge(ours.as_deref(), handed.map(Json::get));
+        let merged = merge(ours.as_deref(), handed.map(SharedJson::get));
         let mut newer = merged.server_newer;
         let is_running = talk.run().is_some();
         if !newer
@@ -129,7 +129,7 @@ impl Hub {
 }
 
 /// The conversation in a record, with the prompts that were acknowledged and not answered.
-fn revive(record: Record, now: f64) -> Option<Json> {
+fn revive(record: Record, now: f64) -> Option<SharedJson> {
     let session = record.session?;
     if record.inputs.is_empty() {
         return Some(session);

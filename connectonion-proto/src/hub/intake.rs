@@ -1,6 +1,6 @@
 //! Prompts: stored first, then the beginning of a run, or for the agent that works already.
 
-use rpc_core::Str;
+use rpc_core::decode::SharedStr;
 
 use super::event::{HubEvent, NewInput, Now, Reply};
 use super::talk::Intake;
@@ -295,7 +295,7 @@ fn not_stored(error: &StorageError) -> Box<ErrorFrame> {
 }
 
 fn refusal(session_id: &SessionId, error: InputError) -> Box<ErrorFrame> {
-    let frame = ErrorFrame::new(Str::from(error.to_string()));
+    let frame = ErrorFrame::new(SharedStr::from(error.to_string()));
     // Without the code, clients would take it for the end of the run that goes on.
     let frame = match error {
         InputError::Running(RunRefused::Full) => frame.with_code(RUNTIME_INPUT_REJECTED),

@@ -1,7 +1,7 @@
 //! Runs: how they end, and what is stored and sent then.
 
-use rpc_core::Json;
 use rpc_core::Text;
+use rpc_core::decode::SharedJson;
 use rpc_core::encode::encode;
 
 use super::chat::chat_items;
@@ -85,12 +85,12 @@ impl Hub {
         session_id: &SessionId,
         result: &str,
         duration_ms: u64,
-        session: &Json,
+        session: &SharedJson,
     ) -> Text {
         let max = self.config.max_output_bytes;
         let output = || Output::new(result, session_id.as_str(), duration_ms);
         let items = chat_items(session.get());
-        let with = |session: Json| {
+        let with = |session: SharedJson| {
             output()
                 .with_session(session)
                 .with_chat_items(items.clone())

@@ -1,8 +1,8 @@
 //! What users want of a running agent, and what agents tell and ask.
 
 use rpc_core::Text;
+use rpc_core::decode::{SharedJson, SharedStr};
 use rpc_core::encode::encode;
-use rpc_core::{Json, Str};
 
 use super::event::{AskError, EmitError, HubEvent, JobId, Now, Reply};
 use super::talk::Origin;
@@ -10,7 +10,7 @@ use super::work::with_mode;
 use super::{Hub, Job};
 use crate::codec::to_json;
 use crate::console::Line;
-use crate::error::{unknown_type, unsupported_mode};
+use crate::error::unsupported_mode;
 use crate::frame::{
     Answer, ErrorFrame, EventKind, Mode, ModeChange, ModeChanged, PromptUpdate, Response,
     SessionSync, StreamEvent, Trigger, Word,
@@ -34,9 +34,7 @@ impl Hub {
             // The question stays open.
             return self.tell(conn, &error);
         }
-        let Some(kind) = RequestKind::answered_by(&response.answer) else {
-            return self.tell(conn, &unknown_type(response.answer.tag()));
-        };
+        let kind = RequestKind::from(&response.answer);
         let request_id = response.request_id.as_deref();
         match self.registry.answer(conn, kind, request_id) {
             Ok((run, request_id)) => {
@@ -102,7 +100,7 @@ impl Hub {
         }
         // No run, so nothing that is replayed.
         let id = event_id(self.ids.next_bits());
-        let event = StreamEvent::new(kind, id, now.unix, session_id.clone());
+        let event = StreamEvent::new(kind, id.as_str(), now.unix, session_id.as_str());
         let sockets = self.registry.session(session_id.as_str());
         let sockets = sockets.map(|it| it.sockets.to_vec()).unwrap_or_default();
         if let Ok(text) = encode(&event) {
@@ -125,7 +123,7 @@ impl Hub {
         }
         let (owner, copy) = (talk.owner, talk.copy.clone());
         let record = self
-            .record(session_id, owner, &Str::default(), now.unix)
+            .record(session_id, owner, &SharedStr::default(), now.unix)
             .with_status(RecordStatus::Connected)
             .with_session(copy);
         let job = Job::Save {
@@ -187,20 +185,20 @@ impl Hub {
         kind: EventKind,
         id: Option<&str>,
         now: Now,
-    ) -> Result<Str, EmitError> {
-        let name = kind.tag();
+    ) -> Result<SharedStr, EmitError> {
+        let name = kind.name();
         if !is_logged(name) || name.len() > MAX_EVENT_NAME {
-            let name = Str::from(name);
+            let name = SharedStr::from(name);
             return Err(EmitError::Reserved { name });
         }
         let session_id = self.registry.session_of_run(run).ok_or(RunOver)?.clone();
         let id = match id {
-            Some(id) => Str::from(id),
+            Some(id) => SharedStr::from(id),
             None => event_id(self.ids.next_bits()).as_str().into(),
         };
         let is_traced = is_traced(&kind);
         let is_snapshot = matches!(kind, EventKind::SessionSync(_));
-        let event = StreamEvent::new(kind, id.clone(), now.unix, session_id);
+        let event = StreamEvent::new(kind, id.clone(), now.unix, session_id.as_str());
         let text = encode(&event)?;
         let (size, max) = (text.len(), self.config.max_output_bytes);
         if size > max {
@@ -229,7 +227,12 @@ impl Hub {
     ///
     /// # Errors
     /// [`AskError`].
-    pub fn ask(&mut self, run: RunId, question: EventKind, now: Now) -> Result<Str, AskError> {
+    pub fn ask(
+        &mut self,
+        run: RunId,
+        question: EventKind,
+        now: Now,
+    ) -> Result<SharedStr, AskError> {
         let kind = RequestKind::asked_by(&question).ok_or(AskError::NoRoom)?;
         let id = event_id(self.ids.next_bits());
         let state = self.registry.run_mut(run)?;
@@ -270,7 +273,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn push_message(&mut self, run: RunId, message: Json) -> Result<(), RunOver> {
+    pub fn push_message(&mut self, run: RunId, message: SharedJson) -> Result<(), RunOver> {
         self.working(run)?.push_message(message);
         Ok(())
     }
@@ -279,7 +282,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn set_member(&mut self, run: RunId, name: &str, value: Json) -> Result<(), RunOver> {
+    pub fn set_member(&mut self, run: RunId, name: &str, value: SharedJson) -> Result<(), RunOver> {
         self.working(run)?.set(name, value);
         Ok(())
     }
@@ -288,7 +291,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn member(&mut self, run: RunId, name: &str) -> Result<Option<Json>, RunOver> {
+    pub fn member(&mut self, run: RunId, name: &str) -> Result<Option<SharedJson>, RunOver> {
         Ok(self.working(run)?.get(name))
     }
 
@@ -309,7 +312,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn session(&mut self, run: RunId, now: Now) -> Result<Json, RunOver> {
+    pub fn session(&mut self, run: RunId, now: Now) -> Result<SharedJson, RunOver> {
         let session_id = self.registry.session_of_run(run).ok_or(RunOver)?.clone();
         let work = self.working(run)?;
         Ok(work.render(session_id.as_str(), None, now.unix))
@@ -336,7 +339,7 @@ impl Hub {
         let session = work.render(session_id.as_str(), None, now.unix);
         let id = event_id(self.ids.next_bits());
         let kind = EventKind::SessionSync(SessionSync::new(session));
-        let event = StreamEvent::new(kind, id, now.unix, session_id.clone());
+        let event = StreamEvent::new(kind, id.as_str(), now.unix, session_id.as_str());
         encode(&event).ok()
     }
 

@@ -1,7 +1,7 @@
 //! What happens on a connection: [`ServerEvent`].
 
 use rpc_core::CloseReason;
-use rpc_core::{DecodeError, Str};
+use rpc_core::decode::{DecodeError, SharedStr};
 
 use crate::auth::{Address, AuthError};
 use crate::frame::{
@@ -131,6 +131,6 @@ pub enum Warning {
     #[error("a frame of the type {tag:?}")]
     UnknownType {
         /// The type.
-        tag: Str,
+        tag: SharedStr,
     },
 }

@@ -1,7 +1,7 @@
 //! Frames of the client: what is handed out, and what is answered here.
 
-use rpc_core::json::decode;
-use rpc_core::{CloseFrame, CloseReason, Json};
+use rpc_core::decode::{FrameCopy, SharedStr};
+use rpc_core::{CloseFrame, CloseReason};
 
 use super::{Awaited, ServerConn, ServerEvent, Stage, Warning};
 use crate::auth::AuthError;
@@ -22,14 +22,16 @@ impl ServerConn {
         if !matches!(frame, ClientFrame::Pong) {
             self.is_newcomer = false;
         }
+        let copy = || FrameCopy::of(text);
         let size = text.len();
         let is_inside = matches!(self.stage, Stage::Inside);
         if self.signs_commands && is_inside && is_command(&frame) {
-            return self.on_signed(text, frame);
+            return self.on_signed(text, &frame);
         }
         match frame {
             ClientFrame::Pong => self.events.push(ServerEvent::Pong, 0),
             ClientFrame::Connect(connect) => {
+                let connect = connect.to_shared(&copy());
                 self.awaited = Some(Awaited::Connect {
                     connect: Box::new(connect.clone()),
                     size,
@@ -37,14 +39,16 @@ impl ServerConn {
                 self.events.push(ServerEvent::Connect { connect }, size);
             }
             ClientFrame::SessionQuery(query) => {
+                let query = query.to_shared(&copy());
                 self.events.push(ServerEvent::SessionQuery { query }, size);
             }
             ClientFrame::Admin(request) => {
+                let request = request.to_shared(&copy());
                 self.events.push(ServerEvent::Admin { request }, size);
             }
             ClientFrame::OnboardSubmit(submit) => match &self.stage {
                 Stage::Gated { identity, .. } => {
-                    let identity = *identity;
+                    let (identity, submit) = (*identity, submit.to_shared(&copy()));
                     self.awaited = Some(Awaited::Onboard);
                     self.events
                         .push(ServerEvent::Onboard { identity, submit }, size);
@@ -55,8 +59,9 @@ impl ServerConn {
                     self.object(&error, Warning::NotGated);
                 }
             },
-            ClientFrame::Unknown { tag, .. } => {
-                self.object(&unknown_type(&tag), Warning::UnknownType { tag });
+            ClientFrame::Unknown(unknown) => {
+                let tag = SharedStr::from(&*unknown.tag);
+                self.object(&unknown_type(&unknown), Warning::UnknownType { tag });
             }
             ClientFrame::Input(input) => {
                 let is_empty = |prompt: Option<&str>| prompt.is_none_or(str::is_empty);
@@ -74,10 +79,11 @@ impl ServerConn {
                     return self.object(&ErrorFrame::new(PROMPT_REQUIRED), Warning::NoPrompt);
                 }
                 self.awaited = Some(Awaited::Input);
+                let input = input.to_shared(&copy());
                 self.events.push(ServerEvent::Input { input }, size);
             }
             command if is_inside => {
-                if let Some(event) = event_of(command) {
+                if let Some(event) = event_of(&command, &copy()) {
                     self.events.push(event, size);
                 }
             }
@@ -91,8 +97,8 @@ impl ServerConn {
     /// A command of a client that signs them: what counts is in the payload, and says for itself
     /// what it is, for whom, and that it is like no other. The signature is for the application to
     /// verify.
-    fn on_signed(&mut self, text: &str, frame: ClientFrame) {
-        let signed: Signed = match decode(text, &self.config.limits) {
+    fn on_signed(&mut self, text: &str, frame: &ClientFrame<'_>) {
+        let signed = match Signed::of_frame(text, &self.config.limits) {
             Ok(signed) => signed,
             Err(error) => return self.object(&refusal(text, &error), error.into()),
         };
@@ -118,9 +124,13 @@ impl ServerConn {
         let size = text.len();
         if let ClientFrame::Admin(request) = frame {
             // Verified in any case.
+            let request = request.to_shared(&FrameCopy::of(text));
             return self.events.push(ServerEvent::Admin { request }, size);
         }
-        let payload = signed.payload.as_ref().map_or("{}", Json::get);
+        let payload = signed
+            .payload
+            .as_ref()
+            .map_or("{}", |payload| payload.get());
         let command = match ClientFrame::decode(payload, &self.config.limits) {
             Ok(command) => command,
             Err(error) => return self.object(&refusal(payload, &error), error.into()),
@@ -130,7 +140,8 @@ impl ServerConn {
         {
             return self.object(&ErrorFrame::new(PROMPT_REQUIRED), Warning::NoPrompt);
         }
-        if let Some(command) = event_of(command) {
+        if let Some(command) = event_of(&command, &FrameCopy::of(payload)) {
+            let signed = signed.to_shared(&FrameCopy::of(text));
             let command = Box::new(command);
             self.awaited = is_input.then_some(Awaited::Input);
             self.events
@@ -158,7 +169,7 @@ impl ServerConn {
 }
 
 /// Whether a frame makes the server do something in somebody's name.
-const fn is_command(frame: &ClientFrame) -> bool {
+const fn is_command(frame: &ClientFrame<'_>) -> bool {
     matches!(
         frame,
         ClientFrame::Input(_)
@@ -171,12 +182,20 @@ const fn is_command(frame: &ClientFrame) -> bool {
 }
 
 /// What a command is for the application; `None` for other frames.
-fn event_of(command: ClientFrame) -> Option<ServerEvent> {
+fn event_of(command: &ClientFrame<'_>, copy: &FrameCopy<'_>) -> Option<ServerEvent> {
     Some(match command {
-        ClientFrame::Input(input) => ServerEvent::Input { input },
-        ClientFrame::Response(response) => ServerEvent::Response { response },
-        ClientFrame::ModeChange(change) => ServerEvent::ModeChange { change },
-        ClientFrame::PromptUpdate(update) => ServerEvent::PromptUpdate { update },
+        ClientFrame::Input(input) => ServerEvent::Input {
+            input: input.to_shared(copy),
+        },
+        ClientFrame::Response(response) => ServerEvent::Response {
+            response: response.to_shared(copy),
+        },
+        ClientFrame::ModeChange(change) => ServerEvent::ModeChange {
+            change: change.to_shared(copy),
+        },
+        ClientFrame::PromptUpdate(update) => ServerEvent::PromptUpdate {
+            update: update.to_shared(copy),
+        },
         ClientFrame::Interrupt => ServerEvent::Interrupt,
         _ => return None,
     })

@@ -2,9 +2,7 @@
 
 use std::collections::VecDeque;
 
-use rpc_core::Str;
-use rpc_core::json::lenient::or_default;
-use serde::Deserialize;
+use rpc_core::decode::SharedStr;
 
 use crate::frame::{Answer, ErrorFrame, EventKind};
 use crate::id::EventId;
@@ -16,21 +14,20 @@ use crate::limits::STALE_ANSWER;
 pub struct RunId(pub u64);
 
 /// What a user says to a running agent. ConnectOnion specification, *INPUT*.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RuntimeInput {
     /// The id of its `RUNTIME_INPUT_ACK`, and of the `user_input` event that tells when it was read.
     pub id: EventId,
     /// The text.
-    pub prompt: Str,
+    pub prompt: SharedStr,
     /// Pictures, as data URLs.
-    #[serde(default, deserialize_with = "or_default")]
-    pub images: Vec<Str>,
+    pub images: Vec<SharedStr>,
 }
 
 impl RuntimeInput {
     /// A text.
-    pub fn new(id: impl Into<EventId>, prompt: impl Into<Str>) -> Self {
+    pub fn new(id: impl Into<EventId>, prompt: impl Into<SharedStr>) -> Self {
         Self {
             id: id.into(),
             prompt: prompt.into(),
@@ -40,7 +37,7 @@ impl RuntimeInput {
 
     /// Adds pictures.
     #[must_use]
-    pub fn with_images(mut self, images: Vec<Str>) -> Self {
+    pub fn with_images(mut self, images: Vec<SharedStr>) -> Self {
         self.images = images;
         self
     }
@@ -68,7 +65,7 @@ pub enum RequestKind {
 impl RequestKind {
     /// What an event asks for, if it does.
     #[must_use]
-    pub const fn asked_by(event: &EventKind) -> Option<Self> {
+    pub const fn asked_by<S, J>(event: &EventKind<S, J>) -> Option<Self> {
         match event {
             EventKind::AskUser(_) => Some(Self::AskUser),
             EventKind::ApprovalNeeded(_) => Some(Self::Approval),
@@ -77,16 +74,15 @@ impl RequestKind {
             _ => None,
         }
     }
+}
 
-    /// The kind of question that this answers. `None` if this crate does not know the answer.
-    #[must_use]
-    pub const fn answered_by(answer: &Answer) -> Option<Self> {
+impl<S, J> From<&Answer<S, J>> for RequestKind {
+    fn from(answer: &Answer<S, J>) -> Self {
         match answer {
-            Answer::AskUser(_) => Some(Self::AskUser),
-            Answer::Approval(_) => Some(Self::Approval),
-            Answer::PlanReview(_) => Some(Self::PlanReview),
-            Answer::Ulw(_) => Some(Self::UlwTurns),
-            Answer::Unknown { .. } => None,
+            Answer::AskUser(_) => Self::AskUser,
+            Answer::Approval(_) => Self::Approval,
+            Answer::PlanReview(_) => Self::PlanReview,
+            Answer::Ulw(_) => Self::UlwTurns,
         }
     }
 }
@@ -120,7 +116,7 @@ impl AnswerError {
         let mut frame = ErrorFrame::new(self.to_string())
             .with_code(STALE_ANSWER)
             .with_reason(self.reason());
-        frame.request_id = request_id.map(Str::from);
+        frame.request_id = request_id.map(SharedStr::from);
         frame
     }
 }
@@ -224,7 +220,7 @@ pub struct Run {
     takes_inputs: bool,
     interrupted: bool,
     /// In the order of asking.
-    requests: Vec<(Str, RequestKind)>,
+    requests: Vec<(SharedStr, RequestKind)>,
 }
 
 impl Run {
@@ -330,8 +326,8 @@ impl Run {
         &mut self,
         kind: RequestKind,
         request_id: Option<&str>,
-    ) -> Result<Str, AnswerError> {
-        let is_it = |(id, asked): &(Str, RequestKind)| {
+    ) -> Result<SharedStr, AnswerError> {
+        let is_it = |(id, asked): &(SharedStr, RequestKind)| {
             *asked == kind && request_id.is_none_or(|wanted| id == wanted)
         };
         let mut places = (0..).zip(&self.requests).filter(|(_, it)| is_it(it));
@@ -457,11 +453,8 @@ mod tests {
 
     #[test]
     fn events_ask_for_what_answers_answer() {
-        let ask = Answer::PlanReview("fine".into());
-        assert_eq!(
-            RequestKind::answered_by(&ask),
-            Some(RequestKind::PlanReview)
-        );
+        let ask: Answer = Answer::PlanReview("fine".into());
+        assert_eq!(RequestKind::from(&ask), RequestKind::PlanReview);
         let text = r#"{"type":"plan_review","plan_content":"x","id":"e","ts":1,"session_id":"s"}"#;
         let frame = crate::ServerFrame::decode(text, &rpc_core::Limits::default()).unwrap();
         let crate::ServerFrame::Event(event) = frame else {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rpc_core::Str;
+use rpc_core::decode::SharedStr;
 
 use super::{ClientLevel, Decision, TrustBook, TrustPolicy};
 use crate::auth::{Address, AuthError, InviteCodes, UsedSignatures, Verified, Verifier};
@@ -67,7 +67,7 @@ pub struct Door {
     policy: TrustPolicy,
     book: TrustBook,
     invites: InviteCodes,
-    payment: Option<(Number, Option<Str>)>,
+    payment: Option<(Number, Option<SharedStr>)>,
     used: Option<UsedSignatures>,
     /// Those of commands. Administrators have a memory of their own, which nobody else can fill.
     used_commands: UsedSignatures,
@@ -118,7 +118,7 @@ impl Door {
 
     /// Makes contacts of those who pay so much, to this address if it is known.
     #[must_use]
-    pub fn with_payment(mut self, amount: impl Into<Number>, address: Option<Str>) -> Self {
+    pub fn with_payment(mut self, amount: impl Into<Number>, address: Option<SharedStr>) -> Self {
         self.payment = Some((amount.into(), address));
         self
     }
@@ -334,8 +334,8 @@ impl Door {
         match level {
             Ok(level) => Onboarding::Welcome(OnboardSuccess::new(
                 identity.to_string(),
-                Str::from_static(level.as_str()),
-                Str::from_static(message),
+                SharedStr::from_static(level.as_str()),
+                SharedStr::from_static(message),
             )),
             // The list of contacts is full.
             Err(_) => Onboarding::Refuse(AuthError::DeniedByRules),
@@ -431,9 +431,9 @@ impl Door {
             _ => None,
         };
         let mut result = AdminResult::new(name(action), error.is_none());
-        result.message = message.map(Str::from);
-        result.error = error.map(Str::from_static);
-        result.level = Some(Str::from_static(level));
+        result.message = message.map(SharedStr::from);
+        result.error = error.map(SharedStr::from_static);
+        result.level = Some(SharedStr::from_static(level));
         result.client_id = Some(address.to_string().into());
         Ok(result)
     }
@@ -449,7 +449,7 @@ pub fn prompt_of(
     owner: &Owner,
     input: &Input,
     now: f64,
-) -> Result<Option<Str>, AuthError> {
+) -> Result<Option<SharedStr>, AuthError> {
     let plain = || Ok(input.prompt.clone().filter(|prompt| !prompt.is_empty()));
     if input.signed.payload.is_none() || input.signed.signature.is_none() {
         return plain();
@@ -461,7 +461,7 @@ pub fn prompt_of(
         return Err(AuthError::InvalidSignature);
     }
     match verified.payload.text("prompt") {
-        Some(prompt) if !prompt.is_empty() => Ok(Some(Str::from(&*prompt))),
+        Some(prompt) if !prompt.is_empty() => Ok(Some(SharedStr::from(&*prompt))),
         _ => plain(),
     }
 }
@@ -480,8 +480,8 @@ fn spend_command(
 
 fn subject(id: Option<&str>, missing: &'static str) -> Result<Address, Box<ErrorFrame>> {
     let id = id.filter(|id| !id.is_empty());
-    let told = |words: Str| Box::new(ErrorFrame::new(words));
-    let id = id.ok_or_else(|| told(Str::from_static(missing)))?;
+    let told = |words: SharedStr| Box::new(ErrorFrame::new(words));
+    let id = id.ok_or_else(|| told(SharedStr::from_static(missing)))?;
     Address::parse(id).map_err(|error| told(error.to_string().into()))
 }
 
@@ -502,8 +502,8 @@ fn full(error: super::ListFull) -> Box<ErrorFrame> {
 }
 
 /// What the answer calls it.
-const fn name(action: AdminAction) -> Str {
-    Str::from_static(match action {
+const fn name(action: AdminAction) -> SharedStr {
+    SharedStr::from_static(match action {
         AdminAction::Promote => "promote",
         AdminAction::Demote => "demote",
         AdminAction::Block => "block",

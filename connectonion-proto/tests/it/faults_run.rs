@@ -64,7 +64,7 @@ async fn in_mid_run(attempts: u32) -> (RemoteAgent, Run, RawListener, RawPeer) {
 
 async fn step(run: &mut Run, name: &str) {
     match soon(run.next()).await {
-        Some(Ok(RunEvent::Step(step))) => assert_eq!(step.event.kind.tag(), name),
+        Some(Ok(RunEvent::Step(step))) => assert_eq!(step.event.kind.name(), name),
         other => panic!("{other:?}"),
     }
 }

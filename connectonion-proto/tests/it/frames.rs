@@ -7,8 +7,8 @@ use connectonion_proto::frame::{
     SessionState, Signed,
 };
 use connectonion_proto::{ClientFrame, ServerFrame, codec};
-use rpc_core::Json;
 use rpc_core::Limits;
+use rpc_core::decode::SharedJson;
 use rpc_core::testing::json::assert_same;
 use serde::Serialize;
 use serde_json::json;
@@ -36,6 +36,7 @@ fn comes_from_a_client(printed: &str, frame: &impl Serialize) {
     for text in [printed, &sent] {
         let read = ClientFrame::decode(text, &Limits::default()).unwrap();
         assert_same(codec::encode(&read).unwrap().as_str(), &sent);
+        assert_eq!(read.clone().into_owned(), read);
     }
 }
 
@@ -45,10 +46,11 @@ fn comes_from_a_server(printed: &str, frame: &impl Serialize) {
     for text in [printed, &sent] {
         let read = ServerFrame::decode(text, &Limits::default()).unwrap();
         assert_same(codec::encode(&read).unwrap().as_str(), &sent);
+        assert_eq!(read.clone().into_owned(), read);
     }
 }
 
-fn raw(value: &serde_json::Value) -> Json {
+fn raw(value: &serde_json::Value) -> SharedJson {
     codec::to_json(value).unwrap()
 }
 
@@ -100,7 +102,7 @@ fn an_input_is_that_of_the_specification() {
     let input = Input::new("Translate hello to Spanish")
         .with_images(&["data:image/png;base64,..."])
         .unwrap()
-        .with_files(&[Attachment::new(
+        .with_files(&[Attachment::<&str>::new(
             "doc.pdf",
             "data:application/pdf;base64,...",
         )])

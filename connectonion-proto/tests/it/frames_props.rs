@@ -9,7 +9,7 @@ use connectonion_proto::frame::{
 use connectonion_proto::{ClientFrame, ServerFrame, Session, codec};
 use proptest::prelude::*;
 use rpc_core::Limits;
-use rpc_core::{Json, Str};
+use rpc_core::decode::{FrameCopy, RawJson, SharedJson, SharedStr};
 
 fn json() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
@@ -41,23 +41,23 @@ fn members(value: impl Strategy<Value = String>) -> impl Strategy<Value = String
     })
 }
 
-fn shared(json: &str) -> Json {
-    Json::new(json).unwrap()
+fn shared(json: &str) -> SharedJson {
+    SharedJson::from(&RawJson::new(json).unwrap())
 }
 
-fn value() -> impl Strategy<Value = Json> {
+fn value() -> impl Strategy<Value = SharedJson> {
     json().prop_map(|json| shared(&json))
 }
 
-fn object() -> impl Strategy<Value = Json> {
+fn object() -> impl Strategy<Value = SharedJson> {
     members(json()).prop_map(|json| shared(&json))
 }
 
-fn text() -> impl Strategy<Value = Str> {
-    any::<String>().prop_map(Str::from)
+fn text() -> impl Strategy<Value = SharedStr> {
+    any::<String>().prop_map(SharedStr::from)
 }
 
-fn maybe() -> impl Strategy<Value = Option<Str>> {
+fn maybe() -> impl Strategy<Value = Option<SharedStr>> {
     prop::option::of(text())
 }
 
@@ -68,7 +68,7 @@ fn number() -> impl Strategy<Value = Number> {
     ]
 }
 
-fn word<K: Vocabulary + std::fmt::Debug>() -> impl Strategy<Value = Word<K>> {
+fn word<K: Vocabulary + std::fmt::Debug>() -> impl Strategy<Value = Word<K, SharedStr>> {
     let known = prop::sample::select(K::WORDS).prop_map(|(_, known)| Word::Known(known));
     prop_oneof![known, text().prop_map(Word::parse)]
 }
@@ -161,7 +161,7 @@ proptest! {
         let ServerFrame::Event(read) = read else {
             panic!("no event: {written:?}")
         };
-        prop_assert_eq!(read, event);
+        prop_assert_eq!(read.to_shared(&FrameCopy::of(written.as_str())), event);
     }
 
     #[test]
@@ -179,7 +179,7 @@ proptest! {
         let ClientFrame::Connect(read) = read else {
             panic!("no connect")
         };
-        prop_assert_eq!(read, connect);
+        prop_assert_eq!(read.to_shared(&FrameCopy::of(written.as_str())), connect);
     }
 
     #[test]
@@ -198,7 +198,7 @@ proptest! {
             panic!("no input")
         };
         prop_assert_eq!(read.images(&limits()).unwrap(), images);
-        prop_assert_eq!(read, input);
+        prop_assert_eq!(read.to_shared(&FrameCopy::of(written.as_str())), input);
     }
 
     #[test]
@@ -209,7 +209,7 @@ proptest! {
         let ClientFrame::Response(read) = read else {
             panic!("no response")
         };
-        prop_assert_eq!(read, response);
+        prop_assert_eq!(read.to_shared(&FrameCopy::of(written.as_str())), response);
     }
 
     #[test]
@@ -218,7 +218,7 @@ proptest! {
         mode in word::<Mode>(),
         turns in any::<u64>(),
     ) {
-        let mut change = ModeChange::new(Mode::Safe).with_turns(turns);
+        let mut change = ModeChange::<SharedStr>::new(Mode::Safe).with_turns(turns);
         change.mode = mode;
         let admin = AdminRequest::new(AdminAction::Block, signed.clone());
         let submit = OnboardSubmit::new(signed);
@@ -227,10 +227,11 @@ proptest! {
             codec::encode(&admin).unwrap(),
             codec::encode(&submit).unwrap(),
         ] {
-                    match ClientFrame::decode(written.as_str(), &limits()).unwrap() {
-                ClientFrame::ModeChange(read) => prop_assert_eq!(&read, &change),
-                ClientFrame::Admin(read) => prop_assert_eq!(&read, &admin),
-                ClientFrame::OnboardSubmit(read) => prop_assert_eq!(&read, &submit),
+            let copy = FrameCopy::of(written.as_str());
+            match ClientFrame::decode(written.as_str(), &limits()).unwrap() {
+                ClientFrame::ModeChange(read) => prop_assert_eq!(&read.to_shared(&copy), &change),
+                ClientFrame::Admin(read) => prop_assert_eq!(&read.to_shared(&copy), &admin),
+                ClientFrame::OnboardSubmit(read) => prop_assert_eq!(&read.to_shared(&copy), &submit),
                 other => panic!("{other:?}"),
             }
         }
@@ -263,13 +264,14 @@ proptest! {
             codec::encode(&error).unwrap(),
             codec::encode(&required).unwrap(),
         ] {
-                    match ServerFrame::decode(written.as_str(), &limits()).unwrap() {
-                ServerFrame::Connected(read) => prop_assert_eq!(&read, &connected),
-                ServerFrame::Output(read) => prop_assert_eq!(&read, &output),
-                ServerFrame::RuntimeInputAck(read) => prop_assert_eq!(&read, &ack),
-                ServerFrame::Error(read) => prop_assert_eq!(&read, &error),
+            let copy = FrameCopy::of(written.as_str());
+            match ServerFrame::decode(written.as_str(), &limits()).unwrap() {
+                ServerFrame::Connected(read) => prop_assert_eq!(&read.to_shared(&copy), &connected),
+                ServerFrame::Output(read) => prop_assert_eq!(&read.to_shared(&copy), &output),
+                ServerFrame::RuntimeInputAck(read) => prop_assert_eq!(&read.to_shared(&copy), &ack),
+                ServerFrame::Error(read) => prop_assert_eq!(&read.to_shared(&copy), &error),
                 ServerFrame::OnboardRequired(read) => {
-                    prop_assert_eq!(&read, &required);
+                    prop_assert_eq!(&read.to_shared(&copy), &required);
                 }
                 other => panic!("{other:?}"),
             }
@@ -284,13 +286,13 @@ proptest! {
     ) {
         let before = Session::parse(&json, &limits()).unwrap();
         let mut after = before.clone();
-        after.set(&name, &Json::new(&value).unwrap()).unwrap();
-        let kept = |session: &Session| -> Vec<(String, String)> {
+        after.set(&name, &RawJson::new(&value).unwrap()).unwrap();
+        let kept = |session: &Session<'_>| -> Vec<(String, String)> {
             let members = session.members().filter(|(known, _)| *known != name);
             members.map(|(name, value)| (name.to_owned(), value.get().to_owned())).collect()
         };
         prop_assert_eq!(kept(&after), kept(&before));
-        let found = after.get(&name).map_or("null", Json::get);
+        let found = after.get(&name).map_or("null", RawJson::get);
         prop_assert_eq!(found, value.as_str());
         let written = codec::encode(&after).unwrap();
         let again = Session::parse(written.as_str(), &limits()).unwrap();

@@ -11,8 +11,8 @@ use connectonion_proto::net::{
 };
 use connectonion_proto::trust::{Door, TrustLevel, TrustPolicy};
 use rpc_core::CallError;
-use rpc_core::Str;
 use rpc_core::backoff::BackoffPolicy;
+use rpc_core::decode::SharedStr;
 use tokio::time::timeout;
 
 use crate::staff::{Scripted, client_key, host_key};
@@ -62,7 +62,7 @@ struct Yes;
 
 #[async_trait]
 impl Human for Yes {
-    async fn ask_user(&self, _: &AskUser) -> Str {
+    async fn ask_user(&self, _: &AskUser) -> SharedStr {
         "yes".into()
     }
 
@@ -70,7 +70,7 @@ impl Human for Yes {
         Approval::granted(Scope::Once)
     }
 
-    async fn review_plan(&self, _: &PlanReview) -> Str {
+    async fn review_plan(&self, _: &PlanReview) -> SharedStr {
         "good".into()
     }
 }

@@ -1,19 +1,19 @@
 //! What is read besides the specification's own shapes, and what is refused.
 
 use connectonion_proto::frame::{
-    Answer, ChatItem, ChatItemKind, ErrorFrame, EventKind, Mode, SessionState, Standing,
-    StreamEvent, ToolStatus, Trigger, Word,
+    Answer, ChatItem, ChatItemKind, ErrorFrame, EventKind, Mode, OtherEvent, SessionState,
+    Standing, StreamEvent, ToolStatus, Trigger, Word,
 };
 use connectonion_proto::limits::{client_limits, server_limits};
 use connectonion_proto::{ClientFrame, ServerFrame, codec};
 use rpc_core::Limits;
-use rpc_core::json::DecodeErrorKind;
+use rpc_core::decode::{DecodeErrorKind, FrameCopy};
 
-fn server(text: &str) -> ServerFrame {
+fn server(text: &str) -> ServerFrame<'_> {
     ServerFrame::decode(text, &client_limits()).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-fn client(text: &str) -> ClientFrame {
+fn client(text: &str) -> ClientFrame<'_> {
     ClientFrame::decode(text, &server_limits()).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
@@ -64,11 +64,12 @@ fn every_event_is_written_as_it_was_read() {
         let whole = format!("{},{common}}}", &text[..text.len() - 1]);
         let frame = server(&whole);
         assert_eq!(written(&frame), whole);
+        assert_eq!(written(&frame.clone().into_owned()), whole);
         let ServerFrame::Event(event) = &frame else {
             panic!("{text}");
         };
-        assert!(!matches!(event.kind, EventKind::Unknown { .. }), "{text}");
-        assert_eq!(written(&event), whole);
+        assert!(!matches!(event.kind, EventKind::Other(_)), "{text}");
+        assert_eq!(written(&event.to_shared(&FrameCopy::of(&whole))), whole);
         assert_eq!(event.ts.unwrap().as_f64(), 1_795_293_032.508_061_6);
     }
 }
@@ -106,6 +107,7 @@ fn frames_beyond_the_specification_are_written_as_they_were_read() {
     ] {
         let frame = client(text);
         assert_eq!(written(&frame), text);
+        assert_eq!(written(&frame.into_owned()), text);
     }
 }
 
@@ -353,23 +355,26 @@ fn a_frame_of_a_new_type_is_an_event_if_it_has_an_id_and_a_time() {
     let ServerFrame::Event(event) = server(text) else {
         panic!("no event");
     };
-    let EventKind::Unknown { tag, raw } = &event.kind else {
+    let EventKind::Other(other) = &event.kind else {
         panic!("known");
     };
-    assert_eq!((&**tag, event.id.as_deref()), ("my_own", Some("i")));
-    assert_eq!(event.ts, Some(7_u32.into()));
-    let member = |name| raw.member(name).map(|value| value.get().to_owned());
-    assert_eq!(member("x").as_deref(), Some(r#"{"y":[1.50]}"#));
-    assert_eq!(written(&event), text);
+    assert_eq!((&*other.name, event.id.as_deref()), ("my_own", Some("i")));
+    let members = other.members();
+    let members: Vec<_> = members
+        .iter()
+        .map(|(name, value)| (&**name, value.get()))
+        .collect();
+    assert_eq!(members, [("x", r#"{"y":[1.50]}"#), ("z", "null")]);
+    assert_eq!(
+        written(&event),
+        r#"{"type":"my_own","x":{"y":[1.50]},"z":null,"id":"i","ts":7}"#
+    );
     for text in [
         r#"{"type":"my_own","ts":7}"#,
         r#"{"type":"my_own","id":"i","ts":"7"}"#,
         r#"{"type":"DASHBOARD_SNAPSHOT","id":7}"#,
     ] {
-        assert!(
-            matches!(server(text), ServerFrame::Unknown { .. }),
-            "{text}"
-        );
+        assert!(matches!(server(text), ServerFrame::Unknown(_)), "{text}");
         assert_eq!(written(&server(text)), text);
     }
 }
@@ -377,13 +382,13 @@ fn a_frame_of_a_new_type_is_an_event_if_it_has_an_id_and_a_time() {
 #[test]
 fn an_agent_sends_events_of_its_own() {
     let body = codec::to_json(&serde_json::json!({"x": 1, "id": "theirs", "type": "theirs"}));
-    let kind = EventKind::other("my_own", body.unwrap());
+    let kind = EventKind::Other(OtherEvent::new("my_own", body.unwrap()));
     let event = StreamEvent::new(kind, "ev-1", 1.5, "s");
     assert_eq!(
         written(&event),
         r#"{"type":"my_own","x":1,"id":"ev-1","ts":1.5,"session_id":"s"}"#
     );
-    let nothing = EventKind::other("my_own", codec::to_json(&7).unwrap());
+    let nothing = EventKind::Other(OtherEvent::new("my_own", codec::to_json(&7).unwrap()));
     let event = StreamEvent::new(nothing, "ev-1", 2_u32, "s");
     assert_eq!(
         written(&event),
@@ -496,7 +501,7 @@ fn chat_items_are_typed_and_others_are_kept() {
     assert_eq!(written(&items), text);
     assert_eq!(items[0].text().as_deref(), Some("look"));
     assert_eq!(items[8].text().as_deref(), Some("done"));
-    assert!(matches!(items[6].kind, ChatItemKind::Unknown { .. }));
+    assert!(matches!(items[6].kind, ChatItemKind::Other(_)));
     assert_eq!(items[6].id.as_deref(), Some("7"));
     let made = [
         ChatItem::user("msg-0", "a\"b"),

@@ -163,6 +163,8 @@ impl Player {
         let ServerFrame::Event(event) = decoded else {
             panic!("{text}")
         };
+        let copy = rpc_core::decode::FrameCopy::of(&text);
+        let event = event.to_shared(&copy);
         let state = self.desk.registry.run_mut(run).unwrap();
         if let (Some(kind), Some(id)) = (RequestKind::asked_by(&event.kind), &event.id) {
             state.ask(kind, id).unwrap();

@@ -227,7 +227,7 @@ impl Host {
     pub(crate) fn conversation(&mut self, session: &str, now: Instant) -> Outcome<String> {
         self.looks += 1;
         let conn = ConnId(self.looks);
-        let connect = Connect::new(Signed::none()).with_session_id(session);
+        let connect: Connect = Connect::new(Signed::none()).with_session_id(session);
         let entrant = Entrant::new(OWNER, connect, self.looks.into());
         self.hub.connect(conn, entrant, self.clocks(now));
         let mut found = None;

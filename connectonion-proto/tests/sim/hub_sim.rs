@@ -107,7 +107,7 @@ impl Life {
         user.conn = Some(self.conns);
         user.arrived = 0;
         user.has_heard = false;
-        let mut connect = Connect::new(Signed::none()).with_session_id(user.session);
+        let mut connect: Connect = Connect::new(Signed::none()).with_session_id(user.session);
         if let Some(last) = &user.last {
             connect = connect.with_last_msg_id(last.as_str());
         }

@@ -98,7 +98,7 @@ fn mode(text: &str) -> Result<Line, String> {
 
 /// Reads a mode.
 pub(crate) fn parse_mode(word: &str) -> Result<Mode, String> {
-    let known = Word::<Mode>::parse(word).known();
+    let known = Word::<Mode, &str>::parse(word).known();
     known.ok_or_else(|| "the modes are safe, plan, accept_edits and ulw".to_owned())
 }
 

@@ -1,12 +1,14 @@
 //! [`Show`]: what happens, in lines for people or for programs.
 
+use std::borrow::Cow;
+
 use connectonion_proto::client::Step;
 use connectonion_proto::frame::{
     ChatItem, ChatItemKind, Connected, EventKind, Output, SessionState, ToolStatus, Word,
 };
 use examples::screen::{Colour, printable, printable_lines};
-use rpc_core::Json;
 use rpc_core::Limits;
+use rpc_core::decode::{RawJson, SharedJson};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -95,7 +97,7 @@ impl Show {
         items.filter_map(|item| self.earlier(item)).collect()
     }
 
-    fn earlier(&self, item: &ChatItem) -> Option<String> {
+    fn earlier(&self, item: &ChatItem<Cow<'_, str>, RawJson<'_>>) -> Option<String> {
         let text = printable_lines(&item.text()?);
         match &item.kind {
             ChatItemKind::User(_) => Some(self.paint(Colour::Dim, &format!("> {text}"))),
@@ -145,7 +147,7 @@ impl Show {
                 format!("  thinks: {}", printable_lines(thought.content.as_deref()?))
             }
             EventKind::ToolCall(call) => {
-                let args = call.args.as_ref().map_or("", Json::get);
+                let args = call.args.as_ref().map_or("", SharedJson::get);
                 format!("  {} {}", printable(&call.name), short(args))
             }
             EventKind::ToolResult(result) => {

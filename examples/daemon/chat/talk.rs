@@ -36,7 +36,7 @@ pub(super) struct Talk<'a> {
     output: Output,
     session: SessionId,
     /// What was said, oldest first.
-    said: VecDeque<HistoryItem>,
+    said: VecDeque<HistoryItem<'static>>,
     /// The chats that run or wait, oldest first.
     running: VecDeque<Running>,
     /// How many there were.
@@ -213,7 +213,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    fn request(&self, text: &str) -> Result<ChatRequest, rpc_core::Refused> {
+    fn request(&self, text: &str) -> Result<ChatRequest<'static>, rpc_core::Refused> {
         let request = self.wishes.request(text, &self.door.status);
         let mut request = request.with_session_id(self.session.clone());
         for item in &self.said {
@@ -304,7 +304,7 @@ impl<'a> Talk<'a> {
             self.say(printable_lines(&reply.output)).await;
         }
         self.remember(Role::User, running.text);
-        self.remember(Role::Assistant, reply.output.to_string());
+        self.remember(Role::Assistant, reply.output.clone().into_owned());
     }
 
     fn remember(&mut self, role: Role, text: String) {

@@ -10,7 +10,7 @@ fn people() -> Show {
     Show::new(Style::People { colour: false })
 }
 
-fn event(event: Event) -> ChatUpdate {
+fn event(event: Event<'static>) -> ChatUpdate {
     ChatUpdate::Event(event)
 }
 
@@ -27,15 +27,15 @@ fn lines(mut show: Show, update: &ChatUpdate) -> Vec<String> {
 fn people_read_what_happens_line_by_line() {
     let args = json!({ "content": "x", "path": "a\x1b.txt" });
     let call = ToolCall::with_args("c", "file-edit", &args).unwrap();
-    let diff = Part::Diff(acolyte_proto::event::Diff {
+    let diff = Part::Diff {
         marker: acolyte_proto::event::DiffMarker::Add,
         line_number: 7,
         text: "new".into(),
-    });
+    };
     let list = Checklist::new("p", "Plan")
         .with_item(ChecklistItem::new("2", "later", 1))
         .with_item(ChecklistItem::new("1", "now", 0).with_status(ItemStatus::InProgress));
-    let failed = ToolResult::failed("c", "t").with_code("E_X");
+    let failure = acolyte_proto::event::ToolFailure::new().with_code("E_X");
     for (update, expected) in [
         (event(Event::text("a\nb")), &["text a\nb"][..]),
         (event(Event::ToolCall(call)), &[r"  file-edit a\u{1b}.txt"]),
@@ -44,7 +44,10 @@ fn people_read_what_happens_line_by_line() {
             &["       7 + new"],
         ),
         (event(Event::ToolResult(ToolResult::ok("c", "t"))), &[]),
-        (event(Event::ToolResult(failed)), &["  t failed: E_X"]),
+        (
+            event(Event::ToolResult(ToolResult::failed("c", "t", failure))),
+            &["  t failed: E_X"],
+        ),
         (
             event(Event::Checklist(list)),
             &["  Plan", "    [~] now", "    [ ] later"],
@@ -75,8 +78,9 @@ fn what_calls_show_side_by_side_stands_below_the_call() {
         event(Event::ToolOutput(output))
     };
     let failed = |id: &'static str| {
-        let failed = ToolResult::failed(id, "file-read").with_code("E_X");
-        event(Event::ToolResult(failed))
+        let failure = acolyte_proto::event::ToolFailure::new().with_code("E_X");
+        let result = ToolResult::failed(id, "file-read", failure);
+        event(Event::ToolResult(result))
     };
     let done = |id: &'static str| event(Event::ToolResult(ToolResult::ok(id, "file-read")));
     let mut lines = Vec::new();

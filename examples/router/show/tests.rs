@@ -1,9 +1,9 @@
 //! [`Show`]: the lines of each event.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests")]
 
+use smarthole_proto::MessageId;
 use smarthole_proto::hub::ConnId;
 use smarthole_proto::router::Rejection;
-use smarthole_proto::{Message, MessageId, Metadata};
 
 use super::*;
 
@@ -43,12 +43,12 @@ fn rejected(timed_out: bool, late: bool) -> HubEvent {
 }
 
 fn delivered(direct: bool, reason: Option<&str>) -> HubEvent {
-    let metadata = Metadata::default()
-        .with_direct_routed(direct)
-        .with_routing_reason(reason.map(Into::into));
     HubEvent::Delivered {
+        message: id(),
         client: "notes".into(),
-        message: Message::new(id(), "buy \"milk\"\n", "t").with_metadata(metadata),
+        direct,
+        text: "buy \"milk\"\n".into(),
+        reason: reason.map(Into::into),
     }
 }
 

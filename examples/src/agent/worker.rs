@@ -14,8 +14,8 @@ use connectonion_proto::hub::{AskError, EmitError};
 use connectonion_proto::limits::{ULW_TURNS, ULW_TURNS_USED};
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
 use futures_util::{FutureExt as _, StreamExt as _};
-use rpc_core::Json;
 use rpc_core::breaker::CircuitBreaker;
+use rpc_core::decode::SharedJson;
 use rpc_core::net::link::entropy;
 use serde_json::{Map, Value, json};
 use snek_proto::chat::{Block, ChatMessage};
@@ -379,7 +379,7 @@ impl<'a> Work<'a> {
     async fn permitted(
         &self,
         call: &Call,
-        arguments: &Json,
+        arguments: &SharedJson,
     ) -> Result<Result<Value, ToolFailure>, Stop> {
         if call.name == ASK_USER {
             return self.ask_user(&call.arguments).await;
@@ -447,7 +447,11 @@ impl<'a> Work<'a> {
     }
 
     /// Asks for the user's leave; `None` if it is given.
-    async fn approve(&self, call: &Call, arguments: &Json) -> Result<Option<ToolFailure>, Stop> {
+    async fn approve(
+        &self,
+        call: &Call,
+        arguments: &SharedJson,
+    ) -> Result<Option<ToolFailure>, Stop> {
         let definitions = self.worker.tools.definitions().iter();
         let mut known = definitions.filter(|it| it.name() == call.name);
         let description = known.next().map_or("", ToolDefinition::description);
@@ -479,13 +483,13 @@ impl<'a> Work<'a> {
 /// What a model said, and what that cost.
 struct Answer {
     message: ChatMessage,
-    usage: Option<Json>,
+    usage: Option<SharedJson>,
     /// Why it is not complete, if it is not.
     shortfall: Option<&'static str>,
 }
 
 /// The messages of a session, as far as they can be read.
-fn messages(session: &Json) -> Vec<ChatMessage> {
+fn messages(session: &SharedJson) -> Vec<ChatMessage> {
     let session: Map<String, Value> = serde_json::from_str(session.get()).unwrap_or_default();
     let messages = session.get("messages").and_then(Value::as_array);
     let read = |value: &Value| serde_json::from_value(value.clone()).ok();

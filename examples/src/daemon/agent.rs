@@ -11,11 +11,15 @@ const PROVIDERS: [&str; 2] = ["anthropic", "openai"];
 
 #[async_trait]
 impl Agent for Worker {
-    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
+    async fn run(
+        &self,
+        run: Run,
+        request: ChatRequest<'static>,
+    ) -> Result<Reply<'static>, ChatError<'static>> {
         self.chat(&request, &run).await
     }
 
-    async fn status(&self) -> Status {
+    async fn status(&self) -> Status<'static> {
         let status = Status::new(self.model().to_owned(), "");
         let known = PROVIDERS.into_iter().find(|it| *it == self.provider());
         match known {
@@ -31,7 +35,7 @@ impl Agent for Worker {
 
 #[async_trait]
 impl Watch for Run {
-    async fn tell(&self, event: Event) {
+    async fn tell(&self, event: Event<'static>) {
         // Nothing is sent of a chat that nobody wants any more, and the abort is heard of elsewhere.
         if let Err(error) = self.emit(&event).await {
             tracing::debug!(%error, "an event is not sent");

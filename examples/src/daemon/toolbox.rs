@@ -42,9 +42,9 @@ pub struct Toolbox {
 #[non_exhaustive]
 pub enum Shown {
     /// A piece of its output.
-    Part(Part),
+    Part(Part<'static>),
     /// The list of what is to be done.
-    Checklist(Checklist),
+    Checklist(Checklist<'static>),
 }
 
 impl Toolbox {
@@ -239,7 +239,7 @@ async fn blocking(
     workspace: &Workspace,
     name: &str,
     arguments: &Map<String, Value>,
-) -> Result<(Vec<Part>, String), Problem> {
+) -> Result<(Vec<Part<'static>>, String), Problem> {
     let stop = Stop::default();
     let _stops = Stops(stop.clone());
     let (workspace, name, arguments) = (workspace.clone(), name.to_owned(), arguments.clone());
@@ -268,7 +268,7 @@ fn on_files(
     name: &str,
     arguments: &Map<String, Value>,
     stop: &Stop,
-) -> Result<(Vec<Part>, String), Problem> {
+) -> Result<(Vec<Part<'static>>, String), Problem> {
     Ok(match name {
         FILE_READ => {
             let mut range = Range::default();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use acolyte_proto::error::{ErrorDetail, code};
 use acolyte_proto::event::{ToolCall, ToolOutput, ToolResult, Usage};
-use acolyte_proto::frame::ReplyUsage;
+use acolyte_proto::frame::{ReplyUsage, Skill};
 use acolyte_proto::limits::MAX_TOOL_CALLS;
 use acolyte_proto::{ChatError, ChatRequest, Event, Reply};
 use async_trait::async_trait;
@@ -37,7 +37,7 @@ const MAX_SENT: usize = 1_000;
 #[async_trait]
 pub trait Watch: Send + Sync {
     /// Tells what happens. Waits while there is no room.
-    async fn tell(&self, event: Event);
+    async fn tell(&self, event: Event<'static>);
 
     /// Waits until nobody wants the chat any more.
     async fn aborted(&self);
@@ -117,7 +117,11 @@ impl Worker {
     /// # Cancel safety
     /// Dropping the future gives the chat up: no other tool is called, a command is killed. An abort that
     /// `watch` tells of does the same.
-    pub async fn chat(&self, request: &ChatRequest, watch: &dyn Watch) -> Result<Reply, ChatError> {
+    pub async fn chat(
+        &self,
+        request: &ChatRequest<'_>,
+        watch: &dyn Watch,
+    ) -> Result<Reply<'static>, ChatError<'static>> {
         let named = request.model.trim();
         let model = self.model_of(named)?;
         let workspace = match request.workspace.as_deref() {
@@ -141,7 +145,8 @@ impl Worker {
             usage: Usage::default(),
         };
         for skill in &request.active_skills {
-            watch.tell(Event::SkillActivated(skill.clone())).await;
+            let skill = skill.clone().into_owned();
+            watch.tell(Event::SkillActivated(skill)).await;
         }
         let ended = chat.work().await?;
         let mut reply = Reply::new(ended.output, named.to_owned());
@@ -149,7 +154,8 @@ impl Worker {
         reply.error = ended.error.map(Into::into);
         reply.tool_calls = chat.called.into_iter().map(Into::into).collect();
         reply.model_calls = Some(chat.asked);
-        reply.active_skills.clone_from(&request.active_skills);
+        let skills = request.active_skills.iter();
+        reply.active_skills = skills.cloned().map(Skill::into_owned).collect();
         let (read, written) = (chat.usage.input_tokens, chat.usage.output_tokens);
         reply.usage = Some(ReplyUsage::new(read, written));
         Ok(reply)
@@ -157,7 +163,7 @@ impl Worker {
 
     /// The model that a chat names, as its provider calls it. Any model of this agent's provider
     /// is asked for; others nobody has here.
-    fn model_of<'a>(&self, named: &'a str) -> Result<&'a str, ChatError> {
+    fn model_of<'a>(&self, named: &'a str) -> Result<&'a str, ChatError<'static>> {
         if named.is_empty() {
             let error = ChatError::new("no model is named");
             return Err(error.with_code(code::MODEL_NOT_CONFIGURED));
@@ -179,7 +185,7 @@ impl Worker {
     }
 
     /// What the model is told before everything else.
-    fn instructions(&self, request: &ChatRequest) -> String {
+    fn instructions(&self, request: &ChatRequest<'_>) -> String {
         let mut text = self.system.clone();
         for skill in &request.active_skills {
             text.push_str("\n\nSkill ");
@@ -206,7 +212,7 @@ impl fmt::Debug for Worker {
 }
 
 /// The workspace of the chat is none.
-fn refused(why: &Problem) -> ChatError {
+fn refused(why: &Problem) -> ChatError<'static> {
     let detail = ErrorDetail::new()
         .with_code(why.code.as_str())
         .with_category(why.code.category())
@@ -223,7 +229,7 @@ fn coded(
     code: &'static str,
     kind: &'static str,
     source: &'static str,
-) -> ChatError {
+) -> ChatError<'static> {
     let category = if kind == "timeout" { kind } else { "other" };
     let detail = ErrorDetail::new()
         .with_code(code)
@@ -234,7 +240,7 @@ fn coded(
 }
 
 /// The model has failed.
-fn failed(error: &ModelError) -> ChatError {
+fn failed(error: &ModelError) -> ChatError<'static> {
     tracing::warn!(%error, "the model failed");
     let (code, kind) = match error {
         ModelError::Setup { .. } | ModelError::NoKey { .. } => {
@@ -246,7 +252,7 @@ fn failed(error: &ModelError) -> ChatError {
     coded(error.to_string(), code, kind, "generate")
 }
 
-fn aborted() -> ChatError {
+fn aborted() -> ChatError<'static> {
     ChatError::new("aborted").with_code(code::ABORTED)
 }
 
@@ -286,7 +292,7 @@ struct Answer {
 }
 
 impl Chat<'_> {
-    async fn work(&mut self) -> Result<Ended, ChatError> {
+    async fn work(&mut self) -> Result<Ended, ChatError<'static>> {
         loop {
             let answer = tokio::select! {
                 biased;
@@ -324,12 +330,12 @@ impl Chat<'_> {
         }
     }
 
-    async fn tell(&self, event: Event) {
+    async fn tell(&self, event: Event<'static>) {
         self.watch.tell(event).await;
     }
 
     /// One question to the model. Its text is told as it comes.
-    async fn ask(&mut self) -> Result<Answer, ChatError> {
+    async fn ask(&mut self) -> Result<Answer, ChatError<'static>> {
         let limits = ConversationLimits::default().with_sent(MAX_SENT);
         let messages = fit(&self.system, &self.past, &self.since, limits);
         let has_failed = |message: &&ChatMessage| {
@@ -382,7 +388,7 @@ impl Chat<'_> {
         id: &str,
         name: &str,
         arguments: Result<Map<String, Value>, Problem>,
-    ) -> Result<(), ChatError> {
+    ) -> Result<(), ChatError<'static>> {
         if self.watch.is_aborted() {
             return Err(aborted());
         }
@@ -402,12 +408,12 @@ impl Chat<'_> {
         let result = match result {
             Ok(text) => {
                 self.since.push(ChatMessage::tool(id, text));
-                ToolResult::ok(id, name)
+                ToolResult::ok(id.to_owned(), name.to_owned())
             }
             Err(problem) => {
                 self.failed.push(id.to_owned());
                 self.since.push(ChatMessage::tool(id, &*problem.message));
-                problem.result(id, name)
+                ToolResult::failed(id.to_owned(), name.to_owned(), problem.failure(name))
             }
         };
         self.tell(Event::ToolResult(result)).await;
@@ -442,9 +448,11 @@ impl Chat<'_> {
     }
 }
 
-fn event(id: &str, name: &str, shown: Shown) -> Event {
+fn event(id: &str, name: &str, shown: Shown) -> Event<'static> {
     match shown {
-        Shown::Part(part) => Event::ToolOutput(ToolOutput::new(id, name, part)),
+        Shown::Part(part) => {
+            Event::ToolOutput(ToolOutput::new(id.to_owned(), name.to_owned(), part))
+        }
         Shown::Checklist(list) => Event::Checklist(list),
     }
 }

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use exoclaw_proto::RpcError;
-use exoclaw_proto::frame::{Call, ChatSend, Plugin, Status, StreamEvent};
+use exoclaw_proto::frame::{ChatSend, OwnedCall, OwnedEvent, Plugin, Status};
 use exoclaw_proto::net::{Backend, ChatError, ChatReply, Gone, Peer};
-use rpc_core::Json;
+use rpc_core::decode::SharedStr;
+use serde_json::value::RawValue;
 
 use super::engine::{Engine, Reply};
 
@@ -55,7 +56,7 @@ impl Reply for ChatReply {
         Self::text(self, text).await
     }
 
-    async fn event(&mut self, event: StreamEvent) -> Result<(), Gone> {
+    async fn event(&mut self, event: OwnedEvent) -> Result<(), Gone> {
         Self::event(self, &event).await
     }
 }
@@ -73,7 +74,7 @@ impl Backend for GatewayBackend {
     async fn chat(
         &self,
         peer: &Arc<Peer>,
-        chat: ChatSend,
+        chat: ChatSend<SharedStr>,
         mut reply: ChatReply,
     ) -> Result<(), ChatError> {
         let mut running = Running {
@@ -86,7 +87,7 @@ impl Backend for GatewayBackend {
         outcome
     }
 
-    async fn extension(&self, _: &Arc<Peer>, call: Call) -> Result<Json, RpcError> {
+    async fn extension(&self, _: &Arc<Peer>, call: OwnedCall) -> Result<Box<RawValue>, RpcError> {
         self.engine.extension(&call).await
     }
 }

@@ -1,11 +1,14 @@
 //! [`Frames`]: ConnectOnion's frames in words.
 
+use std::borrow::Cow;
+
 use connectonion_proto::frame::{
-    Answer, Connect, EventKind, Response, StreamEvent, ToolStatus, Vocabulary, Word,
+    Answer, BorrowedEvent, Connect, EventKind, Response, ToolStatus, Vocabulary, Word,
 };
 use connectonion_proto::{ClientFrame, ServerFrame};
+use rpc_core::Limits;
+use rpc_core::decode::RawJson;
 use rpc_core::net::Direction;
-use rpc_core::{Json, Limits};
 
 use super::Describe;
 
@@ -23,7 +26,7 @@ impl Describe for Frames {
     }
 }
 
-fn said(frame: &ClientFrame) -> Option<String> {
+fn said(frame: &ClientFrame<'_>) -> Option<String> {
     Some(match frame {
         ClientFrame::Connect(connect) => connects(connect),
         ClientFrame::Input(input) => {
@@ -40,7 +43,7 @@ fn said(frame: &ClientFrame) -> Option<String> {
     })
 }
 
-fn connects(connect: &Connect) -> String {
+fn connects(connect: &Connect<Cow<'_, str>, RawJson<'_>>) -> String {
     let from = connect.signed.from.as_deref();
     let who = from.map_or("without a signature".to_owned(), |from| {
         format!("as {}", cut(from))
@@ -54,7 +57,7 @@ fn connects(connect: &Connect) -> String {
     format!("CONNECT {who}{session}{after}")
 }
 
-fn answers(response: &Response) -> String {
+fn answers(response: &Response<Cow<'_, str>, RawJson<'_>>) -> String {
     let what = match &response.answer {
         Answer::Approval(approval) if approval.approved => {
             format!("approved, {}", word(approval.scope.as_ref(), "once"))
@@ -66,10 +69,10 @@ fn answers(response: &Response) -> String {
         Answer::Ulw(ulw) => ulw.action.as_str().to_owned(),
         other => format!("{:?}", other.text().unwrap_or_default()),
     };
-    format!("  {} {what}", response.answer.tag())
+    format!("  {} {what}", response.answer.name())
 }
 
-fn heard(frame: &ServerFrame) -> Option<String> {
+fn heard(frame: &ServerFrame<'_>) -> Option<String> {
     Some(match frame {
         ServerFrame::Connected(connected) => {
             let id = cut(&connected.session_id);
@@ -93,8 +96,8 @@ fn heard(frame: &ServerFrame) -> Option<String> {
     })
 }
 
-fn happened(event: &StreamEvent) -> String {
-    let name = event.kind.tag();
+fn happened(event: &BorrowedEvent<'_>) -> String {
+    let name = event.kind.name();
     let what = match &event.kind {
         EventKind::UserInput(input) => format!("{:?}", input.content),
         EventKind::Assistant(said) => format!("{:?}", said.content),
@@ -109,7 +112,7 @@ fn happened(event: &StreamEvent) -> String {
             format!(
                 "{}({})",
                 call.name,
-                call.args.as_ref().map_or("", Json::get)
+                call.args.as_ref().map_or("", RawJson::get)
             )
         }
         EventKind::ToolResult(result) => {
@@ -119,11 +122,11 @@ fn happened(event: &StreamEvent) -> String {
             format!("{}{text}", if failed { "failed: " } else { "" })
         }
         EventKind::AskUser(ask) => {
-            let options = ask.options.as_ref().map_or("", Json::get);
+            let options = ask.options.as_ref().map_or("", RawJson::get);
             format!("{:?} {options}", ask.question)
         }
         EventKind::ApprovalNeeded(needed) => {
-            let arguments = needed.arguments.as_ref().map_or("", Json::get);
+            let arguments = needed.arguments.as_ref().map_or("", RawJson::get);
             format!("{}({arguments})", needed.tool)
         }
         EventKind::ModeChanged(changed) => changed.mode.as_str().to_owned(),
@@ -132,7 +135,7 @@ fn happened(event: &StreamEvent) -> String {
     format!("  {name} {what}").trim_end().to_owned()
 }
 
-fn word<'w, K: Vocabulary>(word: Option<&'w Word<K>>, absent: &'w str) -> &'w str {
+fn word<'w, K: Vocabulary>(word: Option<&'w Word<K, Cow<'_, str>>>, absent: &'w str) -> &'w str {
     word.map_or(absent, Word::as_str)
 }
 

@@ -1,5 +1,6 @@
 //! [`Frames`]: SmartHole's frames in words.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rpc_core::Limits;
@@ -35,9 +36,9 @@ impl Frames {
         numbers.of(id)
     }
 
-    fn said(&self, frame: &ClientFrame) -> Option<String> {
+    fn said(&self, frame: &ClientFrame<'_>) -> Option<String> {
         match frame {
-            ClientFrame::Registration(payload) => {
+            ClientFrame::Registration { payload } => {
                 let registration = validate::payload(payload.get()).ok()?;
                 let (name, what) = (&registration.name, &registration.description);
                 Some(format!("registers {name}: {what}"))
@@ -51,7 +52,7 @@ impl Frames {
         }
     }
 
-    fn heard(&self, frame: &ServerFrame) -> Option<String> {
+    fn heard(&self, frame: &ServerFrame<'_>) -> Option<String> {
         match frame {
             ServerFrame::RegistrationResponse(response) => match response {
                 RegistrationResponse::Accepted { message, .. } => {
@@ -69,7 +70,7 @@ impl Frames {
         }
     }
 
-    fn message(&self, message: &Message) -> String {
+    fn message(&self, message: &Message<Cow<'_, str>>) -> String {
         let (number, metadata) = (self.number(&message.id), &message.metadata);
         let mut how = Vec::new();
         if !matches!(metadata.input_method, InputMethod::Text) {
@@ -87,9 +88,9 @@ impl Frames {
     }
 }
 
-fn answer(answer: &Answer) -> String {
+fn answer(answer: &Answer<Cow<'_, str>>) -> String {
     match answer {
-        Answer::Reject(reject) => match &reject.reason {
+        Answer::Reject { reason } => match reason {
             Some(reason) => format!("reject: {reason}"),
             None => "reject".to_owned(),
         },
@@ -98,7 +99,7 @@ fn answer(answer: &Answer) -> String {
             let parts: Vec<_> = parts.into_iter().flatten().collect();
             format!("notification: {}", parts.join(": "))
         }
-        other => other.tag().to_owned(),
+        other => other.name().to_owned(),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use rpc_core::Limits;
 use rpc_core::net::Direction;
-use rpc_core::{Limits, Str};
 use snek_proto::frame::Event;
 use snek_proto::{ClientFrame, ServerFrame};
 
@@ -13,7 +13,7 @@ use super::Describe;
 #[derive(Debug, Default)]
 pub struct Frames {
     /// The methods of calls that wait for their answer, which does not name it.
-    methods: HashMap<String, Str>,
+    methods: HashMap<String, String>,
 }
 
 impl Describe for Frames {
@@ -26,42 +26,41 @@ impl Describe for Frames {
             }
             Direction::In => {
                 let frame = ServerFrame::decode(text, &limits).ok()?;
-                match frame.call_id().and_then(|id| self.methods.remove(id.get())) {
-                    Some(method) => Some(answer(&method, frame)),
-                    None => event(frame),
-                }
+                self.answer(&frame).or_else(|| event(&frame))
             }
         }
     }
 }
 
 impl Frames {
-    fn request(&mut self, frame: &ClientFrame) -> String {
-        if frame.method == "login" {
+    fn request(&mut self, frame: &ClientFrame<'_>) -> String {
+        if frame.method() == "login" {
             // A new connection: nothing that was asked before will be answered.
             self.methods.clear();
         }
-        if let Some(id) = &frame.call_id {
+        if let Some(id) = frame.call_id() {
             self.methods
-                .insert(id.get().to_owned(), frame.method.clone());
+                .insert(id.get().to_owned(), frame.method().to_owned());
         }
-        let args = frame.args.get();
+        let args = frame.args();
         let args = args
             .strip_prefix('[')
             .and_then(|args| args.strip_suffix(']'));
-        format!("{}({})", frame.method, args.unwrap_or(".."))
+        format!("{}({})", frame.method(), args.unwrap_or(".."))
+    }
+
+    fn answer(&mut self, frame: &ServerFrame<'_>) -> Option<String> {
+        let reply = frame.as_reply()?;
+        let method = self.methods.remove(reply.call_id().get())?;
+        Some(match reply.result() {
+            Ok(data) => format!("  {method}: {}", data.map_or("null", |data| data.get())),
+            Err(error) => format!("  {method} failed: {error}"),
+        })
     }
 }
 
-fn answer(method: &str, frame: ServerFrame) -> String {
-    match frame.into_result() {
-        Ok(answer) => format!("  {method}: {}", answer.data().get()),
-        Err(error) => format!("  {method} failed: {error}"),
-    }
-}
-
-fn event(frame: ServerFrame) -> Option<String> {
-    Some(match frame.into_event()?.ok()? {
+fn event(frame: &ServerFrame<'_>) -> Option<String> {
+    Some(match frame.as_event()?.ok()? {
         Event::Message(message) => {
             let mark = if message.is_final { "" } else { " (so far)" };
             format!(
@@ -69,12 +68,15 @@ fn event(frame: ServerFrame) -> Option<String> {
                 message.channel_uid, message.user_nick, message.message
             )
         }
-        Event::SetTyping { data } => {
-            let who = data.user_nick.or(data.username).unwrap_or_default();
-            format!("#{} {who} is typing", data.channel_uid.unwrap_or_default())
+        Event::SetTyping(typing) => {
+            let who = typing.user_nick.or(typing.username).unwrap_or_default();
+            format!(
+                "#{} {who} is typing",
+                typing.channel_uid.unwrap_or_default()
+            )
         }
-        Event::Join { data } => format!("joined #{}", data.channel_uid),
-        Event::Leave { data } => format!("left #{}", data.channel_uid),
+        Event::Join(join) => format!("joined #{}", join.channel_uid),
+        Event::Leave(leave) => format!("left #{}", leave.channel_uid),
         other => format!("event {}", other.name()),
     })
 }

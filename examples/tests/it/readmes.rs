@@ -62,13 +62,13 @@ impl acolyte_proto::net::Agent for Echo {
     async fn run(
         &self,
         run: acolyte_proto::net::Run,
-        request: ChatRequest,
-    ) -> Result<Reply, ChatError> {
+        request: ChatRequest<'static>,
+    ) -> Result<Reply<'static>, ChatError<'static>> {
         let _ = run.text(&format!("echo: {}", request.message)).await;
         Ok(Reply::new(request.message, request.model).with_output_streamed(true))
     }
 
-    async fn status(&self) -> Status {
+    async fn status(&self) -> Status<'static> {
         Status::new("echo", "")
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rpc_core::backoff::{BackoffPolicy, Jitter};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::{Limits, Secret, Str};
+use rpc_core::{Limits, Secret};
 
 use crate::frame::{ChatSend, SessionRef};
 use crate::limits::{
@@ -56,12 +56,12 @@ pub struct ClientConfig {
     /// Bounds on size and number.
     pub limits: Limits,
     /// The channel of chats that name none. Default `websocket`.
-    pub channel: Str,
+    pub channel: String,
     /// The account of chats that name none. Default `user`.
-    pub account: Str,
+    pub account: String,
     /// The peer of chats that name none; `None` leaves it to the gateway, which takes `main`.
     /// Default `None`.
-    pub peer: Option<Str>,
+    pub peer: Option<String>,
     /// Whether [`connect`](crate::net::connect) may send the token to another machine without
     /// encryption. Default no.
     pub insecure_token: bool,
@@ -88,8 +88,8 @@ impl ClientConfig {
                 .with_interval(Some(PING_INTERVAL))
                 .with_pong_timeout(PONG_TIMEOUT),
             limits: Limits::default(),
-            channel: Str::from_static("websocket"),
-            account: Str::from_static("user"),
+            channel: "websocket".to_owned(),
+            account: "user".to_owned(),
             peer: None,
             insecure_token: false,
         }
@@ -153,21 +153,21 @@ impl ClientConfig {
 
     /// Sets [`channel`](Self::channel).
     #[must_use]
-    pub fn with_channel(mut self, channel: impl Into<Str>) -> Self {
+    pub fn with_channel(mut self, channel: impl Into<String>) -> Self {
         self.channel = channel.into();
         self
     }
 
     /// Sets [`account`](Self::account).
     #[must_use]
-    pub fn with_account(mut self, account: impl Into<Str>) -> Self {
+    pub fn with_account(mut self, account: impl Into<String>) -> Self {
         self.account = account.into();
         self
     }
 
     /// Sets [`peer`](Self::peer).
     #[must_use]
-    pub fn with_peer(mut self, peer: impl Into<Str>) -> Self {
+    pub fn with_peer(mut self, peer: impl Into<String>) -> Self {
         self.peer = Some(peer.into());
         self
     }
@@ -182,8 +182,8 @@ impl ClientConfig {
     /// A chat with this content as [`channel`](Self::channel), [`account`](Self::account) and
     /// [`peer`](Self::peer).
     #[must_use]
-    pub fn chat(&self, content: impl Into<Str>) -> ChatSend {
-        let mut chat = ChatSend::new(&self.channel, &self.account, content);
+    pub fn chat(&self, content: impl Into<String>) -> ChatSend {
+        let mut chat = ChatSend::new(&*self.channel, &*self.account, content);
         chat.peer.clone_from(&self.peer);
         chat
     }
@@ -191,7 +191,7 @@ impl ClientConfig {
     /// The session of such chats.
     #[must_use]
     pub fn session(&self) -> SessionRef {
-        let mut session = SessionRef::new(&self.channel, &self.account);
+        let mut session = SessionRef::new(&*self.channel, &*self.account);
         session.peer.clone_from(&self.peer);
         session
     }

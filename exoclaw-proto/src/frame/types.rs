@@ -1,6 +1,5 @@
 //! What results carry: [`Status`], [`Plugin`], and the results of the future methods.
 
-use rpc_core::Str;
 use serde::{Deserialize, Serialize};
 
 /// The result of `status`. Exoclaw specification, *Methods*.
@@ -8,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[non_exhaustive]
 pub struct Status {
     /// The gateway's version.
-    pub version: Str,
+    pub version: String,
     /// How many plugins are loaded.
     pub plugins: u64,
     /// How many sessions there are.
@@ -17,7 +16,7 @@ pub struct Status {
 
 impl Status {
     /// A status.
-    pub fn new(version: impl Into<Str>, plugins: u64, sessions: u64) -> Self {
+    pub fn new(version: impl Into<String>, plugins: u64, sessions: u64) -> Self {
         Self {
             version: version.into(),
             plugins,
@@ -31,12 +30,12 @@ impl Status {
 #[non_exhaustive]
 pub struct Plugin {
     /// Its name.
-    pub name: Str,
+    pub name: String,
 }
 
 impl Plugin {
     /// A plugin of this name.
-    pub fn new(name: impl Into<Str>) -> Self {
+    pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into() }
     }
 }
@@ -47,16 +46,16 @@ impl Plugin {
 #[non_exhaustive]
 pub struct Turn {
     /// What the user said.
-    pub user: Str,
+    pub user: String,
     /// What the model answered.
-    pub assistant: Str,
+    pub assistant: String,
     /// When the turn ended, in seconds since 1970.
     pub at: u64,
 }
 
 impl Turn {
     /// A turn.
-    pub fn new(user: impl Into<Str>, assistant: impl Into<Str>, at: u64) -> Self {
+    pub fn new(user: impl Into<String>, assistant: impl Into<String>, at: u64) -> Self {
         Self {
             user: user.into(),
             assistant: assistant.into(),
@@ -71,7 +70,7 @@ impl Turn {
 #[non_exhaustive]
 pub struct Session {
     /// The [key](crate::session::SessionKey).
-    pub key: Str,
+    pub key: String,
     /// How many turns are remembered.
     pub turns: u64,
     /// When the last turn ended, in seconds since 1970; 0 if there was none.
@@ -80,7 +79,7 @@ pub struct Session {
 
 impl Session {
     /// A session.
-    pub fn new(key: impl Into<Str>, turns: u64, last_active: u64) -> Self {
+    pub fn new(key: impl Into<String>, turns: u64, last_active: u64) -> Self {
         Self {
             key: key.into(),
             turns,
@@ -156,14 +155,14 @@ impl BudgetStatus {
 #[non_exhaustive]
 pub struct Fact {
     /// What is remembered, as a sentence.
-    pub text: Str,
+    pub text: String,
     /// When it was said, in seconds since 1970.
     pub at: u64,
 }
 
 impl Fact {
     /// A fact.
-    pub fn new(text: impl Into<Str>, at: u64) -> Self {
+    pub fn new(text: impl Into<String>, at: u64) -> Self {
         Self {
             text: text.into(),
             at,

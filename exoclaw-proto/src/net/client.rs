@@ -5,23 +5,26 @@ use std::future::Future;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use rpc_core::decode::{DecodeError, RawJson};
 use rpc_core::net::link::DrainReport;
 use rpc_core::net::{Link, LinkState};
-use rpc_core::{CallError, CallId, CloseReason, DecodeError, Json, Refused, Str, json};
+use rpc_core::{CallError, CallId, CloseReason, Refused};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use super::chat::Chat;
 use super::protocol::{CallValue, ClientSide};
-use crate::client::{ClientConfig, ClientConn};
+use crate::client::{Answer, ClientConfig, ClientConn};
 use crate::error::RpcError;
 use crate::frame::{
-    BudgetOf, BudgetStatus, Call, ChatHistory, ChatSend, Cleared, Fact, MemorySearch, Plugin,
-    PluginLoad, PluginUnload, Session, SessionRef, Status, Turn,
+    BudgetStatus, Call, ChatSend, Cleared, Fact, Plugin, Session, SessionRef, Status, Turn,
 };
 
 /// How a request ends.
 type Outcome<T> = Result<T, CallError<RpcError>>;
+
+/// A call that owns its texts, so that it can go to the connection's task.
+type Sent = Call<String, RawJson<'static>>;
 
 /// A handle for requests and chats. Cheap to clone; dropping the last clone closes the connection.
 ///
@@ -46,7 +49,7 @@ impl Client {
     /// Says something, as the configuration's channel, account and peer.
     ///
     /// ```
-    /// use exoclaw_proto::StreamEvent;
+    /// use exoclaw_proto::client::ChatEvent;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -60,7 +63,7 @@ impl Client {
     /// # client.ready().await?;
     /// let mut chat = client.chat("hi").await;
     /// while let Some(event) = chat.next().await {
-    ///     if let StreamEvent::Text(text) = event? {
+    ///     if let ChatEvent::Text(text) = event? {
     ///         print!("{text}");
     ///     }
     /// }
@@ -75,7 +78,7 @@ impl Client {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: nothing is sent. Dropping the [`Chat`] forgets it.
-    pub async fn chat(&self, content: impl Into<Str>) -> Chat {
+    pub async fn chat(&self, content: impl Into<String>) -> Chat {
         let chat = self.config.chat(content);
         self.chat_send(chat).await
     }
@@ -133,7 +136,8 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn status(&self) -> Outcome<Status> {
-        self.value(Call::Status).await
+        let answer = self.request(Sent::Status).await?;
+        answer.parse().map_err(|error| unexpected(&error))
     }
 
     /// The plugins that are loaded. Safe to repeat.
@@ -144,7 +148,7 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn plugin_list(&self) -> Outcome<Vec<Plugin>> {
-        self.value(Call::PluginList).await
+        self.list(Sent::PluginList).await
     }
 
     /// The last turns of a session, at most `limit`; a future method, so expect
@@ -160,8 +164,7 @@ impl Client {
         session: SessionRef,
         limit: Option<u64>,
     ) -> Outcome<Vec<Turn>> {
-        let history = ChatHistory::new(session, limit);
-        self.value(Call::ChatHistory(history)).await
+        self.list(Sent::ChatHistory { session, limit }).await
     }
 
     /// The sessions; a future method, so expect
@@ -173,7 +176,7 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn session_list(&self) -> Outcome<Vec<Session>> {
-        self.value(Call::SessionList).await
+        self.list(Sent::SessionList).await
     }
 
     /// Forgets the turns of a session; a future method, so expect
@@ -185,7 +188,8 @@ impl Client {
     /// # Cancel safety
     /// Dropping the future stops waiting; the session may have been cleared.
     pub async fn session_clear(&self, session: SessionRef) -> Outcome<Cleared> {
-        self.value(Call::SessionClear(session)).await
+        let answer = self.request(Sent::SessionClear(session)).await?;
+        answer.parse().map_err(|error| unexpected(&error))
     }
 
     /// Loads a plugin; a future method, so expect
@@ -196,9 +200,9 @@ impl Client {
     ///
     /// # Cancel safety
     /// Dropping the future stops waiting; the plugin may have been loaded.
-    pub async fn plugin_load(&self, name: &str, path: &str) -> Outcome<Json> {
-        self.request(Call::PluginLoad(PluginLoad::new(name, path)))
-            .await
+    pub async fn plugin_load(&self, name: &str, path: &str) -> Outcome<Answer> {
+        let (name, path) = (name.to_owned(), path.to_owned());
+        self.request(Sent::PluginLoad { name, path }).await
     }
 
     /// Unloads a plugin; a future method, so expect
@@ -209,9 +213,9 @@ impl Client {
     ///
     /// # Cancel safety
     /// Dropping the future stops waiting; the plugin may have been unloaded.
-    pub async fn plugin_unload(&self, name: &str) -> Outcome<Json> {
-        self.request(Call::PluginUnload(PluginUnload::new(name)))
-            .await
+    pub async fn plugin_unload(&self, name: &str) -> Outcome<Answer> {
+        let name = name.to_owned();
+        self.request(Sent::PluginUnload { name }).await
     }
 
     /// What is used of the token budgets, for the whole gateway or also for one session; a future
@@ -223,7 +227,8 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn budget_status(&self, session: Option<SessionRef>) -> Outcome<BudgetStatus> {
-        self.value(Call::BudgetStatus(BudgetOf::new(session))).await
+        let answer = self.request(Sent::BudgetStatus(session)).await?;
+        answer.parse().map_err(|error| unexpected(&error))
     }
 
     /// Searches what is remembered about a session's user; a future method, so expect
@@ -240,8 +245,13 @@ impl Client {
         query: &str,
         limit: Option<u64>,
     ) -> Outcome<Vec<Fact>> {
-        let search = MemorySearch::new(session, query, limit);
-        self.value(Call::MemorySearch(search)).await
+        let query = query.to_owned();
+        let call = Sent::MemorySearch {
+            session,
+            query,
+            limit,
+        };
+        self.list(call).await
     }
 
     /// Calls any method that is not streamed. `params` is any JSON value, as a rule an object.
@@ -251,8 +261,8 @@ impl Client {
     ///
     /// # Cancel safety
     /// Dropping the future stops waiting; the call may have run.
-    pub async fn call(&self, method: &str, params: &impl Serialize) -> Outcome<Json> {
-        let (method, params) = (method.to_owned(), Json::of(params)?);
+    pub async fn call(&self, method: &str, params: &impl Serialize) -> Outcome<Answer> {
+        let (method, params) = (method.to_owned(), raw(params)?);
         self.start(move |conn, now| conn.call(&method, &params, now))
             .await
     }
@@ -270,8 +280,8 @@ impl Client {
         timeout: Option<Duration>,
         method: &str,
         params: &impl Serialize,
-    ) -> Outcome<Json> {
-        let (method, params) = (method.to_owned(), Json::of(params)?);
+    ) -> Outcome<Answer> {
+        let (method, params) = (method.to_owned(), raw(params)?);
         self.start(move |conn, now| {
             let id = conn.call(&method, &params, now)?;
             conn.set_timeout(id, None, now);
@@ -325,17 +335,19 @@ impl Client {
         &self.link
     }
 
-    async fn value<T: DeserializeOwned>(&self, call: Call) -> Outcome<T> {
+    async fn list<T: serde::de::DeserializeOwned>(&self, call: Sent) -> Outcome<Vec<T>> {
         let answer = self.request(call).await?;
-        json::parse(answer.get(), &self.config.limits).map_err(|error| unexpected(&error))
+        answer
+            .parse_list(&self.config.limits)
+            .map_err(|error| unexpected(&error))
     }
 
-    fn request(&self, call: Call) -> impl Future<Output = Outcome<Json>> + Send + use<'_> {
+    fn request(&self, call: Sent) -> impl Future<Output = Outcome<Answer>> + Send + use<'_> {
         self.start(move |conn, now| conn.request(&call, now))
     }
 
     // Not an `async fn`: its future would carry the call along.
-    fn start<F>(&self, start: F) -> impl Future<Output = Outcome<Json>> + Send + use<'_, F>
+    fn start<F>(&self, start: F) -> impl Future<Output = Outcome<Answer>> + Send + use<'_, F>
     where
         F: FnOnce(&mut ClientConn, Instant) -> Result<CallId, Refused> + Send + 'static,
     {
@@ -344,10 +356,16 @@ impl Client {
             match ended.await? {
                 CallValue::Answer(answer) => Ok(answer),
                 // Only chats end so, and they are started elsewhere.
-                CallValue::Chat(_) => Ok(Json::NULL),
+                CallValue::Chat(_) => Ok(Answer::default()),
             }
         }
     }
+}
+
+fn raw(value: &impl Serialize) -> Result<Box<RawValue>, Refused> {
+    serde_json::value::to_raw_value(value).map_err(|error| Refused::Encode {
+        message: error.to_string(),
+    })
 }
 
 /// The gateway answered, but not what the method promises.

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::net::{Protocol, Sorted};
-use rpc_core::{CallId, CloseFrame, Json};
+use rpc_core::{CallId, CloseFrame};
 
-use crate::client::{ChatSummary, ClientConfig, ClientConn, ClientEvent};
+use crate::client::{Answer, ChatEvent, ChatSummary, ClientConfig, ClientConn, ClientEvent};
 use crate::codec::redact;
 use crate::error::RpcError;
-use crate::frame::StreamEvent;
 
 /// The client's side: every connection opens with the same configuration.
 #[derive(Clone, Debug)]
@@ -33,8 +32,8 @@ impl ClientSide {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallValue {
-    /// A request that is not streamed, and its value.
-    Answer(Json),
+    /// A request that is not streamed.
+    Answer(Answer),
     /// A chat.
     Chat(ChatSummary),
 }
@@ -44,7 +43,7 @@ impl Protocol for ClientSide {
     type Call = CallId;
     type Value = CallValue;
     type Remote = RpcError;
-    type Item = StreamEvent;
+    type Item = ChatEvent;
     type Event = ClientEvent;
 
     fn open(&mut self, now: Instant, entropy: u64) -> ClientConn {
@@ -86,7 +85,7 @@ impl Protocol for ClientSide {
         event.weight()
     }
 
-    fn item_weight(item: &StreamEvent) -> usize {
+    fn item_weight(item: &ChatEvent) -> usize {
         item.weight()
     }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use rpc_core::Json;
 use rpc_core::Limits;
+use rpc_core::decode::SharedJson;
 use rpc_core::rate::RateLimit;
 use serde_json::json;
 
@@ -284,7 +284,7 @@ fn a_chat_streams_and_ends_once() {
     let id = played.ask(&chat_text("1"));
     let conn = &mut played.conn;
     conn.text(id, "").unwrap();
-    let tool = ToolUse::new("t", "echo", Json::NULL);
+    let tool = ToolUse::new("t", "echo", SharedJson::NULL);
     conn.tool_use(id, &tool).unwrap();
     conn.tool_result(id, &ToolResult::new("t", "hi", false))
         .unwrap();
@@ -294,7 +294,8 @@ fn a_chat_streams_and_ends_once() {
         Err(Refused::Invalid { .. })
     ));
     assert!(matches!(conn.reply(id, &1), Err(Refused::Invalid { .. })));
-    conn.event(id, &StreamEvent::Done).unwrap();
+    conn.event(id, &StreamEvent::<&str, SharedJson>::Done)
+        .unwrap();
     assert_eq!(conn.text(id, "more"), Err(Refused::UnknownId));
     assert_eq!(conn.done(id), Err(Refused::UnknownId));
     assert_eq!(conn.in_flight(), 0);

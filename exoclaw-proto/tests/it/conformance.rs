@@ -28,7 +28,7 @@ fn nasty() -> Vec<String> {
 }
 
 fn chat(client: &mut ClientConn, now: Instant) -> Option<CallId> {
-    let chat = ChatSend::new("websocket", "user", "hi");
+    let chat = ChatSend::<&str>::new("websocket", "user", "hi");
     client.chat_send(&chat, now).ok()
 }
 

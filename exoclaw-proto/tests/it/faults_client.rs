@@ -3,8 +3,7 @@
 use std::net::SocketAddr;
 
 use async_trait::async_trait;
-use exoclaw_proto::StreamEvent;
-use exoclaw_proto::client::ClientConfig;
+use exoclaw_proto::client::{ChatEvent, ClientConfig};
 use exoclaw_proto::net::{Client, ClientSide, connect_with, dialer};
 use rpc_core::Limits;
 use rpc_core::net::ws::WsDialer;
@@ -59,7 +58,7 @@ impl ClientUnderTest for Chats {
         let mut ends = Vec::new();
         while let Some(step) = chat.next().await {
             match step {
-                Ok(StreamEvent::Text(_)) => assert_eq!(ends, []),
+                Ok(ChatEvent::Text(_)) => assert_eq!(ends, []),
                 Ok(other) => panic!("{other:?}"),
                 Err(error) => ends.push(Ended::from(Err::<(), _>(error))),
             }

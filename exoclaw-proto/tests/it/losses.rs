@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use exoclaw_proto::auth::Auth;
-use exoclaw_proto::client::ClientConfig;
-use exoclaw_proto::frame::{Call, Status, StreamEvent, Usage};
+use exoclaw_proto::client::{ChatEvent, ClientConfig};
+use exoclaw_proto::frame::{Call, Status, Usage};
 use exoclaw_proto::net::{Client, connect_with, link_config};
 use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use rpc_core::net::Driver;
@@ -65,7 +65,7 @@ async fn chat(client: &Client, content: &str) -> Result<usize, CallError<exoclaw
     let mut chat = client.chat(content).await;
     let mut words = 0;
     while let Some(step) = chat.next().await {
-        words += usize::from(matches!(step?, StreamEvent::Text(_)));
+        words += usize::from(matches!(step?, ChatEvent::Text(_)));
     }
     let summary = chat.summary().expect("a good end");
     assert_eq!(summary.usage, Usage::new(3, 3));

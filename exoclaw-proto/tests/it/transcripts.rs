@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use exoclaw_proto::client::{ClientConfig, ClientConn, ClientEvent};
-use exoclaw_proto::frame::{Request, StreamEvent};
+use exoclaw_proto::client::{ChatEvent, ClientConfig, ClientConn, ClientEvent};
+use exoclaw_proto::frame::{Call, Request};
 use exoclaw_proto::{CallId, ServerFrame};
 use rpc_core::testing::json::assert_same;
 use rpc_core::{CloseFrame, Disconnect, Incoming, Limits, Machine};
@@ -64,11 +64,18 @@ impl Played {
     }
 
     fn ask(&mut self, text: &str) {
-        let Ok(request) = Request::decode(text, &Limits::default()) else {
+        let limits = Limits::default();
+        let Ok(request) = Request::decode(text, &limits) else {
             return;
         };
-        if let Ok(id) = self.conn.request(&request.call, self.now) {
-            let name = request.id.text().into_owned();
+        let sent = match request.call(&limits) {
+            Ok(Call::ChatSend(chat)) => self.conn.chat_send(&chat, self.now),
+            _ => self
+                .conn
+                .call(request.method(), &request.params(), self.now),
+        };
+        if let Ok(id) = sent {
+            let name = request.id().text().into_owned();
             self.ids.insert(name.clone(), id);
             self.names.insert(id, name);
         }
@@ -113,7 +120,7 @@ impl Played {
                 ClientEvent::Reply {
                     id,
                     result: Ok(answer),
-                } => format!("{} answer {}", name(id), answer.get()),
+                } => format!("{} answer {}", name(id), answer.data().get()),
                 ClientEvent::Reply {
                     id,
                     result: Err(error),
@@ -137,17 +144,17 @@ impl Played {
     }
 }
 
-fn step(event: &StreamEvent) -> String {
+fn step(event: &ChatEvent) -> String {
     match event {
-        StreamEvent::Text(text) => format!("text {text:?}"),
-        StreamEvent::ToolUse(tool) => {
+        ChatEvent::Text(text) => format!("text {text:?}"),
+        ChatEvent::ToolUse(tool) => {
             format!("tool_use {} {} {}", tool.id, tool.name, tool.input.get())
         }
-        StreamEvent::ToolResult(result) => format!(
+        ChatEvent::ToolResult(result) => format!(
             "tool_result {} {:?} {}",
             result.tool_use_id, result.content, result.is_error
         ),
-        StreamEvent::Usage(usage) => {
+        ChatEvent::Usage(usage) => {
             format!("usage {} {}", usage.input_tokens, usage.output_tokens)
         }
         other => format!("{other:?}"),

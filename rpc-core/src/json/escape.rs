@@ -27,25 +27,20 @@ pub(super) fn write_string(out: &mut String, text: &str) {
 }
 
 /// Appends the name of a member and its colon.
+// Where the name is known, the compiler does the test, and copies whole words.
 #[inline(always)]
-pub(super) fn write_name(out: &mut String, name: &str) {
-    write_known(out, name, "\":");
-}
-
-/// Appends a text that is known where this is compiled, and its end.
-// The compiler does the test, and copies whole words.
-#[inline(always)]
-pub(super) fn write_known(out: &mut String, text: &str, end: &'static str) {
-    let has_escaped = text
+pub(super) fn write_name(out: &mut String, name: &'static str) {
+    let has_escaped = name
         .bytes()
         .fold(false, |found, byte| found | is_escaped(byte));
-    out.push('"');
     if has_escaped {
-        write_contents(out, text);
+        write_string(out, name);
+        out.push(':');
     } else {
-        out.push_str(text);
+        out.push('"');
+        out.push_str(name);
+        out.push_str("\":");
     }
-    out.push_str(end);
 }
 
 /// Appends what stands between the quotation marks.
@@ -76,16 +71,8 @@ fn write_escaped(out: &mut String, mut text: &str, mut clean: usize) {
 }
 
 /// How many bytes stand before the first that is escaped.
-#[inline]
-fn clean_run(bytes: &[u8]) -> usize {
-    if bytes.len() < CHUNK {
-        return clean_words(bytes);
-    }
-    clean_chunks(bytes)
-}
-
 #[inline(never)]
-fn clean_chunks(bytes: &[u8]) -> usize {
+fn clean_run(bytes: &[u8]) -> usize {
     let mut rest = bytes;
     while let Some((chunk, after)) = rest.split_first_chunk::<CHUNK>() {
         if has_escaped(chunk) {
@@ -108,18 +95,11 @@ fn clean_words(bytes: &[u8]) -> usize {
         }
         clean += 8;
     }
-    // The rest makes up a word with some bytes before it, or is one with a byte twice.
+    // The rest makes up a word with some bytes before it.
     if let Some(last) = bytes.last_chunk()
         && escaped_in(last) == 0
     {
         return bytes.len();
-    }
-    if let (Some(first), Some(last)) = (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
-        let [a, b, c, d] = *first;
-        let [e, f, g, h] = *last;
-        if escaped_in(&[a, b, c, d, e, f, g, h]) == 0 {
-            return bytes.len();
-        }
     }
     for &byte in rest {
         if is_escaped(byte) {

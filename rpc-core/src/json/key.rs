@@ -4,11 +4,9 @@ use std::fmt::Display;
 
 use serde::ser::{Impossible, Serialize, Serializer};
 
-use super::escape::write_name;
-use super::refuse::refuse;
 use super::writer::{Error, Result, Writer};
 
-/// Writes a key and its colon: texts as they are, numbers and booleans in quotation marks. Anything else is
+/// Writes a key: texts as they are, numbers and booleans in quotation marks. Anything else is
 /// refused.
 pub(super) struct KeyWriter<'o> {
     out: &'o mut String,
@@ -23,9 +21,14 @@ impl<'o> KeyWriter<'o> {
     fn quoted(self, value: impl Serialize) -> Result {
         self.out.push('"');
         value.serialize(Writer::new(self.out))?;
-        self.out.push_str("\":");
+        self.out.push('"');
         Ok(())
     }
+}
+
+#[cold]
+fn refused<T>() -> Result<T> {
+    Err(Error::new("key must be a string"))
 }
 
 fn check_finite(is_finite: bool) -> Result {
@@ -102,16 +105,12 @@ impl Serializer for KeyWriter<'_> {
     }
 
     fn serialize_char(self, value: char) -> Result {
-        Writer::new(self.out).serialize_char(value)?;
-        self.out.push(':');
-        Ok(())
+        Writer::new(self.out).serialize_char(value)
     }
 
-    // Where the key is known, the compiler looks for escapes in it.
-    #[inline(always)]
+    #[inline]
     fn serialize_str(self, value: &str) -> Result {
-        write_name(self.out, value);
-        Ok(())
+        Writer::new(self.out).serialize_str(value)
     }
 
     fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result {
@@ -127,14 +126,78 @@ impl Serializer for KeyWriter<'_> {
     }
 
     fn collect_str<T: Display + ?Sized>(self, value: &T) -> Result {
-        Writer::new(self.out).collect_str(value)?;
-        self.out.push(':');
-        Ok(())
+        Writer::new(self.out).collect_str(value)
     }
 
-    refuse! {
-        "key must be a string":
-        bytes none unit unit_struct newtype_variant seq tuple tuple_struct tuple_variant map struct
-        struct_variant
+    // All that follows is no key.
+
+    fn serialize_bytes(self, _: &[u8]) -> Result {
+        refused()
+    }
+
+    fn serialize_none(self) -> Result {
+        refused()
+    }
+
+    fn serialize_unit(self) -> Result {
+        refused()
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result {
+        refused()
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: &T,
+    ) -> Result {
+        refused()
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq> {
+        refused()
+    }
+
+    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple> {
+        refused()
+    }
+
+    fn serialize_tuple_struct(
+        self,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeTupleStruct> {
+        refused()
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeTupleVariant> {
+        refused()
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap> {
+        refused()
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeStruct> {
+        refused()
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeStructVariant> {
+        refused()
     }
 }

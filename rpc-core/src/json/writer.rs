@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::ser::{self, Serialize, Serializer};
 
-use super::escape::{write_contents, write_known, write_name, write_string};
+use super::escape::{write_contents, write_name, write_string};
 use super::key::KeyWriter;
 use super::verbatim::{VerbatimWriter, is_verbatim};
 
@@ -190,10 +190,9 @@ impl<'o> Serializer for Writer<'o> {
         self.serialize_unit()
     }
 
-    #[inline(always)]
+    #[inline]
     fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result {
-        write_known(self.out, variant, "\"");
-        Ok(())
+        self.serialize_str(variant)
     }
 
     #[inline]
@@ -420,21 +419,12 @@ impl ser::SerializeMap for Members<'_> {
     type Ok = ();
     type Error = Error;
 
-    #[inline(always)]
+    #[inline]
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result {
         self.next();
-        key.serialize(KeyWriter::new(self.out))
-    }
-
-    // Where the key is known, so that its test is done by the compiler.
-    #[inline(always)]
-    fn serialize_entry<K: Serialize + ?Sized, V: Serialize + ?Sized>(
-        &mut self,
-        key: &K,
-        value: &V,
-    ) -> Result {
-        self.serialize_key(key)?;
-        self.serialize_value(value)
+        key.serialize(KeyWriter::new(self.out))?;
+        self.out.push(':');
+        Ok(())
     }
 
     #[inline]

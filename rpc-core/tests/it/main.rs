@@ -23,4 +23,3 @@ mod toy_sockets;
 mod toy_wild;
 mod ws;
 mod ws_ends;
-mod ws_frames;

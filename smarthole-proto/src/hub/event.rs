@@ -1,9 +1,9 @@
 //! [`HubEvent`]: what happens to clients and messages.
 
-use rpc_core::Str;
+use rpc_core::decode::SharedStr;
 
 use super::ConnId;
-use crate::frame::{Message, Priority};
+use crate::frame::Priority;
 use crate::id::{ClientId, MessageId};
 use crate::router::{Rejection, RouteRequest, RouterError};
 
@@ -23,14 +23,14 @@ pub enum HubEvent {
         /// What the hub calls it.
         client_id: ClientId,
         /// Its name.
-        name: Str,
+        name: SharedStr,
     },
     /// A client is gone, and its name is free.
     Left {
         /// Its connection.
         conn: ConnId,
         /// Its name.
-        name: Str,
+        name: SharedStr,
     },
     /// The router has to choose clients for a message: answer with
     /// [`decide`](super::Hub::decide) or [`fail`](super::Hub::fail). The hub waits for it without a
@@ -45,17 +45,23 @@ pub enum HubEvent {
     },
     /// A message is on its way to a client.
     Delivered {
+        /// The message.
+        message: MessageId,
         /// The client.
-        client: Str,
-        /// The message, as this client gets it.
-        message: Message,
+        client: SharedStr,
+        /// Whether the user named the client.
+        direct: bool,
+        /// What the client gets.
+        text: SharedStr,
+        /// Why the router chose the client.
+        reason: Option<SharedStr>,
     },
     /// A client took a message.
     Acked {
         /// The message.
         message: MessageId,
         /// The client.
-        client: Str,
+        client: SharedStr,
         /// Whether its time was over. The message may have gone to another client meanwhile.
         late: bool,
     },
@@ -64,9 +70,9 @@ pub enum HubEvent {
         /// The message.
         message: MessageId,
         /// The client.
-        client: Str,
+        client: SharedStr,
         /// Why; cut to [`MAX_REASON`](crate::limits::MAX_REASON) bytes.
-        reason: Str,
+        reason: SharedStr,
         /// Whether the client did not say so, but anything in time.
         timed_out: bool,
         /// Whether its time was over, so that the message is not routed again.
@@ -77,11 +83,11 @@ pub enum HubEvent {
         /// The message that it is about.
         message: MessageId,
         /// The client.
-        client: Str,
+        client: SharedStr,
         /// The title; the client's name if it sent none.
-        title: Str,
+        title: SharedStr,
         /// The text; may be empty.
-        body: Str,
+        body: SharedStr,
         /// How important it is.
         priority: Priority,
         /// Whether the client's time was over. It is shown nevertheless.
@@ -93,7 +99,7 @@ pub enum HubEvent {
         /// The message.
         message: MessageId,
         /// What the user said.
-        text: Str,
+        text: SharedStr,
         /// Why nobody is asked any more.
         why: Unroutable,
         /// Who rejected it and why, in that order.
@@ -114,7 +120,7 @@ pub enum HubEvent {
         /// Whose it was.
         conn: ConnId,
         /// The message that it named.
-        message_id: MessageId,
+        message_id: SharedStr,
         /// Why it was ignored.
         why: Ignored,
     },
@@ -125,7 +131,7 @@ pub enum HubEvent {
 #[non_exhaustive]
 pub struct Settlement {
     /// The client.
-    pub client: Str,
+    pub client: SharedStr,
     /// What became of it.
     pub outcome: Outcome,
 }
@@ -141,7 +147,7 @@ pub enum Outcome {
     /// The client rejected the message.
     Rejected {
         /// Why.
-        reason: Str,
+        reason: SharedStr,
     },
     /// The client said nothing in time.
     TimedOut,
@@ -197,5 +203,5 @@ pub enum Ignored {
     AlreadyRejected,
     /// The answer is of a type that this crate does not know.
     #[error("unknown answer {0:?}")]
-    UnknownAnswer(Str),
+    UnknownAnswer(SharedStr),
 }

@@ -72,8 +72,8 @@ mod clients;
 mod config;
 mod event;
 mod input;
+mod letter;
 mod message;
-mod outbound;
 mod routing;
 #[cfg(test)]
 mod tests;
@@ -83,7 +83,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use rpc_core::Str;
+use rpc_core::decode::SharedStr;
 use rpc_core::id::UniqueBits;
 use rpc_core::{PendingCalls, Text};
 
@@ -97,7 +97,7 @@ use crate::frame::{Registration, Response};
 use crate::id::{self, ClientId, MessageId};
 use crate::router::{Candidate, Choice, RouterError};
 use clients::Clients;
-use message::MessageState;
+use message::Message;
 
 /// A connection, numbered by the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -110,7 +110,7 @@ pub struct HistoryEntry<'h> {
     /// The message.
     pub message: &'h MessageId,
     /// What the user said, whole.
-    pub text: &'h Str,
+    pub text: &'h SharedStr,
     /// The client that got it.
     pub client: &'h str,
     /// What became of it, with what the client said later.
@@ -136,7 +136,7 @@ pub struct Hub {
     random: UniqueBits,
     clients: Clients,
     /// Messages that something is open about, or of which the history remembers a delivery.
-    messages: HashMap<MessageId, MessageState>,
+    messages: HashMap<MessageId, Message>,
     /// Messages that something is open about, and the bytes of their texts.
     open: usize,
     open_bytes: usize,
@@ -259,10 +259,10 @@ impl Hub {
     /// [`HubEvent::Ignored`].
     pub fn respond(&mut self, conn: ConnId, response: Response) {
         let Response { message_id, answer } = response;
-        if let Err(why) = self.take_response(conn, message_id.as_str(), answer) {
+        if let Err(why) = self.take_response(conn, &message_id, answer) {
             self.tell_in_room(HubEvent::Ignored {
                 conn,
-                message_id: message::cut(message_id.as_str()).into(),
+                message_id: message::cut(&message_id),
                 why,
             });
         }

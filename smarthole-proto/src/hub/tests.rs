@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use rpc_core::Str;
+use rpc_core::decode::SharedStr;
 
 use super::*;
 use crate::error::ErrorCode;
@@ -195,10 +195,7 @@ fn a_text_of_the_router_that_is_blank_or_too_large_is_replaced_by_the_users() {
         .events()
         .into_iter()
         .map(|event| match event {
-            HubEvent::Delivered { message, .. } => {
-                let reason = message.metadata.routing_reason;
-                (message.text.to_string(), reason.is_some())
-            }
+            HubEvent::Delivered { text, reason, .. } => (text.to_string(), reason.is_some()),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -358,7 +355,7 @@ fn responses_that_belong_to_nothing_are_ignored_and_named() {
     let ghost = MessageId::new("msg-ghost");
     let unknown = || Answer::Unknown {
         tag: "later".into(),
-        content: None,
+        payload: None,
     };
     let cases = [
         (9, &id, Answer::Ack, Ignored::NotRegistered),
@@ -398,8 +395,8 @@ fn a_rejection_without_words_gets_some_and_long_ones_are_cut() {
     ] {
         let mut test = Test::new(&["a"]);
         let id = test.send(&["a"]);
-        let reason = reason.map(Str::from);
-        let events = test.answer(1, &id, Answer::reject(reason));
+        let reason = reason.map(SharedStr::from);
+        let events = test.answer(1, &id, Answer::Reject { reason });
         let HubEvent::Rejected { reason, .. } = &events[0] else {
             panic!("{events:?}");
         };

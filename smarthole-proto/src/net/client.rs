@@ -3,14 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use rpc_core::Str;
+use rpc_core::decode::SharedStr;
 use rpc_core::net::link::DrainReport;
 use rpc_core::net::{Link, LinkState};
 use rpc_core::{CloseFrame, CloseReason, Refused};
 
 use super::protocol::ClientSide;
 use crate::frame::{Answer, Notification, Response};
-use crate::id::MessageId;
 use crate::limits::CLIENT_DISCONNECT;
 
 /// A handle for responses by id, and for the connection itself. Cheap to clone; dropping the last
@@ -37,7 +36,7 @@ impl Client {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: the response may or may not be sent.
-    pub async fn ack(&self, id: impl Into<MessageId>) -> Result<(), Refused> {
+    pub async fn ack(&self, id: impl Into<SharedStr>) -> Result<(), Refused> {
         self.respond(Response::new(id, Answer::Ack)).await
     }
 
@@ -51,8 +50,8 @@ impl Client {
     /// Dropping the future before it is ready: the response may or may not be sent.
     pub async fn reject(
         &self,
-        id: impl Into<MessageId>,
-        reason: impl Into<Str>,
+        id: impl Into<SharedStr>,
+        reason: impl Into<SharedStr>,
     ) -> Result<(), Refused> {
         let answer = Answer::reject(Some(reason.into()));
         self.respond(Response::new(id, answer)).await
@@ -67,7 +66,7 @@ impl Client {
     /// Dropping the future before it is ready: the response may or may not be sent.
     pub async fn notify(
         &self,
-        id: impl Into<MessageId>,
+        id: impl Into<SharedStr>,
         notification: Notification,
     ) -> Result<(), Refused> {
         let answer = Answer::Notification(notification);

@@ -2,7 +2,7 @@
 //! the server (`server`).
 //!
 //! [`connect_with`], over WebSockets `connect`, gives a [`Client`] for responses, the [`Events`], and
-//! the [`Connection`], whose [`run`](Connection::run) *you* spawn. Messages arrive as an [`InboundMessage`]
+//! the [`Connection`], whose [`run`](Connection::run) *you* spawn. Messages arrive as a [`Message`]
 //! that cannot be forgotten. A [`Plugin`](crate::plugin::Plugin) does all this by itself.
 //!
 //! A [`Switch`] is a [`Hub`](crate::hub::Hub) that many tasks share: texts go in, clients are served
@@ -12,7 +12,7 @@
 mod client;
 mod desk;
 mod event;
-mod inbound;
+mod message;
 mod protocol;
 #[cfg(feature = "server")]
 mod serve;
@@ -24,7 +24,7 @@ use rpc_core::net::{Dialer, LinkConfig, link};
 
 pub use client::Client;
 pub use event::Event;
-pub use inbound::{DROPPED, InboundMessage, Responder};
+pub use message::{DROPPED, Message, Responder};
 pub use protocol::ClientSide;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
@@ -77,7 +77,7 @@ pub fn link_config() -> LinkConfig {
 /// tokio::spawn(connection.run());
 /// while let Some(event) = events.next().await {
 ///     if let LinkEvent::Event(Event::Message(message)) = event {
-///         println!("{}", message.text);
+///         println!("{}", message.text());
 ///         message.ack().await?;
 ///         message.notify(Notification::new("noted")).await?;
 ///         # client.close();

@@ -9,7 +9,7 @@ use rpc_core::net::{Protocol, Sorted};
 
 use super::desk::Desk;
 use super::event::Event;
-use super::inbound::InboundMessage;
+use super::message::Message;
 use crate::client::{ClientConfig, ClientConn, ClientEvent};
 
 /// The client's side: every connection registers with the same configuration.
@@ -50,12 +50,11 @@ impl Protocol for ClientSide {
                 frame,
             } => {
                 let desk = Arc::clone(&self.desk);
-                let message = InboundMessage::new(message, deadline, frame, desk);
-                Sorted::Event(Event::Message(message))
+                Sorted::Event(Event::Message(Message::new(message, deadline, frame, desk)))
             }
             ClientEvent::Refused(error) => Sorted::Event(Event::Refused(error)),
             ClientEvent::Overdue { id } => Sorted::Event(Event::Overdue { id }),
-            ClientEvent::Unknown { tag, raw } => Sorted::Event(Event::Unknown { tag, raw }),
+            ClientEvent::Unknown(other) => Sorted::Event(Event::Unknown(other)),
             ClientEvent::Warning(warning) => Sorted::Event(Event::Warning(warning)),
             ClientEvent::Closed(reason) => Sorted::Closed(reason),
         }
@@ -81,7 +80,7 @@ impl Protocol for ClientSide {
         size_of::<Event>()
             + match event {
                 Event::Message(message) => message.frame().get().len(),
-                Event::Unknown { raw, .. } => raw.get().len(),
+                Event::Unknown(other) => other.frame.get().len(),
                 _ => 0,
             }
     }

@@ -5,14 +5,15 @@ use std::future::Future;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rpc_core::{CloseReason, Json, Str};
+use rpc_core::CloseReason;
+use rpc_core::decode::SharedStr;
 
 use super::context::Context;
 use super::error::PluginError;
-use crate::client::Warning;
+use crate::client::{OtherFrame, Warning};
 use crate::error::RegistrationError;
-use crate::id::{ClientId, MessageId};
-use crate::net::InboundMessage;
+use crate::id::ClientId;
+use crate::net::Message;
 
 /// What a plugin does with messages. [`handler_fn`] makes one of a closure.
 ///
@@ -27,7 +28,7 @@ pub trait Handler: Send + Sync + 'static {
     ///
     /// # Errors
     /// Why the message is not taken.
-    async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), PluginError>;
+    async fn on_message(&self, cx: &Context, message: &Message) -> Result<(), PluginError>;
 
     /// Registered, for the first time or again after a lost connection.
     async fn on_ready(&self, _cx: &Context, _client_id: Option<&ClientId>) {}
@@ -61,7 +62,7 @@ pub enum Notice {
     /// A message got no response in time: the router has given it up.
     Overdue {
         /// Which message.
-        id: MessageId,
+        id: SharedStr,
     },
     /// Events came faster than they were handled; the oldest were dropped, and messages among them
     /// rejected.
@@ -70,12 +71,7 @@ pub enum Notice {
         events: u64,
     },
     /// A frame that this crate does not know.
-    Unknown {
-        /// Its type.
-        tag: Str,
-        /// The whole frame.
-        raw: Json,
-    },
+    Unknown(OtherFrame),
     /// A frame was skipped, or something else odd was survived.
     Warning(Warning),
     /// A handler panicked.
@@ -96,7 +92,7 @@ pub struct HandlerFn<F> {
 /// use smarthole_proto::plugin::{PluginError, handler_fn};
 ///
 /// let handler = handler_fn(|_, message| async move {
-///     if message.text.contains("note") {
+///     if message.text().contains("note") {
 ///         Ok(())
 ///     } else {
 ///         Err(PluginError::rejected("I keep notes only"))
@@ -106,7 +102,7 @@ pub struct HandlerFn<F> {
 /// ```
 pub fn handler_fn<F, W>(work: F) -> HandlerFn<F>
 where
-    F: Fn(Context, InboundMessage) -> W + Send + Sync + 'static,
+    F: Fn(Context, Message) -> W + Send + Sync + 'static,
     W: Future<Output = Result<(), PluginError>> + Send + 'static,
 {
     HandlerFn { work }
@@ -115,10 +111,10 @@ where
 #[async_trait]
 impl<F, W> Handler for HandlerFn<F>
 where
-    F: Fn(Context, InboundMessage) -> W + Send + Sync + 'static,
+    F: Fn(Context, Message) -> W + Send + Sync + 'static,
     W: Future<Output = Result<(), PluginError>> + Send + 'static,
 {
-    async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), PluginError> {
+    async fn on_message(&self, cx: &Context, message: &Message) -> Result<(), PluginError> {
         (self.work)(cx.clone(), message.lend()).await
     }
 }

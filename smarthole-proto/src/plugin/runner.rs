@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use rpc_core::CloseReason;
-use rpc_core::Str;
+use rpc_core::decode::SharedStr;
 use rpc_core::net::link::DrainReport;
 use rpc_core::net::{Cancellation, Canceller, Dialer, LinkEvent, LinkState};
 use tokio::task::{JoinError, JoinSet};
@@ -20,7 +20,7 @@ use super::handler::{Handler, Notice};
 use crate::error::RegistrationError;
 use crate::frame::Answer;
 use crate::id::ClientId;
-use crate::net::{Client, Connection, Event, Events, InboundMessage, connect_with};
+use crate::net::{Client, Connection, Event, Events, Message, connect_with};
 
 /// The reason with which a message is rejected whose handler panicked.
 pub const INTERNAL_ERROR: &str = "internal error";
@@ -34,7 +34,7 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 ///
 /// ```
 /// use async_trait::async_trait;
-/// use smarthole_proto::net::InboundMessage;
+/// use smarthole_proto::net::Message;
 /// use smarthole_proto::plugin::{Context, Handler, Plugin, PluginError};
 /// use smarthole_proto::{Notification, Registration};
 ///
@@ -42,8 +42,8 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 ///
 /// #[async_trait]
 /// impl Handler for Notes {
-///     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
-///         // Keep message.text somewhere.
+///     async fn on_message(&self, _: &Context, message: &Message) -> Result<(), PluginError> {
+///         // Keep message.text() somewhere.
 ///         message.notify(Notification::new("noted")).await?;
 ///         Ok(())
 ///     }
@@ -299,9 +299,7 @@ impl Runner {
                 self.refused = Some(error);
             }
             LinkEvent::Event(Event::Overdue { id }) => self.notice(&Notice::Overdue { id }),
-            LinkEvent::Event(Event::Unknown { tag, raw }) => {
-                self.notice(&Notice::Unknown { tag, raw });
-            }
+            LinkEvent::Event(Event::Unknown(other)) => self.notice(&Notice::Unknown(other)),
             LinkEvent::Event(Event::Warning(warning)) => self.notice(&Notice::Warning(warning)),
             LinkEvent::State(LinkState::Lost {
                 cause, retry_in, ..
@@ -320,7 +318,7 @@ impl Runner {
         });
     }
 
-    fn message(&mut self, message: InboundMessage) {
+    fn message(&mut self, message: Message) {
         // The router has given it to somebody else by now: done here too, it would be done twice.
         if !message.time_left().is_zero() {
             let shared = Arc::clone(&self.shared);
@@ -330,7 +328,7 @@ impl Runner {
 }
 
 /// Gives a message to the handler, and answers it if the handler does not.
-async fn handle(shared: Arc<Shared>, message: InboundMessage) {
+async fn handle(shared: Arc<Shared>, message: Message) {
     if shared.config.ack_on_receipt {
         message.answer_later(Answer::Ack);
     }
@@ -346,7 +344,7 @@ async fn handle(shared: Arc<Shared>, message: InboundMessage) {
             }
         }
         Err(_) => {
-            message.answer_later(reject(Str::from_static(INTERNAL_ERROR)));
+            message.answer_later(reject(SharedStr::from_static(INTERNAL_ERROR)));
             shared.handler.on_notice(&Notice::HandlerPanicked);
         }
     }
@@ -355,11 +353,11 @@ async fn handle(shared: Arc<Shared>, message: InboundMessage) {
 /// What comes during a shutdown.
 fn turn_away(event: LinkEvent<Event>) {
     if let LinkEvent::Event(Event::Message(message)) = event {
-        message.answer_later(reject(Str::from_static(SHUTTING_DOWN)));
+        message.answer_later(reject(SharedStr::from_static(SHUTTING_DOWN)));
     }
 }
 
-fn reject(reason: Str) -> Answer {
+fn reject(reason: SharedStr) -> Answer {
     Answer::reject(Some(reason))
 }
 

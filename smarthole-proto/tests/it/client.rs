@@ -11,7 +11,6 @@ use smarthole_proto::codec::encode;
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use smarthole_proto::{
     ClientId, ErrorCode, Message, Metadata, Notification, Registration, RegistrationError,
-    ServerFrame,
 };
 
 use crate::played::config;
@@ -46,8 +45,8 @@ fn accept(line: &mut Line) {
 
 /// A message of this id, encoded.
 pub fn encoded(id: &str) -> Text {
-    let message = Message::new(id, "buy milk", "2024-01-15T10:30:00.000Z");
-    encode(&ServerFrame::Message(message)).unwrap()
+    let message = Message::<&str>::new(id, "buy milk", "2024-01-15T10:30:00.000Z");
+    encode(&message).unwrap()
 }
 
 #[test]
@@ -61,16 +60,14 @@ fn the_conversation_of_the_specification() {
     line.advance(Duration::from_millis(1));
     line.server.accept(&ClientId::new("c-1")).unwrap();
     line.advance(Duration::from_millis(1));
-    let metadata = Metadata::default().with_routing_reason(Some("It keeps tasks".into()));
-    let message = Message::new("msg-1", "Remember the milk", "2024-01-15T10:30:00.000Z")
+    let metadata = Metadata::default().with_routing_reason(Some("It keeps tasks"));
+    let message = Message::<&str>::new("msg-1", "Remember the milk", "2024-01-15T10:30:00.000Z")
         .with_metadata(metadata);
-    line.server
-        .send(encode(&ServerFrame::Message(message)).unwrap())
-        .unwrap();
+    line.server.send(encode(&message).unwrap()).unwrap();
     line.advance(Duration::from_millis(1));
     line.client.ack("msg-1").unwrap();
-    let saved = Notification::new("Saved.").with_title("Tasks");
-    line.client.notify("msg-1", saved).unwrap();
+    let saved = Notification::<&str>::new("Saved.").with_title("Tasks");
+    line.client.notify("msg-1", &saved).unwrap();
     line.client
         .reject("msg-0", Some("I handle tasks only"))
         .unwrap();
@@ -240,7 +237,7 @@ fn every_message_ends_once(rng: &mut Rng) -> Result<(), String> {
                     let answered = match rng.below(3) {
                         0 => line.client.ack(&id),
                         1 => line.client.reject(&id, None),
-                        _ => line.client.notify(&id, Notification::new("x")),
+                        _ => line.client.notify(&id, &Notification::<&str>::new("x")),
                     };
                     answered.map_err(|refused| refused.to_string())?;
                     book.remove(&id);

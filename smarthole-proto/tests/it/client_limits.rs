@@ -8,9 +8,7 @@ use rpc_core::net::{LinkEvent, LinkState};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CloseReason, Refused};
 use serde_json::json;
-use smarthole_proto::net::{
-    Client, Event, Events, InboundMessage, connect_with, dialer, link_config,
-};
+use smarthole_proto::net::{Client, Event, Events, Message, connect_with, dialer, link_config};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::played::{Router, acked, config, message, rejected};
@@ -48,7 +46,7 @@ async fn connected() -> (Client, Events, Line, TcpListener) {
     (client, events, router, listener)
 }
 
-async fn received(events: &mut Events) -> InboundMessage {
+async fn received(events: &mut Events) -> Message {
     loop {
         if let LinkEvent::Event(Event::Message(message)) = events.next().await.expect("a message") {
             return message;

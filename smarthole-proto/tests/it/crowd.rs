@@ -81,7 +81,9 @@ impl Book {
                 panic!("every event is needed");
             };
             match event {
-                HubEvent::Delivered { client, message } => book.deliver(&message.id, &client),
+                HubEvent::Delivered {
+                    message, client, ..
+                } => book.deliver(&message, &client),
                 HubEvent::Acked {
                     message,
                     client,

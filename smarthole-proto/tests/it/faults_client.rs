@@ -13,7 +13,7 @@ use rpc_core::{Limits, Refused};
 use serde_json::{Value, json};
 use smarthole_proto::Notification;
 use smarthole_proto::client::ClientConfig;
-use smarthole_proto::net::{Client, ClientSide, Event, InboundMessage, connect_with, dialer};
+use smarthole_proto::net::{Client, ClientSide, Event, Message, connect_with, dialer};
 
 use crate::played::{acked, message, registration};
 
@@ -66,11 +66,11 @@ impl ClientUnderTest for Responses {
         if !client.state().is_ready() {
             return Ended::Refused(Refused::NotConnected);
         }
-        let mut held: Option<InboundMessage> = None;
+        let mut held: Option<Message> = None;
         loop {
             match (events.next().await, &held) {
                 (Some(LinkEvent::Event(Event::Message(message))), _) => held = Some(message),
-                (Some(LinkEvent::Event(Event::Unknown { .. })), Some(message)) => {
+                (Some(LinkEvent::Event(Event::Unknown(_))), Some(message)) => {
                     return sent(message.ack().await);
                 }
                 (Some(LinkEvent::Event(_) | LinkEvent::Lagged(_)), _) => {}

@@ -37,7 +37,7 @@ async fn start() -> Running {
         .with_link(link.with_reconnect(ReconnectPolicy::new(backoff)))
         .with_shutdown_timeout(SHORT);
     let handler = handler_fn(|_, message| async move {
-        match &*message.text {
+        match message.text() {
             "panic" => panic!("as told"),
             "hang" => std::future::pending().await,
             _ => Ok(()),

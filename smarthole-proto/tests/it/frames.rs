@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use rpc_core::decode::SharedStr;
 use rpc_core::testing::json::assert_same;
 use serde::Serialize;
 use smarthole_proto::frame::{Answer, RegistrationResponse, Response};
@@ -57,12 +58,8 @@ impl Example {
 
 const ID: &str = "msg-550e8400-e29b-41d4-a716-446655440000";
 
-fn response(answer: Answer) -> ClientFrame {
-    ClientFrame::Response(Response::new(ID, answer))
-}
-
-const fn answer(response: RegistrationResponse) -> ServerFrame {
-    ServerFrame::RegistrationResponse(response)
+fn response(answer: Answer) -> Response {
+    Response::new(ID, answer)
 }
 
 #[test]
@@ -78,12 +75,13 @@ fn a_registration_is_that_of_the_specification() {
   }
 }"#,
     );
-    let registration = Registration::new("my-client", "I handle task management and to-do lists.")
-        .with_version("1.0.0")
-        .with_capability("tasks")
-        .with_capability("reminders");
+    let registration: Registration<SharedStr> =
+        Registration::new("my-client", "I handle task management and to-do lists.")
+            .with_version("1.0.0")
+            .with_capability("tasks")
+            .with_capability("reminders");
     example.comes_from_a_client(&registration.frame());
-    let ClientFrame::Registration(payload) =
+    let ClientFrame::Registration { payload } =
         ClientFrame::decode(example.printed, &defaults()).unwrap()
     else {
         panic!("no registration")
@@ -107,8 +105,10 @@ fn both_answers_to_a_registration_are_those_of_the_specification() {
   }
 }"#,
     );
-    let id = "550e8400-e29b-41d4-a716-446655440000";
-    accepted.comes_from_a_server(&answer(RegistrationResponse::accepted(id, "my-client")));
+    accepted.comes_from_a_server(&RegistrationResponse::accepted(
+        "550e8400-e29b-41d4-a716-446655440000",
+        "my-client",
+    ));
     let refused = Example::new(
         r#"{
   "type": "registration_response",
@@ -120,7 +120,7 @@ fn both_answers_to_a_registration_are_those_of_the_specification() {
 }"#,
     );
     let error = RegistrationError::duplicate_name("my-client");
-    refused.comes_from_a_server(&answer(RegistrationResponse::refused(error)));
+    refused.comes_from_a_server(&RegistrationResponse::refused(error));
 }
 
 #[test]
@@ -132,9 +132,7 @@ fn each_code_of_the_specification_is_sent_as_it_stands_there() {
         (ErrorCode::AlreadyRegistered, "ALREADY_REGISTERED"),
         (ErrorCode::ValidationError, "VALIDATION_ERROR"),
     ] {
-        let refused = answer(RegistrationResponse::refused(RegistrationError::new(
-            code, "why",
-        )));
+        let refused = RegistrationResponse::refused(RegistrationError::new(code, "why"));
         assert_eq!(
             codec::encode(&refused).unwrap().as_str(),
             format!(
@@ -168,23 +166,21 @@ fn a_routed_message_is_that_of_the_specification() {
     let metadata = Metadata::default()
         .with_input_method(InputMethod::Voice)
         .with_confidence(Some(0.95))
-        .with_routing_reason(Some(reason.into()));
+        .with_routing_reason(Some(SharedStr::from(reason)));
     let message = Message::new(
         ID,
         "Remember to buy groceries tomorrow",
         timestamp::format(time),
     );
-    example.comes_from_a_server(&ServerFrame::Message(message.with_metadata(metadata)));
+    example.comes_from_a_server(&message.with_metadata(metadata));
 }
 
 #[test]
 fn what_a_message_does_not_say_is_left_out() {
-    let direct = Metadata::default().with_direct_routed(true);
-    let message = Message::new("m", "buy milk", "t").with_metadata(direct);
+    let direct = Metadata::<SharedStr>::default().with_direct_routed(true);
+    let message: Message = Message::new("m", "buy milk", "t").with_metadata(direct);
     assert_eq!(
-        codec::encode(&ServerFrame::Message(message))
-            .unwrap()
-            .as_str(),
+        codec::encode(&message).unwrap().as_str(),
         r#"{"type":"message","payload":{"id":"m","text":"buy milk","timestamp":"t","metadata":{"inputMethod":"text","directRouted":true}}}"#
     );
 }
@@ -252,8 +248,10 @@ fn every_priority_of_the_specification_is_sent_as_it_stands_there() {
         (Priority::High, "high"),
     ] {
         let shown = Notification::new("b").with_priority(priority);
-        let response = Response::new("m", Answer::Notification(shown));
-        let written = codec::encode(&ClientFrame::Response(response));
+        let written = codec::encode(&Response::<SharedStr>::new(
+            "m",
+            Answer::Notification(shown),
+        ));
         assert_eq!(
             written.unwrap().as_str(),
             format!(

@@ -63,10 +63,9 @@ impl Crowd {
                     let wall = SystemTime::UNIX_EPOCH;
                     self.hub.decide(route, choices, self.now, wall).unwrap();
                 }
-                HubEvent::Delivered { client, message } => {
-                    let sent = (message.id, client.to_string());
-                    *self.sent.entry(sent).or_default() += 1;
-                }
+                HubEvent::Delivered {
+                    message, client, ..
+                } => *self.sent.entry((message, client.to_string())).or_default() += 1,
                 HubEvent::Acked {
                     message,
                     client,
@@ -102,7 +101,11 @@ impl Crowd {
                 let ServerFrame::Message(message) = frame else {
                     panic!("{frame:?}");
                 };
-                (conn, message.id, message.text.into())
+                (
+                    conn,
+                    MessageId::new(&*message.id),
+                    message.text.into_owned(),
+                )
             })
             .collect()
     }

@@ -247,7 +247,7 @@ fn answer(kind: Kind) -> Answer {
         Kind::Blank => Answer::Notification(Notification::new("")),
         Kind::Mumble => Answer::Unknown {
             tag: "mumble".into(),
-            content: None,
+            payload: None,
         },
     }
 }

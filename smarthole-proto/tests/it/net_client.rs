@@ -11,9 +11,7 @@ use rpc_core::reconnect::ResetOn;
 use rpc_core::{CloseReason, Refused};
 use serde_json::json;
 use smarthole_proto::client::reconnect_policy;
-use smarthole_proto::net::{
-    Client, DROPPED, Event, Events, InboundMessage, connect_with, link_config,
-};
+use smarthole_proto::net::{Client, DROPPED, Event, Events, Message, connect_with, link_config};
 use smarthole_proto::{Answer, Notification};
 use tokio::time::{Instant, advance};
 
@@ -48,7 +46,7 @@ async fn event(events: &mut Events) -> Event {
     }
 }
 
-async fn received(events: &mut Events) -> InboundMessage {
+async fn received(events: &mut Events) -> Message {
     match event(events).await {
         Event::Message(message) => message,
         other => panic!("{other:?}"),
@@ -65,8 +63,8 @@ async fn a_message_is_answered_as_often_as_its_client_likes() {
     ));
     router.route("msg-1", "buy milk").await;
     let message = received(&mut events).await;
-    assert_eq!((&*message.id, &*message.text), ("msg-1", "buy milk"));
-    assert!(!message.metadata.direct_routed);
+    assert_eq!((message.id(), message.text()), ("msg-1", "buy milk"));
+    assert!(!message.metadata().direct_routed);
     assert_eq!(message.time_left(), 30 * SECOND);
     assert!(message.frame().get().contains("timestamp"));
     assert!(!message.is_answered());
@@ -122,7 +120,7 @@ async fn a_message_that_its_queue_drops_is_rejected() {
     while let Some(Some(event)) = events.next().now_or_never() {
         if let LinkEvent::Event(Event::Message(message)) = event {
             message.ack().await.unwrap();
-            kept.push(message.id.clone());
+            kept.push(message.id().to_owned());
         }
     }
     assert_eq!(kept, ["3", "4"]);
@@ -162,7 +160,7 @@ async fn on_many_threads_every_message_has_exactly_one_response() {
         while let Some(event) = events.next().await {
             if let LinkEvent::Event(Event::Message(message)) = event {
                 tokio::spawn(async move {
-                    match message.id.len() % 3 {
+                    match message.id().len() % 3 {
                         0 => drop(message),
                         1 => drop(message.ack().now_or_never()),
                         _ => message.reject("no").await.unwrap(),
@@ -473,6 +471,6 @@ async fn unknown_frames_and_junk_are_events() {
     router.say(&json!({"type": "later", "payload": 1})).await;
     router.say_text("junk").await;
     let unknown = event(&mut events).await;
-    assert!(matches!(unknown, Event::Unknown { tag, .. } if tag == "later"));
+    assert!(matches!(unknown, Event::Unknown(other) if other.tag == "later"));
     assert!(matches!(event(&mut events).await, Event::Warning(_)));
 }

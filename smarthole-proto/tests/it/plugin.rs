@@ -11,7 +11,7 @@ use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::mem::{self, MemListener};
 use rpc_core::net::ws::{WsConfig, WsStream};
 use serde_json::json;
-use smarthole_proto::net::{Client, DROPPED, InboundMessage};
+use smarthole_proto::net::{Client, DROPPED, Message};
 use smarthole_proto::plugin::{
     Context, Ended, Handler, Notice, Plugin, PluginConfig, PluginError, SetupError, handler_fn,
 };
@@ -79,8 +79,8 @@ impl Obedient {
 
 #[async_trait]
 impl Handler for Obedient {
-    async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), PluginError> {
-        match &*message.text {
+    async fn on_message(&self, cx: &Context, message: &Message) -> Result<(), PluginError> {
+        match message.text() {
             "ack" => message.ack().await?,
             "notify" => message.notify(Notification::new("done")).await?,
             "decline" => return Err(PluginError::rejected("I keep notes only")),
@@ -154,7 +154,7 @@ async fn a_closure_may_take_the_message_wherever_it_likes() {
     let handler = handler_fn(move |cx, message| {
         let sender = sender.clone();
         async move {
-            if message.text == "keep" {
+            if message.text() == "keep" {
                 sender.send((cx, message)).unwrap();
                 return Ok(());
             }

@@ -321,8 +321,7 @@ async fn what_happens_is_told_in_order() {
         told.push(match event {
             HubEvent::Registered { name, .. } => format!("{name} registered"),
             HubEvent::Route { .. } => "asked".to_owned(),
-            HubEvent::Delivered { client, message } => {
-                let reason = message.metadata.routing_reason;
+            HubEvent::Delivered { client, reason, .. } => {
                 format!("to {client} {}", reason.unwrap_or_default())
             }
             HubEvent::Acked { client, .. } => format!("{client} took it"),

@@ -286,10 +286,11 @@ impl House {
             }
             ClientEvent::Message { message, .. } => {
                 ensure(talk.is_registered, || "a message came first".to_owned())?;
+                let id = MessageId::new(message.id.as_str());
                 if message.id != *FAKE {
-                    self.ledger.received(&message.id, NAMES[client])?;
+                    self.ledger.received(&id, NAMES[client])?;
                 }
-                self.unanswered[client].push(message.id);
+                self.unanswered[client].push(id);
             }
             ClientEvent::Closed(reason) => {
                 talk.is_closed = true;

@@ -76,8 +76,9 @@ impl Ledger {
                     format!("{twice:?} has {message} already")
                 })
             }
-            HubEvent::Delivered { client, message } => {
-                let message = &message.id;
+            HubEvent::Delivered {
+                message, client, ..
+            } => {
                 let delivery = Delivery {
                     at: now,
                     is_ended: false,

@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rpc_core::Str;
 use rpc_core::net::Cancellation;
 
 use super::config::BotConfig;
@@ -75,7 +74,7 @@ impl Shared {
         self.known().user.clone()
     }
 
-    pub(super) fn tag(&self, channel: &str) -> Option<Str> {
+    pub(super) fn tag(&self, channel: &str) -> Option<String> {
         self.known().channels.get(channel)?.tag.clone()
     }
 

@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use rpc_core::{CloseReason, Delivery};
 
 use super::context::Context;
-use crate::client::Warning;
+use crate::client::{OtherEvent, Typing, Warning};
 use crate::error::BotError;
-use crate::frame::{Message, OtherEvent, Typing};
+use crate::frame::Message;
 
 /// What a bot does. Every method has a default that does nothing, so implement what you need.
 ///

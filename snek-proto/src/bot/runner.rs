@@ -284,10 +284,10 @@ impl Runner {
             }
             ClientEvent::Warning(warning) => self.shared.notice(&Notice::Warning(warning)),
             ClientEvent::Message(message) => self.message(message),
-            ClientEvent::Joined(joined) => self.membership(joined.channel_uid, true),
-            ClientEvent::Left(left) => self.membership(left.channel_uid, false),
+            ClientEvent::Joined { channel_uid } => self.membership(channel_uid, true),
+            ClientEvent::Left { channel_uid } => self.membership(channel_uid, false),
             ClientEvent::SetTyping(typing) => {
-                let channel = typing.channel_uid.clone().unwrap_or_default();
+                let channel = typing.channel_uid.as_deref().unwrap_or_default();
                 self.spawn(ChannelUid::new(channel), move |handler, cx| async move {
                     handler.on_set_typing(&cx, &typing).await
                 });
@@ -319,7 +319,7 @@ impl Runner {
         {
             message.message = text.into();
         }
-        let channel = ChannelUid::new(&message.channel_uid);
+        let channel = ChannelUid::new(message.channel_uid.as_str());
         match decide(&self.shared, &me, &message) {
             Action::Nothing => {}
             Action::Own => self.spawn(channel, move |handler, cx| async move {

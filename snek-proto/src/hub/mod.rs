@@ -24,13 +24,16 @@ mod answer;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
+use std::sync::Arc;
 
-use rpc_core::{Json, Str, Text};
+use rpc_core::Text;
+use serde::Serialize;
 
 use crate::codec;
-use crate::frame::{Channel, Event, Final, Joined, Message, Typing, User};
+use crate::frame::{Channel, Final, JoinEvent, MessageEvent, TypingEvent, User};
 use crate::id::{ChannelUid, is_channel_uid};
 use crate::limits::DM_TAG;
 
@@ -133,17 +136,17 @@ struct Member {
 
 struct Room {
     channel: Channel,
-    members: BTreeSet<Str>,
+    members: BTreeSet<Arc<str>>,
 }
 
 /// Users, channels, membership, and frames on their way to connections.
 pub struct Hub {
     limits: HubConfig,
-    users: HashMap<Str, Member>,
+    users: HashMap<Arc<str>, Member>,
     rooms: HashMap<ChannelUid, Room>,
-    conns: HashMap<ConnId, Str>,
+    conns: HashMap<ConnId, Arc<str>>,
     /// Direct message channels by their two users, sorted.
-    directs: HashMap<(Str, Str), ChannelUid>,
+    directs: HashMap<(Arc<str>, Arc<str>), ChannelUid>,
     next_direct: u64,
     out: VecDeque<(ConnId, Text)>,
 }
@@ -168,13 +171,13 @@ impl Hub {
     /// # Errors
     /// [`HubError::Exists`], [`HubError::Full`].
     pub fn add_user(&mut self, user: User) -> Result<(), HubError> {
-        if self.users.contains_key(&user.username) {
+        if self.users.contains_key(user.username.as_str()) {
             return Err(HubError::Exists { what: "user" });
         }
         if self.users.len() >= self.limits.max_users {
             return Err(HubError::Full { what: "user" });
         }
-        let name = user.username.clone();
+        let name = user.username.as_str().into();
         self.users.insert(
             name,
             Member {
@@ -225,17 +228,20 @@ impl Hub {
             return Ok(false);
         }
         self.check_room(member.conns.len())?;
-        let (name, uid) = (name.clone(), room.channel.uid.clone());
+        let (name, uid) = (Arc::clone(name), room.channel.uid.clone());
         if let Some(room) = self.rooms.get_mut(channel) {
             room.members.insert(name);
         }
         if let Some(member) = self.users.get_mut(username) {
             member.channels.push(uid);
         }
-        let data = Joined {
-            channel_uid: channel.into(),
-        };
-        self.tell(username, &Event::Join { data });
+        self.tell(
+            username,
+            &JoinEvent {
+                channel_uid: channel.into(),
+            }
+            .as_join(),
+        );
         Ok(true)
     }
 
@@ -257,10 +263,13 @@ impl Hub {
         if let Some(member) = self.users.get_mut(username) {
             member.channels.retain(|uid| uid.as_str() != channel);
         }
-        let data = Joined {
-            channel_uid: channel.into(),
-        };
-        self.tell(username, &Event::Leave { data });
+        self.tell(
+            username,
+            &JoinEvent {
+                channel_uid: channel.into(),
+            }
+            .as_leave(),
+        );
         Ok(true)
     }
 
@@ -272,7 +281,7 @@ impl Hub {
         let name = |user: &str| {
             self.users
                 .get_key_value(user)
-                .map(|(name, member)| (name.clone(), member.conns.len()))
+                .map(|(name, member)| (Arc::clone(name), member.conns.len()))
                 .ok_or(HubError::NoSuchUser)
         };
         let ((one, conns), (other, more)) = (name(one)?, name(other)?);
@@ -305,7 +314,7 @@ impl Hub {
             .users
             .get_key_value(username)
             .ok_or(HubError::NoSuchUser)?;
-        self.conns.insert(conn, name.clone());
+        self.conns.insert(conn, Arc::clone(name));
         if let Some(member) = self.users.get_mut(username) {
             member.conns.push(conn);
         }
@@ -365,13 +374,19 @@ impl Hub {
         &mut self,
         username: &str,
         channel: &str,
-        text: impl Into<Str>,
+        text: &str,
         is_final: Final,
     ) -> Result<usize, HubError> {
         let (sender, receivers) = self.sender(username, channel)?;
-        let message = Message::new(channel, &sender.username, &sender.nick, text)
-            .with_final(is_final.as_bool());
-        self.broadcast(channel, &Event::Message(message));
+        let event = MessageEvent {
+            message: Cow::Borrowed(text),
+            username: Cow::Borrowed(&sender.username),
+            user_nick: Cow::Borrowed(&sender.nick),
+            channel_uid: Cow::Borrowed(channel),
+            is_final: is_final.as_bool(),
+        };
+        let text = encoded(&event);
+        self.broadcast(channel, &text);
         Ok(receivers)
     }
 
@@ -387,14 +402,15 @@ impl Hub {
         color: &str,
     ) -> Result<usize, HubError> {
         let (sender, receivers) = self.sender(username, channel)?;
-        let data = Typing {
-            channel_uid: Some(channel.into()),
-            username: Some(sender.username.clone()),
-            user_nick: Some(sender.nick.clone()),
-            color: Some(color.into()),
-            data: Json::NULL,
+        let event = TypingEvent {
+            channel_uid: Some(Cow::Borrowed(channel)),
+            username: Some(Cow::Borrowed(&sender.username)),
+            user_nick: Some(Cow::Borrowed(&sender.nick)),
+            color: Some(Cow::Borrowed(color)),
+            data: None,
         };
-        self.broadcast(channel, &Event::SetTyping { data });
+        let text = encoded(&event);
+        self.broadcast(channel, &text);
         Ok(receivers)
     }
 
@@ -425,19 +441,17 @@ impl Hub {
         }
     }
 
-    /// Sends an event to every connection of every member.
-    fn broadcast(&mut self, channel: &str, event: &Event) {
+    fn broadcast(&mut self, channel: &str, text: &Text) {
         let Some(room) = self.rooms.get(channel) else {
             return;
         };
-        let text = encoded(event);
         let members = room.members.iter().filter_map(|name| self.users.get(name));
         let conns = members.flat_map(|member| &member.conns);
         self.out.extend(conns.map(|conn| (*conn, text.clone())));
     }
 
     /// Sends an event to every connection of one user.
-    fn tell(&mut self, username: &str, event: &Event) {
+    fn tell(&mut self, username: &str, event: &impl Serialize) {
         let Some(member) = self.users.get(username) else {
             return;
         };
@@ -461,13 +475,13 @@ impl Hub {
         if channel.is_dm() && channel.name.is_empty() {
             let other = room.members.iter().find(|name| &***name != username);
             let name = other.map_or(username, |name| name);
-            channel.name = self.user(name).map(display_name).unwrap_or_default();
+            channel.name = self.user(name).map_or_else(String::new, display_name);
         }
         channel
     }
 }
 
-fn display_name(user: &User) -> Str {
+fn display_name(user: &User) -> String {
     if user.nick.is_empty() {
         user.username.clone()
     } else {
@@ -476,7 +490,7 @@ fn display_name(user: &User) -> Str {
 }
 
 /// Our own events are always JSON, so the fallback is never taken.
-fn encoded(event: &Event) -> Text {
+fn encoded(event: &impl Serialize) -> Text {
     codec::encode(event).unwrap_or_default()
 }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use rpc_core::net::link::DrainReport;
 use rpc_core::net::{Link, LinkState};
-use rpc_core::{CallError, CallId, CloseReason, DecodeError, Json, Refused};
+use rpc_core::{CallError, CallId, CloseReason, Limits, Refused};
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::protocol::ClientSide;
 use crate::client::ClientConn;
@@ -115,7 +116,7 @@ impl Client {
             .link
             .call(move |conn, now| conn.get_user(username.as_deref(), now))
             .await?;
-        answer.parse().map_err(|error| unexpected(&error))
+        User::parse(answer.data().get(), &Limits::default()).map_err(|error| unexpected(&error))
     }
 
     /// The channels that the user sees. Safe to repeat.
@@ -127,7 +128,8 @@ impl Client {
     /// Cancel-safe.
     pub async fn get_channels(&self) -> Result<Vec<Channel>, CallError<RpcError>> {
         let answer = self.link.call(ClientConn::get_channels).await?;
-        answer.parse().map_err(|error| unexpected(&error))
+        Channel::parse_list(answer.data().get(), &Limits::default())
+            .map_err(|error| unexpected(&error))
     }
 
     /// Calls any method. `args` must be written as a JSON array, `kwargs` as an object.
@@ -258,22 +260,28 @@ impl Client {
 /// A request whose arguments are written already, so that they can go to the connection's task.
 struct Request {
     method: String,
-    args: Json,
-    kwargs: Json,
+    args: Box<RawValue>,
+    kwargs: Box<RawValue>,
 }
 
 impl Request {
     fn new(method: &str, args: &impl Serialize, kwargs: &impl Serialize) -> Result<Self, Refused> {
         Ok(Self {
             method: method.to_owned(),
-            args: Json::of(args)?,
-            kwargs: Json::of(kwargs)?,
+            args: raw(args)?,
+            kwargs: raw(kwargs)?,
         })
     }
 }
 
+fn raw(value: &impl Serialize) -> Result<Box<RawValue>, Refused> {
+    serde_json::value::to_raw_value(value).map_err(|error| Refused::Encode {
+        message: error.to_string(),
+    })
+}
+
 /// The server answered, but not what the method promises.
-fn unexpected(error: &DecodeError) -> CallError<RpcError> {
+fn unexpected(error: &rpc_core::DecodeError) -> CallError<RpcError> {
     CallError::Remote(RpcError::new(format!("an unexpected answer: {error}")))
 }
 

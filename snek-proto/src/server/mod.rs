@@ -13,7 +13,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::backlog::Backlog;
-use rpc_core::json::{DecodeError, DecodeErrorKind, Str};
+use rpc_core::decode::{
+    DecodeError, DecodeErrorKind, FrameCopy, RawJson, SharedJson, SharedStr, find_member,
+};
 use rpc_core::keepalive::Heart;
 use rpc_core::rate::Bucket;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
@@ -24,7 +26,7 @@ use rpc_core::{
 use serde::Serialize;
 
 use crate::codec::{encode_failure, encode_success};
-use crate::frame::{Call, ClientFrame, LOGIN, User};
+use crate::frame::{Call, ClientFrame, OwnedCall, User};
 use crate::id::WireId;
 
 pub use config::ServerConfig;
@@ -43,9 +45,9 @@ pub enum ServerEvent {
         /// The request.
         id: RequestId,
         /// The login name.
-        username: Str,
+        username: SharedStr,
         /// The password.
-        password: Secret<Str>,
+        password: Secret<SharedStr>,
     },
     /// A client that is logged in asks for something. Answer with [`reply`](ServerConn::reply) or
     /// [`fail`](ServerConn::fail), also if the client wants no answer: it then gets none.
@@ -53,7 +55,7 @@ pub enum ServerEvent {
         /// The request.
         id: RequestId,
         /// What it asks for.
-        call: Call,
+        call: OwnedCall,
     },
     /// A frame could not be read and was ignored.
     Warning(DecodeError),
@@ -64,8 +66,8 @@ pub enum ServerEvent {
 /// A request that waits for the application.
 #[derive(Debug)]
 struct Open {
-    /// `None` if the client wants no answer.
-    call_id: Option<WireId>,
+    /// The id as JSON; `None` if the client wants no answer.
+    call_id: Option<SharedJson>,
     login: bool,
     /// The size of its frame, which the application keeps meanwhile.
     bytes: usize,
@@ -279,10 +281,10 @@ impl ServerConn {
     fn on_text(&mut self, text: &str) {
         let frame = match ClientFrame::decode(text, &self.config.limits) {
             Ok(frame) => frame,
-            Err(error) => return self.events.push_back(ServerEvent::Warning(error)),
+            Err(error) => return self.on_bad_text(text, error),
         };
-        let call_id = frame.call_id.as_ref();
-        let login = frame.method == LOGIN;
+        let call_id = frame.call_id();
+        let login = frame.method() == "login";
         if !login && self.user.is_none() {
             return self.reject(call_id, "not logged in");
         }
@@ -298,8 +300,24 @@ impl ServerConn {
             };
             return self.reject(call_id, error);
         }
+        self.on_call(&call, call_id, text);
+    }
+
+    /// A text that cannot be decoded. If only the shape of its arguments is wrong, it is a request
+    /// all the same, and whoever sent it waits for an answer.
+    fn on_bad_text(&mut self, text: &str, error: DecodeError) {
+        match misshapen(text, &error) {
+            Some(call_id) if self.user.is_none() => self.reject(call_id.as_ref(), "not logged in"),
+            Some(call_id) => self.reject(call_id.as_ref(), &error.kind().to_string()),
+            None => self.events.push_back(ServerEvent::Warning(error)),
+        }
+    }
+
+    fn on_call(&mut self, call: &Call<'_>, call_id: Option<&WireId<'_>>, text: &str) {
+        let copy = FrameCopy::of(text);
+        let login = matches!(call, Call::Login { .. });
         let open = Open {
-            call_id: call_id.cloned(),
+            call_id: call_id.map(|id| copy.json_text(id.get())),
             login,
             bytes: text.len(),
         };
@@ -309,8 +327,8 @@ impl ServerConn {
         self.request_bytes += text.len();
         let id = RequestId(id);
         self.login_open |= login;
-        self.events.push_back(match call {
-            Call::Login { username, password } => ServerEvent::Login {
+        self.events.push_back(match OwnedCall::copied(call, &copy) {
+            OwnedCall::Login { username, password } => ServerEvent::Login {
                 id,
                 username,
                 password,
@@ -320,7 +338,7 @@ impl ServerConn {
     }
 
     /// Answers a request that does not reach the application.
-    fn reject(&mut self, call_id: Option<&WireId>, error: &str) {
+    fn reject(&mut self, call_id: Option<&WireId<'_>>, error: &str) {
         let Some(call_id) = call_id else { return };
         let sent = self
             .outbox
@@ -351,6 +369,25 @@ impl ServerConn {
         self.request_bytes = 0;
         self.events.push_back(ServerEvent::Closed(reason));
     }
+}
+
+/// The id of a request whose `args` are no array or whose `kwargs` are no object. `None` if the
+/// text is no request for another reason.
+fn misshapen<'a>(text: &'a str, error: &DecodeError) -> Option<Option<WireId<'a>>> {
+    let DecodeErrorKind::WrongType {
+        member: "args" | "kwargs",
+        ..
+    } = error.kind()
+    else {
+        return None;
+    };
+    // Decoding has stopped at the arguments, so the rest is not checked yet.
+    RawJson::new(text).ok()?;
+    find_member(text, "method")?.as_str()?;
+    find_member(text, "callId")
+        .map(WireId::new)
+        .transpose()
+        .ok()
 }
 
 fn violation(message: &str) -> CloseReason {

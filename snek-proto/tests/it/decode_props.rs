@@ -71,6 +71,7 @@ proptest! {
             let again = codec::encode(&frame).unwrap();
             let decoded = ClientFrame::decode(again.as_str(), &limits).unwrap();
             prop_assert_eq!(&decoded, &frame);
+            prop_assert_eq!(&frame.clone().into_owned(), &frame);
             let _ = frame.call();
         }
     }
@@ -82,9 +83,10 @@ proptest! {
             let again = codec::encode(&frame).unwrap();
             let decoded = ServerFrame::decode(again.as_str(), &limits).unwrap();
             prop_assert_eq!(&decoded, &frame);
-            let _ = frame.clone().into_event();
-            if let Ok(answer) = frame.into_login_result() {
-                let _ = answer.extra("extra");
+            prop_assert_eq!(&frame.clone().into_owned(), &frame);
+            let _ = frame.as_event();
+            if let Some(reply) = frame.as_reply() {
+                let _ = (reply.login_result(), reply.extra("extra"));
             }
         }
     }

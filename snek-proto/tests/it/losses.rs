@@ -12,7 +12,7 @@ use rpc_core::{CallError, Delivery, Text};
 use serde_json::json;
 use snek_proto::bot::{Bot, Context, Handler, Notice};
 use snek_proto::client::ClientConfig;
-use snek_proto::frame::{Call, Final};
+use snek_proto::frame::{Final, OwnedCall};
 use snek_proto::net::{connect_with, link_config};
 use snek_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use snek_proto::{BotError, Message, User};
@@ -32,8 +32,8 @@ async fn serve(line: MemTransport, posted: Posted, mentions: bool) {
         let said = match event {
             ServerEvent::Login { id, .. } => conn.accept_login(id, User::new("mybot", "MyBot")),
             ServerEvent::Request { id, call } => match call {
-                Call::GetUser { .. } => conn.reply(id, &User::new("mybot", "MyBot")),
-                Call::GetChannels => {
+                OwnedCall::GetUser { .. } => conn.reply(id, &User::new("mybot", "MyBot")),
+                OwnedCall::GetChannels => {
                     let channels = json!([{"uid": "ch1", "name": "general", "tag": "public"}]);
                     let told = conn.reply(id, &channels);
                     if mentions {
@@ -44,7 +44,7 @@ async fn serve(line: MemTransport, posted: Posted, mentions: bool) {
                     }
                     told
                 }
-                Call::SendMessage {
+                OwnedCall::SendMessage {
                     message, is_final, ..
                 } => {
                     let is_final = is_final == Final::Yes;

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{SinkExt, StreamExt};
+use rpc_core::decode::SharedStr;
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::ws::{WsConfig, WsDialer};
 use rpc_core::net::{Dialer, LinkConfig, LinkEvent, LinkState, Message};
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::{CallError, CloseReason, Json, Limits, Outgoing, Secret, Str};
+use rpc_core::{CallError, CloseReason, Limits, Outgoing, Secret};
+use serde_json::value::RawValue;
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::codec::NoKwargs;
-use snek_proto::frame::Call;
+use snek_proto::frame::OwnedCall;
 use snek_proto::net::{
     Backend, Client, Events, MemoryBackend, Peer, Server, ServerHandle, ServerOptions, answer,
     connect_with, dialer,
@@ -158,16 +160,16 @@ impl Backend for Odd {
         &self,
         _: &Arc<Peer>,
         username: &str,
-        _: &Secret<Str>,
+        _: &Secret<SharedStr>,
     ) -> Result<User, RpcError> {
         Ok(User::new(username, username))
     }
 
-    async fn call(&self, peer: &Arc<Peer>, call: &Call) -> Result<Json, RpcError> {
+    async fn call(&self, peer: &Arc<Peer>, call: &OwnedCall) -> Result<Box<RawValue>, RpcError> {
         match call {
-            Call::GetUser { .. } => answer(&User::new("ann", "Ann")),
-            Call::GetChannels => answer(&[(); 0]),
-            Call::Unknown { method, .. } => match method.as_str() {
+            OwnedCall::GetUser { .. } => answer(&User::new("ann", "Ann")),
+            OwnedCall::GetChannels => answer(&[(); 0]),
+            OwnedCall::Unknown { method, .. } => match method.as_str() {
                 "panic" => panic!("as asked"),
                 "sleep" => {
                     tokio::time::sleep(Duration::from_secs(60)).await;

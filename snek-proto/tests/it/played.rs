@@ -5,7 +5,7 @@ use std::time::Instant;
 use rpc_core::Secret;
 use rpc_core::testing::Pair;
 use snek_proto::client::{ClientConfig, ClientConn, ClientState};
-use snek_proto::frame::Call;
+use snek_proto::frame::OwnedCall;
 use snek_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 use snek_proto::{Channel, User};
 
@@ -24,7 +24,7 @@ pub(crate) fn config() -> ClientConfig {
 }
 
 /// Answers the opening's calls as a server would. Returns what it is no part of.
-pub(crate) fn serve(pair: &mut Line) -> Vec<(RequestId, Call)> {
+pub(crate) fn serve(pair: &mut Line) -> Vec<(RequestId, OwnedCall)> {
     let mut rest = Vec::new();
     loop {
         pair.settle();
@@ -41,14 +41,14 @@ pub(crate) fn serve(pair: &mut Line) -> Vec<(RequestId, Call)> {
                 }
                 ServerEvent::Request {
                     id,
-                    call: Call::GetUser { .. },
+                    call: OwnedCall::GetUser { .. },
                 } => {
                     let user = pair.server.user().unwrap().clone();
                     pair.server.reply(id, &user).unwrap();
                 }
                 ServerEvent::Request {
                     id,
-                    call: Call::GetChannels,
+                    call: OwnedCall::GetChannels,
                 } => {
                     let channels = [
                         Channel::new("ch1", "general", Some("public")),

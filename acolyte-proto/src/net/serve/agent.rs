@@ -26,11 +26,15 @@ pub trait Agent: Send + Sync + 'static {
     /// has not ended within the [grace](crate::server::ServerConfig::abort_grace). When the client
     /// has left it is dropped at once. So processes and tasks that it has started belong behind
     /// something that ends them when it is dropped.
-    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError>;
+    async fn run(
+        &self,
+        run: Run,
+        request: ChatRequest<'static>,
+    ) -> Result<Reply<'static>, ChatError<'static>>;
 
     /// What the server is. The numbers of tasks, and the address if it is empty, are filled in.
     ///
     /// # Cancel safety
     /// The future is dropped if the client leaves first.
-    async fn status(&self) -> Status;
+    async fn status(&self) -> Status<'static>;
 }

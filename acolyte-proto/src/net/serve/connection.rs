@@ -189,7 +189,7 @@ impl<A: Agent> Desk<A> {
         }
     }
 
-    fn start(&mut self, id: RpcId, task_id: TaskId, request: ChatRequest) {
+    fn start(&mut self, id: RpcId, task_id: TaskId, request: ChatRequest<'static>) {
         let bell = Bell::Link(self.link.downgrade());
         let outlet = Arc::new(Outlet::new(bell, &self.shared.connection.limits));
         let (canceller, cancellation) = Cancellation::new();

@@ -55,13 +55,13 @@ pub enum BindError {
 ///     async fn run(
 ///         &self,
 ///         run: Run,
-///         request: ChatRequest,
-///     ) -> Result<Reply, ChatError> {
+///         request: ChatRequest<'static>,
+///     ) -> Result<Reply<'static>, ChatError<'static>> {
 ///         let _ = run.text(&request.message).await;
 ///         Ok(Reply::new(request.message, request.model).with_output_streamed(true))
 ///     }
 ///
-///     async fn status(&self) -> Status {
+///     async fn status(&self) -> Status<'static> {
 ///         Status::new("echo", "")
 ///     }
 /// }

@@ -64,7 +64,7 @@ impl<A: Agent> Shared<A> {
     }
 
     /// What the agent says of the server, with what the server knows by itself.
-    pub(super) async fn status(&self) -> Status {
+    pub(super) async fn status(&self) -> Status<'static> {
         let status = guarded("status", self.agent.status()).await;
         let mut status = status.unwrap_or_else(|| Status::new("", ""));
         if status.service.is_empty()
@@ -81,7 +81,7 @@ impl<A: Agent> Shared<A> {
     }
 
     /// Works on a chat to its end.
-    pub(super) async fn work(&self, run: Run, request: ChatRequest) -> End {
+    pub(super) async fn work(&self, run: Run, request: ChatRequest<'static>) -> End {
         // Every known server says this first, and nothing else of this kind.
         let _ = run.emit(&Event::Status(RunState::RUNNING)).await;
         match guarded("chat", self.agent.run(run, request)).await {

@@ -53,7 +53,7 @@ pub(super) fn stream<A: Agent>(
         return refuse(StatusCode::SERVICE_UNAVAILABLE, SHUTTING_DOWN);
     }
     let request = match read_body(body, &shared.connection.limits) {
-        Ok(request) => request,
+        Ok(request) => request.into_owned(),
         Err(error) => return refuse(StatusCode::BAD_REQUEST, &error.to_string()),
     };
     let bell = Bell::Body(Notify::new());
@@ -89,7 +89,7 @@ pub(super) fn stream<A: Agent>(
 }
 
 /// Works on the chat until it ends, or until the server has ended for long enough.
-async fn work<A: Agent>(shared: Arc<Shared<A>>, run: Run, request: ChatRequest) {
+async fn work<A: Agent>(shared: Arc<Shared<A>>, run: Run, request: ChatRequest<'static>) {
     let outlet = Arc::clone(&run.outlet);
     let mut stopping = shared.stopping.get();
     let stopped = async {

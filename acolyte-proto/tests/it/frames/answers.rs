@@ -4,15 +4,14 @@ use std::time::{Duration, SystemTime};
 
 use acolyte_proto::error::{ErrorDetail, code};
 use acolyte_proto::event::{
-    Checklist, ChecklistItem, Diff, DiffMarker, EditHeader, FileHeader, ItemStatus, Notice,
-    RunKind, RunState, ScopeHeader, ShellOutput, ShellStream, ToolCall, ToolHeader, ToolOutput,
-    ToolResult, Truncated, Usage,
+    Checklist, ChecklistItem, ChecklistTag, DiffMarker, ItemStatus, Notice, RunState, ShellStream,
+    ToolCall, ToolFailure, ToolOutput, ToolResult, Usage,
 };
-use acolyte_proto::frame::{AbortResult, Answer, ReplyUsage, Skill};
+use acolyte_proto::frame::{Answer, ReplyUsage, Skill, Unknown};
 use acolyte_proto::{
     ChatError, ErrorId, Event, Part, Reply, ServerFrame, Status, Task, TaskId, TaskState, limits,
 };
-use rpc_core::Json;
+use rpc_core::decode::RawJson;
 
 use super::{answer, event, id, written};
 
@@ -41,11 +40,13 @@ fn every_answer_is_written_flat_and_without_nulls() {
             r#"{"id":"rpc_a","type":"status.result","status":{"ok":true,"providers":["openai"],"provider_auth":[],"model":"m","protocol_version":"1","capabilities":"error.structured, stream.sse, workspace.path","service":"http://localhost:6767","tasks_total":3,"tasks_running":2,"tasks_detached":0,"rpc_queue_length":1}}"#,
         ),
         (
-            Answer::Accepted(TaskId::random(1)),
+            Answer::Accepted {
+                task_id: TaskId::random(1),
+            },
             r#"{"id":"rpc_a","type":"chat.accepted","taskId":"task_10000000"}"#,
         ),
         (
-            Answer::Queued(1),
+            Answer::Queued { position: 1 },
             r#"{"id":"rpc_a","type":"chat.queued","position":1}"#,
         ),
         (Answer::Started, r#"{"id":"rpc_a","type":"chat.started"}"#),
@@ -80,7 +81,10 @@ fn every_answer_is_written_flat_and_without_nulls() {
             r#"{"id":"rpc_a","type":"chat.error","errorMessage":"boom","errorId":"err_10000000","errorCode":"E_UNKNOWN","error":{"code":"E_UNKNOWN","category":"other","kind":"unknown","source":"server","tool":"t"}}"#,
         ),
         (
-            Answer::AbortResult(AbortResult::new(id(), true)),
+            Answer::AbortResult {
+                request_id: id(),
+                aborted: true,
+            },
             r#"{"id":"rpc_a","type":"chat.abort.result","requestId":"rpc_a","aborted":true}"#,
         ),
         (
@@ -92,13 +96,14 @@ fn every_answer_is_written_flat_and_without_nulls() {
             r#"{"id":"rpc_a","type":"task.status.result","task":null}"#,
         ),
         (
-            Answer::error("no"),
+            Answer::Error { error: "no".into() },
             r#"{"id":"rpc_a","type":"error","error":"no"}"#,
         ),
     ] {
         let frame = ServerFrame::new(id(), answer);
         assert_eq!(written(&frame), text);
         assert_eq!(self::answer(text), frame);
+        assert_eq!(frame.clone().into_owned(), frame);
     }
 }
 
@@ -116,7 +121,7 @@ fn a_reply_is_never_written_without_a_model() {
 fn every_event_is_written_as_the_known_server_writes_it() {
     let item = ChecklistItem::new("s", "Look", 0).with_status(ItemStatus::InProgress);
     let list = Checklist::new("g", "Plan").with_item(item);
-    let failed = ToolResult::failed("c", "t")
+    let failure = ToolFailure::new()
         .with_code("ENOENT")
         .with_detail(ErrorDetail::new().with_code("ENOENT"));
     for (event, text) in [
@@ -125,14 +130,11 @@ fn every_event_is_written_as_the_known_server_writes_it() {
             r#"{"type":"status","state":{"kind":"running"}}"#,
         ),
         (
-            Event::Status(RunState {
-                position: Some(1),
-                ..RunState::new(RunKind::Queued)
-            }),
+            Event::Status(RunState::Queued { position: Some(1) }),
             r#"{"type":"status","state":{"kind":"queued","position":1}}"#,
         ),
         (
-            Event::Status(RunState::new(RunKind::AwaitingInput)),
+            Event::Status(RunState::AwaitingInput),
             r#"{"type":"status","state":{"kind":"awaiting-input"}}"#,
         ),
         (
@@ -152,7 +154,7 @@ fn every_event_is_written_as_the_known_server_writes_it() {
             r#"{"type":"tool-result","toolCallId":"c","toolName":"t"}"#,
         ),
         (
-            Event::ToolResult(failed),
+            Event::ToolResult(ToolResult::failed("c", "t", failure)),
             r#"{"type":"tool-result","toolCallId":"c","toolName":"t","isError":true,"errorCode":"ENOENT","error":{"code":"ENOENT"}}"#,
         ),
         (
@@ -164,7 +166,7 @@ fn every_event_is_written_as_the_known_server_writes_it() {
             r#"{"type":"checklist","groupId":"g","groupTitle":"Plan","items":[{"id":"s","label":"Look","status":"in_progress","order":0}]}"#,
         ),
         (
-            Event::Tasklist(list),
+            Event::Checklist(list.with_tag(ChecklistTag::Tasklist)),
             r#"{"type":"tasklist","groupId":"g","groupTitle":"Plan","items":[{"id":"s","label":"Look","status":"in_progress","order":0}]}"#,
         ),
         (
@@ -190,6 +192,7 @@ fn every_event_is_written_as_the_known_server_writes_it() {
     ] {
         assert_eq!(written(&event), text);
         assert_eq!(self::event(text), event);
+        assert_eq!(event.clone().into_owned(), event);
     }
 }
 
@@ -197,62 +200,62 @@ fn every_event_is_written_as_the_known_server_writes_it() {
 fn every_part_is_written_as_the_known_server_writes_it() {
     for (part, text) in [
         (
-            Part::ToolHeader(ToolHeader {
+            Part::ToolHeader {
                 label_key: "k".into(),
                 detail: Some("d".into()),
                 state: Some("on".into()),
-            }),
+            },
             r#"{"kind":"tool-header","labelKey":"k","detail":"d","state":"on"}"#,
         ),
         (Part::text("x"), r#"{"kind":"text","text":"x"}"#),
         (
-            Part::FileHeader(FileHeader {
+            Part::FileHeader {
                 label_key: "k".into(),
                 count: 1,
                 targets: vec!["a".into()],
-            }),
+            },
             r#"{"kind":"file-header","labelKey":"k","count":1,"targets":["a"]}"#,
         ),
         (
-            Part::ScopeHeader(ScopeHeader {
+            Part::ScopeHeader {
                 label_key: "k".into(),
                 scope: "s".into(),
                 patterns: vec!["p".into()],
                 matches: 2,
-            }),
+            },
             r#"{"kind":"scope-header","labelKey":"k","scope":"s","patterns":["p"],"matches":2}"#,
         ),
         (
-            Part::EditHeader(EditHeader {
+            Part::EditHeader {
                 label_key: "k".into(),
                 path: "p".into(),
                 added: 1,
                 removed: 2,
                 files: Some(1),
-            }),
+            },
             r#"{"kind":"edit-header","labelKey":"k","path":"p","files":1,"added":1,"removed":2}"#,
         ),
         (
-            Part::Diff(Diff {
+            Part::Diff {
                 marker: DiffMarker::Remove,
                 line_number: 3,
                 text: "l".into(),
-            }),
+            },
             r#"{"kind":"diff","marker":"remove","lineNumber":3,"text":"l"}"#,
         ),
         (
-            Part::ShellOutput(ShellOutput {
+            Part::ShellOutput {
                 stream: ShellStream::Stderr,
                 text: "o".into(),
-            }),
+            },
             r#"{"kind":"shell-output","stream":"stderr","text":"o"}"#,
         ),
         (Part::NoOutput, r#"{"kind":"no-output"}"#),
         (
-            Part::Truncated(Truncated {
+            Part::Truncated {
                 count: Some(4),
                 unit: Some("lines".into()),
-            }),
+            },
             r#"{"kind":"truncated","count":4,"unit":"lines"}"#,
         ),
     ] {
@@ -260,6 +263,7 @@ fn every_part_is_written_as_the_known_server_writes_it() {
         let output = Event::ToolOutput(ToolOutput::new("c", "t", part));
         let text = written(&output);
         assert_eq!(event(&text), output);
+        assert_eq!(output.clone().into_owned(), output);
     }
 }
 
@@ -270,8 +274,9 @@ fn what_is_not_known_is_kept_as_it_was_sent() {
         r#"{"x":{},"type":"later","id":"rpc_a"}"#,
     ] {
         let frame = answer(text);
-        assert!(matches!(frame.answer, Answer::Unknown { .. }), "{text}");
+        assert!(matches!(frame.answer, Answer::Unknown(_)), "{text}");
         assert_eq!(written(&frame), text);
+        assert_eq!(written(&frame.into_owned()), text);
     }
     for text in [
         r#"{"type":"later","text":7}"#,
@@ -280,7 +285,10 @@ fn what_is_not_known_is_kept_as_it_was_sent() {
         r#"{"type":"status","state":"running"}"#,
         r#"{"type":"status","state":{"kind":"later"}}"#,
     ] {
-        assert!(matches!(event(text), Event::Unknown { .. }), "{text}");
+        assert!(
+            matches!(event(text), Event::Unknown(Unknown { .. })),
+            "{text}"
+        );
         assert_eq!(written(&event(text)), text);
     }
     for part in [
@@ -293,7 +301,7 @@ fn what_is_not_known_is_kept_as_it_was_sent() {
         let Event::ToolOutput(ToolOutput { content, .. }) = event(&text) else {
             panic!("{text}");
         };
-        assert!(matches!(content, Part::Unknown { .. }), "{text}");
+        assert!(matches!(content, Part::Unknown(_)), "{text}");
         assert_eq!(written(&content), part);
     }
 }
@@ -309,7 +317,7 @@ fn open_objects_keep_members_that_are_not_known() {
     let status = r#"{"ok":true,"model":"m","protocol_version":"1","resources.skills.invalid":2,"cloud_user":"u","nothing":null}"#;
     let status = Status::decode(status, &limits::defaults()).unwrap();
     assert_eq!(
-        status.extra.get("cloud_user").map(Json::get),
+        status.extra.get("cloud_user").map(RawJson::get),
         Some(r#""u""#)
     );
     assert_eq!(status.extra.iter().count(), 2);

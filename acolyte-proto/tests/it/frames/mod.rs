@@ -6,15 +6,15 @@ mod requests;
 
 use acolyte_proto::{ClientFrame, Event, FrameError, RpcId, ServerFrame, codec, limits};
 
-fn request(text: &str) -> Result<ClientFrame, FrameError> {
+fn request(text: &str) -> Result<ClientFrame<'_>, FrameError> {
     ClientFrame::decode(text, &limits::defaults())
 }
 
-fn answer(text: &str) -> ServerFrame {
+fn answer(text: &str) -> ServerFrame<'_> {
     ServerFrame::decode(text, &limits::defaults()).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-fn event(text: &str) -> Event {
+fn event(text: &str) -> Event<'_> {
     Event::decode(text, &limits::defaults()).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 

@@ -5,8 +5,7 @@ use std::time::{Duration, SystemTime};
 use acolyte_proto::error::INVALID_MESSAGE;
 use acolyte_proto::frame::{Answer, HistoryItem, HistoryKind, Request, RequestFault, Role, Skill};
 use acolyte_proto::{ChatRequest, ClientFrame, Event, MessageId, RpcId, ServerFrame, limits};
-use rpc_core::Json;
-use rpc_core::json::DecodeErrorKind;
+use rpc_core::decode::{DecodeErrorKind, RawJson};
 
 use super::{answer, id, request, start, written};
 
@@ -23,6 +22,7 @@ fn every_request_is_written_as_the_known_client_writes_it() {
     ] {
         let frame = request(text).unwrap();
         assert_eq!(written(&frame), text);
+        assert_eq!(frame.clone().into_owned(), frame);
     }
 }
 
@@ -151,7 +151,7 @@ fn the_limits_of_a_chat_are_exact() {
     let chat = || ChatRequest::new("x", "m");
     let too_long = |member, max| Err(RequestFault::TooLong { member, max });
     let too_many = |member, max| Err(RequestFault::TooMany { member, max });
-    let null = || Json::new("null").unwrap();
+    let null = || RawJson::new("null").unwrap();
     for (inside, outside, fault) in [
         (
             ChatRequest::new("x".repeat(100_000), "m"),
@@ -228,7 +228,7 @@ fn an_item_of_a_history_is_written_as_the_known_client_writes_it() {
         .with_history_item(&said)
         .unwrap();
     let chat = chat.with_history_item(&tool).unwrap();
-    let items: Vec<_> = chat.history.iter().map(Json::get).collect();
+    let items: Vec<_> = chat.history.iter().map(RawJson::get).collect();
     assert_eq!(
         items,
         [

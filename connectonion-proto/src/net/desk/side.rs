@@ -7,9 +7,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
+use rpc_core::decode::{DecodeError, SharedStr};
 use rpc_core::net::{Protocol, Sorted};
 use rpc_core::{CloseFrame, Refused};
-use rpc_core::{DecodeError, Str};
 
 use super::Desk;
 use super::mailbox::{Mailbox, slow_reader};
@@ -313,12 +313,12 @@ impl Place {
 
 /// The refusal of a prompt. Without the code, clients would take it for the end of a run that goes
 /// on.
-pub(super) fn rejected(words: impl Into<Str>) -> ErrorFrame {
+pub(super) fn rejected(words: impl Into<SharedStr>) -> ErrorFrame {
     ErrorFrame::new(words).with_code(INPUT_REFUSED)
 }
 
 /// The pictures that come with a prompt.
-pub(super) fn images_of(input: &Input) -> Result<Vec<Str>, DecodeError> {
+pub(super) fn images_of(input: &Input) -> Result<Vec<SharedStr>, DecodeError> {
     let images = input.images(&server_limits())?;
     Ok(images.iter().map(|image| (&**image).into()).collect())
 }

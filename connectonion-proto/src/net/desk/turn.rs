@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rpc_core::{Json, Str};
+use rpc_core::decode::{SharedJson, SharedStr};
 use serde::Serialize;
 use tokio::sync::{Notify, oneshot};
 
@@ -42,7 +42,7 @@ pub(super) struct Signals {
     /// The user has said something.
     pub(super) input: Notify,
     /// The user wants another goal.
-    pub(super) goal: std::sync::Mutex<Option<Str>>,
+    pub(super) goal: std::sync::Mutex<Option<SharedStr>>,
 }
 
 impl Turn {
@@ -65,7 +65,7 @@ impl Turn {
     ///
     /// # Errors
     /// [`EmitError`]. Retrying fails again.
-    pub fn emit(&self, event: EventKind) -> Result<Str, EmitError> {
+    pub fn emit(&self, event: EventKind) -> Result<SharedStr, EmitError> {
         self.desk
             .with(|state, now| state.hub.emit(self.run, event, None, now))
     }
@@ -117,7 +117,7 @@ impl Turn {
     ///
     /// # Cancel safety
     /// Dropping the future withdraws the question: an answer gets an ERROR.
-    pub async fn ask_user(&self, question: AskUser) -> Result<Json, AskError> {
+    pub async fn ask_user(&self, question: AskUser) -> Result<SharedJson, AskError> {
         match self.ask(EventKind::AskUser(question)).await? {
             Answer::AskUser(answer) => Ok(answer),
             _ => Err(RunOver.into()),
@@ -145,7 +145,7 @@ impl Turn {
     ///
     /// # Cancel safety
     /// As for [`ask_user`](Self::ask_user).
-    pub async fn plan_review(&self, plan: PlanReview) -> Result<Str, AskError> {
+    pub async fn plan_review(&self, plan: PlanReview) -> Result<SharedStr, AskError> {
         match self.ask(EventKind::PlanReview(plan)).await? {
             Answer::PlanReview(message) => Ok(message),
             _ => Err(RunOver.into()),
@@ -206,7 +206,13 @@ impl Turn {
     #[must_use]
     pub fn mode(&self) -> Option<Word<Mode>> {
         let mode = self.member("mode")?;
-        mode.as_str().map(Word::parse)
+        let mode = rpc_core::decode::RawJson::new(mode.get())
+            .ok()?
+            .into_str()?;
+        Some(match Word::<Mode, &str>::parse(&mode) {
+            Word::Known(known) => Word::Known(known),
+            Word::Other(word) => Word::Other(word.into()),
+        })
     }
 
     /// How many turns the user allows in the mode `ulw`; `None` if that was not said. What counts as a
@@ -229,7 +235,7 @@ impl Turn {
 
     /// The goal that the user has set last in this run, once.
     #[must_use]
-    pub fn take_goal(&self) -> Option<Str> {
+    pub fn take_goal(&self) -> Option<SharedStr> {
         let goal = self.signals.goal.lock();
         goal.unwrap_or_else(std::sync::PoisonError::into_inner)
             .take()
@@ -241,14 +247,14 @@ impl Turn {
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn session(&self) -> Result<Json, RunOver> {
+    pub fn session(&self) -> Result<SharedJson, RunOver> {
         self.desk
             .with(|state, now| state.hub.session(self.run, now))
     }
 
     /// A member of the session as it is now, other than `messages` and `trace`.
     #[must_use]
-    pub fn member(&self, name: &str) -> Option<Json> {
+    pub fn member(&self, name: &str) -> Option<SharedJson> {
         let member = self.desk.with(|state, _| state.hub.member(self.run, name));
         member.ok().flatten()
     }
@@ -298,7 +304,7 @@ impl Turn {
 /// Takes a question back that nobody waits for any more.
 struct Withdraw<'t> {
     turn: &'t Turn,
-    id: Str,
+    id: SharedStr,
 }
 
 impl Drop for Withdraw<'_> {

@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rpc_core::decode::{SharedJson, SharedStr};
 use rpc_core::net::link::DrainReport;
 use rpc_core::net::{Link, LinkState};
 use rpc_core::{CallError, CloseReason, Refused};
-use rpc_core::{Json, Str};
 
 use super::book::Book;
 use super::protocol::{ClientSide, Pen};
@@ -60,7 +60,7 @@ impl RemoteAgent {
     /// let mut run = agent.input("What is new?").await;
     /// while let Some(event) = run.next().await {
     ///     match event? {
-    ///         RunEvent::Step(step) => println!("{}", step.event.kind.tag()),
+    ///         RunEvent::Step(step) => println!("{}", step.event.kind.name()),
     ///         RunEvent::AskUser(ask) => ask.answer("yes").await?,
     ///         other => println!("{other:?}"),
     ///     }
@@ -74,7 +74,7 @@ impl RemoteAgent {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: the prompt may or may not be sent.
-    pub async fn input(&self, prompt: impl Into<Str>) -> Run {
+    pub async fn input(&self, prompt: impl Into<SharedStr>) -> Run {
         self.send(Input::new(prompt)).await
     }
 
@@ -113,7 +113,7 @@ impl RemoteAgent {
     ///
     /// # Cancel safety
     /// Dropping the future stops waiting; it may have been said.
-    pub async fn interject(&self, prompt: impl Into<Str>) -> Outcome<Taken> {
+    pub async fn interject(&self, prompt: impl Into<SharedStr>) -> Outcome<Taken> {
         let input = Input::new(prompt);
         let reply = self.link.call(move |conn, now| conn.input(&input, now));
         match reply.await? {
@@ -175,7 +175,7 @@ impl RemoteAgent {
     /// # Cancel safety
     /// Dropping the future before it is ready: it may or may not be sent.
     pub async fn set_mode(&self, mode: Mode, turns: Option<u64>) -> Result<(), Refused> {
-        let mut change = ModeChange::new(mode);
+        let mut change = ModeChange::<SharedStr>::new(mode);
         change.turns = turns;
         self.order(move |conn, now| conn.set_mode(&change, now))
             .await
@@ -188,8 +188,8 @@ impl RemoteAgent {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: it may or may not be sent.
-    pub async fn update_prompt(&self, prompt: impl Into<Str>) -> Result<(), Refused> {
-        let update = PromptUpdate::new(prompt);
+    pub async fn update_prompt(&self, prompt: impl Into<SharedStr>) -> Result<(), Refused> {
+        let update = PromptUpdate::<SharedStr>::new(prompt);
         self.order(move |conn, now| conn.update_prompt(&update, now))
             .await
     }
@@ -247,7 +247,7 @@ impl RemoteAgent {
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn status(&self, session_id: impl Into<Str>) -> Outcome<SessionStatus> {
+    pub async fn status(&self, session_id: impl Into<SharedStr>) -> Outcome<SessionStatus> {
         let id = session_id.into();
         let reply = self.link.call(move |conn, now| conn.query(id, now));
         match reply.await? {
@@ -327,7 +327,7 @@ impl RemoteAgent {
 
     /// The conversation in the middle of a run, if the host tells it (`session_sync`).
     #[must_use]
-    pub fn live_session(&self) -> Option<Json> {
+    pub fn live_session(&self) -> Option<SharedJson> {
         self.book.live()
     }
 

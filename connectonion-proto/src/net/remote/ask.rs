@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Weak;
 
 use rpc_core::Refused;
+use rpc_core::decode::{RawJson, SharedJson, SharedStr};
 use rpc_core::net::{LinkState, WeakLink};
-use rpc_core::{Json, Str};
 
 use super::book::Book;
 use crate::client::Step;
@@ -100,7 +100,8 @@ impl Ask<AskUser> {
     /// # Cancel safety
     /// As for [`respond`](Self::respond).
     pub async fn answer(&self, text: impl AsRef<str>) -> Result<(), Refused> {
-        self.answer_json(Json::string(text.as_ref())).await
+        let text = RawJson::string(text.as_ref());
+        self.answer_json(SharedJson::from(&text)).await
     }
 
     /// Answers with any JSON value: several options, fields that were filled in.
@@ -110,7 +111,7 @@ impl Ask<AskUser> {
     ///
     /// # Cancel safety
     /// As for [`respond`](Self::respond).
-    pub async fn answer_json(&self, value: Json) -> Result<(), Refused> {
+    pub async fn answer_json(&self, value: SharedJson) -> Result<(), Refused> {
         self.respond(Answer::AskUser(value)).await
     }
 }
@@ -158,7 +159,7 @@ impl Ask<PlanReview> {
     ///
     /// # Cancel safety
     /// As for [`respond`](Self::respond).
-    pub async fn reply(&self, message: impl Into<Str>) -> Result<(), Refused> {
+    pub async fn reply(&self, message: impl Into<SharedStr>) -> Result<(), Refused> {
         self.respond(Answer::PlanReview(message.into())).await
     }
 }
@@ -221,7 +222,7 @@ pub(super) fn stop() -> Ulw {
 impl<Q> fmt::Debug for Ask<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ask")
-            .field("kind", &self.step.event.kind.tag())
+            .field("kind", &self.step.event.kind.name())
             .field("request_id", &self.request_id())
             .finish_non_exhaustive()
     }

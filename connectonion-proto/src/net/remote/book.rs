@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use rpc_core::decode::{SharedJson, SharedStr};
 use rpc_core::net::{Producer, QueueConfig, WeakLink, queue};
 use rpc_core::{CallError, CallId, CloseReason, Delivery, Limits, Refused, Retry};
-use rpc_core::{Json, Str};
 
 use super::protocol::ClientSide;
 use super::questions::{Questions, goes_on};
@@ -27,7 +27,7 @@ pub(super) struct Book {
 struct State {
     resume: Resume,
     /// The conversation in mid-run, as the host has sent it last.
-    live: Option<Json>,
+    live: Option<SharedJson>,
     seen: Seen,
     /// The host may send again what was shown before.
     replaying: bool,
@@ -47,7 +47,7 @@ struct Open {
     /// The prompt that started it, while the host has said nothing about it.
     id: Option<CallId>,
     /// What started it, if this client did.
-    prompt: Option<Str>,
+    prompt: Option<SharedStr>,
     /// How many prompts the conversation had before it.
     turn: Option<u64>,
     /// Whether the host is known to have the prompt.
@@ -60,7 +60,7 @@ struct Open {
 struct Listener {
     items: Producer<Item>,
     /// Its prompt, until the host has said what became of it.
-    waits: Option<(CallId, Str)>,
+    waits: Option<(CallId, SharedStr)>,
 }
 
 impl Listener {
@@ -136,7 +136,7 @@ impl Book {
         state.forget_run();
     }
 
-    pub(super) fn live(&self) -> Option<Json> {
+    pub(super) fn live(&self) -> Option<SharedJson> {
         self.lock().live.clone()
     }
 
@@ -251,7 +251,7 @@ impl Book {
         if let Some(id) = &step.event.id
             && !asks
         {
-            state.resume.last_msg_id = Some(id.clone().into());
+            state.resume.last_msg_id = Some(SharedStr::from(id.as_str()));
         }
         if let EventKind::SessionSync(sync) = &step.event.kind {
             state.live = Some(sync.session.clone());
@@ -305,7 +305,7 @@ impl Book {
         if !same {
             state.resume.last_msg_id = None;
             state.forget_run();
-            state.resume.session_id = Some(frame.session_id.clone());
+            state.resume.session_id = Some(SharedStr::from(frame.session_id.as_str()));
         }
         state.live = None;
         state.replaying = false;
@@ -407,7 +407,7 @@ impl Book {
 
 impl State {
     /// A run has begun with this prompt, or with one that no run waits for.
-    fn start(&mut self, prompt: Option<Str>) {
+    fn start(&mut self, prompt: Option<SharedStr>) {
         self.forget_run();
         let turn = self.resume.turn();
         self.open = Some(Open {
@@ -492,7 +492,7 @@ fn is_passing(reason: &CloseReason) -> bool {
 }
 
 /// The output of a run that has ended while nobody was connected.
-fn output(answer: Str, frame: &Connected) -> Output {
+fn output(answer: SharedStr, frame: &Connected) -> Output {
     let mut output = Output::new(answer, frame.session_id.clone(), 0);
     output.duration_ms = None;
     if let Some(newer) = &frame.newer {

@@ -1,7 +1,7 @@
 //! [`Event`]: what the application learns besides its runs.
 
 use rpc_core::CallError;
-use rpc_core::Str;
+use rpc_core::decode::SharedStr;
 
 use crate::client::{OtherFrame, Step, Warning};
 use crate::frame::{Connected, ErrorFrame, OnboardRequired, Output};
@@ -9,6 +9,10 @@ use crate::frame::{Connected, ErrorFrame, OnboardRequired, Output};
 /// What happened to an agent's connection. That it was lost and is back is told by the link's state.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would be an allocation for each step"
+)]
 pub enum Event {
     /// Let in, for the first time or again. With a conversation that is newer than the client's, if
     /// the host has one: show that one instead.
@@ -27,7 +31,7 @@ pub enum Event {
     /// An answer to a question of the agent came too late.
     AnswerRefused {
         /// The event that was answered.
-        request_id: Option<Str>,
+        request_id: Option<SharedStr>,
         /// The host's words.
         error: ErrorFrame,
     },

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use rpc_core::Json;
+use rpc_core::decode::SharedJson;
 use rpc_core::encode::encode;
 use rpc_core::net::{LinkState, Protocol, Sorted, WeakLink, link};
 use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Refused, Secret};
@@ -61,7 +61,7 @@ impl ClientSide {
     fn connect(&self, signed: Signed) -> Connect {
         let mut connect = self.book.connect(signed);
         let max = self.config.max_sent_bytes;
-        let may_be_large = |it: &Json| it.get().len() > max / 2;
+        let may_be_large = |it: &SharedJson| it.get().len() > max / 2;
         if connect.session.as_ref().is_some_and(may_be_large)
             && encode(&connect).is_ok_and(|text| text.len() > max)
         {

@@ -6,9 +6,10 @@ use std::time::Instant;
 use connectonion_proto::client::{
     ClientConfig, ClientConn, ClientEvent, ClientState, Reply, Taken,
 };
-use connectonion_proto::frame::{Connect, Signed};
+use connectonion_proto::frame::{AdminRequest, Connect, Input, OnboardSubmit, Signed};
 use connectonion_proto::limits::client_limits;
 use connectonion_proto::{ClientFrame, ServerFrame, codec};
+use rpc_core::decode::FrameCopy;
 use rpc_core::testing::json::assert_same;
 use rpc_core::{CallError, Incoming, Limits, Machine};
 use serde_json::{Map, Value};
@@ -42,8 +43,8 @@ fn every_frame_of_both_hosts_is_read_and_written_again() {
             let text = line.frame.to_string();
             let frame = ServerFrame::decode(&text, &client_limits())
                 .unwrap_or_else(|error| panic!("{place}: {error}"));
-            if let ServerFrame::Unknown { tag, .. } = &frame {
-                assert!(NEWER.contains(&&**tag), "{place}: {tag}");
+            if let ServerFrame::Unknown(unknown) = &frame {
+                assert!(NEWER.contains(&&*unknown.tag), "{place}: {}", unknown.tag);
             }
             assert_eq!(frame.name(), line.kind(), "{place}");
             let mut expected = line.frame.clone();
@@ -78,7 +79,7 @@ fn name(event: &ClientEvent) -> String {
         ClientEvent::OnboardRequired(_) => "ONBOARD_REQUIRED".to_owned(),
         ClientEvent::Step(step) => {
             let id = step.event.id.as_deref().unwrap_or_default();
-            format!("{} {id}", step.event.kind.tag())
+            format!("{} {id}", step.event.kind.name())
         }
         ClientEvent::Reply { result, .. } => match result {
             Ok(Reply::Input(Taken::Queued { id })) => format!("RUNTIME_INPUT_ACK {id}"),
@@ -117,7 +118,7 @@ fn expected(frame: &Value) -> String {
 impl<'r> Listener<'r> {
     fn new(recording: &'r Recording) -> Self {
         let now = Instant::now();
-        let connect = Connect::new(Signed::none());
+        let connect: Connect = Connect::new(Signed::none());
         let mut conn = ClientConn::new(ClientConfig::new(), &connect, 0x5eed, now);
         assert!(conn.poll_transmit().is_some());
         Self {
@@ -134,17 +135,26 @@ impl<'r> Listener<'r> {
         let Ok(frame) = ClientFrame::decode(&text, &limits) else {
             return false;
         };
-        let now = self.now;
+        let (copy, now) = (FrameCopy::of(&text), self.now);
         let conn = &mut self.conn;
         match frame {
-            ClientFrame::Input(frame) => conn.input(&frame, now).is_ok(),
-            ClientFrame::Connect(frame) => conn.connect(&frame, now).is_ok(),
-            ClientFrame::OnboardSubmit(frame) => conn.onboard(&frame, now).is_ok(),
-            ClientFrame::Response(frame) => conn.respond(&frame, now).is_ok(),
+            ClientFrame::Input(frame) => {
+                let input: Input = frame.to_shared(&copy);
+                conn.input(&input, now).is_ok()
+            }
+            ClientFrame::Connect(frame) => conn.connect(&frame.to_shared(&copy), now).is_ok(),
+            ClientFrame::OnboardSubmit(frame) => {
+                let submit: OnboardSubmit = frame.to_shared(&copy);
+                conn.onboard(&submit, now).is_ok()
+            }
+            ClientFrame::Response(frame) => conn.respond(&frame.to_shared(&copy), now).is_ok(),
             ClientFrame::ModeChange(frame) => conn.set_mode(&frame, now).is_ok(),
             ClientFrame::Interrupt => conn.interrupt(now).is_ok(),
             ClientFrame::SessionQuery(_) => conn.query("id-1", now).is_ok(),
-            ClientFrame::Admin(frame) => conn.admin(&frame, now).is_ok(),
+            ClientFrame::Admin(frame) => {
+                let request: AdminRequest = frame.to_shared(&copy);
+                conn.admin(&request, now).is_ok()
+            }
             _ => true,
         }
     }

@@ -263,7 +263,7 @@ impl Talk {
 
 /// Whether a step belongs to no run.
 pub(super) const fn is_between_runs(kind: &EventKind) -> bool {
-    matches!(kind, EventKind::ModeChanged(_) | EventKind::Unknown { .. })
+    matches!(kind, EventKind::ModeChanged(_) | EventKind::Other(_))
 }
 
 /// Why there is no answer, for people.

@@ -22,7 +22,6 @@ fn hot(works: &mut Vec<Work>) {
             ours::text_small,
         )
         .beside("serde derive", derive::text_small)
-        .beside("our types, serde_json", ours::serde_text_small)
         .beside("serde_json::Value", value::text_small)
         .beside("jsonrpsee", jsonrpsee::text_small)
         .beside("rmcp", rmcp::text_small)
@@ -32,7 +31,6 @@ fn hot(works: &mut Vec<Work>) {
     works.push(
         Work::new("1", "decode Exoclaw text event, 1 KB", 1_000, ours::text_1k)
             .beside("serde derive", derive::text_1k)
-            .beside("our types, serde_json", ours::serde_text_1k)
             .beside("serde_json::Value", value::text_1k)
             .beside("jsonrpsee", jsonrpsee::text_1k)
             .beside("rmcp", rmcp::text_1k)
@@ -47,7 +45,6 @@ fn hot(works: &mut Vec<Work>) {
             ours::message_small,
         )
         .beside("serde derive", derive::message_small)
-        .beside("our types, serde_json", ours::serde_message_small)
         .beside("serde_json::Value", value::message_small)
         .beside("jsonrpsee", jsonrpsee::message_small)
         .beside("rmcp", rmcp::message_small)
@@ -74,21 +71,18 @@ fn others(works: &mut Vec<Work>) {
     works.push(
         Work::new("2", "decode Exoclaw usage event", 100, ours::usage)
             .beside("serde derive", derive::usage)
-            .beside("our types, serde_json", ours::serde_usage)
             .beside("sonic-rs", sonic::usage)
             .allocating(0.0),
     );
     works.push(
         Work::new("2", "decode Exoclaw chat.send", 100, ours::chat_send)
             .beside("serde derive", derive::chat_send)
-            .beside("our types, serde_json", ours::serde_chat_send)
             .beside("sonic-rs", sonic::chat_send)
             .allocating(0.0),
     );
     works.push(
         Work::new("2", "decode Snek send_message", 100, ours::send_message)
             .beside("serde derive", derive::send_message)
-            .beside("our types, serde_json", ours::serde_send_message)
             .beside("sonic-rs", sonic::send_message)
             .allocating(0.0),
     );
@@ -100,7 +94,6 @@ fn others(works: &mut Vec<Work>) {
             ours::text_code,
         )
         .beside("serde derive", derive::text_code)
-        .beside("our types, serde_json", ours::serde_text_code)
         .beside("sonic-rs", sonic::text_code),
     );
     works.push(
@@ -111,7 +104,6 @@ fn others(works: &mut Vec<Work>) {
             ours::text_200k,
         )
         .beside("serde derive", derive::text_200k)
-        .beside("our types, serde_json", ours::serde_text_200k)
         .beside("jsonrpsee", jsonrpsee::text_200k)
         .beside("rmcp", rmcp::text_200k)
         .beside("sonic-rs", sonic::text_200k)

@@ -7,7 +7,7 @@ use connectonion_proto::frame::ServerFrame;
 use rpc_core::Limits;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sonic_rs::OwnedLazyValue;
+use sonic_rs::LazyValue;
 
 use super::{
     read_jsonrpsee, read_owned, read_rmcp, read_value, write_ours, write_serde, write_sonic,
@@ -59,31 +59,37 @@ enum Event {
     },
 }
 
-/// The tag borrows, what is delivered does not.
 #[derive(Debug, Serialize, Deserialize)]
-struct Delivered<'a, J> {
+struct Borrowed<'a, J> {
     #[serde(borrow, rename = "type")]
     tag: Cow<'a, str>,
-    tool_id: String,
-    name: String,
+    #[serde(borrow)]
+    tool_id: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
     args: J,
-    status: String,
-    result: String,
+    #[serde(borrow)]
+    status: Cow<'a, str>,
+    #[serde(borrow)]
+    result: Cow<'a, str>,
     timing_ms: f64,
-    id: String,
+    #[serde(borrow)]
+    id: Cow<'a, str>,
     ts: f64,
-    session_id: String,
+    #[serde(borrow)]
+    session_id: Cow<'a, str>,
 }
 
 /// What the tool was given. sonic-rs cannot write raw values of serde_json, so that the peers have a
 /// type for it.
 #[derive(Debug, Serialize, Deserialize)]
-struct Query {
-    query: String,
+struct Query<'a> {
+    #[serde(borrow)]
+    query: Cow<'a, str>,
 }
 
 /// What is written.
-fn parsed(text: &str) -> Delivered<'_, Query> {
+fn parsed(text: &str) -> Borrowed<'_, Query<'_>> {
     serde_json::from_str(text).unwrap()
 }
 
@@ -96,16 +102,13 @@ pub(super) fn works() -> Vec<Work> {
             }
         })
         .beside("serde derive", |n| read_owned::<Owned>(n, &frame()))
-        .beside("our types, serde_json", |n| {
-            read_owned::<ServerFrame>(n, &frame())
-        })
         .beside("serde_json::Value", |n| read_value::<Owned>(n, &frame()))
         .beside("jsonrpsee", |n| read_jsonrpsee::<Owned>(n, &frame()))
         .beside("rmcp", |n| read_rmcp(n, &frame()))
         .beside("sonic-rs", |n| {
             let text = frame();
             for _ in 0..n {
-                let frame: Delivered<'_, OwnedLazyValue> =
+                let frame: Borrowed<'_, LazyValue<'_>> =
                     sonic_rs::from_str(black_box(&text)).unwrap();
                 assert!(frame.tag == "tool_result");
                 black_box(frame);

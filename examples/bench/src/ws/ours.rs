@@ -1,4 +1,4 @@
-//! tokio-tungstenite as our transport, with its default buffers.
+//! Our own framing, with its default buffers.
 
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};

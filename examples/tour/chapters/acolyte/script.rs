@@ -123,14 +123,15 @@ async fn followed(mut chat: Chat) -> Result<(String, Told), Failure> {
     loop {
         match in_time("the next event", chat.next()).await? {
             Some(ChatUpdate::Event(Event::ToolOutput(output))) => {
-                told.diff += usize::from(matches!(output.content, Part::Diff(_)));
+                told.diff += usize::from(matches!(output.content, Part::Diff { .. }));
             }
             Some(ChatUpdate::Event(Event::ToolResult(result))) => {
-                told.failed.extend(result.code.map(String::from));
+                let code = result.failure.and_then(|failure| failure.code);
+                told.failed.extend(code.map(std::borrow::Cow::into_owned));
             }
             Some(ChatUpdate::Event(Event::Checklist(_))) => told.lists += 1,
             Some(ChatUpdate::Ended(Outcome::Done(reply))) => {
-                return Ok((reply.output.into(), told));
+                return Ok((reply.output.into_owned(), told));
             }
             Some(ChatUpdate::Ended(outcome)) => return Err(Failure::new(outcome)),
             Some(_) => {}

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rpc_core::Json;
+use rpc_core::decode::SharedStr;
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::peer::Peer;
 use super::reply::{ChatReply, Gone};
 use crate::error::RpcError;
-use crate::frame::{Call, ChatSend, Plugin, Status};
+use crate::frame::{ChatSend, OwnedCall, Plugin, Status};
 
 /// What a gateway is about: what its chats say.
 ///
@@ -43,7 +44,7 @@ pub trait Backend: Send + Sync + 'static {
     async fn chat(
         &self,
         peer: &Arc<Peer>,
-        chat: ChatSend,
+        chat: ChatSend<SharedStr>,
         reply: ChatReply,
     ) -> Result<(), ChatError>;
 
@@ -55,8 +56,12 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
-    async fn extension(&self, _peer: &Arc<Peer>, call: Call) -> Result<Json, RpcError> {
-        Err(RpcError::unknown_method(call.tag()))
+    async fn extension(
+        &self,
+        _peer: &Arc<Peer>,
+        call: OwnedCall,
+    ) -> Result<Box<RawValue>, RpcError> {
+        Err(RpcError::unknown_method(call.name()))
     }
 
     /// The connection has ended. Called once for each, whether its token was right or not.
@@ -86,6 +91,6 @@ pub enum ChatError {
 ///
 /// # Errors
 /// If it cannot be written as JSON.
-pub fn answer(value: &impl Serialize) -> Result<Json, RpcError> {
-    Json::of(value).map_err(|error| RpcError::new(error.to_string()))
+pub fn answer(value: &impl Serialize) -> Result<Box<RawValue>, RpcError> {
+    serde_json::value::to_raw_value(value).map_err(|error| RpcError::new(error.to_string()))
 }

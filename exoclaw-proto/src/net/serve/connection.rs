@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future;
 use rpc_core::CloseFrame;
+use rpc_core::decode::SharedStr;
 use rpc_core::net::server::Accepted;
 use rpc_core::net::{LinkConfig, LinkEvent, Running, link};
 
@@ -20,7 +21,7 @@ use super::peer::Peer;
 use super::protocol::ServerSide;
 use super::reply::ChatReply;
 use crate::error::RpcError;
-use crate::frame::{Call, ChatSend};
+use crate::frame::{Call, ChatSend, OwnedCall};
 use crate::server::{RequestId, ServerConfig, ServerEvent};
 
 /// What a client is told when the server drains.
@@ -154,7 +155,12 @@ fn start<B: Backend>(
     }
 }
 
-async fn chat_with<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, chat: ChatSend) {
+async fn chat_with<B: Backend>(
+    backend: Arc<B>,
+    peer: Arc<Peer>,
+    id: RequestId,
+    chat: ChatSend<SharedStr>,
+) {
     let reply = ChatReply::new(Arc::clone(&peer), id);
     let run = async { backend.chat(&peer, chat, reply.clone()).await };
     let end = match guarded("chat", run).await {
@@ -167,7 +173,7 @@ async fn chat_with<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, 
     reply.end(end);
 }
 
-async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, call: Call) {
+async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, call: OwnedCall) {
     let run = async {
         // Answers may be large: none is made before there is room for it.
         peer.outlet.room().await;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::outlet::{NotAdded, Step};
 use super::peer::Peer;
-use crate::frame::{StreamEvent, ToolResult, ToolUse, Usage};
+use crate::frame::{OwnedEvent, StreamEvent, ToolResult, ToolUse, Usage};
 use crate::server::RequestId;
 
 /// The client has left, or the chat has ended.
@@ -102,7 +102,7 @@ impl ChatReply {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: nothing was sent.
-    pub async fn event(&self, event: &StreamEvent) -> Result<(), Gone> {
+    pub async fn event(&self, event: &OwnedEvent) -> Result<(), Gone> {
         self.send(event.clone()).await
     }
 
@@ -114,7 +114,7 @@ impl ChatReply {
         self.peer.outlet.left().await;
     }
 
-    async fn send(&self, event: StreamEvent) -> Result<(), Gone> {
+    async fn send(&self, event: OwnedEvent) -> Result<(), Gone> {
         let mut event = event;
         let terminal = event.is_terminal();
         loop {

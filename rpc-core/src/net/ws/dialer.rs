@@ -245,9 +245,13 @@ impl WsDialer {
         let (handshake, read_already) = upgrade(&mut stream, path, &headers, offered)
             .await
             .map_err(|error| self.refused(error))?;
-        let opened =
-            WsStream::from_upgraded(stream, read_already.into(), Role::Client, &self.config);
-        Ok(opened.await.with_handshake(handshake))
+        Ok(WsStream::new(
+            stream,
+            &read_already,
+            Role::Client,
+            &self.config,
+            Some(handshake),
+        ))
     }
 
     fn unreachable(&self, source: io::Error) -> DialError {

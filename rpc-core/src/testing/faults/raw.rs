@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::frame::parse;
 pub use super::frame::{RawFrame, Received};
-use crate::net::ws::Role;
+use crate::net::ws::{Role, answer_to};
 
 /// A WebSocket's upgrade request: `path`, and further header lines that each end in `\r\n`.
 #[must_use]
@@ -435,7 +434,7 @@ pub(super) fn agree(request: &str) -> String {
             name.eq_ignore_ascii_case(wanted).then_some(value.trim())
         })
     };
-    let accept = derive_accept_key(header("sec-websocket-key").unwrap_or_default().as_bytes());
+    let accept = answer_to(header("sec-websocket-key").unwrap_or_default().as_bytes());
     let offered = header("sec-websocket-protocol").and_then(|list| list.split(',').next());
     let subprotocol = offered.map_or_else(String::new, |name| {
         format!("Sec-WebSocket-Protocol: {}\r\n", name.trim())

@@ -14,7 +14,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use rpc_core::CloseReason;
-use rpc_core::Str;
+use rpc_core::decode::SharedStr;
 use rpc_core::net::link::entropy;
 use rpc_core::net::{Consumer, LagPolicy, LinkConfig, QueueConfig, Transport, clock, link, queue};
 use tokio::sync::{Notify, oneshot};
@@ -81,9 +81,9 @@ pub struct HistoryItem {
     /// The message.
     pub message: MessageId,
     /// What the user said, whole.
-    pub text: Str,
+    pub text: SharedStr,
     /// The client that got it.
-    pub client: Str,
+    pub client: SharedStr,
     /// What became of it, with what the client said later.
     pub outcome: Outcome,
     /// Whether its time was over before it said anything.

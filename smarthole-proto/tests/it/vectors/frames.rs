@@ -1,6 +1,6 @@
 //! Vectors of the frames that both sides receive.
 
-use rpc_core::json::{DecodeError, DecodeErrorKind};
+use rpc_core::decode::{DecodeError, DecodeErrorKind};
 use serde::Serialize;
 use smarthole_proto::limits::defaults;
 use smarthole_proto::{ClientFrame, ServerFrame, codec};
@@ -14,6 +14,7 @@ fn frames_of_clients_are_read_as_the_vectors_say() {
         if let Some((frame, written)) = judge(vector, decoded) {
             let again = ClientFrame::decode(&written, &defaults()).unwrap();
             assert_eq!(again, frame, "{}", vector.name());
+            assert_eq!(frame.clone().into_owned(), frame, "{}", vector.name());
         }
     });
 }
@@ -25,6 +26,7 @@ fn frames_of_servers_are_read_as_the_vectors_say() {
         if let Some((frame, written)) = judge(vector, decoded) {
             let again = ServerFrame::decode(&written, &defaults()).unwrap();
             assert_eq!(again, frame, "{}", vector.name());
+            assert_eq!(frame.clone().into_owned(), frame, "{}", vector.name());
         }
     });
 }

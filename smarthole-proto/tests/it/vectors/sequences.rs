@@ -104,7 +104,11 @@ impl Played {
                     format!("registration {}", registration.name)
                 }
                 ServerEvent::Response { response } => {
-                    format!("response {} {}", response.message_id, response.answer.tag())
+                    format!(
+                        "response {} {}",
+                        response.message_id,
+                        response.answer.name()
+                    )
                 }
                 ServerEvent::Warning(_) => "warning".to_owned(),
                 ServerEvent::Closed(_) => "closed".to_owned(),

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rpc_core::{Json, Secret, Str};
+use rpc_core::Secret;
+use rpc_core::decode::SharedStr;
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::Peer;
 use crate::error::RpcError;
-use crate::frame::{Call, User};
+use crate::frame::{OwnedCall, User};
 
 /// What a server is about: who may log in, and what calls do.
 ///
@@ -31,7 +33,7 @@ pub trait Backend: Send + Sync + 'static {
         &self,
         peer: &Arc<Peer>,
         username: &str,
-        password: &Secret<Str>,
+        password: &Secret<SharedStr>,
     ) -> Result<User, RpcError>;
 
     /// A login has succeeded: from now on [`Peer::push`] reaches the client. Called before the
@@ -48,7 +50,7 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
-    async fn call(&self, peer: &Arc<Peer>, call: &Call) -> Result<Json, RpcError>;
+    async fn call(&self, peer: &Arc<Peer>, call: &OwnedCall) -> Result<Box<RawValue>, RpcError>;
 
     /// The connection has ended. Called once for each, logged in or not.
     ///
@@ -61,6 +63,6 @@ pub trait Backend: Send + Sync + 'static {
 ///
 /// # Errors
 /// If it cannot be written as JSON.
-pub fn answer(value: &impl Serialize) -> Result<Json, RpcError> {
-    Json::of(value).map_err(|error| RpcError::new(error.to_string()))
+pub fn answer(value: &impl Serialize) -> Result<Box<RawValue>, RpcError> {
+    serde_json::value::to_raw_value(value).map_err(|error| RpcError::new(error.to_string()))
 }

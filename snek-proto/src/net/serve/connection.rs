@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future;
+use rpc_core::decode::SharedStr;
 use rpc_core::net::server::Accepted;
 use rpc_core::net::{LinkConfig, LinkEvent, Running, link};
-use rpc_core::{CloseFrame, Json, Refused, Secret, Str};
+use rpc_core::{CloseFrame, Refused, Secret};
+use serde_json::value::RawValue;
 
 use super::Backend;
 use super::peer::{Peer, Pushes, slow_reader};
@@ -113,7 +115,7 @@ async fn login<B: Backend>(
     peer: &Arc<Peer>,
     id: RequestId,
     username: &str,
-    password: &Secret<Str>,
+    password: &Secret<SharedStr>,
 ) {
     let checked = guarded(async {
         let user = shared.backend.login(peer, username, password).await?;
@@ -139,7 +141,7 @@ async fn guarded<T>(work: impl Future<Output = Result<T, RpcError>>) -> Result<T
         })
 }
 
-async fn respond(peer: &Arc<Peer>, id: RequestId, outcome: Result<Json, RpcError>) {
+async fn respond(peer: &Arc<Peer>, id: RequestId, outcome: Result<Box<RawValue>, RpcError>) {
     let sent = peer
         .run(move |conn| match &outcome {
             Ok(value) => match conn.reply(id, value) {

@@ -5,12 +5,14 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use rpc_core::Secret;
+use rpc_core::decode::SharedStr;
 use rpc_core::secret::constant_time_eq;
-use rpc_core::{Json, Secret, Str};
+use serde_json::value::RawValue;
 
 use super::{Backend, Peer, answer};
 use crate::error::RpcError;
-use crate::frame::{Call, Channel, Final, User};
+use crate::frame::{Channel, Final, OwnedCall, User};
 use crate::hub::{ConnId, Hub, HubConfig, HubError};
 use crate::id::ChannelUid;
 
@@ -33,7 +35,7 @@ pub struct MemoryBackend {
 
 struct State {
     hub: Hub,
-    passwords: HashMap<Str, Secret>,
+    passwords: HashMap<String, Secret>,
     peers: HashMap<ConnId, Arc<Peer>>,
     channels: Vec<ChannelUid>,
     open: bool,
@@ -103,7 +105,7 @@ impl MemoryBackend {
             .hub
             .add_channel(Channel::new(uid, name, Some("public")))?;
         state.channels.push(ChannelUid::new(uid));
-        let users: Vec<Str> = state.passwords.keys().cloned().collect();
+        let users: Vec<String> = state.passwords.keys().cloned().collect();
         for username in users {
             state.hub.join(&username, uid)?;
         }
@@ -213,7 +215,7 @@ impl Backend for MemoryBackend {
         &self,
         _: &Arc<Peer>,
         username: &str,
-        password: &Secret<Str>,
+        password: &Secret<SharedStr>,
     ) -> Result<User, RpcError> {
         let mut state = self.lock();
         let right = match state.passwords.get(username) {
@@ -243,7 +245,7 @@ impl Backend for MemoryBackend {
         }
     }
 
-    async fn call(&self, peer: &Arc<Peer>, call: &Call) -> Result<Json, RpcError> {
+    async fn call(&self, peer: &Arc<Peer>, call: &OwnedCall) -> Result<Box<RawValue>, RpcError> {
         let mut state = self.lock();
         let result = state.hub.handle(peer.id(), call);
         state.flush();

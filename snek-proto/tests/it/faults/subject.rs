@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rpc_core::decode::SharedStr;
 use rpc_core::net::server::{Counters, DrainReport};
 use rpc_core::testing::faults::server::{ServerUnderTest, Terms};
 use rpc_core::testing::faults::{End, RawPeer, upgrade_request};
-use rpc_core::{Json, Limits, Secret, Str};
-use snek_proto::frame::Call;
+use rpc_core::{Limits, Secret};
+use serde_json::value::RawValue;
+use snek_proto::frame::OwnedCall;
 use snek_proto::net::{Backend, Peer, Server, ServerHandle, ServerOptions, answer};
 use snek_proto::server::ServerConfig;
 use snek_proto::{RpcError, User};
@@ -24,7 +26,7 @@ impl Backend for Obedient {
         &self,
         _: &Arc<Peer>,
         username: &str,
-        _: &Secret<Str>,
+        _: &Secret<SharedStr>,
     ) -> Result<User, RpcError> {
         if username == "undecided" {
             std::future::pending::<()>().await;
@@ -32,7 +34,7 @@ impl Backend for Obedient {
         Ok(User::new(username, username))
     }
 
-    async fn call(&self, peer: &Arc<Peer>, call: &Call) -> Result<Json, RpcError> {
+    async fn call(&self, peer: &Arc<Peer>, call: &OwnedCall) -> Result<Box<RawValue>, RpcError> {
         match call.method() {
             "panic" => panic!("as asked"),
             "hang" => std::future::pending().await,

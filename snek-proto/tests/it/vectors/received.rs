@@ -5,7 +5,7 @@ use std::time::Instant;
 use rpc_core::{Incoming, Machine, Outgoing};
 use serde_json::{Value, json};
 use snek_proto::User;
-use snek_proto::frame::Call;
+use snek_proto::frame::OwnedCall;
 use snek_proto::server::{ServerConfig, ServerConn, ServerEvent};
 
 use super::{Vector, run};
@@ -108,8 +108,8 @@ fn called(event: &ServerEvent) -> Value {
             username, password, ..
         } => json!(["login", username.as_str(), password.expose().as_str()]),
         ServerEvent::Request { call, .. } => match call {
-            Call::GetUser { username } => json!(["get_user", username.as_deref()]),
-            Call::SendMessage {
+            OwnedCall::GetUser { username } => json!(["get_user", username.as_deref()]),
+            OwnedCall::SendMessage {
                 channel_uid,
                 message,
                 is_final,
@@ -119,10 +119,10 @@ fn called(event: &ServerEvent) -> Value {
                 message.as_str(),
                 is_final.as_bool()
             ]),
-            Call::SetTyping { channel_uid, color } => {
+            OwnedCall::SetTyping { channel_uid, color } => {
                 json!(["set_typing", channel_uid.as_str(), color.as_str()])
             }
-            Call::Unknown {
+            OwnedCall::Unknown {
                 method,
                 args,
                 kwargs,
