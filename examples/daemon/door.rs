@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use acolyte_proto::auth::ApiKey;
 use acolyte_proto::client::{ClientConfig, RpcError};
+use acolyte_proto::frame::{ChatRequest, Status};
 use acolyte_proto::handshake::Capabilities;
 use acolyte_proto::id::ResourceId;
 use acolyte_proto::net::{
     Chat, Client, ConnectError, SseClient, connect_with, dialer, link_config,
 };
-use acolyte_proto::{ChatRequest, Status};
 use examples::cli::{self, Failure};
 use examples::screen::acolyte::Frames;
 use examples::screen::{Colour, Screen};

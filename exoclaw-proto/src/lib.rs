@@ -21,7 +21,3 @@ pub mod server;
 pub mod session;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
-
-pub use error::{ErrorKind, RpcError};
-pub use frame::{ChatSend, ClientFrame, Method, ServerFrame, StreamEvent, Usage};
-pub use id::{CallId, WireId};

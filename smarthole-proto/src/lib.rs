@@ -25,10 +25,3 @@ pub mod server;
 pub mod spec {}
 pub use rpc_core::timestamp;
 pub mod validate;
-
-pub use error::{ErrorCode, RegistrationError};
-pub use frame::{
-    Answer, ClientFrame, InputMethod, Message, Metadata, Notification, Priority, Registration,
-    RegistrationResponse, Response, ServerFrame,
-};
-pub use id::{ClientId, MessageId};

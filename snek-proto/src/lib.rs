@@ -28,7 +28,3 @@ pub mod spec {}
 pub mod stream;
 pub mod tool;
 pub mod toolloop;
-
-pub use error::{BotError, RpcError};
-pub use frame::{Answer, Channel, ClientFrame, Final, Message, ServerFrame, User};
-pub use id::{CallId, ChannelUid, WireId};

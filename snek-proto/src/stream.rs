@@ -131,7 +131,7 @@ enum Phase {
 ///
 /// ```
 /// use std::time::Instant;
-/// use snek_proto::Final;
+/// use snek_proto::frame::Final;
 /// use snek_proto::stream::{StreamConfig, TextStream};
 ///
 /// let now = Instant::now();

@@ -65,7 +65,7 @@ pub enum ClientState {
 ///
 /// ```
 /// use std::time::Instant;
-/// use acolyte_proto::ChatRequest;
+/// use acolyte_proto::frame::ChatRequest;
 /// use acolyte_proto::client::{ChatUpdate, ClientConfig, ClientConn, ClientEvent};
 /// use rpc_core::{Incoming, Machine};
 ///

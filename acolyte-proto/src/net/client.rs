@@ -48,7 +48,7 @@ impl Client {
     /// Starts a chat. The server runs one chat of a connection at a time and lets 25 more wait.
     ///
     /// ```
-    /// use acolyte_proto::ChatRequest;
+    /// use acolyte_proto::frame::ChatRequest;
     /// use acolyte_proto::client::ChatUpdate;
     /// use acolyte_proto::event::Event;
     ///

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use acolyte_proto::error::ChatError;
 use acolyte_proto::event::{Checklist, Event, ToolCall, ToolResult};
+use acolyte_proto::frame::{ChatRequest, ClientFrame, Reply, ServerFrame, Status};
 use acolyte_proto::fuzzing::OrderChecker;
+use acolyte_proto::limits;
 use acolyte_proto::net::{Agent, Run, Server, ServerHandle, ServerOptions};
-use acolyte_proto::{ChatError, ChatRequest, ClientFrame, Reply, ServerFrame, Status, limits};
 use async_trait::async_trait;
 use futures_util::{SinkExt as _, StreamExt as _};
 use rpc_core::message::{Outgoing, Text};

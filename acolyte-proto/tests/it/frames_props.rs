@@ -2,17 +2,21 @@
 
 use std::time::{Duration, SystemTime};
 
+use acolyte_proto::error::ChatError;
 use acolyte_proto::error::ErrorDetail;
 use acolyte_proto::event::{
     Checklist, ChecklistItem, Diff, DiffMarker, EditHeader, FileHeader, ItemStatus, Notice,
     RunKind, RunState, ScopeHeader, ShellOutput, ShellStream, ToolCall, ToolHeader, ToolOutput,
     ToolResult, Truncated, Usage,
 };
-use acolyte_proto::frame::{AbortResult, Answer, ReplyUsage, Request, Skill};
-use acolyte_proto::{
-    ChatError, ChatRequest, ClientFrame, ErrorId, Event, Part, Reply, ResourceId, RpcId,
-    ServerFrame, SessionId, Status, Task, TaskId, TaskState, codec, fuzzing, limits,
+use acolyte_proto::event::{Event, Part};
+use acolyte_proto::frame::{
+    AbortResult, Answer, ChatRequest, ClientFrame, Reply, ReplyUsage, Request, ServerFrame, Skill,
+    Status,
 };
+use acolyte_proto::id::{ErrorId, ResourceId, RpcId, SessionId, TaskId};
+use acolyte_proto::task::{Task, TaskState};
+use acolyte_proto::{codec, fuzzing, limits};
 use proptest::option;
 use proptest::prelude::*;
 use rpc_core::{Json, Str};

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use acolyte_proto::auth::{ApiKey, Auth};
 use acolyte_proto::client::{ChatUpdate, ClientConfig, Failure, Outcome, RpcError};
+use acolyte_proto::error::ChatError;
 use acolyte_proto::event::{
     Checklist, ChecklistItem, Event, Notice, Part, RunState, ToolCall, ToolOutput, ToolResult,
     Usage,
 };
+use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::handshake::capability;
 use acolyte_proto::net::{self, Agent, Chat, Client, Run, Server, ServerOptions, SseClient};
-use acolyte_proto::{ChatError, ChatRequest, Reply, Status};
 use async_trait::async_trait;
 use rpc_core::Json;
 use rpc_core::net::ws::{WsConfig, WsStream};

@@ -7,11 +7,10 @@ use std::task::Poll;
 use std::time::SystemTime;
 
 use acolyte_proto::client::{ChatUpdate, Outcome};
-use acolyte_proto::frame::{HistoryItem, Role};
-use acolyte_proto::id::{MessageId, SessionId};
+use acolyte_proto::frame::{ChatRequest, HistoryItem, Role};
+use acolyte_proto::id::{MessageId, SessionId, TaskId};
 use acolyte_proto::limits::MAX_HISTORY;
 use acolyte_proto::net::Chat;
-use acolyte_proto::{ChatRequest, TaskId};
 use examples::cli::{self, Failure};
 use examples::screen::printable_lines;
 use examples::terminal::{Input, Output, Terminal};

@@ -1,7 +1,9 @@
 //! Tests: what people and programs are shown.
 
+use acolyte_proto::error::ChatError;
 use acolyte_proto::event::{ChecklistItem, ItemStatus, Part, ToolCall, ToolOutput, ToolResult};
-use acolyte_proto::{ChatError, Reply, TaskId};
+use acolyte_proto::frame::Reply;
+use acolyte_proto::id::TaskId;
 use rpc_core::CloseReason;
 
 use super::*;

@@ -8,11 +8,10 @@ mod wanted;
 use std::fmt;
 use std::sync::Arc;
 
-use acolyte_proto::error::{ErrorDetail, code};
-use acolyte_proto::event::{ToolCall, ToolOutput, ToolResult, Usage};
-use acolyte_proto::frame::ReplyUsage;
+use acolyte_proto::error::{ChatError, ErrorDetail, code};
+use acolyte_proto::event::{Event, ToolCall, ToolOutput, ToolResult, Usage};
+use acolyte_proto::frame::{ChatRequest, Reply, ReplyUsage};
 use acolyte_proto::limits::MAX_TOOL_CALLS;
-use acolyte_proto::{ChatError, ChatRequest, Event, Reply};
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value};

@@ -46,7 +46,7 @@ impl Client {
     /// Says something, as the configuration's channel, account and peer.
     ///
     /// ```
-    /// use exoclaw_proto::StreamEvent;
+    /// use exoclaw_proto::frame::StreamEvent;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -148,7 +148,7 @@ impl Client {
     }
 
     /// The last turns of a session, at most `limit`; a future method, so expect
-    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to repeat.
     ///
     /// # Errors
     /// Every [`CallError`]; an answer that is no list of turns is a [`CallError::Remote`].
@@ -165,7 +165,7 @@ impl Client {
     }
 
     /// The sessions; a future method, so expect
-    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to repeat.
     ///
     /// # Errors
     /// Every [`CallError`]; an answer that is no list of sessions is a [`CallError::Remote`].
@@ -177,7 +177,7 @@ impl Client {
     }
 
     /// Forgets the turns of a session; a future method, so expect
-    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to repeat.
     ///
     /// # Errors
     /// Every [`CallError`]; an unexpected answer is a [`CallError::Remote`].
@@ -189,7 +189,7 @@ impl Client {
     }
 
     /// Loads a plugin; a future method, so expect
-    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod).
+    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod).
     ///
     /// # Errors
     /// Every [`CallError`].
@@ -202,7 +202,7 @@ impl Client {
     }
 
     /// Unloads a plugin; a future method, so expect
-    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod).
+    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod).
     ///
     /// # Errors
     /// Every [`CallError`].
@@ -215,7 +215,7 @@ impl Client {
     }
 
     /// What is used of the token budgets, for the whole gateway or also for one session; a future
-    /// method, so expect [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    /// method, so expect [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to repeat.
     ///
     /// # Errors
     /// Every [`CallError`]; an unexpected answer is a [`CallError::Remote`].
@@ -227,7 +227,7 @@ impl Client {
     }
 
     /// Searches what is remembered about a session's user; a future method, so expect
-    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to repeat.
     ///
     /// # Errors
     /// Every [`CallError`]; an answer that is no list of facts is a [`CallError::Remote`].

@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
+use exoclaw_proto::codec;
 use exoclaw_proto::frame::{
     Call, ChatSend, Hello, MemorySearch, Request, ServerFrame, SessionRef, Token, ToolResult,
     ToolUse,
 };
-use exoclaw_proto::{ClientFrame, Method, StreamEvent, Usage, WireId, codec};
+use exoclaw_proto::frame::{ClientFrame, Method, StreamEvent, Usage};
+use exoclaw_proto::id::WireId;
 use proptest::prelude::*;
 use rpc_core::{Incoming, Json, Limits, Machine, Str};
 

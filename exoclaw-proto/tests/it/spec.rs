@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use exoclaw_proto::{Method, client, error, id, limits, server};
+use exoclaw_proto::frame::Method;
+use exoclaw_proto::{client, error, id, limits, server};
 
 #[test]
 fn the_names_of_all_methods_are_the_specified_ones() {

@@ -72,7 +72,7 @@ impl TimerKind for Timer {
 /// ```
 /// use std::time::Instant;
 /// use rpc_core::{Incoming, Machine};
-/// use smarthole_proto::Registration;
+/// use smarthole_proto::frame::Registration;
 /// use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent};
 ///
 /// let now = Instant::now();

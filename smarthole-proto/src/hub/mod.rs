@@ -10,7 +10,7 @@
 //! use std::time::{Duration, Instant, SystemTime};
 //! use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubEvent, Input};
 //! use smarthole_proto::router::Choice;
-//! use smarthole_proto::{Answer, Registration, Response};
+//! use smarthole_proto::frame::{Answer, Registration, Response};
 //!
 //! let (now, wall) = (Instant::now(), SystemTime::now());
 //! let mut hub = Hub::new(HubConfig::default(), 0x5eed, now);
@@ -178,9 +178,9 @@ impl Hub {
     /// [`ServerConn::accept`](crate::server::ServerConn::accept).
     ///
     /// # Errors
-    /// [`ErrorCode::AlreadyRegistered`](crate::ErrorCode::AlreadyRegistered), what
+    /// [`ErrorCode::AlreadyRegistered`](crate::error::ErrorCode::AlreadyRegistered), what
     /// [`validate::registration`](crate::validate::registration) says,
-    /// [`ErrorCode::DuplicateName`](crate::ErrorCode::DuplicateName): names differ in every
+    /// [`ErrorCode::DuplicateName`](crate::error::ErrorCode::DuplicateName): names differ in every
     /// character, also in the case of letters. The connection may try again.
     pub fn register(
         &mut self,

@@ -36,7 +36,7 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 /// use async_trait::async_trait;
 /// use smarthole_proto::net::InboundMessage;
 /// use smarthole_proto::plugin::{Context, Handler, Plugin, PluginError};
-/// use smarthole_proto::{Notification, Registration};
+/// use smarthole_proto::frame::{Notification, Registration};
 ///
 /// struct Notes;
 ///

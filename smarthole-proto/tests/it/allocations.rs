@@ -6,8 +6,9 @@ use allocation_counter::measure;
 use rpc_core::{Incoming, Limits, Machine};
 use smarthole_proto::client::ClientEvent;
 use smarthole_proto::codec::encode_into;
-use smarthole_proto::frame::{ClientFrame, ServerFrame};
-use smarthole_proto::{Answer, Message, Metadata, Notification, Response};
+use smarthole_proto::frame::{
+    Answer, ClientFrame, Message, Metadata, Notification, Response, ServerFrame,
+};
 
 use crate::client::ready;
 

@@ -8,11 +8,10 @@ use rpc_core::testing::{Pair, Side};
 use rpc_core::{CloseReason, Machine, Text};
 use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState};
 use smarthole_proto::codec::encode;
+use smarthole_proto::error::{ErrorCode, RegistrationError};
+use smarthole_proto::frame::{Message, Metadata, Notification, Registration, ServerFrame};
+use smarthole_proto::id::ClientId;
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use smarthole_proto::{
-    ClientId, ErrorCode, Message, Metadata, Notification, Registration, RegistrationError,
-    ServerFrame,
-};
 
 use crate::played::config;
 

@@ -2,12 +2,13 @@
 
 use proptest::prelude::*;
 use rpc_core::{Json, Limits, Str};
-use smarthole_proto::frame::{Answer, RegistrationResponse, Response};
-use smarthole_proto::validate::{self, Side};
-use smarthole_proto::{
-    ClientFrame, ErrorCode, InputMethod, Message, Metadata, Notification, Priority, Registration,
-    ServerFrame, codec,
+use smarthole_proto::codec;
+use smarthole_proto::error::ErrorCode;
+use smarthole_proto::frame::{
+    Answer, ClientFrame, InputMethod, Message, Metadata, Notification, Priority, Registration,
+    RegistrationResponse, Response, ServerFrame,
 };
+use smarthole_proto::validate::{self, Side};
 
 fn json() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![

@@ -4,12 +4,13 @@ use std::time::{Duration, SystemTime};
 
 use rpc_core::testing::json::assert_same;
 use serde::Serialize;
-use smarthole_proto::frame::{Answer, RegistrationResponse, Response};
-use smarthole_proto::limits::defaults;
-use smarthole_proto::{
-    ClientFrame, ErrorCode, InputMethod, Message, Metadata, Notification, Priority, Registration,
-    RegistrationError, ServerFrame, codec, timestamp, validate,
+use smarthole_proto::error::{ErrorCode, RegistrationError};
+use smarthole_proto::frame::{
+    Answer, ClientFrame, InputMethod, Message, Metadata, Notification, Priority, Registration,
+    RegistrationResponse, Response, ServerFrame,
 };
+use smarthole_proto::limits::defaults;
+use smarthole_proto::{codec, timestamp, validate};
 
 /// An example as it stands in the specification, and as it is sent: without white space.
 struct Example {

@@ -31,7 +31,8 @@ const LAST_COMMANDS: std::time::Duration = std::time::Duration::from_secs(1);
 /// ```
 /// use async_trait::async_trait;
 /// use snek_proto::bot::{Bot, BotConfig, Context, Handler};
-/// use snek_proto::{BotError, Message};
+/// use snek_proto::error::BotError;
+/// use snek_proto::frame::Message;
 ///
 /// struct Echo;
 ///

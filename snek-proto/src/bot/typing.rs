@@ -25,7 +25,7 @@ const MIN_INTERVAL: Duration = Duration::from_millis(50);
 /// ignored. The bot itself does the refreshing, so there is no task that could outlive either.
 ///
 /// ```
-/// # use snek_proto::BotError;
+/// # use snek_proto::error::BotError;
 /// # use snek_proto::bot::Context;
 /// # async fn think() -> String { String::new() }
 /// # async fn handler(cx: &Context) -> Result<(), BotError> {

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use rpc_core::{CallError, Refused};
 use snek_proto::bot::BotConfig;
+use snek_proto::error::BotError;
 use snek_proto::image::fetch::FetchConfig;
 use snek_proto::stream::StreamConfig;
 use snek_proto::toolloop::ToolLoopConfig;
-use snek_proto::{BotError, client, limits, server};
+use snek_proto::{client, limits, server};
 
 #[test]
 fn the_errors_have_the_names_of_the_specification() {

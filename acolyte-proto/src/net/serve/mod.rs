@@ -46,7 +46,8 @@ pub enum BindError {
 ///
 /// ```
 /// use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
-/// use acolyte_proto::{ChatError, ChatRequest, Reply, Status};
+/// use acolyte_proto::error::ChatError;
+/// use acolyte_proto::frame::{ChatRequest, Reply, Status};
 ///
 /// struct Echo;
 ///

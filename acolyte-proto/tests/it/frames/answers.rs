@@ -2,16 +2,18 @@
 
 use std::time::{Duration, SystemTime};
 
+use acolyte_proto::error::ChatError;
 use acolyte_proto::error::{ErrorDetail, code};
 use acolyte_proto::event::{
     Checklist, ChecklistItem, Diff, DiffMarker, EditHeader, FileHeader, ItemStatus, Notice,
     RunKind, RunState, ScopeHeader, ShellOutput, ShellStream, ToolCall, ToolHeader, ToolOutput,
     ToolResult, Truncated, Usage,
 };
-use acolyte_proto::frame::{AbortResult, Answer, ReplyUsage, Skill};
-use acolyte_proto::{
-    ChatError, ErrorId, Event, Part, Reply, ServerFrame, Status, Task, TaskId, TaskState, limits,
-};
+use acolyte_proto::event::{Event, Part};
+use acolyte_proto::frame::{AbortResult, Answer, Reply, ReplyUsage, ServerFrame, Skill, Status};
+use acolyte_proto::id::{ErrorId, TaskId};
+use acolyte_proto::limits;
+use acolyte_proto::task::{Task, TaskState};
 use rpc_core::Json;
 
 use super::{answer, event, id, written};

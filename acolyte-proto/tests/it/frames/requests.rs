@@ -3,8 +3,13 @@
 use std::time::{Duration, SystemTime};
 
 use acolyte_proto::error::INVALID_MESSAGE;
-use acolyte_proto::frame::{Answer, HistoryItem, HistoryKind, Request, RequestFault, Role, Skill};
-use acolyte_proto::{ChatRequest, ClientFrame, Event, MessageId, RpcId, ServerFrame, limits};
+use acolyte_proto::event::Event;
+use acolyte_proto::frame::{
+    Answer, ChatRequest, ClientFrame, HistoryItem, HistoryKind, Request, RequestFault, Role,
+    ServerFrame, Skill,
+};
+use acolyte_proto::id::{MessageId, RpcId};
+use acolyte_proto::limits;
 use rpc_core::Json;
 use rpc_core::json::DecodeErrorKind;
 

@@ -1,9 +1,9 @@
 //! The methods that the specification names for the future: those that only read, and the one that
 //! forgets a session's turns.
 
-use exoclaw_proto::RpcError;
 use exoclaw_proto::binding::Route;
 use exoclaw_proto::budget::Budgets;
+use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{
     BudgetStatus, BudgetUse, Call, Cleared, Fact, Method, Session, SessionRef, Turn,
 };

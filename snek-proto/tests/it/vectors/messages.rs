@@ -2,12 +2,12 @@
 //! links, colours, uids, addresses.
 
 use snek_proto::color::{hsl_to_hex, is_html_color};
+use snek_proto::frame::{Message, User};
 use snek_proto::id::is_channel_uid;
 use snek_proto::net::dialer;
 use snek_proto::permission::{Triggers, should_respond};
 use snek_proto::routing::{Route, pong, route};
 use snek_proto::sanitize::{DEFAULT_DRIVE_BASE, rewrite_drive_urls, sanitize_names};
-use snek_proto::{Message, User};
 
 use super::{Vector, config, run};
 
