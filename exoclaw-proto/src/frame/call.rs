@@ -265,27 +265,6 @@ impl SessionRef {
         }
     }
 
-    /// Sets [`peer`](Self::peer).
-    #[must_use]
-    pub fn with_peer(mut self, peer: impl Into<Str>) -> Self {
-        self.peer = Some(peer.into());
-        self
-    }
-
-    /// Sets [`guild`](Self::guild), which may lead to another agent.
-    #[must_use]
-    pub fn with_guild(mut self, guild: impl Into<Str>) -> Self {
-        self.guild = Some(guild.into());
-        self
-    }
-
-    /// Sets [`team`](Self::team), which may lead to another agent.
-    #[must_use]
-    pub fn with_team(mut self, team: impl Into<Str>) -> Self {
-        self.team = Some(team.into());
-        self
-    }
-
     /// The peer, `main` if none is named.
     #[must_use]
     pub fn peer(&self) -> &str {

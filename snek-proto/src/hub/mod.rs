@@ -369,8 +369,8 @@ impl Hub {
         is_final: Final,
     ) -> Result<usize, HubError> {
         let (sender, receivers) = self.sender(username, channel)?;
-        let message = Message::new(channel, &sender.username, &sender.nick, text)
-            .with_final(is_final.as_bool());
+        let mut message = Message::new(channel, &sender.username, &sender.nick, text);
+        message.is_final = is_final.as_bool();
         self.broadcast(channel, &Event::Message(message));
         Ok(receivers)
     }

@@ -77,7 +77,7 @@ impl Protocol for ClientSide {
 
 /// The server's side of one accepted connection.
 #[derive(Clone, Debug)]
-pub struct ServerSide {
+pub(crate) struct ServerSide {
     config: Arc<ServerConfig>,
 }
 

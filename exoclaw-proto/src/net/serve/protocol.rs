@@ -15,7 +15,7 @@ use crate::server::{ServerConfig, ServerConn, ServerEvent};
 
 /// The server's side of one accepted connection.
 #[derive(Clone)]
-pub struct ServerSide {
+pub(crate) struct ServerSide {
     config: Arc<ServerConfig>,
     outlet: Option<Arc<Outlet>>,
 }
