@@ -23,8 +23,8 @@ use rpc_core::keepalive::Heart;
 use rpc_core::pending::InsertError;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CloseFrame, CloseReason, Disconnect, Incoming, Json, Machine, Match, Outbox, Outgoing,
-    PendingMap, Str,
+    CloseFrame, CloseReason, Disconnect, Incoming, Machine, Match, Outbox, Outgoing, PendingMap,
+    Str,
 };
 
 use crate::error::{ErrorCode, RegistrationError};

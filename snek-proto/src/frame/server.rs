@@ -54,11 +54,11 @@ pub(super) struct Members {
 impl Members {
     /// Whether these are all members of the text that anybody may ask for.
     fn are_all_of(&self, text: &str, strict: bool) -> bool {
-        let text = |it: &Option<LooseStr>| matches!(it, None | Some(LooseStr::Str(_)));
-        let flag = |it: &Option<LooseStr>| matches!(it, None | Some(LooseStr::Bool(_)));
-        let said = text(&self.message) && text(&self.username) && text(&self.user_nick);
-        let told = said && text(&self.event) && text(&self.channel_uid);
-        if !told || !flag(&self.success) || !flag(&self.is_final) {
+        let is_text = |it: &Option<LooseStr>| matches!(it, None | Some(LooseStr::Str(_)));
+        let is_flag = |it: &Option<LooseStr>| matches!(it, None | Some(LooseStr::Bool(_)));
+        let said = is_text(&self.message) && is_text(&self.username) && is_text(&self.user_nick);
+        let told = said && is_text(&self.event) && is_text(&self.channel_uid);
+        if !told || !is_flag(&self.success) || !is_flag(&self.is_final) {
             return false;
         }
         match (&self.call_id, &self.event) {

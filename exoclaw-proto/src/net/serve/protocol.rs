@@ -23,7 +23,7 @@ pub(crate) struct ServerSide {
 impl ServerSide {
     /// A connection with this configuration.
     #[must_use]
-    pub fn new(config: impl Into<Arc<ServerConfig>>) -> Self {
+    pub(crate) fn new(config: impl Into<Arc<ServerConfig>>) -> Self {
         let config = config.into();
         Self {
             config,
