@@ -59,7 +59,7 @@ impl Capabilities {
     /// [`Mismatch`].
     ///
     /// ```
-    /// use acolyte_proto::Status;
+    /// use acolyte_proto::frame::Status;
     /// use acolyte_proto::handshake::{Capabilities, Mismatch, capability};
     ///
     /// let status = Status::new("m", "http://localhost:6767");

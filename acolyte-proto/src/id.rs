@@ -23,7 +23,7 @@ pub trait Kind {
 /// usual length allocates nothing.
 ///
 /// ```
-/// use acolyte_proto::RpcId;
+/// use acolyte_proto::id::RpcId;
 ///
 /// let id: RpcId = "rpc_0a1b2c3d".parse()?;
 /// assert_eq!(id.as_str(), "rpc_0a1b2c3d");

@@ -26,8 +26,6 @@ pub mod spec {}
 pub mod task;
 mod words;
 
-pub use error::{ChatError, ErrorDetail, FrameError};
-pub use event::{Event, Part};
-pub use frame::{Answer, ChatRequest, ClientFrame, Reply, Request, ServerFrame, Status};
-pub use id::{ErrorId, MessageId, ResourceId, RpcId, SessionId, TaskId};
-pub use task::{Task, TaskState};
+// README.md and SPEC.md name these without their paths.
+#[cfg(doc)]
+use {error::*, event::*, frame::*, id::*, task::*};

@@ -15,9 +15,10 @@ use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::link::entropy;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice, RetrySend};
 use snek_proto::client::ClientConfig;
+use snek_proto::error::BotError;
+use snek_proto::frame::Message;
 use snek_proto::net::link_config;
 use snek_proto::permission::Triggers;
-use snek_proto::{BotError, Message};
 use tokio::sync::watch;
 
 use crate::think;

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use acolyte_proto::auth::ApiKey;
 use acolyte_proto::client::{ClientConfig, RpcError};
+use acolyte_proto::frame::{ChatRequest, Status};
 use acolyte_proto::handshake::Capabilities;
 use acolyte_proto::id::ResourceId;
 use acolyte_proto::net::{
     Chat, Client, ConnectError, SseClient, connect_with, dialer, link_config,
 };
-use acolyte_proto::{ChatRequest, Status};
 use examples::cli::{self, Failure};
 use examples::screen::acolyte::Frames;
 use examples::screen::{Colour, Screen};
@@ -72,9 +72,7 @@ impl Wishes {
         if let Some(workspace) = &self.workspace {
             request = request.with_workspace(workspace.clone());
         }
-        if let Some(id) = &self.resource {
-            request = request.with_resource_id(id.clone());
-        }
+        request.resource_id.clone_from(&self.resource);
         request
     }
 }

@@ -1,8 +1,9 @@
 //! `daemon status`: what a server is and what it has to do, or what became of a task.
 
+use acolyte_proto::frame::Status;
 use acolyte_proto::id::TaskId;
 use acolyte_proto::net::Client;
-use acolyte_proto::{Status, Task};
+use acolyte_proto::task::Task;
 use examples::cli::{self, Failure};
 use examples::screen::printable;
 

@@ -4,8 +4,8 @@ use std::io::Write as _;
 
 use examples::cli::{Failure, complain};
 use examples::screen::{printable, printable_lines};
-use exoclaw_proto::StreamEvent;
 use exoclaw_proto::client::ClientConfig;
+use exoclaw_proto::frame::StreamEvent;
 use exoclaw_proto::net::{connect_with, dialer, link_config};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Secret};

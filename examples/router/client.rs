@@ -11,12 +11,14 @@ use examples::router::{Note, Notes, asks_for_notes};
 use examples::screen::{Colour, Screen, printable, smarthole};
 use rpc_core::CloseReason;
 use smarthole_proto::client::reconnect_policy;
+use smarthole_proto::error::{ErrorCode, RegistrationError};
+use smarthole_proto::frame::{Notification, Registration};
+use smarthole_proto::id::ClientId;
 use smarthole_proto::limits::{DEFAULT_URL, MAX_ATTEMPTS};
 use smarthole_proto::net::{InboundMessage, link_config};
 use smarthole_proto::plugin::{
     Context, Ended, Handler, Notice, Plugin, PluginConfig, PluginError, SetupError,
 };
-use smarthole_proto::{ClientId, ErrorCode, Notification, Registration, RegistrationError};
 use tokio::sync::Notify;
 
 /// Notes that one notification tells.

@@ -3,7 +3,7 @@
 use examples::router::Numbers;
 use examples::screen::{Colour, printable};
 use serde_json::{Value, json};
-use smarthole_proto::Priority;
+use smarthole_proto::frame::Priority;
 use smarthole_proto::hub::{HubEvent, Outcome, RegisteredClient, Unroutable};
 use smarthole_proto::net::HistoryItem;
 use smarthole_proto::router::RouteRequest;

@@ -6,7 +6,8 @@
 //! [`Hub`](crate::hub::Hub), a [`ServerConn`](crate::server::ServerConn)).
 //!
 //! ```
-//! use smarthole_proto::{ErrorCode, validate};
+//! use smarthole_proto::error::ErrorCode;
+//! use smarthole_proto::validate;
 //!
 //! assert!(validate::name("my-client").is_ok());
 //! assert_eq!(validate::name("my client").unwrap_err().code, ErrorCode::InvalidName);

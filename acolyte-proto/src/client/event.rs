@@ -7,8 +7,9 @@ use rpc_core::{CallError, CloseReason, DecodeError, Delivery, Json, Refused, Str
 use super::CallId;
 use crate::error::ChatError;
 use crate::event::Event;
-use crate::frame::{Reply, Status, Task};
+use crate::frame::{Reply, Status};
 use crate::id::TaskId;
+use crate::task::Task;
 
 /// What happened on a connection.
 ///
@@ -147,7 +148,7 @@ pub enum Failure {
     /// The server failed (`chat.error`): it could not run the chat, or not to its end.
     Server(Box<ChatError>),
     /// The model failed: the chat is "done", but its reply carries an error
-    /// ([`Reply::error`](crate::Reply::error)), as known servers tell it.
+    /// ([`Reply::error`](crate::frame::Reply::error)), as known servers tell it.
     Model(Box<Reply>),
     /// The last message of the chat cannot be read, so nobody knows how it ended.
     Unreadable(DecodeError),

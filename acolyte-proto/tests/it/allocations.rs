@@ -3,8 +3,10 @@
 use std::time::Instant;
 
 use acolyte_proto::client::{ClientConfig, ClientConn};
-use acolyte_proto::frame::{Answer, ClientFrame, Request, ServerFrame};
-use acolyte_proto::{ChatRequest, Event, RpcId, codec, limits};
+use acolyte_proto::event::Event;
+use acolyte_proto::frame::{Answer, ChatRequest, ClientFrame, Request, ServerFrame};
+use acolyte_proto::id::RpcId;
+use acolyte_proto::{codec, limits};
 use allocation_counter::measure;
 use rpc_core::{Incoming, Machine};
 

@@ -10,7 +10,8 @@ use acolyte_proto::client::{
     Warning,
 };
 use acolyte_proto::event::{ChecklistTag, ItemStatus};
-use acolyte_proto::{ChatRequest, TaskId};
+use acolyte_proto::frame::ChatRequest;
+use acolyte_proto::id::TaskId;
 use rpc_core::{Incoming, Machine};
 use serde_json::Value;
 

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use acolyte_proto::error::ChatError;
 use acolyte_proto::event::{Checklist, Event, ToolCall, ToolResult};
+use acolyte_proto::frame::{ChatRequest, ClientFrame, Reply, ServerFrame, Status};
 use acolyte_proto::fuzzing::OrderChecker;
+use acolyte_proto::limits;
 use acolyte_proto::net::{Agent, Run, Server, ServerHandle, ServerOptions};
-use acolyte_proto::{ChatError, ChatRequest, ClientFrame, Reply, ServerFrame, Status, limits};
 use async_trait::async_trait;
 use futures_util::{SinkExt as _, StreamExt as _};
 use rpc_core::message::{Outgoing, Text};
@@ -67,7 +69,7 @@ impl Agent for Puppet {
             "tools" => {
                 for _ in 0..3 {
                     self.shared.tools.fetch_add(1, Ordering::SeqCst);
-                    let call = ToolCall::with_args("call_1", "shell", &json!({})).unwrap();
+                    let call = ToolCall::new("call_1", "shell", json!({}));
                     run.emit(&Event::ToolCall(call))
                         .await
                         .map_err(|_| ChatError::new("stopped"))?;
@@ -97,7 +99,11 @@ impl Agent for Puppet {
             }
             "panic" => panic!("asked to"),
             "fail" => return Err(ChatError::new("no").with_code("E_NO")),
-            "ill" => return Ok(Reply::new("", "m").with_error("the model failed")),
+            "ill" => {
+                let mut reply = Reply::new("", "m");
+                reply.error = Some("the model failed".into());
+                return Ok(reply);
+            }
             "large step" => {
                 run.text(&"x".repeat(16 * 1024 * 1024))
                     .await

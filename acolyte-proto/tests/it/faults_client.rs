@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use acolyte_proto::ChatRequest;
 use acolyte_proto::client::{ChatUpdate, ClientConfig, Outcome};
 use acolyte_proto::event::Event;
+use acolyte_proto::frame::ChatRequest;
 use acolyte_proto::net::{Client, ClientSide, connect_with, dialer};
 use async_trait::async_trait;
 use rpc_core::Limits;

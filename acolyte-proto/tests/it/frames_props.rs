@@ -2,17 +2,21 @@
 
 use std::time::{Duration, SystemTime};
 
+use acolyte_proto::error::ChatError;
 use acolyte_proto::error::ErrorDetail;
 use acolyte_proto::event::{
     Checklist, ChecklistItem, Diff, DiffMarker, EditHeader, FileHeader, ItemStatus, Notice,
     RunKind, RunState, ScopeHeader, ShellOutput, ShellStream, ToolCall, ToolHeader, ToolOutput,
     ToolResult, Truncated, Usage,
 };
-use acolyte_proto::frame::{AbortResult, Answer, ReplyUsage, Request, Skill};
-use acolyte_proto::{
-    ChatError, ChatRequest, ClientFrame, ErrorId, Event, Part, Reply, ResourceId, RpcId,
-    ServerFrame, SessionId, Status, Task, TaskId, TaskState, codec, fuzzing, limits,
+use acolyte_proto::event::{Event, Part};
+use acolyte_proto::frame::{
+    AbortResult, Answer, ChatRequest, ClientFrame, Reply, ReplyUsage, Request, ServerFrame, Skill,
+    Status,
 };
+use acolyte_proto::id::{ErrorId, ResourceId, RpcId, SessionId, TaskId};
+use acolyte_proto::task::{Task, TaskState};
+use acolyte_proto::{codec, fuzzing, limits};
 use proptest::option;
 use proptest::prelude::*;
 use rpc_core::{Json, Str};
@@ -191,8 +195,11 @@ fn event() -> impl Strategy<Value = Event> {
         checklist().prop_map(Event::Tasklist),
         chat_error().prop_map(Event::Error),
         text().prop_map(|message| Event::Notice(Notice::warn(message))),
-        (text(), text())
-            .prop_map(|(m, source)| Event::Notice(Notice::error(m).with_source(source))),
+        (text(), text()).prop_map(|(message, source)| {
+            let mut notice = Notice::error(message);
+            notice.source = Some(source.into());
+            Event::Notice(notice)
+        }),
         skill().prop_map(Event::SkillActivated),
         text().prop_map(Event::SkillDeactivated),
     ]
@@ -202,7 +209,9 @@ fn reply() -> impl Strategy<Value = Reply> {
     // Without a name it would be given one.
     let model = text().prop_filter("a name", |name| !name.is_empty());
     let usage = any::<(u64, u64, u64)>().prop_map(|(read, wrote, budget)| {
-        ReplyUsage::new(read, wrote).with_input_budget_tokens(budget)
+        let mut usage = ReplyUsage::new(read, wrote);
+        usage.input_budget_tokens = Some(budget);
+        usage
     });
     (
         (text(), model, any::<bool>(), maybe(), maybe()),
@@ -255,7 +264,8 @@ fn request() -> impl Strategy<Value = Request> {
     )
         .prop_map(
             |((message, model, history), (session, resource), skills, hints, workspace)| {
-                let mut chat = ChatRequest::new(message, model).with_raw_history(history);
+                let mut chat = ChatRequest::new(message, model);
+                chat.history = history;
                 chat.session_id = session.map(SessionId::random);
                 chat.resource_id = resource.map(ResourceId::random);
                 (chat.active_skills, chat.suggestions, chat.workspace) = (skills, hints, workspace);

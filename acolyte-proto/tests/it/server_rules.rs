@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use acolyte_proto::error::ChatError;
 use acolyte_proto::event::Event;
+use acolyte_proto::frame::{ChatRequest, ClientFrame, Reply, Request, ServerFrame, Status};
 use acolyte_proto::fuzzing::OrderChecker;
+use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use acolyte_proto::task::{TaskRegistry, TaskState};
-use acolyte_proto::{
-    ChatError, ChatRequest, ClientFrame, Reply, Request, RpcId, ServerFrame, Status, TaskId, codec,
-    limits,
-};
+use acolyte_proto::{codec, limits};
 use proptest::prelude::*;
 use rpc_core::testing::conformance;
 use rpc_core::{Incoming, Limits, Machine, Outgoing};

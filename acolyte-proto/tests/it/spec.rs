@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use acolyte_proto::error::code;
-use acolyte_proto::event::{ChecklistTag, DiffMarker, ItemStatus, RunKind, RunState, ShellStream};
+use acolyte_proto::event::{
+    ChecklistTag, DiffMarker, Event, ItemStatus, RunKind, RunState, ShellStream,
+};
 use acolyte_proto::frame::{HistoryKind, Role};
 use acolyte_proto::handshake::capability;
-use acolyte_proto::{
-    ErrorId, Event, MessageId, ResourceId, RpcId, SessionId, TaskId, TaskState, auth, codec, http,
-    id, limits,
-};
+use acolyte_proto::id::{ErrorId, MessageId, ResourceId, RpcId, SessionId, TaskId};
+use acolyte_proto::task::TaskState;
+use acolyte_proto::{auth, codec, http, id, limits};
 
 #[test]
 fn every_id_has_its_prefix() {

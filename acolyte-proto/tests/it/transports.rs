@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use acolyte_proto::auth::{ApiKey, Auth};
 use acolyte_proto::client::{ChatUpdate, ClientConfig, Failure, Outcome, RpcError};
+use acolyte_proto::error::ChatError;
 use acolyte_proto::event::{
     Checklist, ChecklistItem, Event, Notice, Part, RunState, ToolCall, ToolOutput, ToolResult,
     Usage,
 };
+use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::handshake::capability;
 use acolyte_proto::net::{self, Agent, Chat, Client, Run, Server, ServerOptions, SseClient};
-use acolyte_proto::{ChatError, ChatRequest, Reply, Status};
 use async_trait::async_trait;
 use rpc_core::Json;
 use rpc_core::net::ws::{WsConfig, WsStream};
@@ -55,7 +56,7 @@ fn steps() -> Vec<Event> {
 #[async_trait]
 impl Agent for Scripted {
     async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
-        let reply = Reply::new("fine", request.model.clone()).with_output_streamed(true);
+        let mut reply = Reply::new("fine", request.model.clone()).with_output_streamed(true);
         match &*request.message {
             "steps" => {
                 for event in steps() {
@@ -69,7 +70,10 @@ impl Agent for Scripted {
                 }
                 Ok(reply)
             }
-            "model" => Ok(reply.with_error("the model failed")),
+            "model" => {
+                reply.error = Some("the model failed".into());
+                Ok(reply)
+            }
             "fail" => Err(ChatError::new("no").with_code("E_X")),
             "wait" => {
                 let _ = run.text("waiting").await;

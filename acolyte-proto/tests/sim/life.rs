@@ -3,7 +3,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use acolyte_proto::{TaskId, TaskState};
+use acolyte_proto::id::TaskId;
+use acolyte_proto::task::TaskState;
 use rpc_core::testing::sim::{Outcome, ensure};
 
 /// Something that is told about a chat.

@@ -7,11 +7,10 @@ use std::task::Poll;
 use std::time::SystemTime;
 
 use acolyte_proto::client::{ChatUpdate, Outcome};
-use acolyte_proto::frame::{HistoryItem, Role};
-use acolyte_proto::id::{MessageId, SessionId};
+use acolyte_proto::frame::{ChatRequest, HistoryItem, Role};
+use acolyte_proto::id::{MessageId, SessionId, TaskId};
 use acolyte_proto::limits::MAX_HISTORY;
 use acolyte_proto::net::Chat;
-use acolyte_proto::{ChatRequest, TaskId};
 use examples::cli::{self, Failure};
 use examples::screen::printable_lines;
 use examples::terminal::{Input, Output, Terminal};
@@ -214,8 +213,8 @@ impl<'a> Talk<'a> {
     }
 
     fn request(&self, text: &str) -> Result<ChatRequest, rpc_core::Refused> {
-        let request = self.wishes.request(text, &self.door.status);
-        let mut request = request.with_session_id(self.session.clone());
+        let mut request = self.wishes.request(text, &self.door.status);
+        request.session_id = Some(self.session.clone());
         for item in &self.said {
             request = request.with_history_item(item)?;
         }

@@ -5,9 +5,8 @@ mod tool;
 use std::collections::HashMap;
 use std::fmt::Display;
 
-use acolyte_proto::Event;
 use acolyte_proto::client::{ChatUpdate, Failure, Outcome};
-use acolyte_proto::event::{Checklist, NoticeLevel};
+use acolyte_proto::event::{Checklist, Event, NoticeLevel};
 use examples::cli;
 use examples::daemon::checklist;
 use examples::daemon::toolbox::CHECKLIST;

@@ -1,7 +1,9 @@
 //! A [`Worker`] as a server has it.
 
+use acolyte_proto::error::ChatError;
+use acolyte_proto::event::Event;
+use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::net::{Agent, Run};
-use acolyte_proto::{ChatError, ChatRequest, Event, Reply, Status};
 use async_trait::async_trait;
 
 use super::worker::{Watch, Worker};

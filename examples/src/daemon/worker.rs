@@ -8,11 +8,10 @@ mod wanted;
 use std::fmt;
 use std::sync::Arc;
 
-use acolyte_proto::error::{ErrorDetail, code};
-use acolyte_proto::event::{ToolCall, ToolOutput, ToolResult, Usage};
-use acolyte_proto::frame::ReplyUsage;
+use acolyte_proto::error::{ChatError, ErrorDetail, code};
+use acolyte_proto::event::{Event, ToolCall, ToolOutput, ToolResult, Usage};
+use acolyte_proto::frame::{ChatRequest, Reply, ReplyUsage};
 use acolyte_proto::limits::MAX_TOOL_CALLS;
-use acolyte_proto::{ChatError, ChatRequest, Event, Reply};
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
@@ -312,8 +311,7 @@ impl Chat<'_> {
             for call in &calls {
                 let arguments = arguments(&call.arguments);
                 let told = arguments.as_ref().ok().cloned().unwrap_or_default();
-                let event = ToolCall::with_args(call.id.clone(), call.name.clone(), &told);
-                let event = event.map_err(|error| ChatError::new(error.to_string()))?;
+                let event = ToolCall::new(call.id.clone(), call.name.clone(), told);
                 self.tell(Event::ToolCall(event)).await;
                 self.called.push(call.name.clone());
                 read.push((&call.id, &call.name, arguments));

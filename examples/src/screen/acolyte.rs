@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use acolyte_proto::event::{DiffMarker, FileHeader, RunKind, ToolHeader};
-use acolyte_proto::frame::Request;
-use acolyte_proto::{Answer, ClientFrame, Event, Part, RpcId, ServerFrame};
+use acolyte_proto::event::{DiffMarker, Event, FileHeader, Part, RunKind, ToolHeader};
+use acolyte_proto::frame::{Answer, ClientFrame, Request, ServerFrame};
+use acolyte_proto::id::RpcId;
 use rpc_core::Limits;
 use rpc_core::net::Direction;
 

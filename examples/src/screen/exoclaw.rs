@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use exoclaw_proto::frame::{Call, Request, StreamEvent};
-use exoclaw_proto::{ClientFrame, ServerFrame};
+use exoclaw_proto::frame::{Call, ClientFrame, Request, ServerFrame, StreamEvent};
 use rpc_core::net::Direction;
 use rpc_core::{Json, Limits};
 

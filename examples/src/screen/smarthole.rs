@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rpc_core::Limits;
 use rpc_core::net::Direction;
-use smarthole_proto::validate;
-use smarthole_proto::{
+use smarthole_proto::frame::{
     Answer, ClientFrame, InputMethod, Message, RegistrationResponse, ServerFrame,
 };
+use smarthole_proto::validate;
 
 use super::Describe;
 use crate::router::Numbers;

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use rpc_core::net::Direction;
 use rpc_core::{Limits, Str};
-use snek_proto::frame::Event;
-use snek_proto::{ClientFrame, ServerFrame};
+use snek_proto::frame::{ClientFrame, Event, ServerFrame};
 
 use super::Describe;
 

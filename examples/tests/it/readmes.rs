@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use acolyte_proto::{ChatError, ChatRequest, Reply, Status};
+use acolyte_proto::error::ChatError;
+use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use async_trait::async_trait;
 use connectonion_proto::auth::Signer;
 use connectonion_proto::trust::TrustLevel;
@@ -15,7 +16,8 @@ use exoclaw_proto::net::MemoryBackend;
 use smarthole_proto::hub::Input;
 use smarthole_proto::router::Keywords;
 use snek_proto::client::ClientConfig;
-use snek_proto::{Final, net as snek};
+use snek_proto::frame::Final;
+use snek_proto::net as snek;
 use tokio::runtime::Runtime;
 
 use crate::programs::Running;

@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use examples::cli::Failure;
 use examples::screen::smarthole::Frames;
 use rpc_core::net::Queued;
+use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::hub::{HubEvent, Input};
 use smarthole_proto::net::{
     HubEvents, InboundMessage, Server, ServerHandle, ServerOptions, Switch, link_config,
 };
 use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
 use smarthole_proto::router::Keywords;
-use smarthole_proto::{Notification, Registration};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 

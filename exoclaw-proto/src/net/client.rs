@@ -46,7 +46,7 @@ impl Client {
     /// Says something, as the configuration's channel, account and peer.
     ///
     /// ```
-    /// use exoclaw_proto::StreamEvent;
+    /// use exoclaw_proto::frame::StreamEvent;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -148,7 +148,7 @@ impl Client {
     }
 
     /// The last turns of a session, at most `limit`; a future method, so expect
-    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to repeat.
     ///
     /// # Errors
     /// Every [`CallError`]; an answer that is no list of turns is a [`CallError::Remote`].
@@ -160,12 +160,12 @@ impl Client {
         session: SessionRef,
         limit: Option<u64>,
     ) -> Outcome<Vec<Turn>> {
-        let history = ChatHistory::new(session, limit);
+        let history = ChatHistory { session, limit };
         self.value(Call::ChatHistory(history)).await
     }
 
     /// The sessions; a future method, so expect
-    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to repeat.
     ///
     /// # Errors
     /// Every [`CallError`]; an answer that is no list of sessions is a [`CallError::Remote`].
@@ -177,7 +177,7 @@ impl Client {
     }
 
     /// Forgets the turns of a session; a future method, so expect
-    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to repeat.
     ///
     /// # Errors
     /// Every [`CallError`]; an unexpected answer is a [`CallError::Remote`].
@@ -189,7 +189,7 @@ impl Client {
     }
 
     /// Loads a plugin; a future method, so expect
-    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod).
+    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod).
     ///
     /// # Errors
     /// Every [`CallError`].
@@ -197,12 +197,13 @@ impl Client {
     /// # Cancel safety
     /// Dropping the future stops waiting; the plugin may have been loaded.
     pub async fn plugin_load(&self, name: &str, path: &str) -> Outcome<Json> {
-        self.request(Call::PluginLoad(PluginLoad::new(name, path)))
+        let (name, path) = (name.into(), path.into());
+        self.request(Call::PluginLoad(PluginLoad { name, path }))
             .await
     }
 
     /// Unloads a plugin; a future method, so expect
-    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod).
+    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod).
     ///
     /// # Errors
     /// Every [`CallError`].
@@ -210,12 +211,13 @@ impl Client {
     /// # Cancel safety
     /// Dropping the future stops waiting; the plugin may have been unloaded.
     pub async fn plugin_unload(&self, name: &str) -> Outcome<Json> {
-        self.request(Call::PluginUnload(PluginUnload::new(name)))
+        let name = name.into();
+        self.request(Call::PluginUnload(PluginUnload { name }))
             .await
     }
 
     /// What is used of the token budgets, for the whole gateway or also for one session; a future
-    /// method, so expect [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    /// method, so expect [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to repeat.
     ///
     /// # Errors
     /// Every [`CallError`]; an unexpected answer is a [`CallError::Remote`].
@@ -223,11 +225,11 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn budget_status(&self, session: Option<SessionRef>) -> Outcome<BudgetStatus> {
-        self.value(Call::BudgetStatus(BudgetOf::new(session))).await
+        self.value(Call::BudgetStatus(BudgetOf { session })).await
     }
 
     /// Searches what is remembered about a session's user; a future method, so expect
-    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to repeat.
     ///
     /// # Errors
     /// Every [`CallError`]; an answer that is no list of facts is a [`CallError::Remote`].
@@ -240,7 +242,11 @@ impl Client {
         query: &str,
         limit: Option<u64>,
     ) -> Outcome<Vec<Fact>> {
-        let search = MemorySearch::new(session, query, limit);
+        let search = MemorySearch {
+            session,
+            query: query.into(),
+            limit,
+        };
         self.value(Call::MemorySearch(search)).await
     }
 

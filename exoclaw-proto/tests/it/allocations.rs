@@ -5,9 +5,9 @@ use std::time::Instant;
 use allocation_counter::measure;
 use exoclaw_proto::binding::{Binding, Route, Router};
 use exoclaw_proto::codec::{NoParams, encode_event, encode_request};
-use exoclaw_proto::frame::{ChatSend, ClientFrame, Request, ServerFrame};
+use exoclaw_proto::frame::{ChatSend, ClientFrame, Request, ServerFrame, StreamEvent};
+use exoclaw_proto::id::CallId;
 use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use exoclaw_proto::{CallId, StreamEvent};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::{Incoming, Limits, Machine, Outgoing};
 

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use exoclaw_proto::client::{ClientConfig, ClientEvent, ClientState};
+use exoclaw_proto::error::ErrorKind;
 use exoclaw_proto::frame::{ChatSend, StreamEvent, Usage};
-use exoclaw_proto::{CallId, ErrorKind};
+use exoclaw_proto::id::CallId;
 use rpc_core::{CallError, CloseReason};
 use serde_json::json;
 

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use exoclaw_proto::CallId;
 use exoclaw_proto::client::{ClientConfig, ClientConn, ClientEvent};
 use exoclaw_proto::frame::ChatSend;
+use exoclaw_proto::id::CallId;
 use rpc_core::testing::conformance::{self, Calls};
 use rpc_core::testing::sim;
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use exoclaw_proto::RpcError;
+use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{Call, ChatSend, Plugin, Status};
 use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer, Server, ServerOptions};
 use exoclaw_proto::server::ServerConfig;

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use async_trait::async_trait;
-use exoclaw_proto::StreamEvent;
 use exoclaw_proto::client::ClientConfig;
+use exoclaw_proto::frame::StreamEvent;
 use exoclaw_proto::net::{Client, ClientSide, connect_with, dialer};
 use rpc_core::Limits;
 use rpc_core::net::ws::WsDialer;

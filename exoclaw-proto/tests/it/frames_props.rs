@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
+use exoclaw_proto::codec;
 use exoclaw_proto::frame::{
     Call, ChatSend, Hello, MemorySearch, Request, ServerFrame, SessionRef, Token, ToolResult,
     ToolUse,
 };
-use exoclaw_proto::{ClientFrame, Method, StreamEvent, Usage, WireId, codec};
+use exoclaw_proto::frame::{ClientFrame, Method, StreamEvent, Usage};
+use exoclaw_proto::id::WireId;
 use proptest::prelude::*;
 use rpc_core::{Incoming, Json, Limits, Machine, Str};
 
@@ -81,7 +83,12 @@ fn call() -> impl Strategy<Value = Call> {
             Call::ChatSend(ChatSend::new(channel, account, said).with_team("t"))
         }),
         (session(), text(), any::<Option<u64>>()).prop_map(|(session, query, limit)| {
-            Call::MemorySearch(MemorySearch::new(session, query, limit))
+            let query = query.into();
+            Call::MemorySearch(MemorySearch {
+                session,
+                query,
+                limit,
+            })
         }),
         (name, params).prop_map(|(tag, content)| Call::Unknown { tag, content }),
     ]

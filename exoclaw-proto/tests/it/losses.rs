@@ -61,7 +61,10 @@ async fn serve(line: MemTransport, heard: Heard) {
     }
 }
 
-async fn chat(client: &Client, content: &str) -> Result<usize, CallError<exoclaw_proto::RpcError>> {
+async fn chat(
+    client: &Client,
+    content: &str,
+) -> Result<usize, CallError<exoclaw_proto::error::RpcError>> {
     let mut chat = client.chat(content).await;
     let mut words = 0;
     while let Some(step) = chat.next().await {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use exoclaw_proto::ErrorKind;
 use exoclaw_proto::client::{ClientConfig, ClientEvent};
+use exoclaw_proto::error::ErrorKind;
 use exoclaw_proto::frame::{ChatSend, StreamEvent, Usage};
 use exoclaw_proto::net::{self, Client, Events, connect_with, link_config};
 use futures_util::{SinkExt, StreamExt};

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use exoclaw_proto::RpcError;
+use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{Call, ChatSend, Plugin, Status, StreamEvent, Usage};
 use exoclaw_proto::net::{
     Backend, ChatError, ChatReply, Peer, Server, ServerHandle, ServerOptions, answer,

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use exoclaw_proto::client::{ClientConfig, ClientConn, ClientEvent};
-use exoclaw_proto::frame::{Request, StreamEvent};
-use exoclaw_proto::{CallId, ServerFrame};
+use exoclaw_proto::frame::{Request, ServerFrame, StreamEvent};
+use exoclaw_proto::id::CallId;
 use rpc_core::testing::json::assert_same;
 use rpc_core::{CloseFrame, Disconnect, Incoming, Limits, Machine};
 use serde_json::Value;

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::client::{ClientConfig, ClientConn, ClientEvent, reconnect_policy};
+use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{self, ChatSend, SessionRef, StreamEvent};
+use exoclaw_proto::id::CallId;
 use exoclaw_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
-use exoclaw_proto::{CallId, RpcError};
 use rpc_core::testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 use rpc_core::{CallError, CloseFrame, CloseReason, Delivery, Limits, Refused};
 

@@ -3,9 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::plain::{Plain, trimmed};
+use crate::codec;
 use crate::error::{ErrorCode, RegistrationError};
+use crate::frame::Registration;
 use crate::validate::{Side, description, is_name, name, payload, registration};
-use crate::{Registration, codec};
 
 /// The payload of a registration is accepted or refused as the table of rules says, and what is
 /// accepted is what was sent.

@@ -10,7 +10,7 @@
 //! use std::time::{Duration, Instant, SystemTime};
 //! use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubEvent, Input};
 //! use smarthole_proto::router::Choice;
-//! use smarthole_proto::{Answer, Registration, Response};
+//! use smarthole_proto::frame::{Answer, Registration, Response};
 //!
 //! let (now, wall) = (Instant::now(), SystemTime::now());
 //! let mut hub = Hub::new(HubConfig::default(), 0x5eed, now);
@@ -40,12 +40,12 @@
 //! - A message has one id, for every client that gets it and for every time that it is routed again.
 //!   Its state is kept per (id, name of the client). Nobody gets it twice.
 //! - A client's first valid response ends its delivery; silence for
-//!   [`response_timeout`](HubConfig::response_timeout) ends it as a rejection with the reason
+//!   [`response_timeout`](HubConfig::with_response_timeout) ends it as a rejection with the reason
 //!   "Response timeout". A notification counts as a response, even one without anything to show.
 //! - Each rejection routes that client's copy again, with everybody's reasons, to somebody who has
-//!   not got the message, until [`routing_limit`](HubConfig::routing_limit) clients in a row have
+//!   not got the message, until [`routing_limit`](HubConfig::with_routing_limit) clients in a row have
 //!   rejected it or nobody is left. Messages to a client that the user named are not routed again
-//!   unless [`reroute_direct`](HubConfig::reroute_direct).
+//!   unless [`reroute_direct`](HubConfig::with_reroute_direct).
 //! - What one client took stays taken, whatever others answer. A client that rejects what it had
 //!   acknowledged itself is taken at its word, and its copy is routed again.
 //!
@@ -178,9 +178,9 @@ impl Hub {
     /// [`ServerConn::accept`](crate::server::ServerConn::accept).
     ///
     /// # Errors
-    /// [`ErrorCode::AlreadyRegistered`](crate::ErrorCode::AlreadyRegistered), what
+    /// [`ErrorCode::AlreadyRegistered`](crate::error::ErrorCode::AlreadyRegistered), what
     /// [`validate::registration`](crate::validate::registration) says,
-    /// [`ErrorCode::DuplicateName`](crate::ErrorCode::DuplicateName): names differ in every
+    /// [`ErrorCode::DuplicateName`](crate::error::ErrorCode::DuplicateName): names differ in every
     /// character, also in the case of letters. The connection may try again.
     pub fn register(
         &mut self,

@@ -56,7 +56,7 @@ pub fn link_config() -> LinkConfig {
 /// ```
 /// use smarthole_proto::client::ClientConfig;
 /// use smarthole_proto::net::{self, Event};
-/// use smarthole_proto::{Notification, Registration};
+/// use smarthole_proto::frame::{Notification, Registration};
 /// use rpc_core::net::LinkEvent;
 ///
 /// # #[tokio::main(flavor = "current_thread")]

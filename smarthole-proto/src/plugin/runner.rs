@@ -36,7 +36,7 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 /// use async_trait::async_trait;
 /// use smarthole_proto::net::InboundMessage;
 /// use smarthole_proto::plugin::{Context, Handler, Plugin, PluginError};
-/// use smarthole_proto::{Notification, Registration};
+/// use smarthole_proto::frame::{Notification, Registration};
 ///
 /// struct Notes;
 ///
@@ -180,7 +180,7 @@ impl<D: Dialer> Plugin<D> {
     }
 
     /// Runs until `shutdown` resolves; then rejects what comes, lets handlers finish within the
-    /// [shutdown timeout](PluginConfig::shutdown_timeout), and closes.
+    /// [shutdown timeout](PluginConfig::with_shutdown_timeout), and closes.
     ///
     /// # Cancel safety
     /// Dropping the future drops the line and all handlers.

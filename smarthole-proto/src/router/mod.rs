@@ -4,7 +4,7 @@
 //! Anything else implements `Router` (feature `tokio`), for example with a language model.
 //!
 //! ```
-//! use smarthole_proto::Registration;
+//! use smarthole_proto::frame::Registration;
 //! use smarthole_proto::router::{Candidate, Keywords, RouteRequest};
 //!
 //! let notes = Registration::new("notes", "Keeps notes and shopping lists.");

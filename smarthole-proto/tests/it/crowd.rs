@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rpc_core::net::{QueueConfig, Queued};
 use serde_json::json;
-use smarthole_proto::MessageId;
 use smarthole_proto::hub::{HubConfig, HubEvent, Input};
+use smarthole_proto::id::MessageId;
 use smarthole_proto::net::{HubEvents, ServerOptions};
 use tokio::task::JoinSet;
 

@@ -11,8 +11,8 @@ use rpc_core::testing::faults::client::{
 };
 use rpc_core::{Limits, Refused};
 use serde_json::{Value, json};
-use smarthole_proto::Notification;
 use smarthole_proto::client::ClientConfig;
+use smarthole_proto::frame::Notification;
 use smarthole_proto::net::{Client, ClientSide, Event, InboundMessage, connect_with, dialer};
 
 use crate::played::{acked, message, registration};

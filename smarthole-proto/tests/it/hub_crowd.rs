@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant, SystemTime};
 
 use rpc_core::Limits;
-use smarthole_proto::frame::ServerFrame;
+use smarthole_proto::frame::{Answer, Notification, Registration, Response, ServerFrame};
 use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubEvent, Input, Outcome};
+use smarthole_proto::id::MessageId;
 use smarthole_proto::router::{Choice, Keywords};
-use smarthole_proto::{Answer, MessageId, Notification, Registration, Response};
 
 const CLIENTS: usize = 100;
 const MESSAGES: usize = 1_000;

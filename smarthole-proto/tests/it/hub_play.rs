@@ -6,9 +6,10 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::time::{Duration, Instant, SystemTime};
 
+use smarthole_proto::frame::{Answer, Notification, Priority, Registration, Response};
 use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubEvent, Input, Outcome, RouteId};
+use smarthole_proto::id::MessageId;
 use smarthole_proto::router::{Choice, Rejection, RouterError};
-use smarthole_proto::{Answer, MessageId, Notification, Priority, Registration, Response};
 
 /// How events look in a trace.
 #[derive(Default)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use rpc_core::net::LinkConfig;
 use rpc_core::testing::losses::{Lossy, at_every_frame};
-use smarthole_proto::Notification;
+use smarthole_proto::frame::Notification;
 use smarthole_proto::hub::{HubConfig, Input, Outcome};
 use smarthole_proto::net::{InboundMessage, RouterOptions, Switch};
 use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};

@@ -11,10 +11,10 @@ use rpc_core::reconnect::ResetOn;
 use rpc_core::{CloseReason, Refused};
 use serde_json::json;
 use smarthole_proto::client::reconnect_policy;
+use smarthole_proto::frame::{Answer, Notification};
 use smarthole_proto::net::{
     Client, DROPPED, Event, Events, InboundMessage, connect_with, link_config,
 };
-use smarthole_proto::{Answer, Notification};
 use tokio::time::{Instant, advance};
 
 use crate::played::{Router, acked, config, rejected, response};

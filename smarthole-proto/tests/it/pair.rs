@@ -5,8 +5,9 @@ use std::time::Duration;
 use rpc_core::CloseReason;
 use rpc_core::testing::Side;
 use smarthole_proto::client::ClientEvent;
+use smarthole_proto::error::ErrorCode;
+use smarthole_proto::frame::{Notification, Priority};
 use smarthole_proto::hub::{HubConfig, HubEvent, Ignored, Outcome, Unroutable};
-use smarthole_proto::{ErrorCode, Notification, Priority};
 
 use crate::house::{House, config};
 

@@ -11,11 +11,13 @@ use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::mem::{self, MemListener};
 use rpc_core::net::ws::{WsConfig, WsStream};
 use serde_json::json;
+use smarthole_proto::error::ErrorCode;
+use smarthole_proto::frame::{Notification, Registration};
+use smarthole_proto::id::ClientId;
 use smarthole_proto::net::{Client, DROPPED, InboundMessage};
 use smarthole_proto::plugin::{
     Context, Ended, Handler, Notice, Plugin, PluginConfig, PluginError, SetupError, handler_fn,
 };
-use smarthole_proto::{ClientId, ErrorCode, Notification, Registration};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::JoinHandle;

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant, SystemTime};
 use rpc_core::testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 use rpc_core::{CloseFrame, Refused};
 use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, reconnect_policy};
+use smarthole_proto::frame::{Answer, Notification, Registration, Response};
 use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubEvent, Input, RouteId};
+use smarthole_proto::id::MessageId;
 use smarthole_proto::limits::defaults;
 use smarthole_proto::router::{Choice, RouterError};
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use smarthole_proto::{Answer, MessageId, Notification, Registration, Response};
 
 use crate::ledger::{Ledger, Word};
 

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use rpc_core::testing::sim::{Outcome, ensure};
-use smarthole_proto::MessageId;
 use smarthole_proto::hub::{HubEvent, Outcome as Fate};
+use smarthole_proto::id::MessageId;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -31,7 +31,8 @@ const LAST_COMMANDS: std::time::Duration = std::time::Duration::from_secs(1);
 /// ```
 /// use async_trait::async_trait;
 /// use snek_proto::bot::{Bot, BotConfig, Context, Handler};
-/// use snek_proto::{BotError, Message};
+/// use snek_proto::error::BotError;
+/// use snek_proto::frame::Message;
 ///
 /// struct Echo;
 ///
@@ -124,7 +125,7 @@ impl<D: Dialer> Bot<D> {
     }
 
     /// Runs until `shutdown` resolves, then lets handlers finish within the
-    /// [shutdown timeout](BotConfig::shutdown_timeout), and closes.
+    /// [shutdown timeout](BotConfig::with_shutdown_timeout), and closes.
     ///
     /// # Errors
     /// [`BotError::AuthenticationError`] if the login is refused, [`BotError::ConnectionError`] if

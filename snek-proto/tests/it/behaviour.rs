@@ -12,11 +12,11 @@ use rpc_core::{CallError, CloseReason, Delivery, Limits, Machine, Refused};
 use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, BotReport, Context, Handler, Notice};
 use snek_proto::client::{ClientEvent, Warning, reconnect_policy};
-use snek_proto::frame::{Call, Joined, OtherEvent};
+use snek_proto::error::BotError;
+use snek_proto::frame::{Call, Channel, Final, Joined, Message, OtherEvent, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
 use snek_proto::net::{Client, connect_with, link_config};
 use snek_proto::server::ServerEvent;
-use snek_proto::{BotError, Channel, Final, Message, User};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 

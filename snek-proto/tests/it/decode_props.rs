@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use rpc_core::Limits;
-use snek_proto::{ClientFrame, ServerFrame, codec};
+use snek_proto::codec;
+use snek_proto::frame::{ClientFrame, ServerFrame};
 
 fn json() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![

@@ -10,8 +10,8 @@ use rpc_core::testing::faults::client::{
     ClientUnderTest, Ended, Fault, Line, SharedEvents, Started, Terms, clock_jump, prove,
 };
 use serde_json::{Value, json};
-use snek_proto::Final;
 use snek_proto::client::ClientConfig;
+use snek_proto::frame::Final;
 use snek_proto::net::{Client, ClientSide, connect_with, dialer};
 
 /// A client whose calls are messages.

@@ -4,8 +4,11 @@ use rpc_core::json::{self, DecodeErrorKind};
 use rpc_core::{Json, Limits};
 use serde_json::json;
 use snek_proto::codec::{self, NoArgs, NoKwargs, encode_request};
-use snek_proto::frame::{Call, Event, Joined, OtherEvent, Typing};
-use snek_proto::{CallId, Channel, ClientFrame, Final, Message, ServerFrame, User, WireId};
+use snek_proto::frame::{
+    Call, Channel, ClientFrame, Event, Final, Joined, Message, OtherEvent, ServerFrame, Typing,
+    User,
+};
+use snek_proto::id::{CallId, WireId};
 
 fn client(text: &str) -> ClientFrame {
     ClientFrame::decode(text, &Limits::default()).unwrap()

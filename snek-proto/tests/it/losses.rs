@@ -12,10 +12,10 @@ use rpc_core::{CallError, Delivery, Text};
 use serde_json::json;
 use snek_proto::bot::{Bot, Context, Handler, Notice};
 use snek_proto::client::ClientConfig;
-use snek_proto::frame::{Call, Final};
+use snek_proto::error::BotError;
+use snek_proto::frame::{Call, Final, Message, User};
 use snek_proto::net::{connect_with, link_config};
 use snek_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use snek_proto::{BotError, Message, User};
 use tokio::sync::{Notify, mpsc};
 
 use crate::acting::config;

@@ -12,13 +12,14 @@ use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Json, Limits, Outgoing, Secret, Str};
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::codec::NoKwargs;
+use snek_proto::error::RpcError;
 use snek_proto::frame::Call;
+use snek_proto::frame::{Final, User};
 use snek_proto::net::{
     Backend, Client, Events, MemoryBackend, Peer, Server, ServerHandle, ServerOptions, answer,
     connect_with, dialer,
 };
 use snek_proto::server::ServerConfig;
-use snek_proto::{Final, RpcError, User};
 
 fn backend() -> MemoryBackend {
     MemoryBackend::new()

@@ -5,12 +5,11 @@ use std::time::{Duration, Instant};
 use rpc_core::testing::Side;
 use rpc_core::{CallError, CloseReason, Delivery, Text};
 use serde_json::json;
-use snek_proto::Final;
 use snek_proto::client::ClientEvent;
-use snek_proto::frame::{Call, Event};
+use snek_proto::codec;
+use snek_proto::frame::{Call, Channel, Event, Final, Message, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
 use snek_proto::server::ServerEvent;
-use snek_proto::{Channel, Message, User, codec};
 
 use crate::played::{config, line, ready, serve};
 

@@ -5,9 +5,8 @@ use std::time::Instant;
 use rpc_core::Secret;
 use rpc_core::testing::Pair;
 use snek_proto::client::{ClientConfig, ClientConn, ClientState};
-use snek_proto::frame::Call;
+use snek_proto::frame::{Call, Channel, User};
 use snek_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
-use snek_proto::{Channel, User};
 
 pub(crate) type Line = Pair<ClientConn, ServerConn>;
 

@@ -9,9 +9,9 @@ use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Delivery, Limits, Sec
 use snek_proto::client::{ClientConfig, ClientConn, ClientEvent, Warning, reconnect_policy};
 use snek_proto::error::RpcError;
 use snek_proto::frame;
+use snek_proto::frame::{Channel, Final, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
 use snek_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
-use snek_proto::{Channel, Final, User};
 
 const USERS: [&str; 3] = ["ann", "bob", "cid"];
 /// Who is where: all in the first, two in the second.

@@ -46,7 +46,8 @@ pub enum BindError {
 ///
 /// ```
 /// use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
-/// use acolyte_proto::{ChatError, ChatRequest, Reply, Status};
+/// use acolyte_proto::error::ChatError;
+/// use acolyte_proto::frame::{ChatRequest, Reply, Status};
 ///
 /// struct Echo;
 ///
@@ -97,7 +98,7 @@ pub struct ServerHandle {
 
 impl ServerHandle {
     /// Stops accepting and takes no more chats. Running ones may go on for the
-    /// [shutdown timeout](ServerOptions::shutdown_timeout), and no longer than `deadline`; then
+    /// [shutdown timeout](ServerOptions::with_shutdown_timeout), and no longer than `deadline`; then
     /// every connection is closed with 1001, and what is left at the deadline is cut. May be called
     /// more than once; an earlier deadline counts.
     ///

@@ -38,7 +38,7 @@ const MAX_REFUSAL: usize = 4 * 1024;
 /// are taken.
 ///
 /// ```
-/// use acolyte_proto::ChatRequest;
+/// use acolyte_proto::frame::ChatRequest;
 /// use acolyte_proto::client::ClientConfig;
 /// use acolyte_proto::net::SseClient;
 ///

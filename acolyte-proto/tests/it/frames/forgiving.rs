@@ -1,9 +1,9 @@
 //! Answers are read forgivingly, so that nobody waits for ever.
 
 use acolyte_proto::error::RefusalKind;
-use acolyte_proto::event::{ToolCall, ToolOutput, ToolResult, Usage};
-use acolyte_proto::frame::Answer;
-use acolyte_proto::{Event, Part, ServerFrame, limits};
+use acolyte_proto::event::{Event, Part, ToolCall, ToolOutput, ToolResult, Usage};
+use acolyte_proto::frame::{Answer, ServerFrame};
+use acolyte_proto::limits;
 use rpc_core::Json;
 
 use super::{answer, event, id};

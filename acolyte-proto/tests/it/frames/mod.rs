@@ -4,7 +4,11 @@ mod answers;
 mod forgiving;
 mod requests;
 
-use acolyte_proto::{ClientFrame, Event, FrameError, RpcId, ServerFrame, codec, limits};
+use acolyte_proto::error::FrameError;
+use acolyte_proto::event::Event;
+use acolyte_proto::frame::{ClientFrame, ServerFrame};
+use acolyte_proto::id::RpcId;
+use acolyte_proto::{codec, limits};
 
 fn request(text: &str) -> Result<ClientFrame, FrameError> {
     ClientFrame::decode(text, &limits::defaults())

@@ -5,8 +5,7 @@ use std::hint::black_box;
 use exoclaw_proto::frame::{Request, ServerFrame};
 use rpc_core::{Limits, json};
 use serde::Deserialize;
-use snek_proto::Channel;
-use snek_proto::frame::{ClientFrame, ServerFrame as SnekFrame};
+use snek_proto::frame::{Channel, ClientFrame, ServerFrame as SnekFrame};
 
 use crate::text;
 

@@ -6,8 +6,8 @@ use exoclaw_proto::codec::encode_event;
 use exoclaw_proto::frame::{StreamEvent, ToolUse, Usage};
 use rpc_core::Json;
 use snek_proto::codec::{NoKwargs, encode_into, encode_request};
-use snek_proto::frame::{Event, Message};
-use snek_proto::{CallId, Final};
+use snek_proto::frame::{Event, Final, Message};
+use snek_proto::id::CallId;
 
 use super::to_writer::ID;
 use crate::text;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::hint::black_box;
 
-use acolyte_proto::ServerFrame;
+use acolyte_proto::frame::ServerFrame;
 use rpc_core::Limits;
 use serde::{Deserialize, Serialize};
 

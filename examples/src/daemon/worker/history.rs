@@ -1,6 +1,6 @@
 //! What was said before a chat, as models are told.
 
-use acolyte_proto::ChatRequest;
+use acolyte_proto::frame::ChatRequest;
 use serde::Deserialize;
 use snek_proto::chat::ChatMessage;
 

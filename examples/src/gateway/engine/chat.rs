@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use exoclaw_proto::binding::Route;
 use exoclaw_proto::budget::estimate;
-use exoclaw_proto::frame::{ChatSend, Method, StreamEvent, ToolResult, ToolUse};
+use exoclaw_proto::error::RpcError;
+use exoclaw_proto::frame::{ChatSend, Method, StreamEvent, ToolResult, ToolUse, Usage};
 use exoclaw_proto::net::{ChatError, Gone};
 use exoclaw_proto::session::SessionKey;
-use exoclaw_proto::{RpcError, Usage};
 use futures_util::StreamExt;
 use rpc_core::Json;
 use snek_proto::chat::{ChatMessage, ToolCall};

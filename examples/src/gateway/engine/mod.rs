@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use exoclaw_proto::RpcError;
 use exoclaw_proto::binding::{Route, Router};
 use exoclaw_proto::budget::{Budgets, Ledger};
+use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{Method, Plugin, Status, StreamEvent};
 use exoclaw_proto::net::{ChatError, Gone, SessionTurns, TurnGuard};
 use exoclaw_proto::session::{SessionKey, TurnError};

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use acolyte_proto::auth::ApiKey;
 use acolyte_proto::client::{ChatUpdate, ClientConfig, Outcome};
+use acolyte_proto::event::{Event, Part};
+use acolyte_proto::frame::ChatRequest;
 use acolyte_proto::net::{Chat, Client, SseClient, connect_with, dialer, link_config};
-use acolyte_proto::{ChatRequest, Event, Part};
 use examples::cli::Failure;
 use examples::screen::acolyte::Frames;
 use examples::screen::{Colour, Screen};

@@ -10,12 +10,12 @@ use rpc_core::net::{LinkConfig, Observer, Queued};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CloseFrame, CloseReason};
 use smarthole_proto::client::ClientConfig;
+use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::hub::{HubEvent, Input, Outcome, Settlement};
 use smarthole_proto::net::{
     Client, HubEvents, InboundMessage, Settled, Switch, connect_with, dialer, link_config,
 };
 use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
-use smarthole_proto::{Notification, Registration};
 use tokio::task::JoinHandle;
 
 use crate::patience::{expect, in_time};

@@ -1,7 +1,8 @@
 //! Vectors of the frames that a client receives, of ids, and of what is logged.
 
+use exoclaw_proto::codec;
 use exoclaw_proto::frame::ServerFrame;
-use exoclaw_proto::{WireId, codec};
+use exoclaw_proto::id::WireId;
 use rpc_core::Limits;
 use rpc_core::json::{self, DecodeErrorKind};
 

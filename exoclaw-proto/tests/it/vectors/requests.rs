@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use exoclaw_proto::RpcError;
+use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{Call, SessionRef};
 use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use rpc_core::{Incoming, Machine, Outgoing};

@@ -2,8 +2,9 @@
 
 use rpc_core::json::{DecodeError, DecodeErrorKind};
 use serde::Serialize;
+use smarthole_proto::codec;
+use smarthole_proto::frame::{ClientFrame, ServerFrame};
 use smarthole_proto::limits::defaults;
-use smarthole_proto::{ClientFrame, ServerFrame, codec};
 
 use super::{Vector, run};
 

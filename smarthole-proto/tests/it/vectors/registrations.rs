@@ -1,7 +1,7 @@
 //! Vectors of registrations: what is accepted, and the code and the words of every refusal.
 
 use serde_json::{Value, json};
-use smarthole_proto::Registration;
+use smarthole_proto::frame::Registration;
 use smarthole_proto::validate::{Side, description, name, payload, registration};
 
 use super::run;

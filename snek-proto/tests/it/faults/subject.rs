@@ -10,10 +10,10 @@ use rpc_core::net::server::{Counters, DrainReport};
 use rpc_core::testing::faults::server::{ServerUnderTest, Terms};
 use rpc_core::testing::faults::{End, RawPeer, upgrade_request};
 use rpc_core::{Json, Limits, Secret, Str};
-use snek_proto::frame::Call;
+use snek_proto::error::RpcError;
+use snek_proto::frame::{Call, User};
 use snek_proto::net::{Backend, Peer, Server, ServerHandle, ServerOptions, answer};
 use snek_proto::server::ServerConfig;
-use snek_proto::{RpcError, User};
 
 /// Lets everybody in; panics, hangs or pushes as it is told.
 struct Obedient;

@@ -4,8 +4,7 @@ use std::time::Instant;
 
 use rpc_core::{Incoming, Machine, Outgoing};
 use serde_json::{Value, json};
-use snek_proto::User;
-use snek_proto::frame::Call;
+use snek_proto::frame::{Call, User};
 use snek_proto::server::{ServerConfig, ServerConn, ServerEvent};
 
 use super::{Vector, run};
