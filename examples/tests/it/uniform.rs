@@ -58,9 +58,7 @@ const HEADINGS: [&str; 7] = [
 ];
 
 /// At these paths in every protocol crate.
-const ITEMS: [&str; 31] = [
-    "ClientFrame",
-    "ServerFrame",
+const ITEMS: [&str; 29] = [
     "frame::ClientFrame",
     "frame::ServerFrame",
     "codec::encode",
