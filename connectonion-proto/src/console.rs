@@ -241,7 +241,10 @@ mod tests {
             ),
             (
                 Line::InputRefused {
-                    why: Warning::NotConnected { tag: "INPUT" }.to_string(),
+                    why: Warning::NotConnected {
+                        tag: "INPUT".into(),
+                    }
+                    .to_string(),
                 },
                 "✗ INPUT rejected: not authenticated (send CONNECT first)",
             ),

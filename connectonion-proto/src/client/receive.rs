@@ -17,14 +17,24 @@ use crate::limits::AUTHENTICATE_FIRST;
 
 impl ClientConn {
     pub(super) fn on_text(&mut self, text: &str, now: Instant) {
-        let frame = match ServerFrame::decode(text, &self.config.limits) {
-            Ok(frame) => frame,
+        let keep = |frame: &ServerFrame| match frame {
+            ServerFrame::Event(event) => match event.kind {
+                EventKind::SessionSync(_) => self.config.session_sync,
+                // It holds its text.
+                EventKind::Unknown { .. } => false,
+                _ => true,
+            },
+            _ => false,
+        };
+        let read = ServerFrame::decode_keeping(text, &self.config.limits, keep);
+        let (frame, whole) = match read {
+            Ok(read) => read,
             Err(error) => return self.warn(Warning::BadFrame(error)),
         };
         let size = text.len();
         match frame {
             ServerFrame::Ping => self.pong(),
-            ServerFrame::Event(event) => self.on_event(event, text, now),
+            ServerFrame::Event(event) => self.on_event(event, whole, size, now),
             ServerFrame::Output(output) => self.on_output(output, size),
             ServerFrame::Connected(frame) => self.on_connected(frame, size, now),
             ServerFrame::Error(error) => self.on_error(error, size),
@@ -90,7 +100,7 @@ impl ClientConn {
         self.reply("ONBOARD_SUCCESS", asked, Ok(Reply::Onboarded(frame)), bytes);
     }
 
-    fn on_event(&mut self, event: StreamEvent, text: &str, now: Instant) {
+    fn on_event(&mut self, event: StreamEvent, whole: Option<Json>, size: usize, now: Instant) {
         if !matches!(self.state, ClientState::Ready | ClientState::Running) {
             return self.unexpected("event");
         }
@@ -104,12 +114,10 @@ impl ClientConn {
             return;
         }
         let frame = match &event.kind {
-            EventKind::Unknown { raw, .. } => Ok(raw.clone()),
-            _ => Json::new(text),
+            EventKind::Unknown { raw, .. } => raw.clone(),
+            _ => whole.unwrap_or_default(),
         };
-        // It was read already.
-        let frame = frame.unwrap_or_default();
-        self.push(ClientEvent::Step(Step { event, frame }), text.len());
+        self.push(ClientEvent::Step(Step { event, frame }), size);
     }
 
     /// Whether this is the first event of a run. Hosts say some things between two runs, too.

@@ -82,7 +82,7 @@ impl Resume {
     pub fn session_before_a_run(&self, limits: &Limits) -> Option<Json> {
         let kept = self.session.as_ref()?;
         let parsed = Session::parse(kept.get(), limits).ok();
-        let Some(mut session) = parsed.filter(|it| it.iteration().is_some()) else {
+        let Some(mut session) = parsed.filter(|it| it.number("iteration").is_some()) else {
             return Some(kept.clone());
         };
         // What cannot be changed is sent as it is.

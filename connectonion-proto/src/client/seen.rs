@@ -17,10 +17,10 @@ const MAX_SEEN: usize = 65_536;
 ///
 /// ```
 /// use connectonion_proto::client::Seen;
-/// use connectonion_proto::frame::{Assistant, EventKind, StreamEvent};
+/// use connectonion_proto::frame::{EventKind, StreamEvent};
 ///
 /// let mut seen = Seen::default();
-/// let event = StreamEvent::new(EventKind::Assistant(Assistant::new("hi")), "ev-1", 1.5, "s");
+/// let event = StreamEvent::new(EventKind::Assistant("hi".into()), "ev-1", 1.5, "s");
 /// assert!(seen.is_new(&event));
 /// assert!(!seen.is_new(&event));
 /// ```

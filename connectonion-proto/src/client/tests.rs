@@ -482,7 +482,8 @@ fn what_nobody_waits_for_any_more_is_answered_to_nobody() {
 #[test]
 fn modes_goals_and_interrupts_are_sent_as_hosts_read_them() {
     let (mut played, _) = Played::running();
-    let change = ModeChange::new(Mode::Ulw).with_turns(5);
+    let mut change = ModeChange::new(Mode::Ulw);
+    change.turns = Some(5);
     played.conn.set_mode(&change, played.now).unwrap();
     let goal = crate::frame::PromptUpdate::new("better");
     played.conn.update_prompt(&goal, played.now).unwrap();

@@ -11,7 +11,7 @@ use crate::limits::{MAX_RECEIVED, TRUNCATED};
 
 pub use invalid_json::InvalidJson;
 
-/// The ERROR for a text that [`ClientFrame::decode`](crate::ClientFrame::decode) has refused, in the
+/// The ERROR for a text that [`ClientFrame::decode`](crate::frame::ClientFrame::decode) has refused, in the
 /// words of the known hosts where they have some. Those hang up on several of these texts; the
 /// connection may stay open. Exception: a message over the size limit
 /// ([`DecodeErrorKind::TooLarge`]) has to be closed with 1009.
@@ -74,7 +74,9 @@ fn malformed(text: &str, error: &DecodeError) -> ErrorFrame {
         // Python reads more than JSON: `NaN`, half a surrogate.
         None => InvalidJson::at(text, error).to_string(),
     };
-    ErrorFrame::new(message).with_received(received(text))
+    let mut frame = ErrorFrame::new(message);
+    frame.received = Some(received(text).into());
+    frame
 }
 
 /// As much of a text as goes back to its sender.
@@ -91,7 +93,7 @@ fn received(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ClientFrame;
+    use crate::frame::ClientFrame;
     use rpc_core::Limits;
 
     fn refused(text: &str) -> ErrorFrame {

@@ -1,11 +1,11 @@
 //! [`ChatItem`]: a session as people see it.
 
-use rpc_core::json::lenient::optional_loose;
 use rpc_core::json::parse;
 use rpc_core::{DecodeError, Id, Json, Limits, Str, tagged};
 use serde::{Deserialize, Serialize};
 
 use super::event::{Eval, FilesReceived, Intent, Thinking};
+use super::json::opt;
 use super::number::Number;
 use super::word::{ToolStatus, Word};
 
@@ -43,7 +43,7 @@ tagged! {
 }
 
 /// A tool and how it ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolItem {
     /// The tool.
@@ -56,11 +56,7 @@ pub struct ToolItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Word<ToolStatus>>,
     /// What it said; of another value than a text its JSON.
-    #[serde(
-        default,
-        deserialize_with = "optional_loose",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub result: Option<Str>,
     /// How long it took, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,10 +68,8 @@ impl ToolItem {
     pub fn new(name: impl Into<Str>, status: ToolStatus) -> Self {
         Self {
             name: Some(name.into()),
-            args: None,
             status: Some(Word::Known(status)),
-            result: None,
-            timing_ms: None,
+            ..Self::default()
         }
     }
 }

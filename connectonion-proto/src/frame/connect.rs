@@ -9,13 +9,12 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::json::filled_id;
-use super::number::Number;
 use super::signed::Signed;
 use super::word::{AdminAction, Word};
 
 /// The first frame of a client: it says who it is and which session it wants, and hands over the
 /// conversation. ConnectOnion specification, *CONNECT*.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "CONNECT", from = "ConnectMembers")]
 #[non_exhaustive]
 pub struct Connect {
@@ -71,13 +70,10 @@ impl From<ConnectMembers> for Connect {
 impl Connect {
     /// A CONNECT for a new session.
     #[must_use]
-    pub const fn new(signed: Signed) -> Self {
+    pub fn new(signed: Signed) -> Self {
         Self {
-            session_id: None,
-            last_msg_id: None,
-            session: None,
             signed,
-            protocol: None,
+            ..Self::default()
         }
     }
 
@@ -134,18 +130,6 @@ impl OnboardSubmit {
     pub const fn new(signed: Signed) -> Self {
         Self { signed }
     }
-
-    /// The invite code in the payload.
-    #[must_use]
-    pub fn invite_code(&self) -> Option<Str> {
-        self.signed.text("invite_code")
-    }
-
-    /// The payment that the payload claims. Nothing proves it.
-    #[must_use]
-    pub fn payment(&self) -> Option<Number> {
-        self.signed.number("payment")
-    }
 }
 
 /// What an administrator asks for: a frame ADMIN_*, whose payload says whom it is about. Not in the
@@ -169,24 +153,6 @@ impl AdminRequest {
             action: Word::Known(action),
             signed,
         }
-    }
-
-    /// The client that it is about.
-    #[must_use]
-    pub fn client_id(&self) -> Option<Str> {
-        self.signed.text("client_id")
-    }
-
-    /// The administrator that it is about.
-    #[must_use]
-    pub fn admin_id(&self) -> Option<Str> {
-        self.signed.text("admin_id")
-    }
-
-    /// Why somebody is blocked.
-    #[must_use]
-    pub fn reason(&self) -> Option<Str> {
-        self.signed.text("reason")
     }
 }
 

@@ -8,7 +8,7 @@ use super::json::list;
 use super::signed::Signed;
 
 /// A prompt for the agent. ConnectOnion specification, *INPUT*.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "INPUT", from = "InputMembers")]
 #[non_exhaustive]
 pub struct Input {
@@ -72,11 +72,7 @@ impl Input {
     pub fn new(prompt: impl Into<Str>) -> Self {
         Self {
             prompt: Some(prompt.into()),
-            images: None,
-            files: None,
-            input_id: None,
-            session: None,
-            signed: Signed::none(),
+            ..Self::default()
         }
     }
 

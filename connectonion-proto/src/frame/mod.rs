@@ -10,6 +10,7 @@ mod chat;
 mod client;
 mod connect;
 mod event;
+mod frames;
 mod input;
 mod json;
 mod number;
@@ -25,17 +26,14 @@ pub use chat::{ChatItem, ChatItemKind, ToolItem};
 pub use client::ClientFrame;
 pub use connect::{AdminRequest, Connect, OnboardSubmit, SessionQuery};
 pub use event::{
-    AgentImage, ApprovalNeeded, AskField, AskUser, Assistant, BatchItem, Compact, Complete,
-    DiffPreview, Eval, EventKind, FilesReceived, Intent, LlmCall, LlmResult, ModeChanged,
-    PlanReview, ReceivedFile, SessionSync, StreamEvent, Thinking, ToolBlocked, ToolCall,
-    ToolResult, UlwTurnsReached, Usage, UserInput,
+    ApprovalNeeded, AskField, AskUser, BatchItem, Compact, Complete, DiffPreview, Eval, EventKind,
+    FilesReceived, Intent, LlmCall, LlmResult, ModeChanged, PlanReview, ReceivedFile, StreamEvent,
+    Thinking, ToolBlocked, ToolCall, ToolResult, UlwTurnsReached, Usage, UserInput,
 };
 pub use input::{Attachment, Input};
 pub use number::Number;
 pub use onboard::{AdminResult, OnboardRequired, OnboardSuccess};
-pub use reply::{
-    Connected, ErrorFrame, Newer, Output, RuntimeInputAck, SessionState, SessionStatus,
-};
+pub use reply::{Connected, ErrorFrame, Output, RuntimeInputAck, SessionState, SessionStatus};
 pub use response::{Answer, Approval, ModeChange, PromptUpdate, Response, Ulw};
 pub use server::ServerFrame;
 pub use session::Session;

@@ -1,10 +1,10 @@
 //! What a server says at its gate: [`OnboardRequired`], [`OnboardSuccess`], [`AdminResult`].
 
-use rpc_core::json::lenient::{array, optional_id, optional_loose};
+use rpc_core::json::lenient::array;
 use rpc_core::{DecodeError, Json, Limits, Refused, Str};
 use serde::{Deserialize, Serialize};
 
-use super::json::list;
+use super::json::{list, opt};
 use super::number::Number;
 use super::word::{OnboardMethod, Word};
 
@@ -89,7 +89,7 @@ impl OnboardSuccess {
 }
 
 /// What has become of an [`AdminRequest`](super::AdminRequest). Not in the specification.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "ADMIN_RESULT")]
 #[non_exhaustive]
 pub struct AdminResult {
@@ -99,28 +99,16 @@ pub struct AdminResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success: Option<bool>,
     /// For people.
-    #[serde(
-        default,
-        deserialize_with = "optional_loose",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub message: Option<Str>,
     /// What was wrong, for people.
-    #[serde(
-        default,
-        deserialize_with = "optional_loose",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub error: Option<Str>,
     /// The client's level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<Str>,
     /// The client.
-    #[serde(
-        default,
-        deserialize_with = "optional_id",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::id", skip_serializing_if = "Option::is_none")]
     pub client_id: Option<Str>,
 }
 
@@ -130,10 +118,7 @@ impl AdminResult {
         Self {
             action: action.into(),
             success: Some(success),
-            message: None,
-            error: None,
-            level: None,
-            client_id: None,
+            ..Self::default()
         }
     }
 }

@@ -4,20 +4,19 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use rpc_core::json::lenient::{id, optional_array, optional_id, optional_loose, optional_object};
+use rpc_core::json::lenient::{id, optional_id, optional_loose, or_default};
 use rpc_core::{Json, Str};
 use serde::de::Error;
-use serde::ser::SerializeStruct;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use super::json::{is_false, text_or_null};
+use super::json::{is_false, opt, text_or_null};
 use super::number::Number;
 use super::word::{Standing, Word};
 
 /// How a session stood when its client connected. ConnectOnion specification, *CONNECTED*. The
 /// specification has these three, so the enum is exhaustive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[serde(from = "Str")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "Str", rename_all = "lowercase")]
 pub enum SessionState {
     /// It is new.
     New,
@@ -56,24 +55,27 @@ impl From<Str> for SessionState {
     }
 }
 
-impl Serialize for SessionState {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.as_str())
-    }
-}
-
 /// The client is let in. ConnectOnion specification, *CONNECTED*.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "CONNECTED")]
 #[non_exhaustive]
 pub struct Connected {
     /// The session that it has now, which may be another than it asked for.
+    #[serde(deserialize_with = "id")]
     pub session_id: Str,
     /// How the session stood.
     pub status: SessionState,
-    /// The conversation, if the server has a newer one than the client handed over.
-    #[serde(flatten)]
-    pub newer: Option<Newer>,
+    /// Whether a conversation follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_newer: Option<bool>,
+    /// The server's conversation if it is newer than the one that the client handed over: a
+    /// [`Session`](super::Session), as it was sent.
+    #[serde(default, with = "opt::object", skip_serializing_if = "Option::is_none")]
+    pub session: Option<Json>,
+    /// The same for people: an array of [`ChatItem`](super::ChatItem)s, as it was sent; empty if a
+    /// server has left it out.
+    #[serde(default, with = "opt::array", skip_serializing_if = "Option::is_none")]
+    pub chat_items: Option<Json>,
     /// What a newer host says about itself, as it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Json>,
@@ -83,31 +85,12 @@ pub struct Connected {
     /// Whether the host takes every answer only for the question that it names, and refuses one that
     /// comes too late, so that an answer may safely be sent twice. Not in the specification; this
     /// crate's host says so when a run goes on.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "is_false"
+    )]
     pub bound_answers: bool,
-}
-
-/// The server's conversation, which is newer than the client's. On the wire `server_newer`,
-/// `session` and `chat_items`, which come together or not at all.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Newer {
-    /// The conversation: a [`Session`](super::Session), as it was sent.
-    pub session: Json,
-    /// The same for people: an array of [`ChatItem`](super::ChatItem)s, as it was sent; empty if a
-    /// server has left it out.
-    pub chat_items: Json,
-}
-
-impl Newer {
-    /// A conversation.
-    #[must_use]
-    pub const fn new(session: Json, chat_items: Json) -> Self {
-        Self {
-            session,
-            chat_items,
-        }
-    }
 }
 
 impl Connected {
@@ -116,66 +99,31 @@ impl Connected {
         Self {
             session_id: session_id.into(),
             status,
-            newer: None,
+            server_newer: None,
+            session: None,
+            chat_items: None,
             protocol: None,
             session_modes: None,
             bound_answers: false,
         }
     }
 
-    /// Sets [`bound_answers`](Self::bound_answers).
+    /// Sets [`session`](Self::session) and [`chat_items`](Self::chat_items), and says so; or neither.
     #[must_use]
-    pub const fn with_bound_answers(mut self, bound: bool) -> Self {
-        self.bound_answers = bound;
+    pub fn with_newer(mut self, newer: Option<(Json, Json)>) -> Self {
+        self.server_newer = newer.is_some().then_some(true);
+        (self.session, self.chat_items) = newer.unzip();
         self
     }
 
-    /// Sets [`newer`](Self::newer).
-    #[must_use]
-    pub fn with_newer(mut self, newer: Newer) -> Self {
-        self.newer = Some(newer);
-        self
-    }
-}
-
-impl<'de> Deserialize<'de> for Connected {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Members {
-            #[serde(deserialize_with = "id")]
-            session_id: Str,
-            status: SessionState,
-            server_newer: Option<bool>,
-            #[serde(default, deserialize_with = "optional_object")]
-            session: Option<Json>,
-            #[serde(default, deserialize_with = "optional_array")]
-            chat_items: Option<Json>,
-            protocol: Option<Json>,
-            session_modes: Option<Json>,
-            bound_answers: Option<bool>,
-        }
-        let read = Members::deserialize(from)?;
-        // Whoever sends a session has a newer one; the flag alone says nothing.
-        let session = read.session.filter(|_| read.server_newer != Some(false));
-        let chat_items = read.chat_items.unwrap_or(Json::EMPTY_ARRAY);
-        Ok(Self {
-            session_id: read.session_id,
-            status: read.status,
-            newer: session.map(|session| Newer::new(session, chat_items)),
-            protocol: read.protocol,
-            session_modes: read.session_modes,
-            bound_answers: read.bound_answers == Some(true),
-        })
-    }
-}
-
-impl Serialize for Newer {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut members = to.serialize_struct("Newer", 3)?;
-        members.serialize_field("server_newer", &true)?;
-        members.serialize_field("session", &self.session)?;
-        members.serialize_field("chat_items", &self.chat_items)?;
-        members.end()
+    /// Whoever sends a session has a newer one; the flag alone says nothing.
+    pub(super) fn read(mut self) -> Self {
+        let session = self
+            .session
+            .take()
+            .filter(|_| self.server_newer != Some(false));
+        let items = self.chat_items.take().unwrap_or(Json::EMPTY_ARRAY);
+        self.with_newer(session.map(|session| (session, items)))
     }
 }
 
@@ -188,29 +136,17 @@ pub struct Output {
     #[serde(deserialize_with = "text_or_null")]
     pub result: Str,
     /// The session.
-    #[serde(
-        default,
-        deserialize_with = "optional_id",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::id", skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Str>,
     /// How long it took, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<Number>,
     /// The conversation: a [`Session`](super::Session), as it was sent.
-    #[serde(
-        default,
-        deserialize_with = "optional_object",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::object", skip_serializing_if = "Option::is_none")]
     pub session: Option<Json>,
     /// The same for people: an array of [`ChatItem`](super::ChatItem)s, as it was sent. Not in the
     /// specification; hosts always send it.
-    #[serde(
-        default,
-        deserialize_with = "optional_array",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::array", skip_serializing_if = "Option::is_none")]
     pub chat_items: Option<Json>,
 }
 
@@ -232,13 +168,6 @@ impl Output {
         self.session = Some(session);
         self
     }
-
-    /// Sets [`chat_items`](Self::chat_items).
-    #[must_use]
-    pub fn with_chat_items(mut self, items: Json) -> Self {
-        self.chat_items = Some(items);
-        self
-    }
 }
 
 /// A prompt that came while the agent was working is queued. ConnectOnion specification,
@@ -248,11 +177,7 @@ impl Output {
 #[non_exhaustive]
 pub struct RuntimeInputAck {
     /// The session.
-    #[serde(
-        default,
-        deserialize_with = "optional_id",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::id", skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Str>,
     /// The id of the `user_input` event that will say when it was taken in.
     #[serde(deserialize_with = "id")]
@@ -270,7 +195,7 @@ impl RuntimeInputAck {
 }
 
 /// Something was wrong; the connection stays open. ConnectOnion specification, *ERROR*.
-#[derive(Clone, PartialEq, Eq, Serialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename = "ERROR")]
 #[non_exhaustive]
 pub struct ErrorFrame {
@@ -302,20 +227,8 @@ impl ErrorFrame {
     pub fn new(message: impl Into<Str>) -> Self {
         Self {
             message: message.into(),
-            received: None,
-            code: None,
-            reason: None,
-            request_id: None,
-            session_id: None,
-            retryable: None,
+            ..Self::default()
         }
-    }
-
-    /// Sets [`received`](Self::received).
-    #[must_use]
-    pub fn with_received(mut self, received: impl Into<Str>) -> Self {
-        self.received = Some(received.into());
-        self
     }
 
     /// Sets [`session_id`](Self::session_id).
@@ -332,20 +245,6 @@ impl ErrorFrame {
         self
     }
 
-    /// Sets [`reason`](Self::reason).
-    #[must_use]
-    pub fn with_reason(mut self, reason: impl Into<Str>) -> Self {
-        self.reason = Some(reason.into());
-        self
-    }
-
-    /// Sets [`request_id`](Self::request_id).
-    #[must_use]
-    pub fn with_request_id(mut self, id: impl Into<Str>) -> Self {
-        self.request_id = Some(id.into());
-        self
-    }
-
     /// Sets [`retryable`](Self::retryable).
     #[must_use]
     pub const fn with_retryable(mut self, retryable: bool) -> Self {
@@ -357,12 +256,6 @@ impl ErrorFrame {
     #[must_use]
     pub fn code_word(&self) -> Option<Cow<'_, str>> {
         self.code.as_ref()?.as_str()
-    }
-
-    /// The [`code`](Self::code) if it is a number.
-    #[must_use]
-    pub fn code_number(&self) -> Option<Number> {
-        Number::parse(self.code.as_ref()?.get())
     }
 }
 

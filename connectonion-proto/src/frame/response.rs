@@ -38,7 +38,7 @@ tagged! {
 }
 
 /// Whether a tool may run. ConnectOnion specification, *`APPROVAL_RESPONSE`*.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Approval {
     /// Whether it may.
@@ -71,23 +71,20 @@ pub struct Ulw {
 impl Approval {
     /// The tool may run, so long.
     #[must_use]
-    pub const fn granted(scope: Scope) -> Self {
+    pub fn granted(scope: Scope) -> Self {
         Self {
             approved: true,
             scope: Some(Word::Known(scope)),
-            mode: None,
-            feedback: None,
+            ..Self::default()
         }
     }
 
     /// The tool may not run, and this follows.
     #[must_use]
-    pub const fn refused(mode: Rejection) -> Self {
+    pub fn refused(mode: Rejection) -> Self {
         Self {
-            approved: false,
-            scope: None,
             mode: Some(Word::Known(mode)),
-            feedback: None,
+            ..Self::default()
         }
     }
 
@@ -132,30 +129,6 @@ impl Response {
 }
 
 impl Answer {
-    /// The type of the frame; empty if this crate does not know it.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::AskUser(_) => "ASK_USER_RESPONSE",
-            Self::Approval(_) => "APPROVAL_RESPONSE",
-            Self::PlanReview(_) => "PLAN_REVIEW_RESPONSE",
-            Self::Ulw(_) => "ULW_RESPONSE",
-            Self::Unknown { .. } => "",
-        }
-    }
-
-    /// The type of the event that asks for such an answer; empty if this crate does not know it.
-    #[must_use]
-    pub const fn event(&self) -> &'static str {
-        match self {
-            Self::AskUser(_) => "ask_user",
-            Self::Approval(_) => "approval_needed",
-            Self::PlanReview(_) => "plan_review",
-            Self::Ulw(_) => "ulw_turns_reached",
-            Self::Unknown { .. } => "",
-        }
-    }
-
     /// The text of an answer to `ask_user` or `plan_review`; of another value its JSON.
     #[must_use]
     pub fn text(&self) -> Option<Cow<'_, str>> {
@@ -187,13 +160,6 @@ impl ModeChange {
             mode: Word::Known(mode),
             turns: None,
         }
-    }
-
-    /// Sets [`turns`](Self::turns).
-    #[must_use]
-    pub const fn with_turns(mut self, turns: u64) -> Self {
-        self.turns = Some(turns);
-        self
     }
 }
 

@@ -1,53 +1,42 @@
 //! [`ServerFrame`]: what a server sends.
 
-use std::fmt;
-
-use rpc_core::json::tagged::read_alone;
-use rpc_core::json::{TagKind, Tagged, decode};
+use rpc_core::json::{TagKind, Tagged, decode_keeping};
 use rpc_core::{DecodeError, Json, Limits, Str};
-use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::event::{EventKind, StreamEvent};
-use super::json::{in_frame, type_alone};
-use super::number::Number;
+use super::frames::frames;
+use super::json::in_frame;
 use super::onboard::{AdminResult, OnboardRequired, OnboardSuccess};
 use super::reply::{Connected, ErrorFrame, Output, RuntimeInputAck, SessionStatus};
 
-/// One frame of the server, as a client reads it. ConnectOnion specification, *Server → Client*.
-#[derive(Clone, PartialEq, Serialize)]
-#[serde(untagged)]
-#[non_exhaustive]
-pub enum ServerFrame {
-    /// The client is let in.
-    Connected(Connected),
-    /// The agent is done.
-    Output(Output),
-    /// The server wants a PONG.
-    #[serde(serialize_with = "ping")]
-    Ping,
-    /// One step of the agent's work.
-    Event(StreamEvent),
-    /// A prompt is queued.
-    RuntimeInputAck(RuntimeInputAck),
-    /// Something was wrong.
-    Error(ErrorFrame),
-    /// How a session stands.
-    SessionStatus(SessionStatus),
-    /// The client is a stranger.
-    OnboardRequired(OnboardRequired),
-    /// The client is a contact now.
-    OnboardSuccess(OnboardSuccess),
-    /// What has become of an administrator's request.
-    AdminResult(AdminResult),
-    /// A frame of any other type that is no event. A client ignores it.
-    #[serde(serialize_with = "verbatim")]
-    Unknown {
-        /// Its type.
-        tag: Str,
-        /// The whole frame.
-        raw: Json,
-    },
+frames! {
+    /// One frame of the server, as a client reads it, which ignores what is unknown. ConnectOnion
+    /// specification, *Server → Client*.
+    pub enum ServerFrame {
+        /// The client is let in.
+        "CONNECTED" => Connected(Connected) then Connected::read,
+        /// The agent is done.
+        "OUTPUT" => Output(Output),
+        /// A prompt is queued.
+        "RUNTIME_INPUT_ACK" => RuntimeInputAck(RuntimeInputAck),
+        /// Something was wrong.
+        "ERROR" => Error(ErrorFrame),
+        /// How a session stands.
+        "SESSION_STATUS" => SessionStatus(SessionStatus),
+        /// The client is a stranger.
+        "ONBOARD_REQUIRED" => OnboardRequired(OnboardRequired),
+        /// The client is a contact now.
+        "ONBOARD_SUCCESS" => OnboardSuccess(OnboardSuccess),
+        /// What has become of an administrator's request.
+        "ADMIN_RESULT" => AdminResult(AdminResult),
+    } alone {
+        /// The server wants a PONG.
+        "PING" => Ping,
+    } others {
+        /// One step of the agent's work.
+        Event(event: StreamEvent) = event.kind.tag(),
+    }
 }
 
 impl ServerFrame {
@@ -59,106 +48,40 @@ impl ServerFrame {
     /// [`DecodeError`] if the text is no object, has no string `type`, or is of a known type with a
     /// member of the wrong type or without one that it cannot do without.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
-        decode(text, limits)
+        Self::decode_keeping(text, limits, |_| false).map(|(frame, _)| frame)
+    }
+
+    /// As [`decode`](Self::decode), with the whole text if `keep` says so.
+    pub(crate) fn decode_keeping(
+        text: &str,
+        limits: &Limits,
+        keep: impl FnOnce(&Self) -> bool,
+    ) -> Result<(Self, Option<Json>), DecodeError> {
+        decode_keeping(text, limits, keep)
             .map_err(|error| in_frame(error, text, Self::TAGS.iter().chain(EventKind::TAGS)))
     }
 
-    /// The type on the wire.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Connected(_) => "CONNECTED",
-            Self::Output(_) => "OUTPUT",
-            Self::Ping => "PING",
-            Self::Event(event) => event.kind.tag(),
-            Self::RuntimeInputAck(_) => "RUNTIME_INPUT_ACK",
-            Self::Error(_) => "ERROR",
-            Self::SessionStatus(_) => "SESSION_STATUS",
-            Self::OnboardRequired(_) => "ONBOARD_REQUIRED",
-            Self::OnboardSuccess(_) => "ONBOARD_SUCCESS",
-            Self::AdminResult(_) => "ADMIN_RESULT",
-            Self::Unknown { tag, .. } => tag,
-        }
-    }
-}
-
-impl Tagged for ServerFrame {
-    const TAG: &'static str = "type";
-    const CONTENT: Option<&'static str> = None;
-    /// Without those of events.
-    const TAGS: &'static [&'static str] = &[
-        "CONNECTED",
-        "OUTPUT",
-        "PING",
-        "RUNTIME_INPUT_ACK",
-        "ERROR",
-        "SESSION_STATUS",
-        "ONBOARD_REQUIRED",
-        "ONBOARD_SUCCESS",
-        "ADMIN_RESULT",
-    ];
-
-    fn kind(tag: &str) -> TagKind {
-        match (EventKind::kind(tag), tag) {
-            (TagKind::Unknown, "PING") => TagKind::Unit,
-            (TagKind::Unknown, _) if Self::TAGS.contains(&tag) => TagKind::Content,
-            (kind, _) => kind,
-        }
+    fn kind_of_other(tag: &str) -> TagKind {
+        EventKind::kind(tag)
     }
 
-    fn read<'de, D: Deserializer<'de>>(tag: &str, from: D) -> Result<Self, D::Error> {
-        Ok(match tag {
-            "CONNECTED" => Self::Connected(Deserialize::deserialize(from)?),
-            "OUTPUT" => Self::Output(Deserialize::deserialize(from)?),
-            "RUNTIME_INPUT_ACK" => Self::RuntimeInputAck(Deserialize::deserialize(from)?),
-            "ERROR" => Self::Error(Deserialize::deserialize(from)?),
-            "SESSION_STATUS" => Self::SessionStatus(Deserialize::deserialize(from)?),
-            "ONBOARD_REQUIRED" => Self::OnboardRequired(Deserialize::deserialize(from)?),
-            "ONBOARD_SUCCESS" => Self::OnboardSuccess(Deserialize::deserialize(from)?),
-            "ADMIN_RESULT" => Self::AdminResult(Deserialize::deserialize(from)?),
-            event => Self::Event(StreamEvent::read_rest(Some(event), from)?),
-        })
+    fn read_other<'de, D: Deserializer<'de>>(tag: &str, from: D) -> Result<Self, D::Error> {
+        StreamEvent::read_rest(Some(tag), from).map(Self::Event)
     }
 
-    fn without<E: Error>(tag: &str, raw: Option<Json>) -> Result<Self, E> {
-        let Some(raw) = raw else {
-            return Ok(Self::Ping);
-        };
-        let tag = Str::from(tag);
+    fn unknown(tag: Str, raw: Json) -> Self {
         let id = raw.member("id");
         let id = id.as_ref().and_then(Json::as_str);
-        let ts = raw.member("ts").and_then(|ts| Number::parse(ts.get()));
+        let ts = raw.member("ts").and_then(|ts| ts.parse().ok());
         let (Some(id), Some(ts)) = (id, ts) else {
-            return Ok(Self::Unknown { tag, raw });
+            return Self::Unknown { tag, raw };
         };
-        Ok(Self::Event(StreamEvent {
+        let session_id = raw.member("session_id");
+        Self::Event(StreamEvent {
             id: Some(id.as_ref().into()),
             ts: Some(ts),
-            session_id: raw
-                .member("session_id")
-                .and_then(|id| Some((&*id.as_id()?).into())),
+            session_id: session_id.and_then(|id| id.parse().ok()),
             kind: EventKind::Unknown { tag, raw },
-        }))
-    }
-}
-
-impl<'de> Deserialize<'de> for ServerFrame {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        read_alone(from)
-    }
-}
-
-fn ping<S: Serializer>(to: S) -> Result<S::Ok, S::Error> {
-    type_alone("PING", to)
-}
-
-fn verbatim<S: Serializer>(_: &Str, raw: &Json, to: S) -> Result<S::Ok, S::Error> {
-    raw.serialize(to)
-}
-
-/// Prints the type only: the rest is private.
-impl fmt::Debug for ServerFrame {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ServerFrame({:?})", self.name())
+        })
     }
 }

@@ -90,13 +90,7 @@ impl Session {
     /// A member that is a number.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<Number> {
-        Number::parse(self.get(name)?.get())
-    }
-
-    /// The session's id.
-    #[must_use]
-    pub fn session_id(&self) -> Option<Str> {
-        self.text("session_id")
+        self.get(name)?.parse().ok()
     }
 
     /// What was said to the model and by it, in OpenAI's form: an array, raw.
@@ -117,34 +111,10 @@ impl Session {
         self.number("turn")
     }
 
-    /// How many calls of the model the last turn took.
-    #[must_use]
-    pub fn iteration(&self) -> Option<Number> {
-        self.number("iteration")
-    }
-
-    /// When it was last changed, in seconds since 1970.
-    #[must_use]
-    pub fn updated(&self) -> Option<Number> {
-        self.number("updated")
-    }
-
     /// What the agent may do without asking.
     #[must_use]
     pub fn mode(&self) -> Option<Word<Mode>> {
         self.text("mode").map(Word::parse)
-    }
-
-    /// The last prompt.
-    #[must_use]
-    pub fn user_prompt(&self) -> Option<Str> {
-        self.text("user_prompt")
-    }
-
-    /// The last answer.
-    #[must_use]
-    pub fn result(&self) -> Option<Str> {
-        self.text("result")
     }
 
     /// Sets a member: where it is, or at the end. The others stay as they were sent.
@@ -157,7 +127,7 @@ impl Session {
     }
 
     /// As [`set`](Self::set), with a value as it was sent.
-    pub fn set_raw(&mut self, name: &str, value: Json) {
+    pub(crate) fn set_raw(&mut self, name: &str, value: Json) {
         let mut from_the_end = self.members.iter_mut().rev();
         match from_the_end.find(|(known, _)| known == name) {
             Some((_, place)) => *place = value,
@@ -270,8 +240,8 @@ mod tests {
     #[test]
     fn what_is_absent_null_or_of_another_type_is_not_there() {
         let session = parse(r#"{"turn":"2","iteration":null,"updated":1.5,"mode":7}"#);
-        assert_eq!((session.turn(), session.iteration()), (None, None));
-        assert_eq!(session.updated().map(Number::as_f64), Some(1.5));
+        assert_eq!((session.turn(), session.number("iteration")), (None, None));
+        assert_eq!(session.number("updated").map(Number::as_f64), Some(1.5));
         assert_eq!((session.mode(), session.messages()), (None, None));
     }
 

@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use rpc_core::json::lenient::optional_object;
 use rpc_core::{Json, Str};
 use serde::{Deserialize, Serialize};
 
-use super::json::last_member;
+use super::json::{last_member, opt};
 use super::number::Number;
 
 /// Who sends a frame, and the proof: `payload`, `from` and `signature`. ConnectOnion specification,
@@ -18,11 +17,7 @@ use super::number::Number;
 #[non_exhaustive]
 pub struct Signed {
     /// What is signed: a JSON object, as it was sent.
-    #[serde(
-        default,
-        deserialize_with = "optional_object",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::object", skip_serializing_if = "Option::is_none")]
     pub payload: Option<Json>,
     /// The sender's address, as it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,7 +69,7 @@ impl Signed {
     /// A member of the payload that is a number.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<Number> {
-        Number::parse(self.member(name)?.get())
+        self.member(name)?.parse().ok()
     }
 }
 

@@ -13,7 +13,7 @@ use crate::client::{ClientConfig, ClientConn, ClientEvent, ClientState, Reply};
 use crate::codec;
 use crate::frame::{
     AdminAction, AdminRequest, Answer, ClientFrame, Connect, Input, Mode, ModeChange,
-    OnboardSubmit, Response, SessionQuery, Signed,
+    OnboardSubmit, Response, ServerFrame, SessionQuery, Signed,
 };
 
 /// Small enough for short scripts to reach.
@@ -226,8 +226,8 @@ fn hear(conn: &mut ClientConn, seen: &mut Seen, text: &str, now: Instant) {
     if conn.wants_input() {
         let is_open = !conn.is_closed();
         let is_ping = matches!(
-            crate::ServerFrame::decode(text, &Limits::default().with_max_message_bytes(2048)),
-            Ok(crate::ServerFrame::Ping)
+            ServerFrame::decode(text, &Limits::default().with_max_message_bytes(2048)),
+            Ok(ServerFrame::Ping)
         );
         seen.pings += usize::from(is_open && is_ping);
         conn.handle_message(Incoming::Text(text), now);

@@ -65,9 +65,7 @@ pub fn server_frames(data: &[u8]) {
     let once = written(&frame);
     match &frame {
         ServerFrame::Connected(frame) => {
-            if let Some(newer) = &frame.newer {
-                read_on(Some(&newer.session), Some(&newer.chat_items), &limits);
-            }
+            read_on(frame.session.as_ref(), frame.chat_items.as_ref(), &limits);
         }
         ServerFrame::Output(frame) => {
             read_on(frame.session.as_ref(), frame.chat_items.as_ref(), &limits);
@@ -113,7 +111,7 @@ fn read_on(session: Option<&Json>, items: Option<&Json>, limits: &Limits) {
             Ok(again) => assert!(again == read, "the round trip changed the session"),
             Err(error) => panic!("an encoded session must decode: {error}"),
         }
-        drop((read.turn(), read.iteration(), read.updated(), read.mode()));
+        drop((read.turn(), read.number("updated"), read.mode()));
     }
     if let Some(items) = items
         && let Ok(read) = ChatItem::list(items.get(), limits)
@@ -133,7 +131,7 @@ fn lists(event: &EventKind, limits: &Limits) {
         EventKind::ApprovalNeeded(it) => drop(it.batch(limits)),
         EventKind::FilesReceived(it) => drop(it.files(limits)),
         EventKind::LlmResult(it) => drop(it.usage()),
-        EventKind::SessionSync(it) => read_on(Some(&it.session), None, limits),
+        EventKind::SessionSync(session) => read_on(Some(session), None, limits),
         _ => {}
     }
 }

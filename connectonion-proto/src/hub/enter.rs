@@ -8,7 +8,7 @@ use super::talk::{Origin, Talk};
 use super::work::{count_messages, with_inputs};
 use super::{Hub, Job};
 use crate::console::Line;
-use crate::frame::{Connected, ErrorFrame, Newer, SessionState};
+use crate::frame::{Connected, ErrorFrame, SessionState};
 use crate::id::SessionId;
 use crate::merge::merge;
 use crate::session::{self, ConnId};
@@ -100,11 +100,11 @@ impl Hub {
             newer = true;
         }
         let is_resumed = entered.status == SessionState::Running;
-        let mut connected =
-            Connected::new(session_id.as_str(), entered.status).with_bound_answers(is_resumed);
+        let mut connected = Connected::new(session_id.as_str(), entered.status);
+        connected.bound_answers = is_resumed;
         if let Some(copy) = copy {
             let items = chat_items(copy.get());
-            connected = connected.with_newer(Newer::new(copy, items));
+            connected = connected.with_newer(Some((copy, items)));
         }
         self.line(Line::Connected {
             owner: entrant.owner,

@@ -253,7 +253,10 @@ impl Hub {
         }
         let files = input.files.iter();
         let files: Vec<ReceivedFile> = files
-            .map(|file| ReceivedFile::new(file.name.clone(), file.path.clone()))
+            .map(|file| ReceivedFile {
+                name: file.name.clone(),
+                path: Some(file.path.clone()),
+            })
             .collect();
         if let Ok(files) = FilesReceived::new(&files, turn) {
             self.emit_own(run, EventKind::FilesReceived(files), None, now);

@@ -10,7 +10,7 @@ use super::talk::{Intake, Origin};
 use super::work::{Work, without};
 use super::{Hub, Job};
 use crate::console::Line;
-use crate::frame::{Assistant, ErrorFrame, EventKind, Output, UserInput};
+use crate::frame::{ErrorFrame, EventKind, Output, UserInput};
 use crate::id::SessionId;
 use crate::limits::NO_RESULT;
 use crate::session::{self, RunId, RunOver, RuntimeInput};
@@ -40,7 +40,7 @@ impl Hub {
             let _ = self.registry.run_mut(run).map(session::Run::take_interrupt);
             let work = self.work_of(run).ok_or(RunOver)?;
             work.say(result);
-            let said = EventKind::Assistant(Assistant::new(result));
+            let said = EventKind::Assistant(result.into());
             self.emit_own(run, said, None, now);
             self.read(run, &unread, now);
             return Ok(Finished::More(unread));
@@ -91,9 +91,9 @@ impl Hub {
         let output = || Output::new(result, session_id.as_str(), duration_ms);
         let items = chat_items(session.get());
         let with = |session: Json| {
-            output()
-                .with_session(session)
-                .with_chat_items(items.clone())
+            let mut output = output().with_session(session);
+            output.chat_items = Some(items.clone());
+            output
         };
         let smaller = || without(session, "trace").map(with);
         let forms = [

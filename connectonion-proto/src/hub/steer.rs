@@ -13,7 +13,7 @@ use crate::console::Line;
 use crate::error::{unknown_type, unsupported_mode};
 use crate::frame::{
     Answer, ErrorFrame, EventKind, Mode, ModeChange, ModeChanged, PromptUpdate, Response,
-    SessionSync, StreamEvent, Trigger, Word,
+    StreamEvent, Trigger, Word,
 };
 use crate::id::{SessionId, event_id};
 use crate::limits::AUTHENTICATE_FIRST;
@@ -335,7 +335,7 @@ impl Hub {
         let work = self.talks.get(&session_id)?.work.as_ref()?;
         let session = work.render(session_id.as_str(), None, now.unix);
         let id = event_id(self.ids.next_bits());
-        let kind = EventKind::SessionSync(SessionSync::new(session));
+        let kind = EventKind::SessionSync(session);
         let event = StreamEvent::new(kind, id, now.unix, session_id.clone());
         encode(&event).ok()
     }

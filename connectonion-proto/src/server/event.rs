@@ -111,7 +111,7 @@ pub enum Warning {
     #[error("not authenticated (send CONNECT first)")]
     NotConnected {
         /// The type.
-        tag: &'static str,
+        tag: Str,
     },
     /// An INPUT without a prompt.
     #[error("an INPUT without a prompt")]

@@ -81,10 +81,7 @@ impl ServerConn {
                     self.events.push(event, size);
                 }
             }
-            ClientFrame::Response(response) => self.not_connected(response.answer.name()),
-            ClientFrame::ModeChange(_) => self.not_connected("mode_change"),
-            ClientFrame::PromptUpdate(_) => self.not_connected("prompt_update"),
-            ClientFrame::Interrupt => self.not_connected("INTERRUPT"),
+            command => self.not_connected(command.name()),
         }
     }
 
@@ -92,7 +89,12 @@ impl ServerConn {
     /// what it is, for whom, and that it is like no other. The signature is for the application to
     /// verify.
     fn on_signed(&mut self, text: &str, frame: ClientFrame) {
-        let signed: Signed = match decode(text, &self.config.limits) {
+        let signed = match &frame {
+            ClientFrame::Input(input) => Ok(input.signed.clone()),
+            ClientFrame::Admin(request) => Ok(request.signed.clone()),
+            _ => decode::<Signed>(text, &self.config.limits),
+        };
+        let signed = match signed {
             Ok(signed) => signed,
             Err(error) => return self.object(&refusal(text, &error), error.into()),
         };
@@ -138,9 +140,9 @@ impl ServerConn {
         }
     }
 
-    fn not_connected(&mut self, tag: &'static str) {
+    fn not_connected(&mut self, tag: &str) {
         let error = ErrorFrame::new(AUTHENTICATE_FIRST);
-        self.object(&error, Warning::NotConnected { tag });
+        self.object(&error, Warning::NotConnected { tag: tag.into() });
     }
 
     /// Answers a frame that is not handed out.

@@ -117,9 +117,8 @@ impl AnswerError {
     /// The ERROR that refuses the answer.
     #[must_use]
     pub fn to_frame(&self, request_id: Option<&str>) -> ErrorFrame {
-        let mut frame = ErrorFrame::new(self.to_string())
-            .with_code(STALE_ANSWER)
-            .with_reason(self.reason());
+        let mut frame = ErrorFrame::new(self.to_string()).with_code(STALE_ANSWER);
+        frame.reason = Some(Str::from_static(self.reason()));
         frame.request_id = request_id.map(Str::from);
         frame
     }
@@ -463,13 +462,13 @@ mod tests {
             Some(RequestKind::PlanReview)
         );
         let text = r#"{"type":"plan_review","plan_content":"x","id":"e","ts":1,"session_id":"s"}"#;
-        let frame = crate::ServerFrame::decode(text, &rpc_core::Limits::default()).unwrap();
-        let crate::ServerFrame::Event(event) = frame else {
+        let frame = crate::frame::ServerFrame::decode(text, &rpc_core::Limits::default()).unwrap();
+        let crate::frame::ServerFrame::Event(event) = frame else {
             panic!("an event")
         };
         let kind = RequestKind::asked_by(&event.kind);
         assert_eq!(kind, Some(RequestKind::PlanReview));
-        assert_eq!(event.kind.awaits(), Some(ask.name()));
+        assert_eq!(event.kind.awaits(), Some(ask.tag()));
     }
 
     #[test]

@@ -395,7 +395,10 @@ impl Door {
             if !is_host {
                 return Err(told(AuthError::SuperAdminOnly));
             }
-            let address = subject(request.admin_id().as_deref(), "admin_id required")?;
+            let address = subject(
+                request.signed.text("admin_id").as_deref(),
+                "admin_id required",
+            )?;
             spend_command(&mut self.used_by_admins, &verified, now).map_err(told)?;
             let changed = match action {
                 AdminAction::Add => self.book_mut().admins.insert(address).map_err(full)?,
@@ -406,7 +409,10 @@ impl Door {
         if !is_host && !self.book.is_admin(&admin) {
             return Err(told(AuthError::AdminOnly));
         }
-        let address = subject(request.client_id().as_deref(), "client_id required")?;
+        let address = subject(
+            request.signed.text("client_id").as_deref(),
+            "client_id required",
+        )?;
         spend_command(&mut self.used_by_admins, &verified, now).map_err(told)?;
         let before = self.book.level_of(&address);
         match action {
@@ -423,7 +429,7 @@ impl Door {
             _ if error.is_some() => None,
             AdminAction::Promote => Some(format!("{address} promoted to {level}.")),
             AdminAction::Demote => Some(format!("{address} demoted to {level}.")),
-            AdminAction::Block => Some(match request.reason() {
+            AdminAction::Block => Some(match request.signed.text("reason") {
                 Some(reason) => format!("{address} blocked. Reason: {reason}"),
                 None => format!("{address} blocked."),
             }),

@@ -106,8 +106,8 @@ fn what_a_file_lacks_is_named() {
     let said = |files: &str| {
         let text = format!(r#"{{"type":"INPUT","prompt":"x","files":{files}}}"#);
         let limits = rpc_core::Limits::default();
-        let frame = crate::ClientFrame::decode(&text, &limits).unwrap();
-        let crate::ClientFrame::Input(input) = frame else {
+        let frame = crate::frame::ClientFrame::decode(&text, &limits).unwrap();
+        let crate::frame::ClientFrame::Input(input) = frame else {
             panic!("an input")
         };
         UploadError::from(input.files(&limits).unwrap_err()).to_string()

@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use allocation_counter::measure;
 use connectonion_proto::client::{ClientConfig, ClientConn};
+use connectonion_proto::codec;
 use connectonion_proto::codec::encode_into;
 use connectonion_proto::frame::{
-    Connect, EventKind, Input, Signed, StreamEvent, Thinking, ToolCall,
+    ClientFrame, Connect, EventKind, Input, ServerFrame, Signed, StreamEvent, Thinking, ToolCall,
 };
-use connectonion_proto::{ClientFrame, ServerFrame, codec};
 use rpc_core::{Incoming, Limits, Machine};
 
 const ROUNDS: u64 = 1_000;

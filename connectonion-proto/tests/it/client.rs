@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use connectonion_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState, Warning};
-use connectonion_proto::frame::{Connect, OnboardSubmit, Signed};
-use connectonion_proto::{ClientFrame, ServerFrame};
+use connectonion_proto::frame::{ClientFrame, Connect, OnboardSubmit, ServerFrame, Signed};
+
 use rpc_core::{Incoming, Limits, Machine, Outgoing};
 use serde_json::value::RawValue;
 

@@ -1,12 +1,12 @@
 //! The specification's examples, byte for byte: as they stand there, and as this crate writes them.
 //! Where it leaves something out (`[...]`) there is an empty list here.
 
+use connectonion_proto::codec;
 use connectonion_proto::frame::{
-    Answer, Approval, Attachment, Connect, Connected, ErrorFrame, Input, Newer, OnboardMethod,
-    OnboardRequired, OnboardSubmit, OnboardSuccess, Output, Response, RuntimeInputAck, Scope,
-    SessionState, Signed,
+    Answer, Approval, Attachment, ClientFrame, Connect, Connected, ErrorFrame, Input,
+    OnboardMethod, OnboardRequired, OnboardSubmit, OnboardSuccess, Output, Response,
+    RuntimeInputAck, Scope, ServerFrame, SessionState, Signed,
 };
-use connectonion_proto::{ClientFrame, ServerFrame, codec};
 use rpc_core::Json;
 use rpc_core::Limits;
 use rpc_core::testing::json::assert_same;
@@ -148,7 +148,10 @@ fn responses_are_those_of_the_specification() {
 fn the_gate_is_that_of_the_specification() {
     let payload = raw(&json!({"invite_code": "OpenOnion"}));
     let submit = OnboardSubmit::new(Signed::new(payload, "0xab", "00"));
-    assert_eq!(submit.invite_code().as_deref(), Some("OpenOnion"));
+    assert_eq!(
+        submit.signed.text("invite_code").as_deref(),
+        Some("OpenOnion")
+    );
     comes_from_a_client(
         r#"{"type":"ONBOARD_SUBMIT","payload":{"invite_code":"OpenOnion"},"from":"0xab","signature":"00"}"#,
         &submit,
@@ -178,8 +181,8 @@ fn a_connected_is_that_of_the_specification() {
   "chat_items": []
 }"#;
     let connected = Connected::new("550e8400-...", SessionState::New);
-    let newer = Newer::new(raw(&json!({"messages": []})), raw(&json!([])));
-    comes_from_a_server(printed, &connected.clone().with_newer(newer));
+    let newer = (raw(&json!({"messages": []})), raw(&json!([])));
+    comes_from_a_server(printed, &connected.clone().with_newer(Some(newer)));
     comes_from_a_server(
         r#"{"type":"CONNECTED","session_id":"550e8400-...","status":"new"}"#,
         &connected,
@@ -225,6 +228,7 @@ fn an_error_is_that_of_the_specification() {
 }"#;
     let message =
         "Invalid JSON: Expecting property name enclosed in double quotes at line 2 col 5 (pos 18)";
-    let error = ErrorFrame::new(message).with_received("{type: 'INPUT', ...}");
+    let mut error = ErrorFrame::new(message);
+    error.received = Some("{type: 'INPUT', ...}".into());
     comes_from_a_server(printed, &error);
 }

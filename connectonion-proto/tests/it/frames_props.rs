@@ -1,12 +1,13 @@
 //! What is written is read as it was, whatever the texts and values in it.
 
+use connectonion_proto::codec;
 use connectonion_proto::frame::{
-    AdminAction, AdminRequest, Answer, Approval, AskUser, ChatItem, Connect, Connected, ErrorFrame,
-    EventKind, Input, LlmResult, Mode, ModeChange, Newer, Number, OnboardRequired, OnboardSubmit,
-    Output, Rejection, Response, RuntimeInputAck, Scope, SessionState, Signed, StreamEvent,
-    Thinking, ToolCall, ToolResult, ToolStatus, Ulw, UserInput, Vocabulary, Word,
+    AdminAction, AdminRequest, Answer, Approval, AskUser, ChatItem, ClientFrame, Connect,
+    Connected, ErrorFrame, EventKind, Input, LlmResult, Mode, ModeChange, Number, OnboardRequired,
+    OnboardSubmit, Output, Rejection, Response, RuntimeInputAck, Scope, ServerFrame, Session,
+    SessionState, Signed, StreamEvent, Thinking, ToolCall, ToolResult, ToolStatus, Ulw, UserInput,
+    Vocabulary, Word,
 };
-use connectonion_proto::{ClientFrame, ServerFrame, Session, codec};
 use proptest::prelude::*;
 use rpc_core::Limits;
 use rpc_core::{Json, Str};
@@ -90,7 +91,8 @@ fn kind() -> impl Strategy<Value = EventKind> {
         any::<bool>(),
     )
         .prop_map(|(question, options, several)| {
-            let ask = AskUser::new(question).with_multi_select(several);
+            let mut ask = AskUser::new(question);
+            ask.multi_select = several;
             EventKind::AskUser(ask.with_options(&options).unwrap())
         });
     let thought = (maybe(), maybe()).prop_map(|(content, kind)| {
@@ -218,7 +220,8 @@ proptest! {
         mode in word::<Mode>(),
         turns in any::<u64>(),
     ) {
-        let mut change = ModeChange::new(Mode::Safe).with_turns(turns);
+        let mut change = ModeChange::new(Mode::Safe);
+        change.turns = Some(turns);
         change.mode = mode;
         let admin = AdminRequest::new(AdminAction::Block, signed.clone());
         let submit = OnboardSubmit::new(signed);
@@ -248,7 +251,7 @@ proptest! {
         let items = codec::to_json(&items).unwrap();
         let (one, two, three) = texts;
         let connected = Connected::new(one.clone(), SessionState::Running)
-            .with_newer(Newer::new(session.clone(), items.clone()));
+            .with_newer(Some((session.clone(), items.clone())));
         let mut output = Output::new(one.clone(), two.clone(), 7).with_session(session);
         output.chat_items = Some(items);
         output.duration_ms = Some(number);

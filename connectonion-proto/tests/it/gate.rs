@@ -3,9 +3,8 @@
 
 use std::collections::HashMap;
 
-use connectonion_proto::ClientFrame;
 use connectonion_proto::auth::{Address, AuthError, InviteCodes, Verified, Verifier};
-use connectonion_proto::frame::{Connect, Number, OnboardMethod, OnboardSubmit};
+use connectonion_proto::frame::{ClientFrame, Connect, Number, OnboardMethod, OnboardSubmit};
 use connectonion_proto::trust::{
     AddressList, ClientLevel, Decision, SignaturePolicy, TrustBook, TrustLevel, TrustPolicy,
 };

@@ -110,7 +110,7 @@ fn what_waits_for_another_run_survives_a_kill() {
     play.connect(2, owner(1), Some("s"));
     play.store_all();
     let connected = play.sockets[&ConnId(2)].connected.as_ref().unwrap();
-    let session = connected.newer.as_ref().unwrap().session.get();
+    let session = connected.session.as_ref().unwrap().get();
     for prompt in ["first", "second", "third"] {
         assert!(session.contains(prompt), "{prompt}: {session}");
     }
@@ -137,7 +137,7 @@ fn what_was_acknowledged_before_a_kill_outlives_a_clients_copy_of_the_same_turn(
     play.connect_with(2, owner(1), connect);
     play.store_all();
     let connected = play.sockets[&ConnId(2)].connected.as_ref().unwrap();
-    let session = connected.newer.as_ref().unwrap().session.get();
+    let session = connected.session.as_ref().unwrap().get();
     assert!(session.contains("second"), "{session}");
 }
 

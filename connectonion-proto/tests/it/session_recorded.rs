@@ -4,9 +4,9 @@
 //! Frames are compared as they come out of the log; those that answer one socket are made
 //! elsewhere. A recording is one where the host does what this crate does.
 
+use connectonion_proto::frame::ServerFrame;
 use std::collections::{HashMap, HashSet};
 
-use connectonion_proto::ServerFrame;
 use connectonion_proto::replay::{Entry, Next};
 use connectonion_proto::session::{
     Accepted, ConnId, Finish, InputError, RequestKind, RunId, RuntimeInput, SessionRequest,

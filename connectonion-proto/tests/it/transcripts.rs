@@ -5,9 +5,9 @@
 
 use std::path::Path;
 
+use connectonion_proto::codec;
 use connectonion_proto::error;
-use connectonion_proto::frame::{ChatItem, EventKind};
-use connectonion_proto::{ClientFrame, ServerFrame, Session, codec};
+use connectonion_proto::frame::{ChatItem, ClientFrame, EventKind, ServerFrame, Session};
 use rpc_core::Json;
 use rpc_core::Limits;
 use rpc_core::testing::json::assert_same;
@@ -101,9 +101,8 @@ fn every_frame_of_the_host_is_read_and_written_again() {
                 assert!(newer.contains(&&**tag), "{name}: unknown: {text}");
             }
             ServerFrame::Connected(connected) => {
-                let newer = connected.newer.as_ref();
-                session = newer.map(|newer| newer.session.get());
-                items = newer.map(|newer| newer.chat_items.get());
+                session = connected.session.as_ref().map(Json::get);
+                items = connected.chat_items.as_ref().map(Json::get);
             }
             ServerFrame::Output(output) => {
                 session = output.session.as_ref().map(Json::get);
@@ -113,7 +112,7 @@ fn every_frame_of_the_host_is_read_and_written_again() {
                 assert!(event.id.is_some() && event.ts.is_some() && event.session_id.is_some());
                 match &event.kind {
                     EventKind::Unknown { tag, .. } => assert_eq!(tag, "turn_result", "{name}"),
-                    EventKind::SessionSync(sync) => session = Some(sync.session.get()),
+                    EventKind::SessionSync(synced) => session = Some(synced.get()),
                     // Ours has the question in both places.
                     EventKind::AskUser(_) => expected["text"] = expected["question"].clone(),
                     EventKind::LlmResult(result) => {

@@ -236,8 +236,8 @@ impl Host {
             while let Some((to, reply)) = self.hub.poll_reply() {
                 active = true;
                 if let (true, Reply::Accept(connected)) = (to == conn, reply) {
-                    let newer = connected.newer.as_ref();
-                    found = Some(newer.map_or(String::new(), |it| it.session.get().to_owned()));
+                    let newer = connected.session.as_ref();
+                    found = Some(newer.map_or(String::new(), |it| it.get().to_owned()));
                 }
             }
             if !active {

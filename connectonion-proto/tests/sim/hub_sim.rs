@@ -306,8 +306,8 @@ impl Life {
             self.play.connect(self.conns, OWNER, Some(session));
             self.play.store_all();
             let socket = &self.play.sockets[&ConnId(self.conns)];
-            let newer = socket.connected.as_ref().and_then(|it| it.newer.as_ref());
-            let conversation = newer.map_or("", |it| it.session.get());
+            let newer = socket.connected.as_ref().and_then(|it| it.session.as_ref());
+            let conversation = newer.map_or("", |it| it.get());
             let taken = prompts.iter();
             let mut taken = taken.filter(|it| it.0 == session && it.2 == Fate::Taken);
             let lost = taken.find(|it| !conversation.contains(&format!("\"{}\"", it.1)));

@@ -86,8 +86,8 @@ impl User {
                     return Ok(());
                 }
                 self.seen.clear();
-                if let Some(newer) = &frame.newer {
-                    self.resume.session = Some(newer.session.clone());
+                if let Some(newer) = &frame.session {
+                    self.resume.session = Some(newer.clone());
                 }
             }
             ClientEvent::Step(step) => self.step(&step, host)?,

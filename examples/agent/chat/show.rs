@@ -79,17 +79,17 @@ impl Show {
             let about = json!({
                 "sessionId": &*connected.session_id,
                 "status": connected.status.as_str(),
-                "newer": connected.newer.is_some(),
+                "newer": connected.session.is_some(),
             });
             return vec![self.note("connected", about, "")];
         }
-        let Some(newer) = &connected.newer else {
+        let Some(items) = &connected.chat_items else {
             return Vec::new();
         };
         // What still runs is told as it happens.
         let shown = connected.status != SessionState::Running;
         let limits = Limits::default();
-        let items = ChatItem::list(newer.chat_items.get(), &limits).unwrap_or_default();
+        let items = ChatItem::list(items.get(), &limits).unwrap_or_default();
         let skipped = items.len().saturating_sub(EARLIER);
         let items = items.iter().skip(skipped).filter(|_| shown);
         items.filter_map(|item| self.earlier(item)).collect()
@@ -126,8 +126,8 @@ impl Show {
             return vec![self.step_json("step", step)];
         }
         if let EventKind::Assistant(said) = &step.event.kind {
-            said.content.as_str().clone_into(&mut self.said);
-            return vec![printable_lines(&said.content)];
+            said.as_str().clone_into(&mut self.said);
+            return vec![printable_lines(said)];
         }
         let line = self.words(&step.event.kind, own);
         line.map(|line| self.paint(Colour::Dim, &line))
@@ -180,7 +180,7 @@ impl Show {
             }
             EventKind::Intent(intent) => format!("  {}", printable(intent.ack.as_deref()?)),
             EventKind::Eval(eval) => format!("  {}", printable(eval.summary.as_deref()?)),
-            EventKind::AgentImage(image) => format!("  an image of {} bytes", image.image.len()),
+            EventKind::AgentImage(image) => format!("  an image of {} bytes", image.len()),
             EventKind::DiffPreview(diff) => {
                 let preview = printable_lines(diff.preview.as_deref().unwrap_or_default());
                 format!("  {}:\n{preview}", printable(&diff.path))

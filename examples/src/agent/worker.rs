@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{
-    ApprovalNeeded, AskUser, Assistant, EventKind, LlmCall, LlmResult, Mode, PlanReview, Rejection,
-    Scope, ToolCall, ToolResult, ToolStatus, UlwAction, UlwTurnsReached,
+    ApprovalNeeded, AskUser, EventKind, LlmCall, LlmResult, Mode, PlanReview, Rejection, Scope,
+    ToolCall, ToolResult, ToolStatus, UlwAction, UlwTurnsReached,
 };
 use connectonion_proto::hub::{AskError, EmitError};
 use connectonion_proto::limits::{ULW_TURNS, ULW_TURNS_USED};
@@ -238,7 +238,7 @@ impl<'a> Work<'a> {
                     if let Some(shortfall) = self.shortfall {
                         // Nobody shall take what is there for all.
                         if !text.trim().is_empty() {
-                            self.tell(EventKind::Assistant(Assistant::new(text)))?;
+                            self.tell(EventKind::Assistant(text.into()))?;
                         }
                         return Err(AgentError::new(shortfall).into());
                     }
@@ -246,7 +246,7 @@ impl<'a> Work<'a> {
                     if self.turn.input_waits().now_or_never().is_none() {
                         return Ok(text);
                     }
-                    self.tell(EventKind::Assistant(Assistant::new(text)))?;
+                    self.tell(EventKind::Assistant(text.into()))?;
                     self.rounds = ToolLoop::new(ToolLoopConfig::default());
                 }
                 Action::Abort(error) => return Err(AgentError::new(error.to_string()).into()),
@@ -295,7 +295,7 @@ impl<'a> Work<'a> {
         }
         let said = answer.message.content.text();
         if count > 0 && !said.trim().is_empty() {
-            self.tell(EventKind::Assistant(Assistant::new(said.into_owned())))?;
+            self.tell(EventKind::Assistant(said.into()))?;
         }
         Ok(answer.message)
     }
@@ -351,12 +351,10 @@ impl<'a> Work<'a> {
             Err(error) => (ToolStatus::Error, error.to_string()),
         };
         let mut event =
-            ToolResult::new(call.id.as_str(), call.name.as_str(), status, text.as_str())
-                .with_args(arguments)
-                .with_timing_ms(millis(start.elapsed()));
-        if ended.is_err() {
-            event = event.with_error(text);
-        }
+            ToolResult::new(call.id.as_str(), call.name.as_str(), status, text.as_str());
+        event.args = Some(arguments);
+        event.timing_ms = Some(millis(start.elapsed()).into());
+        event.error = ended.is_err().then(|| text.into());
         self.tell(EventKind::ToolResult(event))?;
         if let Some(stop) = stop {
             return Err(stop);

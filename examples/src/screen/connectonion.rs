@@ -1,9 +1,10 @@
 //! [`Frames`]: ConnectOnion's frames in words.
 
 use connectonion_proto::frame::{
-    Answer, Connect, EventKind, Response, StreamEvent, ToolStatus, Vocabulary, Word,
+    Answer, ClientFrame, Connect, EventKind, Response, ServerFrame, StreamEvent, ToolStatus,
+    Vocabulary, Word,
 };
-use connectonion_proto::{ClientFrame, ServerFrame};
+
 use rpc_core::net::Direction;
 use rpc_core::{Json, Limits};
 
@@ -73,7 +74,7 @@ fn heard(frame: &ServerFrame) -> Option<String> {
     Some(match frame {
         ServerFrame::Connected(connected) => {
             let id = cut(&connected.session_id);
-            let newer = match &connected.newer {
+            let newer = match &connected.session {
                 Some(_) => ", with a newer conversation",
                 None => "",
             };
@@ -97,7 +98,7 @@ fn happened(event: &StreamEvent) -> String {
     let name = event.kind.tag();
     let what = match &event.kind {
         EventKind::UserInput(input) => format!("{:?}", input.content),
-        EventKind::Assistant(said) => format!("{:?}", said.content),
+        EventKind::Assistant(said) => format!("{said:?}"),
         EventKind::LlmCall(call) => call.model.as_deref().unwrap_or_default().to_owned(),
         EventKind::LlmResult(result) => match result.tool_calls_count.unwrap_or(0) {
             0 => "in words".to_owned(),

@@ -1,28 +1,30 @@
 //! What the agent asks the user, and waits for.
 
-use rpc_core::json::lenient::{loose, optional_array, optional_id, optional_loose, or_default};
+use rpc_core::json::lenient::{loose, optional_array, optional_loose, or_default};
 use rpc_core::{DecodeError, Json, Limits, Refused, Str};
 use serde::de::Error;
-use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::super::json::list;
+use super::super::json::{list, opt};
 use super::super::word::{Mode, Trigger, Word};
 
 /// The agent waits for the user's answer. ConnectOnion specification, *Stream Events*.
 ///
 /// On the wire the question is in `question`, where hosts write it, and in `text`, where the known
 /// older clients read it. Both are read and both are written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AskUser {
     /// The question.
+    #[serde(flatten, serialize_with = "question_and_text")]
     pub question: Str,
     /// Answers to choose from: an array of texts, as it was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub options: Option<Json>,
     /// Whether several of them may be chosen.
     pub multi_select: bool,
     /// What to fill in: an array of [`AskField`]s, as it was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub fields: Option<Json>,
 }
 
@@ -31,9 +33,7 @@ impl AskUser {
     pub fn new(question: impl Into<Str>) -> Self {
         Self {
             question: question.into(),
-            options: None,
-            multi_select: false,
-            fields: None,
+            ..Self::default()
         }
     }
 
@@ -44,22 +44,6 @@ impl AskUser {
     pub fn with_options<O: AsRef<str>>(mut self, options: &[O]) -> Result<Self, Refused> {
         let options: Vec<&str> = options.iter().map(AsRef::as_ref).collect();
         self.options = Some(Json::of(&options)?);
-        Ok(self)
-    }
-
-    /// Sets [`multi_select`](Self::multi_select).
-    #[must_use]
-    pub const fn with_multi_select(mut self, several: bool) -> Self {
-        self.multi_select = several;
-        self
-    }
-
-    /// Sets [`fields`](Self::fields).
-    ///
-    /// # Errors
-    /// None in practice: texts are JSON.
-    pub fn with_fields(mut self, fields: &[AskField]) -> Result<Self, Refused> {
-        self.fields = Some(Json::of(fields)?);
         Ok(self)
     }
 
@@ -104,24 +88,12 @@ impl<'de> Deserialize<'de> for AskUser {
     }
 }
 
-impl Serialize for AskUser {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut event = to.serialize_struct("AskUser", 5)?;
-        event.serialize_field("question", &self.question)?;
-        event.serialize_field("text", &self.question)?;
-        if let Some(options) = &self.options {
-            event.serialize_field("options", options)?;
-        }
-        event.serialize_field("multi_select", &self.multi_select)?;
-        if let Some(fields) = &self.fields {
-            event.serialize_field("fields", fields)?;
-        }
-        event.end()
-    }
+fn question_and_text<S: Serializer>(question: &Str, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map([("question", question), ("text", question)])
 }
 
 /// Something to fill in.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AskField {
     /// What the answer calls it.
@@ -134,19 +106,8 @@ pub struct AskField {
     pub kind: Option<Str>,
 }
 
-impl AskField {
-    /// Something to fill in.
-    pub fn new(name: impl Into<Str>, label: impl Into<Str>, kind: impl Into<Str>) -> Self {
-        Self {
-            name: name.into(),
-            label: Some(label.into()),
-            kind: Some(kind.into()),
-        }
-    }
-}
-
 /// A tool waits for the user's leave. ConnectOnion specification, *Stream Events*.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalNeeded {
     /// The tool.
@@ -158,18 +119,10 @@ pub struct ApprovalNeeded {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<Str>,
     /// What waits behind it: an array of [`BatchItem`]s, as it was sent.
-    #[serde(
-        default,
-        deserialize_with = "optional_array",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::array", skip_serializing_if = "Option::is_none")]
     pub batch_remaining: Option<Json>,
     /// The `tool_id` of the call. Newer hosts only.
-    #[serde(
-        default,
-        deserialize_with = "optional_id",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::id", skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<Str>,
     /// The rule that wants it, as it was sent. Newer hosts only.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -183,19 +136,8 @@ impl ApprovalNeeded {
             tool: tool.into(),
             arguments: Some(arguments),
             description: Some(description.into()),
-            batch_remaining: None,
-            tool_call_id: None,
-            policy: None,
+            ..Self::default()
         }
-    }
-
-    /// Sets [`batch_remaining`](Self::batch_remaining).
-    ///
-    /// # Errors
-    /// None in practice: texts are JSON.
-    pub fn with_batch(mut self, items: &[BatchItem]) -> Result<Self, Refused> {
-        self.batch_remaining = Some(Json::of(items)?);
-        Ok(self)
     }
 
     /// What waits behind it. At most [`Limits::max_items`].
@@ -209,7 +151,7 @@ impl ApprovalNeeded {
 }
 
 /// A tool that waits behind another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BatchItem {
     /// The tool.
@@ -218,16 +160,6 @@ pub struct BatchItem {
     /// text, and nothing as an empty one.
     #[serde(default = "no_arguments", deserialize_with = "arguments")]
     pub arguments: Str,
-}
-
-impl BatchItem {
-    /// This tool waits, with this JSON.
-    pub fn new(tool: impl Into<Str>, arguments: impl Into<Str>) -> Self {
-        Self {
-            tool: tool.into(),
-            arguments: arguments.into(),
-        }
-    }
 }
 
 const fn no_arguments() -> Str {

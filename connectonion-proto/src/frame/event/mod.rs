@@ -6,16 +6,15 @@ mod said;
 mod tool;
 
 use rpc_core::json::each_member;
+use rpc_core::json::lenient::{loose, object};
 use rpc_core::{Json, Refused, Str, tagged};
 
 pub use ask::{
     ApprovalNeeded, AskField, AskUser, BatchItem, ModeChanged, PlanReview, UlwTurnsReached,
 };
-pub use model::{Compact, Complete, LlmCall, LlmResult, SessionSync, Usage};
-pub use said::{Assistant, Eval, Intent, Thinking, UserInput};
-pub use tool::{
-    AgentImage, DiffPreview, FilesReceived, ReceivedFile, ToolBlocked, ToolCall, ToolResult,
-};
+pub use model::{Compact, Complete, LlmCall, LlmResult, Usage};
+pub use said::{Eval, Intent, Thinking, UserInput};
+pub use tool::{DiffPreview, FilesReceived, ReceivedFile, ToolBlocked, ToolCall, ToolResult};
 
 use super::number::Number;
 use super::session::Session;
@@ -50,7 +49,7 @@ tagged! {
         /// A prompt was taken in.
         "user_input" => UserInput(UserInput),
         /// The agent says something.
-        "assistant" => Assistant(Assistant),
+        "assistant" => Assistant(Str) in #[serde(deserialize_with = "loose")] "content",
         /// A model is asked.
         "llm_call" => LlmCall(LlmCall),
         /// A model has answered.
@@ -81,14 +80,15 @@ tagged! {
         "eval" => Eval(Eval),
         /// A tool may not run.
         "tool_blocked" => ToolBlocked(ToolBlocked),
-        /// An image of the agent.
-        "agent_image" => AgentImage(AgentImage),
+        /// An image of the agent: a data URL.
+        "agent_image" => AgentImage(Str) in "image",
         /// What a tool would change.
         "diff_preview" => DiffPreview(DiffPreview),
         /// What a run has used.
         "complete" => Complete(Complete),
-        /// The conversation as it is now.
-        "session_sync" => SessionSync(SessionSync),
+        /// The whole conversation as it is now: a [`Session`], as it was sent. Hosts send it after every
+        /// event, and it may be newer than the event before it.
+        "session_sync" => SessionSync(Json) in #[serde(deserialize_with = "object")] "session",
     }
 }
 

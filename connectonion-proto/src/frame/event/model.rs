@@ -1,9 +1,10 @@
 //! What models are asked and what that costs.
 
-use rpc_core::json::lenient::{object, optional_loose, optional_object, or_default};
+use rpc_core::json::lenient::or_default;
 use rpc_core::{DecodeError, Json, Str};
 use serde::{Deserialize, Serialize};
 
+use super::super::json::opt;
 use super::super::number::Number;
 use super::super::word::{Phase, Word};
 
@@ -34,7 +35,7 @@ impl LlmCall {
 }
 
 /// A model has answered. The event has the id of its [`LlmCall`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LlmResult {
     /// Its name.
@@ -50,11 +51,7 @@ pub struct LlmResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_calls_count: Option<u64>,
     /// What it cost, as it was sent: see [`usage`](Self::usage).
-    #[serde(
-        default,
-        deserialize_with = "optional_object",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::object", skip_serializing_if = "Option::is_none")]
     pub usage: Option<Json>,
     /// How much of the model's window is used, in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,11 +67,9 @@ impl LlmResult {
         Self {
             model: Some(model.into()),
             iteration: Some(iteration),
-            duration_ms: None,
             tool_calls_count: Some(tool_calls),
-            usage: None,
-            context_percent: None,
             status: Some(Word::Known(Phase::Success)),
+            ..Self::default()
         }
     }
 
@@ -140,18 +135,10 @@ pub struct Compact {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_after: Option<Number>,
     /// For people. At the end.
-    #[serde(
-        default,
-        deserialize_with = "optional_loose",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub message: Option<Str>,
     /// What went wrong, for people.
-    #[serde(
-        default,
-        deserialize_with = "optional_loose",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub error: Option<Str>,
 }
 
@@ -171,7 +158,7 @@ impl Compact {
 }
 
 /// What a run has used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Complete {
     /// The tools, as they were sent.
@@ -183,34 +170,4 @@ pub struct Complete {
     /// How many rounds there were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u64>,
-}
-
-impl Complete {
-    /// So many calls of models in so many rounds.
-    #[must_use]
-    pub const fn new(llm_calls: u64, iterations: u64) -> Self {
-        Self {
-            tools_used: None,
-            llm_calls: Some(llm_calls),
-            iterations: Some(iterations),
-        }
-    }
-}
-
-/// The whole conversation as it is now. Hosts send it after every event, and it may be newer than
-/// the event before it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct SessionSync {
-    /// A [`Session`](super::super::Session), as it was sent.
-    #[serde(deserialize_with = "object")]
-    pub session: Json,
-}
-
-impl SessionSync {
-    /// This conversation.
-    #[must_use]
-    pub const fn new(session: Json) -> Self {
-        Self { session }
-    }
 }

@@ -1,10 +1,10 @@
 //! What the user and the agent say and think.
 
 use rpc_core::Str;
-use rpc_core::json::lenient::{loose, optional_loose, or_default};
+use rpc_core::json::lenient::{loose, or_default};
 use serde::{Deserialize, Serialize};
 
-use super::super::json::is_false;
+use super::super::json::{is_false, opt};
 use super::super::word::{Phase, Word};
 
 /// A prompt was taken in: the one that started the run, or one that came while it ran.
@@ -52,41 +52,15 @@ impl UserInput {
     }
 }
 
-/// The agent says something.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Assistant {
-    /// What.
-    #[serde(deserialize_with = "loose")]
-    pub content: Str,
-}
-
-impl Assistant {
-    /// The agent says this.
-    pub fn new(content: impl Into<Str>) -> Self {
-        Self {
-            content: content.into(),
-        }
-    }
-}
-
 /// What the agent thinks. ConnectOnion specification, *Stream Events*.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Thinking {
     /// What.
-    #[serde(
-        default,
-        deserialize_with = "optional_loose",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub content: Option<Str>,
     /// Where it comes from: the agent's own word.
-    #[serde(
-        default,
-        deserialize_with = "optional_loose",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub kind: Option<Str>,
     /// How far it is. In chat items.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,45 +72,28 @@ impl Thinking {
     pub fn new(content: impl Into<Str>) -> Self {
         Self {
             content: Some(content.into()),
-            kind: None,
-            status: None,
+            ..Self::default()
         }
     }
 }
 
 /// What the agent takes a prompt for. The start and the end have the same id.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Intent {
     /// `analyzing` or `understood`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Word<Phase>>,
     /// What the agent says to it.
-    #[serde(
-        default,
-        deserialize_with = "optional_loose",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub ack: Option<Str>,
     /// Whether something is to be built.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_build: Option<bool>,
 }
 
-impl Intent {
-    /// The agent is so far.
-    #[must_use]
-    pub const fn new(phase: Phase) -> Self {
-        Self {
-            status: Some(Word::Known(phase)),
-            ack: None,
-            is_build: None,
-        }
-    }
-}
-
 /// How the agent judges what it has done. The start and the end have the same id.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Eval {
     /// `evaluating` or `done`.
@@ -146,38 +103,12 @@ pub struct Eval {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passed: Option<bool>,
     /// The judgement.
-    #[serde(
-        default,
-        deserialize_with = "optional_loose",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub summary: Option<Str>,
     /// What was expected.
-    #[serde(
-        default,
-        deserialize_with = "optional_loose",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub expected: Option<Str>,
     /// The file that says what was expected.
-    #[serde(
-        default,
-        deserialize_with = "optional_loose",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub eval_path: Option<Str>,
-}
-
-impl Eval {
-    /// The agent is so far.
-    #[must_use]
-    pub const fn new(phase: Phase) -> Self {
-        Self {
-            status: Some(Word::Known(phase)),
-            passed: None,
-            summary: None,
-            expected: None,
-            eval_path: None,
-        }
-    }
 }

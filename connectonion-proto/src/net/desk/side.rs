@@ -130,7 +130,7 @@ impl Place {
                 self.desk.nudge(self.conn);
             }
             ServerEvent::Warning(warning) => {
-                if matches!(warning, Warning::NotConnected { tag: "INPUT" }) {
+                if matches!(&warning, Warning::NotConnected { tag } if tag == "INPUT") {
                     let why = warning.to_string();
                     tracing::info!(target: crate::console::TARGET, "{}", Line::InputRefused { why });
                 }
@@ -325,12 +325,9 @@ pub(super) fn images_of(input: &Input) -> Result<Vec<Str>, DecodeError> {
 
 fn tell(machine: &mut ServerConn, reply: Reply) -> Result<(), Refused> {
     match reply {
-        Reply::Accept(mut connected) => match machine.accept(&connected) {
+        Reply::Accept(connected) => match machine.accept(&connected) {
             // The conversation is with the client too, as it was.
-            Err(Refused::TooLarge { .. }) => {
-                connected.newer = None;
-                machine.accept(&connected)
-            }
+            Err(Refused::TooLarge { .. }) => machine.accept(&connected.with_newer(None)),
             told => told,
         },
         Reply::Refuse(error) => machine.refuse(&error),

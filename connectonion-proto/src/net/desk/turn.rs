@@ -236,7 +236,7 @@ impl Turn {
     }
 
     /// The conversation as it is now, with every member that anybody put into it: read it with
-    /// [`Session::parse`](crate::Session::parse). Its `messages` end with the prompt, and what was
+    /// [`Session::parse`](crate::frame::Session::parse). Its `messages` end with the prompt, and what was
     /// added since.
     ///
     /// # Errors
@@ -290,7 +290,7 @@ impl Turn {
     /// [`EmitError`].
     pub fn sync(&self) -> Result<(), EmitError> {
         let session = self.session()?;
-        let event = EventKind::SessionSync(crate::frame::SessionSync::new(session));
+        let event = EventKind::SessionSync(session);
         self.emit(event).map(drop)
     }
 }

@@ -253,8 +253,8 @@ impl Book {
         {
             state.resume.last_msg_id = Some(id.clone().into());
         }
-        if let EventKind::SessionSync(sync) = &step.event.kind {
-            state.live = Some(sync.session.clone());
+        if let EventKind::SessionSync(session) = &step.event.kind {
+            state.live = Some(session.clone());
             return None;
         }
         (!state.show(&step, Item::Step)).then_some(step)
@@ -310,7 +310,7 @@ impl Book {
         state.live = None;
         state.replaying = false;
         let open = state.open.take();
-        let found = match (&open, &frame.newer) {
+        let found = match (&open, &frame.session) {
             (
                 Some(Open {
                     prompt: Some(prompt),
@@ -318,10 +318,10 @@ impl Book {
                     ..
                 }),
                 Some(newer),
-            ) => find_answer(&newer.session, prompt, *turn, &self.limits),
+            ) => find_answer(newer, prompt, *turn, &self.limits),
             _ => Found::Nothing,
         };
-        let newer = frame.newer.as_ref().map(|newer| newer.session.clone());
+        let newer = frame.session.clone();
         if frame.status == SessionState::Running {
             // A turn that has not ended is no conversation to go on with elsewhere.
             state.live = newer;
@@ -495,10 +495,8 @@ fn is_passing(reason: &CloseReason) -> bool {
 fn output(answer: Str, frame: &Connected) -> Output {
     let mut output = Output::new(answer, frame.session_id.clone(), 0);
     output.duration_ms = None;
-    if let Some(newer) = &frame.newer {
-        output.session = Some(newer.session.clone());
-        output.chat_items = Some(newer.chat_items.clone());
-    }
+    output.session = frame.session.clone();
+    output.chat_items = frame.chat_items.clone();
     output
 }
 

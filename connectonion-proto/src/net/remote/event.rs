@@ -46,10 +46,9 @@ impl Event {
     pub fn weight(&self) -> usize {
         let kept = match self {
             Self::Connected(connected) => {
-                let newer = connected.newer.as_ref();
-                newer.map_or(0, |newer| {
-                    newer.session.get().len() + newer.chat_items.get().len()
-                })
+                let session = connected.session.as_ref();
+                let items = connected.chat_items.as_ref();
+                session.map_or(0, |it| it.get().len()) + items.map_or(0, |it| it.get().len())
             }
             Self::Step(step) => step.frame.get().len(),
             Self::RunEnded(Ok(output)) => {

@@ -6,9 +6,9 @@ use std::time::Instant;
 use connectonion_proto::client::{
     ClientConfig, ClientConn, ClientEvent, ClientState, Reply, Taken,
 };
-use connectonion_proto::frame::{Connect, Signed};
+use connectonion_proto::codec;
+use connectonion_proto::frame::{ClientFrame, Connect, ServerFrame, Signed};
 use connectonion_proto::limits::client_limits;
-use connectonion_proto::{ClientFrame, ServerFrame, codec};
 use rpc_core::testing::json::assert_same;
 use rpc_core::{CallError, Incoming, Limits, Machine};
 use serde_json::{Map, Value};

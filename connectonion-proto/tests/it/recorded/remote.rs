@@ -2,10 +2,10 @@
 //! with what it answered, and its answers are those that were recorded.
 
 use connectonion_proto::client::Taken;
-use connectonion_proto::frame::{Answer, Input, Response};
+use connectonion_proto::frame::{Answer, ClientFrame, Input, Response};
+use connectonion_proto::id::EventId;
 use connectonion_proto::limits::client_limits;
 use connectonion_proto::net::{RemoteAgent, Run, RunEvent};
-use connectonion_proto::{ClientFrame, EventId};
 use rpc_core::CallError;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;

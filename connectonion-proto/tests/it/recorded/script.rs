@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use connectonion_proto::ServerFrame;
-use connectonion_proto::frame::EventKind;
+
+use connectonion_proto::frame::{EventKind, ServerFrame};
 use connectonion_proto::limits::client_limits;
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
 use serde_json::Value;
