@@ -109,7 +109,10 @@ impl<K: Kind> Id<K> {
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let is_id = K::PREFIXES.iter().any(|prefix| {
             text.strip_prefix(prefix).is_some_and(|rest| {
-                !rest.is_empty() && rest.bytes().all(|byte| DIGITS.contains(&byte))
+                !rest.is_empty()
+                    && rest
+                        .bytes()
+                        .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9'))
             })
         });
         if is_id && text.len() <= MAX_ID_BYTES {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use rpc_core::json::tagged::Word;
 use rpc_core::json::{Tagged, first_byte};
 use rpc_core::{CallId, Limits, Refused};
 use serde::Serialize;
@@ -79,7 +80,7 @@ pub fn encode_event(
     impl<I: Serialize> Serialize for Stream<'_, I> {
         fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
             let mut frame = to.serialize_map(None)?;
-            frame.serialize_entry("id", self.0)?;
+            frame.serialize_entry(&Word("id"), self.0)?;
             self.1.write(&mut frame)?;
             frame.end()
         }

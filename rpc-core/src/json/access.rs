@@ -29,14 +29,10 @@ impl<'r, 'de> Members<'r, 'de> {
             is_first: true,
         }
     }
-}
 
-impl<'de> MapAccess<'de> for Members<'_, 'de> {
-    type Error = DecodeError;
-
-    #[inline]
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
-        let name = loop {
+    /// The name of the next member, however it is written.
+    fn name(&mut self) -> Result<Option<Cow<'de, str>>> {
+        loop {
             match self.reader.token() {
                 Some(b'}') => return Ok(None),
                 Some(b',') if !self.is_first => {
@@ -47,13 +43,28 @@ impl<'de> MapAccess<'de> for Members<'_, 'de> {
             }
             let name = self.reader.name()?;
             if self.reader.repeated.is_none() || !self.reader.is_repeated() {
-                break name;
+                return Ok(Some(name));
             }
             self.reader.skip()?;
-        };
-        match name {
-            Cow::Borrowed(name) => seed.deserialize(BorrowedStrDeserializer::new(name)),
-            Cow::Owned(name) => seed.deserialize(StrDeserializer::new(&name)),
+        }
+    }
+}
+
+impl<'de> MapAccess<'de> for Members<'_, 'de> {
+    type Error = DecodeError;
+
+    #[inline]
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
+        if let Some(name) = self.reader.plain_name(self.is_first) {
+            self.is_first = false;
+            return seed
+                .deserialize(BorrowedStrDeserializer::new(name))
+                .map(Some);
+        }
+        match self.name()? {
+            None => return Ok(None),
+            Some(Cow::Borrowed(name)) => seed.deserialize(BorrowedStrDeserializer::new(name)),
+            Some(Cow::Owned(name)) => seed.deserialize(StrDeserializer::new(&name)),
         }
         .map(Some)
     }

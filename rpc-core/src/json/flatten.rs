@@ -3,6 +3,7 @@
 use serde::ser::{Impossible, Serialize, SerializeMap, SerializeStruct, Serializer};
 
 use super::refuse::refuse;
+use super::tagged::Word;
 use super::token;
 
 /// Writes the members of a value into an object; a value without members adds none.
@@ -75,7 +76,7 @@ impl<M: SerializeMap> SerializeStruct for Flatten<'_, M> {
         name: &'static str,
         value: &T,
     ) -> Result<(), M::Error> {
-        self.0.serialize_entry(name, value)
+        self.0.serialize_entry(&Word(name), value)
     }
 
     fn end(self) -> Result<(), M::Error> {

@@ -114,6 +114,7 @@ impl Serializer for KeyWriter<'_> {
         Ok(())
     }
 
+    #[inline(always)]
     fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result {
         self.serialize_str(variant)
     }

@@ -137,6 +137,19 @@ pub(crate) fn serde_message_small(n: u64) {
     serde_event(n, &text::snek_message("Hello world"));
 }
 
+pub(crate) fn serde_message_1k(n: u64) {
+    serde_event(n, &text::snek_message(&text::words(890)));
+}
+
+pub(crate) fn serde_channels(n: u64) {
+    let text = text::snek_reply(&text::channels());
+    for _ in 0..n {
+        let frame: SnekFrame = serde_json::from_str(black_box(&text)).unwrap();
+        let answer = frame.into_result().unwrap();
+        black_box(serde_json::from_str::<Vec<Channel>>(answer.data().get()).unwrap());
+    }
+}
+
 pub(crate) fn serde_send_message(n: u64) {
     for _ in 0..n {
         let frame: ClientFrame = serde_json::from_str(black_box(text::SEND_MESSAGE)).unwrap();

@@ -110,7 +110,7 @@ pub(super) fn works() -> Vec<Work> {
                 black_box((frame.id, frame.event.text));
             }
         })
-        .allocating(0.0),
+        .allocating(1.0),
         Work::new("4", "encode Acolyte text event, 110 B", 100, |n| {
             let text = frame();
             write_ours(n, &ServerFrame::decode(&text, &Limits::default()).unwrap());

@@ -111,7 +111,7 @@ pub(super) fn works() -> Vec<Work> {
                 black_box(frame);
             }
         })
-        .allocating(0.0),
+        .allocating(3.0),
         Work::new("4", "encode ConnectOnion tool result, 290 B", 290, |n| {
             let text = frame();
             write_ours(n, &ServerFrame::decode(&text, &Limits::default()).unwrap());

@@ -98,7 +98,7 @@ pub(super) fn works() -> Vec<Work> {
                 black_box(frame.payload);
             }
         })
-        .allocating(0.0),
+        .allocating(3.0),
         Work::new("4", "encode SmartHole message, 210 B", 210, |n| {
             let text = frame();
             write_ours(n, &ServerFrame::decode(&text, &Limits::default()).unwrap());

@@ -190,11 +190,14 @@ macro_rules! tagged {
             ) -> Result<(), M::Error> {
                 match self {
                     $($crate::tagged!(@pattern $Name $Kind _it $($Of)?) => {
-                        map.serialize_entry($tag, &$crate::json::tagged::Word($word))?;
+                        map.serialize_entry(
+                            &$crate::json::tagged::Word($tag),
+                            &$crate::json::tagged::Word($word),
+                        )?;
                         $crate::tagged!(@write map $content _it $(($Of))? {$($how)*})
                     })*
                     Self::Unknown { tag, $field: _raw } => {
-                        map.serialize_entry($tag, tag)?;
+                        map.serialize_entry(&$crate::json::tagged::Word($tag), tag)?;
                         $crate::tagged!(@write_unknown map $content _raw)
                     }
                 }
@@ -239,15 +242,18 @@ macro_rules! tagged {
     }};
     (@write $map:ident $content:tt $it:ident {}) => { Ok(()) };
     (@write $map:ident [$content:literal] $it:ident {= $written:expr}) => {
-        $map.serialize_entry($content, &$written)
+        $map.serialize_entry(&$crate::json::tagged::Word($content), &$written)
     };
     (@write $map:ident [$content:literal] $it:ident ($Of:ty) {
         in {$(#[$one:meta])* $member:literal} $(or $open:ident)?
     }) => {
-        $map.serialize_entry($content, &$crate::tagged!(@one $it $Of, $(#[$one])* $member))
+        $map.serialize_entry(
+            &$crate::json::tagged::Word($content),
+            &$crate::tagged!(@one $it $Of, $(#[$one])* $member),
+        )
     };
     (@write $map:ident [$content:literal] $it:ident ($Of:ty) $how:tt) => {
-        $map.serialize_entry($content, $it)
+        $map.serialize_entry(&$crate::json::tagged::Word($content), $it)
     };
     (@write $map:ident [] $it:ident ($Of:ty) {
         in {$(#[$one:meta])* $member:literal} $(or $open:ident)?
@@ -258,7 +264,9 @@ macro_rules! tagged {
         $crate::json::tagged::flatten($it, $map)
     };
     (@write_unknown $map:ident [$content:literal] $it:ident) => {
-        $it.as_ref().map_or(Ok(()), |it| $map.serialize_entry($content, it))
+        $it.as_ref().map_or(Ok(()), |it| {
+            $map.serialize_entry(&$crate::json::tagged::Word($content), it)
+        })
     };
     (@write_unknown $map:ident [] $it:ident) => { Ok(()) };
     (@kind $how:tt) => { $crate::json::TagKind::Unit };
@@ -380,17 +388,17 @@ macro_rules! tagged {
                 #[allow(unused_imports)]
                 use $crate::json::serde::ser::SerializeMap as _;
                 #[allow(unused_imports)]
-                use $crate::json::tagged::{Always as _, Member};
+                use $crate::json::tagged::{Always as _, Member, Word};
                 if let Some(raw) = $crate::json::Tagged::raw(&self.$body) {
                     return raw.serialize(to);
                 }
                 let mut map = to.serialize_map(None)?;
                 $(if let Some(it) = Member(&self.$before).written() {
-                    map.serialize_entry($before_word, it)?;
+                    map.serialize_entry(&Word($before_word), it)?;
                 })*
                 $crate::json::Tagged::write(&self.$body, &mut map)?;
                 $(if let Some(it) = Member(&self.$after).written() {
-                    map.serialize_entry($after_word, it)?;
+                    map.serialize_entry(&Word($after_word), it)?;
                 })*
                 map.end()
             }

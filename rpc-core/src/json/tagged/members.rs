@@ -54,7 +54,7 @@ impl<'m, T> Always<'m, T> for Member<'m, T> {
     }
 }
 
-/// A tag that is written.
+/// A tag or the name of a member that is written.
 #[derive(Clone, Copy, Debug)]
 pub struct Word(pub &'static str);
 
