@@ -39,6 +39,7 @@ impl<'r, 'de> Members<'r, 'de> {
                     self.reader.at += 1;
                 }
                 _ if self.is_first => self.is_first = false,
+                _ if std::mem::take(&mut self.reader.object.is_again) => {}
                 _ => return Err(self.reader.syntax()),
             }
             let name = self.reader.name()?;

@@ -42,8 +42,6 @@ pub struct Deserializer<'de> {
     max_depth: usize,
     pub(super) max_items: usize,
     pub(super) object: Object,
-    /// The last error has its path from a member that was read out of order.
-    pub(super) is_named: bool,
     /// What is between the quotation marks of a string.
     unescape: fn(&str) -> Option<String>,
     /// Where members start that another one of the same name follows, if these are not to be read.
@@ -57,15 +55,15 @@ pub(super) struct Object {
     start: usize,
     /// Where its current member starts.
     pub(super) member: usize,
-    /// How many members were skipped until the tag is known.
-    marks: usize,
+    /// The current member is read again.
+    pub(super) is_again: bool,
     /// The names of members that errors may show: of the type, and of what is around it.
     names: [&'static [&'static str]; 2],
 }
 
 impl Object {
     /// A name that is known.
-    pub(super) fn known(&self, name: &str) -> Option<&'static str> {
+    fn known(&self, name: &str) -> Option<&'static str> {
         let mut names = self.names.iter().copied().flatten();
         names.find(|known| **known == name).copied()
     }
@@ -97,7 +95,6 @@ impl<'de> Deserializer<'de> {
             max_depth: limits.max_depth.min(MAX_DEPTH),
             max_items: limits.max_items,
             object: Object::default(),
-            is_named: false,
             unescape,
             repeated: None,
         }
@@ -145,9 +142,6 @@ impl<'de> Deserializer<'de> {
     /// Names the member that is wrong, if it is a known one.
     #[cold]
     pub(super) fn named(&mut self, error: DecodeError) -> DecodeError {
-        if std::mem::take(&mut self.is_named) {
-            return error;
-        }
         let at = std::mem::replace(&mut self.at, self.object.member);
         let name = self.name();
         self.at = at;
@@ -380,7 +374,7 @@ impl<'de> Deserializer<'de> {
             Object {
                 start,
                 member: start,
-                marks: 0,
+                is_again: false,
                 names: [names, &[]],
             },
         );
@@ -400,20 +394,35 @@ impl<'de> Deserializer<'de> {
         self.inside(read, start, b']')
     }
 
-    /// Reads the member that starts at a place that was marked, and comes back.
+    /// Looks for a member behind the current one, has it read, and goes back.
     #[cold]
-    fn visit_marked<V: Visitor<'de>>(&mut self, place: usize, visitor: V) -> Result<V::Value> {
-        let back = std::mem::replace(&mut self.at, place);
-        let name = self.name()?;
-        let read = visitor.visit_newtype_struct(&mut *self);
-        self.at = back;
-        read.map_err(|error| {
-            self.is_named = true;
-            match self.object.known(&name) {
-                Some(name) => error.under(name),
-                None => error,
+    fn visit_later<V: Visitor<'de>>(&mut self, name: &str, visitor: V) -> Result<V::Value> {
+        let start = self.object.member;
+        let mut skipped = 0;
+        let is_there = loop {
+            skipped += 1;
+            if skipped >= self.max_items {
+                let max = self.max_items;
+                return Err(self.fail(DecodeErrorKind::TooManyItems { max }));
             }
-        })
+            self.skip()?;
+            match self.token() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => break false,
+                _ => return Err(self.syntax()),
+            }
+            if self.name()? == name && !self.is_repeated() {
+                break true;
+            }
+        };
+        let read = if is_there {
+            visitor.visit_newtype_struct(&mut *self)?
+        } else {
+            visitor.visit_none()?
+        };
+        self.at = start;
+        self.object.is_again = true;
+        Ok(read)
     }
 }
 
@@ -511,28 +520,12 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
                 Some(b'"') => self.visit_quoted(unescape, visitor),
                 _ => Err(self.mismatch("a string or a number")),
             },
-            token::LOSSY => match self.token() {
-                Some(b'"') => self.visit_quoted(unescape_lossy, visitor),
-                _ => Err(self.mismatch(STRING)),
-            },
-            token::MARK => {
-                let place = self.object.member;
-                self.object.marks += 1;
-                // One more is the tag.
-                if self.object.marks >= self.max_items {
-                    let max = self.max_items;
-                    return Err(self.fail(DecodeErrorKind::TooManyItems { max }));
-                }
-                self.skip()?;
-                visitor.visit_u64(place as u64)
-            }
             token::WHOLE => {
                 // Reading a member may have failed, so it is anywhere in the object.
-                self.is_named = false;
                 self.at = self.object.start;
                 let whole = self.raw()?;
                 self.at -= 1;
-                visitor.visit_borrowed_str(whole)
+                visitor.visit_map(Raw::new(whole))
             }
             token::TYPE => match self.token() {
                 Some(first) => visitor.visit_map(Typed(self, first)),
@@ -549,12 +542,15 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
         names: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
-        if name == token::NAMES {
-            let [inner, _] = self.object.names;
-            self.object.names = [names, inner];
-            return visitor.visit_unit();
+        match (name, names) {
+            (token::NAMES, _) => {
+                let [inner, _] = self.object.names;
+                self.object.names = [names, inner];
+                visitor.visit_unit()
+            }
+            (token::SEEK, [tag, ..]) => self.visit_later(tag, visitor),
+            _ => self.visit_object(names, visitor),
         }
-        self.visit_object(names, visitor)
     }
 
     #[inline]
@@ -571,16 +567,12 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
         self.visit_array(visitor)
     }
 
-    #[inline(always)]
     fn deserialize_tuple_struct<V: Visitor<'de>>(
         self,
-        name: &'static str,
-        place: usize,
+        _: &'static str,
+        _: usize,
         visitor: V,
     ) -> Result<V::Value> {
-        if name == token::SEEK {
-            return self.visit_marked(place, visitor);
-        }
         self.visit_array(visitor)
     }
 

@@ -1,10 +1,10 @@
-//! [`KeyWriter`]: keys of maps, which are strings in JSON.
+//! [`KeyWriter`]: what has to be a text: keys of maps, and JSON that is written as it is.
 
 use std::fmt::Display;
 
 use serde::ser::{Impossible, Serialize, Serializer};
 
-use super::escape::write_name;
+use super::escape::{write_name, write_plain};
 use super::refuse::refuse;
 use super::writer::{Error, Result, Writer};
 
@@ -12,15 +12,27 @@ use super::writer::{Error, Result, Writer};
 /// refused.
 pub(super) struct KeyWriter<'o> {
     out: &'o mut String,
+    is_verbatim: bool,
 }
 
 impl<'o> KeyWriter<'o> {
     #[inline]
     pub(super) fn new(out: &'o mut String) -> Self {
-        Self { out }
+        let is_verbatim = false;
+        Self { out, is_verbatim }
+    }
+
+    /// Takes a text only, and writes it as it is.
+    #[inline]
+    pub(super) fn verbatim(out: &'o mut String) -> Self {
+        let is_verbatim = true;
+        Self { out, is_verbatim }
     }
 
     fn quoted(self, value: impl Serialize) -> Result {
+        if self.is_verbatim {
+            return Err(Error::new("expected RawValue"));
+        }
         self.out.push('"');
         value.serialize(Writer::new(self.out))?;
         self.out.push_str("\":");
@@ -36,6 +48,14 @@ fn check_finite(is_finite: bool) -> Result {
     }
 }
 
+macro_rules! quoted {
+    ($($method:ident($Of:ty))*) => {$(
+        fn $method(self, value: $Of) -> Result {
+            self.quoted(value)
+        }
+    )*};
+}
+
 impl Serializer for KeyWriter<'_> {
     type Ok = ();
     type Error = Error;
@@ -47,48 +67,10 @@ impl Serializer for KeyWriter<'_> {
     type SerializeStruct = Impossible<(), Error>;
     type SerializeStructVariant = Impossible<(), Error>;
 
-    fn serialize_bool(self, value: bool) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_i8(self, value: i8) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_i16(self, value: i16) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_i32(self, value: i32) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_i64(self, value: i64) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_i128(self, value: i128) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_u8(self, value: u8) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_u16(self, value: u16) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_u32(self, value: u32) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_u64(self, value: u64) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_u128(self, value: u128) -> Result {
-        self.quoted(value)
+    quoted! {
+        serialize_bool(bool)
+        serialize_i8(i8) serialize_i16(i16) serialize_i32(i32) serialize_i64(i64) serialize_i128(i128)
+        serialize_u8(u8) serialize_u16(u16) serialize_u32(u32) serialize_u64(u64) serialize_u128(u128)
     }
 
     fn serialize_f32(self, value: f32) -> Result {
@@ -110,7 +92,11 @@ impl Serializer for KeyWriter<'_> {
     // Where the key is known, the compiler looks for escapes in it.
     #[inline(always)]
     fn serialize_str(self, value: &str) -> Result {
-        write_name(self.out, value);
+        if self.is_verbatim {
+            write_plain(self.out, value);
+        } else {
+            write_name(self.out, value);
+        }
         Ok(())
     }
 

@@ -15,8 +15,7 @@ use crate::limits::Limits;
 /// # Errors
 /// If it is neither.
 pub fn id<'de, D: Deserializer<'de>, T: From<Str>>(from: D) -> Result<T, D::Error> {
-    let visitor = TextVisitor("a string or a number");
-    from.deserialize_newtype_struct(token::ID, visitor)
+    from.deserialize_newtype_struct(token::ID, IdVisitor)
         .map(T::from)
 }
 
@@ -38,33 +37,12 @@ impl<'de> Deserialize<'de> for IdText {
     }
 }
 
-/// A string, with U+FFFD for a surrogate that stands alone: where JavaScript cuts a text, it may cut a
-/// character in two.
-///
-/// # Errors
-/// If it is no string.
-pub fn lossy<'de, D: Deserializer<'de>>(from: D) -> Result<Str, D::Error> {
-    from.deserialize_newtype_struct(token::LOSSY, TextVisitor("a string"))
-}
-
 /// An object as it was sent.
 ///
 /// # Errors
 /// If it is none.
 pub fn object<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
-    by_type(from).map(|Object(json)| json)
-}
-
-struct Object(Json);
-
-impl ByType for Object {
-    fn read<'de, D: Deserializer<'de>>(first: u8, from: D) -> Result<Self, D::Error> {
-        if first == b'{' {
-            return Json::deserialize(from).map(Self);
-        }
-        // Says what is wrong.
-        from.deserialize_map(IgnoredAny).map(|_| Self(Json::NULL))
-    }
+    by_type(from).map(|Of::<b'{'>(json)| json)
 }
 
 /// An array as it was sent.
@@ -72,17 +50,22 @@ impl ByType for Object {
 /// # Errors
 /// If it is none.
 pub fn array<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
-    by_type(from).map(|Array(json)| json)
+    by_type(from).map(|Of::<b'['>(json)| json)
 }
 
-struct Array(Json);
+struct Of<const FIRST: u8>(Json);
 
-impl ByType for Array {
+impl<const FIRST: u8> ByType for Of<FIRST> {
     fn read<'de, D: Deserializer<'de>>(first: u8, from: D) -> Result<Self, D::Error> {
-        if first == b'[' {
+        if first == FIRST {
             return Json::deserialize(from).map(Self);
         }
-        from.deserialize_seq(IgnoredAny).map(|_| Self(Json::NULL))
+        // Says what is wrong.
+        let read = match FIRST {
+            b'{' => from.deserialize_map(IgnoredAny),
+            _ => from.deserialize_seq(IgnoredAny),
+        };
+        read.map(|_| Self(Json::NULL))
     }
 }
 
@@ -125,8 +108,6 @@ macro_rules! optional {
 }
 
 optional! {
-    /// As [`lossy`], or null. Write `#[serde(default)]` too.
-    optional_lossy: lossy -> Str;
     /// As [`object`], or null. Write `#[serde(default)]` too.
     optional_object: object -> Json;
     /// As [`array`](fn@array), or null. Write `#[serde(default)]` too.
@@ -225,13 +206,13 @@ impl<'de, const FIRST: u8, T: DeserializeOwned> Deserialize<'de> for Only<FIRST,
     }
 }
 
-struct TextVisitor(&'static str);
+struct IdVisitor;
 
-impl<'de> Visitor<'de> for TextVisitor {
+impl<'de> Visitor<'de> for IdVisitor {
     type Value = Str;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
+        f.write_str("a string or a number")
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Str, E> {

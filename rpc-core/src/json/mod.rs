@@ -51,12 +51,7 @@ use crate::limits::Limits;
 /// [`DecodeError`]; decoding the same text again fails again.
 #[inline]
 pub fn decode<'de, T: Deserialize<'de>>(text: &'de str, limits: &Limits) -> Result<T, DecodeError> {
-    check_size(text.len(), limits)?;
-    let mut reader = Deserializer::new(text, limits);
-    if reader.token() != Some(b'{') {
-        return Err(DecodeError::new(DecodeErrorKind::NotAnObject).locate(text, 0));
-    }
-    whole(reader)
+    whole(object(text, limits)?)
 }
 
 /// As [`decode`], but the way JavaScript reads: of members with the same name the last counts, and a
@@ -69,12 +64,7 @@ pub fn decode_js<'de, T: Deserialize<'de>>(
     text: &'de str,
     limits: &Limits,
 ) -> Result<T, DecodeError> {
-    check_size(text.len(), limits)?;
-    let mut reader = Deserializer::new(text, limits).lossy();
-    if reader.token() != Some(b'{') {
-        return Err(DecodeError::new(DecodeErrorKind::NotAnObject).locate(text, 0));
-    }
-    whole(reader).or_else(|error| match error.kind() {
+    whole(object(text, limits)?.lossy()).or_else(|error| match error.kind() {
         DecodeErrorKind::Syntax => Err(error),
         // Hardly any text repeats a name, so the first look does not ask for it.
         _ => whole(Deserializer::new(text, limits).lossy().last_wins()),
@@ -105,6 +95,16 @@ pub fn decode_keeping<'de, T: Deserialize<'de>>(
 /// [`DecodeError`]; parsing the same text again fails again.
 pub fn parse<'de, T: Deserialize<'de>>(json: &'de str, limits: &Limits) -> Result<T, DecodeError> {
     whole(Deserializer::new(json, limits))
+}
+
+#[inline]
+fn object<'de>(text: &'de str, limits: &Limits) -> Result<Deserializer<'de>, DecodeError> {
+    check_size(text.len(), limits)?;
+    let mut reader = Deserializer::new(text, limits);
+    match reader.token() {
+        Some(b'{') => Ok(reader),
+        _ => Err(DecodeError::new(DecodeErrorKind::NotAnObject).locate(text, 0)),
+    }
 }
 
 #[inline]

@@ -36,11 +36,18 @@ pub(super) fn plain_end(bytes: &[u8], at: usize) -> usize {
     match rest.first_chunk().map(|word| marks(*word)) {
         Some(0) => long_plain_end(bytes, at + WORD),
         Some(marks) => at + first(marks),
-        None => tail_end(bytes, at),
+        None => long_plain_end(bytes, at),
     }
 }
 
+#[inline(never)]
 fn long_plain_end(bytes: &[u8], at: usize) -> usize {
+    run_end(bytes, at)
+}
+
+/// As [`plain_end`], where what is long is likely.
+#[inline(always)]
+pub(super) fn run_end(bytes: &[u8], at: usize) -> usize {
     let mut rest = bytes.get(at..).unwrap_or_default();
     for _ in 0..FIRST_PAIRS {
         let Some((pair, after)) = rest.split_first_chunk() else {
@@ -62,25 +69,25 @@ fn long_plain_end(bytes: &[u8], at: usize) -> usize {
         }
         rest = after;
     }
-    tail_end(bytes, bytes.len() - rest.len())
-}
-
-/// The same for the last bytes of the text, which are less than a pair.
-fn tail_end(bytes: &[u8], at: usize) -> usize {
-    let tail = bytes.get(at..).unwrap_or_default();
-    let index = match bytes.last_chunk::<PAIR>() {
-        // The last pair, without what is before the tail. What moves in from above is zero, which
-        // counts as a control character: the search ends there.
-        Some(pair) if !tail.is_empty() => {
-            let pair = u128::from_le_bytes(*pair) >> (8 * (PAIR - tail.len()));
-            special_in(&pair.to_le_bytes())
+    if let Some((word, after)) = rest.split_first_chunk() {
+        match marks(*word) {
+            0 => rest = after,
+            marks => return bytes.len() - rest.len() + first(marks),
         }
-        _ => tail.iter().position(is_special),
-    };
-    at + index.unwrap_or(tail.len())
+    }
+    let at = bytes.len() - rest.len();
+    match bytes.last_chunk() {
+        // The last word, without what is before the rest. What moves in from above is zero, which counts
+        // as a control character: the search ends there.
+        Some(word) if !rest.is_empty() => {
+            let word = u64::from_le_bytes(*word) >> (8 * (WORD - rest.len()));
+            at + first(marks(word.to_le_bytes()))
+        }
+        _ => at + rest.iter().take_while(|byte| !is_special(byte)).count(),
+    }
 }
 
-const fn is_special(byte: &u8) -> bool {
+pub(super) const fn is_special(byte: &u8) -> bool {
     matches!(byte, b'"' | b'\\' | 0..0x20)
 }
 

@@ -4,9 +4,9 @@ mod macros;
 mod members;
 
 use std::fmt;
+use std::iter;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::{iter, option, vec};
 
 use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer, StrDeserializer};
 use serde::de::{self, DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 
 pub use members::{Always, Member, Nothing, Word, absent, flatten};
 
+use super::value::JsonVisitor;
 use super::{Json, Str, token};
 use crate::limits::Limits;
 
@@ -247,48 +248,59 @@ impl<'de, C: Common, B: Tagged> Visitor<'de> for ObjectVisitor<'_, C, B> {
     #[inline]
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<B, A::Error> {
         map.next_value_seed(Names(C::NAMES))?;
-        match (self.tag, B::CONTENT) {
-            (Some(tag), _) => by_tag(tag, none(), &mut map, self.common),
-            (None, Some(content)) => adjacent(&mut map, self.common, content),
-            (None, None) => internal(&mut map, self.common),
+        if let Some(tag) = self.tag {
+            return by_tag(tag, Rest::new::<B>(&mut map, self.common, false));
+        }
+        let (tag, is_ahead) = find_tag::<A, C, B>(&mut map, self.common)?;
+        let mut rest = Rest::new::<B>(&mut map, self.common, is_ahead);
+        match (&tag, B::CONTENT) {
+            (Some(tag), Some(content)) => adjacent(tag, rest, content),
+            (Some(tag), None) => by_tag(tag, rest),
+            (None, _) => {
+                rest.finish()?;
+                B::untagged()
+            }
         }
     }
+}
+
+/// Reads up to the tag, and says whether it is met again: where another member than a common one comes
+/// first, the tag is looked for behind it, and the members are read from there.
+#[inline]
+fn find_tag<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
+    map: &mut A,
+    common: &mut C,
+) -> Result<(Option<Key<'de>>, bool), A::Error> {
+    while let Some(key) = map.next_key::<Key<'de>>()? {
+        if &*key == B::TAG {
+            return Ok((map.next_value()?, false));
+        }
+        if !common.take(&key, map)? {
+            return Ok((map.next_value_seed(Seek(C::NAMES))?, true));
+        }
+    }
+    Ok((None, false))
 }
 
 /// `{"tag": …, "content": …}`.
 #[inline]
 fn adjacent<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
-    map: &mut A,
-    common: &mut C,
+    tag: &str,
+    mut rest: Rest<'_, A, C>,
     content: &'static str,
 ) -> Result<B, A::Error> {
-    let (mut tag, mut body, mut early) = (None::<Option<Key<'de>>>, None, None);
-    while let Some(key) = map.next_key::<Key<'de>>()? {
-        if &*key == B::TAG {
-            if tag.is_some() {
-                return Err(A::Error::duplicate_field(B::TAG));
-            }
-            tag = Some(map.next_value()?);
-        } else if &*key == content {
-            if body.is_some() || early.is_some() {
+    let mut body = None;
+    while let Some(key) = rest.map.next_key::<Key<'de>>()? {
+        if &*key == content {
+            if body.is_some() {
                 return Err(A::Error::duplicate_field(content));
             }
-            match &tag {
-                Some(Some(tag)) => body = Some(map.next_value_seed(Content::<B>::new(tag))?),
-                _ => early = Some(map.next_value_seed(Mark)?),
-            }
-        } else if !common.take(&key, map)? {
-            map.next_value::<IgnoredAny>()?;
+            body = Some(rest.map.next_value_seed(Content::<B>::new(tag))?);
+        } else if !rest.take(&key)? {
+            rest.map.next_value::<IgnoredAny>()?;
         }
     }
-    let Some(Some(tag)) = tag else {
-        return B::untagged();
-    };
-    let body = match early {
-        Some(place) => map.next_value_seed(Seek(place, Content::new(&tag)))?,
-        None => body.flatten(),
-    };
-    body.map_or_else(|| B::without(&tag, None), Ok)
+    body.flatten().map_or_else(|| B::without(tag, None), Ok)
 }
 
 /// Reads content by its tag; `None` if the tag stands alone.
@@ -315,53 +327,19 @@ impl<'de, B: Tagged> DeserializeSeed<'de> for Content<'_, B> {
 
 /// `{"tag": …, …}`.
 #[inline]
-fn internal<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
-    map: &mut A,
-    common: &mut C,
-) -> Result<B, A::Error> {
-    // Hardly ever more than one member stands before the tag, so one costs no allocation.
-    let (mut first, mut more) = (None, Vec::new());
-    let tag = loop {
-        let Some(key) = map.next_key::<Key<'de>>()? else {
-            return B::untagged();
-        };
-        if &*key == B::TAG {
-            if let Some(tag) = map.next_value::<Option<Key<'de>>>()? {
-                break tag;
-            }
-        } else if !common.take(&key, map)? {
-            let member = (key, map.next_value_seed(Mark)?);
-            match first {
-                None => first = Some(member),
-                Some(_) => more.push(member),
-            }
-        }
-    };
-    by_tag(&tag, first.into_iter().chain(more), map, common)
-}
-
-/// Reads the members beside the tag, those that came before it among them.
-#[inline]
 fn by_tag<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
     tag: &str,
-    early: Early<'de>,
-    map: &mut A,
-    common: &mut C,
+    mut rest: Rest<'_, A, C>,
 ) -> Result<B, A::Error> {
-    let mut rest = Rest {
-        early,
-        place: None,
-        map: &mut *map,
-        common,
-        tag: B::TAG,
-    };
     match B::kind(tag) {
         TagKind::Content => B::read(tag, rest),
-        TagKind::Open => B::read(tag, rest).or_else(|error| match map.next_value_seed(Whole) {
-            Ok(whole) => B::without(tag, Some(whole)),
-            // It is no JSON.
-            Err(_) => Err(error),
-        }),
+        TagKind::Open => {
+            B::read(tag, rest.again()).or_else(|error| match rest.map.next_value_seed(Whole) {
+                Ok(whole) => B::without(tag, Some(whole)),
+                // It is no JSON.
+                Err(_) => Err(error),
+            })
+        }
         TagKind::Unit => {
             rest.finish()?;
             B::without(tag, None)
@@ -373,26 +351,48 @@ fn by_tag<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
     }
 }
 
-/// Names and places of the members before the tag.
-type Early<'de> = iter::Chain<option::IntoIter<(Key<'de>, u64)>, vec::IntoIter<(Key<'de>, u64)>>;
-
-fn none<'de>() -> Early<'de> {
-    None.into_iter().chain(Vec::new())
-}
-
-/// The members beside the tag and the common ones: those before the tag, then those behind it.
-struct Rest<'m, 'de, A, C> {
-    early: Early<'de>,
-    place: Option<u64>,
+/// The members beside the tag and the common ones.
+struct Rest<'m, A, C> {
     map: &'m mut A,
     common: &'m mut C,
     tag: &'static str,
+    /// The tag was read, and is met again.
+    is_ahead: bool,
 }
 
-impl<'de, A: MapAccess<'de>, C: Common> Rest<'_, 'de, A, C> {
+impl<'m, 'de, A: MapAccess<'de>, C: Common> Rest<'m, A, C> {
+    fn new<B: Tagged>(map: &'m mut A, common: &'m mut C, is_ahead: bool) -> Self {
+        Self {
+            map,
+            common,
+            tag: B::TAG,
+            is_ahead,
+        }
+    }
+
+    fn again(&mut self) -> Rest<'_, A, C> {
+        Rest {
+            map: self.map,
+            common: self.common,
+            ..*self
+        }
+    }
+
+    /// Reads the tag again, or a common member.
+    #[inline]
+    fn take(&mut self, key: &str) -> Result<bool, A::Error> {
+        if key != self.tag {
+            return self.common.take(key, self.map);
+        }
+        if !std::mem::take(&mut self.is_ahead) {
+            return Err(A::Error::duplicate_field(self.tag));
+        }
+        self.map.next_value::<IgnoredAny>()?;
+        Ok(true)
+    }
+
     /// Skips what is left.
     fn finish(&mut self) -> Result<(), A::Error> {
-        self.early = none();
         while self.next_key::<IgnoredAny>()?.is_some() {
             self.next_value::<IgnoredAny>()?;
         }
@@ -406,7 +406,7 @@ impl<'de, A: MapAccess<'de>, C: Common> Rest<'_, 'de, A, C> {
     }
 }
 
-impl<'de, A: MapAccess<'de>, C: Common> MapAccess<'de> for Rest<'_, 'de, A, C> {
+impl<'de, A: MapAccess<'de>, C: Common> MapAccess<'de> for Rest<'_, A, C> {
     type Error = A::Error;
 
     #[inline]
@@ -414,15 +414,8 @@ impl<'de, A: MapAccess<'de>, C: Common> MapAccess<'de> for Rest<'_, 'de, A, C> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, A::Error> {
-        if let Some((key, place)) = self.early.next() {
-            self.place = Some(place);
-            return key.give(seed).map(Some);
-        }
         while let Some(key) = self.map.next_key::<Key<'de>>()? {
-            if &*key == self.tag {
-                return Err(A::Error::duplicate_field(self.tag));
-            }
-            if !self.common.take(&key, self.map)? {
+            if !self.take(&key)? {
                 return key.give(seed).map(Some);
             }
         }
@@ -431,14 +424,11 @@ impl<'de, A: MapAccess<'de>, C: Common> MapAccess<'de> for Rest<'_, 'de, A, C> {
 
     #[inline]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
-        match self.place.take() {
-            None => self.map.next_value_seed(seed),
-            Some(place) => self.map.next_value_seed(Seek(place, seed)),
-        }
+        self.map.next_value_seed(seed)
     }
 }
 
-impl<'de, A: MapAccess<'de>, C: Common> Deserializer<'de> for Rest<'_, 'de, A, C> {
+impl<'de, A: MapAccess<'de>, C: Common> Deserializer<'de> for Rest<'_, A, C> {
     type Error = A::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, A::Error> {
@@ -492,21 +482,7 @@ impl<'de, A: MapAccess<'de>, C: Common> Deserializer<'de> for Rest<'_, 'de, A, C
     }
 }
 
-/// What our deserializer answers to a name that only it knows. Another one is never asked.
-struct Answer;
-
-impl<'de> Visitor<'de> for Answer {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a deserializer of this crate")
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-}
-
+/// Tells our deserializer the names of members. Another one is never asked.
 struct Names(&'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for Names {
@@ -514,74 +490,45 @@ impl<'de> DeserializeSeed<'de> for Names {
 
     #[inline]
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_struct(token::NAMES, self.0, Answer)
+        from.deserialize_struct(token::NAMES, self.0, IgnoredAny)?;
+        Ok(())
     }
 }
 
-struct Mark;
+/// Looks for the tag, the first of the names, and goes back.
+struct Seek(&'static [&'static str]);
 
-impl<'de> DeserializeSeed<'de> for Mark {
-    type Value = u64;
+impl<'de> DeserializeSeed<'de> for Seek {
+    type Value = Option<Key<'de>>;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<u64, D::Error> {
-        from.deserialize_newtype_struct(token::MARK, self)
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_struct(token::SEEK, self.0, self)
     }
 }
 
-impl Visitor<'_> for Mark {
-    type Value = u64;
+impl<'de> Visitor<'de> for Seek {
+    type Value = Option<Key<'de>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Answer.expecting(f)
+        f.write_str("a tag")
     }
 
-    fn visit_u64<E>(self, place: u64) -> Result<u64, E> {
-        Ok(place)
+    fn visit_none<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        Option::deserialize(from)
     }
 }
 
+/// The text of the object.
 struct Whole;
 
 impl<'de> DeserializeSeed<'de> for Whole {
     type Value = Json;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Json, D::Error> {
-        from.deserialize_newtype_struct(token::WHOLE, self)
-    }
-}
-
-impl Visitor<'_> for Whole {
-    type Value = Json;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Answer.expecting(f)
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Json, E> {
-        Ok(Json::scanned(text))
-    }
-}
-
-struct Seek<S>(u64, S);
-
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Seek<S> {
-    type Value = S::Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<S::Value, D::Error> {
-        // A text has no more bytes than a `usize` counts.
-        let place = usize::try_from(self.0).unwrap_or(usize::MAX);
-        from.deserialize_tuple_struct(token::SEEK, place, self)
-    }
-}
-
-impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Seek<S> {
-    type Value = S::Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Answer.expecting(f)
-    }
-
-    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<S::Value, D::Error> {
-        self.1.deserialize(from)
+        from.deserialize_newtype_struct(token::WHOLE, JsonVisitor)
     }
 }

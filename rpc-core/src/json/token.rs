@@ -5,13 +5,9 @@
 pub(crate) const RAW: &str = "$serde_json::private::RawValue";
 /// A string, or a number as its digits.
 pub(crate) const ID: &str = "$rpc_core::id";
-/// A string whose lone surrogates become U+FFFD.
-pub(crate) const LOSSY: &str = "$rpc_core::lossy";
 /// An object that is read by a tag: the names that follow are understood within it.
 pub(crate) const TAGGED: &str = "$rpc_core::tagged";
-/// Skips a member; the value is the place where the member starts.
-pub(crate) const MARK: &str = "$rpc_core::mark";
-/// Reads the member at a place that was marked.
+/// Looks for the first of the names that are given, and goes back to the current member.
 pub(crate) const SEEK: &str = "$rpc_core::seek";
 /// The text of the object, whatever of it was read.
 pub(crate) const WHOLE: &str = "$rpc_core::whole";

@@ -163,14 +163,6 @@ impl From<serde_json::Value> for Json {
     }
 }
 
-impl std::str::FromStr for Json {
-    type Err = DecodeError;
-
-    fn from_str(text: &str) -> Result<Self, DecodeError> {
-        Self::new(text)
-    }
-}
-
 /// Prints the length only: payloads carry private text.
 impl fmt::Debug for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -201,6 +193,14 @@ impl JsonVisitor {
     }
 }
 
+macro_rules! written {
+    ($($method:ident($Of:ty))*) => {$(
+        fn $method<E: de::Error>(self, value: $Of) -> Result<Json, E> {
+            Self::write(value)
+        }
+    )*};
+}
+
 impl<'de> Visitor<'de> for JsonVisitor {
     type Value = Json;
 
@@ -208,21 +208,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
         f.write_str("a JSON value")
     }
 
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Json, E> {
-        Self::write(value)
-    }
-
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Json, E> {
-        Self::write(value)
-    }
-
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Json, E> {
-        Self::write(value)
-    }
-
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Json, E> {
-        Self::write(value)
-    }
+    written! { visit_bool(bool) visit_i64(i64) visit_u64(u64) visit_f64(f64) }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Json, E> {
         Ok(Json::string(text))

@@ -9,7 +9,7 @@ use rpc_core::net::{Message, TransportError};
 use rpc_core::testing::faults::RawFrame;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::protocol::{self, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 const MAX: usize = 70_000;
 const ROLES: [(Role, Role); 2] = [(Role::Client, Role::Server), (Role::Server, Role::Client)];
@@ -348,7 +348,7 @@ async fn a_bad_close_code_in_answer_to_ours_is_an_error() {
 async fn a_socket_from_elsewhere_keeps_the_limits_that_it_has() {
     let (ours, mut peer) = duplex(1024);
     let config = WebSocketConfig::default().max_message_size(Some(10));
-    let raw = WebSocketStream::from_raw_socket(ours, protocol::Role::Server, Some(config));
+    let raw = WebSocketStream::from_raw_socket(ours, Role::Server, Some(config));
     let mut ws = WsStream::new(raw.await);
     peer.write_all(&RawFrame::ping(*b"hi").into_bytes(Role::Client))
         .await

@@ -52,4 +52,5 @@ pub use handshake::Handshake;
 #[cfg(feature = "server")]
 pub(crate) use handshake::{accept_key, is_upgrade, offers, select_subprotocol};
 pub use socket::Socket;
-pub use stream::{Role, WsStream};
+pub use stream::WsStream;
+pub use tokio_tungstenite::tungstenite::protocol::Role;

@@ -32,6 +32,20 @@ enum Inner {
     Tls(Box<tokio_rustls::TlsStream<TcpStream>>),
 }
 
+/// Either kind of connection.
+trait Line: AsyncRead + AsyncWrite + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Unpin> Line for S {}
+
+impl Inner {
+    fn line(&mut self) -> Pin<&mut dyn Line> {
+        match self {
+            Self::Plain(tcp) => Pin::new(tcp),
+            #[cfg(feature = "tls")]
+            Self::Tls(tls) => Pin::new(tls.as_mut()),
+        }
+    }
+}
+
 impl Socket {
     /// Whether the connection is encrypted.
     #[must_use]
@@ -53,22 +67,20 @@ impl Socket {
         }
     }
 
+    const fn over(inner: Inner) -> Self {
+        let ahead = Bytes::new();
+        Self { inner, ahead }
+    }
+
     #[cfg(feature = "tls")]
     pub(crate) fn from_tls(stream: tokio_rustls::TlsStream<TcpStream>) -> Self {
-        Inner::Tls(Box::new(stream)).into()
+        Self::over(Inner::Tls(Box::new(stream)))
     }
 }
 
 impl From<TcpStream> for Socket {
     fn from(tcp: TcpStream) -> Self {
-        Inner::Plain(tcp).into()
-    }
-}
-
-impl From<Inner> for Socket {
-    fn from(inner: Inner) -> Self {
-        let ahead = Bytes::new();
-        Self { inner, ahead }
+        Self::over(Inner::Plain(tcp))
     }
 }
 
@@ -78,20 +90,6 @@ impl fmt::Debug for Socket {
             .field("peer", &self.tcp().peer_addr().ok())
             .field("tls", &self.is_tls())
             .finish()
-    }
-}
-
-impl AsyncRead for Inner {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(tcp) => Pin::new(tcp).poll_read(cx, buf),
-            #[cfg(feature = "tls")]
-            Self::Tls(tls) => Pin::new(tls.as_mut()).poll_read(cx, buf),
-        }
     }
 }
 
@@ -105,11 +103,11 @@ impl AsyncRead for Socket {
         let room = buf.remaining();
         if ahead.is_empty() {
             if room >= SMALL {
-                return Pin::new(inner).poll_read(cx, buf);
+                return inner.line().poll_read(cx, buf);
             }
             let mut memory = [MaybeUninit::uninit(); READ];
             let mut read = ReadBuf::uninit(&mut memory);
-            ready!(Pin::new(inner).poll_read(cx, &mut read))?;
+            ready!(inner.line().poll_read(cx, &mut read))?;
             let (now, later) = read.filled().split_at(room.min(read.filled().len()));
             buf.put_slice(now);
             *ahead = Bytes::copy_from_slice(later);
@@ -129,11 +127,7 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.get_mut().inner {
-            Inner::Plain(tcp) => Pin::new(tcp).poll_write(cx, buf),
-            #[cfg(feature = "tls")]
-            Inner::Tls(tls) => Pin::new(tls.as_mut()).poll_write(cx, buf),
-        }
+        self.get_mut().inner.line().poll_write(cx, buf)
     }
 
     fn poll_write_vectored(
@@ -141,11 +135,7 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.get_mut().inner {
-            Inner::Plain(tcp) => Pin::new(tcp).poll_write_vectored(cx, bufs),
-            #[cfg(feature = "tls")]
-            Inner::Tls(tls) => Pin::new(tls.as_mut()).poll_write_vectored(cx, bufs),
-        }
+        self.get_mut().inner.line().poll_write_vectored(cx, bufs)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -157,18 +147,10 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().inner {
-            Inner::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
-            #[cfg(feature = "tls")]
-            Inner::Tls(tls) => Pin::new(tls.as_mut()).poll_flush(cx),
-        }
+        self.get_mut().inner.line().poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().inner {
-            Inner::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
-            #[cfg(feature = "tls")]
-            Inner::Tls(tls) => Pin::new(tls.as_mut()).poll_shutdown(cx),
-        }
+        self.get_mut().inner.line().poll_shutdown(cx)
     }
 }

@@ -12,10 +12,11 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message as Theirs;
 use tokio_tungstenite::tungstenite::error::{Error, ProtocolError};
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
-use tokio_tungstenite::tungstenite::{Message as Theirs, protocol};
+use tokio_tungstenite::tungstenite::protocol::{self, Role};
 
 use super::config::{MAX_CONTROL, WsConfig};
 use super::handshake::{self, Handshake};
@@ -37,15 +38,6 @@ const SMALLEST_HEADER: usize = 2;
 const BAD_CLOSE: &str = "Protocol violation";
 /// Bad gateway: in the registry of codes, but not known to tungstenite.
 const BAD_GATEWAY: u16 = 1014;
-
-/// Which side of a WebSocket this is. There is no third, so the enum is exhaustive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// The side that asked for the upgrade; it masks what it sends.
-    Client,
-    /// The side that answered.
-    Server,
-}
 
 /// How far the receiving side is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,10 +139,6 @@ where
         role: Role,
         config: &WsConfig,
     ) -> Self {
-        let role = match role {
-            Role::Client => protocol::Role::Client,
-            Role::Server => protocol::Role::Server,
-        };
         let sizes = Some(config.sizes());
         let inner = if read_already.is_empty() {
             WebSocketStream::from_raw_socket(stream, role, sizes).await
