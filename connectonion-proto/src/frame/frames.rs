@@ -1,7 +1,8 @@
 //! [`frames!`]: all frames of one direction, by their types on the wire.
 
-/// An enum of frames: those of one type, those that are nothing but their type (`alone`), and those that
-/// have one of several types (`others`), with their type. For the last ones, the enum has functions:
+/// An enum of frames by their types: those with members, read by a derive and then, if there is a `then`,
+/// by that function; those that are nothing but their type (`alone`); and families of several types
+/// (`others`), each with the type of a member of it. For the last ones, the enum has three functions:
 /// `kind_of_other`, `read_other`, and `unknown` for a frame of a type that nobody knows.
 macro_rules! frames {
     ($(#[$meta:meta])* pub enum $Name:ident {
