@@ -109,7 +109,7 @@ impl<'de> Deserializer<'de> {
 
     /// Reads, of members with the same name, only the last one. It looks through each object twice.
     #[must_use]
-    pub fn last_wins(mut self) -> Self {
+    pub(super) fn last_wins(mut self) -> Self {
         self.repeated = Some(Box::default());
         self
     }
@@ -379,12 +379,14 @@ impl<'de> Deserializer<'de> {
                 return Err(self.fail(DecodeErrorKind::TooManyItems { max }));
             }
             self.skip()?;
+            self.object.member = self.object.start;
             match self.token() {
                 Some(b',') => self.at += 1,
                 Some(b'}') => break false,
                 _ => return Err(self.syntax()),
             }
-            if self.name()? == name && !self.is_repeated() {
+            let is_it = self.name()? == name && !self.is_repeated();
+            if is_it && self.token() != Some(b'n') {
                 break true;
             }
         };
