@@ -1,7 +1,7 @@
 //! [`Deserializer`]: a JSON text, read by `serde` in one pass.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
@@ -45,7 +45,7 @@ pub struct Deserializer<'de> {
     /// What is between the quotation marks of a string.
     unescape: fn(&str) -> Option<String>,
     /// Where members start that another one of the same name follows, if these are not to be read.
-    pub(super) repeated: Option<Box<HashSet<usize>>>,
+    pub(super) repeated: Option<BTreeSet<usize>>,
 }
 
 /// The object that is being read.
@@ -110,7 +110,7 @@ impl<'de> Deserializer<'de> {
     /// Reads, of members with the same name, only the last one. It looks through each object twice.
     #[must_use]
     pub(super) fn last_wins(mut self) -> Self {
-        self.repeated = Some(Box::default());
+        self.repeated = Some(BTreeSet::new());
         self
     }
 
