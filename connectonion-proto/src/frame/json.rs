@@ -40,20 +40,24 @@ pub(super) fn filled_id<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str
 pub(super) mod opt {
     use serde::{Serialize, Serializer};
 
-    macro_rules! optional {
-        ($($name:ident: $read:ident,)*) => {$(
-            pub(in crate::frame) mod $name {
-                pub(in crate::frame) use super::serialize;
-                pub(in crate::frame) use rpc_core::json::lenient::$read as deserialize;
-            }
-        )*};
+    pub(in crate::frame) mod array {
+        pub(in crate::frame) use super::serialize;
+        pub(in crate::frame) use rpc_core::json::lenient::optional_array as deserialize;
     }
 
-    optional! {
-        array: optional_array,
-        id: optional_id,
-        loose: optional_loose,
-        object: optional_object,
+    pub(in crate::frame) mod id {
+        pub(in crate::frame) use super::serialize;
+        pub(in crate::frame) use rpc_core::json::lenient::optional_id as deserialize;
+    }
+
+    pub(in crate::frame) mod loose {
+        pub(in crate::frame) use super::serialize;
+        pub(in crate::frame) use rpc_core::json::lenient::optional_loose as deserialize;
+    }
+
+    pub(in crate::frame) mod object {
+        pub(in crate::frame) use super::serialize;
+        pub(in crate::frame) use rpc_core::json::lenient::optional_object as deserialize;
     }
 
     pub(in crate::frame) fn serialize<S: Serializer>(
