@@ -25,3 +25,7 @@ pub mod server;
 pub mod spec {}
 pub mod task;
 mod words;
+
+// README.md and SPEC.md name these without their paths.
+#[cfg(doc)]
+use {error::*, event::*, frame::*, id::*, task::*};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::SystemTime;
 
-pub use crate::frame::{Task, TaskState};
+pub use crate::frame::task::{Task, TaskState};
 use crate::id::TaskId;
 use crate::limits::MAX_TASKS;
 

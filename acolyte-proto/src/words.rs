@@ -30,12 +30,14 @@ macro_rules! words {
             }
         }
 
+        #[automatically_derived]
         impl serde::Serialize for $Name {
             fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
                 to.serialize_str(self.name())
             }
         }
 
+        #[automatically_derived]
         impl<'de> serde::Deserialize<'de> for $Name {
             fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
                 let name = rpc_core::Str::deserialize(from)?;
@@ -69,6 +71,7 @@ macro_rules! words {
             }
         }
 
+        #[automatically_derived]
         impl From<rpc_core::Str> for $Name {
             fn from(name: rpc_core::Str) -> Self {
                 match &*name {
@@ -78,6 +81,7 @@ macro_rules! words {
             }
         }
 
+        #[automatically_derived]
         impl serde::Serialize for $Name {
             fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
                 to.serialize_str(self.name())

@@ -72,9 +72,7 @@ impl Wishes {
         if let Some(workspace) = &self.workspace {
             request = request.with_workspace(workspace.clone());
         }
-        if let Some(id) = &self.resource {
-            request = request.with_resource_id(id.clone());
-        }
+        request.resource_id.clone_from(&self.resource);
         request
     }
 }

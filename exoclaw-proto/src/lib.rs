@@ -21,3 +21,7 @@ pub mod server;
 pub mod session;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
+
+// README.md and SPEC.md name these without their paths.
+#[cfg(doc)]
+use {error::*, frame::*, id::*};

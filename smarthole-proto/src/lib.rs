@@ -25,3 +25,7 @@ pub mod server;
 pub mod spec {}
 pub use rpc_core::timestamp;
 pub mod validate;
+
+// README.md and SPEC.md name these without their paths.
+#[cfg(doc)]
+use {error::*, frame::*, id::*};

@@ -28,3 +28,7 @@ pub mod spec {}
 pub mod stream;
 pub mod tool;
 pub mod toolloop;
+
+// README.md and SPEC.md name these without their paths.
+#[cfg(doc)]
+use {error::*, frame::*, id::*};

@@ -253,7 +253,8 @@ mod tests {
     fn partial_messages_go_nowhere() {
         let me = User::new("mybot", "MyBot");
         for sender in ["mybot", "alice"] {
-            let partial = Message::new("ch1", sender, "x", "ping").with_final(false);
+            let mut partial = Message::new("ch1", sender, "x", "ping");
+            partial.is_final = false;
             assert_eq!(route(&me, &partial), Route::Partial);
         }
     }

@@ -303,18 +303,6 @@ impl TextStream {
         self.in_flight
     }
 
-    /// Whether the final message was handed out.
-    #[must_use]
-    pub fn is_ended(&self) -> bool {
-        self.phase == Phase::Ended
-    }
-
-    /// Whether the text has changed and no message was made of it yet.
-    #[must_use]
-    pub const fn is_behind(&self) -> bool {
-        self.changed
-    }
-
     /// [`Refused::TooLarge`], if the final message had to be cut.
     ///
     /// # Errors

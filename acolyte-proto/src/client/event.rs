@@ -7,8 +7,9 @@ use rpc_core::{CallError, CloseReason, DecodeError, Delivery, Json, Refused, Str
 use super::CallId;
 use crate::error::ChatError;
 use crate::event::Event;
-use crate::frame::{Reply, Status, Task};
+use crate::frame::{Reply, Status};
 use crate::id::TaskId;
+use crate::task::Task;
 
 /// What happened on a connection.
 ///

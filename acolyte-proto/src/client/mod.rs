@@ -60,7 +60,7 @@ pub enum ClientState {
 ///
 /// Every chat ends with exactly one [`ChatUpdate::Ended`], whatever the server does: a last message
 /// that cannot be read ends it, and so does silence, if
-/// [`chat_idle_timeout`](ClientConfig::chat_idle_timeout) is set. An `error` that names no request
+/// [`chat_idle_timeout`](ClientConfig::with_chat_idle_timeout) is set. An `error` that names no request
 /// (`rpc_unknown`) is taken for the oldest request that is unanswered.
 ///
 /// ```

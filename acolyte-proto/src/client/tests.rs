@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::event::{Event, ToolResult, Usage};
-use crate::frame::{ChatRequest, TaskState};
+use crate::frame::ChatRequest;
 use crate::id::{RpcId, TaskId};
+use crate::task::TaskState;
 
 const SECOND: Duration = Duration::from_secs(1);
 

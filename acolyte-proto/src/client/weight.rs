@@ -11,8 +11,7 @@ type Text<'a> = Option<&'a str>;
 
 impl ClientEvent {
     /// About how many bytes it holds.
-    #[must_use]
-    pub fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         size_of::<Self>()
             + match self {
                 Self::Chat { update, .. } => update.inner_weight(),
@@ -29,8 +28,7 @@ impl ClientEvent {
 
 impl ChatUpdate {
     /// About how many bytes it holds.
-    #[must_use]
-    pub fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         size_of::<Self>() + self.inner_weight()
     }
 

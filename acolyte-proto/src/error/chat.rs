@@ -75,39 +75,24 @@ impl ChatError {
 #[non_exhaustive]
 pub struct ErrorDetail {
     /// As [`ChatError::code`].
-    #[serde(
-        default,
-        deserialize_with = "loose::text",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "loose::text")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Str>,
     /// Seen: `timeout`, `file-not-found`, `budget-exhausted`, `other`.
-    #[serde(
-        default,
-        deserialize_with = "loose::text",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "loose::text")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub category: Option<Str>,
     /// Seen: `timeout`, `file_not_found`, `budget_exhausted`, `sandbox_violation`, `unknown`.
-    #[serde(
-        default,
-        deserialize_with = "loose::text",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "loose::text")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<Str>,
     /// Seen: `generate`, `tool-result`, `tool-error`, `server`.
-    #[serde(
-        default,
-        deserialize_with = "loose::text",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "loose::text")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Str>,
     /// The tool that failed.
-    #[serde(
-        default,
-        deserialize_with = "loose::text",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "loose::text")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<Str>,
     /// Members that this crate does not know.
     #[serde(flatten, skip_deserializing)]

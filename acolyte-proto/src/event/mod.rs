@@ -66,18 +66,12 @@ pub struct RunState {
     /// What.
     pub kind: RunKind,
     /// How many tools it has called.
-    #[serde(
-        default,
-        deserialize_with = "loose::count",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "loose::count")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
     /// Its place in the queue, from 1.
-    #[serde(
-        default,
-        deserialize_with = "loose::count",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "loose::count")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u64>,
 }
 

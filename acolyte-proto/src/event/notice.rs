@@ -16,11 +16,8 @@ pub struct Notice {
     /// What to show.
     pub message: Str,
     /// Where it comes from.
-    #[serde(
-        default,
-        deserialize_with = "loose::text",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "loose::text")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Str>,
 }
 
@@ -52,12 +49,5 @@ impl Notice {
             level: NoticeLevel::Error,
             ..Self::warn(message)
         }
-    }
-
-    /// Sets [`source`](Self::source).
-    #[must_use]
-    pub fn with_source(mut self, source: impl Into<Str>) -> Self {
-        self.source = Some(source.into());
-        self
     }
 }

@@ -41,18 +41,12 @@ pub struct ToolHeader {
     /// What it is called.
     pub label_key: Str,
     /// To what.
-    #[serde(
-        default,
-        deserialize_with = "loose::text",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "loose::text")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<Str>,
     /// `on` or `off`, for tools that switch something.
-    #[serde(
-        default,
-        deserialize_with = "loose::text",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "loose::text")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<Str>,
 }
 
@@ -95,11 +89,8 @@ pub struct EditHeader {
     /// The file.
     pub path: Str,
     /// How many files. Servers up to 0.21 only.
-    #[serde(
-        default,
-        deserialize_with = "loose::count",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "loose::count")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<u64>,
     /// Lines that are new.
     #[serde(default, deserialize_with = "loose::count")]
@@ -137,18 +128,12 @@ pub struct ShellOutput {
 #[serde(rename_all = "camelCase")]
 pub struct Truncated {
     /// How much.
-    #[serde(
-        default,
-        deserialize_with = "loose::count",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "loose::count")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// Of what, such as `lines`.
-    #[serde(
-        default,
-        deserialize_with = "loose::text",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "loose::text")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<Str>,
 }
 

@@ -1,7 +1,7 @@
 //! What is told of a tool: [`ToolCall`], [`ToolOutput`] and [`ToolResult`].
 
 use rpc_core::json::lenient::{self, ByType};
-use rpc_core::{Json, Refused, Str};
+use rpc_core::{Json, Str};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Part;
@@ -54,20 +54,12 @@ pub struct ToolResult {
     #[serde(rename = "isError", skip_serializing_if = "Option::is_none")]
     is_error: Option<bool>,
     /// What kind of failure: see [`code`](crate::error::code), an open set.
-    #[serde(
-        rename = "errorCode",
-        default,
-        deserialize_with = "loose::text",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "errorCode", default, deserialize_with = "loose::text")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Str>,
     /// More about the failure.
-    #[serde(
-        rename = "error",
-        default,
-        deserialize_with = "loose::object",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "error", default, deserialize_with = "loose::object")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<Box<ErrorDetail>>,
     /// Members that this crate does not know.
     #[serde(flatten, skip_deserializing)]
@@ -105,18 +97,6 @@ impl ToolCall {
             name: name.into(),
             args: args.into(),
         }
-    }
-
-    /// As [`new`](Self::new), with anything that is an object in JSON.
-    ///
-    /// # Errors
-    /// If `args` is not JSON. Trying again fails again.
-    pub fn with_args(
-        id: impl Into<Str>,
-        name: impl Into<Str>,
-        args: &impl Serialize,
-    ) -> Result<Self, Refused> {
-        Ok(Self::new(id, name, Json::of(args)?))
     }
 }
 

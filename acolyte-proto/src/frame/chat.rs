@@ -26,18 +26,12 @@ pub struct ChatRequest {
     /// The model that is to answer.
     pub model: Str,
     /// The conversation; without it nothing is remembered.
-    #[serde(
-        default,
-        deserialize_with = "some",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "some")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// What the memory belongs to.
-    #[serde(
-        default,
-        deserialize_with = "some",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "some")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_id: Option<ResourceId>,
     /// Skills that are on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -46,11 +40,8 @@ pub struct ChatRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suggestions: Vec<Str>,
     /// The folder that tools work in.
-    #[serde(
-        default,
-        deserialize_with = "some",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "some")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Str>,
 }
 
@@ -143,41 +134,6 @@ impl ChatRequest {
     pub fn with_history_item(mut self, item: &HistoryItem) -> Result<Self, Refused> {
         self.history.push(Json::of(item)?);
         Ok(self)
-    }
-
-    /// Sets [`history`](Self::history), any JSON.
-    #[must_use]
-    pub fn with_raw_history(mut self, history: Vec<Json>) -> Self {
-        self.history = history;
-        self
-    }
-
-    /// Sets [`session_id`](Self::session_id).
-    #[must_use]
-    pub fn with_session_id(mut self, id: SessionId) -> Self {
-        self.session_id = Some(id);
-        self
-    }
-
-    /// Sets [`resource_id`](Self::resource_id).
-    #[must_use]
-    pub fn with_resource_id(mut self, id: ResourceId) -> Self {
-        self.resource_id = Some(id);
-        self
-    }
-
-    /// Adds a skill that is on.
-    #[must_use]
-    pub fn with_active_skill(mut self, skill: Skill) -> Self {
-        self.active_skills.push(skill);
-        self
-    }
-
-    /// Adds a hint for the model.
-    #[must_use]
-    pub fn with_suggestion(mut self, suggestion: impl Into<Str>) -> Self {
-        self.suggestions.push(suggestion.into());
-        self
     }
 
     /// Sets [`workspace`](Self::workspace).

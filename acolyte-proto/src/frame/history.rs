@@ -64,11 +64,4 @@ impl HistoryItem {
             timestamp,
         }
     }
-
-    /// Sets [`kind`](Self::kind).
-    #[must_use]
-    pub const fn with_kind(mut self, kind: HistoryKind) -> Self {
-        self.kind = kind;
-        self
-    }
 }

@@ -7,7 +7,7 @@ mod open;
 mod reply;
 mod server;
 mod status;
-mod task;
+pub(crate) mod task;
 mod time;
 
 pub use chat::{ChatRequest, RequestFault, Skill};
@@ -18,4 +18,3 @@ pub(crate) use open::keep_extra;
 pub use reply::{PromptBreakdown, Reply, ReplyUsage};
 pub use server::{AbortResult, Answer, Refusal, ServerFrame};
 pub use status::Status;
-pub use task::{Task, TaskState};

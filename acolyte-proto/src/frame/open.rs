@@ -59,6 +59,7 @@ impl fmt::Debug for Extra {
 /// was read goes through a function, if there is one.
 macro_rules! keep_extra {
     ($Name:ty $(, $then:path)?) => {
+        #[automatically_derived]
         impl<'de> serde::Deserialize<'de> for $Name {
             fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
                 let mut extra = crate::frame::Extra::default();
@@ -68,6 +69,7 @@ macro_rules! keep_extra {
             }
         }
 
+        #[automatically_derived]
         impl serde::Serialize for $Name {
             fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
                 Self::serialize(self, to)

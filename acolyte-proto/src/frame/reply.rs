@@ -16,11 +16,8 @@ use crate::loose;
 #[non_exhaustive]
 pub struct Reply {
     /// `done` or `awaiting-input`. Servers before 0.22 only.
-    #[serde(
-        default,
-        deserialize_with = "loose::text",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "loose::text")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<Str>,
     /// The model that answered. Empty if a server does not tell it; written as `unknown` then.
     #[serde(default, deserialize_with = "loose::text", serialize_with = "named")]
@@ -32,38 +29,26 @@ pub struct Reply {
     #[serde(serialize_with = "told")]
     pub output_streamed: Option<bool>,
     /// Why the model failed: then the chat has failed, whatever the output says.
-    #[serde(
-        default,
-        deserialize_with = "words",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "words")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Str>,
     /// The names of the tools that were called, in their order.
     #[serde(default, deserialize_with = "loose::strings")]
     pub tool_calls: Vec<Str>,
     /// How often the model was called.
-    #[serde(
-        default,
-        deserialize_with = "loose::count",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "loose::count")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model_calls: Option<u64>,
     /// The skills that are on.
     #[serde(default, deserialize_with = "skills")]
     pub active_skills: Vec<Skill>,
     /// What the chat cost.
-    #[serde(
-        default,
-        deserialize_with = "loose::object",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "loose::object")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<ReplyUsage>,
     /// What the prompt was made of.
-    #[serde(
-        default,
-        deserialize_with = "loose::object",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "loose::object")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_breakdown: Option<PromptBreakdown>,
 }
 
@@ -187,55 +172,6 @@ impl Reply {
         self
     }
 
-    /// Sets [`error`](Self::error).
-    #[must_use]
-    pub fn with_error(mut self, error: impl Into<Str>) -> Self {
-        self.error = Some(error.into());
-        self
-    }
-
-    /// Adds the name of a tool that was called.
-    #[must_use]
-    pub fn with_tool_call(mut self, name: impl Into<Str>) -> Self {
-        self.tool_calls.push(name.into());
-        self
-    }
-
-    /// Sets [`model_calls`](Self::model_calls).
-    #[must_use]
-    pub const fn with_model_calls(mut self, calls: u64) -> Self {
-        self.model_calls = Some(calls);
-        self
-    }
-
-    /// Adds a skill that is on.
-    #[must_use]
-    pub fn with_active_skill(mut self, skill: Skill) -> Self {
-        self.active_skills.push(skill);
-        self
-    }
-
-    /// Sets [`usage`](Self::usage).
-    #[must_use]
-    pub const fn with_usage(mut self, usage: ReplyUsage) -> Self {
-        self.usage = Some(usage);
-        self
-    }
-
-    /// Sets [`prompt_breakdown`](Self::prompt_breakdown).
-    #[must_use]
-    pub const fn with_prompt_breakdown(mut self, breakdown: PromptBreakdown) -> Self {
-        self.prompt_breakdown = Some(breakdown);
-        self
-    }
-
-    /// Sets [`state`](Self::state), which clients before 0.22 want.
-    #[must_use]
-    pub fn with_state(mut self, state: impl Into<Str>) -> Self {
-        self.state = Some(state.into());
-        self
-    }
-
     /// Decodes a reply that stands for itself. What it can do without may be absent or null.
     ///
     /// # Errors
@@ -256,12 +192,5 @@ impl ReplyUsage {
             total_tokens: input_tokens.saturating_add(output_tokens),
             input_budget_tokens: None,
         }
-    }
-
-    /// Sets [`input_budget_tokens`](Self::input_budget_tokens).
-    #[must_use]
-    pub const fn with_input_budget_tokens(mut self, tokens: u64) -> Self {
-        self.input_budget_tokens = Some(tokens);
-        self
     }
 }

@@ -113,12 +113,6 @@ impl Answer {
         let error = error.into();
         Self::Error(Refusal { error })
     }
-
-    /// Whether nothing follows for a chat: `chat.done`, `chat.error` and `error`.
-    #[must_use]
-    pub const fn ends_chat(&self) -> bool {
-        matches!(self, Self::Done(_) | Self::Failed(_) | Self::Error(_))
-    }
 }
 
 impl AbortResult {

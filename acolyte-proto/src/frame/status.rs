@@ -89,15 +89,6 @@ impl Status {
         self
     }
 
-    /// Sets the numbers of tasks and of chats that wait.
-    #[must_use]
-    pub const fn with_load(mut self, total: u64, running: u64, queued: u64) -> Self {
-        self.tasks_total = total;
-        self.tasks_running = running;
-        self.rpc_queue_length = queued;
-        self
-    }
-
     /// The words of [`capabilities`](Self::capabilities), without the space around them.
     pub fn capability_words(&self) -> impl Iterator<Item = &str> {
         let words = self.capabilities.split(',').map(str::trim);

@@ -12,9 +12,10 @@ use rpc_core::{CallError, CloseReason, Delivery, Refused};
 use super::chat::Chat;
 use super::protocol::{CallValue, ClientSide};
 use crate::client::{CallId, ClientConn, RpcError};
-use crate::frame::{ChatRequest, Status, Task};
+use crate::frame::{ChatRequest, Status};
 use crate::handshake::{Capabilities, Mismatch};
 use crate::id::TaskId;
+use crate::task::Task;
 
 /// A handle for chats and questions. Cheap to clone; dropping the last clone closes the connection,
 /// which ends its chats.

@@ -7,7 +7,8 @@ use rpc_core::CloseFrame;
 use rpc_core::net::{Protocol, Sorted};
 
 use crate::client::{CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome, RpcError};
-use crate::frame::{Status, Task};
+use crate::frame::Status;
+use crate::task::Task;
 
 /// The client's side: every connection opens with the same configuration.
 #[derive(Clone, Debug)]

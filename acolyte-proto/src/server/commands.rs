@@ -17,7 +17,7 @@ const MAX_BACKLOG: usize = 1024 * 1024;
 
 impl ServerConn {
     /// Sends one step of the running chat. A checklist is sent by the
-    /// [configured](super::ServerConfig::checklist) name.
+    /// [configured](super::ServerConfig::with_checklist) name.
     ///
     /// # Errors
     /// [`Refused::UnknownId`] if the chat does not run or was aborted, [`Refused::Invalid`] for the

@@ -77,7 +77,7 @@ enum Question {
 /// One chat runs at a time, others wait in a [queue](Queue). The machine answers starts and
 /// aborts by itself; it asks the application to work on a chat, to stop, and for answers about
 /// status and tasks. Every chat that was accepted ends with `chat.done` or `chat.error`, aborted
-/// ones too, unless [the configuration](ServerConfig::silent_aborts) or the end of the line says
+/// ones too, unless [the configuration](ServerConfig::with_silent_aborts) or the end of the line says
 /// otherwise.
 pub struct ServerConn {
     config: Arc<ServerConfig>,

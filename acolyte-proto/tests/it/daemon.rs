@@ -69,7 +69,7 @@ impl Agent for Puppet {
             "tools" => {
                 for _ in 0..3 {
                     self.shared.tools.fetch_add(1, Ordering::SeqCst);
-                    let call = ToolCall::with_args("call_1", "shell", &json!({})).unwrap();
+                    let call = ToolCall::new("call_1", "shell", json!({}));
                     run.emit(&Event::ToolCall(call))
                         .await
                         .map_err(|_| ChatError::new("stopped"))?;
@@ -99,7 +99,11 @@ impl Agent for Puppet {
             }
             "panic" => panic!("asked to"),
             "fail" => return Err(ChatError::new("no").with_code("E_NO")),
-            "ill" => return Ok(Reply::new("", "m").with_error("the model failed")),
+            "ill" => {
+                let mut reply = Reply::new("", "m");
+                reply.error = Some("the model failed".into());
+                return Ok(reply);
+            }
             "large step" => {
                 run.text(&"x".repeat(16 * 1024 * 1024))
                     .await

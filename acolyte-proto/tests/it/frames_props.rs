@@ -195,8 +195,11 @@ fn event() -> impl Strategy<Value = Event> {
         checklist().prop_map(Event::Tasklist),
         chat_error().prop_map(Event::Error),
         text().prop_map(|message| Event::Notice(Notice::warn(message))),
-        (text(), text())
-            .prop_map(|(m, source)| Event::Notice(Notice::error(m).with_source(source))),
+        (text(), text()).prop_map(|(message, source)| {
+            let mut notice = Notice::error(message);
+            notice.source = Some(source.into());
+            Event::Notice(notice)
+        }),
         skill().prop_map(Event::SkillActivated),
         text().prop_map(Event::SkillDeactivated),
     ]
@@ -206,7 +209,9 @@ fn reply() -> impl Strategy<Value = Reply> {
     // Without a name it would be given one.
     let model = text().prop_filter("a name", |name| !name.is_empty());
     let usage = any::<(u64, u64, u64)>().prop_map(|(read, wrote, budget)| {
-        ReplyUsage::new(read, wrote).with_input_budget_tokens(budget)
+        let mut usage = ReplyUsage::new(read, wrote);
+        usage.input_budget_tokens = Some(budget);
+        usage
     });
     (
         (text(), model, any::<bool>(), maybe(), maybe()),
@@ -259,7 +264,8 @@ fn request() -> impl Strategy<Value = Request> {
     )
         .prop_map(
             |((message, model, history), (session, resource), skills, hints, workspace)| {
-                let mut chat = ChatRequest::new(message, model).with_raw_history(history);
+                let mut chat = ChatRequest::new(message, model);
+                chat.history = history;
                 chat.session_id = session.map(SessionId::random);
                 chat.resource_id = resource.map(ResourceId::random);
                 (chat.active_skills, chat.suggestions, chat.workspace) = (skills, hints, workspace);

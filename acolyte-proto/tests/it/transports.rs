@@ -56,7 +56,7 @@ fn steps() -> Vec<Event> {
 #[async_trait]
 impl Agent for Scripted {
     async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
-        let reply = Reply::new("fine", request.model.clone()).with_output_streamed(true);
+        let mut reply = Reply::new("fine", request.model.clone()).with_output_streamed(true);
         match &*request.message {
             "steps" => {
                 for event in steps() {
@@ -70,7 +70,10 @@ impl Agent for Scripted {
                 }
                 Ok(reply)
             }
-            "model" => Ok(reply.with_error("the model failed")),
+            "model" => {
+                reply.error = Some("the model failed".into());
+                Ok(reply)
+            }
             "fail" => Err(ChatError::new("no").with_code("E_X")),
             "wait" => {
                 let _ = run.text("waiting").await;

@@ -213,8 +213,8 @@ impl<'a> Talk<'a> {
     }
 
     fn request(&self, text: &str) -> Result<ChatRequest, rpc_core::Refused> {
-        let request = self.wishes.request(text, &self.door.status);
-        let mut request = request.with_session_id(self.session.clone());
+        let mut request = self.wishes.request(text, &self.door.status);
+        request.session_id = Some(self.session.clone());
         for item in &self.said {
             request = request.with_history_item(item)?;
         }

@@ -28,7 +28,7 @@ fn lines(mut show: Show, update: &ChatUpdate) -> Vec<String> {
 #[test]
 fn people_read_what_happens_line_by_line() {
     let args = json!({ "content": "x", "path": "a\x1b.txt" });
-    let call = ToolCall::with_args("c", "file-edit", &args).unwrap();
+    let call = ToolCall::new("c", "file-edit", args);
     let diff = Part::Diff(acolyte_proto::event::Diff {
         marker: acolyte_proto::event::DiffMarker::Add,
         line_number: 7,
@@ -69,7 +69,7 @@ fn what_calls_show_side_by_side_stands_below_the_call() {
     let mut show = people();
     let call = |id: &'static str, path: &str| {
         let args = json!({ "path": path });
-        let call = ToolCall::with_args(id, "file-read", &args).unwrap();
+        let call = ToolCall::new(id, "file-read", args);
         event(Event::ToolCall(call))
     };
     let output = |id: &'static str, text: &'static str| {
@@ -143,6 +143,8 @@ fn programs_read_an_object_for_each_update() {
 #[test]
 fn an_end_says_what_became_of_the_chat() {
     let error = ChatError::new("no").with_code("E_X");
+    let mut cut = Reply::new("so far", "m");
+    cut.error = Some("cut".into());
     let lost = Outcome::Closed {
         reason: CloseReason::Local,
         delivery: Delivery::Unknown,
@@ -159,9 +161,7 @@ fn an_end_says_what_became_of_the_chat() {
             "no (E_X)",
         ),
         (
-            Outcome::Failed(Failure::Model(Box::new(
-                Reply::new("so far", "m").with_error("cut"),
-            ))),
+            Outcome::Failed(Failure::Model(Box::new(cut))),
             json!({ "outcome": "failed", "message": "cut" }),
             "cut",
         ),

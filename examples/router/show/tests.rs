@@ -44,9 +44,9 @@ fn rejected(timed_out: bool, late: bool) -> HubEvent {
 }
 
 fn delivered(direct: bool, reason: Option<&str>) -> HubEvent {
-    let metadata = Metadata::default()
-        .with_direct_routed(direct)
-        .with_routing_reason(reason.map(Into::into));
+    let mut metadata = Metadata::default();
+    metadata.direct_routed = direct;
+    metadata.routing_reason = reason.map(Into::into);
     HubEvent::Delivered {
         client: "notes".into(),
         message: Message::new(id(), "buy \"milk\"\n", "t").with_metadata(metadata),

@@ -180,7 +180,8 @@ impl Site {
         if !self.auth.is_open() && !offered.any(|offered| self.auth.check(offered)) {
             return text(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
         }
-        let session = SessionRef::new(PAGE_CHANNEL, PAGE_ACCOUNT).with_peer(peer);
+        let mut session = SessionRef::new(PAGE_CHANNEL, PAGE_ACCOUNT);
+        session.peer = Some(peer.into());
         match self.engine.history(&session, PAGE_TURNS).await {
             Ok(turns) => json(turns.get().to_owned()),
             Err(error) => text(

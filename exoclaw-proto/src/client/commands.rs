@@ -68,7 +68,10 @@ impl ClientConn {
         limit: Option<u64>,
         now: Instant,
     ) -> Result<CallId, Refused> {
-        let history = ChatHistory::new(session.clone(), limit);
+        let history = ChatHistory {
+            session: session.clone(),
+            limit,
+        };
         self.request(&Call::ChatHistory(history), now)
     }
 
@@ -95,7 +98,8 @@ impl ClientConn {
     /// # Errors
     /// As for [`call`](Self::call).
     pub fn plugin_load(&mut self, name: &str, path: &str, now: Instant) -> Result<CallId, Refused> {
-        self.request(&Call::PluginLoad(PluginLoad::new(name, path)), now)
+        let (name, path) = (name.into(), path.into());
+        self.request(&Call::PluginLoad(PluginLoad { name, path }), now)
     }
 
     /// Unloads a plugin. A future method: gateways may not have it.
@@ -103,7 +107,8 @@ impl ClientConn {
     /// # Errors
     /// As for [`call`](Self::call).
     pub fn plugin_unload(&mut self, name: &str, now: Instant) -> Result<CallId, Refused> {
-        self.request(&Call::PluginUnload(PluginUnload::new(name)), now)
+        let name = name.into();
+        self.request(&Call::PluginUnload(PluginUnload { name }), now)
     }
 
     /// Asks what is used of the token budgets, for the whole gateway or also for one session. A
@@ -117,7 +122,9 @@ impl ClientConn {
         session: Option<&SessionRef>,
         now: Instant,
     ) -> Result<CallId, Refused> {
-        let of = BudgetOf::new(session.cloned());
+        let of = BudgetOf {
+            session: session.cloned(),
+        };
         self.request(&Call::BudgetStatus(of), now)
     }
 
@@ -133,7 +140,11 @@ impl ClientConn {
         limit: Option<u64>,
         now: Instant,
     ) -> Result<CallId, Refused> {
-        let search = MemorySearch::new(session.clone(), query, limit);
+        let search = MemorySearch {
+            session: session.clone(),
+            query: query.into(),
+            limit,
+        };
         self.request(&Call::MemorySearch(search), now)
     }
 

@@ -70,8 +70,7 @@ impl ChatSummary {
 
 impl ClientEvent {
     /// About how many bytes of the frame the event keeps.
-    #[must_use]
-    pub fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         size_of::<Self>()
             + match self {
                 Self::Ready(hello) => hello.raw().map_or(0, str::len),

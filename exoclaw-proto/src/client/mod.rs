@@ -90,7 +90,7 @@ type End = Result<Json, CallError<RpcError>>;
 /// time out. While [nothing is read](Machine::wants_input) no request does.
 ///
 /// What bounds a request as a whole, whatever comes, is separate:
-/// [`chat_total_timeout`](ClientConfig::chat_total_timeout) and
+/// [`chat_total_timeout`](ClientConfig::with_chat_total_timeout) and
 /// [`set_total_timeout`](Self::set_total_timeout).
 ///
 /// ```

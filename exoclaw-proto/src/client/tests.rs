@@ -337,7 +337,8 @@ fn every_method_is_written_as_the_server_reads_it() {
     let mut played = Played::ready();
     let now = played.now;
     let conn = &mut played.conn;
-    let session = SessionRef::new("c", "a").with_peer("p");
+    let mut session = SessionRef::new("c", "a");
+    session.peer = Some("p".into());
     conn.ping(now).unwrap();
     conn.status(now).unwrap();
     conn.chat_send(&ChatSend::new("c", "a", "x"), now).unwrap();

@@ -105,7 +105,7 @@ pub struct SessionRef {
 
 /// The parameters of `chat.history`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct ChatHistory {
     /// Which session.
     #[serde(flatten)]
@@ -117,7 +117,7 @@ pub struct ChatHistory {
 
 /// The parameters of `plugin.load`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct PluginLoad {
     /// Its name.
     pub name: Str,
@@ -127,7 +127,7 @@ pub struct PluginLoad {
 
 /// The parameters of `plugin.unload`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct PluginUnload {
     /// Its name.
     pub name: Str,
@@ -135,7 +135,7 @@ pub struct PluginUnload {
 
 /// The parameters of `budget.status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct BudgetOf {
     /// Which session; `None` for the whole gateway only.
     #[serde(flatten)]
@@ -144,7 +144,7 @@ pub struct BudgetOf {
 
 /// The parameters of `memory.search`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct MemorySearch {
     /// Which session.
     #[serde(flatten)]
@@ -265,72 +265,9 @@ impl SessionRef {
         }
     }
 
-    /// Sets [`peer`](Self::peer).
-    #[must_use]
-    pub fn with_peer(mut self, peer: impl Into<Str>) -> Self {
-        self.peer = Some(peer.into());
-        self
-    }
-
-    /// Sets [`guild`](Self::guild), which may lead to another agent.
-    #[must_use]
-    pub fn with_guild(mut self, guild: impl Into<Str>) -> Self {
-        self.guild = Some(guild.into());
-        self
-    }
-
-    /// Sets [`team`](Self::team), which may lead to another agent.
-    #[must_use]
-    pub fn with_team(mut self, team: impl Into<Str>) -> Self {
-        self.team = Some(team.into());
-        self
-    }
-
     /// The peer, `main` if none is named.
     #[must_use]
     pub fn peer(&self) -> &str {
         self.peer.as_deref().unwrap_or(DEFAULT_PEER)
-    }
-}
-
-impl ChatHistory {
-    /// The last turns of a session, at most `limit`.
-    #[must_use]
-    pub const fn new(session: SessionRef, limit: Option<u64>) -> Self {
-        Self { session, limit }
-    }
-}
-
-impl PluginLoad {
-    /// A plugin of this name in this file.
-    pub fn new(name: impl Into<Str>, path: impl Into<Str>) -> Self {
-        let (name, path) = (name.into(), path.into());
-        Self { name, path }
-    }
-}
-
-impl PluginUnload {
-    /// The plugin of this name.
-    pub fn new(name: impl Into<Str>) -> Self {
-        Self { name: name.into() }
-    }
-}
-
-impl BudgetOf {
-    /// The gateway, and a session if one is named.
-    #[must_use]
-    pub const fn new(session: Option<SessionRef>) -> Self {
-        Self { session }
-    }
-}
-
-impl MemorySearch {
-    /// At most `limit` facts about these words.
-    pub fn new(session: SessionRef, query: impl Into<Str>, limit: Option<u64>) -> Self {
-        Self {
-            session,
-            query: query.into(),
-            limit,
-        }
     }
 }

@@ -66,8 +66,7 @@ impl StreamEvent {
     }
 
     /// About how many bytes it holds.
-    #[must_use]
-    pub fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         size_of::<Self>()
             + match self {
                 Self::Text(text) | Self::Error(text) => text.len(),

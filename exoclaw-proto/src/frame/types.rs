@@ -44,7 +44,7 @@ impl Plugin {
 /// A turn of a session, in the result of `chat.history`: what the user said and what was answered.
 /// Not in the specification, which only reserves the method.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct Turn {
     /// What the user said.
     pub user: Str,
@@ -54,21 +54,10 @@ pub struct Turn {
     pub at: u64,
 }
 
-impl Turn {
-    /// A turn.
-    pub fn new(user: impl Into<Str>, assistant: impl Into<Str>, at: u64) -> Self {
-        Self {
-            user: user.into(),
-            assistant: assistant.into(),
-            at,
-        }
-    }
-}
-
 /// A session, in the result of `session.list`. Not in the specification, which only reserves the
 /// method.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct Session {
     /// The [key](crate::session::SessionKey).
     pub key: Str,
@@ -78,37 +67,18 @@ pub struct Session {
     pub last_active: u64,
 }
 
-impl Session {
-    /// A session.
-    pub fn new(key: impl Into<Str>, turns: u64, last_active: u64) -> Self {
-        Self {
-            key: key.into(),
-            turns,
-            last_active,
-        }
-    }
-}
-
 /// The result of `session.clear`. Not in the specification, which only reserves the method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct Cleared {
     /// How many turns were forgotten.
     pub turns: u64,
 }
 
-impl Cleared {
-    /// So many turns.
-    #[must_use]
-    pub const fn new(turns: u64) -> Self {
-        Self { turns }
-    }
-}
-
 /// One token budget, in the result of `budget.status`. Not in the specification, which only
 /// reserves the method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct BudgetUse {
     /// Tokens that are used.
     pub used: u64,
@@ -117,17 +87,9 @@ pub struct BudgetUse {
     pub limit: Option<u64>,
 }
 
-impl BudgetUse {
-    /// So many of so many.
-    #[must_use]
-    pub const fn new(used: u64, limit: Option<u64>) -> Self {
-        Self { used, limit }
-    }
-}
-
 /// The result of `budget.status`. Not in the specification, which only reserves the method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct BudgetStatus {
     /// The session's budget, if a session was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,35 +100,13 @@ pub struct BudgetStatus {
     pub monthly: BudgetUse,
 }
 
-impl BudgetStatus {
-    /// The budgets of the day and the month, and of a session if one was named.
-    #[must_use]
-    pub const fn new(session: Option<BudgetUse>, daily: BudgetUse, monthly: BudgetUse) -> Self {
-        Self {
-            session,
-            daily,
-            monthly,
-        }
-    }
-}
-
 /// Something that is remembered about a session's user, in the result of `memory.search`. Not in
 /// the specification, which only reserves the method.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct Fact {
     /// What is remembered, as a sentence.
     pub text: Str,
     /// When it was said, in seconds since 1970.
     pub at: u64,
-}
-
-impl Fact {
-    /// A fact.
-    pub fn new(text: impl Into<Str>, at: u64) -> Self {
-        Self {
-            text: text.into(),
-            at,
-        }
-    }
 }

@@ -151,9 +151,14 @@ fn operate(
             let session = SessionRef::new("c", "a");
             let call = [
                 Call::Status,
-                Call::ChatHistory(ChatHistory::new(session, Some(3))),
+                Call::ChatHistory(ChatHistory {
+                    session,
+                    limit: Some(3),
+                }),
                 Call::BudgetStatus(BudgetOf::default()),
-                Call::PluginUnload(PluginUnload::new("echo")),
+                Call::PluginUnload(PluginUnload {
+                    name: "echo".into(),
+                }),
                 Call::ChatSend(ChatSend::new("c", "a", "hi")),
             ];
             if let Some(call) = script.pick(&call)

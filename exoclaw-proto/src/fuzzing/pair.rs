@@ -211,7 +211,7 @@ impl Line {
         let result = match (asked.is_chat, well) {
             (true, true) => server.done(id),
             (true, false) => server.error(id, FAILURE),
-            (false, true) => server.reply(id, &Cleared::new(at as u64)),
+            (false, true) => server.reply(id, &Cleared { turns: at as u64 }),
             (false, false) => server.fail(id, &RpcError::provider("x")),
         };
         if result.is_ok() {
@@ -256,7 +256,11 @@ impl Line {
                     Ok(answer) => {
                         assert_eq!(asked.answer, Some(true), "nobody answered that");
                         let cleared = answer.parse::<Cleared>();
-                        assert_eq!(cleared, Ok(Cleared::new(at as u64)), "another's answer");
+                        assert_eq!(
+                            cleared,
+                            Ok(Cleared { turns: at as u64 }),
+                            "another's answer"
+                        );
                     }
                     Err(error) => failed(asked, &error),
                 }

@@ -205,8 +205,14 @@ fn step(script: &mut Script<'_>, conn: &mut ServerConn, id: RequestId) -> Result
     match script.byte_or_zero() % 6 {
         0 | 1 => conn.text(id, script.text()),
         2 => conn.usage(id, Usage::new(150, 42)),
-        3 => conn.tool_use(id, &ToolUse::new("c", "echo", Json::NULL)),
-        4 => conn.tool_result(id, &ToolResult::new("c", "x", true)),
+        3 => {
+            let tool = ToolUse::new("c", "echo", Json::NULL);
+            conn.event(id, &StreamEvent::ToolUse(tool))
+        }
+        4 => {
+            let result = ToolResult::new("c", "x", true);
+            conn.event(id, &StreamEvent::ToolResult(result))
+        }
         _ => {
             let event = StreamEvent::Unknown {
                 tag: "later".into(),

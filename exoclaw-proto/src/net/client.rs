@@ -160,7 +160,7 @@ impl Client {
         session: SessionRef,
         limit: Option<u64>,
     ) -> Outcome<Vec<Turn>> {
-        let history = ChatHistory::new(session, limit);
+        let history = ChatHistory { session, limit };
         self.value(Call::ChatHistory(history)).await
     }
 
@@ -197,7 +197,8 @@ impl Client {
     /// # Cancel safety
     /// Dropping the future stops waiting; the plugin may have been loaded.
     pub async fn plugin_load(&self, name: &str, path: &str) -> Outcome<Json> {
-        self.request(Call::PluginLoad(PluginLoad::new(name, path)))
+        let (name, path) = (name.into(), path.into());
+        self.request(Call::PluginLoad(PluginLoad { name, path }))
             .await
     }
 
@@ -210,7 +211,8 @@ impl Client {
     /// # Cancel safety
     /// Dropping the future stops waiting; the plugin may have been unloaded.
     pub async fn plugin_unload(&self, name: &str) -> Outcome<Json> {
-        self.request(Call::PluginUnload(PluginUnload::new(name)))
+        let name = name.into();
+        self.request(Call::PluginUnload(PluginUnload { name }))
             .await
     }
 
@@ -223,7 +225,7 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn budget_status(&self, session: Option<SessionRef>) -> Outcome<BudgetStatus> {
-        self.value(Call::BudgetStatus(BudgetOf::new(session))).await
+        self.value(Call::BudgetStatus(BudgetOf { session })).await
     }
 
     /// Searches what is remembered about a session's user; a future method, so expect
@@ -240,7 +242,11 @@ impl Client {
         query: &str,
         limit: Option<u64>,
     ) -> Outcome<Vec<Fact>> {
-        let search = MemorySearch::new(session, query, limit);
+        let search = MemorySearch {
+            session,
+            query: query.into(),
+            limit,
+        };
         self.value(Call::MemorySearch(search)).await
     }
 

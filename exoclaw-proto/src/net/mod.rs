@@ -26,7 +26,7 @@ pub use protocol::{CallValue, ClientSide};
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{
     Backend, BindError, ChatError, ChatReply, Gone, MemoryBackend, Peer, Server, ServerHandle,
-    ServerOptions, ServerSide, answer, http_config,
+    ServerOptions, answer, http_config,
 };
 pub use turns::{SessionTurns, TurnGuard};
 #[cfg(feature = "ws")]

@@ -9,7 +9,7 @@ use super::request::{Echo, Kind, Open, RequestId};
 use super::{ServerConn, ServerState};
 use crate::codec::{encode_error, encode_event, encode_result, encode_text};
 use crate::error::RpcError;
-use crate::frame::{StreamEvent, ToolResult, ToolUse, Usage};
+use crate::frame::{StreamEvent, Usage};
 
 /// Most bytes of streams that wait to be sent, if the limits allow more.
 const MAX_BACKLOG: usize = 1024 * 1024;
@@ -96,22 +96,6 @@ impl ServerConn {
     /// As for [`event`](Self::event).
     pub fn text(&mut self, id: RequestId, text: &str) -> Result<(), Refused> {
         self.step(id, |buffer, echo| encode_text(buffer, echo, "text", text))
-    }
-
-    /// Says that the model asks for a tool.
-    ///
-    /// # Errors
-    /// As for [`event`](Self::event).
-    pub fn tool_use(&mut self, id: RequestId, tool: &ToolUse) -> Result<(), Refused> {
-        self.event(id, &StreamEvent::ToolUse(tool.clone()))
-    }
-
-    /// Says what a tool gave.
-    ///
-    /// # Errors
-    /// As for [`event`](Self::event).
-    pub fn tool_result(&mut self, id: RequestId, result: &ToolResult) -> Result<(), Refused> {
-        self.event(id, &StreamEvent::ToolResult(result.clone()))
     }
 
     /// Says what one call of the model cost.

@@ -285,9 +285,9 @@ fn a_chat_streams_and_ends_once() {
     let conn = &mut played.conn;
     conn.text(id, "").unwrap();
     let tool = ToolUse::new("t", "echo", Json::NULL);
-    conn.tool_use(id, &tool).unwrap();
-    conn.tool_result(id, &ToolResult::new("t", "hi", false))
-        .unwrap();
+    conn.event(id, &StreamEvent::ToolUse(tool)).unwrap();
+    let result = ToolResult::new("t", "hi", false);
+    conn.event(id, &StreamEvent::ToolResult(result)).unwrap();
     conn.usage(id, Usage::new(1, 2)).unwrap();
     assert!(matches!(
         conn.fail(id, &RpcError::new("late")),

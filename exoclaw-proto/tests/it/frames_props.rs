@@ -83,7 +83,12 @@ fn call() -> impl Strategy<Value = Call> {
             Call::ChatSend(ChatSend::new(channel, account, said).with_team("t"))
         }),
         (session(), text(), any::<Option<u64>>()).prop_map(|(session, query, limit)| {
-            Call::MemorySearch(MemorySearch::new(session, query, limit))
+            let query = query.into();
+            Call::MemorySearch(MemorySearch {
+                session,
+                query,
+                limit,
+            })
         }),
         (name, params).prop_map(|(tag, content)| Call::Unknown { tag, content }),
     ]

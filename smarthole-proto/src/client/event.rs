@@ -74,8 +74,7 @@ pub enum Warning {
 
 impl ClientEvent {
     /// About how many bytes the event keeps.
-    #[must_use]
-    pub fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         size_of::<Self>()
             + match self {
                 Self::Message { frame, .. } | Self::Unknown { raw: frame, .. } => frame.get().len(),

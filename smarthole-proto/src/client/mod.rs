@@ -18,13 +18,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::backlog::EventBacklog;
-use rpc_core::json::{DecodeError, DecodeErrorKind};
+use rpc_core::json::{self, DecodeError, DecodeErrorKind};
 use rpc_core::keepalive::Heart;
 use rpc_core::pending::InsertError;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CloseFrame, CloseReason, Disconnect, Incoming, Json, Machine, Match, Outbox, Outgoing,
-    PendingMap, Str,
+    CloseFrame, CloseReason, Disconnect, Incoming, Machine, Match, Outbox, Outgoing, PendingMap,
+    Str,
 };
 
 use crate::error::{ErrorCode, RegistrationError};
@@ -188,16 +188,16 @@ impl ClientConn {
     }
 
     fn on_text(&mut self, text: &str, now: Instant) {
-        let frame = match ServerFrame::decode(text, &self.config.limits) {
-            Ok(frame) => frame,
+        let keep = |frame: &ServerFrame| matches!(frame, ServerFrame::Message(_));
+        let (frame, whole) = match json::decode_keeping(text, &self.config.limits, keep) {
+            Ok(read) => read,
             Err(error) => return self.warn(error),
         };
         match frame {
             ServerFrame::Message(message) => self.deliver(ClientEvent::Message {
                 message,
                 deadline: later(now, self.config.response_timeout),
-                // It was decoded, so it is JSON.
-                frame: Json::new(text).unwrap_or_default(),
+                frame: whole.unwrap_or_default(),
             }),
             ServerFrame::RegistrationResponse(answer) => {
                 if self.state == ClientState::AwaitRegistered {

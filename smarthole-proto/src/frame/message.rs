@@ -106,33 +106,3 @@ impl Message {
         self
     }
 }
-
-impl Metadata {
-    /// Sets [`input_method`](Self::input_method).
-    #[must_use]
-    pub fn with_input_method(mut self, method: InputMethod) -> Self {
-        self.input_method = method;
-        self
-    }
-
-    /// Sets [`direct_routed`](Self::direct_routed).
-    #[must_use]
-    pub fn with_direct_routed(mut self, direct: bool) -> Self {
-        self.direct_routed = direct;
-        self
-    }
-
-    /// Sets [`confidence`](Self::confidence).
-    #[must_use]
-    pub fn with_confidence(mut self, confidence: Option<f64>) -> Self {
-        self.confidence = confidence;
-        self
-    }
-
-    /// Sets [`routing_reason`](Self::routing_reason).
-    #[must_use]
-    pub fn with_routing_reason(mut self, reason: Option<Str>) -> Self {
-        self.routing_reason = reason;
-        self
-    }
-}

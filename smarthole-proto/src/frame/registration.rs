@@ -112,11 +112,8 @@ struct Payload {
     success: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     client_id: Option<ClientId>,
-    #[serde(
-        default,
-        deserialize_with = "lenient::optional_id",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "lenient::optional_id")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<ErrorCode>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<Str>,

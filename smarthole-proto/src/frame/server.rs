@@ -132,9 +132,11 @@ mod tests {
 
     #[test]
     fn a_confidence_that_is_no_number_is_left_out() {
-        let metadata = Metadata::default()
-            .with_input_method(InputMethod::Voice)
-            .with_confidence(Some(f64::NAN));
+        let metadata = Metadata {
+            input_method: InputMethod::Voice,
+            confidence: Some(f64::NAN),
+            ..Metadata::default()
+        };
         assert_eq!(
             serde_json::to_string(&metadata).unwrap(),
             r#"{"inputMethod":"voice","directRouted":false}"#

@@ -40,12 +40,12 @@
 //! - A message has one id, for every client that gets it and for every time that it is routed again.
 //!   Its state is kept per (id, name of the client). Nobody gets it twice.
 //! - A client's first valid response ends its delivery; silence for
-//!   [`response_timeout`](HubConfig::response_timeout) ends it as a rejection with the reason
+//!   [`response_timeout`](HubConfig::with_response_timeout) ends it as a rejection with the reason
 //!   "Response timeout". A notification counts as a response, even one without anything to show.
 //! - Each rejection routes that client's copy again, with everybody's reasons, to somebody who has
-//!   not got the message, until [`routing_limit`](HubConfig::routing_limit) clients in a row have
+//!   not got the message, until [`routing_limit`](HubConfig::with_routing_limit) clients in a row have
 //!   rejected it or nobody is left. Messages to a client that the user named are not routed again
-//!   unless [`reroute_direct`](HubConfig::reroute_direct).
+//!   unless [`reroute_direct`](HubConfig::with_reroute_direct).
 //! - What one client took stays taken, whatever others answer. A client that rejects what it had
 //!   acknowledged itself is taken at its word, and its copy is routed again.
 //!

@@ -77,11 +77,12 @@ impl<'m> Writer<'m> {
         direct: bool,
         reason: Option<&Str>,
     ) -> Result<OutboundMessage, HubError> {
-        let metadata = Metadata::default()
-            .with_input_method(self.input.method.clone())
-            .with_direct_routed(direct)
-            .with_confidence(self.input.shown_confidence())
-            .with_routing_reason(reason.cloned());
+        let metadata = Metadata {
+            input_method: self.input.method.clone(),
+            direct_routed: direct,
+            confidence: self.input.shown_confidence(),
+            routing_reason: reason.cloned(),
+        };
         let message = Message::new(self.id, text, &self.timestamp).with_metadata(metadata);
         let too_large = |size| HubError::TooLarge {
             size,

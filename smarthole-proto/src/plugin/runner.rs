@@ -180,7 +180,7 @@ impl<D: Dialer> Plugin<D> {
     }
 
     /// Runs until `shutdown` resolves; then rejects what comes, lets handlers finish within the
-    /// [shutdown timeout](PluginConfig::shutdown_timeout), and closes.
+    /// [shutdown timeout](PluginConfig::with_shutdown_timeout), and closes.
     ///
     /// # Cancel safety
     /// Dropping the future drops the line and all handlers.

@@ -51,7 +51,8 @@ fn decoding_frames_allocates_for_long_texts_only() {
 #[test]
 fn encoding_into_a_buffer_with_room_costs_no_allocation() {
     let mut buffer = String::with_capacity(4096);
-    let metadata = Metadata::default().with_routing_reason(Some("It keeps notes".into()));
+    let mut metadata = Metadata::default();
+    metadata.routing_reason = Some("It keeps notes".into());
     let message = Message::new("msg-1", "buy milk", "2024-01-15T10:30:00.000Z");
     let message = ServerFrame::Message(message.with_metadata(metadata));
     let shown = Answer::Notification(Notification::new("saved"));

@@ -60,7 +60,8 @@ fn the_conversation_of_the_specification() {
     line.advance(Duration::from_millis(1));
     line.server.accept(&ClientId::new("c-1")).unwrap();
     line.advance(Duration::from_millis(1));
-    let metadata = Metadata::default().with_routing_reason(Some("It keeps tasks".into()));
+    let mut metadata = Metadata::default();
+    metadata.routing_reason = Some("It keeps tasks".into());
     let message = Message::new("msg-1", "Remember the milk", "2024-01-15T10:30:00.000Z")
         .with_metadata(metadata);
     line.server

@@ -82,11 +82,9 @@ fn message() -> impl Strategy<Value = Message> {
     let metadata = (method, any::<bool>(), confidence, maybe());
     (text(), text(), text(), metadata).prop_map(|(id, said, time, metadata)| {
         let (method, direct, confidence, reason) = metadata;
-        let metadata = Metadata::default()
-            .with_input_method(method)
-            .with_direct_routed(direct)
-            .with_confidence(confidence)
-            .with_routing_reason(reason);
+        let mut metadata = Metadata::default();
+        (metadata.input_method, metadata.direct_routed) = (method, direct);
+        (metadata.confidence, metadata.routing_reason) = (confidence, reason);
         Message::new(id, said, time).with_metadata(metadata)
     })
 }

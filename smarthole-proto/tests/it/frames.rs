@@ -166,10 +166,10 @@ fn a_routed_message_is_that_of_the_specification() {
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_705_314_600);
     let reason =
         "User wants to remember something, which matches this client's note-taking capabilities";
-    let metadata = Metadata::default()
-        .with_input_method(InputMethod::Voice)
-        .with_confidence(Some(0.95))
-        .with_routing_reason(Some(reason.into()));
+    let mut metadata = Metadata::default();
+    metadata.input_method = InputMethod::Voice;
+    metadata.confidence = Some(0.95);
+    metadata.routing_reason = Some(reason.into());
     let message = Message::new(
         ID,
         "Remember to buy groceries tomorrow",
@@ -180,7 +180,8 @@ fn a_routed_message_is_that_of_the_specification() {
 
 #[test]
 fn what_a_message_does_not_say_is_left_out() {
-    let direct = Metadata::default().with_direct_routed(true);
+    let mut direct = Metadata::default();
+    direct.direct_routed = true;
     let message = Message::new("m", "buy milk", "t").with_metadata(direct);
     assert_eq!(
         codec::encode(&ServerFrame::Message(message))

@@ -154,7 +154,7 @@ impl Context {
     }
 
     /// Posts a message in this channel, sanitised, repeated on failure as the bot is
-    /// [configured](super::BotConfig::retry_send).
+    /// [configured](super::BotConfig::with_retry_send).
     ///
     /// # Errors
     /// [`BotError::ConnectionError`] after the last attempt, [`BotError::RpcError`] if the server

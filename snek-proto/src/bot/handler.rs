@@ -25,7 +25,7 @@ pub trait Handler: Send + Sync + 'static {
     }
 
     /// A message begins with `ping`; `rest` is what follows, trimmed. The `pong` has been sent
-    /// already, unless [`auto_pong`](super::BotConfig::auto_pong) is off.
+    /// already, unless [`auto_pong`](super::BotConfig::with_auto_pong) is off.
     async fn on_ping(
         &self,
         _cx: &Context,

@@ -125,7 +125,7 @@ impl<D: Dialer> Bot<D> {
     }
 
     /// Runs until `shutdown` resolves, then lets handlers finish within the
-    /// [shutdown timeout](BotConfig::shutdown_timeout), and closes.
+    /// [shutdown timeout](BotConfig::with_shutdown_timeout), and closes.
     ///
     /// # Errors
     /// [`BotError::AuthenticationError`] if the login is refused, [`BotError::ConnectionError`] if

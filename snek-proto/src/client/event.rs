@@ -78,8 +78,7 @@ impl From<Event> for ClientEvent {
 
 impl ClientEvent {
     /// About how many bytes of the frame the event keeps.
-    #[must_use]
-    pub fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         size_of::<Self>()
             + match self {
                 Self::Message(message) => message.message.len() + message.username.len(),

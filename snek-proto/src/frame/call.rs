@@ -176,7 +176,7 @@ impl Args {
             }
         });
         match (read, twice) {
-            (Err(_), _) => Err(NO_OBJECT),
+            (Err(_), _) => Err(shape("kwargs", "an object")),
             (Ok(()), Some(name)) => Err(ArgsError::Twice { method, name }),
             (Ok(()), None) => Ok(Self {
                 method,
@@ -206,8 +206,19 @@ impl Args {
     }
 
     fn str(&mut self, name: &'static str) -> Result<Str, ArgsError> {
+        self.text(name, |_| true, "a string")
+    }
+
+    /// A text of this form.
+    fn text(
+        &mut self,
+        name: &'static str,
+        is_valid: fn(&str) -> bool,
+        form: &'static str,
+    ) -> Result<Str, ArgsError> {
         match self.require(name)? {
-            Some(LooseStr::Str(text)) => Ok(text),
+            Some(LooseStr::Str(text)) if is_valid(&text) => Ok(text),
+            Some(LooseStr::Str(_)) => Err(self.wrong(name, form)),
             _ => Err(self.wrong(name, "a string")),
         }
     }
@@ -220,33 +231,13 @@ impl Args {
     }
 
     fn channel(&mut self) -> Result<Str, ArgsError> {
-        let uid = self.str("channel_uid")?;
-        if is_channel_uid(&uid) {
-            Ok(uid)
-        } else {
-            Err(self.wrong("channel_uid", "a channel uid"))
-        }
-    }
-
-    fn color(&mut self) -> Result<Str, ArgsError> {
-        let color = self.str("color")?;
-        if crate::color::is_html_color(&color) {
-            Ok(color)
-        } else {
-            Err(self.wrong("color", "a colour like #FF0000"))
-        }
+        self.text("channel_uid", is_channel_uid, "a channel uid")
     }
 }
 
-const NO_ARRAY: ArgsError = ArgsError::Shape {
-    name: "args",
-    expected: "an array",
-};
-
-const NO_OBJECT: ArgsError = ArgsError::Shape {
-    name: "kwargs",
-    expected: "an object",
-};
+const fn shape(name: &'static str, expected: &'static str) -> ArgsError {
+    ArgsError::Shape { name, expected }
+}
 
 impl Call {
     pub(super) fn read(frame: &ClientFrame) -> Result<Self, ArgsError> {
@@ -257,10 +248,10 @@ impl Call {
             ..
         } = frame;
         if args.first_byte() != b'[' {
-            return Err(NO_ARRAY);
+            return Err(shape("args", "an array"));
         }
         if kwargs.first_byte() != b'{' {
-            return Err(NO_OBJECT);
+            return Err(shape("kwargs", "an object"));
         }
         Ok(match &**method {
             LOGIN => {
@@ -292,9 +283,10 @@ impl Call {
             }
             "set_typing" => {
                 let mut args = Args::read("set_typing", &["channel_uid", "color"], frame)?;
+                let is_color = crate::color::is_html_color;
                 Self::SetTyping {
                     channel_uid: args.channel()?,
-                    color: args.color()?,
+                    color: args.text("color", is_color, "a colour like #FF0000")?,
                 }
             }
             "ping" => Args::read("ping", &[], frame).map(|_| Self::Ping)?,

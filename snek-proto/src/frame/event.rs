@@ -111,68 +111,6 @@ impl Message {
             is_final: true,
         }
     }
-
-    /// Sets [`is_final`](Self::is_final).
-    #[must_use]
-    pub const fn with_final(mut self, is_final: bool) -> Self {
-        self.is_final = is_final;
-        self
-    }
-
-    /// Reads the platform's own form, which has all members but the channel in `data`.
-    fn nested(channel_uid: Option<LooseStr>, data: &Json) -> Result<Self, DecodeError> {
-        let data = Data::read(data)?;
-        let outer = channel_uid.filter(|uid| matches!(uid, LooseStr::Str(_)));
-        Self::read(
-            data.message,
-            data.username,
-            data.user_nick.or(data.nick),
-            outer.or(data.channel_uid),
-            data.is_final.as_ref(),
-        )
-    }
-
-    fn read(
-        message: Option<LooseStr>,
-        username: Option<LooseStr>,
-        user_nick: Option<LooseStr>,
-        channel_uid: Option<LooseStr>,
-        is_final: Option<&LooseStr>,
-    ) -> Result<Self, DecodeError> {
-        let username = need(username, "username")?;
-        Ok(Self {
-            message: need(message, "message")?,
-            user_nick: optional(user_nick, "user_nick")?.unwrap_or_else(|| username.clone()),
-            username,
-            channel_uid: need(channel_uid, "channel_uid")?,
-            is_final: match is_final {
-                None => true,
-                Some(LooseStr::Bool(is_final)) => *is_final,
-                Some(_) => return Err(DecodeError::wrong_type("is_final", "true or false")),
-            },
-        })
-    }
-}
-
-impl Typing {
-    fn read(data: Json) -> Result<Self, DecodeError> {
-        let members = Data::read(&data)?;
-        let nick = members.nick.and_then(LooseStr::text);
-        Ok(Self {
-            channel_uid: members.channel_uid.and_then(LooseStr::text),
-            username: members.username.and_then(LooseStr::text),
-            user_nick: members.user_nick.and_then(LooseStr::text).or(nick),
-            color: members.color.and_then(LooseStr::text),
-            data,
-        })
-    }
-}
-
-impl Joined {
-    fn read(data: &Json) -> Result<Self, DecodeError> {
-        let channel_uid = need(Data::read(data)?.channel_uid, "channel_uid")?.into();
-        Ok(Self { channel_uid })
-    }
 }
 
 impl OtherEvent {
@@ -195,7 +133,7 @@ impl OtherEvent {
     }
 }
 
-/// The members of events' `data`. One of another type counts only where it is needed.
+/// The members of events. One of another type counts only where it is needed.
 #[derive(Default, Deserialize)]
 struct Data {
     message: Option<LooseStr>,
@@ -211,6 +149,38 @@ impl Data {
     /// None if there is no `data`.
     fn read(data: &Json) -> Result<Self, DecodeError> {
         data.parse::<Option<Self>>().map(Option::unwrap_or_default)
+    }
+
+    fn message(self) -> Result<Message, DecodeError> {
+        let username = need(self.username, "username")?;
+        let nick = self.user_nick.or(self.nick);
+        Ok(Message {
+            message: need(self.message, "message")?,
+            user_nick: optional(nick, "user_nick")?.unwrap_or_else(|| username.clone()),
+            username,
+            channel_uid: need(self.channel_uid, "channel_uid")?,
+            is_final: match self.is_final {
+                None => true,
+                Some(LooseStr::Bool(is_final)) => is_final,
+                Some(_) => return Err(DecodeError::wrong_type("is_final", "true or false")),
+            },
+        })
+    }
+
+    fn typing(self, data: Json) -> Typing {
+        let text = |member: Option<LooseStr>| member.and_then(LooseStr::text);
+        Typing {
+            channel_uid: text(self.channel_uid),
+            username: text(self.username),
+            user_nick: text(self.user_nick).or(text(self.nick)),
+            color: text(self.color),
+            data,
+        }
+    }
+
+    fn joined(self) -> Result<Joined, DecodeError> {
+        let channel_uid = need(self.channel_uid, "channel_uid")?.into();
+        Ok(Joined { channel_uid })
     }
 }
 
@@ -232,40 +202,52 @@ impl Event {
         let members = frame.members;
         let tag = members.event?.text()?;
         let data = members.data.unwrap_or_default();
+        let inner = || Data::read(&data);
         let (name, event) = match &*tag {
             "message" => {
-                let message = Message::read(
-                    members.message,
-                    members.username,
-                    members.user_nick,
-                    members.channel_uid,
-                    members.is_final.as_ref(),
-                );
-                ("message", message.map(Self::Message))
+                let top = Data {
+                    message: members.message,
+                    username: members.username,
+                    user_nick: members.user_nick,
+                    channel_uid: members.channel_uid,
+                    is_final: members.is_final,
+                    ..Data::default()
+                };
+                let message = top.message().map(Self::Message);
+                return Some(message.map_err(|error| error.in_frame("message")));
             }
+            // The platform's own form, which has all members but the channel in `data`.
             "new_message" if !frame.strict => {
-                let message = Message::nested(members.channel_uid, &data);
+                let uid = members.channel_uid;
+                let outer = uid.filter(|uid| matches!(uid, LooseStr::Str(_)));
+                let message = inner().and_then(|inner| {
+                    let channel_uid = outer.or(inner.channel_uid);
+                    Data {
+                        channel_uid,
+                        ..inner
+                    }
+                    .message()
+                });
                 ("new_message", message.map(Self::Message))
             }
             "set_typing" => {
-                let typing = Typing::read(data);
+                let typing = inner().map(|inner| inner.typing(data.clone()));
                 ("set_typing", typing.map(|data| Self::SetTyping { data }))
             }
-            "join" => ("join", Joined::read(&data).map(|data| Self::Join { data })),
-            "leave" => (
-                "leave",
-                Joined::read(&data).map(|data| Self::Leave { data }),
-            ),
+            "join" => {
+                let joined = inner().and_then(Data::joined);
+                ("join", joined.map(|data| Self::Join { data }))
+            }
+            "leave" => {
+                let left = inner().and_then(Data::joined);
+                ("leave", left.map(|data| Self::Leave { data }))
+            }
             _ => {
                 let frame = frame.raw.unwrap_or_default();
                 return Some(Ok(Self::Unknown(OtherEvent { tag, data, frame })));
             }
         };
-        let within = |error: DecodeError| match name {
-            "message" => error.in_frame(name),
-            _ => error.under("data").in_frame(name),
-        };
-        Some(event.map_err(within))
+        Some(event.map_err(|error| error.under("data").in_frame(name)))
     }
 
     /// The name on the wire.

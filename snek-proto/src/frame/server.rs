@@ -54,19 +54,11 @@ pub(super) struct Members {
 impl Members {
     /// Whether these are all members of the text that anybody may ask for.
     fn are_all_of(&self, text: &str, strict: bool) -> bool {
-        let texts = [
-            &self.event,
-            &self.message,
-            &self.username,
-            &self.user_nick,
-            &self.channel_uid,
-        ];
-        let flags = [&self.success, &self.is_final];
-        let mut texts = texts.into_iter().flatten();
-        let mut flags = flags.into_iter().flatten();
-        if !texts.all(|it| matches!(it, LooseStr::Str(_)))
-            || !flags.all(|it| matches!(it, LooseStr::Bool(_)))
-        {
+        let is_text = |it: &Option<LooseStr>| matches!(it, None | Some(LooseStr::Str(_)));
+        let is_flag = |it: &Option<LooseStr>| matches!(it, None | Some(LooseStr::Bool(_)));
+        let said = is_text(&self.message) && is_text(&self.username) && is_text(&self.user_nick);
+        let told = said && is_text(&self.event) && is_text(&self.channel_uid);
+        if !told || !is_flag(&self.success) || !is_flag(&self.is_final) {
             return false;
         }
         match (&self.call_id, &self.event) {
@@ -160,8 +152,7 @@ impl ServerFrame {
     }
 
     /// The event's name, if there is one.
-    #[must_use]
-    pub fn event_name(&self) -> Option<&str> {
+    fn event_name(&self) -> Option<&str> {
         match &self.members.event {
             Some(LooseStr::Str(name)) => Some(name),
             _ => None,
@@ -170,8 +161,7 @@ impl ServerFrame {
 
     /// Whether the call failed: `success` is false, or absent while there is an `error`. An object
     /// in `data` that merely has an `error` key is a value like any other.
-    #[must_use]
-    pub const fn is_failure(&self) -> bool {
+    const fn is_failure(&self) -> bool {
         match self.members.success {
             Some(LooseStr::Bool(success)) => !success,
             _ => self.members.error.is_some(),
@@ -181,7 +171,7 @@ impl ServerFrame {
     /// The frame as the answer to a call.
     ///
     /// # Errors
-    /// [`RpcError`] if the call [failed](Self::is_failure).
+    /// [`RpcError`] if the call failed: `success` is false, or absent while there is an `error`.
     pub fn into_result(self) -> Result<Answer, RpcError> {
         if self.is_failure() {
             return Err(self.into_error());

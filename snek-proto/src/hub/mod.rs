@@ -44,12 +44,9 @@ pub struct ConnId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HubConfig {
-    /// Most users. Default 100,000.
-    pub max_users: usize,
-    /// Most channels, those for direct messages too. Default 100,000.
-    pub max_channels: usize,
-    /// Most frames waiting to be taken. Default 1,000,000 (they share their bytes).
-    pub max_queued: usize,
+    pub(crate) max_users: usize,
+    pub(crate) max_channels: usize,
+    pub(crate) max_queued: usize,
 }
 
 impl Default for HubConfig {
@@ -63,21 +60,21 @@ impl Default for HubConfig {
 }
 
 impl HubConfig {
-    /// Sets [`max_users`](Self::max_users).
+    /// Most users. Default 100,000.
     #[must_use]
     pub const fn with_max_users(mut self, users: usize) -> Self {
         self.max_users = users;
         self
     }
 
-    /// Sets [`max_channels`](Self::max_channels).
+    /// Most channels, those for direct messages too. Default 100,000.
     #[must_use]
     pub const fn with_max_channels(mut self, channels: usize) -> Self {
         self.max_channels = channels;
         self
     }
 
-    /// Sets [`max_queued`](Self::max_queued).
+    /// Most frames waiting to be taken. Default 1,000,000 (they share their bytes).
     #[must_use]
     pub const fn with_max_queued(mut self, frames: usize) -> Self {
         self.max_queued = frames;
@@ -369,8 +366,8 @@ impl Hub {
         is_final: Final,
     ) -> Result<usize, HubError> {
         let (sender, receivers) = self.sender(username, channel)?;
-        let message = Message::new(channel, &sender.username, &sender.nick, text)
-            .with_final(is_final.as_bool());
+        let mut message = Message::new(channel, &sender.username, &sender.nick, text);
+        message.is_final = is_final.as_bool();
         self.broadcast(channel, &Event::Message(message));
         Ok(receivers)
     }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use rpc_core::net::{Dialer, LinkConfig, link};
 
 pub use client::Client;
-pub use protocol::{ClientSide, ServerSide};
+pub use protocol::ClientSide;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{

@@ -77,14 +77,14 @@ impl Protocol for ClientSide {
 
 /// The server's side of one accepted connection.
 #[derive(Clone, Debug)]
-pub struct ServerSide {
+pub(crate) struct ServerSide {
     config: Arc<ServerConfig>,
 }
 
 impl ServerSide {
     /// A connection with this configuration.
     #[must_use]
-    pub fn new(config: impl Into<Arc<ServerConfig>>) -> Self {
+    pub(crate) fn new(config: impl Into<Arc<ServerConfig>>) -> Self {
         let config = config.into();
         Self { config }
     }

@@ -23,7 +23,7 @@ pub trait Agent: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// When the chat is aborted, `run` [says so](Run::cancelled), and the future is dropped if it
-    /// has not ended within the [grace](crate::server::ServerConfig::abort_grace). When the client
+    /// has not ended within the [grace](crate::server::ServerConfig::with_abort_grace). When the client
     /// has left it is dropped at once. So processes and tasks that it has started belong behind
     /// something that ends them when it is dropped.
     async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError>;

@@ -98,7 +98,7 @@ pub struct ServerHandle {
 
 impl ServerHandle {
     /// Stops accepting and takes no more chats. Running ones may go on for the
-    /// [shutdown timeout](ServerOptions::shutdown_timeout), and no longer than `deadline`; then
+    /// [shutdown timeout](ServerOptions::with_shutdown_timeout), and no longer than `deadline`; then
     /// every connection is closed with 1001, and what is left at the deadline is cut. May be called
     /// more than once; an earlier deadline counts.
     ///

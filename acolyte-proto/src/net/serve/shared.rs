@@ -77,7 +77,10 @@ impl<A: Agent> Shared<A> {
             running,
             queued,
         } = self.load();
-        status.with_load(count(total), count(running), count(queued))
+        status.tasks_total = count(total);
+        status.tasks_running = count(running);
+        status.rpc_queue_length = count(queued);
+        status
     }
 
     /// Works on a chat to its end.

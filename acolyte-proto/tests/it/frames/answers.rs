@@ -33,13 +33,20 @@ fn every_answer_is_written_flat_and_without_nulls() {
         .with_id(ErrorId::random(1))
         .with_code(code::UNKNOWN)
         .with_detail(detail);
+    let mut status = Status::new("m", "http://localhost:6767").with_provider("openai");
+    (status.tasks_total, status.tasks_running) = (3, 2);
+    status.rpc_queue_length = 1;
+    let mut usage = ReplyUsage::new(1, 2);
+    usage.input_budget_tokens = Some(9);
+    let mut reply = Reply::new("o", "m").with_output_streamed(true);
+    (reply.state, reply.error) = (Some("done".into()), Some("e".into()));
+    (reply.tool_calls, reply.model_calls) = (vec!["t".into()], Some(2));
+    reply.active_skills = vec![Skill::new("n", "i")];
+    reply.usage = Some(usage);
+    reply.prompt_breakdown = Some(acolyte_proto::frame::PromptBreakdown::default());
     for (answer, text) in [
         (
-            Answer::Status(Box::new(
-                Status::new("m", "http://localhost:6767")
-                    .with_provider("openai")
-                    .with_load(3, 2, 1),
-            )),
+            Answer::Status(Box::new(status)),
             r#"{"id":"rpc_a","type":"status.result","status":{"ok":true,"providers":["openai"],"provider_auth":[],"model":"m","protocol_version":"1","capabilities":"error.structured, stream.sse, workspace.path","service":"http://localhost:6767","tasks_total":3,"tasks_running":2,"tasks_detached":0,"rpc_queue_length":1}}"#,
         ),
         (
@@ -60,17 +67,7 @@ fn every_answer_is_written_flat_and_without_nulls() {
             r#"{"id":"rpc_a","type":"chat.done","reply":{"model":"m","output":"o","outputStreamed":false,"toolCalls":[],"activeSkills":[]}}"#,
         ),
         (
-            Answer::Done(Box::new(
-                Reply::new("o", "m")
-                    .with_output_streamed(true)
-                    .with_error("e")
-                    .with_tool_call("t")
-                    .with_model_calls(2)
-                    .with_active_skill(Skill::new("n", "i"))
-                    .with_usage(ReplyUsage::new(1, 2).with_input_budget_tokens(9))
-                    .with_prompt_breakdown(acolyte_proto::frame::PromptBreakdown::default())
-                    .with_state("done"),
-            )),
+            Answer::Done(Box::new(reply)),
             r#"{"id":"rpc_a","type":"chat.done","reply":{"state":"done","model":"m","output":"o","outputStreamed":true,"error":"e","toolCalls":["t"],"modelCalls":2,"activeSkills":[{"name":"n","instructions":"i"}],"usage":{"inputTokens":1,"outputTokens":2,"totalTokens":3,"inputBudgetTokens":9},"promptBreakdown":{"budgetTokens":0,"usedTokens":0,"systemTokens":0,"toolTokens":0,"skillTokens":0,"memoryTokens":0,"messageTokens":0}}}"#,
         ),
         (
@@ -116,6 +113,8 @@ fn a_reply_is_never_written_without_a_model() {
 
 #[test]
 fn every_event_is_written_as_the_known_server_writes_it() {
+    let mut notice = Notice::warn("w");
+    notice.source = Some("s".into());
     let item = ChecklistItem::new("s", "Look", 0).with_status(ItemStatus::InProgress);
     let list = Checklist::new("g", "Plan").with_item(item);
     let failed = ToolResult::failed("c", "t")
@@ -142,7 +141,7 @@ fn every_event_is_written_as_the_known_server_writes_it() {
             r#"{"type":"reasoning","text":"Hm"}"#,
         ),
         (
-            Event::ToolCall(ToolCall::with_args("c", "t", &serde_json::json!({"a": 1})).unwrap()),
+            Event::ToolCall(ToolCall::new("c", "t", serde_json::json!({"a": 1}))),
             r#"{"type":"tool-call","toolCallId":"c","toolName":"t","args":{"a":1}}"#,
         ),
         (
@@ -174,7 +173,7 @@ fn every_event_is_written_as_the_known_server_writes_it() {
             r#"{"type":"error","errorMessage":"no"}"#,
         ),
         (
-            Event::Notice(Notice::warn("w").with_source("s")),
+            Event::Notice(notice),
             r#"{"type":"notice","level":"warn","message":"w","source":"s"}"#,
         ),
         (

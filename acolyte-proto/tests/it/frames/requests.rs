@@ -153,7 +153,12 @@ fn a_chat_over_http_is_read_less_strictly() {
 
 #[test]
 fn the_limits_of_a_chat_are_exact() {
-    let chat = || ChatRequest::new("x", "m");
+    fn with(set: impl FnOnce(&mut ChatRequest)) -> ChatRequest {
+        let mut chat = ChatRequest::new("x", "m");
+        set(&mut chat);
+        chat
+    }
+    let chat = || with(|_| {});
     let too_long = |member, max| Err(RequestFault::TooLong { member, max });
     let too_many = |member, max| Err(RequestFault::TooMany { member, max });
     let null = || Json::new("null").unwrap();
@@ -174,18 +179,18 @@ fn the_limits_of_a_chat_are_exact() {
             too_long("model", 200),
         ),
         (
-            chat().with_raw_history(vec![null(); 500]),
-            chat().with_raw_history(vec![null(); 501]),
+            with(|chat| chat.history = vec![null(); 500]),
+            with(|chat| chat.history = vec![null(); 501]),
             too_many("history", 500),
         ),
         (
-            (0..10).fold(chat(), |chat, _| chat.with_suggestion("x".repeat(1_000))),
-            (0..11).fold(chat(), |chat, _| chat.with_suggestion("x")),
+            with(|chat| chat.suggestions = vec!["x".repeat(1_000).into(); 10]),
+            with(|chat| chat.suggestions = vec!["x".into(); 11]),
             too_many("suggestions", 10),
         ),
         (
-            chat().with_suggestion("x".repeat(1_000)),
-            chat().with_suggestion("x".repeat(1_001)),
+            with(|chat| chat.suggestions = vec!["x".repeat(1_000).into()]),
+            with(|chat| chat.suggestions = vec!["x".repeat(1_001).into()]),
             too_long("suggestions", 1_000),
         ),
         (
@@ -194,8 +199,8 @@ fn the_limits_of_a_chat_are_exact() {
             too_long("workspace", 4_096),
         ),
         (
-            chat().with_active_skill(Skill::new("n", "i")),
-            chat().with_active_skill(Skill::new("n", "")),
+            with(|chat| chat.active_skills = vec![Skill::new("n", "i")]),
+            with(|chat| chat.active_skills = vec![Skill::new("n", "")]),
             Err(RequestFault::EmptySkill {
                 member: "instructions",
             }),
@@ -228,7 +233,8 @@ fn a_message_that_is_too_large_is_not_read() {
 fn an_item_of_a_history_is_written_as_the_known_client_writes_it() {
     let at = SystemTime::UNIX_EPOCH + Duration::from_millis(1_705_314_600_000);
     let said = HistoryItem::new(MessageId::random(1), Role::User, "hi", at);
-    let tool = said.clone().with_kind(HistoryKind::ToolPayload);
+    let mut tool = said.clone();
+    tool.kind = HistoryKind::ToolPayload;
     let chat = ChatRequest::new("hi", "m")
         .with_history_item(&said)
         .unwrap();

@@ -382,9 +382,9 @@ async fn history_and_skills_reach_the_model() {
     let value = |item: &str| serde_json::value::RawValue::from_string(item.to_owned()).unwrap();
     let raw = items.map(|item| value(item).into());
     let skill = acolyte_proto::frame::Skill::new("facts", "Known facts:\n- tea is hot");
-    let request = ChatRequest::new("what do you know?", "scripted")
-        .with_raw_history(raw.into())
-        .with_active_skill(skill.clone());
+    let mut request = ChatRequest::new("what do you know?", "scripted");
+    request.history = raw.into();
+    request.active_skills = vec![skill.clone()];
     let said: Vec<_> = history::messages(&request);
     let expected = [
         ChatMessage::user("before"),

@@ -34,7 +34,11 @@ impl Engine {
             Call::SessionList => {
                 let sessions = self.store.sessions(MAX_ITEMS).await.map_err(unreadable)?;
                 let sessions = sessions.into_iter();
-                let sessions = sessions.map(|it| Session::new(it.session, it.turns, it.active));
+                let sessions = sessions.map(|it| Session {
+                    key: it.session.into(),
+                    turns: it.turns,
+                    last_active: it.active,
+                });
                 answer(&sessions.collect::<Vec<_>>())
             }
             Call::SessionClear(session) => {
@@ -45,7 +49,9 @@ impl Engine {
                 let before = self.store.recall(key.as_str(), &agent, usize::MAX).await;
                 let turns = before.map_err(unreadable)?.turns.len();
                 self.store.forget(key.as_str()).await.map_err(unreadable)?;
-                answer(&Cleared::new(turns as u64))
+                answer(&Cleared {
+                    turns: turns as u64,
+                })
             }
             Call::BudgetStatus(of) => {
                 let session = of.session.as_ref();
@@ -58,7 +64,10 @@ impl Engine {
                 let recalled = self.store.recall(key.as_str(), &agent, 0).await;
                 let facts = recalled.map_err(unreadable)?.facts;
                 let found = select(&facts, &it.query, bound(it.limit)).into_iter();
-                let found = found.map(|fact| Fact::new(fact.sentence(), fact.at));
+                let found = found.map(|fact| Fact {
+                    text: fact.sentence().into(),
+                    at: fact.at,
+                });
                 answer(&found.collect::<Vec<_>>())
             }
             other => Err(RpcError::unknown_method(other.tag())),
@@ -76,7 +85,11 @@ impl Engine {
         let key = self.named(session, Method::ChatHistory)?;
         let recalled = self.store.recall(key.as_str(), &key.agent(), max).await;
         let turns = recalled.map_err(unreadable)?.turns.into_iter();
-        let turns = turns.map(|turn| Turn::new(turn.user, turn.assistant, turn.at));
+        let turns = turns.map(|turn| Turn {
+            user: turn.user.into(),
+            assistant: turn.assistant.into(),
+            at: turn.at,
+        });
         answer(&turns.collect::<Vec<_>>())
     }
 
@@ -97,12 +110,12 @@ impl Engine {
             monthly,
             ..
         } = ledger.budgets();
-        let session = session.map(|key| BudgetUse::new(ledger.session_used(key), in_session));
-        BudgetStatus::new(
-            session,
-            BudgetUse::new(ledger.daily_used(), daily),
-            BudgetUse::new(ledger.monthly_used(), monthly),
-        )
+        let of = |used, limit| BudgetUse { used, limit };
+        BudgetStatus {
+            session: session.map(|key| of(ledger.session_used(key), in_session)),
+            daily: of(ledger.daily_used(), daily),
+            monthly: of(ledger.monthly_used(), monthly),
+        }
     }
 }
 

@@ -14,8 +14,8 @@ use crate::frame::{Call, ChatSend, Plugin, Status};
 /// What a gateway is about: what its chats say.
 ///
 /// Requests of one connection are started in the order in which they came, and run side by side on
-/// the connection's task, at most [`max_requests`](crate::server::ServerConfig::max_requests) at
-/// once (one at a time if they are [in order](crate::server::ServerConfig::in_order)). Work that
+/// the connection's task, at most [`max_requests`](crate::server::ServerConfig::with_max_requests) at
+/// once (one at a time if they are [in order](crate::server::ServerConfig::with_in_order)). Work that
 /// blocks belongs on a task of its own. A panic ends its request with `internal error` and nothing
 /// else. When the client leaves, the futures of its requests are dropped at once.
 #[async_trait]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::outlet::{NotAdded, Step};
 use super::peer::Peer;
-use crate::frame::{StreamEvent, ToolResult, ToolUse, Usage};
+use crate::frame::{StreamEvent, Usage};
 use crate::server::RequestId;
 
 /// The client has left, or the chat has ended.
@@ -59,28 +59,6 @@ impl ChatReply {
                 Err(NotAdded::Gone) => return Err(Gone),
             }
         }
-    }
-
-    /// Says that the model asks for a tool.
-    ///
-    /// # Errors
-    /// As for [`event`](Self::event).
-    ///
-    /// # Cancel safety
-    /// As for [`event`](Self::event).
-    pub async fn tool_use(&self, tool: &ToolUse) -> Result<(), Gone> {
-        self.send(StreamEvent::ToolUse(tool.clone())).await
-    }
-
-    /// Says what a tool gave.
-    ///
-    /// # Errors
-    /// As for [`event`](Self::event).
-    ///
-    /// # Cancel safety
-    /// As for [`event`](Self::event).
-    pub async fn tool_result(&self, result: &ToolResult) -> Result<(), Gone> {
-        self.send(StreamEvent::ToolResult(result.clone())).await
     }
 
     /// Says what one call of the model cost.

@@ -143,6 +143,7 @@ macro_rules! tagged {
             }
         }
 
+        #[automatically_derived]
         impl $crate::json::Tagged for $Name {
             const TAG: &'static str = $tag;
             const CONTENT: Option<&'static str> = $crate::tagged!(@content $content);
@@ -200,6 +201,7 @@ macro_rules! tagged {
             }
         }
 
+        #[automatically_derived]
         impl $crate::json::serde::Serialize for $Name {
             fn serialize<S: $crate::json::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
                 use $crate::json::serde::ser::SerializeMap as _;
@@ -212,6 +214,7 @@ macro_rules! tagged {
             }
         }
 
+        #[automatically_derived]
         impl<'de> $crate::json::serde::Deserialize<'de> for $Name {
             #[inline]
             fn deserialize<D: $crate::json::serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
@@ -333,6 +336,7 @@ macro_rules! tagged {
             $($(#[$after_doc])* $after_vis $after: $After,)*
         }
 
+        #[automatically_derived]
         impl<'de> $crate::json::serde::Deserialize<'de> for $Name {
             #[inline]
             fn deserialize<D: $crate::json::serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
@@ -370,6 +374,7 @@ macro_rules! tagged {
             }
         }
 
+        #[automatically_derived]
         impl $crate::json::serde::Serialize for $Name {
             fn serialize<S: $crate::json::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
                 #[allow(unused_imports)]
@@ -395,6 +400,7 @@ macro_rules! tagged {
     (@value $map:ident $Of:ty) => { $map.next_value::<$Of>() };
     (@value $map:ident $Of:ty as $read:path) => {{
         struct Value($Of);
+        #[automatically_derived]
         impl<'de> $crate::json::serde::Deserialize<'de> for Value {
             fn deserialize<D: $crate::json::serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
                 $read(from).map(Self)
@@ -410,6 +416,7 @@ macro_rules! tagged {
         struct $Members {
             $($field: Option<$Of>,)*
         }
+        #[automatically_derived]
         impl $crate::json::Common for $Members {
             const NAMES: &'static [&'static str] = &[
                 <$Body as $crate::json::Tagged>::TAG,

@@ -13,7 +13,7 @@ use crate::frame::{Call, User};
 /// What a server is about: who may log in, and what calls do.
 ///
 /// Calls of one connection are started in the order in which they came, and run concurrently on
-/// the connection's task, at most [`max_requests`](crate::server::ServerConfig::max_requests) at once; their
+/// the connection's task, at most [`max_requests`](crate::server::ServerConfig::with_max_requests) at once; their
 /// answers may come in any order. What a call does before it first waits is done before the next
 /// call starts, so a backend that posts at once keeps the order of a client's messages. Work that
 /// blocks belongs on a task of its own. A panic in a call answers it with `internal error` and

@@ -21,7 +21,8 @@ fn messages_are_routed_as_the_vectors_say() {
         let sender = vector.try_str("from").unwrap_or("alice");
         let text = vector.str("text");
         let is_final = vector.get("final").as_bool().unwrap_or(true);
-        let message = Message::new("ch1", sender, "Nick", text).with_final(is_final);
+        let mut message = Message::new("ch1", sender, "Nick", text);
+        message.is_final = is_final;
         let found = route(&me, &message);
         assert_eq!(
             found.handler(),
