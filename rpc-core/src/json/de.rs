@@ -252,30 +252,6 @@ impl<'de> Deserializer<'de> {
         Ok(name)
     }
 
-    /// The next member's name, as nearly all are: without escapes, and not to be searched for others
-    /// of that name. `None` at anything else, which is not passed.
-    pub(super) fn plain_name(&mut self, is_first: bool) -> Option<&'de str> {
-        let bytes = self.text.as_bytes();
-        let mut at = past_space(bytes, self.at);
-        if !is_first && bytes.get(at) == Some(&b',') {
-            at = past_space(bytes, at + 1);
-        } else if !is_first {
-            return None;
-        }
-        let end = plain_end(bytes, at + 1);
-        let colon = past_space(bytes, end + 1);
-        let quotes = (bytes.get(at), bytes.get(end));
-        if quotes != (Some(&b'"'), Some(&b'"'))
-            || bytes.get(colon) != Some(&b':')
-            || self.repeated.is_some()
-        {
-            return None;
-        }
-        self.object.member = at;
-        self.at = colon + 1;
-        self.text.get(at + 1..end)
-    }
-
     #[inline]
     fn literal(&mut self, word: &str) -> Result<()> {
         self.move_to(word_end(self.text.as_bytes(), self.at, word))
