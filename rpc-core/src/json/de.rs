@@ -87,6 +87,7 @@ pub(super) fn parse_any(text: &str) -> Result<Json> {
 impl<'de> Deserializer<'de> {
     /// Starts at the beginning of a text. Of the limits, depth and items of a list count here.
     #[must_use]
+    #[inline]
     pub fn new(text: &'de str, limits: &Limits) -> Self {
         Self {
             text,
@@ -118,6 +119,7 @@ impl<'de> Deserializer<'de> {
     ///
     /// # Errors
     /// [`DecodeErrorKind::Syntax`] if there is more.
+    #[inline]
     pub fn end(&mut self) -> Result<()> {
         match self.token() {
             None => Ok(()),
