@@ -47,7 +47,7 @@ pub enum Mismatch {
 impl Capabilities {
     /// What this server can do.
     #[must_use]
-    pub fn of(status: &Status<'_>) -> Self {
+    pub fn of(status: &Status) -> Self {
         let words = status.capability_words().map(str::to_owned).collect();
         Self { words }
     }
@@ -59,7 +59,7 @@ impl Capabilities {
     /// [`Mismatch`].
     ///
     /// ```
-    /// use acolyte_proto::Status;
+    /// use acolyte_proto::frame::Status;
     /// use acolyte_proto::handshake::{Capabilities, Mismatch, capability};
     ///
     /// let status = Status::new("m", "http://localhost:6767");
@@ -69,9 +69,9 @@ impl Capabilities {
     /// assert!(matches!(refused, Err(Mismatch::Capabilities { missing }) if missing == ["teleport"]));
     /// # Ok::<(), Mismatch>(())
     /// ```
-    pub fn agree(status: &Status<'_>, needed: &[&str]) -> Result<Self, Mismatch> {
+    pub fn agree(status: &Status, needed: &[&str]) -> Result<Self, Mismatch> {
         if status.protocol_version != PROTOCOL_VERSION {
-            let theirs = status.protocol_version.clone().into_owned();
+            let theirs = status.protocol_version.to_string();
             return Err(Mismatch::Version { theirs });
         }
         let capabilities = Self::of(status);

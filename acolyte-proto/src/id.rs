@@ -1,14 +1,13 @@
 //! Ids: a prefix that says what it names, and lower-case letters and digits.
 
 use std::borrow::Borrow;
-use std::cmp::Ordering;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::str::FromStr;
-use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use rpc_core::Str;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::MAX_ID_BYTES;
 
@@ -24,48 +23,36 @@ pub trait Kind {
 /// usual length allocates nothing.
 ///
 /// ```
-/// use acolyte_proto::RpcId;
+/// use acolyte_proto::id::RpcId;
 ///
 /// let id: RpcId = "rpc_0a1b2c3d".parse()?;
 /// assert_eq!(id.as_str(), "rpc_0a1b2c3d");
 /// assert!(RpcId::parse("rpc_0A").is_err());
 /// # Ok::<(), acolyte_proto::id::IdError>(())
 /// ```
-pub struct Id<K> {
-    text: Repr,
-    kind: PhantomData<fn() -> K>,
-}
-
-/// So many bytes fit beside the tag where an [`Arc`] would stand.
-const INLINE: usize = 22;
-
-#[derive(Clone)]
-enum Repr {
-    /// The first so many bytes.
-    Inline(u8, [u8; INLINE]),
-    Shared(Arc<str>),
-}
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id<K>(Str, PhantomData<fn() -> K>);
 
 /// Names a request on one connection; made by the client.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RpcKind {}
 /// Names a chat that was accepted; made by the server.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TaskKind {}
 /// Names a conversation; made by the client.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SessionKind {}
 /// Names a failure that was reported; made by the server.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FailureKind {}
 /// Names a message of a history; made by the client.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MessageKind {}
 /// Names what memory belongs to: a user or a project; made by the client.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ResourceKind {}
 /// Names a call of a tool.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ToolCallKind {}
 
 impl Kind for RpcKind {
@@ -107,7 +94,7 @@ pub const UNREADABLE_ID: &str = "rpc_unknown";
 
 /// A text that is no id of the kind that was asked for. Parsing it again fails again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not an id of the form `{prefix}` and then lower-case letters and digits")]
+#[error("must be an id: `{prefix}` and then lower-case letters and digits")]
 pub struct IdError {
     prefix: &'static str,
 }
@@ -122,7 +109,10 @@ impl<K: Kind> Id<K> {
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let is_id = K::PREFIXES.iter().any(|prefix| {
             text.strip_prefix(prefix).is_some_and(|rest| {
-                !rest.is_empty() && rest.bytes().all(|byte| DIGITS.contains(&byte))
+                !rest.is_empty()
+                    && rest
+                        .bytes()
+                        .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9'))
             })
         });
         if is_id && text.len() <= MAX_ID_BYTES {
@@ -138,7 +128,7 @@ impl<K: Kind> Id<K> {
     /// starts with `proj_`.
     #[must_use]
     pub fn random(entropy: u64) -> Self {
-        let mut text = String::with_capacity(INLINE);
+        let mut text = String::with_capacity(24);
         text.push_str(K::PREFIXES.first().copied().unwrap_or_default());
         let mut rest = entropy;
         for _ in 0..8 {
@@ -153,34 +143,13 @@ impl<K: Kind> Id<K> {
 
 impl<K> Id<K> {
     fn new(text: &str) -> Self {
-        let mut bytes = [0; INLINE];
-        let inline = bytes
-            .get_mut(..text.len())
-            .zip(u8::try_from(text.len()).ok());
-        let text = match inline {
-            Some((place, len)) => {
-                place.copy_from_slice(text.as_bytes());
-                Repr::Inline(len, bytes)
-            }
-            None => Repr::Shared(text.into()),
-        };
-        Self {
-            text,
-            kind: PhantomData,
-        }
+        Self(text.into(), PhantomData)
     }
 
     /// The text on the wire.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        match &self.text {
-            // It was a text when it was made.
-            Repr::Inline(len, bytes) => bytes
-                .get(..usize::from(*len))
-                .and_then(|text| std::str::from_utf8(text).ok())
-                .unwrap_or_default(),
-            Repr::Shared(text) => text,
-        }
+        &self.0
     }
 }
 
@@ -211,41 +180,6 @@ impl<K: Kind> FromStr for Id<K> {
     }
 }
 
-impl<K> Clone for Id<K> {
-    fn clone(&self) -> Self {
-        Self {
-            text: self.text.clone(),
-            kind: PhantomData,
-        }
-    }
-}
-
-impl<K> PartialEq for Id<K> {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_str() == other.as_str()
-    }
-}
-
-impl<K> Eq for Id<K> {}
-
-impl<K> PartialOrd for Id<K> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<K> Ord for Id<K> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.as_str().cmp(other.as_str())
-    }
-}
-
-impl<K> Hash for Id<K> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.as_str().hash(state);
-    }
-}
-
 impl<K> Borrow<str> for Id<K> {
     fn borrow(&self) -> &str {
         self.as_str()
@@ -267,6 +201,12 @@ impl<K> fmt::Display for Id<K> {
 impl<K> Serialize for Id<K> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de, K: Kind> Deserialize<'de> for Id<K> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Self::parse(&Str::deserialize(from)?).map_err(D::Error::custom)
     }
 }
 

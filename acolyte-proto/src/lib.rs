@@ -15,6 +15,7 @@ pub mod handshake;
 pub mod http;
 pub mod id;
 pub mod limits;
+mod loose;
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub mod net;
@@ -23,10 +24,7 @@ pub mod server;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
 pub mod task;
-mod wire;
 
-pub use error::{ChatError, ErrorDetail, FrameError};
-pub use event::{Event, Part};
-pub use frame::{Answer, ChatRequest, ClientFrame, Reply, Request, ServerFrame, Status};
-pub use id::{ErrorId, MessageId, ResourceId, RpcId, SessionId, TaskId};
-pub use task::{Task, TaskState};
+// README.md and SPEC.md name these without their paths.
+#[cfg(doc)]
+use {error::*, event::*, frame::*, id::*, task::*};

@@ -89,7 +89,9 @@ pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The limits of one connection, with this protocol's [`MAX_MESSAGE_BYTES`].
 #[must_use]
 pub fn defaults() -> Limits {
-    Limits::default().with_max_message_bytes(MAX_MESSAGE_BYTES)
+    Limits::default()
+        .with_max_message_bytes(MAX_MESSAGE_BYTES)
+        .with_max_items(MAX_ITEMS)
 }
 
 /// The length of a text as the protocol counts it.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::SystemTime;
 
-pub use crate::frame::{Task, TaskState};
+pub use crate::frame::task::{Task, TaskState};
 use crate::id::TaskId;
 use crate::limits::MAX_TASKS;
 
@@ -23,7 +23,7 @@ impl TaskState {
     /// The state that follows when a task is told to become `to`. Staying is always fine.
     ///
     /// ```
-    /// use acolyte_proto::TaskState;
+    /// use acolyte_proto::task::TaskState;
     ///
     /// assert!(TaskState::Queued.transition(TaskState::Running).is_ok());
     /// assert!(TaskState::Completed.transition(TaskState::Running).is_err());

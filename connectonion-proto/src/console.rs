@@ -111,7 +111,7 @@ impl fmt::Display for Line {
                 "✓ CONNECT identity={} session={} status={}",
                 Identity(owner),
                 Cut(session, ID),
-                status.as_str()
+                status.name()
             ),
             Self::Reattached => f.write_str("  ↻ reattaching to running agent"),
             Self::ConnectRefused { why } => {
@@ -241,7 +241,10 @@ mod tests {
             ),
             (
                 Line::InputRefused {
-                    why: Warning::NotConnected { tag: "INPUT" }.to_string(),
+                    why: Warning::NotConnected {
+                        tag: "INPUT".into(),
+                    }
+                    .to_string(),
                 },
                 "✗ INPUT rejected: not authenticated (send CONNECT first)",
             ),

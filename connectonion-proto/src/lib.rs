@@ -26,6 +26,3 @@ pub mod spec {}
 pub mod storage;
 pub mod trust;
 pub mod upload;
-
-pub use frame::{ClientFrame, EventKind, ServerFrame, Session, StreamEvent};
-pub use id::{EventId, SessionId};

@@ -18,8 +18,7 @@
 
 use std::cmp::Ordering;
 
-use rpc_core::Limits;
-use rpc_core::decode::{self, DecodeError, Field, Members, RawJson, Slot};
+use rpc_core::json::each_member;
 
 /// How new a copy of a session is: its members `turn`, `iteration` and `updated`, compared in this
 /// order. A member that is absent, or no number that can be held, counts as 0.
@@ -40,10 +39,18 @@ impl Version {
     /// comes twice the last one counts, as for everybody else who reads the text.
     #[must_use]
     pub fn of(session: &str) -> Option<Self> {
-        // The text came in a message that was within its limit.
-        let limits = Limits::default().with_max_message_bytes(usize::MAX);
-        let found: Found = decode::object(session, &limits).ok()?;
-        Some(found.0)
+        let mut version = Self::default();
+        // Of several the last counts.
+        let read = each_member(session, |name, value| {
+            let place = match &*name {
+                "turn" => &mut version.turn,
+                "iteration" => &mut version.iteration,
+                "updated" => &mut version.updated,
+                _ => return,
+            };
+            *place = number(value).unwrap_or_default();
+        });
+        read.ok().map(|()| version)
     }
 }
 
@@ -104,28 +111,10 @@ pub fn merge<'a>(server: Option<&'a str>, client: Option<&'a str>) -> Merged<'a>
     }
 }
 
-#[derive(Default)]
-struct Found(Version);
-
-impl<'a> Members<'a> for Found {
-    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        let (name, place) = match name {
-            "turn" => ("turn", &mut self.0.turn),
-            "iteration" => ("iteration", &mut self.0.iteration),
-            "updated" => ("updated", &mut self.0.updated),
-            _ => return field.skip(),
-        };
-        // A fresh slot for each, so that the last one counts.
-        let mut slot = Slot::<RawJson<'a>>::default();
-        field.raw(name, &mut slot)?;
-        *place = slot.get().and_then(number).unwrap_or_default();
-        Ok(())
-    }
-}
-
-fn number(value: &RawJson<'_>) -> Option<f64> {
-    let is_number = matches!(value.first_byte(), Some(b'-' | b'0'..=b'9'));
-    let number = is_number.then(|| value.get().parse().ok()).flatten();
+/// A number that a double holds.
+fn number(json: &str) -> Option<f64> {
+    let is_number = json.starts_with(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
+    let number = is_number.then(|| json.parse().ok()).flatten();
     number.filter(|it: &f64| it.is_finite())
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use examples::cli::{self, Failure, GOODBYE, Signals, complain};
 use rpc_core::net::server::{Guards, HttpConfig};
-use snek_proto::User;
+use snek_proto::frame::User;
 use snek_proto::net::{MemoryBackend, Server, ServerOptions};
 
 /// How long calls that are under way may take when the server ends.

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use acolyte_proto::auth::ApiKey;
 use acolyte_proto::client::{ClientConfig, RpcError};
+use acolyte_proto::frame::{ChatRequest, Status};
 use acolyte_proto::handshake::Capabilities;
 use acolyte_proto::id::ResourceId;
 use acolyte_proto::net::{
     Chat, Client, ConnectError, SseClient, connect_with, dialer, link_config,
 };
-use acolyte_proto::{ChatRequest, Status};
 use examples::cli::{self, Failure};
 use examples::screen::acolyte::Frames;
 use examples::screen::{Colour, Screen};
@@ -62,7 +62,7 @@ pub(crate) struct Wishes {
 
 impl Wishes {
     /// A request of this message.
-    pub(crate) fn request(&self, message: &str, status: &Status<'_>) -> ChatRequest<'static> {
+    pub(crate) fn request(&self, message: &str, status: &Status) -> ChatRequest {
         let model = match &self.model {
             Some(model) => model.as_str(),
             None if status.model.is_empty() => "default",
@@ -72,16 +72,14 @@ impl Wishes {
         if let Some(workspace) = &self.workspace {
             request = request.with_workspace(workspace.clone());
         }
-        if let Some(id) = &self.resource {
-            request = request.with_resource_id(id.clone());
-        }
+        request.resource_id.clone_from(&self.resource);
         request
     }
 }
 
 /// The way to a server.
 pub(crate) struct Door {
-    pub(crate) status: Box<Status<'static>>,
+    pub(crate) status: Box<Status>,
     way: Way,
     http: SseClient,
 }
@@ -174,7 +172,7 @@ fn unusable(error: &ConnectError) -> Failure {
 }
 
 impl Door {
-    pub(crate) async fn start(&self, request: ChatRequest<'static>) -> Chat {
+    pub(crate) async fn start(&self, request: ChatRequest) -> Chat {
         match &self.way {
             Way::Socket(client, _) => client.start_chat(request).await,
             Way::Http => self.http.start_chat(request).await,
@@ -182,7 +180,7 @@ impl Door {
     }
 
     /// What the server is now.
-    pub(crate) async fn ask(&self) -> Result<Box<Status<'static>>, CallError<RpcError>> {
+    pub(crate) async fn ask(&self) -> Result<Box<Status>, CallError<RpcError>> {
         match &self.way {
             Way::Socket(client, _) => client.status().await,
             Way::Http => self.http.status().await,

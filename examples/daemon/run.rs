@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::time::{Duration, Instant};
 
-use acolyte_proto::Event;
 use acolyte_proto::client::{ChatUpdate, Failure as NoAnswer, Outcome};
+use acolyte_proto::event::Event;
 use acolyte_proto::limits::{CHAT_IDLE_TIMEOUT, MAX_TOOL_CALLS};
 use acolyte_proto::net::Chat;
 use examples::cli::{self, Failure, complain};
@@ -162,7 +162,7 @@ impl Running {
                 self.calls.push_back(call);
             }
             ChatUpdate::Event(Event::ToolResult(result)) => {
-                self.calls.retain(|(id, _)| *id != result.id);
+                self.calls.retain(|(id, _)| result.id != *id);
                 self.since = Instant::now();
             }
             _ => {}
@@ -229,7 +229,7 @@ impl Running {
     fn ended(mut self, outcome: Outcome) -> Outcome {
         self.clear();
         if self.show.is_json() {
-            let task_id = self.chat.task_id().map(acolyte_proto::TaskId::as_str);
+            let task_id = self.chat.task_id().map(acolyte_proto::id::TaskId::as_str);
             cli::say(Show::ended_json(&outcome, task_id, None));
             return outcome;
         }

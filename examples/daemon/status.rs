@@ -1,8 +1,9 @@
 //! `daemon status`: what a server is and what it has to do, or what became of a task.
 
+use acolyte_proto::frame::Status;
 use acolyte_proto::id::TaskId;
 use acolyte_proto::net::Client;
-use acolyte_proto::{Status, Task};
+use acolyte_proto::task::Task;
 use examples::cli::{self, Failure};
 use examples::screen::printable;
 
@@ -71,7 +72,7 @@ fn words(task: &Task) -> String {
 }
 
 /// The status for people.
-pub(crate) fn lines(status: &Status<'_>) -> Vec<String> {
+pub(crate) fn lines(status: &Status) -> Vec<String> {
     let providers = match status.providers.join(", ") {
         none if none.is_empty() => "none".to_owned(),
         providers => providers,

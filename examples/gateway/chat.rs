@@ -4,7 +4,8 @@ use std::io::Write as _;
 
 use examples::cli::{Failure, complain};
 use examples::screen::{printable, printable_lines};
-use exoclaw_proto::client::{ChatEvent, ClientConfig};
+use exoclaw_proto::client::ClientConfig;
+use exoclaw_proto::frame::StreamEvent;
 use exoclaw_proto::net::{connect_with, dialer, link_config};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Secret};
@@ -76,17 +77,17 @@ pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
             }
         };
         match event {
-            ChatEvent::Text(text) => {
+            StreamEvent::Text(text) => {
                 // A reader that went away is no reason to panic.
                 let _ = write!(out, "{}", printable_lines(&text)).and_then(|()| out.flush());
                 ended_line = text.ends_with('\n');
             }
-            ChatEvent::ToolUse(tool) => complain(format_args!(
+            StreamEvent::ToolUse(tool) => complain(format_args!(
                 "[{} {}]",
                 printable(&tool.name),
                 printable(tool.input.get())
             )),
-            ChatEvent::ToolResult(result) => complain(format_args!(
+            StreamEvent::ToolResult(result) => complain(format_args!(
                 "[{}{}]",
                 if result.is_error { "failed: " } else { "" },
                 printable(&result.content)

@@ -11,12 +11,14 @@ use examples::router::{Note, Notes, asks_for_notes};
 use examples::screen::{Colour, Screen, printable, smarthole};
 use rpc_core::CloseReason;
 use smarthole_proto::client::reconnect_policy;
+use smarthole_proto::error::{ErrorCode, RegistrationError};
+use smarthole_proto::frame::{Notification, Registration};
+use smarthole_proto::id::ClientId;
 use smarthole_proto::limits::{DEFAULT_URL, MAX_ATTEMPTS};
-use smarthole_proto::net::{Message, link_config};
+use smarthole_proto::net::{InboundMessage, link_config};
 use smarthole_proto::plugin::{
     Context, Ended, Handler, Notice, Plugin, PluginConfig, PluginError, SetupError,
 };
-use smarthole_proto::{ClientId, ErrorCode, Notification, Registration, RegistrationError};
 use tokio::sync::Notify;
 
 /// Notes that one notification tells.
@@ -209,8 +211,8 @@ struct Keeper {
 
 #[async_trait]
 impl Handler for Keeper {
-    async fn on_message(&self, _: &Context, message: &Message) -> Result<(), PluginError> {
-        let text = message.text();
+    async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
+        let text = &*message.text;
         complain(format_args!(
             "client: gets {}",
             printable(&format!("{text:?}"))

@@ -6,8 +6,8 @@ use examples::cli::complain;
 use examples::terminal::{Input, Output, Terminal};
 use rpc_core::net::Queued;
 use serde_json::{Value, json};
-use smarthole_proto::MessageId;
 use smarthole_proto::hub::{HubError, HubEvent, Input as Said, Settlement};
+use smarthole_proto::id::MessageId;
 use smarthole_proto::net::{HubEvents, Switch};
 
 use crate::desktop::{Desktop, Shown};

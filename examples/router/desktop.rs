@@ -11,7 +11,7 @@ use examples::cli::Failure;
 pub(crate) struct Shown {
     pub(crate) title: String,
     pub(crate) body: String,
-    pub(crate) priority: smarthole_proto::Priority,
+    pub(crate) priority: smarthole_proto::frame::Priority,
 }
 
 pub(crate) use imp::{Desktop, open};
@@ -25,7 +25,7 @@ mod imp {
     use examples::router::Throttle;
     use examples::screen::printable;
     use notify_rust::{Notification, Urgency};
-    use smarthole_proto::Priority;
+    use smarthole_proto::frame::Priority;
     use tokio::sync::mpsc;
 
     use super::{Failure, Shown};

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, UPGRADE, X_CONTENT_TYPE_OPTIONS};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use rpc_core::decode::Object;
+use rpc_core::Limits;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use smarthole_proto::hub::{HubError, Input};
@@ -134,8 +134,7 @@ fn read(parts: &Parts, body: &[u8]) -> Result<(Input, bool), Problem> {
             "send text/plain, or JSON with the header 'content-type: application/json'",
         ));
     }
-    // An array is no object, whatever its items are.
-    let Object::<Said>(said) = serde_json::from_str(body)
+    let said: Said = rpc_core::json::parse(body, &Limits::default())
         .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, error.to_string()))?;
     Ok((said.input()?, wait || said.wait))
 }

@@ -24,17 +24,11 @@ pub(crate) fn event(event: &HubEvent) -> Option<Value> {
                 "tried": tried(&request.rejections),
             })
         }
-        HubEvent::Delivered {
-            message,
-            client,
-            direct,
-            text,
-            reason,
-        } => {
-            let mut value = about("delivered", message.as_str(), client);
-            value["direct"] = json!(direct);
-            value["text"] = json!(**text);
-            if let Some(reason) = reason {
+        HubEvent::Delivered { client, message } => {
+            let mut value = about("delivered", &message.id, client);
+            value["direct"] = json!(message.metadata.direct_routed);
+            value["text"] = json!(*message.text);
+            if let Some(reason) = &message.metadata.routing_reason {
                 value["reason"] = json!(**reason);
             }
             value

@@ -3,7 +3,7 @@
 use examples::router::Numbers;
 use examples::screen::{Colour, printable};
 use serde_json::{Value, json};
-use smarthole_proto::Priority;
+use smarthole_proto::frame::Priority;
 use smarthole_proto::hub::{HubEvent, Outcome, RegisteredClient, Unroutable};
 use smarthole_proto::net::HistoryItem;
 use smarthole_proto::router::RouteRequest;
@@ -70,20 +70,15 @@ impl Show {
                 let asked = asked(request);
                 self.about(message.as_str(), &asked)
             }
-            HubEvent::Delivered {
-                message,
-                client,
-                direct,
-                text,
-                reason,
-            } => {
-                let why = match (direct, reason) {
+            HubEvent::Delivered { client, message } => {
+                let metadata = &message.metadata;
+                let why = match (metadata.direct_routed, &metadata.routing_reason) {
                     (true, _) => ": you named it".to_owned(),
                     (false, Some(reason)) => format!(": {}", printable(reason)),
                     (false, None) => String::new(),
                 };
-                let (to, text) = (self.client(client), quoted(text));
-                self.about(message.as_str(), &format!("{text} to {to}{why}"))
+                let (to, text) = (self.client(client), quoted(&message.text));
+                self.about(&message.id, &format!("{text} to {to}{why}"))
             }
             other => return self.answers(other),
         };

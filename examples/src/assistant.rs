@@ -10,10 +10,10 @@ use std::time::{Instant, SystemTime};
 
 use futures_util::StreamExt as _;
 use rpc_core::breaker::CircuitBreaker;
-use rpc_core::net::link::entropy;
+use rpc_core::net::entropy;
 use serde_json::{Map, Value};
-use snek_proto::BotError;
 use snek_proto::chat::ChatMessage;
+use snek_proto::error::BotError;
 use snek_proto::image::{Image, ImageFormat};
 use snek_proto::toolloop::{Action, ToolLoop, ToolLoopConfig};
 use tokio::sync::mpsc;

@@ -1,13 +1,15 @@
 //! Encoding into a buffer or a shared text; decoding stands on the frames.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use rpc_core::{CallId, Limits, Refused, decode};
-use serde::de::{MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use rpc_core::json::tagged::Word;
+use rpc_core::json::{Tagged, first_byte};
+use rpc_core::{CallId, Limits, Refused};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::Value;
 
-use crate::frame::{StreamEvent, StreamFrame, Token};
+use crate::frame::{StreamEvent, Token};
 
 pub use rpc_core::encode::{encode, encode_into};
 
@@ -69,19 +71,44 @@ pub fn encode_error(buffer: &mut String, id: &impl Serialize, error: &str) -> Re
 ///
 /// # Errors
 /// [`Refused::Encode`] if `id` or the data is not JSON. The buffer may then hold a part of it.
-pub fn encode_event<S: AsRef<str>, J: Serialize>(
+pub fn encode_event(
     buffer: &mut String,
     id: &impl Serialize,
-    event: &StreamEvent<S, J>,
+    event: &StreamEvent,
 ) -> Result<(), Refused> {
-    encode_into(&StreamFrame { id, event }, buffer)
+    struct Stream<'s, I>(&'s I, &'s StreamEvent);
+    impl<I: Serialize> Serialize for Stream<'_, I> {
+        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            let mut frame = to.serialize_map(None)?;
+            frame.serialize_entry(&Word("id"), self.0)?;
+            self.1.write(&mut frame)?;
+            frame.end()
+        }
+    }
+    encode_into(&Stream(id, event), buffer)
+}
+
+/// As [`encode_event`], of a step whose data is a text that need not be owned.
+pub(crate) fn encode_text(
+    buffer: &mut String,
+    id: &impl Serialize,
+    event: &str,
+    data: &str,
+) -> Result<(), Refused> {
+    #[derive(Serialize)]
+    struct Stream<'s, I> {
+        id: &'s I,
+        event: &'s str,
+        data: &'s str,
+    }
+    encode_into(&Stream { id, event, data }, buffer)
 }
 
 /// A frame as it may be logged: without what a member `token` holds, however deep it stands, and not
 /// at all if it cannot be read, because then it may be a token in the wrong place.
 #[must_use]
 pub fn redact(text: &str) -> Cow<'_, str> {
-    let is_frame = matches!(decode::first_byte(text), Some(b'{' | b'['));
+    let is_frame = matches!(first_byte(text), Some(b'{' | b'['));
     // A frame that holds a token has the word in it, as it is or with escapes.
     if is_frame && !text.contains("token") && !text.contains('\\') {
         return Cow::Borrowed(text);
@@ -91,63 +118,19 @@ pub fn redact(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(r#"{"token":"***"}"#);
     }
     match serde_json::from_str(text) {
-        Ok(NamesToken(false)) if is_frame => Cow::Borrowed(text),
+        Ok(value) if is_frame && !names_token(&value) => Cow::Borrowed(text),
         _ => Cow::Owned(format!("(not shown, {} bytes)", text.len())),
     }
 }
 
 /// Whether an object in a JSON value has a member `token`.
-struct NamesToken(bool);
-
-impl<'de> Deserialize<'de> for NamesToken {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Self(false))
-    }
-}
-
-impl<'de> Visitor<'de> for NamesToken {
-    type Value = Self;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_unit<E>(self) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Self, A::Error> {
-        while let Some(Self(found)) = items.next_element()? {
-            self.0 |= found;
-        }
-        Ok(self)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Self, A::Error> {
-        while let Some((name, Self(found))) = members.next_entry::<Cow<'_, str>, _>()? {
-            self.0 |= found || name == "token";
-        }
-        Ok(self)
+fn names_token(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(names_token),
+        Value::Object(members) => members
+            .iter()
+            .any(|(name, value)| name == "token" || names_token(value)),
+        _ => false,
     }
 }
 

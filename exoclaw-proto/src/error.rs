@@ -1,8 +1,6 @@
 //! [`RpcError`], what a gateway answers to a request that failed, and its [`ErrorKind`].
 
-use std::borrow::Cow;
-
-use rpc_core::decode::{RawJson, SharedStr};
+use rpc_core::{Json, Str};
 
 use crate::frame::Method;
 use crate::limits::AUTH_FAILED;
@@ -29,7 +27,7 @@ const NAME_SHOWN: usize = 128;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RpcError {
-    message: SharedStr,
+    message: Str,
 }
 
 /// What a gateway complains about.
@@ -57,7 +55,7 @@ pub enum ErrorKind {
 
 impl RpcError {
     /// An error with these words.
-    pub fn new(message: impl Into<SharedStr>) -> Self {
+    pub fn new(message: impl Into<Str>) -> Self {
         Self {
             message: message.into(),
         }
@@ -123,14 +121,14 @@ impl RpcError {
 }
 
 /// The words of an `error` member: a string as it is, the `message` of an object, else the JSON.
-pub(crate) fn readable(raw: RawJson<'_>) -> Cow<'_, str> {
-    if let Some(text) = raw.clone().into_str() {
-        return text;
+pub(crate) fn readable(error: Json) -> Str {
+    if let Some(text) = error.as_str() {
+        return text.into();
     }
-    let message = rpc_core::decode::find_member(raw.get(), "message").and_then(RawJson::into_str);
-    match message.map(Cow::into_owned) {
-        Some(message) => Cow::Owned(message),
-        None => raw.into_text(),
+    let message = error.member("message");
+    match message.as_ref().and_then(Json::as_str) {
+        Some(text) => text.into(),
+        None => error.into_text(),
     }
 }
 

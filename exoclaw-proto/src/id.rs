@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use rpc_core::decode::{DecodeError, RawJson};
+use rpc_core::{DecodeError, Json};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::MAX_ID_BYTES;
 
@@ -17,26 +19,29 @@ pub const UNREADABLE_ID: &str = "0";
 ///
 /// Answers carry its [text](Self::text), as the known gateway does: a number comes back as a string.
 #[derive(Clone)]
-pub struct WireId<'a> {
-    raw: RawJson<'a>,
-}
+pub struct WireId(Json);
 
-impl<'a> WireId<'a> {
+impl WireId {
     /// Takes a raw value that is a string or a number.
     ///
     /// # Errors
     /// [`DecodeError`] for any other value, for a string that no text can hold (a lone surrogate),
     /// for a number that is out of range, and for more than [`MAX_ID_BYTES`].
-    pub fn new(raw: impl Into<RawJson<'a>>) -> Result<Self, DecodeError> {
+    pub fn new(raw: impl Into<Json>) -> Result<Self, DecodeError> {
         let raw = raw.into();
         if raw.get().len() > MAX_ID_BYTES {
             return Err(DecodeError::bad_value("id", "short enough"));
         }
-        let id = Self { raw };
-        match id.read() {
-            Some(_) => Ok(id),
+        match read(&raw) {
+            Some(_) => Ok(Self(raw)),
             None => Err(DecodeError::wrong_type("id", "a string or a number")),
         }
+    }
+
+    /// An id that is this text.
+    #[must_use]
+    pub fn from_text(text: &str) -> Self {
+        Self(Json::string(text))
     }
 
     /// The id as a text: a string's contents, or the number as the known gateway writes it (`7` is
@@ -44,39 +49,25 @@ impl<'a> WireId<'a> {
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         // Readable since it was made.
-        self.read().unwrap_or_default()
+        read(&self.0).unwrap_or_default()
     }
 
     /// The id as JSON, as it was sent.
     #[must_use]
     pub fn get(&self) -> &str {
-        self.raw.get()
+        self.0.get()
     }
 
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> WireId<'static> {
-        WireId {
-            raw: self.raw.into_owned(),
-        }
-    }
-
-    fn read(&self) -> Option<Cow<'_, str>> {
-        match self.raw.first_byte() {
-            Some(b'"') => self.raw.as_str(),
-            Some(b'-' | b'0'..=b'9') => number_text(self.get()),
-            _ => None,
-        }
+    pub(crate) const fn json(&self) -> &Json {
+        &self.0
     }
 }
 
-impl WireId<'static> {
-    /// An id that is this text.
-    #[must_use]
-    pub fn from_text(text: &str) -> Self {
-        Self {
-            raw: RawJson::string(text),
-        }
+fn read(raw: &Json) -> Option<Cow<'_, str>> {
+    match raw.first_byte() {
+        b'"' => raw.as_str(),
+        b'-' | b'0'..=b'9' => number_text(raw.get()),
+        _ => None,
     }
 }
 
@@ -91,24 +82,34 @@ fn number_text(digits: &str) -> Option<Cow<'_, str>> {
 }
 
 /// Equal if the texts are: `7` and `"7"` name the same request.
-impl PartialEq for WireId<'_> {
+impl PartialEq for WireId {
     fn eq(&self, other: &Self) -> bool {
         self.text() == other.text()
     }
 }
 
-impl Eq for WireId<'_> {}
+impl Eq for WireId {}
 
-impl fmt::Debug for WireId<'_> {
+impl fmt::Debug for WireId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.get())
+        f.write_str(self.0.get())
     }
 }
 
 /// Writes the [text](WireId::text): always a string.
-impl serde::Serialize for WireId<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text())
+impl Serialize for WireId {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.text())
+    }
+}
+
+impl<'de> Deserialize<'de> for WireId {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let raw = Json::deserialize(from)?;
+        if raw.is_null() {
+            return Err(D::Error::missing_field("id"));
+        }
+        Self::new(raw).map_err(|error| D::Error::custom(error.kind()))
     }
 }
 
@@ -116,8 +117,8 @@ impl serde::Serialize for WireId<'_> {
 mod tests {
     use super::*;
 
-    fn raw(json: &str) -> RawJson<'_> {
-        RawJson::new(json).unwrap()
+    fn raw(json: &str) -> Json {
+        Json::new(json).unwrap()
     }
 
     #[test]

@@ -22,6 +22,6 @@ pub mod session;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
 
-pub use error::{ErrorKind, RpcError};
-pub use frame::{ChatSend, ClientFrame, Method, ServerFrame, StreamEvent, Usage};
-pub use id::{CallId, WireId};
+// README.md and SPEC.md name these without their paths.
+#[cfg(doc)]
+use {error::*, frame::*, id::*};

@@ -13,8 +13,6 @@
 mod json_reader;
 mod json_writer;
 mod script;
-#[cfg(feature = "ws")]
-pub mod ws;
 
 use bytes::BytesMut;
 

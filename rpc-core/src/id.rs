@@ -8,11 +8,12 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
-use std::sync::Arc;
 
-use serde::Serializer;
+use serde::{Deserialize, Deserializer, Serializer};
 
 pub use unique::{UniqueBits, uuid};
+
+use crate::json::{Str, lenient};
 
 /// A text id of kind `K`, cheap to clone. Ids of different kinds do not mix.
 ///
@@ -22,13 +23,13 @@ pub use unique::{UniqueBits, uuid};
 /// assert_eq!(id.as_str(), "general");
 /// ```
 pub struct Id<K: ?Sized> {
-    text: Arc<str>,
+    text: Str,
     kind: PhantomData<fn() -> Box<K>>,
 }
 
 impl<K: ?Sized> Id<K> {
     /// An id with this text.
-    pub fn new(text: impl Into<Arc<str>>) -> Self {
+    pub fn new(text: impl Into<Str>) -> Self {
         Self {
             text: text.into(),
             kind: PhantomData,
@@ -42,35 +43,41 @@ impl<K: ?Sized> Id<K> {
     }
 }
 
+#[automatically_derived]
 impl<K: ?Sized> Clone for Id<K> {
     fn clone(&self) -> Self {
         Self {
-            text: Arc::clone(&self.text),
+            text: self.text.clone(),
             kind: PhantomData,
         }
     }
 }
 
+#[automatically_derived]
 impl<K: ?Sized> PartialEq for Id<K> {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
     }
 }
 
+#[automatically_derived]
 impl<K: ?Sized> Eq for Id<K> {}
 
+#[automatically_derived]
 impl<K: ?Sized> PartialOrd for Id<K> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
+#[automatically_derived]
 impl<K: ?Sized> Ord for Id<K> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.text.cmp(&other.text)
     }
 }
 
+#[automatically_derived]
 impl<K: ?Sized> Hash for Id<K> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.text.hash(state);
@@ -83,9 +90,29 @@ impl<K: ?Sized> Borrow<str> for Id<K> {
     }
 }
 
+impl<K: ?Sized> std::ops::Deref for Id<K> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl<K: ?Sized> PartialEq<str> for Id<K> {
+    fn eq(&self, other: &str) -> bool {
+        self.text == *other
+    }
+}
+
+impl<K: ?Sized> PartialEq<&str> for Id<K> {
+    fn eq(&self, other: &&str) -> bool {
+        self.text == **other
+    }
+}
+
 impl<K: ?Sized> fmt::Debug for Id<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&*self.text, f)
+        fmt::Debug::fmt(&self.text, f)
     }
 }
 
@@ -101,15 +128,46 @@ impl<K: ?Sized> From<&str> for Id<K> {
     }
 }
 
+impl<K: ?Sized> From<&String> for Id<K> {
+    fn from(text: &String) -> Self {
+        Self::new(text)
+    }
+}
+
 impl<K: ?Sized> From<String> for Id<K> {
     fn from(text: String) -> Self {
         Self::new(text)
     }
 }
 
+impl<K: ?Sized> From<&Self> for Id<K> {
+    fn from(id: &Self) -> Self {
+        id.clone()
+    }
+}
+
+impl<K: ?Sized> From<Str> for Id<K> {
+    fn from(text: Str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl<K: ?Sized> From<Id<K>> for Str {
+    fn from(id: Id<K>) -> Self {
+        id.text
+    }
+}
+
 impl<K: ?Sized> serde::Serialize for Id<K> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.text)
+    }
+}
+
+/// A string, or a number as its digits.
+impl<'de, K: ?Sized> Deserialize<'de> for Id<K> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        lenient::id(from)
     }
 }
 
@@ -188,22 +246,27 @@ impl<F: IdForm> CallId<F> {
     }
 }
 
+#[automatically_derived]
 impl<F> Clone for CallId<F> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
+#[automatically_derived]
 impl<F> Copy for CallId<F> {}
 
+#[automatically_derived]
 impl<F> PartialEq for CallId<F> {
     fn eq(&self, other: &Self) -> bool {
         self.raw == other.raw
     }
 }
 
+#[automatically_derived]
 impl<F> Eq for CallId<F> {}
 
+#[automatically_derived]
 impl<F> Hash for CallId<F> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.raw.hash(state);

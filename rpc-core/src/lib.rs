@@ -2,32 +2,35 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
 
+// So that `tagged!` names this crate in one way, here and elsewhere.
+#[allow(unused_extern_crates)]
+extern crate self as rpc_core;
+
 pub mod backlog;
 pub mod backoff;
 pub mod breaker;
-pub mod decode;
 pub mod dispatch;
 pub mod encode;
-pub mod error;
+mod error;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod guide;
-pub mod id;
-mod json;
+mod id;
+pub mod json;
 pub mod keepalive;
-pub mod limits;
-pub mod machine;
-pub mod message;
+mod limits;
+mod machine;
+mod message;
 #[cfg(feature = "tokio")]
 pub mod net;
-pub mod outbox;
+mod outbox;
 pub mod pause;
-pub mod pending;
+mod pending;
 pub mod progress;
 pub mod rate;
 pub mod reconnect;
-pub mod secret;
+mod secret;
 pub mod sse;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -35,12 +38,14 @@ pub mod text;
 pub mod timers;
 pub mod timestamp;
 
-pub use decode::DecodeError;
 pub use error::{CallError, CloseReason, Delivery, Disconnect, Refused, Retry};
-pub use id::{CallId, Id};
+pub use id::{CallId, Hex16, Id, IdForm, UniqueBits, uuid};
+pub use json::error::DecodeError;
+pub use json::str::Str;
+pub use json::value::Json;
 pub use limits::Limits;
 pub use machine::Machine;
 pub use message::{CloseFrame, Incoming, Outgoing, Text};
-pub use outbox::Outbox;
-pub use pending::{Match, PendingCalls, PendingMap};
-pub use secret::Secret;
+pub use outbox::{FrameNumber, Outbox};
+pub use pending::{InsertError, Match, PendingCalls, PendingMap};
+pub use secret::{Secret, constant_time_eq};

@@ -2,53 +2,26 @@
 
 use std::fmt;
 
-use rpc_core::decode::SharedStr;
+use rpc_core::{Str, words};
 
-/// The code of a refused registration. SmartHole specification, *Registration Response*.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ErrorCode {
-    /// The name breaks the rules for names.
-    InvalidName,
-    /// The description is empty or too long.
-    InvalidDescription,
-    /// A client of this name is connected.
-    DuplicateName,
-    /// This connection has registered a client already.
-    AlreadyRegistered,
-    /// Anything else is wrong with the registration.
-    ValidationError,
-    /// A code that this crate does not know.
-    Other(SharedStr),
+words! {
+    /// The code of a refused registration. SmartHole specification, *Registration Response*.
+    pub enum ErrorCode {
+        /// The name breaks the rules for names.
+        "INVALID_NAME" => InvalidName,
+        /// The description is empty or too long.
+        "INVALID_DESCRIPTION" => InvalidDescription,
+        /// A client of this name is connected.
+        "DUPLICATE_NAME" => DuplicateName,
+        /// This connection has registered a client already.
+        "ALREADY_REGISTERED" => AlreadyRegistered,
+        /// Anything else is wrong with the registration.
+        "VALIDATION_ERROR" => ValidationError,
+        .. => Other,
+    }
 }
 
 impl ErrorCode {
-    /// The code on the wire.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::InvalidName => "INVALID_NAME",
-            Self::InvalidDescription => "INVALID_DESCRIPTION",
-            Self::DuplicateName => "DUPLICATE_NAME",
-            Self::AlreadyRegistered => "ALREADY_REGISTERED",
-            Self::ValidationError => "VALIDATION_ERROR",
-            Self::Other(code) => code,
-        }
-    }
-
-    /// The code that is written like this; never fails, because servers may have codes of their own.
-    #[must_use]
-    pub fn parse(code: &str) -> Self {
-        match code {
-            "INVALID_NAME" => Self::InvalidName,
-            "INVALID_DESCRIPTION" => Self::InvalidDescription,
-            "DUPLICATE_NAME" => Self::DuplicateName,
-            "ALREADY_REGISTERED" => Self::AlreadyRegistered,
-            "VALIDATION_ERROR" => Self::ValidationError,
-            other => Self::Other(other.into()),
-        }
-    }
-
     /// Whether the same registration may be taken later: a name gets free when its owner goes, for
     /// example the lost connection of this very client.
     #[must_use]
@@ -65,7 +38,7 @@ impl ErrorCode {
 
 impl fmt::Display for ErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.write_str(self.name())
     }
 }
 
@@ -77,12 +50,12 @@ pub struct RegistrationError {
     /// For programs.
     pub code: ErrorCode,
     /// For people; never match on it.
-    pub message: SharedStr,
+    pub message: Str,
 }
 
 impl RegistrationError {
     /// A refusal.
-    pub fn new(code: ErrorCode, message: impl Into<SharedStr>) -> Self {
+    pub fn new(code: ErrorCode, message: impl Into<Str>) -> Self {
         Self {
             code,
             message: message.into(),
@@ -99,7 +72,7 @@ impl RegistrationError {
     /// This connection has registered a client already.
     #[must_use]
     pub fn already_registered() -> Self {
-        let message = SharedStr::from_static("This connection is already registered");
+        let message = Str::from_static("This connection is already registered");
         Self::new(ErrorCode::AlreadyRegistered, message)
     }
 }
@@ -118,8 +91,8 @@ mod tests {
             "VALIDATION_ERROR",
             "LATER",
         ] {
-            let read = ErrorCode::parse(code);
-            assert_eq!(read.as_str(), code);
+            let read = ErrorCode::from(Str::from(code));
+            assert_eq!(read.name(), code);
             assert_eq!(matches!(read, ErrorCode::Other(_)), code == "LATER");
         }
     }

@@ -26,9 +26,6 @@ pub mod spec {}
 pub use rpc_core::timestamp;
 pub mod validate;
 
-pub use error::{ErrorCode, RegistrationError};
-pub use frame::{
-    Answer, ClientFrame, InputMethod, Message, Metadata, Notification, Priority, Registration,
-    RegistrationResponse, Response, ServerFrame,
-};
-pub use id::{ClientId, MessageId};
+// README.md and SPEC.md name these without their paths.
+#[cfg(doc)]
+use {error::*, frame::*, id::*};

@@ -6,7 +6,8 @@
 //! [`Hub`](crate::hub::Hub), a [`ServerConn`](crate::server::ServerConn)).
 //!
 //! ```
-//! use smarthole_proto::{ErrorCode, validate};
+//! use smarthole_proto::error::ErrorCode;
+//! use smarthole_proto::validate;
 //!
 //! assert!(validate::name("my-client").is_ok());
 //! assert_eq!(validate::name("my client").unwrap_err().code, ErrorCode::InvalidName);
@@ -14,11 +15,9 @@
 //! assert_eq!(validate::payload(payload).unwrap().name, "notes");
 //! ```
 
-use std::borrow::Cow;
-
-use rpc_core::decode::{
-    DecodeError, Field, Members, RawJson, SharedStr, Slot, first_byte, parse_object, raw_list,
-};
+use rpc_core::json::{self, first_byte, lenient};
+use rpc_core::{Json, Str};
+use serde::Deserialize;
 
 use crate::error::{ErrorCode, RegistrationError};
 use crate::frame::Registration;
@@ -73,12 +72,9 @@ pub fn description(description: &str, side: Side) -> Result<(), RegistrationErro
 ///
 /// # Errors
 /// [`ErrorCode::InvalidName`], then [`ErrorCode::InvalidDescription`].
-pub fn registration<S: AsRef<str>>(
-    registration: &Registration<S>,
-    side: Side,
-) -> Result<(), RegistrationError> {
-    name(registration.name.as_ref())?;
-    description(registration.description.as_ref(), side)
+pub fn registration(registration: &Registration, side: Side) -> Result<(), RegistrationError> {
+    name(&registration.name)?;
+    description(&registration.description, side)
 }
 
 /// Reads and checks the payload of a registration, as a server does. Unknown members are ignored.
@@ -86,36 +82,38 @@ pub fn registration<S: AsRef<str>>(
 /// # Errors
 /// [`ErrorCode::InvalidName`], [`ErrorCode::InvalidDescription`] or [`ErrorCode::ValidationError`],
 /// whichever comes first.
-pub fn payload(json: &str) -> Result<Registration<Cow<'_, str>>, RegistrationError> {
+pub fn payload(json: &str) -> Result<Registration, RegistrationError> {
     if first_byte(json) != Some(b'{') {
-        let value = RawJson::new(json).map_err(|error| invalid_text(error.to_string()))?;
+        let value = Json::new(json).map_err(|error| invalid_text(error.to_string()))?;
         return Err(match value.first_byte() {
             // An array is an object without a name to the known server.
-            Some(b'[') => invalid_name("Name is required and must be a string"),
+            b'[' => invalid_name("Name is required and must be a string"),
             _ => invalid("Registration must be an object"),
         });
     }
-    let members: Payload<'_> =
-        parse_object(json, &defaults()).map_err(|error| invalid_text(error.to_string()))?;
-    let found = members.name.get().and_then(text);
+    let members: Payload =
+        json::parse(json, &defaults()).map_err(|error| invalid_text(error.to_string()))?;
+    let found = members.name.as_ref().and_then(text);
     let found_name = found.ok_or_else(|| invalid_name("Name is required and must be a string"))?;
     name(&found_name)?;
-    let found = members.description.get().and_then(text);
+    let found = members.description.as_ref().and_then(text);
     let found_description =
         found.ok_or_else(|| invalid_description("Description is required and must be a string"))?;
     description(&found_description, Side::Server)?;
-    let version = members.version.get().map(|version| {
+    let version = members.version.as_ref().map(|version| {
         text(version).ok_or_else(|| invalid("Version must be a string if provided"))
     });
     let version = version.transpose()?;
     let capabilities = members
         .capabilities
-        .get()
+        .as_ref()
         .map_or(Ok(Vec::new()), capabilities)?;
-    let mut registration = Registration::new(found_name, found_description);
-    registration.version = version;
-    registration.capabilities = capabilities;
-    Ok(registration)
+    Ok(Registration {
+        name: found_name,
+        description: found_description,
+        version,
+        capabilities,
+    })
 }
 
 /// Whether a text is a name: a letter, then letters, digits, `-` and `_`, all ASCII. Its length is
@@ -139,61 +137,51 @@ pub(crate) fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}')
 }
 
-#[derive(Default)]
-struct Payload<'a> {
-    name: Slot<RawJson<'a>>,
-    description: Slot<RawJson<'a>>,
-    version: Slot<RawJson<'a>>,
-    capabilities: Slot<RawJson<'a>>,
+/// A registration whose members may be of any type.
+#[derive(Deserialize)]
+struct Payload {
+    #[serde(default, deserialize_with = "lenient::present")]
+    name: Option<Json>,
+    #[serde(default, deserialize_with = "lenient::present")]
+    description: Option<Json>,
+    #[serde(default, deserialize_with = "lenient::present")]
+    version: Option<Json>,
+    #[serde(default, deserialize_with = "lenient::present")]
+    capabilities: Option<Json>,
 }
 
-impl<'a> Members<'a> for Payload<'a> {
-    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match name {
-            "name" => field.raw_or_null("name", &mut self.name),
-            "description" => field.raw_or_null("description", &mut self.description),
-            "version" => field.raw_or_null("version", &mut self.version),
-            "capabilities" => field.raw_or_null("capabilities", &mut self.capabilities),
-            _ => field.skip(),
-        }
-    }
+fn text(json: &Json) -> Option<Str> {
+    json.as_str().map(Str::from)
 }
 
-fn text<'a>(raw: &RawJson<'a>) -> Option<Cow<'a, str>> {
-    raw.clone().into_str()
-}
-
-fn capabilities<'a>(raw: &RawJson<'a>) -> Result<Vec<Cow<'a, str>>, RegistrationError> {
-    // Decoded text is borrowed, so this is no copy.
-    let Cow::Borrowed(json) = raw.clone().into_text() else {
-        return Err(invalid("Capabilities must be an array if provided"));
-    };
-    if !json.starts_with('[') {
+fn capabilities(json: &Json) -> Result<Vec<Str>, RegistrationError> {
+    if json.first_byte() != b'[' {
         return Err(invalid("Capabilities must be an array if provided"));
     }
-    let items = raw_list(json, &defaults()).map_err(|error| invalid_text(error.to_string()))?;
-    let texts = items.iter().map(text).collect::<Option<Vec<_>>>();
+    let items: Vec<Json> =
+        json::parse(json.get(), &defaults()).map_err(|error| invalid_text(error.to_string()))?;
+    let texts = items.iter().map(text).collect::<Option<_>>();
     texts.ok_or_else(|| invalid("Each capability must be a string"))
 }
 
 const fn invalid_name(why: &'static str) -> RegistrationError {
     RegistrationError {
         code: ErrorCode::InvalidName,
-        message: SharedStr::from_static(why),
+        message: Str::from_static(why),
     }
 }
 
 const fn invalid_description(why: &'static str) -> RegistrationError {
     RegistrationError {
         code: ErrorCode::InvalidDescription,
-        message: SharedStr::from_static(why),
+        message: Str::from_static(why),
     }
 }
 
 const fn invalid(why: &'static str) -> RegistrationError {
     RegistrationError {
         code: ErrorCode::ValidationError,
-        message: SharedStr::from_static(why),
+        message: Str::from_static(why),
     }
 }
 

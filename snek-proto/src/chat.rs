@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use rpc_core::decode::Object;
-use serde::de::{Error as _, SeqAccess, Visitor};
+use rpc_core::Json;
+use serde::de::{DeserializeOwned, Error as _, SeqAccess, Visitor};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -125,7 +125,7 @@ impl Serialize for ToolCall {
 #[derive(Deserialize)]
 struct CallFields {
     id: Option<Value>,
-    function: Option<Object<FunctionFields>>,
+    function: Option<FunctionFields>,
 }
 
 #[derive(Default, Deserialize)]
@@ -136,14 +136,19 @@ struct FunctionFields {
 
 impl<'de> Deserialize<'de> for ToolCall {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let Object(fields) = Object::<CallFields>::deserialize(from)?;
-        let Object(function) = fields.function.unwrap_or_default();
+        let fields: CallFields = object(from)?;
+        let function = fields.function.unwrap_or_default();
         Ok(Self {
             id: loose_id(fields.id)?,
             name: function.name.unwrap_or_default(),
             arguments: function.arguments.map_or_else(String::new, text_of),
         })
     }
+}
+
+/// An object. Most other deserializers read an array as one, with its items as members.
+fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<T, D::Error> {
+    Json::deserialize(from)?.parse().map_err(D::Error::custom)
 }
 
 /// An id, which some servers send as a number.
@@ -414,7 +419,7 @@ struct MessageFields {
 
 impl<'de> Deserialize<'de> for ChatMessage {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let Object(fields) = Object::<MessageFields>::deserialize(from)?;
+        let fields: MessageFields = object(from)?;
         let role = match fields.role {
             Some(word) => Role::from_word(&word).ok_or_else(|| D::Error::custom("not a role"))?,
             None => Role::Assistant,

@@ -2,38 +2,13 @@
 
 use std::borrow::Cow;
 
-use rpc_core::decode::DecodeErrorKind;
+use rpc_core::json::DecodeErrorKind;
 use rpc_core::{CallId, Limits, Refused};
 use serde::Serialize;
 
-use crate::frame::{ClientFrame, Method};
+use crate::frame::{ClientFrame, LOGIN};
 
-pub use crate::frame::{Failure, Success};
 pub use rpc_core::encode::{encode, encode_into};
-
-/// A request of the client, for encoding, with the members in the specification's order.
-#[derive(Clone, Copy, Serialize)]
-pub struct Request<'a, A, K> {
-    /// The method's name.
-    pub method: &'a str,
-    /// The positional arguments: must be written as a JSON array.
-    pub args: A,
-    /// The named arguments: must be written as a JSON object.
-    pub kwargs: K,
-    /// The id that the answer will carry.
-    #[serde(rename = "callId")]
-    pub call_id: CallId,
-}
-
-/// Prints method and id only: arguments hold passwords.
-impl<A, K> std::fmt::Debug for Request<'_, A, K> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Request")
-            .field("method", &self.method)
-            .field("call_id", &self.call_id)
-            .finish_non_exhaustive()
-    }
-}
 
 /// No positional arguments: `[]`.
 pub type NoArgs = [(); 0];
@@ -42,7 +17,7 @@ pub type NoArgs = [(); 0];
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct NoKwargs {}
 
-/// Appends a request. Nothing but the id tells the answer, so `args` and `kwargs` may be any
+/// Appends a request, with the members in the specification's order. Nothing but the id tells the answer, so `args` and `kwargs` may be any
 /// values of the right JSON type.
 ///
 /// # Errors
@@ -126,8 +101,8 @@ pub(crate) fn encode_failure(
 pub fn redact(text: &str) -> Cow<'_, str> {
     let limits = Limits::default().with_max_message_bytes(usize::MAX);
     match ClientFrame::decode(text, &limits) {
-        Ok(frame) if frame.method() == Method::Login.name() => {
-            let call_id = frame.call_id().map_or("null", |id| id.get());
+        Ok(frame) if frame.method == LOGIN => {
+            let call_id = frame.call_id.as_ref().map_or("null", |id| id.get());
             Cow::Owned(format!(
                 r#"{{"method":"login","args":["***"],"callId":{call_id}}}"#
             ))

@@ -3,17 +3,14 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use rpc_core::decode::{RawJson, SharedJson};
-use rpc_core::{CallError, CloseReason, Delivery, Refused};
-
-use crate::frame::Reply;
+use rpc_core::{CallError, CloseReason, Delivery, Json, Refused};
 
 /// A server's answer to a call that failed. Repeating the call unchanged fails again as a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RpcError {
     message: String,
-    data: SharedJson,
+    data: Json,
 }
 
 impl RpcError {
@@ -21,32 +18,26 @@ impl RpcError {
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
-            data: SharedJson::NULL,
+            data: Json::NULL,
         }
     }
 
     /// What a failed answer says: the text of `error`, else of `data`'s `error`, `exception` or
     /// `message`, else `data` if it is a string, else its JSON.
-    pub(crate) fn from_reply(reply: &Reply<'_>) -> Self {
-        let data = reply.data();
-        let inner = |name| {
-            let member = rpc_core::decode::find_member(data?.get(), name)?;
-            Some(Cow::Owned(readable(&member).into_owned()))
-        };
-        let message = reply
-            .error()
-            .map(readable)
+    pub(crate) fn from_answer(data: Option<Json>, error: Option<Json>) -> Self {
+        let inner = |name| data.as_ref()?.member(name);
+        let message = error
+            .clone()
             .or_else(|| inner("error"))
             .or_else(|| inner("exception"))
             .or_else(|| inner("message"))
-            .or_else(|| data.map(readable))
-            .unwrap_or(Cow::Borrowed("the call failed"))
-            .into_owned();
-        let details = data.or(reply.error());
-        Self {
-            message,
-            data: details.map_or(SharedJson::NULL, SharedJson::from),
-        }
+            .or_else(|| data.clone());
+        let message = message.map_or_else(
+            || "the call failed".to_owned(),
+            |it| it.as_str().unwrap_or_else(|| it.get().into()).into_owned(),
+        );
+        let data = data.or(error).unwrap_or_default();
+        Self { message, data }
     }
 
     /// The server's words.
@@ -57,13 +48,9 @@ impl RpcError {
 
     /// Everything that the answer held as `data`, or as `error` if it had no `data`.
     #[must_use]
-    pub const fn data(&self) -> &SharedJson {
+    pub const fn data(&self) -> &Json {
         &self.data
     }
-}
-
-fn readable<'r>(raw: &'r RawJson<'_>) -> Cow<'r, str> {
-    raw.as_str().unwrap_or(Cow::Borrowed(raw.get()))
 }
 
 /// What can go wrong in a bot. The variants carry the names of the specification's section 13.
@@ -193,15 +180,12 @@ impl From<Refused> for BotError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::ServerFrame;
+    use crate::frame::{Answer, ServerFrame};
     use rpc_core::Limits;
 
-    fn outcome(text: &str) -> Result<Option<String>, RpcError> {
+    fn outcome(text: &str) -> Result<Answer, RpcError> {
         let frame = ServerFrame::decode(text, &Limits::default()).unwrap();
-        let reply = frame.as_reply().unwrap();
-        reply
-            .result()
-            .map(|data| data.map(|data| data.get().to_owned()))
+        frame.into_result()
     }
 
     #[test]

@@ -12,6 +12,7 @@ use rpc_core::{CallId, Disconnect, Incoming, Limits, Machine, Outgoing, Text};
 use crate::client::{ClientConfig, ClientConn, ClientEvent};
 use crate::codec;
 use crate::frame::{ClientFrame, Final, ServerFrame, User};
+use crate::id::WireId;
 use crate::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 
 pub use pure::{image_urls, sanitize, toolloop};
@@ -44,9 +45,13 @@ pub fn server_frames(data: &[u8]) {
     let Ok(frame) = ServerFrame::decode(text, &limits) else {
         return;
     };
-    let _ = frame.as_event();
-    if let Some(reply) = frame.as_reply() {
-        let _ = (reply.login_result(), reply.extra("username"));
+    let strict = ServerFrame::decode_strict(text, &limits);
+    let _ = (
+        frame.clone().into_event(),
+        strict.map(ServerFrame::into_event),
+    );
+    if let Ok(answer) = frame.clone().into_login_result() {
+        let _ = answer.extra("username");
     }
     let Ok(again) = codec::encode(&frame) else {
         panic!("a decoded frame must encode")
@@ -154,12 +159,9 @@ fn drain_client(conn: &mut ClientConn, open: &mut HashSet<CallId>, ids: &mut Vec
             let Ok(frame) = ClientFrame::decode(text.as_str(), &Limits::default()) else {
                 panic!("a client must send requests only");
             };
-            assert!(
-                frame.call().is_ok() && frame.raw().is_some(),
-                "a request must be valid"
-            );
-            let id = frame.call_id().and_then(super::id::WireId::as_text);
-            ids.extend(id.map(std::borrow::Cow::into_owned));
+            assert!(frame.call().is_ok(), "a request must be valid");
+            let id = frame.call_id.as_ref().and_then(WireId::as_text);
+            ids.extend(id.map(String::from));
         }
     }
     while let Some(event) = conn.poll_event() {

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use rpc_core::decode::{DecodeError, RawJson};
+use rpc_core::{DecodeError, Json};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The id of a call that this client made: 16 lower-case hex digits on the wire.
 pub type CallId = rpc_core::CallId;
@@ -27,23 +29,25 @@ pub fn is_channel_uid(text: &str) -> bool {
 
 /// A `callId` as it stands in a frame: any JSON string, number or boolean, kept as it was sent so
 /// that it can be echoed unchanged.
-#[derive(Clone)]
-pub struct WireId<'a>(RawJson<'a>);
+#[derive(Clone, PartialEq, Eq, Serialize)]
+pub struct WireId(Json);
 
-impl<'a> WireId<'a> {
-    /// Takes a raw value that is a string, a number or a boolean.
+impl WireId {
+    /// Takes a value that is a string, a number or a boolean.
     ///
     /// # Errors
     /// [`DecodeError`] for an object, an array or null.
-    pub fn new(raw: impl Into<RawJson<'a>>) -> Result<Self, DecodeError> {
-        let raw = raw.into();
-        match raw.first_byte() {
-            Some(b'{' | b'[' | b'n') | None => Err(DecodeError::wrong_type(
-                "callId",
-                "a string, a number or a boolean",
-            )),
-            Some(_) => Ok(Self(raw)),
+    pub fn new(json: Json) -> Result<Self, DecodeError> {
+        match json.first_byte() {
+            b'{' | b'[' | b'n' => Err(DecodeError::wrong_type("callId", SCALAR)),
+            _ => Ok(Self(json)),
         }
+    }
+
+    /// An id that is this text.
+    #[must_use]
+    pub fn text(text: &str) -> Self {
+        Self(Json::string(text))
     }
 
     /// The id as a text: a string's contents or a number's digits. `None` for a boolean and for a
@@ -58,39 +62,25 @@ impl<'a> WireId<'a> {
     pub fn get(&self) -> &str {
         self.0.get()
     }
+}
 
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> WireId<'static> {
-        WireId(self.0.into_owned())
+const SCALAR: &str = "a string, a number or a boolean";
+
+impl From<WireId> for Json {
+    fn from(id: WireId) -> Self {
+        id.0
     }
 }
 
-impl WireId<'static> {
-    /// An id that is this text.
-    #[must_use]
-    pub fn text(text: &str) -> Self {
-        Self(RawJson::string(text))
-    }
-}
-
-impl PartialEq for WireId<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.get() == other.get()
-    }
-}
-
-impl Eq for WireId<'_> {}
-
-impl fmt::Debug for WireId<'_> {
+impl fmt::Debug for WireId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.get())
     }
 }
 
-impl serde::Serialize for WireId<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+impl<'de> Deserialize<'de> for WireId {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Self::new(Json::deserialize(from)?).map_err(|_| D::Error::custom(SCALAR))
     }
 }
 
@@ -111,21 +101,18 @@ mod tests {
     #[test]
     fn any_scalar_is_echoed_unchanged() {
         for json in [r#""a\u0062""#, "7", "1.50", "true", r#""\ud800""#] {
-            let raw = RawJson::new(json).unwrap();
-            assert_eq!(
-                serde_json::to_string(&WireId::new(raw).unwrap()).unwrap(),
-                json
-            );
+            let id: WireId = Json::new(json).unwrap().parse().unwrap();
+            assert_eq!(serde_json::to_string(&id).unwrap(), json);
         }
         for json in ["null", "[]", "{}"] {
-            let raw = RawJson::new(json).unwrap();
-            assert!(WireId::new(raw).is_err(), "{json}");
+            let json = Json::new(json).unwrap();
+            assert!(json.parse::<WireId>().is_err(), "{}", json.get());
         }
     }
 
     #[test]
     fn an_id_reads_as_text() {
-        let raw = RawJson::new(r#""a\u0062""#).unwrap();
+        let raw = Json::new(r#""a\u0062""#).unwrap();
         assert_eq!(WireId::new(raw).unwrap().as_text().as_deref(), Some("ab"));
         assert_eq!(WireId::text("a\"b").get(), r#""a\"b""#);
     }

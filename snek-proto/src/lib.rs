@@ -29,6 +29,6 @@ pub mod stream;
 pub mod tool;
 pub mod toolloop;
 
-pub use error::{BotError, RpcError};
-pub use frame::{Answer, Channel, ClientFrame, Final, Message, ServerFrame, User};
-pub use id::{CallId, ChannelUid, WireId};
+// README.md and SPEC.md name these without their paths.
+#[cfg(doc)]
+use {error::*, frame::*, id::*};

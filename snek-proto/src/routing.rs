@@ -2,7 +2,7 @@
 //!
 //! Everything compares exactly: case matters, nothing is trimmed, names are plain substrings.
 
-use crate::frame::{Message, MessageEvent, User};
+use crate::frame::{Message, User};
 
 /// Who the bot is: its login name and its display name.
 pub type Identity = User;
@@ -24,18 +24,6 @@ pub struct Routable<'m> {
 
 impl<'m> From<&'m Message> for Routable<'m> {
     fn from(message: &'m Message) -> Self {
-        Self {
-            message: &message.message,
-            username: &message.username,
-            user_nick: &message.user_nick,
-            channel_uid: &message.channel_uid,
-            is_final: message.is_final,
-        }
-    }
-}
-
-impl<'m> From<&'m MessageEvent<'_>> for Routable<'m> {
-    fn from(message: &'m MessageEvent<'_>) -> Self {
         Self {
             message: &message.message,
             username: &message.username,
@@ -265,7 +253,8 @@ mod tests {
     fn partial_messages_go_nowhere() {
         let me = User::new("mybot", "MyBot");
         for sender in ["mybot", "alice"] {
-            let partial = Message::new("ch1", sender, "x", "ping").with_final(false);
+            let mut partial = Message::new("ch1", sender, "x", "ping");
+            partial.is_final = false;
             assert_eq!(route(&me, &partial), Route::Partial);
         }
     }

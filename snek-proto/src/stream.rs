@@ -131,7 +131,7 @@ enum Phase {
 ///
 /// ```
 /// use std::time::Instant;
-/// use snek_proto::Final;
+/// use snek_proto::frame::Final;
 /// use snek_proto::stream::{StreamConfig, TextStream};
 ///
 /// let now = Instant::now();
@@ -301,18 +301,6 @@ impl TextStream {
     #[must_use]
     pub const fn is_in_flight(&self) -> bool {
         self.in_flight
-    }
-
-    /// Whether the final message was handed out.
-    #[must_use]
-    pub fn is_ended(&self) -> bool {
-        self.phase == Phase::Ended
-    }
-
-    /// Whether the text has changed and no message was made of it yet.
-    #[must_use]
-    pub const fn is_behind(&self) -> bool {
-        self.changed
     }
 
     /// [`Refused::TooLarge`], if the final message had to be cut.

@@ -24,19 +24,19 @@ impl ClientConn {
         }
     }
 
-    fn on_stray(&mut self, answer: Answer<'_>) {
+    fn on_stray(&mut self, answer: Answer) {
         match answer {
-            Answer::Unknown(unknown) => self.push(ClientEvent::Unknown(unknown.into_owned())),
+            Answer::Unknown { tag, raw } => self.push(ClientEvent::Unknown { tag, raw }),
             _ => self.stray += 1,
         }
     }
 
     /// An answer to a request whose id the server could not read.
-    fn on_unmatched(&mut self, answer: Answer<'_>, now: Instant) {
-        let Answer::Error { error } = answer else {
+    fn on_unmatched(&mut self, answer: Answer, now: Instant) {
+        let Answer::Error(refusal) = answer else {
             return self.on_stray(answer);
         };
-        let error = RpcError::Refused(error.into_owned());
+        let error = RpcError::Refused(refusal.error.into());
         match self.oldest_unanswered() {
             Some(id) => self.refused(id, error, now),
             None => self.push(ClientEvent::ServerError(error)),
@@ -53,15 +53,15 @@ impl ClientConn {
         oldest.map(|(id, _)| id)
     }
 
-    fn on_answer(&mut self, id: CallId, answer: Answer<'_>, now: Instant) {
-        if let Answer::Error { error } = answer {
-            return self.refused(id, RpcError::Refused(error.into_owned()), now);
+    fn on_answer(&mut self, id: CallId, answer: Answer, now: Instant) {
+        if let Answer::Error(refusal) = answer {
+            return self.refused(id, RpcError::Refused(refusal.error.into()), now);
         }
         match (self.calls.get(id).map(|call| &call.kind), answer) {
             (Some(Kind::Chat(_)), answer) => self.on_chat(id, answer, now),
             (Some(Kind::Status), Answer::Status(status)) => {
                 self.take(id);
-                let result = Ok(Box::new(status.into_owned()));
+                let result = Ok(status);
                 self.push(ClientEvent::Status { id, result });
             }
             (Some(Kind::Task), Answer::TaskStatus(task)) => {
@@ -69,34 +69,30 @@ impl ClientConn {
                 let result = Ok(task);
                 self.push(ClientEvent::TaskStatus { id, result });
             }
-            (Some(&Kind::Abort { chat, quiet }), Answer::AbortResult { aborted, .. }) => {
+            (Some(&Kind::Abort { chat, quiet }), Answer::AbortResult(result)) => {
                 self.take(id);
-                self.on_abort_result(id, chat, quiet, aborted, now);
+                self.on_abort_result(id, chat, quiet, result.aborted, now);
             }
-            (_, answer @ Answer::Unknown(_)) => self.on_stray(answer),
+            (_, answer @ Answer::Unknown { .. }) => self.on_stray(answer),
             (_, answer) => {
-                let answer = answer.tag().to_owned();
+                let answer = answer.tag().into();
                 self.push(ClientEvent::Warning(Warning::WrongAnswer { answer }));
             }
         }
     }
 
-    fn on_chat(&mut self, id: CallId, answer: Answer<'_>, now: Instant) {
+    fn on_chat(&mut self, id: CallId, answer: Answer, now: Instant) {
         let mut queued = false;
         let update = match answer {
-            Answer::Done(reply) => {
-                let reply = Box::new(reply.into_owned());
-                return self.end_chat(id, |_| Outcome::of_reply(reply));
-            }
+            Answer::Done(reply) => return self.end_chat(id, |_| Outcome::of_reply(reply)),
             Answer::Failed(error) => {
-                let error = Box::new(error.into_owned());
                 return self.end_chat(id, |aborting| match aborting {
                     true => Outcome::Aborted { error: Some(error) },
                     false => Outcome::Failed(Failure::Server(error)),
                 });
             }
-            Answer::Accepted { task_id } => ChatUpdate::Accepted { task_id },
-            Answer::Queued { position } => {
+            Answer::Accepted(task_id) => ChatUpdate::Accepted { task_id },
+            Answer::Queued(position) => {
                 queued = true;
                 match position {
                     0 => ChatUpdate::Warning(Warning::NoPosition),
@@ -112,11 +108,11 @@ impl ClientConn {
                     let update = ChatUpdate::Warning(warning);
                     self.push(ClientEvent::Chat { id, update });
                 }
-                ChatUpdate::Event(event.into_owned())
+                ChatUpdate::Event(event)
             }
-            Answer::Unknown(unknown) => ChatUpdate::Unknown(unknown.into_owned()),
+            Answer::Unknown { tag, raw } => ChatUpdate::Unknown { tag, raw },
             other => ChatUpdate::Warning(Warning::WrongAnswer {
-                answer: other.tag().to_owned(),
+                answer: other.tag().into(),
             }),
         };
         self.chat_lives(id, queued, now);

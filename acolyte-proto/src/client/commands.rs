@@ -25,13 +25,13 @@ struct Frame<'a, P> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 enum Payload<'a> {
-    Request(&'a ChatRequest<'a>),
+    Request(&'a ChatRequest),
     RequestId(CallId),
     TaskId(&'a TaskId),
 }
 
 /// Refuses what servers would refuse.
-pub(crate) fn check_request(request: &ChatRequest<'_>) -> Result<(), Refused> {
+pub(crate) fn check_request(request: &ChatRequest) -> Result<(), Refused> {
     request.validate().map_err(|fault| Refused::Invalid {
         what: "chat request",
         why: fault.to_string(),
@@ -48,11 +48,7 @@ impl ClientConn {
     /// [`Refused::Invalid`] for a request that breaks a rule of the protocol,
     /// [`Refused::TooManyCalls`], [`Refused::QueueFull`], [`Refused::TooLarge`] and
     /// [`Refused::Closed`]; [`Refused::is_retryable`] says which of them pass.
-    pub fn start_chat(
-        &mut self,
-        request: &ChatRequest<'_>,
-        now: Instant,
-    ) -> Result<CallId, Refused> {
+    pub fn start_chat(&mut self, request: &ChatRequest, now: Instant) -> Result<CallId, Refused> {
         check_request(request)?;
         let run = Run::new(self.config.chat_idle_timeout, now);
         let deadline = run.deadline(now);

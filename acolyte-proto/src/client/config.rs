@@ -30,24 +30,16 @@ pub const fn reconnect_policy() -> ReconnectPolicy {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ClientConfig {
-    /// The server's key; `None` for a server that wants none. It is sent when a connection is made,
-    /// never in a message. Default `None`.
-    pub api_key: Option<ApiKey>,
-    /// How long a request that is no chat waits for its answer. Default 10 s.
-    pub call_timeout: Duration,
-    /// How long a chat waits for its next message; `None` for ever, which suits a person who can
-    /// abort. While a chat waits in the server's queue, messages of the chats that were sent before
-    /// it on the connection count too. Default 180 s.
-    pub chat_idle_timeout: Option<Duration>,
+    pub(crate) api_key: Option<ApiKey>,
+    pub(crate) call_timeout: Duration,
+    pub(crate) chat_idle_timeout: Option<Duration>,
     /// Pings, and when silence counts as death. Default every 25 s, and 30 s after a ping, because
     /// known servers may be deaf for 15 s. Over HTTP, where there are no pings and servers send a
     /// comment every 15 s, a line is dead on which nothing has come for both times together.
     pub keep_alive: KeepAlive,
     /// Bounds on size and number. Default: messages of at most 16 MiB.
     pub limits: Limits,
-    /// Whether [`connect`](crate::net::connect) may send the key to another machine without
-    /// encryption. Default no.
-    pub insecure_key: bool,
+    pub(crate) insecure_key: bool,
 }
 
 impl Default for ClientConfig {
@@ -72,21 +64,24 @@ impl ClientConfig {
         }
     }
 
-    /// Sets [`api_key`](Self::api_key).
+    /// The server's key; `None` for a server that wants none. It is sent when a connection is made,
+    /// never in a message. Default `None`.
     #[must_use]
     pub fn with_api_key(mut self, key: ApiKey) -> Self {
         self.api_key = Some(key);
         self
     }
 
-    /// Sets [`call_timeout`](Self::call_timeout).
+    /// How long a request that is no chat waits for its answer. Default 10 s.
     #[must_use]
     pub const fn with_call_timeout(mut self, timeout: Duration) -> Self {
         self.call_timeout = timeout;
         self
     }
 
-    /// Sets [`chat_idle_timeout`](Self::chat_idle_timeout).
+    /// How long a chat waits for its next message; `None` for ever, which suits a person who can
+    /// abort. While a chat waits in the server's queue, messages of the chats that were sent before
+    /// it on the connection count too. Default 180 s.
     #[must_use]
     pub const fn with_chat_idle_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.chat_idle_timeout = timeout;
@@ -107,7 +102,8 @@ impl ClientConfig {
         self
     }
 
-    /// Sets [`insecure_key`](Self::insecure_key). Whoever sees the traffic then sees the key.
+    /// Whether [`connect`](crate::net::connect) may send the key to another machine without
+    /// encryption: whoever sees the traffic then sees the key. Default no.
     #[must_use]
     pub const fn with_insecure_key(mut self, allow: bool) -> Self {
         self.insecure_key = allow;

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use rpc_core::decode::DecodeError;
-use rpc_core::{CallError, CloseReason, Delivery, Refused};
+use rpc_core::{CallError, CloseReason, DecodeError, Delivery, Json, Refused, Str};
 
 use super::CallId;
 use crate::error::ChatError;
 use crate::event::Event;
-use crate::frame::{Reply, Status, Task, Unknown};
+use crate::frame::{Reply, Status};
 use crate::id::TaskId;
+use crate::task::Task;
 
 /// What happened on a connection.
 ///
@@ -33,7 +33,7 @@ pub enum ClientEvent {
         /// Which.
         id: CallId,
         /// How.
-        result: Result<Box<Status<'static>>, CallError<RpcError>>,
+        result: Result<Box<Status>, CallError<RpcError>>,
     },
     /// A question for a task has ended.
     TaskStatus {
@@ -55,7 +55,12 @@ pub enum ClientEvent {
     /// unanswered that it could be about. The connection goes on.
     ServerError(RpcError),
     /// A message of a kind that this crate does not know, and that is about no chat.
-    Unknown(Unknown<'static>),
+    Unknown {
+        /// Its type.
+        tag: Str,
+        /// The whole of it.
+        raw: Json,
+    },
     /// A message that could not be taken, and that is about no chat. The connection goes on.
     Warning(Warning),
     /// The connection has ended.
@@ -81,9 +86,14 @@ pub enum ChatUpdate {
     /// The chat runs.
     Started,
     /// Something happened in it.
-    Event(Event<'static>),
+    Event(Event),
     /// A message of a kind that this crate does not know.
-    Unknown(Unknown<'static>),
+    Unknown {
+        /// Its type.
+        tag: Str,
+        /// The whole of it.
+        raw: Json,
+    },
     /// Something about the chat is not as the protocol has it. The chat goes on.
     Warning(Warning),
     /// The chat has ended. Comes exactly once, and nothing follows.
@@ -98,7 +108,7 @@ pub enum ChatUpdate {
 #[non_exhaustive]
 pub enum Outcome {
     /// It is done, and the reply tells of no error.
-    Done(Box<Reply<'static>>),
+    Done(Box<Reply>),
     /// It has failed.
     Failed(Failure),
     /// The server did not take it: it is busy with too many, or the request is wrong. Nothing ran,
@@ -111,7 +121,7 @@ pub enum Outcome {
     /// This side has aborted it.
     Aborted {
         /// What the server said about it, if it said more than that it was aborted.
-        error: Option<Box<ChatError<'static>>>,
+        error: Option<Box<ChatError>>,
     },
     /// The server said nothing about it for too long, or did not answer an abort. It may still run:
     /// its task tells.
@@ -136,10 +146,10 @@ pub enum Outcome {
 #[non_exhaustive]
 pub enum Failure {
     /// The server failed (`chat.error`): it could not run the chat, or not to its end.
-    Server(Box<ChatError<'static>>),
+    Server(Box<ChatError>),
     /// The model failed: the chat is "done", but its reply carries an error
-    /// ([`Reply::error`](crate::Reply::error)), as known servers tell it.
-    Model(Box<Reply<'static>>),
+    /// ([`Reply::error`](crate::frame::Reply::error)), as known servers tell it.
+    Model(Box<Reply>),
     /// The last message of the chat cannot be read, so nobody knows how it ended.
     Unreadable(DecodeError),
 }
@@ -193,14 +203,14 @@ pub enum Warning {
     /// A tool's output or result belongs to no call before it. The event follows all the same.
     ToolWithoutCall {
         /// The id of the call that never was.
-        tool_call_id: String,
+        tool_call_id: Str,
     },
     /// A place in the queue that is none: they count from 1. It was skipped.
     NoPosition,
     /// An answer that does not fit what was asked. It was skipped.
     WrongAnswer {
         /// Its type.
-        answer: String,
+        answer: Str,
     },
 }
 
@@ -219,7 +229,7 @@ impl fmt::Display for Warning {
 
 impl Outcome {
     /// How a chat with this reply has ended.
-    pub(super) fn of_reply(reply: Box<Reply<'static>>) -> Self {
+    pub(super) fn of_reply(reply: Box<Reply>) -> Self {
         match reply.error {
             Some(_) => Self::Failed(Failure::Model(reply)),
             None => Self::Done(reply),
@@ -228,7 +238,7 @@ impl Outcome {
 
     /// The reply of a chat that is done without an error.
     #[must_use]
-    pub fn reply(&self) -> Option<&Reply<'static>> {
+    pub fn reply(&self) -> Option<&Reply> {
         match self {
             Self::Done(reply) => Some(reply),
             _ => None,

@@ -26,14 +26,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::backlog::EventBacklog;
-use rpc_core::decode::{DecodeError, DecodeErrorKind};
+use rpc_core::json::DecodeErrorKind;
 use rpc_core::keepalive::Heart;
 use rpc_core::pause::ReadPause;
 use rpc_core::progress::Progress;
 use rpc_core::timers::sooner;
 use rpc_core::{
-    CallError, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Outbox, Outgoing,
-    PendingCalls,
+    CallError, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, Incoming, Machine,
+    Outbox, Outgoing, PendingCalls,
 };
 
 use run::{Kind, Pending};
@@ -60,12 +60,12 @@ pub enum ClientState {
 ///
 /// Every chat ends with exactly one [`ChatUpdate::Ended`], whatever the server does: a last message
 /// that cannot be read ends it, and so does silence, if
-/// [`chat_idle_timeout`](ClientConfig::chat_idle_timeout) is set. An `error` that names no request
+/// [`chat_idle_timeout`](ClientConfig::with_chat_idle_timeout) is set. An `error` that names no request
 /// (`rpc_unknown`) is taken for the oldest request that is unanswered.
 ///
 /// ```
 /// use std::time::Instant;
-/// use acolyte_proto::ChatRequest;
+/// use acolyte_proto::frame::ChatRequest;
 /// use acolyte_proto::client::{ChatUpdate, ClientConfig, ClientConn, ClientEvent};
 /// use rpc_core::{Incoming, Machine};
 ///

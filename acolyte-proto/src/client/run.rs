@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::time::{Duration, Instant};
 
-use rpc_core::outbox::FrameNumber;
+use rpc_core::FrameNumber;
 use rpc_core::timers::later;
 
 use super::{CallId, Warning};
@@ -79,7 +79,7 @@ pub(super) struct ToolCalls {
 
 impl ToolCalls {
     /// Takes note of a call, or says that this event belongs to none.
-    pub(super) fn check(&mut self, event: &Event<'_>) -> Option<Warning> {
+    pub(super) fn check(&mut self, event: &Event) -> Option<Warning> {
         let id = match event {
             Event::ToolCall(call) => {
                 if self.seen.len() < REMEMBERED_CALLS {
@@ -87,13 +87,13 @@ impl ToolCalls {
                 }
                 return None;
             }
-            Event::ToolOutput(output) => &*output.id,
-            Event::ToolResult(result) => &*result.id,
+            Event::ToolOutput(output) => &output.id,
+            Event::ToolResult(result) => &result.id,
             _ => return None,
         };
         let known = self.seen.contains(&hash(id)) || self.seen.len() >= REMEMBERED_CALLS;
         (!known).then(|| Warning::ToolWithoutCall {
-            tool_call_id: id.to_owned(),
+            tool_call_id: id.clone(),
         })
     }
 }

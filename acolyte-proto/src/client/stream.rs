@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use rpc_core::decode::{DecodeError, DecodeErrorKind};
+use rpc_core::json::DecodeErrorKind;
 use rpc_core::timers::later;
-use rpc_core::{CloseReason, Delivery};
+use rpc_core::{CloseReason, DecodeError, Delivery};
 
 use super::run::ToolCalls;
 use super::{ChatUpdate, ClientConfig, Failure, Outcome, RpcError, Warning};
@@ -177,7 +177,7 @@ impl StreamChat {
         matches!(self.phase, Phase::Ended)
     }
 
-    fn on_frame(&mut self, frame: StreamFrame<'static>) {
+    fn on_frame(&mut self, frame: StreamFrame) {
         match frame {
             StreamFrame::Done(reply) => self.end(Outcome::of_reply(reply)),
             StreamFrame::Error(error) => {
@@ -187,7 +187,7 @@ impl StreamChat {
         }
     }
 
-    fn on_event(&mut self, event: Event<'static>) {
+    fn on_event(&mut self, event: Event) {
         let warning = self.tools.check(&event);
         self.updates.extend(warning.map(ChatUpdate::Warning));
         self.updates.push_back(ChatUpdate::Event(event));

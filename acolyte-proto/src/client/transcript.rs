@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
+use rpc_core::Str;
+
 use super::weight::{of_checklist, of_event, of_part};
 use super::{ChatUpdate, Outcome};
-use crate::event::{Checklist, Event, Notice, Part, ToolCall, ToolFailure, Usage};
+use crate::event::{Checklist, Event, Notice, Part, ToolCall, ToolResult, Usage};
 use crate::frame::Reply;
 use crate::id::TaskId;
 
@@ -43,10 +45,10 @@ pub struct Transcript {
     reasoning: String,
     usage: Option<Usage>,
     tools: Vec<ToolRun>,
-    tool_of: HashMap<String, usize>,
-    checklists: Vec<Checklist<'static>>,
-    checklist_of: HashMap<String, usize>,
-    notices: Vec<Notice<'static>>,
+    tool_of: HashMap<Str, usize>,
+    checklists: Vec<Checklist>,
+    checklist_of: HashMap<Str, usize>,
+    notices: Vec<Notice>,
     outcome: Option<Outcome>,
 }
 
@@ -55,13 +57,13 @@ pub struct Transcript {
 #[non_exhaustive]
 pub struct ToolRun {
     /// The call; `None` if what the tool put out came without one.
-    pub call: Option<ToolCall<'static>>,
+    pub call: Option<ToolCall>,
     /// The tool.
-    pub name: String,
+    pub name: Str,
     /// What it has put out.
-    pub output: Vec<Part<'static>>,
+    pub output: Vec<Part>,
     /// How it ended; `None` while it runs.
-    pub result: Option<Result<(), ToolFailure<'static>>>,
+    pub result: Option<ToolResult>,
 }
 
 impl Default for Transcript {
@@ -113,63 +115,57 @@ impl Transcript {
                 self.position = None;
                 self.outcome = Some(outcome.clone());
             }
-            ChatUpdate::Unknown(_) | ChatUpdate::Warning(_) => {}
+            ChatUpdate::Unknown { .. } | ChatUpdate::Warning(_) => {}
         }
     }
 
     /// Takes the next event, of any transport.
-    pub fn apply_event(&mut self, event: &Event<'_>) {
+    pub fn apply_event(&mut self, event: &Event) {
         match event {
             Event::TextDelta(text) if self.take(text.len()) => self.text.push_str(text),
             Event::Reasoning(text) if self.take(text.len()) => self.reasoning.push_str(text),
             Event::Usage(usage) => self.usage = Some(*usage),
             Event::ToolCall(call) if self.take(of_event(event) + size_of::<ToolRun>()) => {
-                let call = call.clone().into_owned();
-                let at = self.tools.len();
-                self.tool_of.insert(call.id.clone().into_owned(), at);
+                self.tool_of.insert(call.id.clone(), self.tools.len());
                 self.tools.push(ToolRun {
-                    name: call.name.clone().into_owned(),
-                    call: Some(call),
+                    name: call.name.clone(),
+                    call: Some(call.clone()),
                     output: Vec::new(),
                     result: None,
                 });
             }
             Event::ToolOutput(output) => {
-                let size = of_part(&output.content) + size_of::<Part<'_>>();
+                let size = of_part(&output.content) + size_of::<Part>();
                 if let Some(tool) = self.tool(&output.id, &output.name, size) {
-                    tool.output.push(output.content.clone().into_owned());
+                    tool.output.push(output.content.clone());
                 }
             }
             Event::ToolResult(result) => {
                 if let Some(tool) = self.tool(&result.id, &result.name, 0) {
-                    let failure = result.failure.clone();
-                    tool.result = Some(match failure {
-                        None => Ok(()),
-                        Some(failure) => Err(failure.into_owned()),
-                    });
+                    tool.result = Some(result.clone());
                 }
             }
-            Event::Checklist(list) => self.apply_checklist(list),
-            Event::Notice(notice) if self.take(of_event(event) + size_of::<Notice<'_>>()) => {
-                self.notices.push(notice.clone().into_owned());
+            Event::Checklist(list) | Event::Tasklist(list) => self.apply_checklist(list),
+            Event::Notice(notice) if self.take(of_event(event) + size_of::<Notice>()) => {
+                self.notices.push(notice.clone());
             }
             _ => {}
         }
     }
 
-    fn apply_checklist(&mut self, list: &Checklist<'_>) {
-        let known = self.checklist_of.get(&*list.group_id).copied();
+    fn apply_checklist(&mut self, list: &Checklist) {
+        let known = self.checklist_of.get(&list.group_id).copied();
         if let Some(old) = known.and_then(|at| self.checklists.get(at)) {
             self.bytes = self.bytes.saturating_sub(of_checklist(old));
         }
         if !self.take(of_checklist(list)) {
             return;
         }
-        let list = list.clone().into_owned();
+        let list = list.clone();
         match known.and_then(|at| self.checklists.get_mut(at)) {
             Some(old) => *old = list,
             None => {
-                let group = list.group_id.clone().into_owned();
+                let group = list.group_id.clone();
                 self.checklist_of.insert(group, self.checklists.len());
                 self.checklists.push(list);
             }
@@ -177,7 +173,7 @@ impl Transcript {
     }
 
     /// The run of this call, also of one that was never told; `None` if there is no room.
-    fn tool(&mut self, id: &str, name: &str, size: usize) -> Option<&mut ToolRun> {
+    fn tool(&mut self, id: &Str, name: &Str, size: usize) -> Option<&mut ToolRun> {
         let known = self.tool_of.get(id).copied();
         let more = match known {
             Some(_) => 0,
@@ -187,10 +183,10 @@ impl Transcript {
             return None;
         }
         let at = known.unwrap_or_else(|| {
-            self.tool_of.insert(id.to_owned(), self.tools.len());
+            self.tool_of.insert(id.clone(), self.tools.len());
             self.tools.push(ToolRun {
                 call: None,
-                name: name.to_owned(),
+                name: name.clone(),
                 output: Vec::new(),
                 result: None,
             });
@@ -248,13 +244,13 @@ impl Transcript {
 
     /// The checklists, each as it was sent last, in the order in which they came up.
     #[must_use]
-    pub fn checklists(&self) -> &[Checklist<'static>] {
+    pub fn checklists(&self) -> &[Checklist] {
         &self.checklists
     }
 
     /// The notices, in order.
     #[must_use]
-    pub fn notices(&self) -> &[Notice<'static>] {
+    pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
@@ -278,7 +274,7 @@ impl Transcript {
 
     /// The last reply, also of a chat in which the model failed.
     #[must_use]
-    pub fn reply(&self) -> Option<&Reply<'static>> {
+    pub fn reply(&self) -> Option<&Reply> {
         match self.outcome.as_ref()? {
             Outcome::Done(reply) | Outcome::Failed(super::Failure::Model(reply)) => Some(reply),
             _ => None,
@@ -297,7 +293,7 @@ mod tests {
     use super::*;
     use crate::event::{ChecklistItem, ItemStatus, ToolOutput, ToolResult};
 
-    fn after(events: impl IntoIterator<Item = Event<'static>>) -> Transcript {
+    fn after(events: impl IntoIterator<Item = Event>) -> Transcript {
         let mut transcript = Transcript::new();
         for event in events {
             transcript.apply(&ChatUpdate::Event(event));
@@ -305,7 +301,7 @@ mod tests {
         transcript
     }
 
-    fn list(status: ItemStatus<'static>) -> Event<'static> {
+    fn list(status: ItemStatus) -> Event {
         let item = ChecklistItem::new("1", "do it", 0).with_status(status);
         Event::Checklist(Checklist::new("g", "Plan").with_item(item))
     }
@@ -322,14 +318,14 @@ mod tests {
     #[test]
     fn outputs_and_results_find_their_calls() {
         let part = |text: &'static str| Part::text(text);
-        let args = rpc_core::decode::RawJson::new("{}").unwrap();
+        let args = rpc_core::Json::new("{}").unwrap();
         let transcript = after([
             Event::ToolCall(ToolCall::new("a", "read", args.clone())),
             Event::ToolCall(ToolCall::new("b", "run", args)),
             Event::ToolOutput(ToolOutput::new("a", "read", part("1"))),
             Event::ToolResult(ToolResult::ok("a", "read")),
             Event::ToolOutput(ToolOutput::new("b", "run", part("2"))),
-            Event::ToolResult(ToolResult::failed("b", "run", ToolFailure::new())),
+            Event::ToolResult(ToolResult::failed("b", "run")),
             Event::ToolOutput(ToolOutput::new("c", "stray", part("3"))),
         ]);
         let [read, run, stray] = transcript.tools() else {
@@ -337,9 +333,9 @@ mod tests {
         };
         assert_eq!(
             (&read.output[..], &read.result),
-            (&[part("1")][..], &Some(Ok(())))
+            (&[part("1")][..], &Some(ToolResult::ok("a", "read")))
         );
-        assert_eq!(run.result, Some(Err(ToolFailure::new())));
+        assert_eq!(run.result, Some(ToolResult::failed("b", "run")));
         assert!(stray.call.is_none() && stray.name == "stray");
     }
 

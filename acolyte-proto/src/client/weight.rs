@@ -1,18 +1,17 @@
 //! About how many bytes events hold, for the bounds of queues.
 
-use std::borrow::Cow;
+use rpc_core::{Json, Str};
 
 use super::{ChatUpdate, ClientEvent, Failure, Outcome, RpcError, Warning};
 use crate::error::{ChatError, ErrorDetail};
 use crate::event::{Checklist, Event, Part};
-use crate::frame::{Extra, Reply, Skill, Status, Unknown};
+use crate::frame::{Extra, Reply, Skill, Status};
 
 type Text<'a> = Option<&'a str>;
 
 impl ClientEvent {
     /// About how many bytes it holds.
-    #[must_use]
-    pub fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         size_of::<Self>()
             + match self {
                 Self::Chat { update, .. } => update.inner_weight(),
@@ -20,7 +19,7 @@ impl ClientEvent {
                     result.as_ref().map_or(0, |status| of_status(status))
                 }
                 Self::ServerError(error) => error.weight(),
-                Self::Unknown(unknown) => of_unknown(unknown),
+                Self::Unknown { tag, raw } => of_unknown(tag, raw),
                 Self::Warning(warning) => warning.weight(),
                 _ => 0,
             }
@@ -29,15 +28,15 @@ impl ClientEvent {
 
 impl ChatUpdate {
     /// About how many bytes it holds.
-    #[must_use]
-    pub fn weight(&self) -> usize {
+    #[cfg(feature = "tokio")]
+    pub(crate) fn weight(&self) -> usize {
         size_of::<Self>() + self.inner_weight()
     }
 
     fn inner_weight(&self) -> usize {
         match self {
             Self::Event(event) => of_event(event),
-            Self::Unknown(unknown) => of_unknown(unknown),
+            Self::Unknown { tag, raw } => of_unknown(tag, raw),
             Self::Warning(warning) => warning.weight(),
             Self::Ended(outcome) => outcome.weight(),
             Self::Accepted { .. } | Self::Queued { .. } | Self::Started => 0,
@@ -74,7 +73,7 @@ impl Warning {
 }
 
 /// About how many bytes an event holds beside its own size.
-pub(super) fn of_event(event: &Event<'_>) -> usize {
+pub(super) fn of_event(event: &Event) -> usize {
     match event {
         Event::Reasoning(text) | Event::TextDelta(text) | Event::SkillDeactivated(text) => {
             text.len()
@@ -82,79 +81,69 @@ pub(super) fn of_event(event: &Event<'_>) -> usize {
         Event::ToolCall(call) => call.id.len() + call.name.len() + call.args.get().len(),
         Event::ToolOutput(output) => output.id.len() + output.name.len() + of_part(&output.content),
         Event::ToolResult(result) => {
-            let failure = result.failure.as_ref().map_or(0, |failure| {
-                sum([failure.code.as_deref()]) + failure.detail.as_deref().map_or(0, of_detail)
-            });
-            result.id.len() + result.name.len() + failure + of_extra(&result.extra)
+            let detail = result.detail.as_deref().map_or(0, of_detail);
+            let code = sum([result.code.as_deref()]);
+            result.id.len() + result.name.len() + code + detail + of_extra(&result.extra)
         }
-        Event::Checklist(list) => of_checklist(list),
+        Event::Checklist(list) | Event::Tasklist(list) => of_checklist(list),
         Event::Error(error) => of_error(error),
         Event::Notice(notice) => notice.message.len() + sum([notice.source.as_deref()]),
         Event::SkillActivated(skill) => of_skill(skill),
-        Event::Unknown(unknown) => of_unknown(unknown),
+        Event::Unknown { tag, raw } => of_unknown(tag, raw),
         Event::Status(_) | Event::Usage(_) => 0,
     }
 }
 
-pub(super) fn of_checklist(list: &Checklist<'_>) -> usize {
+pub(super) fn of_checklist(list: &Checklist) -> usize {
     let items = list.items.iter();
     let items = items.map(|item| size_of_val(item) + item.id.len() + item.label.len());
     list.group_id.len() + list.group_title.len() + items.sum::<usize>()
 }
 
-pub(super) fn of_part(part: &Part<'_>) -> usize {
-    let list = |list: &[Cow<'_, str>]| {
+pub(super) fn of_part(part: &Part) -> usize {
+    let list = |list: &[Str]| {
         let sizes = list.iter().map(|text| size_of_val(text) + text.len());
         sizes.sum::<usize>()
     };
     match part {
-        Part::ToolHeader {
-            label_key,
-            detail,
-            state,
-        } => label_key.len() + sum([detail.as_deref(), state.as_deref()]),
-        Part::Text { text } | Part::Diff { text, .. } | Part::ShellOutput { text, .. } => {
-            text.len()
+        Part::ToolHeader(header) => {
+            header.label_key.len() + sum([header.detail.as_deref(), header.state.as_deref()])
         }
-        Part::FileHeader {
-            label_key, targets, ..
-        } => label_key.len() + list(targets),
-        Part::ScopeHeader {
-            label_key,
-            scope,
-            patterns,
-            ..
-        } => label_key.len() + scope.len() + list(patterns),
-        Part::EditHeader {
-            label_key, path, ..
-        } => label_key.len() + path.len(),
-        Part::Truncated { unit, .. } => sum([unit.as_deref()]),
-        Part::Unknown(unknown) => of_unknown(unknown),
+        Part::Text(text) => text.len(),
+        Part::FileHeader(header) => header.label_key.len() + list(&header.targets),
+        Part::ScopeHeader(header) => {
+            header.label_key.len() + header.scope.len() + list(&header.patterns)
+        }
+        Part::EditHeader(header) => header.label_key.len() + header.path.len(),
+        Part::Diff(line) => line.text.len(),
+        Part::ShellOutput(output) => output.text.len(),
+        Part::Truncated(truncated) => sum([truncated.unit.as_deref()]),
+        Part::Unknown { tag, raw } => of_unknown(tag, raw),
         Part::NoOutput => 0,
     }
 }
 
-fn of_unknown(unknown: &Unknown<'_>) -> usize {
-    unknown.tag.len() + unknown.raw.get().len()
+fn of_unknown(tag: &str, raw: &Json) -> usize {
+    tag.len() + raw.get().len()
 }
 
-fn of_extra(extra: &Extra<'_>) -> usize {
+fn of_extra(extra: &Extra) -> usize {
     let members = extra.iter();
     members
         .map(|(name, value)| name.len() + value.get().len())
         .sum()
 }
 
-fn of_skill(skill: &Skill<'_>) -> usize {
+fn of_skill(skill: &Skill) -> usize {
     skill.name.len() + skill.instructions.len()
 }
 
-fn of_error(error: &ChatError<'_>) -> usize {
+fn of_error(error: &ChatError) -> usize {
     let detail = error.detail.as_deref().map_or(0, of_detail);
     error.message.len() + sum([error.code.as_deref()]) + detail
 }
 
-fn of_detail(detail: &ErrorDetail<'_>) -> usize {
+fn of_detail(detail: &ErrorDetail) -> usize {
     sum([
         detail.code.as_deref(),
         detail.category.as_deref(),
@@ -164,7 +153,7 @@ fn of_detail(detail: &ErrorDetail<'_>) -> usize {
     ])
 }
 
-fn of_reply(reply: &Reply<'_>) -> usize {
+fn of_reply(reply: &Reply) -> usize {
     let tools = reply.tool_calls.iter();
     let tools = tools.map(|name| size_of_val(name) + name.len());
     let skills = reply.active_skills.iter();
@@ -176,7 +165,7 @@ fn of_reply(reply: &Reply<'_>) -> usize {
         + skills.sum::<usize>()
 }
 
-fn of_status(status: &Status<'_>) -> usize {
+fn of_status(status: &Status) -> usize {
     size_of_val(status) + status.model.len() + status.capabilities.len()
 }
 

@@ -1,13 +1,13 @@
 //! [`FrameError`]: a text that is no frame.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use rpc_core::Limits;
-use rpc_core::decode::{self, DecodeError, Field, Members, Slot};
+use rpc_core::json::{self, TagKind, Tagged};
+use rpc_core::{DecodeError, Limits, Str};
+use serde::Deserialize;
 
 use crate::id::RpcId;
-use crate::wire::{again, text};
+use crate::loose;
 
 /// A text that is no frame, and what of it could be read all the same. Decoding it again fails
 /// again.
@@ -17,7 +17,7 @@ use crate::wire::{again, text};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameError {
     id: Option<RpcId>,
-    tag: Option<String>,
+    tag: Option<Str>,
     error: DecodeError,
 }
 
@@ -25,12 +25,12 @@ impl FrameError {
     /// What can be read of a text that is no frame, all of it or nothing: whoever takes a piece of
     /// a broken text answers a request that nobody finished.
     #[cold]
-    pub(crate) fn of(frame: &str, limits: &Limits, tags: &[&str], error: DecodeError) -> Self {
-        let head = decode::object::<Head<'_>>(frame, limits).unwrap_or_default();
-        let tag = head.tag.take().unwrap_or_default();
+    pub(crate) fn of<T: Tagged>(frame: &str, limits: &Limits, error: DecodeError) -> Self {
+        let head: Head = json::decode_js(frame, limits).unwrap_or_default();
+        let is_known = |tag: &Str| T::kind(tag) != TagKind::Unknown;
         Self {
-            id: head.id.take().and_then(|id| RpcId::parse(&id).ok()),
-            tag: tags.contains(&&*tag).then(|| tag.into_owned()),
+            id: RpcId::parse(&head.id).ok(),
+            tag: head.tag.filter(is_known),
             error,
         }
     }
@@ -77,18 +77,11 @@ impl From<FrameError> for DecodeError {
     }
 }
 
-#[derive(Default)]
-struct Head<'a> {
-    id: Slot<Cow<'a, str>>,
-    tag: Slot<Cow<'a, str>>,
-}
-
-impl<'a> Members<'a> for Head<'a> {
-    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match name {
-            "id" => field.read("id", again(&mut self.id), text),
-            "type" => field.read("type", again(&mut self.tag), text),
-            _ => field.skip(),
-        }
-    }
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Head {
+    #[serde(deserialize_with = "loose::text")]
+    id: Str,
+    #[serde(rename = "type", deserialize_with = "loose::text")]
+    tag: Option<Str>,
 }

@@ -3,7 +3,6 @@
 mod chat;
 mod frame;
 
-pub(crate) use chat::ErrorMembers;
 pub use chat::{ChatError, ErrorDetail};
 pub use frame::FrameError;
 

@@ -1,90 +1,120 @@
 //! [`Event`]: one step of a chat, the same over WebSockets and over HTTP.
 
-mod body;
 mod checklist;
 mod notice;
 mod part;
-mod part_body;
 mod tool;
-mod write;
 
-use std::borrow::Cow;
+use rpc_core::{DecodeError, Limits, Str, json, tagged, words};
+use serde::{Deserialize, Serialize};
 
 pub use checklist::{Checklist, ChecklistItem, ChecklistTag, ItemStatus};
 pub use notice::{Notice, NoticeLevel};
-pub use part::{DiffMarker, Part, ShellStream};
-pub use tool::{ToolCall, ToolFailure, ToolOutput, ToolResult};
+pub use part::{
+    Diff, DiffMarker, EditHeader, FileHeader, Part, ScopeHeader, ShellOutput, ShellStream,
+    ToolHeader, Truncated,
+};
+pub use tool::{ToolCall, ToolOutput, ToolResult};
 
 use crate::error::ChatError;
-use crate::frame::{Skill, Unknown, owned};
+use crate::frame::Skill;
+use crate::loose;
 
-/// One step of a chat. Acolyte specification, *Event model*.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Event<'a> {
-    /// What the chat does now. Servers send [`RunState::Running`] once, when it starts.
-    Status(RunState),
-    /// What the model thinks aloud.
-    Reasoning(Cow<'a, str>),
-    /// More of the model's text. All of it together is not the reply's output: there is also what
-    /// the model says beside calls of tools.
-    TextDelta(Cow<'a, str>),
-    /// The model calls a tool.
-    ToolCall(ToolCall<'a>),
-    /// A tool puts something out.
-    ToolOutput(ToolOutput<'a>),
-    /// A tool has run.
-    ToolResult(ToolResult<'a>),
-    /// What the chat costs, estimated while it runs. It goes up and down: keep the last, never add
-    /// them up, and trust the reply's.
-    Usage(Usage),
-    /// A list of what is to be done, whole each time. Replace the one of the same group.
-    Checklist(Checklist<'a>),
-    /// The chat has failed. Over HTTP it is the end; on a WebSocket it is not, `chat.error` is.
-    Error(ChatError<'a>),
-    /// Something that does not end the chat.
-    Notice(Notice<'a>),
-    /// A skill was switched on.
-    SkillActivated(Skill<'a>),
-    /// The skill of this name was switched off.
-    SkillDeactivated(Cow<'a, str>),
-    /// An event that this crate does not know.
-    Unknown(Unknown<'a>),
+tagged! {
+    /// One step of a chat. Acolyte specification, *Event model*.
+    #[derive(Clone, Debug, PartialEq)]
+    pub enum Event by "type" {
+        /// What the chat does now. Servers send [`RunState::RUNNING`] once, when it starts.
+        "status" => Status(RunState) in "state" or Unknown,
+        /// What the model thinks aloud.
+        "reasoning" => Reasoning(Str) in "text",
+        /// More of the model's text. All of it together is not the reply's output: there is also
+        /// what the model says beside calls of tools.
+        "text-delta" => TextDelta(Str) in "text",
+        /// The model calls a tool.
+        "tool-call" => ToolCall(ToolCall),
+        /// A tool puts something out.
+        "tool-output" => ToolOutput(ToolOutput),
+        /// A tool has run.
+        "tool-result" => ToolResult(ToolResult),
+        /// What the chat costs, estimated while it runs. It goes up and down: keep the last, never
+        /// add them up, and trust the reply's.
+        "usage" => Usage(Usage),
+        /// A list of what is to be done, whole each time. Replace the one of the same group. The
+        /// name of the specification, and of all releases.
+        "checklist" => Checklist(Checklist),
+        /// The same by the name that servers after 0.22 have for it:
+        /// [`checklist`](Self::checklist) is either.
+        "tasklist" => Tasklist(Checklist),
+        /// The chat has failed. Over HTTP it is the end; on a WebSocket it is not, `chat.error` is.
+        "error" => Error(ChatError),
+        /// Something that does not end the chat.
+        "notice" => Notice(Notice),
+        /// A skill was switched on.
+        "skill-activated" => SkillActivated(Skill) in "skill",
+        /// The skill of this name was switched off.
+        "skill-deactivated" => SkillDeactivated(Str) in "name",
+    }
 }
 
 /// What a chat does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
+pub struct RunState {
+    /// What.
+    pub kind: RunKind,
+    /// How many tools it has called.
+    #[serde(default, deserialize_with = "loose::count")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<u64>,
+    /// Its place in the queue, from 1.
+    #[serde(default, deserialize_with = "loose::count")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<u64>,
+}
+
+words! {
+    /// What a chat does. Known servers send `running` only.
+    #[non_exhaustive]
+    pub enum RunKind {
+        /// It runs.
+        "running" => Running,
+        /// It waits for its turn.
+        "queued" => Queued,
+        /// It was accepted.
+        "accepted" => Accepted,
+        /// It waits for the user. Servers up to 0.21 only.
+        "awaiting-input" => AwaitingInput,
+    }
+}
+
+/// What a chat costs, in tokens: an estimate while it runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
-pub enum RunState {
-    /// It runs.
-    Running {
-        /// How many tools it has called.
-        tool_calls: Option<u64>,
-    },
-    /// It waits for its turn.
-    Queued {
-        /// Its place, from 1.
-        position: Option<u64>,
-    },
-    /// It was accepted.
-    Accepted,
-    /// It waits for the user. Servers up to 0.21 only.
-    AwaitingInput,
+pub struct Usage {
+    /// Tokens that were read.
+    #[serde(deserialize_with = "loose::count")]
+    pub input_tokens: u64,
+    /// Tokens that were written.
+    #[serde(deserialize_with = "loose::count")]
+    pub output_tokens: u64,
 }
 
 impl RunState {
     /// It runs.
-    pub const RUNNING: Self = Self::Running { tool_calls: None };
-}
+    pub const RUNNING: Self = Self::new(RunKind::Running);
 
-/// What a chat costs, in tokens: an estimate while it runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct Usage {
-    /// Tokens that were read.
-    pub input_tokens: u64,
-    /// Tokens that were written.
-    pub output_tokens: u64,
+    /// Nothing more than this.
+    #[must_use]
+    pub const fn new(kind: RunKind) -> Self {
+        Self {
+            kind,
+            tool_calls: None,
+            position: None,
+        }
+    }
 }
 
 impl Usage {
@@ -98,49 +128,28 @@ impl Usage {
     }
 }
 
-impl<'a> Event<'a> {
+impl Event {
     /// More of the model's text.
-    pub fn text(text: impl Into<Cow<'a, str>>) -> Self {
+    pub fn text(text: impl Into<Str>) -> Self {
         Self::TextDelta(text.into())
     }
 
-    /// The `type` on the wire.
+    /// A list of what is to be done, by either name.
     #[must_use]
-    pub fn tag(&self) -> &str {
+    pub const fn checklist(&self) -> Option<&Checklist> {
         match self {
-            Self::Status(_) => "status",
-            Self::Reasoning(_) => "reasoning",
-            Self::TextDelta(_) => "text-delta",
-            Self::ToolCall(_) => "tool-call",
-            Self::ToolOutput(_) => "tool-output",
-            Self::ToolResult(_) => "tool-result",
-            Self::Usage(_) => "usage",
-            Self::Checklist(list) => list.tag.name(),
-            Self::Error(_) => "error",
-            Self::Notice(_) => "notice",
-            Self::SkillActivated(_) => "skill-activated",
-            Self::SkillDeactivated(_) => "skill-deactivated",
-            Self::Unknown(unknown) => &unknown.tag,
+            Self::Checklist(list) | Self::Tasklist(list) => Some(list),
+            _ => None,
         }
     }
 
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> Event<'static> {
-        match self {
-            Self::Status(state) => Event::Status(state),
-            Self::Reasoning(text) => Event::Reasoning(owned(text)),
-            Self::TextDelta(text) => Event::TextDelta(owned(text)),
-            Self::ToolCall(call) => Event::ToolCall(call.into_owned()),
-            Self::ToolOutput(output) => Event::ToolOutput(output.into_owned()),
-            Self::ToolResult(result) => Event::ToolResult(result.into_owned()),
-            Self::Usage(usage) => Event::Usage(usage),
-            Self::Checklist(list) => Event::Checklist(list.into_owned()),
-            Self::Error(error) => Event::Error(error.into_owned()),
-            Self::Notice(notice) => Event::Notice(notice.into_owned()),
-            Self::SkillActivated(skill) => Event::SkillActivated(skill.into_owned()),
-            Self::SkillDeactivated(name) => Event::SkillDeactivated(owned(name)),
-            Self::Unknown(unknown) => Event::Unknown(unknown.into_owned()),
-        }
+    /// Decodes an event that stands for itself, as in a stream over HTTP. One that this crate does
+    /// not know is [`Event::Unknown`].
+    ///
+    /// # Errors
+    /// [`DecodeError`] if the text is no object with a `type`, or a known event without what makes
+    /// it one. Decoding it again fails again.
+    pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
+        json::decode_js(text, limits)
     }
 }

@@ -1,36 +1,41 @@
 //! [`Notice`]: something that people should know.
 
-use std::borrow::Cow;
+use rpc_core::{Str, words};
+use serde::{Deserialize, Serialize};
 
-use crate::frame::owned;
+use crate::loose;
 
 /// Something that people should know and that does not end the chat. Servers from 0.22.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Notice<'a> {
+pub struct Notice {
     /// How bad it is.
-    pub level: NoticeLevel<'a>,
+    #[serde(default, deserialize_with = "loose::text")]
+    pub level: NoticeLevel,
     /// What to show.
-    pub message: Cow<'a, str>,
+    pub message: Str,
     /// Where it comes from.
-    pub source: Option<Cow<'a, str>>,
+    #[serde(default, deserialize_with = "loose::text")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Str>,
 }
 
-/// How bad a notice is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum NoticeLevel<'a> {
-    /// Something may be wrong.
-    Warn,
-    /// Something is wrong.
-    Error,
-    /// A word that this crate does not know.
-    Other(Cow<'a, str>),
+words! {
+    /// How bad a notice is.
+    #[derive(Default)]
+    pub enum NoticeLevel {
+        /// Something may be wrong.
+        #[default]
+        "warn" => Warn,
+        /// Something is wrong.
+        "error" => Error,
+        .. => Other,
+    }
 }
 
-impl<'a> Notice<'a> {
+impl Notice {
     /// A warning with these words.
-    pub fn warn(message: impl Into<Cow<'a, str>>) -> Self {
+    pub fn warn(message: impl Into<Str>) -> Self {
         Self {
             level: NoticeLevel::Warn,
             message: message.into(),
@@ -39,59 +44,10 @@ impl<'a> Notice<'a> {
     }
 
     /// An error with these words, which does not end the chat.
-    pub fn error(message: impl Into<Cow<'a, str>>) -> Self {
+    pub fn error(message: impl Into<Str>) -> Self {
         Self {
             level: NoticeLevel::Error,
             ..Self::warn(message)
-        }
-    }
-
-    /// Sets [`source`](Self::source).
-    #[must_use]
-    pub fn with_source(mut self, source: impl Into<Cow<'a, str>>) -> Self {
-        self.source = Some(source.into());
-        self
-    }
-
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> Notice<'static> {
-        Notice {
-            level: self.level.into_owned(),
-            message: owned(self.message),
-            source: self.source.map(owned),
-        }
-    }
-}
-
-impl<'a> NoticeLevel<'a> {
-    /// The word on the wire.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Warn => "warn",
-            Self::Error => "error",
-            Self::Other(name) => name,
-        }
-    }
-
-    /// The level of this name.
-    #[must_use]
-    pub fn parse(name: Cow<'a, str>) -> Self {
-        match &*name {
-            "warn" => Self::Warn,
-            "error" => Self::Error,
-            _ => Self::Other(name),
-        }
-    }
-
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> NoticeLevel<'static> {
-        match self {
-            Self::Warn => NoticeLevel::Warn,
-            Self::Error => NoticeLevel::Error,
-            Self::Other(name) => NoticeLevel::Other(owned(name)),
         }
     }
 }

@@ -1,240 +1,166 @@
 //! [`Part`]: a piece of what a tool puts out.
+#![expect(clippy::exhaustive_structs, reason = "made of all their members")]
 
-use std::borrow::Cow;
+use rpc_core::{Str, tagged, words};
+use serde::{Deserialize, Serialize};
 
-use crate::frame::{Unknown, owned};
+use crate::loose;
 
-/// A piece of what a tool puts out, for people to read: the `content` of a
-/// [`ToolOutput`](super::ToolOutput). The `label_key` of a header is a key of a translation, such as
-/// `tool.label.file_read`.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Part<'a> {
-    /// What the tool does.
-    ToolHeader {
-        /// What it is called.
-        label_key: Cow<'a, str>,
-        /// To what.
-        detail: Option<Cow<'a, str>>,
-        /// `on` or `off`, for tools that switch something.
-        state: Option<Cow<'a, str>>,
-    },
-    /// Text. A `content` that is a mere string is read as this.
-    Text {
-        /// The text.
-        text: Cow<'a, str>,
-    },
-    /// Files that are read.
-    FileHeader {
-        /// What is done.
-        label_key: Cow<'a, str>,
-        /// How many files.
-        count: u64,
-        /// Their paths, perhaps not all.
-        targets: Vec<Cow<'a, str>>,
-    },
-    /// A search.
-    ScopeHeader {
-        /// What is done.
-        label_key: Cow<'a, str>,
-        /// Where is searched.
-        scope: Cow<'a, str>,
-        /// What is searched.
-        patterns: Vec<Cow<'a, str>>,
-        /// How often it was found.
-        matches: u64,
-    },
-    /// A file that is changed; [`Diff`](Self::Diff) lines follow.
-    EditHeader {
-        /// What is done.
-        label_key: Cow<'a, str>,
-        /// The file.
-        path: Cow<'a, str>,
-        /// Lines that are new.
-        added: u64,
-        /// Lines that are gone.
-        removed: u64,
-        /// How many files. Servers up to 0.21 only.
-        files: Option<u64>,
-    },
-    /// A line of a change.
-    Diff {
-        /// What became of the line.
-        marker: DiffMarker,
-        /// The line's number, from 1.
-        line_number: u64,
-        /// The line.
-        text: Cow<'a, str>,
-    },
-    /// Output of a program, sent when it has ended.
-    ShellOutput {
-        /// Where it was written.
-        stream: ShellStream,
-        /// The output.
-        text: Cow<'a, str>,
-    },
-    /// There is nothing to show.
-    NoOutput,
-    /// Something was left out.
-    Truncated {
-        /// How much.
-        count: Option<u64>,
-        /// Of what, such as `lines`.
-        unit: Option<Cow<'a, str>>,
-    },
-    /// A kind of part that this crate does not know.
-    Unknown(Unknown<'a>),
-}
-
-/// What became of a line. Exhaustive: a line with another mark is a part that is not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DiffMarker {
-    /// It is new.
-    Add,
-    /// It is gone.
-    Remove,
-    /// It stayed.
-    Context,
-}
-
-/// Where a program wrote. Exhaustive: programs have two outputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ShellStream {
-    /// The standard output.
-    Stdout,
-    /// The standard error.
-    Stderr,
-}
-
-impl DiffMarker {
-    /// The word on the wire.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Add => "add",
-            Self::Remove => "remove",
-            Self::Context => "context",
-        }
-    }
-
-    /// The marker of this name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        [Self::Add, Self::Remove, Self::Context]
-            .into_iter()
-            .find(|it| it.name() == name)
+tagged! {
+    /// A piece of what a tool puts out, for people to read: the `content` of a
+    /// [`ToolOutput`](super::ToolOutput). The `label_key` of a header is a key of a translation,
+    /// such as `tool.label.file_read`.
+    #[derive(Clone, Debug, PartialEq)]
+    pub enum Part by "kind" {
+        /// What the tool does.
+        "tool-header" => ToolHeader(ToolHeader),
+        /// Text. A `content` that is a mere string is read as this.
+        "text" => Text(Str) in "text",
+        /// Files that are read.
+        "file-header" => FileHeader(FileHeader),
+        /// A search.
+        "scope-header" => ScopeHeader(ScopeHeader),
+        /// A file that is changed; [`Diff`](Self::Diff) lines follow.
+        "edit-header" => EditHeader(EditHeader),
+        /// A line of a change.
+        "diff" => Diff(Diff) or Unknown,
+        /// Output of a program, sent when it has ended.
+        "shell-output" => ShellOutput(ShellOutput) or Unknown,
+        /// There is nothing to show.
+        "no-output" => NoOutput,
+        /// Something was left out.
+        "truncated" => Truncated(Truncated),
     }
 }
 
-impl ShellStream {
-    /// The word on the wire.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Stdout => "stdout",
-            Self::Stderr => "stderr",
-        }
-    }
+/// What a tool does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolHeader {
+    /// What it is called.
+    pub label_key: Str,
+    /// To what.
+    #[serde(default, deserialize_with = "loose::text")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Str>,
+    /// `on` or `off`, for tools that switch something.
+    #[serde(default, deserialize_with = "loose::text")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<Str>,
+}
 
-    /// The stream of this name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        [Self::Stdout, Self::Stderr]
-            .into_iter()
-            .find(|it| it.name() == name)
+/// Files that are read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileHeader {
+    /// What is done.
+    pub label_key: Str,
+    /// How many files.
+    #[serde(default, deserialize_with = "loose::count")]
+    pub count: u64,
+    /// Their paths, perhaps not all.
+    #[serde(default, deserialize_with = "loose::strings")]
+    pub targets: Vec<Str>,
+}
+
+/// A search.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ScopeHeader {
+    /// What is done.
+    pub label_key: Str,
+    /// Where is searched.
+    pub scope: Str,
+    /// What is searched.
+    #[serde(default, deserialize_with = "loose::strings")]
+    pub patterns: Vec<Str>,
+    /// How often it was found.
+    #[serde(default, deserialize_with = "loose::count")]
+    pub matches: u64,
+}
+
+/// A file that is changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EditHeader {
+    /// What is done.
+    pub label_key: Str,
+    /// The file.
+    pub path: Str,
+    /// How many files. Servers up to 0.21 only.
+    #[serde(default, deserialize_with = "loose::count")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<u64>,
+    /// Lines that are new.
+    #[serde(default, deserialize_with = "loose::count")]
+    pub added: u64,
+    /// Lines that are gone.
+    #[serde(default, deserialize_with = "loose::count")]
+    pub removed: u64,
+}
+
+/// A line of a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Diff {
+    /// What became of the line.
+    pub marker: DiffMarker,
+    /// The line's number, from 1.
+    #[serde(deserialize_with = "loose::some_count")]
+    pub line_number: u64,
+    /// The line.
+    pub text: Str,
+}
+
+/// Output of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShellOutput {
+    /// Where it was written.
+    pub stream: ShellStream,
+    /// The output.
+    pub text: Str,
+}
+
+/// Something was left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Truncated {
+    /// How much.
+    #[serde(default, deserialize_with = "loose::count")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// Of what, such as `lines`.
+    #[serde(default, deserialize_with = "loose::text")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<Str>,
+}
+
+words! {
+    /// What became of a line. Exhaustive: a line with another mark is a part that is not known.
+    pub enum DiffMarker {
+        /// It is new.
+        "add" => Add,
+        /// It is gone.
+        "remove" => Remove,
+        /// It stayed.
+        "context" => Context,
     }
 }
 
-impl<'a> Part<'a> {
+words! {
+    /// Where a program wrote. Exhaustive: programs have two outputs.
+    pub enum ShellStream {
+        /// The standard output.
+        "stdout" => Stdout,
+        /// The standard error.
+        "stderr" => Stderr,
+    }
+}
+
+impl Part {
     /// Text.
-    pub fn text(text: impl Into<Cow<'a, str>>) -> Self {
-        Self::Text { text: text.into() }
-    }
-
-    /// The `kind` on the wire.
-    #[must_use]
-    pub fn kind(&self) -> &str {
-        match self {
-            Self::ToolHeader { .. } => "tool-header",
-            Self::Text { .. } => "text",
-            Self::FileHeader { .. } => "file-header",
-            Self::ScopeHeader { .. } => "scope-header",
-            Self::EditHeader { .. } => "edit-header",
-            Self::Diff { .. } => "diff",
-            Self::ShellOutput { .. } => "shell-output",
-            Self::NoOutput => "no-output",
-            Self::Truncated { .. } => "truncated",
-            Self::Unknown(unknown) => &unknown.tag,
-        }
-    }
-
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> Part<'static> {
-        let list = |list: Vec<Cow<'_, str>>| list.into_iter().map(owned).collect();
-        match self {
-            Self::ToolHeader {
-                label_key,
-                detail,
-                state,
-            } => Part::ToolHeader {
-                label_key: owned(label_key),
-                detail: detail.map(owned),
-                state: state.map(owned),
-            },
-            Self::Text { text } => Part::Text { text: owned(text) },
-            Self::FileHeader {
-                label_key,
-                count,
-                targets,
-            } => Part::FileHeader {
-                label_key: owned(label_key),
-                count,
-                targets: list(targets),
-            },
-            Self::ScopeHeader {
-                label_key,
-                scope,
-                patterns,
-                matches,
-            } => Part::ScopeHeader {
-                label_key: owned(label_key),
-                scope: owned(scope),
-                patterns: list(patterns),
-                matches,
-            },
-            Self::EditHeader {
-                label_key,
-                path,
-                added,
-                removed,
-                files,
-            } => Part::EditHeader {
-                label_key: owned(label_key),
-                path: owned(path),
-                added,
-                removed,
-                files,
-            },
-            Self::Diff {
-                marker,
-                line_number,
-                text,
-            } => Part::Diff {
-                marker,
-                line_number,
-                text: owned(text),
-            },
-            Self::ShellOutput { stream, text } => Part::ShellOutput {
-                stream,
-                text: owned(text),
-            },
-            Self::NoOutput => Part::NoOutput,
-            Self::Truncated { count, unit } => Part::Truncated {
-                count,
-                unit: unit.map(owned),
-            },
-            Self::Unknown(unknown) => Part::Unknown(unknown.into_owned()),
-        }
+    pub fn text(text: impl Into<Str>) -> Self {
+        Self::Text(text.into())
     }
 }

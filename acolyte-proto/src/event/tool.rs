@@ -1,192 +1,163 @@
 //! What is told of a tool: [`ToolCall`], [`ToolOutput`] and [`ToolResult`].
 
-use std::borrow::Cow;
-
-use rpc_core::decode::RawJson;
-use serde::Serialize;
+use rpc_core::json::lenient::{self, ByType};
+use rpc_core::{Json, Str};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Part;
 use crate::error::ErrorDetail;
-use crate::frame::{Extra, owned};
+use crate::frame::{Extra, keep_extra};
+use crate::loose;
 
 /// The model calls a tool. Acolyte specification, *Event model*.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct ToolCall<'a> {
+pub struct ToolCall {
     /// What the tool's outputs and its result will carry.
-    pub id: Cow<'a, str>,
+    #[serde(rename = "toolCallId", deserialize_with = "lenient::id")]
+    pub id: Str,
     /// The tool.
-    pub name: Cow<'a, str>,
+    #[serde(rename = "toolName")]
+    pub name: Str,
     /// What the tool gets, an object; `{}` if it is absent.
-    pub args: RawJson<'a>,
+    #[serde(default = "no_args", deserialize_with = "args")]
+    pub args: Json,
 }
 
 /// A tool puts something out. A result that a server had stored has no output.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct ToolOutput<'a> {
+pub struct ToolOutput {
     /// The call. Of a tool that gives none, known servers send the tool's name.
-    pub id: Cow<'a, str>,
+    #[serde(rename = "toolCallId", deserialize_with = "lenient::id")]
+    pub id: Str,
     /// The tool.
-    pub name: Cow<'a, str>,
+    #[serde(rename = "toolName")]
+    pub name: Str,
     /// What it puts out.
-    pub content: Part<'a>,
+    #[serde(deserialize_with = "content")]
+    pub content: Part,
 }
 
-/// A tool has run. What it says to the model is not told.
-#[derive(Clone, Debug, PartialEq)]
+/// A tool has run. What it says to the model is not told. If it failed, the model is told, and goes on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 #[non_exhaustive]
-pub struct ToolResult<'a> {
+pub struct ToolResult {
     /// The call.
-    pub id: Cow<'a, str>,
+    #[serde(rename = "toolCallId", deserialize_with = "lenient::id")]
+    pub id: Str,
     /// The tool.
-    pub name: Cow<'a, str>,
-    /// How it failed; `None` if it did not.
-    pub failure: Option<ToolFailure<'a>>,
-    /// Members that this crate does not know.
-    pub extra: Extra<'a>,
-}
-
-/// How a tool failed. The model is told, and goes on.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct ToolFailure<'a> {
+    #[serde(rename = "toolName")]
+    pub name: Str,
+    /// `true` or nothing: see [`told`](Self::told).
+    #[serde(rename = "isError", skip_serializing_if = "Option::is_none")]
+    is_error: Option<bool>,
     /// What kind of failure: see [`code`](crate::error::code), an open set.
-    pub code: Option<Cow<'a, str>>,
-    /// More about it.
-    pub detail: Option<Box<ErrorDetail<'a>>>,
+    #[serde(rename = "errorCode", default, deserialize_with = "loose::text")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<Str>,
+    /// More about the failure.
+    #[serde(rename = "error", default, deserialize_with = "loose::object")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Box<ErrorDetail>>,
+    /// Members that this crate does not know.
+    #[serde(flatten, skip_deserializing)]
+    pub extra: Extra,
 }
 
-impl<'a> ToolCall<'a> {
+keep_extra!(ToolResult, Self::told);
+
+const fn no_args() -> Json {
+    Json::EMPTY_OBJECT
+}
+
+fn args<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_else(no_args))
+}
+
+fn content<'de, D: Deserializer<'de>>(from: D) -> Result<Part, D::Error> {
+    struct Content(Part);
+    impl ByType for Content {
+        fn read<'de, D: Deserializer<'de>>(first: u8, from: D) -> Result<Self, D::Error> {
+            match first {
+                b'"' => Str::deserialize(from).map(|text| Self(Part::Text(text))),
+                _ => Part::deserialize(from).map(Self),
+            }
+        }
+    }
+    lenient::by_type(from).map(|Content(part)| part)
+}
+
+impl ToolCall {
     /// A call of the tool `name`, with what it gets as JSON.
-    pub fn new(
-        id: impl Into<Cow<'a, str>>,
-        name: impl Into<Cow<'a, str>>,
-        args: impl Into<RawJson<'a>>,
-    ) -> Self {
+    pub fn new(id: impl Into<Str>, name: impl Into<Str>, args: impl Into<Json>) -> Self {
         Self {
             id: id.into(),
             name: name.into(),
             args: args.into(),
         }
     }
-
-    /// As [`new`](Self::new), with anything that is an object in JSON.
-    ///
-    /// # Errors
-    /// If `args` is not JSON. Trying again fails again.
-    pub fn with_args(
-        id: impl Into<Cow<'a, str>>,
-        name: impl Into<Cow<'a, str>>,
-        args: &impl Serialize,
-    ) -> Result<Self, rpc_core::Refused> {
-        Ok(Self::new(id, name, crate::frame::to_raw(args)?))
-    }
-
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> ToolCall<'static> {
-        ToolCall {
-            id: owned(self.id),
-            name: owned(self.name),
-            args: self.args.into_owned(),
-        }
-    }
 }
 
-impl<'a> ToolOutput<'a> {
+impl ToolOutput {
     /// Output of the call `id` of the tool `name`.
-    pub fn new(
-        id: impl Into<Cow<'a, str>>,
-        name: impl Into<Cow<'a, str>>,
-        content: Part<'a>,
-    ) -> Self {
+    pub fn new(id: impl Into<Str>, name: impl Into<Str>, content: Part) -> Self {
         Self {
             id: id.into(),
             name: name.into(),
             content,
         }
     }
-
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> ToolOutput<'static> {
-        ToolOutput {
-            id: owned(self.id),
-            name: owned(self.name),
-            content: self.content.into_owned(),
-        }
-    }
 }
 
-impl<'a> ToolResult<'a> {
+impl ToolResult {
     /// The call `id` of the tool `name` has succeeded.
-    pub fn ok(id: impl Into<Cow<'a, str>>, name: impl Into<Cow<'a, str>>) -> Self {
+    pub fn ok(id: impl Into<Str>, name: impl Into<Str>) -> Self {
         Self {
             id: id.into(),
             name: name.into(),
-            failure: None,
+            is_error: None,
+            code: None,
+            detail: None,
             extra: Extra::default(),
         }
     }
 
     /// The call `id` of the tool `name` has failed.
-    pub fn failed(
-        id: impl Into<Cow<'a, str>>,
-        name: impl Into<Cow<'a, str>>,
-        failure: ToolFailure<'a>,
-    ) -> Self {
+    pub fn failed(id: impl Into<Str>, name: impl Into<Str>) -> Self {
         Self {
-            failure: Some(failure),
+            is_error: Some(true),
             ..Self::ok(id, name)
         }
     }
 
-    /// Whether the tool failed.
-    #[must_use]
-    pub const fn is_error(&self) -> bool {
-        self.failure.is_some()
-    }
-
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> ToolResult<'static> {
-        ToolResult {
-            id: owned(self.id),
-            name: owned(self.name),
-            failure: self.failure.map(ToolFailure::into_owned),
-            extra: self.extra.into_owned(),
-        }
-    }
-}
-
-impl<'a> ToolFailure<'a> {
-    /// A failure of which nothing is said.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Sets [`code`](Self::code).
     #[must_use]
-    pub fn with_code(mut self, code: impl Into<Cow<'a, str>>) -> Self {
+    pub fn with_code(mut self, code: impl Into<Str>) -> Self {
         self.code = Some(code.into());
         self
     }
 
     /// Sets [`detail`](Self::detail).
     #[must_use]
-    pub fn with_detail(mut self, detail: ErrorDetail<'a>) -> Self {
+    pub fn with_detail(mut self, detail: ErrorDetail) -> Self {
         self.detail = Some(Box::new(detail));
         self
     }
 
-    /// A copy that borrows nothing.
+    /// Whether the tool failed.
     #[must_use]
-    pub fn into_owned(self) -> ToolFailure<'static> {
-        ToolFailure {
-            code: self.code.map(owned),
-            detail: self.detail.map(|detail| Box::new(detail.into_owned())),
-        }
+    pub const fn is_error(&self) -> bool {
+        self.is_error.is_some()
+    }
+
+    /// A failure may be told by its code or detail alone; of none there are none.
+    fn told(mut self) -> Self {
+        let says_more = self.code.is_some() || self.detail.is_some();
+        self.is_error = self.is_error.unwrap_or(says_more).then_some(true);
+        self.code = self.code.filter(|_| self.is_error.is_some());
+        self.detail = self.detail.filter(|_| self.is_error.is_some());
+        self
     }
 }

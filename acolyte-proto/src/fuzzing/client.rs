@@ -252,7 +252,7 @@ impl Seen {
         };
         assert!(!self.sent.contains(&frame.id), "an id is new");
         assert!(!frame.id.is_unreadable(), "an id is one of its own");
-        if let Request::ChatAbort { request_id } = &frame.request {
+        if let Request::ChatAbort(request_id) = &frame.request {
             let is_chat =
                 |asked: &Asked| asked.what == What::Chat && RpcId::from(asked.id) == *request_id;
             assert!(self.asked.iter().any(is_chat), "an abort is of a chat");
@@ -297,7 +297,8 @@ impl Seen {
                 }
                 _ => self.goes_on(*id),
             },
-            ClientEvent::ServerError(_) | ClientEvent::Unknown(_) | ClientEvent::Warning(_) => {}
+            ClientEvent::ServerError(_) | ClientEvent::Unknown { .. } | ClientEvent::Warning(_) => {
+            }
             ClientEvent::Closed(_) => {
                 self.closed = true;
                 let open = self.asked.iter().any(|asked| asked.state == State::Open);

@@ -25,7 +25,6 @@ pub fn client_frames(data: &[u8]) {
         Ok(decoded) => assert!(decoded == frame, "the round trip changed the frame"),
         Err(error) => panic!("an encoded frame must decode: {error}"),
     }
-    assert!(frame.clone().into_owned() == frame, "a copy differs");
     if let Request::ChatStart(request) = &frame.request {
         assert!(request.validate().is_ok(), "a decoded request is valid");
         let body = written(request);
@@ -56,23 +55,17 @@ pub fn server_frames(data: &[u8]) {
         always_written(reply, read);
     }
     assert!(again == frame, "the round trip changed the frame");
-    assert!(frame.clone().into_owned() == frame, "a copy differs");
-    assert_eq!(
-        written(&frame.clone().into_owned()).as_str(),
-        first.as_str(),
-        "a copy is written otherwise"
-    );
 }
 
 /// `outputStreamed` and the model are written where a server did not tell them.
-fn always_written(reply: &Reply<'_>, read: &mut Reply<'_>) {
+fn always_written(reply: &Reply, read: &mut Reply) {
     if reply.output_streamed.is_none() {
         assert_eq!(read.output_streamed, Some(false), "nothing is lost");
         read.output_streamed = None;
     }
     if reply.model.is_empty() {
         assert!(!read.model.is_empty(), "known clients want a name");
-        read.model = reply.model.clone().into_owned().into();
+        read.model = reply.model.clone();
     }
 }
 

@@ -53,13 +53,15 @@ impl OrderChecker {
     }
 
     /// The client has sent a request that the server can read.
-    pub fn sent(&mut self, frame: &ClientFrame<'_>) {
+    pub fn sent(&mut self, frame: &ClientFrame) {
         let id = frame.id.clone();
         match &frame.request {
             Request::ChatStart(_) => *self.asked.entry(id).or_default() += 1,
             Request::StatusGet => drop(self.open.insert(id, "status.result")),
-            Request::ChatAbort { .. } => drop(self.open.insert(id, "chat.abort.result")),
-            Request::TaskStatus { .. } => drop(self.open.insert(id, "task.status.result")),
+            Request::ChatAbort(_) => drop(self.open.insert(id, "chat.abort.result")),
+            Request::TaskStatus(_) => drop(self.open.insert(id, "task.status.result")),
+            // No server reads it.
+            Request::Unknown { .. } => {}
         }
     }
 
@@ -67,7 +69,7 @@ impl OrderChecker {
     ///
     /// # Errors
     /// The rule that it breaks.
-    pub fn received(&mut self, frame: &ServerFrame<'_>) -> Checked {
+    pub fn received(&mut self, frame: &ServerFrame) -> Checked {
         self.check(frame)
             .map_err(|rule| format!("{} of {}: {rule}", frame.answer.tag(), frame.id))
     }
@@ -85,27 +87,24 @@ impl OrderChecker {
         }
     }
 
-    fn check(&mut self, frame: &ServerFrame<'_>) -> Checked {
+    fn check(&mut self, frame: &ServerFrame) -> Checked {
         let id = &frame.id;
         match &frame.answer {
-            Answer::Accepted { .. } => self.accepted(id),
-            Answer::Queued { position } => self.queued(id, *position),
+            Answer::Accepted(_) => self.accepted(id),
+            Answer::Queued(position) => self.queued(id, *position),
             Answer::Started => self.started(id),
             Answer::Event(event) => self.event(id, event),
             Answer::Done(_) | Answer::Failed(_) => self.ended(id),
-            Answer::AbortResult {
-                request_id,
-                aborted,
-            } => {
+            Answer::AbortResult(result) => {
                 self.answered(id, frame.answer.tag())?;
-                match aborted {
-                    true => self.aborted(request_id),
+                match result.aborted {
+                    true => self.aborted(&result.request_id),
                     false => Ok(()),
                 }
             }
             Answer::Status(_) | Answer::TaskStatus(_) => self.answered(id, frame.answer.tag()),
-            Answer::Error { .. } => self.refused(id),
-            Answer::Unknown(_) => Err("no server of this crate sends it".to_owned()),
+            Answer::Error(_) => self.refused(id),
+            Answer::Unknown { .. } => Err("no server of this crate sends it".to_owned()),
         }
     }
 
@@ -165,14 +164,14 @@ impl OrderChecker {
         self.places_are_known()
     }
 
-    fn event(&mut self, id: &RpcId, event: &Event<'_>) -> Checked {
+    fn event(&mut self, id: &RpcId, event: &Event) -> Checked {
         self.moves(id, &[Stage::Running], Stage::Running)?;
         let Some(chat) = self.chats.get_mut(id) else {
             return Ok(());
         };
         let (call, name) = match event {
             Event::ToolCall(call) => {
-                chat.calls.insert(call.id.clone().into_owned());
+                chat.calls.insert(call.id.to_string());
                 return Ok(());
             }
             Event::ToolOutput(output) => (&output.id, &output.name),

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use rpc_core::decode::RawJson;
 use rpc_core::fuzzing::{Script, fire};
 use rpc_core::keepalive::KeepAlive;
-use rpc_core::{Disconnect, Incoming, Machine, Outgoing, Refused};
+use rpc_core::{Disconnect, Incoming, Json, Machine, Outgoing, Refused};
 
 use super::{FEW, OrderChecker, SLACK, inert, small};
 use crate::error::ChatError;
@@ -248,7 +247,7 @@ impl Seen {
         let Some(work) = &mut self.work else {
             return;
         };
-        let args = RawJson::string("x");
+        let args = Json::string("x");
         let event = match script.byte_or_zero() % 8 {
             0 => Event::Status(RunState::RUNNING),
             1 => Event::Usage(Usage::new(1, 2)),

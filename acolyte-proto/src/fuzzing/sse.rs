@@ -32,7 +32,7 @@ pub fn sse(data: &[u8]) {
     }
 }
 
-type Frames = Vec<Result<StreamFrame<'static>, StreamError>>;
+type Frames = Vec<Result<StreamFrame, StreamError>>;
 
 /// Every frame, and whether a part of one was lost.
 fn decoded(stream: &[u8], sizes: &[u8], limits: &Limits) -> (Frames, bool) {
@@ -53,7 +53,7 @@ fn decoded(stream: &[u8], sizes: &[u8], limits: &Limits) -> (Frames, bool) {
 }
 
 /// What was read is written, and read again.
-fn written(mut frame: StreamFrame<'static>) {
+fn written(mut frame: StreamFrame) {
     if let StreamFrame::Done(reply) = &mut frame {
         // Always written.
         reply.output_streamed.get_or_insert(false);

@@ -1,7 +1,8 @@
 //! The body of a chat over HTTP: [`read_body`].
 
 use rpc_core::Limits;
-use rpc_core::decode::{DecodeError, DecodeErrorKind, RawJson};
+use rpc_core::json::DecodeErrorKind;
+use rpc_core::{DecodeError, Json};
 
 use crate::frame::ChatRequest;
 
@@ -25,10 +26,10 @@ pub enum BodyError {
 ///
 /// # Errors
 /// [`BodyError`]; the same body would be refused again.
-pub fn read_body<'a>(body: &'a [u8], limits: &Limits) -> Result<ChatRequest<'a>, BodyError> {
+pub fn read_body(body: &[u8], limits: &Limits) -> Result<ChatRequest, BodyError> {
     let text = std::str::from_utf8(body)
         .map_err(|_| BodyError::NotJson(DecodeError::new(DecodeErrorKind::Binary)))?;
-    ChatRequest::decode_lax(text, limits).map_err(|error| match RawJson::new(text) {
+    ChatRequest::decode_lax(text, limits).map_err(|error| match Json::new(text) {
         Ok(_) => BodyError::Shape(error),
         Err(_) => BodyError::NotJson(error),
     })
@@ -39,7 +40,7 @@ mod tests {
     use super::*;
     use crate::frame::Skill;
 
-    fn read(body: &str) -> Result<ChatRequest<'_>, BodyError> {
+    fn read(body: &str) -> Result<ChatRequest, BodyError> {
         read_body(body.as_bytes(), &Limits::default())
     }
 

@@ -1,7 +1,7 @@
 //! HTTP and server-sent events, as far as they need no socket: where the endpoints are, the body of a
 //! chat, and the frames of its stream.
 //!
-//! A chat over HTTP is `POST /v1/chat/stream` with a [`ChatRequest`](crate::ChatRequest) as its body,
+//! A chat over HTTP is `POST /v1/chat/stream` with a [`ChatRequest`](crate::frame::ChatRequest) as its body,
 //! and the stream of [`StreamFrame`]s that answers it: no queue, no task, no abort but hanging up.
 
 mod body;

@@ -2,16 +2,14 @@
 
 use std::fmt;
 
-use rpc_core::decode::{self, DecodeError, Field, Members, Slot, find_member};
-use rpc_core::sse;
-use rpc_core::{Limits, Refused};
-use serde::{Serialize, Serializer};
+use rpc_core::json::{self, find_member};
+use rpc_core::{DecodeError, Limits, Refused, sse};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::codec::encode_into;
 use crate::error::ChatError;
 use crate::event::Event;
 use crate::frame::Reply;
-use crate::wire::again;
 
 /// The comment that keeps a stream alive: nothing but a colon, and the blank line after it.
 pub const KEEP_ALIVE: &str = ":\n\n";
@@ -23,26 +21,30 @@ const DONE: &str = "done";
 /// [`Error`](Self::Error); there is no way to take it up again.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum StreamFrame<'a> {
+pub enum StreamFrame {
     /// A step of the chat, of a known or an unknown type.
-    Event(Event<'a>),
+    Event(Event),
     /// The chat has ended. It may have failed: see [`Reply::error`].
-    Done(Box<Reply<'a>>),
+    Done(Box<Reply>),
     /// The chat has failed.
-    Error(ChatError<'a>),
+    Error(ChatError),
 }
 
-impl<'a> StreamFrame<'a> {
+impl StreamFrame {
     /// Reads the data of one server-sent event.
     ///
     /// # Errors
     /// [`DecodeError`]; the same text would fail again.
-    pub fn decode(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
+    pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
+        #[derive(Deserialize)]
+        struct End {
+            reply: Box<Reply>,
+        }
         Ok(match Event::decode(text, limits)? {
             Event::Error(error) => Self::Error(error),
-            Event::Unknown(unknown) if unknown.tag == DONE => {
-                let end = decode::object::<End<'a>>(text, limits)?;
-                Self::Done(Box::new(end.reply.require("reply")?))
+            Event::Unknown { tag, .. } if tag == DONE => {
+                let End { reply } = json::decode_js(text, limits)?;
+                Self::Done(reply)
             }
             event => Self::Event(event),
         })
@@ -53,34 +55,9 @@ impl<'a> StreamFrame<'a> {
     pub const fn is_terminal(&self) -> bool {
         !matches!(self, Self::Event(_))
     }
-
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> StreamFrame<'static> {
-        match self {
-            Self::Event(event) => StreamFrame::Event(event.into_owned()),
-            Self::Done(reply) => StreamFrame::Done(Box::new(reply.into_owned())),
-            Self::Error(error) => StreamFrame::Error(error.into_owned()),
-        }
-    }
 }
 
-/// The members of the last frame.
-#[derive(Default)]
-struct End<'a> {
-    reply: Slot<Reply<'a>>,
-}
-
-impl<'a> Members<'a> for End<'a> {
-    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match name {
-            "reply" => field.read("reply", again(&mut self.reply), Reply::read),
-            _ => field.skip(),
-        }
-    }
-}
-
-impl Serialize for StreamFrame<'_> {
+impl Serialize for StreamFrame {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Event(event) => event.serialize(serializer),
@@ -94,11 +71,11 @@ impl Serialize for StreamFrame<'_> {
 struct Done<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
-    reply: &'a Reply<'a>,
+    reply: &'a Reply,
 }
 
 impl<'a> Done<'a> {
-    const fn new(reply: &'a Reply<'a>) -> Self {
+    const fn new(reply: &'a Reply) -> Self {
         Self { kind: DONE, reply }
     }
 }
@@ -107,7 +84,7 @@ impl<'a> Done<'a> {
 ///
 /// # Errors
 /// [`Refused::Encode`] if the event is not JSON. Nothing is written then.
-pub fn write_event(event: &Event<'_>, out: &mut String) -> Result<(), Refused> {
+pub fn write_event(event: &Event, out: &mut String) -> Result<(), Refused> {
     write(event, out)
 }
 
@@ -115,7 +92,7 @@ pub fn write_event(event: &Event<'_>, out: &mut String) -> Result<(), Refused> {
 ///
 /// # Errors
 /// As for [`write_event`].
-pub fn write_done(reply: &Reply<'_>, out: &mut String) -> Result<(), Refused> {
+pub fn write_done(reply: &Reply, out: &mut String) -> Result<(), Refused> {
     write(&Done::new(reply), out)
 }
 
@@ -123,7 +100,7 @@ pub fn write_done(reply: &Reply<'_>, out: &mut String) -> Result<(), Refused> {
 ///
 /// # Errors
 /// As for [`write_event`].
-pub fn write_error(error: ChatError<'_>, out: &mut String) -> Result<(), Refused> {
+pub fn write_error(error: ChatError, out: &mut String) -> Result<(), Refused> {
     write(&Event::Error(error), out)
 }
 
@@ -178,16 +155,13 @@ impl StreamDecoder {
 
     /// Takes bytes off the front of `bytes` up to the end of a frame and returns it. `None` means
     /// that all bytes are taken and more are needed. Call it until `None`, then with the next chunk.
-    pub fn decode(
-        &mut self,
-        bytes: &mut &[u8],
-    ) -> Option<Result<StreamFrame<'static>, StreamError>> {
+    pub fn decode(&mut self, bytes: &mut &[u8]) -> Option<Result<StreamFrame, StreamError>> {
         let Ok(event) = self.events.decode(bytes)? else {
             let max = self.limits.max_message_bytes;
             return Some(Err(StreamError::TooLarge { max }));
         };
         let frame = StreamFrame::decode(&event.data, &self.limits);
-        Some(frame.map(StreamFrame::into_owned).map_err(|error| {
+        Some(frame.map_err(|error| {
             let is = |name: &str| {
                 let tag = find_member(&event.data, "type");
                 tag.is_some_and(|tag| tag.as_str().is_some_and(|tag| tag == name))
@@ -233,12 +207,12 @@ pub enum StreamError {
 
 #[cfg(test)]
 mod tests {
-    use rpc_core::decode::RawJson;
+    use rpc_core::Json;
 
     use super::*;
     use crate::event::{ToolCall, Usage};
 
-    fn decoded(bytes: &[u8], chunk: usize) -> Vec<Result<StreamFrame<'static>, StreamError>> {
+    fn decoded(bytes: &[u8], chunk: usize) -> Vec<Result<StreamFrame, StreamError>> {
         let mut decoder = StreamDecoder::new(&Limits::default());
         let mut frames = Vec::new();
         for mut bytes in bytes.chunks(chunk.max(1)) {
@@ -249,7 +223,7 @@ mod tests {
         frames
     }
 
-    fn stream() -> (String, Vec<StreamFrame<'static>>) {
+    fn stream() -> (String, Vec<StreamFrame>) {
         let mut text = String::new();
         let usage = Event::Usage(Usage::new(1, 2));
         let reply = Reply::new("höh\n", "m").with_output_streamed(true);
@@ -301,7 +275,7 @@ mod tests {
 
     #[test]
     fn json_of_others_that_has_line_breaks_is_written_on_one_line() {
-        let args = RawJson::new("{\n \"a\":\r\n\"x\\n\"}").unwrap();
+        let args = Json::new("{\n \"a\":\r\n\"x\\n\"}").unwrap();
         let event = Event::ToolCall(ToolCall::new("c", "t", args));
         let mut text = String::new();
         write_event(&event, &mut text).unwrap();
@@ -347,7 +321,7 @@ mod tests {
         );
         let next = decoder.decode(&mut bytes);
         assert!(
-            matches!(&next, Some(Ok(StreamFrame::Event(Event::Unknown(it)))) if it.tag == "later"),
+            matches!(&next, Some(Ok(StreamFrame::Event(Event::Unknown { tag, .. }))) if tag == "later"),
             "{next:?}"
         );
         assert!(!decoder.end());

@@ -5,16 +5,16 @@ use std::future::Future;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use rpc_core::net::link::DrainReport;
-use rpc_core::net::{Link, LinkState};
+use rpc_core::net::{DrainReport, Link, LinkState};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
 use super::chat::Chat;
 use super::protocol::{CallValue, ClientSide};
 use crate::client::{CallId, ClientConn, RpcError};
-use crate::frame::{ChatRequest, Status, Task};
+use crate::frame::{ChatRequest, Status};
 use crate::handshake::{Capabilities, Mismatch};
 use crate::id::TaskId;
+use crate::task::Task;
 
 /// A handle for chats and questions. Cheap to clone; dropping the last clone closes the connection,
 /// which ends its chats.
@@ -48,7 +48,7 @@ impl Client {
     /// Starts a chat. The server runs one chat of a connection at a time and lets 25 more wait.
     ///
     /// ```
-    /// use acolyte_proto::ChatRequest;
+    /// use acolyte_proto::frame::ChatRequest;
     /// use acolyte_proto::client::ChatUpdate;
     /// use acolyte_proto::event::Event;
     ///
@@ -77,7 +77,7 @@ impl Client {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: nothing is sent. Dropping the [`Chat`] aborts it.
-    pub async fn start_chat(&self, request: ChatRequest<'static>) -> Chat {
+    pub async fn start_chat(&self, request: ChatRequest) -> Chat {
         self.start(request, |_, _, _| {}).await
     }
 
@@ -86,11 +86,7 @@ impl Client {
     ///
     /// # Cancel safety
     /// As for [`start_chat`](Self::start_chat).
-    pub async fn start_chat_within(
-        &self,
-        idle: Option<Duration>,
-        request: ChatRequest<'static>,
-    ) -> Chat {
+    pub async fn start_chat_within(&self, idle: Option<Duration>, request: ChatRequest) -> Chat {
         let set = move |conn: &mut ClientConn, id, now| {
             conn.set_idle_timeout(id, idle, now);
         };
@@ -99,7 +95,7 @@ impl Client {
 
     async fn start(
         &self,
-        request: ChatRequest<'static>,
+        request: ChatRequest,
         started: impl FnOnce(&mut ClientConn, CallId, Instant) + Send + 'static,
     ) -> Chat {
         let sent = Arc::new(OnceLock::new());
@@ -122,7 +118,7 @@ impl Client {
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn status(&self) -> Result<Box<Status<'static>>, CallError<RpcError>> {
+    pub async fn status(&self) -> Result<Box<Status>, CallError<RpcError>> {
         match self.call(ClientConn::status).await? {
             CallValue::Status(status) => Ok(status),
             other => Err(unexpected(&other)),

@@ -7,7 +7,8 @@ use rpc_core::CloseFrame;
 use rpc_core::net::{Protocol, Sorted};
 
 use crate::client::{CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome, RpcError};
-use crate::frame::{Status, Task};
+use crate::frame::Status;
+use crate::task::Task;
 
 /// The client's side: every connection opens with the same configuration.
 #[derive(Clone, Debug)]
@@ -31,7 +32,7 @@ pub enum CallValue {
     /// A chat, well or not.
     Chat(Outcome),
     /// A question for the status.
-    Status(Box<Status<'static>>),
+    Status(Box<Status>),
     /// A question for a task.
     Task(Option<Task>),
     /// An abort: whether there was something to abort.

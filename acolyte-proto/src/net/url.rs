@@ -39,7 +39,7 @@ impl From<BadHeader> for ConnectError {
 /// Nothing happens until the connection's `run` is polled.
 ///
 /// ```
-/// use acolyte_proto::ChatRequest;
+/// use acolyte_proto::frame::ChatRequest;
 /// use acolyte_proto::auth::ApiKey;
 /// use acolyte_proto::client::ClientConfig;
 /// use acolyte_proto::net;

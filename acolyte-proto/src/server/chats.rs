@@ -2,12 +2,13 @@
 
 use std::time::Instant;
 
-use rpc_core::decode::{DecodeErrorKind, find_member};
+use rpc_core::json::DecodeErrorKind;
+use rpc_core::json::find_member;
 use rpc_core::timers::later;
 
 use super::{ABORTED, SHUTTING_DOWN, ServerConn, ServerEvent, Timer, push};
 use crate::error::{ChatError, FrameError, code};
-use crate::frame::{Answer, ChatRequest};
+use crate::frame::{AbortResult, Answer, ChatRequest};
 use crate::id::{RpcId, TaskId};
 use crate::queue::{Aborted, Place, QueueError};
 use crate::task::TaskState;
@@ -17,7 +18,7 @@ use crate::task::TaskState;
 pub(super) struct Chat {
     pub(super) task_id: TaskId,
     /// Until it starts.
-    pub(super) request: Option<Box<ChatRequest<'static>>>,
+    pub(super) request: Option<Box<ChatRequest>>,
     /// The size of its frame.
     pub(super) bytes: usize,
 }
@@ -28,7 +29,7 @@ impl ServerConn {
         &self,
         text: &str,
         error: &FrameError,
-    ) -> Option<(RpcId, ChatRequest<'static>)> {
+    ) -> Option<(RpcId, Box<ChatRequest>)> {
         let is_json = !matches!(error.decode_error().kind(), DecodeErrorKind::Syntax);
         if !self.config.lax_requests || !is_json || error.tag() != Some("chat.start") {
             return None;
@@ -36,10 +37,10 @@ impl ServerConn {
         let payload = find_member(text, "payload")?;
         let request = find_member(payload.get(), "request")?;
         let request = ChatRequest::decode_lax(request.get(), &self.config.limits).ok()?;
-        Some((error.id()?.clone(), request.into_owned()))
+        Some((error.id()?.clone(), Box::new(request)))
     }
 
-    pub(super) fn on_start(&mut self, id: &RpcId, request: ChatRequest<'_>, bytes: usize) {
+    pub(super) fn on_start(&mut self, id: &RpcId, request: Box<ChatRequest>, bytes: usize) {
         if let Err(refused) = self.check_place(id, bytes) {
             return self.refuse(id, &refused.to_string());
         }
@@ -50,7 +51,7 @@ impl ServerConn {
         let task_id = TaskId::random(self.entropy());
         let chat = Chat {
             task_id: task_id.clone(),
-            request: Some(Box::new(request.into_owned())),
+            request: Some(request),
             bytes,
         };
         let Ok(place) = self.queue.start(id.clone(), chat) else {
@@ -59,16 +60,11 @@ impl ServerConn {
         };
         self.chat_bytes += bytes;
         self.tell_task(&task_id, TaskState::Accepted);
-        self.send(
-            id,
-            Answer::Accepted {
-                task_id: task_id.clone(),
-            },
-        );
+        self.send(id, Answer::Accepted(task_id.clone()));
         match place {
             Place::Running => self.begin(),
             Place::Waiting { position } => {
-                self.send(id, Answer::Queued { position });
+                self.send(id, Answer::Queued(position));
                 self.tell_task(&task_id, TaskState::Queued);
             }
         }
@@ -131,11 +127,8 @@ impl ServerConn {
             self.tell_task(&chat.task_id, TaskState::Cancelled);
             self.tell_positions();
         }
-        let result = Answer::AbortResult {
-            request_id: request_id.clone(),
-            aborted,
-        };
-        self.send(id, result);
+        let result = AbortResult::new(request_id.clone(), aborted);
+        self.send(id, Answer::AbortResult(result));
         if is_new && matches!(met, Aborted::Running { .. }) {
             self.stop_running(request_id, now);
         }
@@ -173,7 +166,7 @@ impl ServerConn {
         let line = self.queue.positions();
         let mut fits = true;
         for (id, position) in line {
-            let answer = Answer::Queued { position };
+            let answer = Answer::Queued(position);
             fits &= push(&mut self.outbox, id, answer).is_ok();
         }
         if !fits {

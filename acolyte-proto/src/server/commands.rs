@@ -17,7 +17,7 @@ const MAX_BACKLOG: usize = 1024 * 1024;
 
 impl ServerConn {
     /// Sends one step of the running chat. A checklist is sent by the
-    /// [configured](super::ServerConfig::checklist) name.
+    /// [configured](super::ServerConfig::with_checklist) name.
     ///
     /// # Errors
     /// [`Refused::UnknownId`] if the chat does not run or was aborted, [`Refused::Invalid`] for the
@@ -25,15 +25,13 @@ impl ServerConn {
     /// [`Refused::QueueFull`] (retry after [`Writable`](super::ServerEvent::Writable); of the room
     /// for frames that wait, steps get a quarter), [`Refused::TooLarge`], [`Refused::Encode`],
     /// [`Refused::Closed`]. Nothing is sent then.
-    pub fn event(&mut self, id: &RpcId, event: &Event<'_>) -> Result<(), Refused> {
-        match event {
-            Event::Error(_) => Err(invalid("`error` is no step of a chat on a WebSocket")),
-            Event::Checklist(list) if list.tag != self.config.checklist => {
-                let list = list.clone().with_tag(self.config.checklist);
-                self.event(id, &Event::Checklist(list))
-            }
-            event => self.step(id, |buffer| encode_into(event, buffer)),
+    pub fn event(&mut self, id: &RpcId, event: &Event) -> Result<(), Refused> {
+        if matches!(event, Event::Error(_)) {
+            return Err(invalid("`error` is no step of a chat on a WebSocket"));
         }
+        let renamed = self.config.checklist.rename(event);
+        let event = renamed.as_ref().unwrap_or(event);
+        self.step(id, |buffer| encode_into(event, buffer))
     }
 
     /// As [`event`](Self::event), for an event that is written already.
@@ -82,7 +80,7 @@ impl ServerConn {
     /// # Errors
     /// As for [`event`](Self::event), but with all the room there is. The chat goes on then, unless
     /// it is unknown.
-    pub fn done(&mut self, id: &RpcId, reply: &Reply<'_>) -> Result<(), Refused> {
+    pub fn done(&mut self, id: &RpcId, reply: &Reply) -> Result<(), Refused> {
         self.conclude(id, TaskState::Completed, |_| {
             Answer::Done(Box::new(reply.clone()))
         })
@@ -95,7 +93,7 @@ impl ServerConn {
     ///
     /// # Errors
     /// As for [`done`](Self::done).
-    pub fn fail(&mut self, id: &RpcId, error: &ChatError<'_>) -> Result<(), Refused> {
+    pub fn fail(&mut self, id: &RpcId, error: &ChatError) -> Result<(), Refused> {
         self.conclude(id, TaskState::Failed, |conn| {
             Answer::Failed(Box::new(conn.completed(error)))
         })
@@ -105,7 +103,7 @@ impl ServerConn {
     ///
     /// # Errors
     /// [`Refused::UnknownId`] if no answer is owed, otherwise as for [`done`](Self::done).
-    pub fn status(&mut self, id: &RpcId, status: &Status<'_>) -> Result<(), Refused> {
+    pub fn status(&mut self, id: &RpcId, status: &Status) -> Result<(), Refused> {
         self.reply(id, Question::Status, || {
             Answer::Status(Box::new(status.clone()))
         })
@@ -160,11 +158,11 @@ impl ServerConn {
     }
 
     /// Ends the running chat with an answer, which an aborted one does not get.
-    fn conclude<'a>(
+    fn conclude(
         &mut self,
         id: &RpcId,
         state: TaskState,
-        answer: impl FnOnce(&mut Self) -> Answer<'a>,
+        answer: impl FnOnce(&mut Self) -> Answer,
     ) -> Result<(), Refused> {
         if self.closed {
             return Err(Refused::Closed);
@@ -193,11 +191,11 @@ impl ServerConn {
         Ok(())
     }
 
-    fn reply<'a>(
+    fn reply(
         &mut self,
         id: &RpcId,
         what: Question,
-        answer: impl FnOnce() -> Answer<'a>,
+        answer: impl FnOnce() -> Answer,
     ) -> Result<(), Refused> {
         if self.closed {
             return Err(Refused::Closed);
@@ -215,7 +213,7 @@ impl ServerConn {
     }
 
     /// Queues an answer of the application.
-    fn push(&mut self, id: &RpcId, answer: Answer<'_>) -> Result<(), Refused> {
+    fn push(&mut self, id: &RpcId, answer: Answer) -> Result<(), Refused> {
         let pushed = push(&mut self.outbox, id, answer);
         self.blocked |= pushed == Err(Refused::QueueFull);
         pushed

@@ -17,23 +17,11 @@ pub struct ServerConfig {
     /// Chats that may wait behind the running one; a further one is refused. Default
     /// [`MAX_QUEUED`].
     pub max_queued: usize,
-    /// Whether an aborted chat ends without a terminal message, as with the known server. Default
-    /// `false`: it ends with `chat.error` and the code `E_ABORTED` before the abort is answered, as
-    /// the specification wants for every request.
-    pub silent_aborts: bool,
-    /// How long the work on an aborted chat may take to come to its end, while the next chat waits
-    /// for it. Afterwards it is [given up](super::ServerEvent::GivenUp). Default [`ABORT_GRACE`];
-    /// zero is at once.
-    pub abort_grace: Duration,
-    /// By which name checklists are sent, whatever the event says. Default `checklist`.
-    pub checklist: ChecklistTag,
-    /// Whether members of a chat's request that nobody knows, null, ids of another form and texts over
-    /// the limits are let pass, as over HTTP. Default `false`: such a request is refused, as at the
-    /// known server.
-    pub lax_requests: bool,
-    /// Answers to `status.get` and `task.status` that may be owed; at this number nothing more is
-    /// read. Default [`MAX_UNANSWERED`].
-    pub max_unanswered: usize,
+    pub(crate) silent_aborts: bool,
+    pub(crate) abort_grace: Duration,
+    pub(crate) checklist: ChecklistTag,
+    pub(crate) lax_requests: bool,
+    pub(crate) max_unanswered: usize,
     /// Pings, and when silence counts as death. Default every 25 s, and 30 s after a ping.
     pub keep_alive: KeepAlive,
     /// Bounds on size and number. Chats that run and wait hold at most
@@ -67,35 +55,42 @@ impl ServerConfig {
         self
     }
 
-    /// Sets [`silent_aborts`](Self::silent_aborts).
+    /// Whether an aborted chat ends without a terminal message, as with the known server. Default
+    /// `false`: it ends with `chat.error` and the code `E_ABORTED` before the abort is answered, as
+    /// the specification wants for every request.
     #[must_use]
     pub const fn with_silent_aborts(mut self, silent: bool) -> Self {
         self.silent_aborts = silent;
         self
     }
 
-    /// Sets [`abort_grace`](Self::abort_grace).
+    /// How long the work on an aborted chat may take to come to its end, while the next chat waits
+    /// for it. Afterwards it is [given up](super::ServerEvent::GivenUp). Default [`ABORT_GRACE`];
+    /// zero is at once.
     #[must_use]
     pub const fn with_abort_grace(mut self, grace: Duration) -> Self {
         self.abort_grace = grace;
         self
     }
 
-    /// Sets [`checklist`](Self::checklist).
+    /// By which name checklists are sent, whatever the event says. Default `checklist`.
     #[must_use]
     pub const fn with_checklist(mut self, tag: ChecklistTag) -> Self {
         self.checklist = tag;
         self
     }
 
-    /// Sets [`lax_requests`](Self::lax_requests).
+    /// Whether members of a chat's request that nobody knows, null, ids of another form and texts over
+    /// the limits are let pass, as over HTTP. Default `false`: such a request is refused, as at the
+    /// known server.
     #[must_use]
     pub const fn with_lax_requests(mut self, lax: bool) -> Self {
         self.lax_requests = lax;
         self
     }
 
-    /// Sets [`max_unanswered`](Self::max_unanswered); 0 counts as 1.
+    /// Answers to `status.get` and `task.status` that may be owed; at this number nothing more is
+    /// read. Default [`MAX_UNANSWERED`]; 0 counts as 1.
     #[must_use]
     pub const fn with_max_unanswered(mut self, requests: usize) -> Self {
         self.max_unanswered = requests;

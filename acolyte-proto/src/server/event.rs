@@ -27,7 +27,7 @@ pub enum ServerEvent {
         /// Its task.
         task_id: TaskId,
         /// What is asked for.
-        request: Box<ChatRequest<'static>>,
+        request: Box<ChatRequest>,
     },
     /// The running chat was aborted: stop the work on it *now*. Nothing more is sent for it. Say
     /// when the work has stopped, with [`done`](super::ServerConn::done) or

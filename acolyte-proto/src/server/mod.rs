@@ -17,11 +17,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::backlog::Backlog;
-use rpc_core::id::UniqueBits;
 use rpc_core::keepalive::Heart;
 use rpc_core::rate::Bucket;
 use rpc_core::timers::{TimerKind, Timers, sooner};
-use rpc_core::{CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, Refused};
+use rpc_core::{
+    CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, Refused, UniqueBits,
+};
 
 use crate::codec;
 use crate::error::{ChatError, ErrorDetail, INVALID_MESSAGE, code};
@@ -77,7 +78,7 @@ enum Question {
 /// One chat runs at a time, others wait in a [queue](Queue). The machine answers starts and
 /// aborts by itself; it asks the application to work on a chat, to stop, and for answers about
 /// status and tasks. Every chat that was accepted ends with `chat.done` or `chat.error`, aborted
-/// ones too, unless [the configuration](ServerConfig::silent_aborts) or the end of the line says
+/// ones too, unless [the configuration](ServerConfig::with_silent_aborts) or the end of the line says
 /// otherwise.
 pub struct ServerConn {
     config: Arc<ServerConfig>,
@@ -165,15 +166,17 @@ impl ServerConn {
             Request::StatusGet => {
                 self.ask(id.clone(), Question::Status, ServerEvent::StatusGet { id });
             }
-            Request::TaskStatus { task_id } => {
+            Request::TaskStatus(task_id) => {
                 let event = ServerEvent::TaskStatus {
                     id: id.clone(),
                     task_id,
                 };
                 self.ask(id, Question::Task, event);
             }
-            Request::ChatStart(request) => self.on_start(&id, *request, text.len()),
-            Request::ChatAbort { request_id } => self.on_abort(&id, request_id, now),
+            Request::ChatStart(request) => self.on_start(&id, request, text.len()),
+            Request::ChatAbort(request_id) => self.on_abort(&id, request_id, now),
+            // It was refused when it was decoded.
+            Request::Unknown { .. } => {}
         }
     }
 
@@ -192,7 +195,7 @@ impl ServerConn {
     }
 
     /// Queues an answer of the machine's own.
-    fn send(&mut self, id: &RpcId, answer: Answer<'_>) {
+    fn send(&mut self, id: &RpcId, answer: Answer) {
         if push(&mut self.outbox, id, answer).is_err() {
             // The client asks and does not read the answers.
             self.too_slow();
@@ -200,21 +203,16 @@ impl ServerConn {
     }
 
     fn refuse(&mut self, id: &RpcId, error: &str) {
-        self.send(
-            id,
-            Answer::Error {
-                error: error.into(),
-            },
-        );
+        self.send(id, Answer::error(error));
     }
 
-    fn send_error(&mut self, id: &RpcId, error: &ChatError<'_>) {
+    fn send_error(&mut self, id: &RpcId, error: &ChatError) {
         let error = self.completed(error);
         self.send(id, Answer::Failed(Box::new(error)));
     }
 
     /// The error with all that known servers always tell.
-    fn completed<'a>(&mut self, error: &ChatError<'a>) -> ChatError<'a> {
+    fn completed(&mut self, error: &ChatError) -> ChatError {
         complete(error, self.entropy())
     }
 
@@ -259,7 +257,7 @@ impl ServerConn {
 }
 
 /// Queues an answer.
-fn push(outbox: &mut Outbox, id: &RpcId, answer: Answer<'_>) -> Result<(), Refused> {
+fn push(outbox: &mut Outbox, id: &RpcId, answer: Answer) -> Result<(), Refused> {
     let frame = ServerFrame {
         id: id.clone(),
         answer,
@@ -270,7 +268,7 @@ fn push(outbox: &mut Outbox, id: &RpcId, answer: Answer<'_>) -> Result<(), Refus
 }
 
 /// The error with all that known servers always tell: an id for the log, a code and a detail.
-pub(crate) fn complete<'a>(error: &ChatError<'a>, entropy: u64) -> ChatError<'a> {
+pub(crate) fn complete(error: &ChatError, entropy: u64) -> ChatError {
     let mut error = error.clone();
     error.id.get_or_insert_with(|| ErrorId::random(entropy));
     let code = error.code.get_or_insert(code::UNKNOWN.into()).clone();

@@ -32,7 +32,7 @@ fn abort(id: &str, request_id: &str) -> String {
     json!({"id": rpc(id), "type": "chat.abort", "payload": payload}).to_string()
 }
 
-fn reply() -> Reply<'static> {
+fn reply() -> Reply {
     Reply::new("hi", "m").with_output_streamed(true)
 }
 
@@ -427,12 +427,9 @@ fn checklists_are_sent_by_the_configured_name() {
     ] {
         let mut played = Played::with(ServerConfig::default().with_checklist(tag));
         played.start(&["a"]);
-        for tag in [ChecklistTag::Checklist, ChecklistTag::Tasklist] {
-            let list = Checklist::new("g", "title").with_tag(tag);
-            played
-                .conn
-                .event(&rpc("a"), &Event::Checklist(list))
-                .unwrap();
+        for event in [Event::Checklist, Event::Tasklist] {
+            let list = Checklist::new("g", "title");
+            played.conn.event(&rpc("a"), &event(list)).unwrap();
             assert_eq!(played.short(), [format!("a event {name}")]);
         }
     }

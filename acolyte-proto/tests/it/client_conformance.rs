@@ -3,12 +3,15 @@
 use std::time::Instant;
 
 use acolyte_proto::client::{CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent};
+use acolyte_proto::error::ChatError;
 use acolyte_proto::event::Event;
+use acolyte_proto::frame::{ChatRequest, Reply, Status};
+use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use acolyte_proto::{ChatError, ChatRequest, Reply, RpcId, Status, TaskId};
 use rpc_core::Machine;
+use rpc_core::testing::Pair;
 use rpc_core::testing::conformance::{self, Calls};
-use rpc_core::testing::{Pair, sim};
+use switchboard_testing::sim;
 
 fn nasty() -> Vec<String> {
     let mut nasty = conformance::nasty_texts();

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use acolyte_proto::error::ChatError;
 use acolyte_proto::event::{Checklist, Event, ToolCall, ToolResult};
+use acolyte_proto::frame::{ChatRequest, ClientFrame, Reply, ServerFrame, Status};
 use acolyte_proto::fuzzing::OrderChecker;
+use acolyte_proto::limits;
 use acolyte_proto::net::{Agent, Run, Server, ServerHandle, ServerOptions};
-use acolyte_proto::{ChatError, ChatRequest, ClientFrame, Reply, ServerFrame, Status, limits};
 use async_trait::async_trait;
 use futures_util::{SinkExt as _, StreamExt as _};
-use rpc_core::message::{Outgoing, Text};
 use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
 use rpc_core::net::{DialError, Dialer as _, Message};
+use rpc_core::{Outgoing, Text};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -52,11 +54,7 @@ impl Drop for Guard {
 
 #[async_trait]
 impl Agent for Puppet {
-    async fn run(
-        &self,
-        run: Run,
-        request: ChatRequest<'static>,
-    ) -> Result<Reply<'static>, ChatError<'static>> {
+    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
         let message = request.message.to_string();
         let _guard = Guard(self.told.clone(), message.clone());
         let stopped = |_| ChatError::new("stopped");
@@ -71,7 +69,7 @@ impl Agent for Puppet {
             "tools" => {
                 for _ in 0..3 {
                     self.shared.tools.fetch_add(1, Ordering::SeqCst);
-                    let call = ToolCall::with_args("call_1", "shell", &json!({})).unwrap();
+                    let call = ToolCall::new("call_1", "shell", json!({}));
                     run.emit(&Event::ToolCall(call))
                         .await
                         .map_err(|_| ChatError::new("stopped"))?;
@@ -101,7 +99,11 @@ impl Agent for Puppet {
             }
             "panic" => panic!("asked to"),
             "fail" => return Err(ChatError::new("no").with_code("E_NO")),
-            "ill" => return Ok(Reply::new("", "m").with_error("the model failed")),
+            "ill" => {
+                let mut reply = Reply::new("", "m");
+                reply.error = Some("the model failed".into());
+                return Ok(reply);
+            }
             "large step" => {
                 run.text(&"x".repeat(16 * 1024 * 1024))
                     .await
@@ -138,7 +140,7 @@ impl Agent for Puppet {
         Ok(Reply::new(message, request.model).with_output_streamed(true))
     }
 
-    async fn status(&self) -> Status<'static> {
+    async fn status(&self) -> Status {
         Status::new("puppet", "").with_provider("openai")
     }
 }

@@ -2,18 +2,18 @@
 
 use std::net::SocketAddr;
 
-use acolyte_proto::ChatRequest;
 use acolyte_proto::client::{ChatUpdate, ClientConfig, Outcome};
 use acolyte_proto::event::Event;
+use acolyte_proto::frame::ChatRequest;
 use acolyte_proto::net::{Client, ClientSide, connect_with, dialer};
 use async_trait::async_trait;
 use rpc_core::Limits;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{Dialer, Link};
-use rpc_core::testing::faults::client::{
+use serde_json::{Value, json};
+use switchboard_testing::faults::client::{
     ClientUnderTest, Ended, Fault, Line, SharedEvents, Started, Terms, clock_jump, prove,
 };
-use serde_json::{Value, json};
 
 /// A client whose calls are chats.
 struct Chats;

@@ -1,11 +1,11 @@
 //! A client and a daemon, and a line that is lost at every frame: each chat ends, running, queued or
 //! aborted, and what is said of it is true.
 
-use acolyte_proto::ChatRequest;
 use acolyte_proto::client::{ChatUpdate, ClientConfig, Outcome};
+use acolyte_proto::frame::ChatRequest;
 use acolyte_proto::net::{Chat, Client, ServerOptions, Service, connect_with, link_config};
-use rpc_core::testing::losses::{Lossy, at_every_frame};
 use rpc_core::{CallError, Delivery};
+use switchboard_testing::losses::{Lossy, at_every_frame};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::daemon::puppet;

@@ -71,7 +71,7 @@ fn held(play: impl AsyncFn(&mut Peer) + Copy + Send + 'static) -> i64 {
 fn an_idle_connection_holds_little_at_the_server() {
     let each = held(async |_| {});
     println!("idle at the server: {each} bytes");
-    assert!(each <= 6 * 1024, "{each} bytes");
+    assert!(each <= 7 * 1024, "{each} bytes");
 }
 
 #[test]
@@ -82,5 +82,6 @@ fn a_chat_that_has_ended_leaves_little_behind() {
     });
     // Its task among it, which is remembered on purpose.
     println!("after a chat of a hundred steps, at the server: {each} bytes");
-    assert!(each <= 8 * 1024, "{each} bytes");
+    // What a burst was collected in before it was written is kept, up to 16 KiB.
+    assert!(each <= 20 * 1024, "{each} bytes");
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 use acolyte_proto::auth::{ApiKey, Auth};
 use acolyte_proto::client::{ChatUpdate, ClientConfig, Failure, Outcome};
 use acolyte_proto::event::Event;
+use acolyte_proto::frame::ChatRequest;
 use acolyte_proto::net::{Chat, Client, Server, ServerOptions, Service, SseClient, connect};
 use acolyte_proto::net::{connect_with, link_config};
 use acolyte_proto::server::ServerConfig;
-use acolyte_proto::{ChatRequest, task::TaskState};
+use acolyte_proto::task::TaskState;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::{Request, StatusCode};
@@ -18,7 +19,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::daemon::{LONG, Puppet, puppet};
 
-fn ask(message: &str) -> ChatRequest<'static> {
+fn ask(message: &str) -> ChatRequest {
     ChatRequest::new(message.to_owned(), "m")
 }
 

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use acolyte_proto::client::{ChatUpdate, ClientConfig, ClientEvent, Outcome, RpcError};
 use acolyte_proto::event::Event;
+use acolyte_proto::frame::{ChatRequest, Status};
 use acolyte_proto::handshake::{Mismatch, capability};
+use acolyte_proto::id::TaskId;
 use acolyte_proto::net::{Chat, Client, Events, HandshakeError, connect_with, link_config};
-use acolyte_proto::{ChatRequest, Status, TaskId, TaskState};
+use acolyte_proto::task::TaskState;
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::net::mem::{self, MemListener, MemTransport};
 use rpc_core::net::{LagPolicy, LinkConfig, LinkEvent, LinkState, Message, QueueConfig, Transport};
@@ -144,7 +146,7 @@ async fn a_chat_is_a_stream_whose_last_item_is_its_outcome() {
             matches!(update, ChatUpdate::Ended(_))
         );
         if let ChatUpdate::Event(Event::TextDelta(text)) = update {
-            texts.push(text.into_owned());
+            texts.push(text);
         }
     }
     assert_eq!(texts, ["hello ", "there"]);

@@ -6,8 +6,9 @@ use acolyte_proto::client::{
     CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome, Transcript,
 };
 use acolyte_proto::event::{Event, Usage};
+use acolyte_proto::frame::{ChatRequest, Reply};
+use acolyte_proto::id::RpcId;
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use acolyte_proto::{ChatRequest, Reply, RpcId};
 use rpc_core::testing::Pair;
 
 const SECOND: Duration = Duration::from_secs(1);

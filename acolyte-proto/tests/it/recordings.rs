@@ -6,10 +6,12 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
+use acolyte_proto::error::ChatError;
 use acolyte_proto::event::ChecklistTag;
+use acolyte_proto::frame::{Answer, ServerFrame, Status};
+use acolyte_proto::id::RpcId;
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use acolyte_proto::task::TaskRegistry;
-use acolyte_proto::{Answer, ChatError, RpcId, ServerFrame, Status};
 use rpc_core::{Incoming, Limits, Machine, Outgoing};
 use serde_json::{Value, json};
 

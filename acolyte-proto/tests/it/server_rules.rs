@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use acolyte_proto::error::ChatError;
 use acolyte_proto::event::Event;
+use acolyte_proto::frame::{ChatRequest, ClientFrame, Reply, Request, ServerFrame, Status};
 use acolyte_proto::fuzzing::OrderChecker;
+use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use acolyte_proto::task::{TaskRegistry, TaskState};
-use acolyte_proto::{
-    ChatError, ChatRequest, ClientFrame, Reply, Request, RpcId, ServerFrame, Status, TaskId, codec,
-    limits,
-};
+use acolyte_proto::{codec, limits};
 use proptest::prelude::*;
 use rpc_core::testing::conformance;
 use rpc_core::{Incoming, Limits, Machine, Outgoing};
@@ -19,17 +19,17 @@ fn id(n: usize) -> RpcId {
     RpcId::parse(&format!("rpc_{n}")).unwrap()
 }
 
-fn start(n: usize) -> ClientFrame<'static> {
+fn start(n: usize) -> ClientFrame {
     let request = ChatRequest::new("hi", "m");
     ClientFrame::new(id(n), Request::ChatStart(Box::new(request)))
 }
 
-fn abort(n: usize, chat: usize) -> ClientFrame<'static> {
+fn abort(n: usize, chat: usize) -> ClientFrame {
     let request_id = id(chat);
-    ClientFrame::new(id(n), Request::ChatAbort { request_id })
+    ClientFrame::new(id(n), Request::ChatAbort(request_id))
 }
 
-fn take(conn: &mut ServerConn, frame: &ClientFrame<'_>, now: Instant) {
+fn take(conn: &mut ServerConn, frame: &ClientFrame, now: Instant) {
     let text = codec::encode(frame).unwrap();
     conn.handle_message(Incoming::Text(text.as_str()), now);
 }
@@ -134,7 +134,7 @@ impl Script {
         }
     }
 
-    fn say(&mut self, frame: &ClientFrame<'_>) -> Result<(), String> {
+    fn say(&mut self, frame: &ClientFrame) -> Result<(), String> {
         self.order.sent(frame);
         take(&mut self.conn, frame, self.now);
         self.settle()

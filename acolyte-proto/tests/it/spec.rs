@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use acolyte_proto::error::code;
-use acolyte_proto::event::{ChecklistTag, DiffMarker, ItemStatus, RunState, ShellStream};
+use acolyte_proto::event::{
+    ChecklistTag, DiffMarker, Event, ItemStatus, RunKind, RunState, ShellStream,
+};
 use acolyte_proto::frame::{HistoryKind, Role};
 use acolyte_proto::handshake::capability;
-use acolyte_proto::{
-    ErrorId, Event, MessageId, ResourceId, RpcId, SessionId, TaskId, TaskState, auth, codec, http,
-    id, limits,
-};
+use acolyte_proto::id::{ErrorId, MessageId, ResourceId, RpcId, SessionId, TaskId};
+use acolyte_proto::task::TaskState;
+use acolyte_proto::{auth, codec, http, id, limits};
 
 #[test]
 fn every_id_has_its_prefix() {
@@ -28,14 +29,18 @@ fn every_word_on_the_wire_is_the_known_one() {
     let states = [
         (RunState::RUNNING, r#"{"kind":"running"}"#),
         (
-            RunState::Running {
+            RunState {
                 tool_calls: Some(2),
+                ..RunState::RUNNING
             },
             r#"{"kind":"running","toolCalls":2}"#,
         ),
-        (RunState::Queued { position: None }, r#"{"kind":"queued"}"#),
-        (RunState::Accepted, r#"{"kind":"accepted"}"#),
-        (RunState::AwaitingInput, r#"{"kind":"awaiting-input"}"#),
+        (RunState::new(RunKind::Queued), r#"{"kind":"queued"}"#),
+        (RunState::new(RunKind::Accepted), r#"{"kind":"accepted"}"#),
+        (
+            RunState::new(RunKind::AwaitingInput),
+            r#"{"kind":"awaiting-input"}"#,
+        ),
     ];
     for (state, text) in states {
         let event = codec::encode(&Event::Status(state)).unwrap();

@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use acolyte_proto::auth::{ApiKey, Auth};
 use acolyte_proto::client::{ChatUpdate, ClientConfig, Failure, Outcome, RpcError};
+use acolyte_proto::error::ChatError;
 use acolyte_proto::event::{
     Checklist, ChecklistItem, Event, Notice, Part, RunState, ToolCall, ToolOutput, ToolResult,
     Usage,
 };
+use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::handshake::capability;
 use acolyte_proto::net::{self, Agent, Chat, Client, Run, Server, ServerOptions, SseClient};
-use acolyte_proto::{ChatError, ChatRequest, Reply, Status};
 use async_trait::async_trait;
-use rpc_core::decode::RawJson;
+use rpc_core::Json;
 use rpc_core::net::ws::{WsConfig, WsStream};
 use rpc_core::{CallError, CloseReason, Delivery};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -30,8 +31,8 @@ struct Scripted {
     cancelled: mpsc::UnboundedSender<()>,
 }
 
-fn steps() -> Vec<Event<'static>> {
-    let args = RawJson::new(r#"{"path":"a.txt"}"#).unwrap();
+fn steps() -> Vec<Event> {
+    let args = Json::new(r#"{"path":"a.txt"}"#).unwrap();
     let item = ChecklistItem::new("1", "read", 0);
     vec![
         Event::Usage(Usage::new(3_000, 0)),
@@ -54,12 +55,8 @@ fn steps() -> Vec<Event<'static>> {
 
 #[async_trait]
 impl Agent for Scripted {
-    async fn run(
-        &self,
-        run: Run,
-        request: ChatRequest<'static>,
-    ) -> Result<Reply<'static>, ChatError<'static>> {
-        let reply = Reply::new("fine", request.model.clone()).with_output_streamed(true);
+    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
+        let mut reply = Reply::new("fine", request.model.clone()).with_output_streamed(true);
         match &*request.message {
             "steps" => {
                 for event in steps() {
@@ -73,7 +70,10 @@ impl Agent for Scripted {
                 }
                 Ok(reply)
             }
-            "model" => Ok(reply.with_error("the model failed")),
+            "model" => {
+                reply.error = Some("the model failed".into());
+                Ok(reply)
+            }
             "fail" => Err(ChatError::new("no").with_code("E_X")),
             "wait" => {
                 let _ = run.text("waiting").await;
@@ -86,7 +86,7 @@ impl Agent for Scripted {
         }
     }
 
-    async fn status(&self) -> Status<'static> {
+    async fn status(&self) -> Status {
         Status::new("m", "").with_provider("openai")
     }
 }

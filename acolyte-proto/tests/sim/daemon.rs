@@ -8,10 +8,14 @@ use acolyte_proto::client::{
     CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Failure, Outcome as Ended,
     reconnect_policy,
 };
+use acolyte_proto::error::ChatError;
+use acolyte_proto::event::Event;
+use acolyte_proto::frame::{ChatRequest, Reply};
+use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use acolyte_proto::{ChatError, ChatRequest, Event, Reply, RpcId, TaskId, TaskState};
-use rpc_core::testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
+use acolyte_proto::task::TaskState;
 use rpc_core::{CallError, CloseFrame, CloseReason, Delivery, Limits, Machine as _};
+use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
 use crate::life::{Desk, Told};
 

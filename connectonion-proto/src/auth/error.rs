@@ -132,7 +132,7 @@ impl AuthError {
 
 #[cfg(test)]
 mod tests {
-    use rpc_core::decode::DecodeErrorKind;
+    use rpc_core::json::DecodeErrorKind;
 
     use super::*;
 

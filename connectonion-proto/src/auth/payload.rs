@@ -1,22 +1,21 @@
 //! [`Payload`]: the signed part of a frame as it was received. [`Draft`]: one to be signed.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rpc_core::decode::{DecodeErrorKind, RawJson};
-use rpc_core::{DecodeError, Limits};
+use rpc_core::json::DecodeErrorKind;
+use rpc_core::{DecodeError, Json, Limits, Str};
 use serde::Serialize;
-use serde_json::{Map, Number, Value as Json};
+use serde_json::{Map, Number, Value};
 
 use super::Address;
-use super::canonical::{self, Canonical, Value, same_name};
+use super::canonical::{self, Canonical, Tree, same_name};
 
 /// The signed part of a frame as it was received: a JSON object. Members are read here and not
 /// from the frame once more, so that what is read is what was signed: of members with the same
 /// name the last one counts.
 pub struct Payload<'a> {
-    value: Value<'a>,
+    value: Tree<'a>,
     size: usize,
 }
 
@@ -28,7 +27,7 @@ impl<'a> Payload<'a> {
     /// [`DecodeError`] if it is no JSON object or beyond the limits. Trying again fails again.
     pub fn parse(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
         let value = canonical::read(text, limits)?;
-        if !matches!(value, Value::Object(_)) {
+        if !matches!(value, Tree::Object(_)) {
             return Err(DecodeError::new(DecodeErrorKind::NotAnObject));
         }
         let size = text.len();
@@ -43,25 +42,25 @@ impl<'a> Payload<'a> {
 
     /// A member as it was sent, `null` too.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<RawJson<'a>> {
-        let Value::Object(members) = &self.value else {
+    pub fn get(&self, name: &str) -> Option<Json> {
+        let Tree::Object(members) = &self.value else {
             return None;
         };
         let member = members.iter().find(|it| same_name(it.name, name))?;
-        RawJson::new(member.text).ok()
+        Json::new(member.text).ok()
     }
 
     /// A member that is a string. `None` for one that no text can hold (a lone surrogate), too.
     #[must_use]
-    pub fn text(&self, name: &str) -> Option<Cow<'a, str>> {
-        self.get(name)?.into_str()
+    pub fn text(&self, name: &str) -> Option<Str> {
+        self.get(name)?.as_str().map(Str::from)
     }
 
     /// A member that is a number, the nearest that there is: beyond the largest one, infinity.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<f64> {
         let raw = self.get(name)?;
-        let is_number = matches!(raw.first_byte(), Some(b'-' | b'0'..=b'9'));
+        let is_number = matches!(raw.first_byte(), b'-' | b'0'..=b'9');
         is_number.then(|| raw.get().parse().ok()).flatten()
     }
 }
@@ -89,7 +88,7 @@ impl fmt::Debug for Payload<'_> {
 /// ```
 #[derive(Clone, PartialEq, Serialize)]
 #[serde(transparent)]
-pub struct Draft(Map<String, Json>);
+pub struct Draft(Map<String, Value>);
 
 impl Draft {
     /// A payload of this time, in seconds since 1970; a fraction is left out.
@@ -107,7 +106,7 @@ impl Draft {
     }
 
     fn at(seconds: &str) -> Self {
-        let time = seconds.parse::<Number>().map_or(Json::Null, Json::Number);
+        let time = seconds.parse::<Number>().map_or(Value::Null, Value::Number);
         Self(Map::new()).with("timestamp", time)
     }
 
@@ -125,7 +124,7 @@ impl Draft {
 
     /// Sets any member, `invite_code` for example.
     #[must_use]
-    pub fn with(mut self, name: &str, value: impl Into<Json>) -> Self {
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.insert(name.to_owned(), value.into());
         self
     }

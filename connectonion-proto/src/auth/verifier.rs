@@ -6,7 +6,7 @@ use ed25519_dalek::VerifyingKey;
 use rpc_core::Limits;
 
 use super::{Address, AuthError, Canonical, Payload, Signature};
-use crate::frame::{Json, Signed};
+use crate::frame::Signed;
 use crate::limits::{SIGNATURE_WINDOW, server_limits};
 use crate::trust::AddressList;
 
@@ -103,11 +103,7 @@ impl Verifier {
     /// [`AuthError`], which is what the peer is told. [`AuthError::SignedRequestRequired`] is an
     /// unsigned frame: whether that is allowed is up to a
     /// [`TrustPolicy`](crate::trust::TrustPolicy).
-    pub fn verify<'a, S: AsRef<str>, J: Json>(
-        &self,
-        signed: &'a Signed<S, J>,
-        now: f64,
-    ) -> Result<Verified<'a>, AuthError> {
+    pub fn verify<'a>(&self, signed: &'a Signed, now: f64) -> Result<Verified<'a>, AuthError> {
         self.check(signed, now, self.require_to)
     }
 
@@ -116,25 +112,24 @@ impl Verifier {
     ///
     /// # Errors
     /// [`AuthError`], which is what the peer is told.
-    pub fn verify_onboarding<'a, S: AsRef<str>, J: Json>(
+    pub fn verify_onboarding<'a>(
         &self,
-        signed: &'a Signed<S, J>,
+        signed: &'a Signed,
         now: f64,
     ) -> Result<Verified<'a>, AuthError> {
         self.check(signed, now, false)
     }
 
-    fn check<'a, S: AsRef<str>, J: Json>(
+    fn check<'a>(
         &self,
-        signed: &'a Signed<S, J>,
+        signed: &'a Signed,
         now: f64,
         require_to: bool,
     ) -> Result<Verified<'a>, AuthError> {
         let (Some(payload), Some(signature)) = (&signed.payload, &signed.signature) else {
             return Err(AuthError::SignedRequestRequired);
         };
-        let signature = signature.as_ref();
-        let from = signed.from.as_ref().map_or("", AsRef::as_ref);
+        let from = signed.from.as_deref().unwrap_or_default();
         // What is no address at all fails as late as at the known hosts: with its signature.
         let address = Address::parse(from).ok();
         if address.is_some_and(|address| self.blacklist.contains(&address)) {
@@ -146,7 +141,7 @@ impl Verifier {
         if signature.is_empty() {
             return Err(AuthError::SignatureRequired);
         }
-        let payload = Payload::parse(payload.json(), &self.limits);
+        let payload = Payload::parse(payload.get(), &self.limits);
         let payload = payload.map_err(AuthError::InvalidPayload)?;
         let timestamp = timestamp(&payload)?;
         let is_fresh = (now - timestamp).abs() <= SIGNATURE_WINDOW.as_secs_f64();

@@ -2,9 +2,8 @@
 
 use std::time::Instant;
 
-use rpc_core::decode::{SharedJson, SharedStr};
 use rpc_core::timers::later;
-use rpc_core::{CallId, CloseFrame, CloseReason, Refused};
+use rpc_core::{CallId, CloseFrame, CloseReason, Refused, Str};
 use serde::Serialize;
 
 use super::answered::MAX_ANSWERS;
@@ -22,11 +21,7 @@ impl ClientConn {
     /// # Errors
     /// [`Refused::Invalid`] if the client is let in already, or its CONNECT is being answered;
     /// [`Refused::Closed`], [`Refused::QueueFull`], [`Refused::TooLarge`].
-    pub fn connect<S: Serialize, J: Serialize>(
-        &mut self,
-        connect: &Connect<S, J>,
-        now: Instant,
-    ) -> Result<(), Refused> {
+    pub fn connect(&mut self, connect: &Connect, now: Instant) -> Result<(), Refused> {
         match self.state {
             ClientState::Closed => return Err(Refused::Closed),
             ClientState::AwaitConnected if self.onboarded => {}
@@ -52,11 +47,7 @@ impl ClientConn {
     /// # Errors
     /// [`Refused::NotReady`] unless the host has asked for it, [`Refused::Closed`],
     /// [`Refused::TooManyCalls`], [`Refused::QueueFull`], [`Refused::TooLarge`].
-    pub fn onboard<S: Serialize, J: Serialize>(
-        &mut self,
-        submit: &OnboardSubmit<S, J>,
-        now: Instant,
-    ) -> Result<CallId, Refused> {
+    pub fn onboard(&mut self, submit: &OnboardSubmit, now: Instant) -> Result<CallId, Refused> {
         match self.state {
             ClientState::Closed => return Err(Refused::Closed),
             ClientState::AwaitOnboarding => {}
@@ -76,17 +67,9 @@ impl ClientConn {
     /// [`max_sent_bytes`](super::ClientConfig::max_sent_bytes), [`Refused::NotReady`] before
     /// CONNECTED, [`Refused::Closed`], [`Refused::TooManyCalls`], [`Refused::QueueFull`]. A prompt
     /// that may have reached the host must not be sent again: it would run twice.
-    pub fn input<S, J>(&mut self, input: &Input<S, J>, _: Instant) -> Result<CallId, Refused>
-    where
-        S: AsRef<str> + Serialize,
-        J: Serialize,
-    {
+    pub fn input(&mut self, input: &Input, _: Instant) -> Result<CallId, Refused> {
         self.check_ready()?;
-        if input
-            .prompt
-            .as_ref()
-            .is_none_or(|it| it.as_ref().is_empty())
-        {
+        if input.prompt.as_deref().is_none_or(str::is_empty) {
             return Err(Refused::Invalid {
                 what: "prompt",
                 why: "it is empty".to_owned(),
@@ -135,10 +118,7 @@ impl ClientConn {
     ///
     /// # Errors
     /// As for [`respond`](Self::respond). Safe to repeat.
-    pub fn set_mode<S>(&mut self, change: &ModeChange<S>, _: Instant) -> Result<(), Refused>
-    where
-        S: AsRef<str> + Serialize,
-    {
+    pub fn set_mode(&mut self, change: &ModeChange, _: Instant) -> Result<(), Refused> {
         self.send_ready(change)
     }
 
@@ -146,11 +126,7 @@ impl ClientConn {
     ///
     /// # Errors
     /// As for [`respond`](Self::respond). Safe to repeat.
-    pub fn update_prompt<S: Serialize>(
-        &mut self,
-        update: &PromptUpdate<S>,
-        _: Instant,
-    ) -> Result<(), Refused> {
+    pub fn update_prompt(&mut self, update: &PromptUpdate, _: Instant) -> Result<(), Refused> {
         self.send_ready(update)
     }
 
@@ -166,11 +142,7 @@ impl ClientConn {
     ///
     /// # Errors
     /// As for [`respond`](Self::respond), and [`Refused::TooManyCalls`]. Safe to repeat.
-    pub fn query(
-        &mut self,
-        session_id: impl Into<SharedStr>,
-        now: Instant,
-    ) -> Result<CallId, Refused> {
+    pub fn query(&mut self, session_id: impl Into<Str>, now: Instant) -> Result<CallId, Refused> {
         self.check_ready()?;
         let query = SessionQuery::new(session_id);
         self.ask(&query, Kind::Status, self.answer_deadline(now))
@@ -180,11 +152,7 @@ impl ClientConn {
     ///
     /// # Errors
     /// As for [`query`](Self::query). Safe to repeat.
-    pub fn admin(
-        &mut self,
-        request: &AdminRequest<SharedStr, SharedJson>,
-        now: Instant,
-    ) -> Result<CallId, Refused> {
+    pub fn admin(&mut self, request: &AdminRequest, now: Instant) -> Result<CallId, Refused> {
         self.check_ready()?;
         self.ask(request, Kind::Admin, self.answer_deadline(now))
     }

@@ -1,11 +1,11 @@
 //! [`ClientEvent`]: what the application learns from a [`ClientConn`](super::ClientConn).
 
-use rpc_core::decode::{DecodeError, FrameCopy, SharedJson, SharedStr};
 use rpc_core::{CallError, CallId, CloseReason};
+use rpc_core::{DecodeError, Json, Str};
 
 use crate::frame::{
     AdminResult, Connected, ErrorFrame, OnboardRequired, OnboardSuccess, Output, Response,
-    SessionStatus, StreamEvent, Unknown,
+    SessionStatus, StreamEvent,
 };
 
 /// What happened on a connection.
@@ -14,10 +14,6 @@ use crate::frame::{
 /// `Refused`. `Closed` is the last event; everything that was asked and every run has ended before it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a box would be an allocation for each step"
-)]
 pub enum ClientEvent {
     /// The client is let in. Use the session id of this event: it may be another than the one that
     /// was asked for. If the session is running, the events of its run follow.
@@ -46,7 +42,7 @@ pub enum ClientEvent {
     /// An answer came too late, or to nothing; the run goes on.
     AnswerRefused {
         /// The event that was answered.
-        request_id: Option<SharedStr>,
+        request_id: Option<Str>,
         /// The host's words.
         error: ErrorFrame,
     },
@@ -77,7 +73,7 @@ pub struct Step {
     /// The step.
     pub event: StreamEvent,
     /// The whole frame, unknown members included.
-    pub frame: SharedJson,
+    pub frame: Json,
 }
 
 /// The answer to something that was asked.
@@ -103,7 +99,7 @@ pub enum Taken {
     /// the agent takes it in. The end of that run answers both.
     Queued {
         /// What the host calls it.
-        id: SharedStr,
+        id: Str,
     },
 }
 
@@ -112,20 +108,9 @@ pub enum Taken {
 #[non_exhaustive]
 pub struct OtherFrame {
     /// Its type.
-    pub tag: SharedStr,
+    pub tag: Str,
     /// The whole frame.
-    pub frame: SharedJson,
-}
-
-impl OtherFrame {
-    /// Copies a frame that was decoded from `text`.
-    pub(super) fn copied(unknown: &Unknown<'_>, text: &str) -> Self {
-        let copy = FrameCopy::of(text);
-        Self {
-            tag: copy.str(&unknown.tag),
-            frame: copy.whole_json(),
-        }
-    }
+    pub frame: Json,
 }
 
 /// Something odd that a connection survived.

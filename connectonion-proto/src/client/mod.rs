@@ -29,15 +29,13 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use rpc_core::backlog::EventBacklog;
-use rpc_core::decode::{DecodeError, DecodeErrorKind, SharedStr};
-use rpc_core::outbox::FrameNumber;
+use rpc_core::json::DecodeErrorKind;
 use rpc_core::pause::ReadPause;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CallError, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Outbox, Outgoing,
-    Text,
+    CallError, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, FrameNumber, Incoming,
+    Machine, Outbox, Outgoing, Str, Text,
 };
-use serde::Serialize;
 
 use crate::frame::{Connect, Signed};
 use crate::limits::REPLAY_PAUSE;
@@ -106,7 +104,7 @@ impl TimerKind for Timer {
 /// use rpc_core::{Incoming, Machine};
 ///
 /// let now = Instant::now();
-/// let connect: Connect = Connect::new(Signed::none()); // sign it: most hosts want that
+/// let connect = Connect::new(Signed::none()); // sign it: most hosts want that
 /// let mut conn = ClientConn::new(ClientConfig::new(), &connect, 0x5eed, now);
 /// assert!(conn.poll_transmit().is_some()); // the CONNECT: hand it to your socket
 ///
@@ -123,7 +121,7 @@ pub struct ClientConn {
     state: ClientState,
     /// The stranger was let in, and CONNECTED has not come.
     onboarded: bool,
-    session_id: Option<SharedStr>,
+    session_id: Option<Str>,
     /// A run is going on, as far as the host's frames say.
     run: bool,
     asked: Asked,
@@ -148,9 +146,9 @@ impl ClientConn {
     /// A connection that was just opened. It sends this CONNECT at once. `seed` makes the ids of
     /// what is asked; they never leave this side.
     #[must_use]
-    pub fn new<S: Serialize, J: Serialize>(
+    pub fn new(
         config: impl Into<Arc<ClientConfig>>,
-        connect: &Connect<S, J>,
+        connect: &Connect,
         seed: u64,
         now: Instant,
     ) -> Self {
@@ -189,7 +187,7 @@ impl ClientConn {
     /// sign. Another attempt would end the same way.
     #[must_use]
     pub fn without_connect(config: impl Into<Arc<ClientConfig>>, why: &str, now: Instant) -> Self {
-        let connect: Connect = Connect::new(Signed::none());
+        let connect = Connect::new(Signed::none());
         let mut conn = Self::new(config, &connect, 0, now);
         conn.outbox.discard();
         conn.fail(why);

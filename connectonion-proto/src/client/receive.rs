@@ -2,77 +2,71 @@
 
 use std::time::Instant;
 
-use rpc_core::decode::{FrameCopy, SharedStr};
 use rpc_core::timers::later;
-use rpc_core::{CallError, CallId, CloseFrame, CloseReason};
+use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Json};
 
 use super::about::{self, About};
 use super::asked::Kind;
 use super::event::{ClientEvent, OtherFrame, Reply, Step, Taken, Warning};
 use super::{ClientConn, ClientState, Timer};
 use crate::frame::{
-    BorrowedEvent, Connected, ErrorFrame, EventKind, OnboardSuccess, Output, ServerFrame,
-    SessionState,
+    Connected, ErrorFrame, EventKind, OnboardSuccess, Output, ServerFrame, SessionState,
+    StreamEvent,
 };
 use crate::limits::AUTHENTICATE_FIRST;
 
 impl ClientConn {
     pub(super) fn on_text(&mut self, text: &str, now: Instant) {
-        let frame = match ServerFrame::decode(text, &self.config.limits) {
-            Ok(frame) => frame,
+        let keep = |frame: &ServerFrame| match frame {
+            ServerFrame::Event(event) => match event.kind {
+                EventKind::SessionSync(_) => self.config.session_sync,
+                // It holds its text.
+                EventKind::Unknown { .. } => false,
+                _ => true,
+            },
+            _ => false,
+        };
+        let read = ServerFrame::decode_keeping(text, &self.config.limits, keep);
+        let (frame, whole) = match read {
+            Ok(read) => read,
             Err(error) => return self.warn(Warning::BadFrame(error)),
         };
+        let size = text.len();
         match frame {
             ServerFrame::Ping => self.pong(),
-            ServerFrame::Event(event) => self.on_event(&event, text, now),
-            ServerFrame::Output(output) => {
-                let output = output.to_shared(&FrameCopy::of(text));
-                self.on_output(output, text.len());
-            }
-            ServerFrame::Connected(frame) => {
-                let frame = frame.to_shared(&FrameCopy::of(text));
-                self.on_connected(frame, text.len(), now);
-            }
-            ServerFrame::Error(error) => {
-                let error = error.to_shared(&FrameCopy::of(text));
-                self.on_error(error, text.len());
-            }
+            ServerFrame::Event(event) => self.on_event(event, whole, size, now),
+            ServerFrame::Output(output) => self.on_output(output, size),
+            ServerFrame::Connected(frame) => self.on_connected(frame, size, now),
+            ServerFrame::Error(error) => self.on_error(error, size),
             ServerFrame::RuntimeInputAck(ack) => {
-                let id = SharedStr::from(&*ack.id);
                 let asked = self.asked.prompt_answered(Kind::Interjection, Kind::Prompt);
-                let queued = Reply::Input(Taken::Queued { id });
-                self.reply("RUNTIME_INPUT_ACK", asked, Ok(queued), text.len());
+                let queued = Reply::Input(Taken::Queued { id: ack.id });
+                self.reply("RUNTIME_INPUT_ACK", asked, Ok(queued), size);
                 self.settle_state();
             }
             ServerFrame::OnboardRequired(frame) => {
                 if matches!(self.state, ClientState::Ready | ClientState::Running) {
                     return self.unexpected("ONBOARD_REQUIRED");
                 }
-                let frame = frame.to_shared(&FrameCopy::of(text));
                 self.state = ClientState::AwaitOnboarding;
                 self.onboarded = false;
                 self.timers.stop(Timer::Connect);
                 self.timers.stop(Timer::Onboarded);
-                self.push(ClientEvent::OnboardRequired(frame), text.len());
+                self.push(ClientEvent::OnboardRequired(frame), size);
             }
-            ServerFrame::OnboardSuccess(frame) => {
-                let frame = frame.to_shared(&FrameCopy::of(text));
-                self.on_onboarded(frame, text.len(), now);
-            }
+            ServerFrame::OnboardSuccess(frame) => self.on_onboarded(frame, size, now),
             ServerFrame::SessionStatus(status) => {
-                let status = status.to_shared(&FrameCopy::of(text));
                 let asked = self.status_answered();
                 let reply = Reply::Status(status);
-                self.reply("SESSION_STATUS", asked, Ok(reply), text.len());
+                self.reply("SESSION_STATUS", asked, Ok(reply), size);
             }
             ServerFrame::AdminResult(result) => {
-                let result = result.to_shared(&FrameCopy::of(text));
                 let asked = self.asked.answered(Kind::Admin);
-                self.reply("ADMIN_RESULT", asked, Ok(Reply::Admin(result)), text.len());
+                self.reply("ADMIN_RESULT", asked, Ok(Reply::Admin(result)), size);
             }
-            ServerFrame::Unknown(unknown) => {
-                let other = OtherFrame::copied(&unknown, text);
-                self.push(ClientEvent::Unknown(other), text.len());
+            ServerFrame::Unknown { tag, raw } => {
+                let other = OtherFrame { tag, frame: raw };
+                self.push(ClientEvent::Unknown(other), size);
             }
         }
     }
@@ -86,7 +80,7 @@ impl ClientConn {
         self.timers.stop(Timer::Onboarded);
         self.onboarded = false;
         self.state = ClientState::Ready;
-        self.session_id = Some(SharedStr::from(frame.session_id.as_str()));
+        self.session_id = Some(frame.session_id.clone());
         self.run = frame.status == SessionState::Running;
         if self.run {
             self.await_replay(now);
@@ -106,7 +100,7 @@ impl ClientConn {
         self.reply("ONBOARD_SUCCESS", asked, Ok(Reply::Onboarded(frame)), bytes);
     }
 
-    fn on_event(&mut self, event: &BorrowedEvent<'_>, text: &str, now: Instant) {
+    fn on_event(&mut self, event: StreamEvent, whole: Option<Json>, size: usize, now: Instant) {
         if !matches!(self.state, ClientState::Ready | ClientState::Running) {
             return self.unexpected("event");
         }
@@ -119,19 +113,20 @@ impl ClientConn {
         if matches!(event.kind, EventKind::SessionSync(_)) && !self.config.session_sync {
             return;
         }
-        let copy = FrameCopy::of(text);
-        let step = Step {
-            event: event.to_shared(&copy),
-            frame: copy.whole_json(),
+        let frame = match &event.kind {
+            EventKind::Unknown { raw, .. } => raw.clone(),
+            _ => whole.unwrap_or_default(),
         };
-        self.push(ClientEvent::Step(step), text.len());
+        self.push(ClientEvent::Step(Step { event, frame }), size);
     }
 
     /// Whether this is the first event of a run. Hosts say some things between two runs, too.
-    fn begins_run<S, J>(&self, kind: &EventKind<S, J>) -> bool {
+    fn begins_run(&self, kind: &EventKind) -> bool {
         match kind {
             EventKind::UserInput(input) => !self.run && !input.runtime_input,
-            EventKind::ModeChanged(_) | EventKind::SessionSync(_) | EventKind::Other(_) => false,
+            EventKind::ModeChanged(_) | EventKind::SessionSync(_) | EventKind::Unknown { .. } => {
+                false
+            }
             _ => !self.run && self.asked.awaits_start(),
         }
     }

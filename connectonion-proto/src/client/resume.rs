@@ -1,10 +1,9 @@
 //! [`Resume`]: what a client keeps between two connections, and between two programs.
 
-use std::borrow::Cow;
-
-use rpc_core::decode::{self, DecodeError, SharedJson, SharedStr, find_member};
-use rpc_core::{Limits, Refused};
+use rpc_core::json::{find_member, parse};
+use rpc_core::{DecodeError, Json, Limits, Refused, Str};
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::codec;
 use crate::frame::{Connect, Session, Signed};
@@ -25,13 +24,13 @@ use crate::frame::{Connect, Session, Signed};
 pub struct Resume {
     /// The session; `None` for a new one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<SharedStr>,
+    pub session_id: Option<Str>,
     /// The id of the last event that was shown. The host sends again what came after it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_msg_id: Option<SharedStr>,
+    pub last_msg_id: Option<Str>,
     /// The conversation: a [`Session`], as the host has sent it last.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub session: Option<SharedJson>,
+    pub session: Option<Json>,
 }
 
 impl Resume {
@@ -62,12 +61,10 @@ impl Resume {
     pub fn parse(json: &str) -> Result<Self, DecodeError> {
         // A member alone is found in much that is no object.
         Session::parse(json, &Limits::default())?;
-        let text = |name| find_member(json, name)?.into_str();
-        let session = find_member(json, "session").filter(|it| it.first_byte() == Some(b'{'));
         Ok(Self {
-            session_id: text("session_id").map(|id| SharedStr::from(&*id)),
-            last_msg_id: text("last_msg_id").map(|id| SharedStr::from(&*id)),
-            session: session.as_ref().map(SharedJson::from),
+            session_id: text_of(json, "session_id"),
+            last_msg_id: text_of(json, "last_msg_id"),
+            session: find_member(json, "session").filter(|it| it.first_byte() == b'{'),
         })
     }
 
@@ -82,10 +79,10 @@ impl Resume {
     /// send when the host may have run a prompt since. Hosts up to 1.2.1 compare the iterations of the
     /// last turn first, and take an old turn that had more of them for the newer one.
     #[must_use]
-    pub fn session_before_a_run(&self, limits: &Limits) -> Option<SharedJson> {
+    pub fn session_before_a_run(&self, limits: &Limits) -> Option<Json> {
         let kept = self.session.as_ref()?;
         let parsed = Session::parse(kept.get(), limits).ok();
-        let Some(mut session) = parsed.filter(|it| it.iteration().is_some()) else {
+        let Some(mut session) = parsed.filter(|it| it.number("iteration").is_some()) else {
             return Some(kept.clone());
         };
         // What cannot be changed is sent as it is.
@@ -101,7 +98,7 @@ impl Resume {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The prompt was answered.
-    Answer(SharedStr),
+    Answer(Str),
     /// The prompt arrived and has no answer.
     Prompt,
     /// The prompt is not there.
@@ -112,7 +109,7 @@ pub enum Found {
 /// prompt arrived whose line was lost. Hosts add to a prompt that came with files, so its beginning is
 /// enough. `turn` is how many prompts there were before it ([`Resume::turn`]).
 #[must_use]
-pub fn find_answer(session: &SharedJson, prompt: &str, turn: Option<u64>, max: &Limits) -> Found {
+pub fn find_answer(session: &Json, prompt: &str, turn: Option<u64>, max: &Limits) -> Found {
     let Ok(session) = Session::parse(session.get(), max) else {
         return Found::Nothing;
     };
@@ -125,19 +122,19 @@ pub fn find_answer(session: &SharedJson, prompt: &str, turn: Option<u64>, max: &
     let Some(messages) = session.messages() else {
         return Found::Nothing;
     };
-    let Ok(messages) = decode::raw_list(messages.get(), max) else {
+    let Ok(messages) = parse::<Vec<&RawValue>>(messages.get(), max) else {
         return Found::Nothing;
     };
     let mut found = Found::Nothing;
     for message in &messages {
         let message = message.get();
-        match (member(message, "role").as_deref(), &found) {
+        match (text_of(message, "role").as_deref(), &found) {
             (Some("user"), _) if says(message, prompt) => found = Found::Prompt,
             // Somebody has said something else since.
             (Some("user"), Found::Answer(_)) => break,
             (Some("assistant"), Found::Prompt | Found::Answer(_)) if !uses_tools(message) => {
-                if let Some(content) = member(message, "content").filter(|it| !it.is_empty()) {
-                    found = Found::Answer(SharedStr::from(&*content));
+                if let Some(content) = text_of(message, "content").filter(|it| !it.is_empty()) {
+                    found = Found::Answer(content);
                 }
             }
             _ => {}
@@ -147,16 +144,18 @@ pub fn find_answer(session: &SharedJson, prompt: &str, turn: Option<u64>, max: &
 }
 
 /// A member that is a text.
-fn member<'a>(message: &'a str, name: &str) -> Option<Cow<'a, str>> {
-    find_member(message, name)?.into_str()
+fn text_of(object: &str, name: &str) -> Option<Str> {
+    find_member(object, name)?.as_str().map(Str::from)
 }
 
 /// Whether the model goes on after this message.
 fn uses_tools(message: &str) -> bool {
-    let calls = find_member(message, "tool_calls").filter(|calls| calls.first_byte() == Some(b'['));
-    let calls =
-        calls.map(|calls| decode::raw_list(calls.get(), &Limits::default()).map(|it| it.len()));
-    calls.is_some_and(|count| count.is_ok_and(|count| count > 0))
+    let calls = find_member(message, "tool_calls").filter(|calls| calls.first_byte() == b'[');
+    calls.is_some_and(|calls| {
+        calls
+            .parse::<Vec<Json>>()
+            .is_ok_and(|calls| !calls.is_empty())
+    })
 }
 
 /// Whether a message begins with this prompt: as a text, or as the first text of several parts.
@@ -167,12 +166,9 @@ fn says(message: &str, prompt: &str) -> bool {
     if let Some(text) = content.as_str() {
         return text.starts_with(prompt);
     }
-    let limits = Limits::default();
-    let parts = decode::raw_list(content.get(), &limits).unwrap_or_default();
-    let mut texts = parts
-        .iter()
-        .filter_map(|part| find_member(part.get(), "text"));
-    texts.any(|text| text.as_str().is_some_and(|text| text.starts_with(prompt)))
+    let parts: Vec<Json> = content.parse().unwrap_or_default();
+    let mut texts = parts.iter().filter_map(|part| text_of(part.get(), "text"));
+    texts.any(|text| text.starts_with(prompt))
 }
 
 #[cfg(test)]

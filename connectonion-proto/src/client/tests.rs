@@ -25,7 +25,7 @@ struct Played {
 impl Played {
     fn new(config: ClientConfig) -> Self {
         let now = Instant::now();
-        let signed: Signed = Signed::new(raw(r#"{"timestamp":1}"#), "0xab", "cd");
+        let signed = Signed::new(raw(r#"{"timestamp":1}"#), "0xab", "cd");
         let conn = ClientConn::new(config, &Connect::new(signed), 7, now);
         Self { conn, now }
     }
@@ -96,9 +96,8 @@ impl Played {
     }
 }
 
-fn raw(json: &str) -> rpc_core::decode::SharedJson {
-    let raw = rpc_core::decode::RawJson::new(json).unwrap();
-    (&raw).into()
+fn raw(json: &str) -> rpc_core::Json {
+    rpc_core::Json::new(json).unwrap()
 }
 
 fn connected(status: &str) -> Value {
@@ -450,7 +449,7 @@ fn questions_to_the_host_have_a_deadline_and_an_answer() {
     let event = played.after(&status);
     assert!(
         matches!(event, ClientEvent::Reply { id, result: Ok(Reply::Status(status)) }
-        if id == asked && status.status == Standing::Running.into())
+        if id == asked && status.status == Standing::Running)
     );
     let request = AdminRequest::new(AdminAction::GetLevel, Signed::none());
     let asked = played.conn.admin(&request, played.now).unwrap();
@@ -483,9 +482,10 @@ fn what_nobody_waits_for_any_more_is_answered_to_nobody() {
 #[test]
 fn modes_goals_and_interrupts_are_sent_as_hosts_read_them() {
     let (mut played, _) = Played::running();
-    let change = ModeChange::<&str>::new(Mode::Ulw).with_turns(5);
+    let mut change = ModeChange::new(Mode::Ulw);
+    change.turns = Some(5);
     played.conn.set_mode(&change, played.now).unwrap();
-    let goal = crate::frame::PromptUpdate::<&str>::new("better");
+    let goal = crate::frame::PromptUpdate::new("better");
     played.conn.update_prompt(&goal, played.now).unwrap();
     played.conn.interrupt(played.now).unwrap();
     assert_eq!(

@@ -3,8 +3,7 @@
 
 mod redact;
 
-use rpc_core::Refused;
-use rpc_core::decode::{RawJson, SharedJson};
+use rpc_core::{Json, Refused};
 use serde::Serialize;
 
 pub use redact::redact;
@@ -14,11 +13,6 @@ pub use rpc_core::encode::{encode, encode_into};
 ///
 /// # Errors
 /// [`Refused::Encode`] if the value is not JSON.
-pub fn to_json(value: &(impl Serialize + ?Sized)) -> Result<SharedJson, Refused> {
-    let mut text = String::new();
-    encode_into(value, &mut text)?;
-    let raw = RawJson::new(&text).map_err(|error| Refused::Encode {
-        message: error.to_string(),
-    })?;
-    Ok(SharedJson::from(&raw))
+pub fn to_json(value: &(impl Serialize + ?Sized)) -> Result<Json, Refused> {
+    Json::of(value)
 }

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use rpc_core::decode::{RawJson, Reader, first_byte};
+use rpc_core::json::{Deserializer, first_byte};
+use rpc_core::{Json, Limits};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
 /// Members whose values are nobody's business: a signature is good for five minutes, an invite code
 /// for ever; and what could not be read may be half of a frame that holds them.
@@ -22,7 +25,7 @@ const SHORT: usize = 64;
 /// beginning. A text that is no frame is not shown at all: it may be half of one.
 #[must_use]
 pub fn redact(text: &str) -> Cow<'_, str> {
-    if first_byte(text) != Some(b'{') || RawJson::new(text).is_err() {
+    if first_byte(text) != Some(b'{') || Json::new(text).is_err() {
         return Cow::Owned(format!("(not shown, {} bytes)", text.len()));
     }
     let mut shown = Shown {
@@ -49,11 +52,11 @@ impl<'t> Shown<'t> {
             let Some(string) = self.value_at(quote) else {
                 return;
             };
-            let end = quote + string.get().len();
+            let end = quote + string.len();
             at = match self.colon_after(end) {
-                Some(colon) => self.member(&string, colon),
+                Some(colon) => self.member(string, colon),
                 None => {
-                    self.string(quote, &string);
+                    self.string(quote, string);
                     end
                 }
             };
@@ -61,7 +64,8 @@ impl<'t> Shown<'t> {
     }
 
     /// A member of this name, whose colon is there. Returns where to go on.
-    fn member(&mut self, name: &RawJson<'t>, colon: usize) -> usize {
+    fn member(&mut self, name: &str, colon: usize) -> usize {
+        let name = Json::new(name).unwrap_or_default();
         let name = name.as_str().unwrap_or_default();
         let is_secret = SECRETS.contains(&&*name);
         let rest = self.text.get(colon + 1..).unwrap_or_default();
@@ -74,29 +78,27 @@ impl<'t> Shown<'t> {
         let Some(value) = self.value_at(start) else {
             return self.text.len();
         };
-        let end = start + value.get().len();
-        if is_secret && !value.is_null() {
+        let end = start + value.len();
+        if is_secret && value != "null" {
             self.replace(start, end, "\"***\"");
-        } else if !is_secret && value.get().len() > SHORT {
-            self.cut(start, &value);
+        } else if !is_secret && value.len() > SHORT {
+            self.cut(start, value);
         }
         end
     }
 
     /// A string that is no name.
-    fn string(&mut self, start: usize, string: &RawJson<'t>) {
+    fn string(&mut self, start: usize, string: &str) {
         let is_url = string
-            .get()
             .get(1..6)
             .is_some_and(|head| head.eq_ignore_ascii_case("data:"));
-        if is_url && string.get().len() > SHORT {
+        if is_url && string.len() > SHORT {
             self.cut(start, string);
         }
     }
 
     /// Shows the beginning of a long string: of a data URL what it is.
-    fn cut(&mut self, start: usize, string: &RawJson<'t>) {
-        let json = string.get();
+    fn cut(&mut self, start: usize, json: &str) {
         let head = json.get(1..SHORT / 2).unwrap_or_default();
         let head = match head.split_once([',', '\\']) {
             Some((head, _)) => head,
@@ -118,8 +120,10 @@ impl<'t> Shown<'t> {
         Some(from + self.text.get(from..)?.find(what)?)
     }
 
-    fn value_at(&self, at: usize) -> Option<RawJson<'t>> {
-        Reader::new(self.text.get(at..)?).raw_or_null().ok()
+    fn value_at(&self, at: usize) -> Option<&'t str> {
+        let mut reader = Deserializer::new(self.text.get(at..)?, &Limits::default());
+        let value = <&RawValue>::deserialize(&mut reader).ok()?;
+        Some(value.get())
     }
 
     /// The colon behind a string, which makes it a name.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rpc_core::decode::DecodeError;
+use rpc_core::DecodeError;
 
 /// Where and why a text is no JSON. Prints what the known hosts answer: `Invalid JSON: Expecting
 /// value at line 2 col 10 (pos 11)`.

@@ -3,14 +3,15 @@
 mod invalid_json;
 mod repr;
 
-use rpc_core::decode::{DecodeError, DecodeErrorKind, RawJson};
+use rpc_core::json::DecodeErrorKind;
+use rpc_core::{DecodeError, Json};
 
-use crate::frame::{ErrorFrame, Unknown};
+use crate::frame::ErrorFrame;
 use crate::limits::{MAX_RECEIVED, TRUNCATED};
 
 pub use invalid_json::InvalidJson;
 
-/// The ERROR for a text that [`ClientFrame::decode`](crate::ClientFrame::decode) has refused, in the
+/// The ERROR for a text that [`ClientFrame::decode`](crate::frame::ClientFrame::decode) has refused, in the
 /// words of the known hosts where they have some. Those hang up on several of these texts; the
 /// connection may stay open. Exception: a message over the size limit
 /// ([`DecodeErrorKind::TooLarge`]) has to be closed with 1009.
@@ -22,7 +23,7 @@ pub fn refusal(text: &str, error: &DecodeError) -> ErrorFrame {
         DecodeErrorKind::Syntax | DecodeErrorKind::NotAnObject => malformed(text, error),
         DecodeErrorKind::MissingMember("type") => unknown("None"),
         DecodeErrorKind::WrongType { member: "type", .. } => {
-            let tag = rpc_core::decode::find_member(text, "type");
+            let tag = rpc_core::json::find_member(text, "type");
             unknown(&tag.map_or_else(|| "None".to_owned(), |tag| repr::value(&tag)))
         }
         kind => match error.frame() {
@@ -41,9 +42,9 @@ pub fn binary() -> ErrorFrame {
 /// The ERROR for a frame of a type that this crate does not know. Clients of the protocol before
 /// CONNECT are told what to send.
 #[must_use]
-pub fn unknown_type(frame: &Unknown<'_>) -> ErrorFrame {
-    let words = repr::text(&frame.tag);
-    match &*frame.tag {
+pub fn unknown_type(tag: &str) -> ErrorFrame {
+    let words = repr::text(tag);
+    match tag {
         "INIT" | "ATTACH" => {
             ErrorFrame::new(format!("unknown message type: {words} (send CONNECT)"))
         }
@@ -67,13 +68,15 @@ fn malformed(text: &str, error: &DecodeError) -> ErrorFrame {
     }
     let message = match InvalidJson::find(text) {
         Some(invalid) => invalid.to_string(),
-        None if RawJson::new(text).is_ok() && error.kind() == DecodeErrorKind::NotAnObject => {
+        None if Json::new(text).is_ok() && error.kind() == DecodeErrorKind::NotAnObject => {
             "Invalid message: not a JSON object".to_owned()
         }
         // Python reads more than JSON: `NaN`, half a surrogate.
         None => InvalidJson::at(text, error).to_string(),
     };
-    ErrorFrame::new(message).with_received(received(text))
+    let mut frame = ErrorFrame::new(message);
+    frame.received = Some(received(text).into());
+    frame
 }
 
 /// As much of a text as goes back to its sender.
@@ -90,7 +93,7 @@ fn received(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ClientFrame;
+    use crate::frame::ClientFrame;
     use rpc_core::Limits;
 
     fn refused(text: &str) -> ErrorFrame {
@@ -172,20 +175,20 @@ mod tests {
             ("\"INIT\"", "'INIT' (send CONNECT)"),
         ] {
             let text = format!(r#"{{"type":{json}}}"#);
-            let ClientFrame::Unknown(frame) =
+            let ClientFrame::Unknown { tag, .. } =
                 ClientFrame::decode(&text, &Limits::default()).unwrap()
             else {
                 panic!("{text} is known");
             };
             let expected = format!("unknown message type: {words}");
-            assert_eq!(&*unknown_type(&frame).message, expected);
+            assert_eq!(&*unknown_type(&tag).message, expected);
         }
         let long = format!(r#"{{"type":"{}"}}"#, "x".repeat(10_000));
         let frame = ClientFrame::decode(&long, &Limits::default()).unwrap();
-        let ClientFrame::Unknown(frame) = frame else {
+        let ClientFrame::Unknown { tag, .. } = frame else {
             panic!("it is known");
         };
-        assert!(unknown_type(&frame).message.len() < 300);
+        assert!(unknown_type(&tag).message.len() < 300);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use rpc_core::decode::RawJson;
+use rpc_core::Json;
 
 /// Most characters that are shown of a peer's word.
 const MOST: usize = 64;
@@ -57,7 +57,7 @@ fn escape(to: &mut String, letter: char) {
 }
 
 /// A value: Python's word for it, or its JSON, and of a long one the beginning.
-pub(super) fn value(value: &RawJson<'_>) -> String {
+pub(super) fn value(value: &Json) -> String {
     match value.get() {
         "null" => "None".to_owned(),
         "true" => "True".to_owned(),

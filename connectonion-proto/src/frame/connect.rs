@@ -1,43 +1,103 @@
 //! Who the client is and what it may do: [`Connect`], [`OnboardSubmit`], [`AdminRequest`],
 //! [`SessionQuery`].
 
-use std::borrow::Cow;
+use std::fmt;
 
-use rpc_core::decode::{DecodeError, FrameCopy, RawJson, SharedJson, SharedStr};
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
+use rpc_core::json::lenient::{optional_id, optional_object};
+use rpc_core::{Json, Str};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::body::Body;
-use super::json::{Json, last_member};
-use super::keep::Keep;
-use super::number::Number;
+use super::json::filled_id;
 use super::signed::Signed;
-use super::word::{AdminAction, Word};
+use super::words::AdminAction;
 
 /// The first frame of a client: it says who it is and which session it wants, and hands over the
 /// conversation. ConnectOnion specification, *CONNECT*.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", rename = "CONNECT")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename = "CONNECT", from = "ConnectMembers")]
 #[non_exhaustive]
-pub struct Connect<S = SharedStr, J = SharedJson> {
+pub struct Connect {
     /// The session to go on with; `None` (and an empty text, which is read as that) for a new one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<S>,
+    pub session_id: Option<Str>,
     /// The id of the last event that the client has shown. What came after it is sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_msg_id: Option<S>,
+    pub last_msg_id: Option<Str>,
     /// The conversation as the client has it: a [`Session`](super::Session), as it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub session: Option<J>,
+    pub session: Option<Json>,
     /// Who it is, and the proof.
     #[serde(flatten)]
-    pub signed: Signed<S, J>,
+    pub signed: Signed,
     /// What a newer client says about itself, as it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub protocol: Option<J>,
+    pub protocol: Option<Json>,
 }
 
-impl<S, J: Json> Connect<S, J> {
+/// All members in one object.
+#[derive(Deserialize)]
+struct ConnectMembers {
+    #[serde(default, deserialize_with = "filled_id")]
+    session_id: Option<Str>,
+    #[serde(default, deserialize_with = "optional_id")]
+    last_msg_id: Option<Str>,
+    #[serde(default, deserialize_with = "optional_object")]
+    session: Option<Json>,
+    #[serde(default, deserialize_with = "optional_object")]
+    payload: Option<Json>,
+    from: Option<Str>,
+    signature: Option<Str>,
+    protocol: Option<Json>,
+}
+
+impl From<ConnectMembers> for Connect {
+    fn from(read: ConnectMembers) -> Self {
+        Self {
+            session_id: read.session_id,
+            last_msg_id: read.last_msg_id,
+            session: read.session,
+            signed: Signed {
+                payload: read.payload,
+                from: read.from,
+                signature: read.signature,
+            },
+            protocol: read.protocol,
+        }
+    }
+}
+
+impl Connect {
+    /// A CONNECT for a new session.
+    #[must_use]
+    pub fn new(signed: Signed) -> Self {
+        Self {
+            signed,
+            ..Self::default()
+        }
+    }
+
+    /// Sets [`session_id`](Self::session_id).
+    #[must_use]
+    pub fn with_session_id(mut self, id: impl Into<Str>) -> Self {
+        self.session_id = Some(id.into());
+        self
+    }
+
+    /// Sets [`last_msg_id`](Self::last_msg_id).
+    #[must_use]
+    pub fn with_last_msg_id(mut self, id: impl Into<Str>) -> Self {
+        self.last_msg_id = Some(id.into());
+        self
+    }
+
+    /// Sets [`session`](Self::session).
+    #[must_use]
+    pub fn with_session(mut self, session: Json) -> Self {
+        self.session = Some(session);
+        self
+    }
+
     /// Whether the client signs each of its commands, and wants no others to be taken:
     /// `signed_commands` of a signed payload is 1.
     #[must_use]
@@ -47,78 +107,21 @@ impl<S, J: Json> Connect<S, J> {
     }
 }
 
-impl Connect {
-    /// A CONNECT for a new session.
-    #[must_use]
-    pub const fn new(signed: Signed) -> Self {
-        Self {
-            session_id: None,
-            last_msg_id: None,
-            session: None,
-            signed,
-            protocol: None,
-        }
-    }
-
-    /// Sets [`session_id`](Self::session_id).
-    #[must_use]
-    pub fn with_session_id(mut self, id: impl Into<SharedStr>) -> Self {
-        self.session_id = Some(id.into());
-        self
-    }
-
-    /// Sets [`last_msg_id`](Self::last_msg_id).
-    #[must_use]
-    pub fn with_last_msg_id(mut self, id: impl Into<SharedStr>) -> Self {
-        self.last_msg_id = Some(id.into());
-        self
-    }
-
-    /// Sets [`session`](Self::session).
-    #[must_use]
-    pub fn with_session(mut self, session: SharedJson) -> Self {
-        self.session = Some(session);
-        self
-    }
-}
-
-impl<'a> Connect<Cow<'a, str>, RawJson<'a>> {
-    pub(super) fn read(body: &Body<'a>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            session_id: body.id("session_id")?.filter(|id| !id.is_empty()),
-            last_msg_id: body.id("last_msg_id")?,
-            session: body.object("session")?,
-            signed: Signed::read(body)?,
-            protocol: body.raw("protocol")?,
-        })
-    }
-
-    pub(super) fn keep<K: Keep>(&self, how: &K) -> Connect<K::Text, K::Json> {
-        Connect {
-            session_id: how.texts(&self.session_id),
-            last_msg_id: how.texts(&self.last_msg_id),
-            session: how.jsons(&self.session),
-            signed: self.signed.keep(how),
-            protocol: how.jsons(&self.protocol),
-        }
-    }
-
-    /// A copy whose pieces share one copy of the frame.
-    #[must_use]
-    pub fn to_shared(&self, copy: &FrameCopy<'_>) -> Connect {
-        self.keep(copy)
-    }
-}
-
 /// What a stranger offers to become a contact: `invite_code` or `payment` in the signed payload.
 /// ConnectOnion specification, *Trust Gate*.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", rename = "ONBOARD_SUBMIT")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename = "ONBOARD_SUBMIT", from = "Signed")]
 #[non_exhaustive]
-pub struct OnboardSubmit<S = SharedStr, J = SharedJson> {
+pub struct OnboardSubmit {
     /// What is offered, by whom, and the proof.
     #[serde(flatten)]
-    pub signed: Signed<S, J>,
+    pub signed: Signed,
+}
+
+impl From<Signed> for OnboardSubmit {
+    fn from(signed: Signed) -> Self {
+        Self::new(signed)
+    }
 }
 
 impl OnboardSubmit {
@@ -129,180 +132,85 @@ impl OnboardSubmit {
     }
 }
 
-impl<S, J: Json> OnboardSubmit<S, J> {
-    /// The invite code in the payload.
-    #[must_use]
-    pub fn invite_code(&self) -> Option<Cow<'_, str>> {
-        self.signed.text("invite_code")
-    }
-
-    /// The payment that the payload claims. Nothing proves it.
-    #[must_use]
-    pub fn payment(&self) -> Option<Number> {
-        self.signed.number("payment")
-    }
-}
-
-impl<'a> OnboardSubmit<Cow<'a, str>, RawJson<'a>> {
-    pub(super) fn read(body: &Body<'a>) -> Result<Self, DecodeError> {
-        let signed = Signed::read(body)?;
-        Ok(Self { signed })
-    }
-
-    pub(super) fn keep<K: Keep>(&self, how: &K) -> OnboardSubmit<K::Text, K::Json> {
-        OnboardSubmit {
-            signed: self.signed.keep(how),
-        }
-    }
-
-    /// A copy whose pieces share one copy of the frame.
-    #[must_use]
-    pub fn to_shared(&self, copy: &FrameCopy<'_>) -> OnboardSubmit {
-        self.keep(copy)
-    }
-}
-
 /// What an administrator asks for: a frame ADMIN_*, whose payload says whom it is about. Not in the
 /// specification.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct AdminRequest<S = SharedStr, J = SharedJson> {
+pub struct AdminRequest {
     /// What to do: the frame's type.
-    pub action: Word<AdminAction, S>,
+    #[serde(rename = "type")]
+    pub action: AdminAction,
     /// With whom, by whom, and the proof.
-    pub signed: Signed<S, J>,
+    #[serde(flatten)]
+    pub signed: Signed,
 }
 
 impl AdminRequest {
     /// A request.
     #[must_use]
     pub const fn new(action: AdminAction, signed: Signed) -> Self {
-        Self {
-            action: Word::Known(action),
-            signed,
-        }
-    }
-}
-
-impl<S, J: Json> AdminRequest<S, J> {
-    /// The client that it is about.
-    #[must_use]
-    pub fn client_id(&self) -> Option<Cow<'_, str>> {
-        self.signed.text("client_id")
-    }
-
-    /// The administrator that it is about.
-    #[must_use]
-    pub fn admin_id(&self) -> Option<Cow<'_, str>> {
-        self.signed.text("admin_id")
-    }
-
-    /// Why somebody is blocked.
-    #[must_use]
-    pub fn reason(&self) -> Option<Cow<'_, str>> {
-        self.signed.text("reason")
-    }
-}
-
-impl<'a> AdminRequest<Cow<'a, str>, RawJson<'a>> {
-    pub(super) fn read(tag: Cow<'a, str>, body: &Body<'a>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            action: Word::parse(tag),
-            signed: Signed::read(body)?,
-        })
-    }
-
-    pub(super) fn keep<K: Keep>(&self, how: &K) -> AdminRequest<K::Text, K::Json> {
-        AdminRequest {
-            action: how.word(&self.action),
-            signed: self.signed.keep(how),
-        }
-    }
-
-    /// A copy whose pieces share one copy of the frame.
-    #[must_use]
-    pub fn to_shared(&self, copy: &FrameCopy<'_>) -> AdminRequest {
-        self.keep(copy)
-    }
-}
-
-impl<S: AsRef<str> + Serialize, J: Serialize> Serialize for AdminRequest<S, J> {
-    fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
-        #[derive(Serialize)]
-        struct Frame<'f, S, J> {
-            #[serde(rename = "type")]
-            action: &'f str,
-            #[serde(flatten)]
-            signed: &'f Signed<S, J>,
-        }
-        let frame = Frame {
-            action: self.action.as_str(),
-            signed: &self.signed,
-        };
-        frame.serialize(serializer)
+        Self { action, signed }
     }
 }
 
 /// A client asks how a session stands, before or after its CONNECT. Not in the specification; both
 /// known clients send it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename = "SESSION_STATUS")]
 #[non_exhaustive]
-pub struct SessionQuery<S = SharedStr> {
-    /// Which session.
-    pub session_id: Option<S>,
+pub struct SessionQuery {
+    /// Which session. On the wire `session`, an object with this member.
+    #[serde(
+        default,
+        rename = "session",
+        deserialize_with = "named",
+        serialize_with = "name",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub session_id: Option<Str>,
 }
 
 impl SessionQuery {
     /// A question about this session.
-    pub fn new(session_id: impl Into<SharedStr>) -> Self {
+    pub fn new(session_id: impl Into<Str>) -> Self {
         Self {
             session_id: Some(session_id.into()),
         }
     }
 }
 
-impl<'a> SessionQuery<Cow<'a, str>> {
-    pub(super) fn read(body: &Body<'a>) -> Result<Self, DecodeError> {
-        let session = body.object("session")?.map(RawJson::into_text);
-        let session_id = match session {
-            Some(Cow::Borrowed(session)) => last_member(session, "session_id"),
-            // Members of a decoded frame are borrowed.
-            Some(Cow::Owned(_)) | None => None,
-        };
-        let session_id = match session_id {
-            Some(id) => Some(id.into_str().ok_or_else(|| {
-                DecodeError::wrong_type("session_id", "a string").under("session")
-            })?),
-            None => None,
-        };
-        Ok(Self { session_id })
-    }
-
-    pub(super) fn keep<K: Keep>(&self, how: &K) -> SessionQuery<K::Text> {
-        SessionQuery {
-            session_id: how.texts(&self.session_id),
-        }
-    }
-
-    /// A copy whose pieces share one copy of the frame.
-    #[must_use]
-    pub fn to_shared(&self, copy: &FrameCopy<'_>) -> SessionQuery {
-        self.keep(copy)
-    }
+fn name<S: Serializer>(session_id: &Option<Str>, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map([("session_id", session_id)])
 }
 
-impl<S: AsRef<str>> Serialize for SessionQuery<S> {
-    fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
-        #[derive(Serialize)]
-        struct Named<'f> {
-            session_id: &'f str,
+fn named<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str>, D::Error> {
+    Ok(Option::<Named>::deserialize(from)?.and_then(|Named(id)| id))
+}
+
+/// An object that names a session. Of several members of that name the last counts.
+struct Named(Option<Str>);
+
+impl<'de> Deserialize<'de> for Named {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Session;
+        impl<'de> Visitor<'de> for Session {
+            type Value = Named;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named, A::Error> {
+                let mut session_id = None;
+                while let Some(name) = map.next_key::<Str>()? {
+                    match &*name {
+                        "session_id" => session_id = map.next_value()?,
+                        _ => drop(map.next_value::<IgnoredAny>()?),
+                    }
+                }
+                Ok(Named(session_id))
+            }
         }
-        let mut frame = serializer.serialize_struct("SessionQuery", 2)?;
-        frame.serialize_field("type", "SESSION_STATUS")?;
-        if let Some(session_id) = &self.session_id {
-            let session_id = session_id.as_ref();
-            frame.serialize_field("session", &Named { session_id })?;
-        }
-        frame.end()
+        from.deserialize_struct("Session", &["session_id"], Session)
     }
 }

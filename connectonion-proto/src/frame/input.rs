@@ -1,54 +1,78 @@
 //! [`Input`]: a prompt, with what comes along with it.
 
-use std::borrow::Cow;
+use rpc_core::json::lenient::{optional_array, optional_id, optional_object};
+use rpc_core::{DecodeError, Json, Limits, Refused, Str};
+use serde::{Deserialize, Serialize};
 
-use rpc_core::decode::{
-    self, DecodeError, Field, FrameCopy, Members, RawJson, SharedJson, SharedStr, Slot,
-};
-use rpc_core::{Limits, Refused};
-use serde::Serialize;
-
-use super::body::Body;
-use super::json::{Json, texts};
-use super::keep::Keep;
+use super::json::list;
 use super::signed::Signed;
-use crate::codec;
 
 /// A prompt for the agent. ConnectOnion specification, *INPUT*.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", rename = "INPUT")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename = "INPUT", from = "InputMembers")]
 #[non_exhaustive]
-pub struct Input<S = SharedStr, J = SharedJson> {
+pub struct Input {
     /// What the user says. Absent in broken frames only: a server answers `prompt required`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub prompt: Option<S>,
+    pub prompt: Option<Str>,
     /// Images for the model: an array of data URLs, as it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub images: Option<J>,
+    pub images: Option<Json>,
     /// Files for the agent's tools: an array of [`Attachment`]s, as it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub files: Option<J>,
+    pub files: Option<Json>,
     /// What the client calls it. The known clients send one; it is never answered to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub input_id: Option<S>,
+    pub input_id: Option<Str>,
     /// The conversation, from clients before the specification's version, which hand it over here.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub session: Option<J>,
+    pub session: Option<Json>,
     /// A signature of its own, which newer clients send; it needs none.
     #[serde(flatten)]
-    pub signed: Signed<S, J>,
+    pub signed: Signed,
+}
+
+/// All members in one object.
+#[derive(Deserialize)]
+struct InputMembers {
+    prompt: Option<Str>,
+    #[serde(default, deserialize_with = "optional_array")]
+    images: Option<Json>,
+    #[serde(default, deserialize_with = "optional_array")]
+    files: Option<Json>,
+    #[serde(default, deserialize_with = "optional_id")]
+    input_id: Option<Str>,
+    #[serde(default, deserialize_with = "optional_object")]
+    session: Option<Json>,
+    #[serde(default, deserialize_with = "optional_object")]
+    payload: Option<Json>,
+    from: Option<Str>,
+    signature: Option<Str>,
+}
+
+impl From<InputMembers> for Input {
+    fn from(read: InputMembers) -> Self {
+        Self {
+            prompt: read.prompt,
+            images: read.images,
+            files: read.files,
+            input_id: read.input_id,
+            session: read.session,
+            signed: Signed {
+                payload: read.payload,
+                from: read.from,
+                signature: read.signature,
+            },
+        }
+    }
 }
 
 impl Input {
     /// A prompt.
-    pub fn new(prompt: impl Into<SharedStr>) -> Self {
+    pub fn new(prompt: impl Into<Str>) -> Self {
         Self {
             prompt: Some(prompt.into()),
-            images: None,
-            files: None,
-            input_id: None,
-            session: None,
-            signed: Signed::none(),
+            ..Self::default()
         }
     }
 
@@ -58,7 +82,7 @@ impl Input {
     /// None in practice: texts are JSON.
     pub fn with_images<I: AsRef<str>>(mut self, urls: &[I]) -> Result<Self, Refused> {
         let urls: Vec<&str> = urls.iter().map(AsRef::as_ref).collect();
-        self.images = Some(codec::to_json(&urls)?);
+        self.images = Some(Json::of(&urls)?);
         Ok(self)
     }
 
@@ -66,103 +90,44 @@ impl Input {
     ///
     /// # Errors
     /// None in practice: texts are JSON.
-    pub fn with_files<S: Serialize>(mut self, files: &[Attachment<S>]) -> Result<Self, Refused> {
-        self.files = Some(codec::to_json(files)?);
+    pub fn with_files(mut self, files: &[Attachment]) -> Result<Self, Refused> {
+        self.files = Some(Json::of(files)?);
         Ok(self)
     }
-}
 
-impl<S, J: Json> Input<S, J> {
     /// The images, as data URLs. At most [`Limits::max_items`].
     ///
     /// # Errors
     /// [`DecodeError`] if one is no string, or there are too many.
-    pub fn images(&self, limits: &Limits) -> Result<Vec<Cow<'_, str>>, DecodeError> {
-        texts(self.images.as_ref(), limits).map_err(|error| error.under("images"))
+    pub fn images(&self, limits: &Limits) -> Result<Vec<Str>, DecodeError> {
+        list(self.images.as_ref(), limits).map_err(|error| error.under("images"))
     }
 
     /// The files. At most [`Limits::max_items`].
     ///
     /// # Errors
     /// [`DecodeError`] if one has no name or no data, or there are too many.
-    pub fn files(&self, limits: &Limits) -> Result<Vec<Attachment<Cow<'_, str>>>, DecodeError> {
-        let files = self.files.as_ref().map_or("[]", Json::json);
-        decode::parse_objects(files, limits, AttachmentMembers::attachment)
-            .map_err(|error| error.under("files"))
-    }
-}
-
-impl<'a> Input<Cow<'a, str>, RawJson<'a>> {
-    pub(super) fn read(body: &Body<'a>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            prompt: body.text_of("prompt")?,
-            images: body.array("images")?,
-            files: body.array("files")?,
-            input_id: body.id("input_id")?,
-            session: body.object("session")?,
-            signed: Signed::read(body)?,
-        })
-    }
-
-    pub(super) fn keep<K: Keep>(&self, how: &K) -> Input<K::Text, K::Json> {
-        Input {
-            prompt: how.texts(&self.prompt),
-            images: how.jsons(&self.images),
-            files: how.jsons(&self.files),
-            input_id: how.texts(&self.input_id),
-            session: how.jsons(&self.session),
-            signed: self.signed.keep(how),
-        }
-    }
-
-    /// A copy whose pieces share one copy of the frame.
-    #[must_use]
-    pub fn to_shared(&self, copy: &FrameCopy<'_>) -> Input {
-        self.keep(copy)
+    pub fn files(&self, limits: &Limits) -> Result<Vec<Attachment>, DecodeError> {
+        list(self.files.as_ref(), limits).map_err(|error| error.under("files"))
     }
 }
 
 /// A file that comes along with a prompt. ConnectOnion specification, *File Upload Protocol*.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Attachment<S = SharedStr> {
+pub struct Attachment {
     /// What the client calls it. Never a path to write to.
-    pub name: S,
+    pub name: Str,
     /// What is in it: a base64 data URL, or base64 alone.
-    pub data: S,
+    pub data: Str,
 }
 
-impl<S> Attachment<S> {
+impl Attachment {
     /// A file.
-    pub fn new(name: impl Into<S>, data: impl Into<S>) -> Self {
+    pub fn new(name: impl Into<Str>, data: impl Into<Str>) -> Self {
         Self {
             name: name.into(),
             data: data.into(),
         }
-    }
-}
-
-#[derive(Default)]
-struct AttachmentMembers<'a> {
-    name: Slot<Cow<'a, str>>,
-    data: Slot<Cow<'a, str>>,
-}
-
-impl<'a> Members<'a> for AttachmentMembers<'a> {
-    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match name {
-            "name" => field.str("name", &mut self.name),
-            "data" => field.str("data", &mut self.data),
-            _ => field.skip(),
-        }
-    }
-}
-
-impl<'a> AttachmentMembers<'a> {
-    fn attachment(self) -> Result<Attachment<Cow<'a, str>>, DecodeError> {
-        Ok(Attachment {
-            name: self.name.require("name")?,
-            data: self.data.require("data")?,
-        })
     }
 }

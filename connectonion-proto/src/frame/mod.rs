@@ -1,21 +1,17 @@
 //! The frames of the wire, typed: [`ClientFrame`] from client to server, [`ServerFrame`] back.
 //!
-//! Every type is generic over its texts and its raw JSON values: borrowed from the frame (`Cow<str>`,
-//! [`RawJson`](rpc_core::decode::RawJson)) as it is decoded, or pieces of one shared copy
-//! ([`SharedStr`](rpc_core::decode::SharedStr), [`SharedJson`](rpc_core::decode::SharedJson)), the
-//! default, in what applications get and give.
+//! Every type is a plain `serde` type that owns what it holds; texts are [`Str`](rpc_core::Str),
+//! cheap to clone, and what is not looked at is [`Json`](rpc_core::Json), as it was sent.
 //!
 //! Conversations, payloads and lists stay raw: a [`Session`] of megabytes that is passed on is not
 //! read, and what was signed is there as it was sent. What has a type of its own says how it is read.
 
-mod body;
 mod chat;
 mod client;
 mod connect;
 mod event;
 mod input;
 mod json;
-mod keep;
 mod number;
 mod onboard;
 mod reply;
@@ -23,30 +19,25 @@ mod response;
 mod server;
 mod session;
 mod signed;
-mod word;
+mod words;
 
 pub use chat::{ChatItem, ChatItemKind, ToolItem};
 pub use client::ClientFrame;
 pub use connect::{AdminRequest, Connect, OnboardSubmit, SessionQuery};
 pub use event::{
-    AgentImage, ApprovalNeeded, AskField, AskUser, Assistant, BatchItem, BorrowedEvent, Compact,
-    Complete, DiffPreview, Eval, EventKind, FilesReceived, Intent, LlmCall, LlmResult, ModeChanged,
-    OtherEvent, PlanReview, ReceivedFile, SessionSync, StreamEvent, Thinking, ToolBlocked,
-    ToolCall, ToolResult, UlwTurnsReached, Usage, UserInput,
+    ApprovalNeeded, AskField, AskUser, BatchItem, Compact, Complete, DiffPreview, Eval, EventKind,
+    FilesReceived, Intent, LlmCall, LlmResult, ModeChanged, PlanReview, ReceivedFile, StreamEvent,
+    Thinking, ToolBlocked, ToolCall, ToolResult, UlwTurnsReached, Usage, UserInput,
 };
 pub use input::{Attachment, Input};
-pub use json::Json;
 pub use number::Number;
 pub use onboard::{AdminResult, OnboardRequired, OnboardSuccess};
-pub use reply::{
-    Connected, ErrorFrame, Newer, Output, RuntimeInputAck, SessionState, SessionStatus,
-};
+pub use reply::{Connected, ErrorFrame, Output, RuntimeInputAck, SessionState, SessionStatus};
 pub use response::{Answer, Approval, ModeChange, PromptUpdate, Response, Ulw};
-pub use rpc_core::decode::Unknown;
 pub use server::ServerFrame;
 pub use session::Session;
 pub use signed::Signed;
-pub use word::{
+pub use words::{
     AdminAction, Mode, OnboardMethod, Phase, Rejection, Scope, Standing, ToolStatus, Trigger,
-    UlwAction, Vocabulary, Word,
+    UlwAction,
 };

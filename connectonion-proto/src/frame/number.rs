@@ -1,13 +1,17 @@
 //! [`Number`]: a number that is written as it was read, whole or not.
 
-use serde::{Serialize, Serializer};
+use std::fmt;
+
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A JSON number. Peers write the same member now as `0`, now as `0.25`, and the session that a
 /// client hands back should be the one that it got, so whether there was a fraction is kept.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Number(Kind);
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 enum Kind {
     Whole(i64),
     /// Finite.
@@ -15,24 +19,6 @@ enum Kind {
 }
 
 impl Number {
-    /// Reads the text of a JSON number. `None` if it is none, or too large for 64 bits.
-    #[must_use]
-    pub fn parse(json: &str) -> Option<Self> {
-        let first = json.bytes().next()?;
-        if !matches!(first, b'-' | b'0'..=b'9') {
-            return None;
-        }
-        let is_whole = |byte: u8| matches!(byte, b'-' | b'0'..=b'9');
-        if json != "-0"
-            && json.bytes().all(is_whole)
-            && let Ok(whole) = json.parse()
-        {
-            return Some(Self(Kind::Whole(whole)));
-        }
-        let real: f64 = json.parse().ok()?;
-        real.is_finite().then_some(Self(Kind::Real(real)))
-    }
-
     /// The number, the nearest that a double holds.
     #[must_use]
     pub const fn as_f64(self) -> f64 {
@@ -87,18 +73,42 @@ impl From<f64> for Number {
     }
 }
 
-impl Serialize for Number {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Kind::Whole(whole) => serializer.serialize_i64(whole),
-            Kind::Real(real) => serializer.serialize_f64(real),
-        }
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_f64(NumberVisitor)
+    }
+}
+
+struct NumberVisitor;
+
+impl Visitor<'_> for NumberVisitor {
+    type Value = Number;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number")
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Number, E> {
+        Ok(number.into())
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Number, E> {
+        Ok(number.into())
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Number, E> {
+        Ok(number.into())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rpc_core::Limits;
+
+    fn parse(text: &str) -> Option<Number> {
+        rpc_core::json::parse(text, &Limits::default()).ok()
+    }
 
     #[test]
     fn a_number_is_written_as_it_was_read() {
@@ -112,14 +122,15 @@ mod tests {
             "9223372036854775807",
             "1.8446744073709552e+19",
         ] {
-            let number = Number::parse(text).unwrap();
+            let number = parse(text).unwrap();
             assert_eq!(serde_json::to_string(&number).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Number>(text).unwrap(), number);
         }
-        assert_eq!(Number::parse("-0"), Some(Number::from(-0.0)));
-        assert_eq!(Number::parse("1e3"), Some(Number::from(1000.0)));
-        assert_eq!(Number::parse("18446744073709551615"), Some(u64::MAX.into()));
+        assert_eq!(parse("-0"), Some(Number::from(-0.0)));
+        assert_eq!(parse("1e3"), Some(Number::from(1000.0)));
+        assert_eq!(parse("18446744073709551615"), Some(u64::MAX.into()));
         for text in ["", "1e999", "x", "\"1\"", "true", "inf", "NaN"] {
-            assert_eq!(Number::parse(text), None, "{text}");
+            assert_eq!(parse(text), None, "{text}");
         }
     }
 

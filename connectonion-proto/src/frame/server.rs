@@ -1,96 +1,78 @@
 //! [`ServerFrame`]: what a server sends.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use rpc_core::Limits;
-use rpc_core::decode::{DecodeError, RawJson};
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
+use rpc_core::json::tagged::read_alone;
+use rpc_core::json::{TagKind, Tagged, decode, decode_keeping};
+use rpc_core::{DecodeError, Json, Limits, Str};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::Unknown;
-use super::body::Body;
-use super::event::BorrowedEvent;
-use super::keep::Owned;
+use super::event::{EventKind, StreamEvent};
+use super::json::{in_frame, type_alone, verbatim};
 use super::onboard::{AdminResult, OnboardRequired, OnboardSuccess};
 use super::reply::{Connected, ErrorFrame, Output, RuntimeInputAck, SessionStatus};
 
 /// One frame of the server, as a client reads it. ConnectOnion specification, *Server → Client*.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 #[non_exhaustive]
-pub enum ServerFrame<'a> {
+pub enum ServerFrame {
     /// The client is let in.
-    Connected(Connected<Cow<'a, str>, RawJson<'a>>),
+    Connected(Connected),
     /// The agent is done.
-    Output(Output<Cow<'a, str>, RawJson<'a>>),
+    Output(Output),
     /// The server wants a PONG.
+    #[serde(serialize_with = "ping")]
     Ping,
     /// One step of the agent's work.
-    Event(BorrowedEvent<'a>),
+    Event(StreamEvent),
     /// A prompt is queued.
-    RuntimeInputAck(RuntimeInputAck<Cow<'a, str>>),
+    RuntimeInputAck(RuntimeInputAck),
     /// Something was wrong.
-    Error(ErrorFrame<Cow<'a, str>, RawJson<'a>>),
+    Error(ErrorFrame),
     /// How a session stands.
-    SessionStatus(SessionStatus<Cow<'a, str>>),
+    SessionStatus(SessionStatus),
     /// The client is a stranger.
-    OnboardRequired(OnboardRequired<Cow<'a, str>, RawJson<'a>>),
+    OnboardRequired(OnboardRequired),
     /// The client is a contact now.
-    OnboardSuccess(OnboardSuccess<Cow<'a, str>>),
+    OnboardSuccess(OnboardSuccess),
     /// What has become of an administrator's request.
-    AdminResult(AdminResult<Cow<'a, str>>),
+    AdminResult(AdminResult),
     /// A frame of any other type that is no event. A client ignores it.
-    Unknown(Unknown<'a>),
+    #[serde(serialize_with = "verbatim")]
+    Unknown {
+        /// Its type.
+        tag: Str,
+        /// The whole frame.
+        raw: Json,
+    },
 }
 
-impl<'a> ServerFrame<'a> {
-    /// Decodes a frame. One of a type that this crate does not know is an
-    /// [`OtherEvent`](super::OtherEvent) if it has an `id` and a `ts`, as all events have, and
-    /// [`Unknown`] if not.
+impl ServerFrame {
+    /// Decodes a frame. One of a type that this crate does not know is an event
+    /// ([`EventKind::Unknown`]) if it has an `id` and a `ts`, as all events have, and
+    /// [`Unknown`](Self::Unknown) if not.
     ///
     /// # Errors
     /// [`DecodeError`] if the text is no object, has no string `type`, or is of a known type with a
     /// member of the wrong type or without one that it cannot do without.
-    pub fn decode(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
-        let mut body = Body::new(text);
-        body.read(limits)?;
-        let tag = body.tag()?;
-        let (name, frame) = match &*tag {
-            "PING" => return Ok(Self::Ping),
-            "OUTPUT" => ("OUTPUT", Output::read(&body).map(Self::Output)),
-            "CONNECTED" => ("CONNECTED", Connected::read(&body).map(Self::Connected)),
-            "ERROR" => ("ERROR", ErrorFrame::read(&body).map(Self::Error)),
-            "RUNTIME_INPUT_ACK" => {
-                let frame = RuntimeInputAck::read(&body).map(Self::RuntimeInputAck);
-                ("RUNTIME_INPUT_ACK", frame)
-            }
-            "SESSION_STATUS" => {
-                let frame = SessionStatus::read(&body).map(Self::SessionStatus);
-                ("SESSION_STATUS", frame)
-            }
-            "ONBOARD_REQUIRED" => {
-                let frame = OnboardRequired::read(&body).map(Self::OnboardRequired);
-                ("ONBOARD_REQUIRED", frame)
-            }
-            "ONBOARD_SUCCESS" => {
-                let frame = OnboardSuccess::read(&body).map(Self::OnboardSuccess);
-                ("ONBOARD_SUCCESS", frame)
-            }
-            "ADMIN_RESULT" => {
-                let frame = AdminResult::read(&body).map(Self::AdminResult);
-                ("ADMIN_RESULT", frame)
-            }
-            other => {
-                if let Some(event) = BorrowedEvent::read(other, &body) {
-                    return event.map(Self::Event);
-                }
-                if let Some(event) = BorrowedEvent::read_other(&tag, &body) {
-                    return Ok(Self::Event(event));
-                }
-                return Ok(Self::Unknown(Unknown::new(tag, RawJson::new(text)?)));
-            }
-        };
-        frame.map_err(|error| error.in_frame(name))
+    pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
+        decode(text, limits).map_err(|error| Self::in_frame(error, text))
+    }
+
+    /// As [`decode`](Self::decode), with the whole text if `keep` says so.
+    pub(crate) fn decode_keeping(
+        text: &str,
+        limits: &Limits,
+        keep: impl FnOnce(&Self) -> bool,
+    ) -> Result<(Self, Option<Json>), DecodeError> {
+        decode_keeping(text, limits, keep).map_err(|error| Self::in_frame(error, text))
+    }
+
+    #[cold]
+    fn in_frame(error: DecodeError, text: &str) -> DecodeError {
+        in_frame(error, text, Self::TAGS.iter().chain(EventKind::TAGS))
     }
 
     /// The type on the wire.
@@ -100,61 +82,93 @@ impl<'a> ServerFrame<'a> {
             Self::Connected(_) => "CONNECTED",
             Self::Output(_) => "OUTPUT",
             Self::Ping => "PING",
-            Self::Event(event) => event.kind.name(),
+            Self::Event(event) => event.kind.tag(),
             Self::RuntimeInputAck(_) => "RUNTIME_INPUT_ACK",
             Self::Error(_) => "ERROR",
             Self::SessionStatus(_) => "SESSION_STATUS",
             Self::OnboardRequired(_) => "ONBOARD_REQUIRED",
             Self::OnboardSuccess(_) => "ONBOARD_SUCCESS",
             Self::AdminResult(_) => "ADMIN_RESULT",
-            Self::Unknown(unknown) => &unknown.tag,
+            Self::Unknown { tag, .. } => tag,
         }
     }
 
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> ServerFrame<'static> {
-        match self {
-            Self::Connected(frame) => ServerFrame::Connected(frame.keep(&Owned)),
-            Self::Output(frame) => ServerFrame::Output(frame.keep(&Owned)),
-            Self::Ping => ServerFrame::Ping,
-            Self::Event(event) => ServerFrame::Event(event.keep(&Owned)),
-            Self::RuntimeInputAck(frame) => ServerFrame::RuntimeInputAck(frame.keep(&Owned)),
-            Self::Error(frame) => ServerFrame::Error(frame.keep(&Owned)),
-            Self::SessionStatus(frame) => ServerFrame::SessionStatus(frame.keep(&Owned)),
-            Self::OnboardRequired(frame) => ServerFrame::OnboardRequired(frame.keep(&Owned)),
-            Self::OnboardSuccess(frame) => ServerFrame::OnboardSuccess(frame.keep(&Owned)),
-            Self::AdminResult(frame) => ServerFrame::AdminResult(frame.keep(&Owned)),
-            Self::Unknown(frame) => ServerFrame::Unknown(frame.into_owned()),
+    fn unknown(tag: Str, raw: Json) -> Self {
+        let id = raw.member("id");
+        let id = id.as_ref().and_then(Json::as_str);
+        let ts = raw.member("ts").and_then(|ts| ts.parse().ok());
+        let (Some(id), Some(ts)) = (id, ts) else {
+            return Self::Unknown { tag, raw };
+        };
+        let session_id = raw.member("session_id");
+        Self::Event(StreamEvent {
+            id: Some(id.as_ref().into()),
+            ts: Some(ts),
+            session_id: session_id.and_then(|id| id.parse().ok()),
+            kind: EventKind::Unknown { tag, raw },
+        })
+    }
+}
+
+impl Tagged for ServerFrame {
+    const TAG: &'static str = "type";
+    const CONTENT: Option<&'static str> = None;
+    /// Without those of events.
+    const TAGS: &'static [&'static str] = &[
+        "CONNECTED",
+        "OUTPUT",
+        "PING",
+        "RUNTIME_INPUT_ACK",
+        "ERROR",
+        "SESSION_STATUS",
+        "ONBOARD_REQUIRED",
+        "ONBOARD_SUCCESS",
+        "ADMIN_RESULT",
+    ];
+
+    fn kind(tag: &str) -> TagKind {
+        match EventKind::kind(tag) {
+            TagKind::Unknown if tag == "PING" => TagKind::Unit,
+            TagKind::Unknown if Self::TAGS.contains(&tag) => TagKind::Content,
+            kind => kind,
         }
     }
+
+    fn read<'de, D: Deserializer<'de>>(tag: &str, from: D) -> Result<Self, D::Error> {
+        Ok(match tag {
+            "CONNECTED" => Self::Connected(Connected::deserialize(from)?.read()),
+            "OUTPUT" => Self::Output(Deserialize::deserialize(from)?),
+            "RUNTIME_INPUT_ACK" => Self::RuntimeInputAck(Deserialize::deserialize(from)?),
+            "ERROR" => Self::Error(Deserialize::deserialize(from)?),
+            "SESSION_STATUS" => Self::SessionStatus(Deserialize::deserialize(from)?),
+            "ONBOARD_REQUIRED" => Self::OnboardRequired(Deserialize::deserialize(from)?),
+            "ONBOARD_SUCCESS" => Self::OnboardSuccess(Deserialize::deserialize(from)?),
+            "ADMIN_RESULT" => Self::AdminResult(Deserialize::deserialize(from)?),
+            event => Self::Event(StreamEvent::read_rest(Some(event), from)?),
+        })
+    }
+
+    fn without<E: Error>(tag: &str, raw: Option<Json>) -> Result<Self, E> {
+        let Some(raw) = raw else {
+            return Ok(Self::Ping);
+        };
+        Ok(Self::unknown(tag.into(), raw))
+    }
+}
+
+impl<'de> Deserialize<'de> for ServerFrame {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        read_alone(from)
+    }
+}
+
+fn ping<S: Serializer>(to: S) -> Result<S::Ok, S::Error> {
+    type_alone("PING", to)
 }
 
 /// Prints the type only: the rest is private.
-impl fmt::Debug for ServerFrame<'_> {
+impl fmt::Debug for ServerFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ServerFrame({:?})", self.name())
-    }
-}
-
-impl Serialize for ServerFrame<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Connected(frame) => frame.serialize(serializer),
-            Self::Output(frame) => frame.serialize(serializer),
-            Self::Event(event) => event.serialize(serializer),
-            Self::RuntimeInputAck(frame) => frame.serialize(serializer),
-            Self::Error(frame) => frame.serialize(serializer),
-            Self::SessionStatus(frame) => frame.serialize(serializer),
-            Self::OnboardRequired(frame) => frame.serialize(serializer),
-            Self::OnboardSuccess(frame) => frame.serialize(serializer),
-            Self::AdminResult(frame) => frame.serialize(serializer),
-            Self::Unknown(frame) => frame.serialize(serializer),
-            Self::Ping => {
-                let mut frame = serializer.serialize_struct("Frame", 1)?;
-                frame.serialize_field("type", self.name())?;
-                frame.end()
-            }
-        }
     }
 }

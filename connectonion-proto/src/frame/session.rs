@@ -1,16 +1,15 @@
 //! [`Session`]: the conversation that both sides keep, with every member that anybody put into it.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use rpc_core::decode::{self, DecodeError, DecodeErrorKind, RawJson, Reader};
 use rpc_core::encode::encode_into;
-use rpc_core::{Limits, Refused};
-use serde::ser::SerializeMap;
+use rpc_core::json::DecodeErrorKind;
+use rpc_core::json::{each_member, first_byte};
+use rpc_core::{DecodeError, Json, Limits, Refused, Str};
 use serde::{Serialize, Serializer};
 
 use super::number::Number;
-use super::word::{Mode, Word};
+use super::words::Mode;
 
 /// A session as it travels in CONNECT, CONNECTED, OUTPUT and `session_sync`: an object whose members
 /// are kept in order and as they were sent, known or not. ConnectOnion specification, *CONNECT*.
@@ -32,11 +31,11 @@ use super::word::{Mode, Word};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Session<'a> {
-    members: Vec<(Cow<'a, str>, RawJson<'a>)>,
+pub struct Session {
+    members: Vec<(Str, Json)>,
 }
 
-impl<'a> Session<'a> {
+impl Session {
     /// An empty session: `{}`.
     #[must_use]
     pub const fn new() -> Self {
@@ -50,33 +49,33 @@ impl<'a> Session<'a> {
     /// # Errors
     /// [`DecodeError`] if the text is no JSON object, or has more than [`Limits::max_items`]
     /// members.
-    pub fn parse(json: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
+    pub fn parse(json: &str, limits: &Limits) -> Result<Self, DecodeError> {
         let max = limits.max_items;
         let mut members = Vec::new();
-        let mut reader = Reader::new(json);
-        if reader.first_byte() != Some(b'{') {
-            return Err(reader.fail(DecodeErrorKind::NotAnObject));
-        }
-        reader.each_member(|name, value| {
-            if members.len() == max {
-                return Err(value.fail(DecodeErrorKind::TooManyItems { max }));
+        let mut count = 0;
+        each_member(json, |name, value| {
+            count += 1;
+            if count <= max
+                && let Ok(value) = Json::new(value)
+            {
+                members.push((name.into(), value));
             }
-            members.push((name, value.raw_or_null()?));
-            Ok(())
         })?;
-        reader.end()?;
+        if count > max {
+            return Err(DecodeError::new(DecodeErrorKind::TooManyItems { max }));
+        }
         Ok(Self { members })
     }
 
     /// The members in order, as they were sent.
-    pub fn members(&self) -> impl Iterator<Item = (&str, &RawJson<'a>)> {
+    pub fn members(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.members.iter().map(|(name, value)| (&**name, value))
     }
 
     /// A member as it was sent; `None` if it is absent or null. Of several the last, as the known
     /// peers read it.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&RawJson<'a>> {
+    pub fn get(&self, name: &str) -> Option<&Json> {
         let mut from_the_end = self.members.iter().rev();
         let (_, value) = from_the_end.find(|(known, _)| known == name)?;
         Some(value).filter(|value| !value.is_null())
@@ -84,31 +83,25 @@ impl<'a> Session<'a> {
 
     /// A member that is a string.
     #[must_use]
-    pub fn text(&self, name: &str) -> Option<Cow<'_, str>> {
-        self.get(name)?.as_str()
+    pub fn text(&self, name: &str) -> Option<Str> {
+        self.get(name)?.as_str().map(Str::from)
     }
 
     /// A member that is a number.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<Number> {
-        Number::parse(self.get(name)?.get())
-    }
-
-    /// The session's id.
-    #[must_use]
-    pub fn session_id(&self) -> Option<Cow<'_, str>> {
-        self.text("session_id")
+        self.get(name)?.parse().ok()
     }
 
     /// What was said to the model and by it, in OpenAI's form: an array, raw.
     #[must_use]
-    pub fn messages(&self) -> Option<&RawJson<'a>> {
+    pub fn messages(&self) -> Option<&Json> {
         self.get("messages")
     }
 
     /// What the agent did: an array of stream events, raw.
     #[must_use]
-    pub fn trace(&self) -> Option<&RawJson<'a>> {
+    pub fn trace(&self) -> Option<&Json> {
         self.get("trace")
     }
 
@@ -118,34 +111,10 @@ impl<'a> Session<'a> {
         self.number("turn")
     }
 
-    /// How many calls of the model the last turn took.
-    #[must_use]
-    pub fn iteration(&self) -> Option<Number> {
-        self.number("iteration")
-    }
-
-    /// When it was last changed, in seconds since 1970.
-    #[must_use]
-    pub fn updated(&self) -> Option<Number> {
-        self.number("updated")
-    }
-
     /// What the agent may do without asking.
     #[must_use]
-    pub fn mode(&self) -> Option<Word<Mode, Cow<'_, str>>> {
-        self.text("mode").map(Word::parse)
-    }
-
-    /// The last prompt.
-    #[must_use]
-    pub fn user_prompt(&self) -> Option<Cow<'_, str>> {
-        self.text("user_prompt")
-    }
-
-    /// The last answer.
-    #[must_use]
-    pub fn result(&self) -> Option<Cow<'_, str>> {
-        self.text("result")
+    pub fn mode(&self) -> Option<Mode> {
+        self.text("mode").map(|mode| Str::from(&*mode).into())
     }
 
     /// Sets a member: where it is, or at the end. The others stay as they were sent.
@@ -153,21 +122,16 @@ impl<'a> Session<'a> {
     /// # Errors
     /// [`Refused::Encode`] if the value is not JSON. Nothing has changed then.
     pub fn set(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<(), Refused> {
-        let mut json = String::new();
-        encode_into(value, &mut json)?;
-        let value = RawJson::new(&json).map_err(|error| Refused::Encode {
-            message: error.to_string(),
-        })?;
-        self.set_raw(name, value.into_owned());
+        self.set_raw(name, Json::of(value)?);
         Ok(())
     }
 
     /// As [`set`](Self::set), with a value as it was sent.
-    pub fn set_raw(&mut self, name: &str, value: RawJson<'a>) {
+    pub(crate) fn set_raw(&mut self, name: &str, value: Json) {
         let mut from_the_end = self.members.iter_mut().rev();
         match from_the_end.find(|(known, _)| known == name) {
             Some((_, place)) => *place = value,
-            None => self.members.push((Cow::Owned(name.to_owned()), value)),
+            None => self.members.push((name.into(), value)),
         }
     }
 
@@ -186,7 +150,7 @@ impl<'a> Session<'a> {
         name: &str,
         items: impl IntoIterator<Item = T>,
     ) -> Result<(), Refused> {
-        let list = self.get(name).map_or("[]", RawJson::get);
+        let list = self.get(name).map_or("[]", Json::get);
         let inner = list
             .strip_prefix('[')
             .and_then(|rest| rest.strip_suffix(']'));
@@ -194,7 +158,7 @@ impl<'a> Session<'a> {
         let mut json = String::with_capacity(list.len() + 256);
         json.push('[');
         json.push_str(inner);
-        let mut is_first = decode::first_byte(inner).is_none();
+        let mut is_first = first_byte(inner).is_none();
         for item in items {
             if !std::mem::take(&mut is_first) {
                 json.push(',');
@@ -202,27 +166,16 @@ impl<'a> Session<'a> {
             encode_into(&item, &mut json)?;
         }
         json.push(']');
-        let value = RawJson::new(&json).map_err(|error| Refused::Encode {
+        let value = Json::new(&json).map_err(|error| Refused::Encode {
             message: error.to_string(),
         })?;
-        self.set_raw(name, value.into_owned());
+        self.set_raw(name, value);
         Ok(())
-    }
-
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> Session<'static> {
-        let own = |(name, value): (Cow<'_, str>, RawJson<'_>)| {
-            (Cow::Owned(name.into_owned()), value.into_owned())
-        };
-        Session {
-            members: self.members.into_iter().map(own).collect(),
-        }
     }
 }
 
 /// Prints the names only: the rest is private text.
-impl fmt::Debug for Session<'_> {
+impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Session ")?;
         f.debug_list()
@@ -231,13 +184,9 @@ impl fmt::Debug for Session<'_> {
     }
 }
 
-impl Serialize for Session<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_map(Some(self.members.len()))?;
-        for (name, value) in &self.members {
-            object.serialize_entry(name, value)?;
-        }
-        object.end()
+impl Serialize for Session {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.members.iter().map(|(name, value)| (name, value)))
     }
 }
 
@@ -245,11 +194,11 @@ impl Serialize for Session<'_> {
 mod tests {
     use super::*;
 
-    fn parse(json: &str) -> Session<'_> {
+    fn parse(json: &str) -> Session {
         Session::parse(json, &Limits::default()).unwrap()
     }
 
-    fn written(session: &Session<'_>) -> String {
+    fn written(session: &Session) -> String {
         serde_json::to_string(session).unwrap()
     }
 
@@ -258,7 +207,6 @@ mod tests {
         let text = r#"{"b":1.50,"a":{"z":1,"y":[ 2 ]},"messages":[],"b":null,"é":"\u00e9"}"#;
         let session = parse(text);
         assert_eq!(written(&session), text);
-        assert_eq!(written(&session.into_owned()), text);
     }
 
     #[test]
@@ -292,8 +240,8 @@ mod tests {
     #[test]
     fn what_is_absent_null_or_of_another_type_is_not_there() {
         let session = parse(r#"{"turn":"2","iteration":null,"updated":1.5,"mode":7}"#);
-        assert_eq!((session.turn(), session.iteration()), (None, None));
-        assert_eq!(session.updated().map(Number::as_f64), Some(1.5));
+        assert_eq!((session.turn(), session.number("iteration")), (None, None));
+        assert_eq!(session.number("updated").map(Number::as_f64), Some(1.5));
         assert_eq!((session.mode(), session.messages()), (None, None));
     }
 

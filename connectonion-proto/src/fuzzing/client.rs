@@ -13,7 +13,7 @@ use crate::client::{ClientConfig, ClientConn, ClientEvent, ClientState, Reply};
 use crate::codec;
 use crate::frame::{
     AdminAction, AdminRequest, Answer, ClientFrame, Connect, Input, Mode, ModeChange,
-    OnboardSubmit, Response, SessionQuery, Signed,
+    OnboardSubmit, Response, ServerFrame, SessionQuery, Signed,
 };
 
 /// Small enough for short scripts to reach.
@@ -80,7 +80,7 @@ enum Kind {
 pub fn client_conn(data: &[u8]) {
     let mut script = Script::new(data);
     let mut now = Instant::now();
-    let connect: Connect = Connect::new(Signed::none());
+    let connect = Connect::new(Signed::none());
     let config = configured(script.byte_or_zero());
     let mut conn = ClientConn::new(config, &connect, 7, now);
     let mut seen = Seen::default();
@@ -161,12 +161,12 @@ fn operate(
             }
         }
         9 => {
-            let offer: OnboardSubmit = OnboardSubmit::new(Signed::none());
+            let offer = OnboardSubmit::new(Signed::none());
             let asked = conn.onboard(&offer, at);
             seen.asks(Kind::Onboarding, &offer, &asked, conn);
         }
         10 => {
-            let connect: Connect = Connect::new(Signed::none()).with_session_id("s");
+            let connect = Connect::new(Signed::none()).with_session_id("s");
             if conn.connect(&connect, at).is_ok() {
                 assert!(!seen.connected, "another CONNECT");
                 seen.sends(&connect);
@@ -199,7 +199,7 @@ fn operate(
 fn order(which: u8, conn: &mut ClientConn, seen: &mut Seen, at: Instant) {
     match which % 4 {
         0 => {
-            let change = ModeChange::<&str>::new(Mode::Plan);
+            let change = ModeChange::new(Mode::Plan);
             if conn.set_mode(&change, at).is_ok() {
                 seen.sends(&change);
             }
@@ -226,8 +226,8 @@ fn hear(conn: &mut ClientConn, seen: &mut Seen, text: &str, now: Instant) {
     if conn.wants_input() {
         let is_open = !conn.is_closed();
         let is_ping = matches!(
-            crate::ServerFrame::decode(text, &Limits::default().with_max_message_bytes(2048)),
-            Ok(crate::ServerFrame::Ping)
+            ServerFrame::decode(text, &Limits::default().with_max_message_bytes(2048)),
+            Ok(ServerFrame::Ping)
         );
         seen.pings += usize::from(is_open && is_ping);
         conn.handle_message(Incoming::Text(text), now);

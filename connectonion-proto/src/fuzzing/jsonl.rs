@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::BufReader;
 
-use rpc_core::decode::{RawJson, SharedJson};
+use rpc_core::Json;
 
 use crate::storage::lines::Index;
 use crate::storage::{Record, RecordStatus};
@@ -75,8 +75,8 @@ fn record(line: &str) {
     };
     let written = record.to_line();
     assert!(!written.contains(['\n', '\r']));
-    assert!(RawJson::new(&written).is_ok(), "a line is JSON");
-    let session = |record: &Record| record.session.as_ref().map(SharedJson::get).map(spaced);
+    assert!(Json::new(&written).is_ok(), "a line is JSON");
+    let session = |record: &Record| record.session.as_ref().map(Json::get).map(spaced);
     let mut again = match Record::parse(&written) {
         Ok(again) => again,
         Err(error) => panic!("a record that was written is refused: {error}"),

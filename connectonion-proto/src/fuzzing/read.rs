@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rpc_core::decode::Reader;
+use rpc_core::json::each_member;
 use serde_json::{Map, Value};
 
 /// The members of an object, as `serde_json` reads them. `None` where that is no fair comparison: the
@@ -11,10 +11,7 @@ use serde_json::{Map, Value};
 pub(super) fn members(text: &str) -> Option<Map<String, Value>> {
     let mut names = BTreeSet::new();
     let mut once = true;
-    let read = Reader::new(text).each_member(|name, value| {
-        once &= names.insert(name.into_owned());
-        value.skip()
-    });
+    let read = each_member(text, |name, _| once &= names.insert(name.into_owned()));
     read.ok()?;
     match serde_json::from_str(text) {
         Ok(Value::Object(members)) if once => Some(members),

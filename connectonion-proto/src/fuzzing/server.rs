@@ -102,7 +102,7 @@ impl Model {
                 self.ask(Asked::Connect, "Connect");
             }
             ClientFrame::SessionQuery(_) => self.events.push_back("SessionQuery"),
-            ClientFrame::Unknown(unknown) => self.object(&unknown_type(&unknown), "UnknownType"),
+            ClientFrame::Unknown { tag, .. } => self.object(&unknown_type(&tag), "UnknownType"),
             ClientFrame::OnboardSubmit(_) => match self.stage {
                 Stage::Gated => self.ask(Asked::Onboard, "Onboard"),
                 Stage::Outside => self.object(&outside, "NotConnected"),
@@ -113,7 +113,7 @@ impl Model {
             command if self.signs && is_inside => self.take_signed(text, &command),
             ClientFrame::Admin(_) => self.events.push_back("Admin"),
             ClientFrame::Input(input) => {
-                let signed = input.signed.text("prompt").unwrap_or_default().into_owned();
+                let signed = input.signed.text("prompt").unwrap_or_default();
                 let has_prompt =
                     input.prompt.is_some_and(|it| !it.is_empty()) || !signed.is_empty();
                 match (has_prompt, is_newcomer, is_inside) {
@@ -132,11 +132,11 @@ impl Model {
     }
 
     /// A command, of a client that signs them.
-    fn take_signed(&mut self, text: &str, frame: &ClientFrame<'_>) {
-        let Ok(signed) = Signed::of_frame(text, &small()) else {
+    fn take_signed(&mut self, text: &str, frame: &ClientFrame) {
+        let Ok(signed) = rpc_core::json::decode::<Signed>(text, &small()) else {
             return self.object(&ErrorFrame::new(""), "Decode");
         };
-        let word = |name| signed.text(name).unwrap_or_default().into_owned();
+        let word = |name| signed.text(name).unwrap_or_default();
         let is_signed = signed.payload.is_some() && signed.signature.is_some();
         let is_input = matches!(frame, ClientFrame::Input(_));
         let wrong = match () {

@@ -1,17 +1,13 @@
 //! [`chat_items`]: a session as people see it.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
-use rpc_core::Limits;
-use rpc_core::decode::{self, RawJson, SharedJson};
+use rpc_core::json::{each_member, parse};
+use rpc_core::{Json, Limits, Str};
+use serde_json::value::RawValue;
 
 use super::work::no_limits;
-use crate::codec::to_json;
-use crate::frame::{ChatItem, ChatItemKind, EventKind, ServerFrame, ToolItem, ToolStatus, Word};
-
-type Item<'a> = ChatItem<Cow<'a, str>, RawJson<'a>>;
-type Kind<'a> = ChatItemKind<Cow<'a, str>, RawJson<'a>>;
+use crate::frame::{ChatItem, ChatItemKind, EventKind, ServerFrame, ToolItem, ToolStatus};
 
 /// The `chat_items` of a session, from its messages and its trace: for each prompt the user's words,
 /// what happened, and the agent's words. What cannot be read is left out.
@@ -19,81 +15,74 @@ type Kind<'a> = ChatItemKind<Cow<'a, str>, RawJson<'a>>;
 /// Ids are those of the known hosts: `msg-N` for the message at that place, the id of a tool's call,
 /// and for other events their type and their place in the trace.
 #[must_use]
-pub fn chat_items(session: &str) -> SharedJson {
+pub fn chat_items(session: &str) -> Json {
     let limits = no_limits();
-    let messages = messages_of(list(session, "messages"), &limits);
-    let mut turns = turns_of(list(session, "trace"), &limits);
+    let messages = messages_of(list(session, "messages", &limits));
+    let mut turns = turns_of(list(session, "trace", &limits), &limits);
     // A trace that was cut has its last turns.
-    let prompts = messages.iter().filter(|it| it.is_user).count();
+    let prompts = messages.iter().filter(|(is_user, _)| *is_user).count();
     let mut missing = prompts.saturating_sub(turns.len());
     let surplus = turns.len().saturating_sub(prompts);
     turns.drain(..surplus);
     let mut turns = turns.into_iter();
-    let mut items: Vec<Item<'_>> = Vec::new();
-    for message in messages {
-        items.push(message.item);
-        if message.is_user {
+    let mut items = Vec::new();
+    for (is_user, item) in messages {
+        items.push(item);
+        if is_user {
             match missing.checked_sub(1) {
                 Some(left) => missing = left,
                 None => items.extend(turns.next().into_iter().flatten()),
             }
         }
     }
-    to_json(&items).unwrap_or_else(|_| empty())
+    Json::of(&items).unwrap_or(Json::EMPTY_ARRAY)
 }
 
-/// A member of an object that is a list.
-fn list<'a>(object: &'a str, name: &str) -> &'a str {
-    match decode::find_member(object, name).map(RawJson::into_text) {
-        Some(Cow::Borrowed(list)) => list,
-        _ => "[]",
-    }
+/// The items of a list within an object, which may be long: they are not copied.
+fn list<'a>(object: &'a str, name: &str, limits: &Limits) -> Vec<&'a RawValue> {
+    let mut list = None;
+    let read = each_member(object, |known, value| {
+        if known == name {
+            list.get_or_insert(value);
+        }
+    });
+    let list = read.ok().and(list);
+    list.and_then(|list| parse(list, limits).ok())
+        .unwrap_or_default()
 }
 
-fn empty() -> SharedJson {
-    to_json(&[(); 0]).unwrap_or_default()
-}
-
-struct Message<'a> {
-    is_user: bool,
-    item: Item<'a>,
-}
-
-/// What users and agents said, in order.
-fn messages_of<'a>(messages: &'a str, limits: &Limits) -> Vec<Message<'a>> {
-    let messages = decode::raw_list(messages, limits).unwrap_or_default();
+/// What was said, and whether the user said it.
+fn messages_of(messages: Vec<&RawValue>) -> Vec<(bool, ChatItem)> {
     let said = messages
         .into_iter()
         .enumerate()
         .filter_map(|(at, message)| {
-            let Cow::Borrowed(text) = message.into_text() else {
-                return None;
-            };
-            let role = decode::find_member(text, "role")?.into_str()?;
-            let content = decode::find_member(text, "content")?;
-            let is_nothing = content.is_null() || content.get() == "\"\"";
-            let (is_user, kind): (_, Kind<'a>) = match &*role {
-                "user" => (true, ChatItemKind::User(content)),
-                "assistant" if !is_nothing => (false, ChatItemKind::Agent(content)),
+            let (mut role, mut content) = (None, None);
+            each_member(message.get(), |name, value| match &*name {
+                "role" => drop(role.get_or_insert(value)),
+                "content" => drop(content.get_or_insert(value)),
+                _ => {}
+            })
+            .ok()?;
+            let content = content.filter(|content| *content != "null")?;
+            let (is_user, kind): (_, fn(Json) -> ChatItemKind) = match role? {
+                "\"user\"" => (true, ChatItemKind::User),
+                "\"assistant\"" if content != "\"\"" => (false, ChatItemKind::Agent),
                 _ => return None,
             };
-            let item = ChatItem::new(format!("msg-{at}"), kind);
-            Some(Message { is_user, item })
+            let kind = kind(Json::new(content).ok()?);
+            Some((is_user, ChatItem::new(format!("msg-{at}"), kind)))
         });
     said.collect()
 }
 
 /// What happened after each prompt.
-fn turns_of<'a>(trace: &'a str, limits: &Limits) -> Vec<Vec<Item<'a>>> {
-    let mut turns: Vec<Vec<Item<'a>>> = Vec::new();
+fn turns_of(events: Vec<&RawValue>, limits: &Limits) -> Vec<Vec<ChatItem>> {
+    let mut turns: Vec<Vec<ChatItem>> = Vec::new();
     // Where each tool's item stands: in which turn, and where there.
-    let mut tools: HashMap<Cow<'a, str>, (usize, usize)> = HashMap::new();
-    let events = decode::raw_list(trace, limits).unwrap_or_default();
+    let mut tools: HashMap<Str, (usize, usize)> = HashMap::new();
     for (at, event) in events.into_iter().enumerate() {
-        let Cow::Borrowed(text) = event.into_text() else {
-            continue;
-        };
-        let Ok(ServerFrame::Event(event)) = ServerFrame::decode(text, limits) else {
+        let Ok(ServerFrame::Event(event)) = ServerFrame::decode(event.get(), limits) else {
             continue;
         };
         if matches!(event.kind, EventKind::UserInput(_)) {
@@ -104,29 +93,27 @@ fn turns_of<'a>(trace: &'a str, limits: &Limits) -> Vec<Vec<Item<'a>>> {
         let Some(turn) = turns.last_mut() else {
             continue;
         };
-        let (id, kind): (Cow<'a, str>, Kind<'a>) = match event.kind {
+        let (id, kind): (Str, ChatItemKind) = match event.kind {
             EventKind::ToolCall(call) => {
-                tools.insert(call.tool_id.clone(), (number, turn.len()));
+                let id = call.tool_id.unwrap_or_default();
+                tools.insert(id.clone(), (number, turn.len()));
                 let mut tool = ToolItem::new(call.name, ToolStatus::Running);
                 tool.args = call.args;
-                (call.tool_id, ChatItemKind::ToolCall(tool))
+                (id, ChatItemKind::ToolCall(tool))
             }
             EventKind::ToolResult(result) => {
-                let is_error = result
-                    .status
-                    .as_ref()
-                    .and_then(Word::known)
-                    .is_some_and(ToolStatus::is_error);
+                let is_error = result.status.as_ref().is_some_and(ToolStatus::is_error);
                 let status = match is_error {
                     true => ToolStatus::Error,
                     false => ToolStatus::Done,
                 };
-                let place = tools.get(&result.tool_id);
+                let id = result.tool_id.unwrap_or_default();
+                let place = tools.get(&id);
                 let begun = place.and_then(|(turn, at)| turns.get_mut(*turn)?.get_mut(*at));
                 let mut tool = ToolItem {
                     name: result.name,
                     args: result.args,
-                    status: Some(status.into()),
+                    status: Some(status),
                     result: result.result,
                     timing_ms: result.timing_ms,
                 };
@@ -140,7 +127,7 @@ fn turns_of<'a>(trace: &'a str, limits: &Limits) -> Vec<Vec<Item<'a>>> {
                 }
                 let kind = ChatItemKind::ToolCall(tool);
                 if let Some(turn) = turns.last_mut() {
-                    turn.push(ChatItem::new(result.tool_id, kind));
+                    turn.push(ChatItem::new(id, kind));
                 }
                 continue;
             }

@@ -1,6 +1,6 @@
 //! CONNECT: which session a client gets, and which copy of the conversation counts.
 
-use rpc_core::decode::SharedJson;
+use rpc_core::Json;
 
 use super::chat::chat_items;
 use super::event::{Entrant, HubEvent, Now, Reply};
@@ -8,7 +8,7 @@ use super::talk::{Origin, Talk};
 use super::work::{count_messages, with_inputs};
 use super::{Hub, Job};
 use crate::console::Line;
-use crate::frame::{Connected, ErrorFrame, Newer, SessionState};
+use crate::frame::{Connected, ErrorFrame, SessionState};
 use crate::id::SessionId;
 use crate::merge::merge;
 use crate::session::{self, ConnId};
@@ -77,9 +77,9 @@ impl Hub {
             talk
         });
         let handed = connect.session.as_ref();
-        let text = |copy: Option<&SharedJson>| copy.map(|it| it.get().to_owned());
+        let text = |copy: Option<&Json>| copy.map(|it| it.get().to_owned());
         let ours = text(talk.settled());
-        let merged = merge(ours.as_deref(), handed.map(SharedJson::get));
+        let merged = merge(ours.as_deref(), handed.map(Json::get));
         let mut newer = merged.server_newer;
         let is_running = talk.run().is_some();
         if !newer
@@ -100,11 +100,11 @@ impl Hub {
             newer = true;
         }
         let is_resumed = entered.status == SessionState::Running;
-        let mut connected =
-            Connected::new(session_id.as_str(), entered.status).with_bound_answers(is_resumed);
+        let mut connected = Connected::new(session_id.as_str(), entered.status);
+        connected.bound_answers = is_resumed;
         if let Some(copy) = copy {
             let items = chat_items(copy.get());
-            connected = connected.with_newer(Newer::new(copy, items));
+            connected = connected.with_newer(Some((copy, items)));
         }
         self.line(Line::Connected {
             owner: entrant.owner,
@@ -129,7 +129,7 @@ impl Hub {
 }
 
 /// The conversation in a record, with the prompts that were acknowledged and not answered.
-fn revive(record: Record, now: f64) -> Option<SharedJson> {
+fn revive(record: Record, now: f64) -> Option<Json> {
     let session = record.session?;
     if record.inputs.is_empty() {
         return Some(session);

@@ -3,10 +3,10 @@
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use rpc_core::Text;
-use rpc_core::decode::{SharedJson, SharedStr};
+use rpc_core::{Json, Str};
 
 use crate::console::Line;
-use crate::frame::{Answer, Connect, Connected, ErrorFrame, Mode, RuntimeInputAck, Word};
+use crate::frame::{Answer, Connect, Connected, ErrorFrame, Mode, RuntimeInputAck};
 use crate::id::SessionId;
 use crate::session::{Owner, RunId, RuntimeInput};
 use crate::storage::Record;
@@ -61,14 +61,14 @@ impl Entrant {
 #[non_exhaustive]
 pub struct SavedFile {
     /// Its name there.
-    pub name: SharedStr,
+    pub name: Str,
     /// Where it is: an absolute path.
-    pub path: SharedStr,
+    pub path: Str,
 }
 
 impl SavedFile {
     /// A file of this name, at this path.
-    pub fn new(name: impl Into<SharedStr>, path: impl Into<SharedStr>) -> Self {
+    pub fn new(name: impl Into<Str>, path: impl Into<Str>) -> Self {
         Self {
             name: name.into(),
             path: path.into(),
@@ -81,18 +81,18 @@ impl SavedFile {
 #[non_exhaustive]
 pub struct NewInput {
     /// The text; with files, the reminder where they are stands at its end.
-    pub prompt: SharedStr,
+    pub prompt: Str,
     /// Pictures, as data URLs.
-    pub images: Vec<SharedStr>,
+    pub images: Vec<Str>,
     /// Files, which are saved already.
     pub files: Vec<SavedFile>,
     /// The conversation, from clients that hand it over only here.
-    pub session: Option<SharedJson>,
+    pub session: Option<Json>,
 }
 
 impl NewInput {
     /// A text.
-    pub fn new(prompt: impl Into<SharedStr>) -> Self {
+    pub fn new(prompt: impl Into<Str>) -> Self {
         Self {
             prompt: prompt.into(),
             ..Self::default()
@@ -101,7 +101,7 @@ impl NewInput {
 
     /// Sets [`images`](Self::images).
     #[must_use]
-    pub fn with_images(mut self, images: Vec<SharedStr>) -> Self {
+    pub fn with_images(mut self, images: Vec<Str>) -> Self {
         self.images = images;
         self
     }
@@ -115,7 +115,7 @@ impl NewInput {
 
     /// Sets [`session`](Self::session).
     #[must_use]
-    pub fn with_session(mut self, session: Option<SharedJson>) -> Self {
+    pub fn with_session(mut self, session: Option<Json>) -> Self {
         self.session = session;
         self
     }
@@ -182,7 +182,7 @@ pub enum HubEvent {
         /// The run.
         run: RunId,
         /// The question.
-        request_id: SharedStr,
+        request_id: Str,
         /// The answer.
         answer: Answer,
     },
@@ -201,7 +201,7 @@ pub enum HubEvent {
         /// The run.
         run: RunId,
         /// Which.
-        mode: Word<Mode>,
+        mode: Mode,
         /// For how many turns, in the mode `ulw`.
         turns: Option<u64>,
     },
@@ -210,7 +210,7 @@ pub enum HubEvent {
         /// The run.
         run: RunId,
         /// The goal.
-        prompt: SharedStr,
+        prompt: Str,
     },
     /// For the console.
     Line(Line),
@@ -249,7 +249,7 @@ pub enum EmitError {
     #[error("frames of the type {name:?} are the host's own")]
     Reserved {
         /// The type.
-        name: SharedStr,
+        name: Str,
     },
     /// It cannot be written, or is too large.
     #[error(transparent)]

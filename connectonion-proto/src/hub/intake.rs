@@ -1,6 +1,6 @@
 //! Prompts: stored first, then the beginning of a run, or for the agent that works already.
 
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 
 use super::event::{HubEvent, NewInput, Now, Reply};
 use super::talk::Intake;
@@ -253,7 +253,10 @@ impl Hub {
         }
         let files = input.files.iter();
         let files: Vec<ReceivedFile> = files
-            .map(|file| ReceivedFile::new(file.name.clone(), file.path.clone()))
+            .map(|file| ReceivedFile {
+                name: file.name.clone(),
+                path: Some(file.path.clone()),
+            })
             .collect();
         if let Ok(files) = FilesReceived::new(&files, turn) {
             self.emit_own(run, EventKind::FilesReceived(files), None, now);
@@ -295,7 +298,7 @@ fn not_stored(error: &StorageError) -> Box<ErrorFrame> {
 }
 
 fn refusal(session_id: &SessionId, error: InputError) -> Box<ErrorFrame> {
-    let frame = ErrorFrame::new(SharedStr::from(error.to_string()));
+    let frame = ErrorFrame::new(Str::from(error.to_string()));
     // Without the code, clients would take it for the end of the run that goes on.
     let frame = match error {
         InputError::Running(RunRefused::Full) => frame.with_code(RUNTIME_INPUT_REJECTED),

@@ -35,10 +35,8 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::time::Instant;
 
-use rpc_core::decode::SharedStr;
 use rpc_core::encode::encode;
-use rpc_core::id::UniqueBits;
-use rpc_core::{Refused, Text};
+use rpc_core::{Refused, Str, Text, UniqueBits};
 use serde::Serialize;
 
 use crate::console::Line;
@@ -128,7 +126,7 @@ impl Hub {
     /// Answers `SESSION_STATUS`. `asker` is who the connection proved to be; `None` if it proved
     /// nothing and has to. Who does not own a session is told that it is not there.
     #[must_use]
-    pub fn status(&self, asker: Option<Owner>, session_id: Option<&SharedStr>) -> SessionStatus {
+    pub fn status(&self, asker: Option<Owner>, session_id: Option<&Str>) -> SessionStatus {
         let status = session_id.and_then(|id| self.registry.status(asker, id));
         let standing = match status {
             Some(SessionState::Running) => Standing::Running,
@@ -274,13 +272,7 @@ impl Hub {
         job
     }
 
-    fn record(
-        &self,
-        session_id: &SessionId,
-        owner: Owner,
-        prompt: &SharedStr,
-        began: f64,
-    ) -> Record {
+    fn record(&self, session_id: &SessionId, owner: Owner, prompt: &Str, began: f64) -> Record {
         let expires = began + self.config.result_ttl.as_secs_f64();
         Record::running(session_id.as_str(), prompt.clone(), began)
             .with_owner(Some(owner))

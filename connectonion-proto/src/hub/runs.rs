@@ -1,7 +1,7 @@
 //! Runs: how they end, and what is stored and sent then.
 
+use rpc_core::Json;
 use rpc_core::Text;
-use rpc_core::decode::SharedJson;
 use rpc_core::encode::encode;
 
 use super::chat::chat_items;
@@ -10,7 +10,7 @@ use super::talk::{Intake, Origin};
 use super::work::{Work, without};
 use super::{Hub, Job};
 use crate::console::Line;
-use crate::frame::{Assistant, ErrorFrame, EventKind, Output, UserInput};
+use crate::frame::{ErrorFrame, EventKind, Output, UserInput};
 use crate::id::SessionId;
 use crate::limits::NO_RESULT;
 use crate::session::{self, RunId, RunOver, RuntimeInput};
@@ -40,7 +40,7 @@ impl Hub {
             let _ = self.registry.run_mut(run).map(session::Run::take_interrupt);
             let work = self.work_of(run).ok_or(RunOver)?;
             work.say(result);
-            let said = EventKind::Assistant(Assistant::new(result));
+            let said = EventKind::Assistant(result.into());
             self.emit_own(run, said, None, now);
             self.read(run, &unread, now);
             return Ok(Finished::More(unread));
@@ -85,15 +85,15 @@ impl Hub {
         session_id: &SessionId,
         result: &str,
         duration_ms: u64,
-        session: &SharedJson,
+        session: &Json,
     ) -> Text {
         let max = self.config.max_output_bytes;
         let output = || Output::new(result, session_id.as_str(), duration_ms);
         let items = chat_items(session.get());
-        let with = |session: SharedJson| {
-            output()
-                .with_session(session)
-                .with_chat_items(items.clone())
+        let with = |session: Json| {
+            let mut output = output().with_session(session);
+            output.chat_items = Some(items.clone());
+            output
         };
         let smaller = || without(session, "trace").map(with);
         let forms = [

@@ -1,8 +1,8 @@
 //! What users want of a running agent, and what agents tell and ask.
 
 use rpc_core::Text;
-use rpc_core::decode::{SharedJson, SharedStr};
 use rpc_core::encode::encode;
+use rpc_core::{Json, Str};
 
 use super::event::{AskError, EmitError, HubEvent, JobId, Now, Reply};
 use super::talk::Origin;
@@ -10,10 +10,10 @@ use super::work::with_mode;
 use super::{Hub, Job};
 use crate::codec::to_json;
 use crate::console::Line;
-use crate::error::unsupported_mode;
+use crate::error::{unknown_type, unsupported_mode};
 use crate::frame::{
     Answer, ErrorFrame, EventKind, Mode, ModeChange, ModeChanged, PromptUpdate, Response,
-    SessionSync, StreamEvent, Trigger, Word,
+    StreamEvent, Trigger,
 };
 use crate::id::{SessionId, event_id};
 use crate::limits::AUTHENTICATE_FIRST;
@@ -34,7 +34,9 @@ impl Hub {
             // The question stays open.
             return self.tell(conn, &error);
         }
-        let kind = RequestKind::from(&response.answer);
+        let Some(kind) = RequestKind::answered_by(&response.answer) else {
+            return self.tell(conn, &unknown_type(response.answer.tag()));
+        };
         let request_id = response.request_id.as_deref();
         match self.registry.answer(conn, kind, request_id) {
             Ok((run, request_id)) => {
@@ -78,12 +80,11 @@ impl Hub {
             return self.tell(conn, &error);
         }
         let ModeChange { mode, turns } = change;
-        let turns = turns.filter(|_| mode.known() == Some(Mode::Ulw));
-        let mut changed = ModeChanged::new(Mode::Safe, Trigger::User);
-        changed.mode = own_word(&mode);
+        let turns = turns.filter(|_| mode == Mode::Ulw);
+        let mut changed = ModeChanged::new(mode.clone(), Trigger::User);
         changed.turns_left = turns;
         let kind = EventKind::ModeChanged(changed);
-        let value = to_json(mode.as_str()).unwrap_or_default();
+        let value = to_json(mode.name()).unwrap_or_default();
         let allowed = turns.and_then(|turns| to_json(&turns).ok());
         if let Some(run) = talk.run().filter(|_| !talk.is_ending()) {
             if let Some(work) = &mut talk.work {
@@ -100,7 +101,7 @@ impl Hub {
         }
         // No run, so nothing that is replayed.
         let id = event_id(self.ids.next_bits());
-        let event = StreamEvent::new(kind, id.as_str(), now.unix, session_id.as_str());
+        let event = StreamEvent::new(kind, id, now.unix, session_id.clone());
         let sockets = self.registry.session(session_id.as_str());
         let sockets = sockets.map(|it| it.sockets.to_vec()).unwrap_or_default();
         if let Ok(text) = encode(&event) {
@@ -123,7 +124,7 @@ impl Hub {
         }
         let (owner, copy) = (talk.owner, talk.copy.clone());
         let record = self
-            .record(session_id, owner, &SharedStr::default(), now.unix)
+            .record(session_id, owner, &Str::default(), now.unix)
             .with_status(RecordStatus::Connected)
             .with_session(copy);
         let job = Job::Save {
@@ -185,20 +186,20 @@ impl Hub {
         kind: EventKind,
         id: Option<&str>,
         now: Now,
-    ) -> Result<SharedStr, EmitError> {
-        let name = kind.name();
+    ) -> Result<Str, EmitError> {
+        let name = kind.tag();
         if !is_logged(name) || name.len() > MAX_EVENT_NAME {
-            let name = SharedStr::from(name);
+            let name = Str::from(name);
             return Err(EmitError::Reserved { name });
         }
         let session_id = self.registry.session_of_run(run).ok_or(RunOver)?.clone();
         let id = match id {
-            Some(id) => SharedStr::from(id),
+            Some(id) => Str::from(id),
             None => event_id(self.ids.next_bits()).as_str().into(),
         };
         let is_traced = is_traced(&kind);
         let is_snapshot = matches!(kind, EventKind::SessionSync(_));
-        let event = StreamEvent::new(kind, id.clone(), now.unix, session_id.as_str());
+        let event = StreamEvent::new(kind, id.clone(), now.unix, session_id);
         let text = encode(&event)?;
         let (size, max) = (text.len(), self.config.max_output_bytes);
         if size > max {
@@ -227,12 +228,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`AskError`].
-    pub fn ask(
-        &mut self,
-        run: RunId,
-        question: EventKind,
-        now: Now,
-    ) -> Result<SharedStr, AskError> {
+    pub fn ask(&mut self, run: RunId, question: EventKind, now: Now) -> Result<Str, AskError> {
         let kind = RequestKind::asked_by(&question).ok_or(AskError::NoRoom)?;
         let id = event_id(self.ids.next_bits());
         let state = self.registry.run_mut(run)?;
@@ -273,7 +269,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn push_message(&mut self, run: RunId, message: SharedJson) -> Result<(), RunOver> {
+    pub fn push_message(&mut self, run: RunId, message: Json) -> Result<(), RunOver> {
         self.working(run)?.push_message(message);
         Ok(())
     }
@@ -282,7 +278,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn set_member(&mut self, run: RunId, name: &str, value: SharedJson) -> Result<(), RunOver> {
+    pub fn set_member(&mut self, run: RunId, name: &str, value: Json) -> Result<(), RunOver> {
         self.working(run)?.set(name, value);
         Ok(())
     }
@@ -291,7 +287,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn member(&mut self, run: RunId, name: &str) -> Result<Option<SharedJson>, RunOver> {
+    pub fn member(&mut self, run: RunId, name: &str) -> Result<Option<Json>, RunOver> {
         Ok(self.working(run)?.get(name))
     }
 
@@ -299,11 +295,10 @@ impl Hub {
     ///
     /// # Errors
     /// [`EmitError`].
-    pub fn set_mode(&mut self, run: RunId, mode: &Word<Mode>, now: Now) -> Result<(), EmitError> {
-        let value = to_json(mode.as_str())?;
+    pub fn set_mode(&mut self, run: RunId, mode: Mode, now: Now) -> Result<(), EmitError> {
+        let value = to_json(mode.name())?;
         self.working(run)?.set_mode(value, None);
-        let mut changed = ModeChanged::new(Mode::Safe, Trigger::Agent);
-        changed.mode = own_word(mode);
+        let changed = ModeChanged::new(mode, Trigger::Agent);
         self.emit(run, EventKind::ModeChanged(changed), None, now)?;
         Ok(())
     }
@@ -312,7 +307,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn session(&mut self, run: RunId, now: Now) -> Result<SharedJson, RunOver> {
+    pub fn session(&mut self, run: RunId, now: Now) -> Result<Json, RunOver> {
         let session_id = self.registry.session_of_run(run).ok_or(RunOver)?.clone();
         let work = self.working(run)?;
         Ok(work.render(session_id.as_str(), None, now.unix))
@@ -338,8 +333,8 @@ impl Hub {
         let work = self.talks.get(&session_id)?.work.as_ref()?;
         let session = work.render(session_id.as_str(), None, now.unix);
         let id = event_id(self.ids.next_bits());
-        let kind = EventKind::SessionSync(SessionSync::new(session));
-        let event = StreamEvent::new(kind, id.as_str(), now.unix, session_id.as_str());
+        let kind = EventKind::SessionSync(session);
+        let event = StreamEvent::new(kind, id, now.unix, session_id.clone());
         encode(&event).ok()
     }
 
@@ -351,18 +346,10 @@ impl Hub {
 }
 
 /// Why a mode is refused: the protocol does not know it, so no agent does.
-fn unsupported(mode: &Word<Mode>) -> Option<ErrorFrame> {
+fn unsupported(mode: &Mode) -> Option<ErrorFrame> {
     match mode {
-        Word::Known(_) => None,
-        Word::Other(word) => Some(unsupported_mode(word)),
-    }
-}
-
-/// A word of another frame.
-fn own_word(mode: &Word<Mode>) -> Word<Mode> {
-    match mode {
-        Word::Known(known) => Word::Known(*known),
-        Word::Other(word) => Word::Other(word.clone()),
+        Mode::Other(word) => Some(unsupported_mode(word)),
+        _ => None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use rpc_core::decode::SharedJson;
+use rpc_core::Json;
 
 use super::event::{JobId, NewInput};
 use super::work::Work;
@@ -30,7 +30,7 @@ pub(super) struct Intake {
 pub(super) struct Talk {
     pub(super) owner: Owner,
     /// The conversation, as it is between runs.
-    pub(super) copy: Option<SharedJson>,
+    pub(super) copy: Option<Json>,
     pub(super) origin: Origin,
     /// The copy was changed between runs, and no job was given it.
     pub(super) is_unsaved: bool,
@@ -77,7 +77,7 @@ impl Talk {
     }
 
     /// The session that a client without events has to know: as it was before the run.
-    pub(super) fn settled(&self) -> Option<&SharedJson> {
+    pub(super) fn settled(&self) -> Option<&Json> {
         match self.work.as_ref().filter(|work| work.run.is_some()) {
             Some(work) => work.base(),
             None => self.copy.as_ref(),

@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use rpc_core::decode::{RawJson, SharedJson, SharedStr};
-use rpc_core::{Limits, Text};
+use rpc_core::json::{find_member, parse};
+use rpc_core::{Json, Limits, Str, Text};
 use serde::Serialize;
+use serde::de::IgnoredAny;
 use serde::ser::{SerializeSeq, Serializer};
+use serde_json::value::RawValue;
 
 use super::event::NewInput;
 use crate::codec::to_json;
@@ -24,16 +26,16 @@ pub(super) struct Work {
     pub(super) began: f64,
     pub(super) started: Instant,
     /// The session before.
-    base: Option<SharedJson>,
+    base: Option<Json>,
     pub(super) turn: u64,
     pub(super) iteration: u64,
-    messages: Vec<SharedJson>,
+    messages: Vec<Json>,
     /// Whether the last message is a text of the agent, and which.
     last_said: Option<String>,
     trace: VecDeque<Text>,
     trace_bytes: usize,
     /// Members that the agent or a mode change has set.
-    members: Vec<(SharedStr, SharedJson)>,
+    members: Vec<(Str, Json)>,
     /// What was acknowledged, read or not, for the storage.
     pub(super) acknowledged: Vec<RuntimeInput>,
     /// The storage did not take the beginning of this run, and perhaps not the end of the one before:
@@ -44,9 +46,9 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub(super) fn new(base: Option<SharedJson>, input: NewInput, began: f64, now: Instant) -> Self {
+    pub(super) fn new(base: Option<Json>, input: NewInput, began: f64, now: Instant) -> Self {
         let turn = base.as_ref().and_then(|base| {
-            let turn = rpc_core::decode::find_member(base.get(), "turn")?;
+            let turn = find_member(base.get(), "turn")?;
             turn.get().parse::<u64>().ok()
         });
         let mut work = Self {
@@ -72,11 +74,11 @@ impl Work {
     }
 
     /// The session before this run.
-    pub(super) const fn base(&self) -> Option<&SharedJson> {
+    pub(super) const fn base(&self) -> Option<&Json> {
         self.base.as_ref()
     }
 
-    pub(super) fn push_message(&mut self, message: SharedJson) {
+    pub(super) fn push_message(&mut self, message: Json) {
         self.last_said = agents_text(message.get());
         self.messages.push(message);
     }
@@ -98,7 +100,7 @@ impl Work {
         }
     }
 
-    pub(super) fn set(&mut self, name: &str, value: SharedJson) {
+    pub(super) fn set(&mut self, name: &str, value: Json) {
         match self.members.iter_mut().find(|(known, _)| *known == *name) {
             Some((_, place)) => *place = value,
             None => self.members.push((name.into(), value)),
@@ -106,7 +108,7 @@ impl Work {
     }
 
     /// Sets the mode, and how many turns the user allows in it.
-    pub(super) fn set_mode(&mut self, mode: SharedJson, turns: Option<SharedJson>) {
+    pub(super) fn set_mode(&mut self, mode: Json, turns: Option<Json>) {
         self.set("mode", mode);
         for (name, value) in [(ULW_TURNS, turns), (ULW_TURNS_USED, None)] {
             if value.is_some() || self.get(name).is_some() {
@@ -117,22 +119,16 @@ impl Work {
     }
 
     /// A member as it is now.
-    pub(super) fn get(&self, name: &str) -> Option<SharedJson> {
+    pub(super) fn get(&self, name: &str) -> Option<Json> {
         let set = self.members.iter().find(|(known, _)| *known == *name);
         set.map(|(_, value)| value.clone()).or_else(|| {
             let base = self.base.as_ref()?;
-            let value = rpc_core::decode::find_member(base.get(), name)?;
-            Some(SharedJson::from(&value))
+            find_member(base.get(), name)
         })
     }
 
     /// The session as it is now.
-    pub(super) fn render(
-        &self,
-        session_id: &str,
-        result: Option<&str>,
-        updated: f64,
-    ) -> SharedJson {
+    pub(super) fn render(&self, session_id: &str, result: Option<&str>, updated: f64) -> Json {
         let whole = self.build(session_id, result, updated);
         // Everything in it is JSON already.
         whole.unwrap_or_default()
@@ -143,7 +139,7 @@ impl Work {
         session_id: &str,
         result: Option<&str>,
         updated: f64,
-    ) -> Result<SharedJson, rpc_core::Refused> {
+    ) -> Result<Json, rpc_core::Refused> {
         let limits = no_limits();
         let base = self.base.as_ref();
         let base = base.and_then(|base| Session::parse(base.get(), &limits).ok());
@@ -177,7 +173,7 @@ struct Event<'a>(&'a Text);
 
 impl Serialize for Event<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match RawJson::new(self.0.as_str()) {
+        match serde_json::from_str::<&RawValue>(self.0.as_str()) {
             Ok(raw) => raw.serialize(serializer),
             Err(_) => serializer.serialize_unit(),
         }
@@ -186,11 +182,7 @@ impl Serialize for Event<'_> {
 
 /// A session that nobody has worked on, and what was acknowledged and not read. It is changed now, so
 /// that it is newer than the copies of its clients, which lack that.
-pub(super) fn with_inputs(
-    session: &SharedJson,
-    inputs: &[RuntimeInput],
-    updated: f64,
-) -> SharedJson {
+pub(super) fn with_inputs(session: &Json, inputs: &[RuntimeInput], updated: f64) -> Json {
     let limits = no_limits();
     let Ok(mut whole) = Session::parse(session.get(), &limits) else {
         return session.clone();
@@ -205,11 +197,11 @@ pub(super) fn with_inputs(
 
 /// A session in another mode, changed now, so that it is newer than the copies of its clients.
 pub(super) fn with_mode(
-    session: Option<&SharedJson>,
-    mode: &SharedJson,
-    turns: Option<&SharedJson>,
+    session: Option<&Json>,
+    mode: &Json,
+    turns: Option<&Json>,
     updated: f64,
-) -> Option<SharedJson> {
+) -> Option<Json> {
     let limits = no_limits();
     let whole = session.and_then(|session| Session::parse(session.get(), &limits).ok());
     let mut whole = whole.unwrap_or_default();
@@ -225,7 +217,7 @@ pub(super) fn with_mode(
 }
 
 /// A session without one of its members.
-pub(super) fn without(session: &SharedJson, name: &str) -> Option<SharedJson> {
+pub(super) fn without(session: &Json, name: &str) -> Option<Json> {
     let limits = no_limits();
     let mut whole = Session::parse(session.get(), &limits).ok()?;
     whole.remove(name);
@@ -234,21 +226,21 @@ pub(super) fn without(session: &SharedJson, name: &str) -> Option<SharedJson> {
 
 /// How many messages a session has.
 pub(super) fn count_messages(session: &str) -> usize {
-    let limits = no_limits();
-    let messages = rpc_core::decode::find_member(session, "messages");
-    let messages = messages.as_ref().map_or("[]", RawJson::get);
-    rpc_core::decode::raw_list(messages, &limits).map_or(0, |list| list.len())
+    let messages = find_member(session, "messages");
+    let messages =
+        messages.and_then(|list| parse::<Vec<IgnoredAny>>(list.get(), &no_limits()).ok());
+    messages.map_or(0, |list| list.len())
 }
 
 /// The text of a message of the agent's that is nothing but text.
 fn agents_text(message: &str) -> Option<String> {
-    let member = |name| rpc_core::decode::find_member(message, name);
+    let member = |name| find_member(message, name);
     let is_agent = member("role")?.as_str()? == "assistant" && member("tool_calls").is_none();
     let content = member("content").filter(|_| is_agent)?;
     content.as_str().map(std::borrow::Cow::into_owned)
 }
 
-fn message(role: &str, text: &str) -> SharedJson {
+fn message(role: &str, text: &str) -> Json {
     #[derive(Serialize)]
     struct Message<'a> {
         role: &'a str,
@@ -263,13 +255,13 @@ fn message(role: &str, text: &str) -> SharedJson {
 }
 
 /// What the user says, as models take it: a text, or parts if there are pictures.
-pub(super) fn user_message(text: &str, images: &[SharedStr]) -> SharedJson {
+pub(super) fn user_message(text: &str, images: &[Str]) -> Json {
     #[derive(Serialize)]
     struct Message<'a> {
         role: &'static str,
         content: Parts<'a>,
     }
-    struct Parts<'a>(&'a str, &'a [SharedStr]);
+    struct Parts<'a>(&'a str, &'a [Str]);
     impl Serialize for Parts<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             #[derive(Serialize)]

@@ -1,7 +1,7 @@
 //! What happens on a connection: [`ServerEvent`].
 
 use rpc_core::CloseReason;
-use rpc_core::decode::{DecodeError, SharedStr};
+use rpc_core::{DecodeError, Str};
 
 use crate::auth::{Address, AuthError};
 use crate::frame::{
@@ -111,7 +111,7 @@ pub enum Warning {
     #[error("not authenticated (send CONNECT first)")]
     NotConnected {
         /// The type.
-        tag: &'static str,
+        tag: Str,
     },
     /// An INPUT without a prompt.
     #[error("an INPUT without a prompt")]
@@ -131,6 +131,6 @@ pub enum Warning {
     #[error("a frame of the type {tag:?}")]
     UnknownType {
         /// The type.
-        tag: SharedStr,
+        tag: Str,
     },
 }

@@ -1,7 +1,7 @@
 //! Frames of the client: what is handed out, and what is answered here.
 
-use rpc_core::decode::{FrameCopy, SharedStr};
-use rpc_core::{CloseFrame, CloseReason};
+use rpc_core::json::decode;
+use rpc_core::{CloseFrame, CloseReason, Json};
 
 use super::{Awaited, ServerConn, ServerEvent, Stage, Warning};
 use crate::auth::AuthError;
@@ -22,16 +22,14 @@ impl ServerConn {
         if !matches!(frame, ClientFrame::Pong) {
             self.is_newcomer = false;
         }
-        let copy = || FrameCopy::of(text);
         let size = text.len();
         let is_inside = matches!(self.stage, Stage::Inside);
         if self.signs_commands && is_inside && is_command(&frame) {
-            return self.on_signed(text, &frame);
+            return self.on_signed(text, frame);
         }
         match frame {
             ClientFrame::Pong => self.events.push(ServerEvent::Pong, 0),
             ClientFrame::Connect(connect) => {
-                let connect = connect.to_shared(&copy());
                 self.awaited = Some(Awaited::Connect {
                     connect: Box::new(connect.clone()),
                     size,
@@ -39,16 +37,14 @@ impl ServerConn {
                 self.events.push(ServerEvent::Connect { connect }, size);
             }
             ClientFrame::SessionQuery(query) => {
-                let query = query.to_shared(&copy());
                 self.events.push(ServerEvent::SessionQuery { query }, size);
             }
             ClientFrame::Admin(request) => {
-                let request = request.to_shared(&copy());
                 self.events.push(ServerEvent::Admin { request }, size);
             }
             ClientFrame::OnboardSubmit(submit) => match &self.stage {
                 Stage::Gated { identity, .. } => {
-                    let (identity, submit) = (*identity, submit.to_shared(&copy()));
+                    let identity = *identity;
                     self.awaited = Some(Awaited::Onboard);
                     self.events
                         .push(ServerEvent::Onboard { identity, submit }, size);
@@ -59,9 +55,8 @@ impl ServerConn {
                     self.object(&error, Warning::NotGated);
                 }
             },
-            ClientFrame::Unknown(unknown) => {
-                let tag = SharedStr::from(&*unknown.tag);
-                self.object(&unknown_type(&unknown), Warning::UnknownType { tag });
+            ClientFrame::Unknown { tag, .. } => {
+                self.object(&unknown_type(&tag), Warning::UnknownType { tag });
             }
             ClientFrame::Input(input) => {
                 let is_empty = |prompt: Option<&str>| prompt.is_none_or(str::is_empty);
@@ -79,26 +74,27 @@ impl ServerConn {
                     return self.object(&ErrorFrame::new(PROMPT_REQUIRED), Warning::NoPrompt);
                 }
                 self.awaited = Some(Awaited::Input);
-                let input = input.to_shared(&copy());
                 self.events.push(ServerEvent::Input { input }, size);
             }
             command if is_inside => {
-                if let Some(event) = event_of(&command, &copy()) {
+                if let Some(event) = event_of(command) {
                     self.events.push(event, size);
                 }
             }
-            ClientFrame::Response(response) => self.not_connected(response.answer.name()),
-            ClientFrame::ModeChange(_) => self.not_connected("mode_change"),
-            ClientFrame::PromptUpdate(_) => self.not_connected("prompt_update"),
-            ClientFrame::Interrupt => self.not_connected("INTERRUPT"),
+            command => self.not_connected(command.name()),
         }
     }
 
     /// A command of a client that signs them: what counts is in the payload, and says for itself
     /// what it is, for whom, and that it is like no other. The signature is for the application to
     /// verify.
-    fn on_signed(&mut self, text: &str, frame: &ClientFrame<'_>) {
-        let signed = match Signed::of_frame(text, &self.config.limits) {
+    fn on_signed(&mut self, text: &str, frame: ClientFrame) {
+        let signed = match &frame {
+            ClientFrame::Input(input) => Ok(input.signed.clone()),
+            ClientFrame::Admin(request) => Ok(request.signed.clone()),
+            _ => decode::<Signed>(text, &self.config.limits),
+        };
+        let signed = match signed {
             Ok(signed) => signed,
             Err(error) => return self.object(&refusal(text, &error), error.into()),
         };
@@ -124,13 +120,9 @@ impl ServerConn {
         let size = text.len();
         if let ClientFrame::Admin(request) = frame {
             // Verified in any case.
-            let request = request.to_shared(&FrameCopy::of(text));
             return self.events.push(ServerEvent::Admin { request }, size);
         }
-        let payload = signed
-            .payload
-            .as_ref()
-            .map_or("{}", |payload| payload.get());
+        let payload = signed.payload.as_ref().map_or("{}", Json::get);
         let command = match ClientFrame::decode(payload, &self.config.limits) {
             Ok(command) => command,
             Err(error) => return self.object(&refusal(payload, &error), error.into()),
@@ -140,8 +132,7 @@ impl ServerConn {
         {
             return self.object(&ErrorFrame::new(PROMPT_REQUIRED), Warning::NoPrompt);
         }
-        if let Some(command) = event_of(&command, &FrameCopy::of(payload)) {
-            let signed = signed.to_shared(&FrameCopy::of(text));
+        if let Some(command) = event_of(command) {
             let command = Box::new(command);
             self.awaited = is_input.then_some(Awaited::Input);
             self.events
@@ -149,9 +140,9 @@ impl ServerConn {
         }
     }
 
-    fn not_connected(&mut self, tag: &'static str) {
+    fn not_connected(&mut self, tag: &str) {
         let error = ErrorFrame::new(AUTHENTICATE_FIRST);
-        self.object(&error, Warning::NotConnected { tag });
+        self.object(&error, Warning::NotConnected { tag: tag.into() });
     }
 
     /// Answers a frame that is not handed out.
@@ -169,7 +160,7 @@ impl ServerConn {
 }
 
 /// Whether a frame makes the server do something in somebody's name.
-const fn is_command(frame: &ClientFrame<'_>) -> bool {
+const fn is_command(frame: &ClientFrame) -> bool {
     matches!(
         frame,
         ClientFrame::Input(_)
@@ -182,20 +173,12 @@ const fn is_command(frame: &ClientFrame<'_>) -> bool {
 }
 
 /// What a command is for the application; `None` for other frames.
-fn event_of(command: &ClientFrame<'_>, copy: &FrameCopy<'_>) -> Option<ServerEvent> {
+fn event_of(command: ClientFrame) -> Option<ServerEvent> {
     Some(match command {
-        ClientFrame::Input(input) => ServerEvent::Input {
-            input: input.to_shared(copy),
-        },
-        ClientFrame::Response(response) => ServerEvent::Response {
-            response: response.to_shared(copy),
-        },
-        ClientFrame::ModeChange(change) => ServerEvent::ModeChange {
-            change: change.to_shared(copy),
-        },
-        ClientFrame::PromptUpdate(update) => ServerEvent::PromptUpdate {
-            update: update.to_shared(copy),
-        },
+        ClientFrame::Input(input) => ServerEvent::Input { input },
+        ClientFrame::Response(response) => ServerEvent::Response { response },
+        ClientFrame::ModeChange(change) => ServerEvent::ModeChange { change },
+        ClientFrame::PromptUpdate(update) => ServerEvent::PromptUpdate { update },
         ClientFrame::Interrupt => ServerEvent::Interrupt,
         _ => return None,
     })

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
+use rpc_core::Str;
 use rpc_core::Text;
-use rpc_core::decode::SharedStr;
 
 use super::event::{Accepted, AgentError, InputError, RunOver};
 use super::run::{AnswerError, Finish, RequestKind, Run, RunId, RuntimeInput};
@@ -78,7 +78,7 @@ impl SessionRegistry {
         conn: ConnId,
         kind: RequestKind,
         request_id: Option<&str>,
-    ) -> Result<(RunId, SharedStr), AgentError> {
+    ) -> Result<(RunId, Str), AgentError> {
         let run = self.run_at(conn)?;
         let (run, state) = run.ok_or(AnswerError::Stale)?;
         let request_id = state.answer(kind, request_id)?;

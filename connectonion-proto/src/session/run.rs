@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
+use rpc_core::json::lenient::or_default;
+use serde::Deserialize;
 
 use crate::frame::{Answer, ErrorFrame, EventKind};
 use crate::id::EventId;
@@ -14,20 +16,21 @@ use crate::limits::STALE_ANSWER;
 pub struct RunId(pub u64);
 
 /// What a user says to a running agent. ConnectOnion specification, *INPUT*.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct RuntimeInput {
     /// The id of its `RUNTIME_INPUT_ACK`, and of the `user_input` event that tells when it was read.
     pub id: EventId,
     /// The text.
-    pub prompt: SharedStr,
+    pub prompt: Str,
     /// Pictures, as data URLs.
-    pub images: Vec<SharedStr>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub images: Vec<Str>,
 }
 
 impl RuntimeInput {
     /// A text.
-    pub fn new(id: impl Into<EventId>, prompt: impl Into<SharedStr>) -> Self {
+    pub fn new(id: impl Into<EventId>, prompt: impl Into<Str>) -> Self {
         Self {
             id: id.into(),
             prompt: prompt.into(),
@@ -37,7 +40,7 @@ impl RuntimeInput {
 
     /// Adds pictures.
     #[must_use]
-    pub fn with_images(mut self, images: Vec<SharedStr>) -> Self {
+    pub fn with_images(mut self, images: Vec<Str>) -> Self {
         self.images = images;
         self
     }
@@ -65,7 +68,7 @@ pub enum RequestKind {
 impl RequestKind {
     /// What an event asks for, if it does.
     #[must_use]
-    pub const fn asked_by<S, J>(event: &EventKind<S, J>) -> Option<Self> {
+    pub const fn asked_by(event: &EventKind) -> Option<Self> {
         match event {
             EventKind::AskUser(_) => Some(Self::AskUser),
             EventKind::ApprovalNeeded(_) => Some(Self::Approval),
@@ -74,15 +77,16 @@ impl RequestKind {
             _ => None,
         }
     }
-}
 
-impl<S, J> From<&Answer<S, J>> for RequestKind {
-    fn from(answer: &Answer<S, J>) -> Self {
+    /// The kind of question that this answers. `None` if this crate does not know the answer.
+    #[must_use]
+    pub const fn answered_by(answer: &Answer) -> Option<Self> {
         match answer {
-            Answer::AskUser(_) => Self::AskUser,
-            Answer::Approval(_) => Self::Approval,
-            Answer::PlanReview(_) => Self::PlanReview,
-            Answer::Ulw(_) => Self::UlwTurns,
+            Answer::AskUser(_) => Some(Self::AskUser),
+            Answer::Approval(_) => Some(Self::Approval),
+            Answer::PlanReview(_) => Some(Self::PlanReview),
+            Answer::Ulw(_) => Some(Self::UlwTurns),
+            Answer::Unknown { .. } => None,
         }
     }
 }
@@ -113,10 +117,9 @@ impl AnswerError {
     /// The ERROR that refuses the answer.
     #[must_use]
     pub fn to_frame(&self, request_id: Option<&str>) -> ErrorFrame {
-        let mut frame = ErrorFrame::new(self.to_string())
-            .with_code(STALE_ANSWER)
-            .with_reason(self.reason());
-        frame.request_id = request_id.map(SharedStr::from);
+        let mut frame = ErrorFrame::new(self.to_string()).with_code(STALE_ANSWER);
+        frame.reason = Some(Str::from_static(self.reason()));
+        frame.request_id = request_id.map(Str::from);
         frame
     }
 }
@@ -220,7 +223,7 @@ pub struct Run {
     takes_inputs: bool,
     interrupted: bool,
     /// In the order of asking.
-    requests: Vec<(SharedStr, RequestKind)>,
+    requests: Vec<(Str, RequestKind)>,
 }
 
 impl Run {
@@ -326,8 +329,8 @@ impl Run {
         &mut self,
         kind: RequestKind,
         request_id: Option<&str>,
-    ) -> Result<SharedStr, AnswerError> {
-        let is_it = |(id, asked): &(SharedStr, RequestKind)| {
+    ) -> Result<Str, AnswerError> {
+        let is_it = |(id, asked): &(Str, RequestKind)| {
             *asked == kind && request_id.is_none_or(|wanted| id == wanted)
         };
         let mut places = (0..).zip(&self.requests).filter(|(_, it)| is_it(it));
@@ -453,16 +456,19 @@ mod tests {
 
     #[test]
     fn events_ask_for_what_answers_answer() {
-        let ask: Answer = Answer::PlanReview("fine".into());
-        assert_eq!(RequestKind::from(&ask), RequestKind::PlanReview);
+        let ask = Answer::PlanReview("fine".into());
+        assert_eq!(
+            RequestKind::answered_by(&ask),
+            Some(RequestKind::PlanReview)
+        );
         let text = r#"{"type":"plan_review","plan_content":"x","id":"e","ts":1,"session_id":"s"}"#;
-        let frame = crate::ServerFrame::decode(text, &rpc_core::Limits::default()).unwrap();
-        let crate::ServerFrame::Event(event) = frame else {
+        let frame = crate::frame::ServerFrame::decode(text, &rpc_core::Limits::default()).unwrap();
+        let crate::frame::ServerFrame::Event(event) = frame else {
             panic!("an event")
         };
         let kind = RequestKind::asked_by(&event.kind);
         assert_eq!(kind, Some(RequestKind::PlanReview));
-        assert_eq!(event.kind.awaits(), Some(ask.name()));
+        assert_eq!(event.kind.awaits(), Some(ask.tag()));
     }
 
     #[test]

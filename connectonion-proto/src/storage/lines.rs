@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, BufRead};
 
-use super::record::{Found, RecordStatus, is_expired, may_inherit};
+use super::record::{Record, RecordStatus, is_expired, may_inherit};
 use crate::session::Owner;
 
 /// A line in the file, without its line break.
@@ -85,7 +85,7 @@ impl Index {
     /// Takes a line into account; `false` if it is no record.
     pub(crate) fn take(&mut self, span: Span, line: &[u8]) -> bool {
         let found = std::str::from_utf8(line).ok();
-        let Some(found) = found.and_then(|line| Found::read(line).ok()) else {
+        let Some(found) = found.and_then(|line| Record::parse(line).ok()) else {
             return false;
         };
         let before = self.slots.get(&*found.session_id);
@@ -99,12 +99,12 @@ impl Index {
         let slot = Slot {
             last: span,
             session,
-            status: RecordStatus::parse(&found.status),
+            status: found.status,
             expires: found.expires,
             owner,
             is_whole: session == own && owner == found.owner,
         };
-        self.slots.insert(found.session_id.into(), slot);
+        self.slots.insert((&*found.session_id).into(), slot);
         true
     }
 

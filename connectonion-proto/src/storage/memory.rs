@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 
 use super::{Record, RecordStatus, Storage, StorageError, interrupted};
 
@@ -18,9 +18,9 @@ pub struct MemoryStorage {
 #[derive(Default)]
 struct Inner {
     /// Their lines, which hold nothing else in memory, and their places in `order`.
-    records: HashMap<SharedStr, (u64, String)>,
+    records: HashMap<Str, (u64, String)>,
     /// The sessions in the order of their records.
-    order: BTreeMap<u64, SharedStr>,
+    order: BTreeMap<u64, Str>,
     next: u64,
 }
 
@@ -31,7 +31,7 @@ impl Inner {
     }
 
     fn put(&mut self, record: &Record) {
-        let id = SharedStr::from(record.session_id.as_str());
+        let id = Str::from(record.session_id.as_str());
         if let Some((place, _)) = self.records.remove(&id) {
             self.order.remove(&place);
         }

@@ -1,62 +1,32 @@
 //! [`Record`]: one line of the storage.
 
-use rpc_core::Limits;
-use rpc_core::decode::{
-    self, DecodeError, Field, FrameCopy, Members, RawJson, SharedJson, SharedStr, Slot,
-};
 use rpc_core::encode::encode_into;
+use rpc_core::json::lenient::{optional_object, or_default};
+use rpc_core::json::parse;
+use rpc_core::{DecodeError, Json, Limits, Str, words};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 use crate::auth::Address;
 use crate::limits::RESULT_TTL;
 use crate::session::{Owner, RuntimeInput};
 
-/// What a record says of its session.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum RecordStatus {
-    /// A run began. It never expires: see [`Storage::recover`](super::Storage::recover).
-    Running,
-    /// The agent waits for a human, with the session as it is so far.
-    WaitingApproval,
-    /// A run ended with a result.
-    Done,
-    /// A run ended with an error.
-    Failed,
-    /// A run ended with its host.
-    Interrupted,
-    /// The session is there; nothing ran since.
-    Connected,
-    /// A word that this crate does not know.
-    Other(SharedStr),
-}
-
-impl RecordStatus {
-    /// The word in the record.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Running => "running",
-            Self::WaitingApproval => "waiting_approval",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Interrupted => "interrupted",
-            Self::Connected => "connected",
-            Self::Other(word) => word,
-        }
-    }
-
-    /// The status that is written like this.
-    #[must_use]
-    pub fn parse(word: &str) -> Self {
-        match word {
-            "running" => Self::Running,
-            "waiting_approval" => Self::WaitingApproval,
-            "done" => Self::Done,
-            "failed" => Self::Failed,
-            "interrupted" => Self::Interrupted,
-            "connected" => Self::Connected,
-            other => Self::Other(other.into()),
-        }
+words! {
+    /// What a record says of its session.
+    pub enum RecordStatus {
+        /// A run began. It never expires: see [`Storage::recover`](super::Storage::recover).
+        "running" => Running,
+        /// The agent waits for a human, with the session as it is so far.
+        "waiting_approval" => WaitingApproval,
+        /// A run ended with a result.
+        "done" => Done,
+        /// A run ended with an error.
+        "failed" => Failed,
+        /// A run ended with its host.
+        "interrupted" => Interrupted,
+        /// The session is there; nothing ran since.
+        "connected" => Connected,
+        .. => Other,
     }
 }
 
@@ -81,37 +51,43 @@ impl RecordStatus {
 /// assert_eq!(Record::parse(&record.to_line())?, record);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct Record {
     /// The session.
-    pub session_id: SharedStr,
+    pub session_id: Str,
     /// What is said of it.
     pub status: RecordStatus,
     /// What the user asked for.
-    pub prompt: SharedStr,
+    #[serde(default, deserialize_with = "or_default")]
+    pub prompt: Str,
     /// What the agent answered.
-    pub result: Option<SharedStr>,
+    #[serde(default, deserialize_with = "text")]
+    pub result: Option<Str>,
     /// The session object, as it was at the end of the run.
-    pub session: Option<SharedJson>,
+    #[serde(default, deserialize_with = "optional_object")]
+    pub session: Option<Json>,
     /// When the run began.
     pub created: f64,
     /// When the record may be forgotten; `None` is never.
     pub expires: Option<f64>,
     /// How long the run took, in milliseconds.
+    #[serde(default, deserialize_with = "whole")]
     pub duration_ms: Option<u64>,
     /// Who the session belongs to; `None` if the writer did not know owners.
+    #[serde(default, deserialize_with = "owner")]
     pub owner: Option<Owner>,
     /// Inputs that were acknowledged while the agent ran, and may not have been read.
+    #[serde(default, deserialize_with = "or_default")]
     pub inputs: Vec<RuntimeInput>,
 }
 
 impl Record {
     /// A record that says nothing but this, and expires after [`RESULT_TTL`].
     pub fn new(
-        session_id: impl Into<SharedStr>,
+        session_id: impl Into<Str>,
         status: RecordStatus,
-        prompt: impl Into<SharedStr>,
+        prompt: impl Into<Str>,
         created: f64,
     ) -> Self {
         Self {
@@ -129,17 +105,13 @@ impl Record {
     }
 
     /// A run begins.
-    pub fn running(
-        session_id: impl Into<SharedStr>,
-        prompt: impl Into<SharedStr>,
-        created: f64,
-    ) -> Self {
+    pub fn running(session_id: impl Into<Str>, prompt: impl Into<Str>, created: f64) -> Self {
         Self::new(session_id, RecordStatus::Running, prompt, created)
     }
 
     /// The record of the same run, now that it ended with a result.
     #[must_use]
-    pub fn done(mut self, result: impl Into<SharedStr>, duration_ms: u64) -> Self {
+    pub fn done(mut self, result: impl Into<Str>, duration_ms: u64) -> Self {
         self.status = RecordStatus::Done;
         self.result = Some(result.into());
         self.duration_ms = Some(duration_ms);
@@ -156,7 +128,7 @@ impl Record {
 
     /// Sets the session object.
     #[must_use]
-    pub fn with_session(mut self, session: Option<SharedJson>) -> Self {
+    pub fn with_session(mut self, session: Option<Json>) -> Self {
         self.session = session;
         self
     }
@@ -212,7 +184,7 @@ impl Record {
         name(&mut line, "session_id");
         write_str(&mut line, &self.session_id);
         name(&mut line, "status");
-        write_str(&mut line, self.status.as_str());
+        write_str(&mut line, self.status.name());
         name(&mut line, "prompt");
         write_str(&mut line, &self.prompt);
         name(&mut line, "result");
@@ -248,24 +220,9 @@ impl Record {
     /// # Errors
     /// [`DecodeError`] if the line is no record; reading it again fails again.
     pub fn parse(line: &str) -> Result<Self, DecodeError> {
-        let found = Found::read(line)?;
-        let copy = FrameCopy::of(line);
-        Ok(Self {
-            session_id: copy.str(&found.session_id),
-            status: RecordStatus::parse(&found.status),
-            prompt: found
-                .prompt
-                .as_deref()
-                .map(|it| copy.str(it))
-                .unwrap_or_default(),
-            result: found.result.as_ref().map(|it| text(it, &copy)),
-            session: found.session.as_ref().map(|it| copy.json(it)),
-            created: found.created,
-            expires: found.expires,
-            duration_ms: found.duration_ms,
-            owner: found.owner,
-            inputs: found.inputs,
-        })
+        // Lines are bounded where they are read from a file.
+        let limits = Limits::default().with_max_message_bytes(usize::MAX);
+        parse(line, &limits)
     }
 }
 
@@ -279,122 +236,36 @@ pub(super) fn may_inherit(owner: Option<Owner>, before: Option<Owner>) -> bool {
     owner.is_none() || before.is_none() || owner == before
 }
 
-/// The members of a line, borrowed from it.
-pub(super) struct Found<'a> {
-    pub(super) session_id: Str<'a>,
-    pub(super) status: Str<'a>,
-    pub(super) expires: Option<f64>,
-    pub(super) session: Option<RawJson<'a>>,
-    prompt: Option<Str<'a>>,
-    result: Option<RawJson<'a>>,
-    pub(super) created: f64,
-    duration_ms: Option<u64>,
-    pub(super) owner: Option<Owner>,
-    inputs: Vec<RuntimeInput>,
+/// A text; of another value its JSON.
+fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str>, D::Error> {
+    let value = Option::<Json>::deserialize(from)?;
+    Ok(value.map(|value| match value.as_str() {
+        Some(text) => text.into(),
+        None => value.into_text(),
+    }))
 }
 
-type Str<'a> = std::borrow::Cow<'a, str>;
-
-impl<'a> Found<'a> {
-    pub(super) fn read(line: &'a str) -> Result<Self, DecodeError> {
-        // Lines are bounded where they are read from a file.
-        let limits = Limits::default().with_max_message_bytes(usize::MAX);
-        let slots: Slots<'a> = decode::object(line, &limits)?;
-        Ok(Self {
-            session_id: slots.session_id.require("session_id")?,
-            status: slots.status.require("status")?,
-            expires: slots.expires.take(),
-            session: slots.session.take(),
-            prompt: slots.prompt.take(),
-            result: slots.result.take(),
-            created: slots.created.require("created")?,
-            duration_ms: slots.duration_ms.take().map(whole),
-            owner: slots.owner.take().map(|it| parse_owner(&it)).transpose()?,
-            inputs: parse_inputs(slots.inputs.get())?,
-        })
-    }
-}
-
-#[derive(Default)]
-struct Slots<'a> {
-    session_id: Slot<Str<'a>>,
-    status: Slot<Str<'a>>,
-    prompt: Slot<Str<'a>>,
-    result: Slot<RawJson<'a>>,
-    session: Slot<RawJson<'a>>,
-    created: Slot<f64>,
-    expires: Slot<f64>,
-    duration_ms: Slot<f64>,
-    owner: Slot<Str<'a>>,
-    inputs: Slot<RawJson<'a>>,
-}
-
-impl<'a> Members<'a> for Slots<'a> {
-    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match name {
-            "session_id" => field.str("session_id", &mut self.session_id),
-            "status" => field.str("status", &mut self.status),
-            "prompt" => field.str("prompt", &mut self.prompt),
-            "result" => field.raw("result", &mut self.result),
-            "session" => field.raw_object("session", &mut self.session),
-            "created" => field.f64("created", &mut self.created),
-            "expires" => field.f64("expires", &mut self.expires),
-            "duration_ms" => field.f64("duration_ms", &mut self.duration_ms),
-            "owner" => field.str("owner", &mut self.owner),
-            "inputs" => field.raw_array("inputs", &mut self.inputs),
-            _ => field.skip(),
-        }
-    }
-}
-
-/// An input that was acknowledged.
-#[derive(Default)]
-struct InputSlots<'a> {
-    id: Slot<Str<'a>>,
-    prompt: Slot<Str<'a>>,
-    images: Slot<RawJson<'a>>,
-}
-
-impl<'a> Members<'a> for InputSlots<'a> {
-    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match name {
-            "id" => field.str("id", &mut self.id),
-            "prompt" => field.str("prompt", &mut self.prompt),
-            "images" => field.raw_array("images", &mut self.images),
-            _ => field.skip(),
-        }
-    }
-}
-
-fn parse_inputs(inputs: Option<&RawJson<'_>>) -> Result<Vec<RuntimeInput>, DecodeError> {
-    let Some(inputs) = inputs else {
-        return Ok(Vec::new());
-    };
-    let limits = Limits::default().with_max_message_bytes(usize::MAX);
-    decode::parse_objects(inputs.get(), &limits, |slots: InputSlots<'_>| {
-        let images = slots.images.take();
-        let images: Option<Vec<String>> = images.map(|it| it.parse()).transpose()?;
-        let images = images.unwrap_or_default().into_iter();
-        let (id, prompt) = (slots.id.require("id")?, slots.prompt.require("prompt")?);
-        let input = RuntimeInput::new(&*id, &*prompt);
-        Ok(input.with_images(images.map(SharedStr::from).collect()))
-    })
-}
-
-/// A result is text; what an agent returned instead is kept as its JSON.
-fn text(value: &RawJson<'_>, copy: &FrameCopy<'_>) -> SharedStr {
-    value
-        .as_str()
-        .map_or_else(|| copy.str(value.get()), |text| copy.str(&text))
-}
-
+/// A number, which other programs write with a fraction.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "conversions from floats saturate"
 )]
-const fn whole(number: f64) -> u64 {
-    number as u64
+fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    Ok(Option::<f64>::deserialize(from)?.map(|number| number as u64))
+}
+
+/// An owner that cannot be read makes the record unreadable: else it would be nobody's, and
+/// anybody's.
+fn owner<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Owner>, D::Error> {
+    let Some(text) = Option::<Str>::deserialize(from)? else {
+        return Ok(None);
+    };
+    if text == UNSIGNED {
+        return Ok(Some(Owner::Unsigned));
+    }
+    let address = Address::parse(&text).map_err(|_| D::Error::custom("expected an address"))?;
+    Ok(Some(Owner::Key(address)))
 }
 
 fn write_str(line: &mut String, text: &str) {
@@ -410,7 +281,7 @@ fn write_or_null<T>(line: &mut String, value: Option<&T>, write: impl Fn(&mut St
 }
 
 /// In JSON line breaks are white space: inside of strings they are escaped.
-fn write_json(line: &mut String, json: &SharedJson) {
+fn write_json(line: &mut String, json: &Json) {
     let pieces = json.get().split(['\n', '\r']);
     line.extend(pieces.flat_map(|piece| [piece, " "]));
     // The space after the last piece.
@@ -449,16 +320,4 @@ fn owner_text(owner: &Owner) -> String {
         Owner::Unsigned => UNSIGNED.to_owned(),
         Owner::Key(address) => address.to_string(),
     }
-}
-
-/// An owner that cannot be read makes the record unreadable: else it would be nobody's, and
-/// anybody's.
-fn parse_owner(text: &str) -> Result<Owner, DecodeError> {
-    if text == UNSIGNED {
-        return Ok(Owner::Unsigned);
-    }
-    let address = Address::parse(text);
-    address
-        .map(Owner::Key)
-        .map_err(|_| DecodeError::bad_value("owner", "an address"))
 }

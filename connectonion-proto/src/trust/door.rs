@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 
 use super::{ClientLevel, Decision, TrustBook, TrustPolicy};
 use crate::auth::{Address, AuthError, InviteCodes, UsedSignatures, Verified, Verifier};
 use crate::frame::{
     AdminAction, AdminRequest, AdminResult, Connect, ErrorFrame, Input, Number, OnboardMethod,
-    OnboardRequired, OnboardSubmit, OnboardSuccess, Word,
+    OnboardRequired, OnboardSubmit, OnboardSuccess,
 };
 use crate::session::Owner;
 
@@ -67,7 +67,7 @@ pub struct Door {
     policy: TrustPolicy,
     book: TrustBook,
     invites: InviteCodes,
-    payment: Option<(Number, Option<SharedStr>)>,
+    payment: Option<(Number, Option<Str>)>,
     used: Option<UsedSignatures>,
     /// Those of commands. Administrators have a memory of their own, which nobody else can fill.
     used_commands: UsedSignatures,
@@ -118,7 +118,7 @@ impl Door {
 
     /// Makes contacts of those who pay so much, to this address if it is known.
     #[must_use]
-    pub fn with_payment(mut self, amount: impl Into<Number>, address: Option<SharedStr>) -> Self {
+    pub fn with_payment(mut self, amount: impl Into<Number>, address: Option<Str>) -> Self {
         self.payment = Some((amount.into(), address));
         self
     }
@@ -334,8 +334,8 @@ impl Door {
         match level {
             Ok(level) => Onboarding::Welcome(OnboardSuccess::new(
                 identity.to_string(),
-                SharedStr::from_static(level.as_str()),
-                SharedStr::from_static(message),
+                Str::from_static(level.as_str()),
+                Str::from_static(message),
             )),
             // The list of contacts is full.
             Err(_) => Onboarding::Refuse(AuthError::DeniedByRules),
@@ -382,20 +382,24 @@ impl Door {
             return Err(told(AuthError::NotTheOwner));
         }
         let command = verified.payload.text("type");
-        if command.is_some_and(|command| command != request.action.as_str()) {
+        if command.is_some_and(|command| command != request.action.name()) {
             return Err(told(AuthError::WrongCommand));
         }
         let admin = verified.address;
         let is_host = admin == self.host;
-        let Word::Known(action) = request.action else {
-            let words = format!("Unknown admin action: {}", request.action.as_str());
+        let action = &request.action;
+        if let AdminAction::Other(word) = action {
+            let words = format!("Unknown admin action: {word}");
             return Err(Box::new(ErrorFrame::new(words)));
-        };
+        }
         if matches!(action, AdminAction::Add | AdminAction::Remove) {
             if !is_host {
                 return Err(told(AuthError::SuperAdminOnly));
             }
-            let address = subject(request.admin_id().as_deref(), "admin_id required")?;
+            let address = subject(
+                request.signed.text("admin_id").as_deref(),
+                "admin_id required",
+            )?;
             spend_command(&mut self.used_by_admins, &verified, now).map_err(told)?;
             let changed = match action {
                 AdminAction::Add => self.book_mut().admins.insert(address).map_err(full)?,
@@ -406,7 +410,10 @@ impl Door {
         if !is_host && !self.book.is_admin(&admin) {
             return Err(told(AuthError::AdminOnly));
         }
-        let address = subject(request.client_id().as_deref(), "client_id required")?;
+        let address = subject(
+            request.signed.text("client_id").as_deref(),
+            "client_id required",
+        )?;
         spend_command(&mut self.used_by_admins, &verified, now).map_err(told)?;
         let before = self.book.level_of(&address);
         match action {
@@ -423,7 +430,7 @@ impl Door {
             _ if error.is_some() => None,
             AdminAction::Promote => Some(format!("{address} promoted to {level}.")),
             AdminAction::Demote => Some(format!("{address} demoted to {level}.")),
-            AdminAction::Block => Some(match request.reason() {
+            AdminAction::Block => Some(match request.signed.text("reason") {
                 Some(reason) => format!("{address} blocked. Reason: {reason}"),
                 None => format!("{address} blocked."),
             }),
@@ -431,9 +438,9 @@ impl Door {
             _ => None,
         };
         let mut result = AdminResult::new(name(action), error.is_none());
-        result.message = message.map(SharedStr::from);
-        result.error = error.map(SharedStr::from_static);
-        result.level = Some(SharedStr::from_static(level));
+        result.message = message.map(Str::from);
+        result.error = error.map(Str::from_static);
+        result.level = Some(Str::from_static(level));
         result.client_id = Some(address.to_string().into());
         Ok(result)
     }
@@ -449,7 +456,7 @@ pub fn prompt_of(
     owner: &Owner,
     input: &Input,
     now: f64,
-) -> Result<Option<SharedStr>, AuthError> {
+) -> Result<Option<Str>, AuthError> {
     let plain = || Ok(input.prompt.clone().filter(|prompt| !prompt.is_empty()));
     if input.signed.payload.is_none() || input.signed.signature.is_none() {
         return plain();
@@ -461,7 +468,7 @@ pub fn prompt_of(
         return Err(AuthError::InvalidSignature);
     }
     match verified.payload.text("prompt") {
-        Some(prompt) if !prompt.is_empty() => Ok(Some(SharedStr::from(&*prompt))),
+        Some(prompt) if !prompt.is_empty() => Ok(Some(Str::from(&*prompt))),
         _ => plain(),
     }
 }
@@ -480,13 +487,13 @@ fn spend_command(
 
 fn subject(id: Option<&str>, missing: &'static str) -> Result<Address, Box<ErrorFrame>> {
     let id = id.filter(|id| !id.is_empty());
-    let told = |words: SharedStr| Box::new(ErrorFrame::new(words));
-    let id = id.ok_or_else(|| told(SharedStr::from_static(missing)))?;
+    let told = |words: Str| Box::new(ErrorFrame::new(words));
+    let id = id.ok_or_else(|| told(Str::from_static(missing)))?;
     Address::parse(id).map_err(|error| told(error.to_string().into()))
 }
 
 /// Why a client stands where it stood.
-const fn unmoved(action: AdminAction, level: ClientLevel) -> Option<&'static str> {
+const fn unmoved(action: &AdminAction, level: ClientLevel) -> Option<&'static str> {
     match (action, level) {
         (AdminAction::Promote | AdminAction::Demote, ClientLevel::Blocked) => {
             Some("Blocked: unblock it first")
@@ -502,8 +509,8 @@ fn full(error: super::ListFull) -> Box<ErrorFrame> {
 }
 
 /// What the answer calls it.
-const fn name(action: AdminAction) -> SharedStr {
-    SharedStr::from_static(match action {
+fn name(action: &AdminAction) -> Str {
+    Str::from_static(match action {
         AdminAction::Promote => "promote",
         AdminAction::Demote => "demote",
         AdminAction::Block => "block",
@@ -511,6 +518,7 @@ const fn name(action: AdminAction) -> SharedStr {
         AdminAction::GetLevel => "get_level",
         AdminAction::Add => "add_admin",
         AdminAction::Remove => "remove_admin",
+        AdminAction::Other(word) => return word.clone(),
     })
 }
 

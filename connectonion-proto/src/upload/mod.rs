@@ -9,7 +9,7 @@
 //! use connectonion_proto::upload::{UploadLimits, plan, with_reminder};
 //!
 //! let (name, data) = ("../../etc/evil name.txt", "data:text/plain;base64,YmFyZQ==");
-//! let files = plan(&[Attachment::<&str>::new(name, data)], 0x5eed, &UploadLimits::default())?;
+//! let files = plan(&[Attachment::new(name, data)], 0x5eed, &UploadLimits::default())?;
 //! assert_eq!(files[0].name, "00000000000000000000000000005eed_evil name.txt");
 //! assert_eq!(files[0].bytes, b"bare");
 //!
@@ -29,7 +29,8 @@ use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use rpc_core::decode::{DecodeError, DecodeErrorKind};
+use rpc_core::DecodeError;
+use rpc_core::json::DecodeErrorKind;
 
 pub use save::save;
 
@@ -148,8 +149,8 @@ pub enum UploadError {
 ///
 /// # Errors
 /// [`UploadError`], for the first file with a fault.
-pub fn plan<S: AsRef<str>>(
-    files: &[Attachment<S>],
+pub fn plan(
+    files: &[Attachment],
     unique: u128,
     limits: &UploadLimits,
 ) -> Result<Vec<Saved>, UploadError> {
@@ -159,9 +160,8 @@ pub fn plan<S: AsRef<str>>(
     }
     let numbers = (0..).map(|place: u128| unique.wrapping_add(place));
     let files = files.iter().zip(numbers);
-    let plan = |(file, number): (&Attachment<S>, u128)| {
-        let (name, data) = (file.name.as_ref(), file.data.as_ref());
-        plan_one(name, data, number, limits.max_file_bytes)
+    let plan = |(file, number): (&Attachment, u128)| {
+        plan_one(&file.name, &file.data, number, limits.max_file_bytes)
     };
     files.map(plan).collect()
 }

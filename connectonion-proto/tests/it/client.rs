@@ -5,9 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use connectonion_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState, Warning};
-use connectonion_proto::frame::{Connect, OnboardSubmit, Signed};
-use connectonion_proto::{ClientFrame, ServerFrame};
-use rpc_core::decode::FrameCopy;
+use connectonion_proto::frame::{ClientFrame, Connect, OnboardSubmit, ServerFrame, Signed};
+
 use rpc_core::{Incoming, Limits, Machine, Outgoing};
 use serde_json::value::RawValue;
 
@@ -67,7 +66,7 @@ impl Player {
         let Ok(ClientFrame::Connect(frame)) = ClientFrame::decode(connect, &limits) else {
             panic!("{connect}");
         };
-        let frame: Connect = frame.to_shared(&FrameCopy::of(connect));
+        let frame: Connect = frame;
         let now = Instant::now();
         Self {
             conn: ClientConn::new(ClientConfig::new(), &frame, 7, now),
@@ -78,15 +77,14 @@ impl Player {
 
     /// The recorded client did this, so this one does.
     fn act(&mut self, text: &str) {
-        let copy = FrameCopy::of(text);
         let (conn, now) = (&mut self.conn, self.now);
         match ClientFrame::decode(text, &Limits::default()) {
-            Ok(ClientFrame::Input(input)) => drop(conn.input(&input.to_shared(&copy), now)),
+            Ok(ClientFrame::Input(input)) => drop(conn.input(&input, now)),
             Ok(ClientFrame::Response(answer)) => {
-                let _ = conn.respond(&answer.to_shared(&copy), now);
+                let _ = conn.respond(&answer, now);
             }
             Ok(ClientFrame::OnboardSubmit(submit)) => {
-                drop(conn.onboard::<_, _>(&submit, now));
+                drop(conn.onboard(&submit, now));
             }
             Ok(ClientFrame::SessionQuery(query)) => {
                 drop(conn.query(query.session_id.as_deref().unwrap_or_default(), now));
@@ -245,9 +243,9 @@ fn every_recording_is_understood_to_its_end() {
 #[test]
 fn an_offer_at_no_gate_is_refused_here() {
     let now = Instant::now();
-    let connect: Connect = Connect::new(Signed::none());
+    let connect = Connect::new(Signed::none());
     let mut conn = ClientConn::new(ClientConfig::new(), &connect, 7, now);
-    let offer: OnboardSubmit = OnboardSubmit::new(Signed::none());
+    let offer = OnboardSubmit::new(Signed::none());
     assert!(conn.onboard(&offer, now).is_err());
 }
 
@@ -255,7 +253,7 @@ fn an_offer_at_no_gate_is_refused_here() {
 fn let_in(now: Instant) -> ClientConn {
     let limits = Limits::default().with_max_events(2);
     let config = ClientConfig::new().with_limits(limits);
-    let connect: Connect = Connect::new(Signed::none());
+    let connect = Connect::new(Signed::none());
     let mut conn = ClientConn::new(config, &connect, 7, now);
     hear(
         &mut conn,

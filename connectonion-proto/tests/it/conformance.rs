@@ -36,7 +36,7 @@ fn nasty() -> Vec<String> {
 }
 
 fn new(now: Instant) -> ClientConn {
-    let connect: Connect = Connect::new(Signed::none());
+    let connect = Connect::new(Signed::none());
     ClientConn::new(ClientConfig::new(), &connect, 7, now)
 }
 

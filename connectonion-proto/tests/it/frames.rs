@@ -1,17 +1,17 @@
 //! The specification's examples, byte for byte: as they stand there, and as this crate writes them.
 //! Where it leaves something out (`[...]`) there is an empty list here.
 
+use connectonion_proto::codec;
 use connectonion_proto::frame::{
-    Answer, Approval, Attachment, Connect, Connected, ErrorFrame, Input, Newer, OnboardMethod,
-    OnboardRequired, OnboardSubmit, OnboardSuccess, Output, Response, RuntimeInputAck, Scope,
-    SessionState, Signed,
+    Answer, Approval, Attachment, ClientFrame, Connect, Connected, ErrorFrame, Input,
+    OnboardMethod, OnboardRequired, OnboardSubmit, OnboardSuccess, Output, Response,
+    RuntimeInputAck, Scope, ServerFrame, SessionState, Signed,
 };
-use connectonion_proto::{ClientFrame, ServerFrame, codec};
+use rpc_core::Json;
 use rpc_core::Limits;
-use rpc_core::decode::SharedJson;
-use rpc_core::testing::json::assert_same;
 use serde::Serialize;
 use serde_json::json;
+use switchboard_testing::json::assert_same;
 
 /// As it is sent: without white space but that within strings.
 fn sent(printed: &str) -> String {
@@ -36,7 +36,6 @@ fn comes_from_a_client(printed: &str, frame: &impl Serialize) {
     for text in [printed, &sent] {
         let read = ClientFrame::decode(text, &Limits::default()).unwrap();
         assert_same(codec::encode(&read).unwrap().as_str(), &sent);
-        assert_eq!(read.clone().into_owned(), read);
     }
 }
 
@@ -46,11 +45,10 @@ fn comes_from_a_server(printed: &str, frame: &impl Serialize) {
     for text in [printed, &sent] {
         let read = ServerFrame::decode(text, &Limits::default()).unwrap();
         assert_same(codec::encode(&read).unwrap().as_str(), &sent);
-        assert_eq!(read.clone().into_owned(), read);
     }
 }
 
-fn raw(value: &serde_json::Value) -> SharedJson {
+fn raw(value: &serde_json::Value) -> Json {
     codec::to_json(value).unwrap()
 }
 
@@ -102,7 +100,7 @@ fn an_input_is_that_of_the_specification() {
     let input = Input::new("Translate hello to Spanish")
         .with_images(&["data:image/png;base64,..."])
         .unwrap()
-        .with_files(&[Attachment::<&str>::new(
+        .with_files(&[Attachment::new(
             "doc.pdf",
             "data:application/pdf;base64,...",
         )])
@@ -150,7 +148,10 @@ fn responses_are_those_of_the_specification() {
 fn the_gate_is_that_of_the_specification() {
     let payload = raw(&json!({"invite_code": "OpenOnion"}));
     let submit = OnboardSubmit::new(Signed::new(payload, "0xab", "00"));
-    assert_eq!(submit.invite_code().as_deref(), Some("OpenOnion"));
+    assert_eq!(
+        submit.signed.text("invite_code").as_deref(),
+        Some("OpenOnion")
+    );
     comes_from_a_client(
         r#"{"type":"ONBOARD_SUBMIT","payload":{"invite_code":"OpenOnion"},"from":"0xab","signature":"00"}"#,
         &submit,
@@ -180,8 +181,8 @@ fn a_connected_is_that_of_the_specification() {
   "chat_items": []
 }"#;
     let connected = Connected::new("550e8400-...", SessionState::New);
-    let newer = Newer::new(raw(&json!({"messages": []})), raw(&json!([])));
-    comes_from_a_server(printed, &connected.clone().with_newer(newer));
+    let newer = (raw(&json!({"messages": []})), raw(&json!([])));
+    comes_from_a_server(printed, &connected.clone().with_newer(Some(newer)));
     comes_from_a_server(
         r#"{"type":"CONNECTED","session_id":"550e8400-...","status":"new"}"#,
         &connected,
@@ -227,6 +228,7 @@ fn an_error_is_that_of_the_specification() {
 }"#;
     let message =
         "Invalid JSON: Expecting property name enclosed in double quotes at line 2 col 5 (pos 18)";
-    let error = ErrorFrame::new(message).with_received("{type: 'INPUT', ...}");
+    let mut error = ErrorFrame::new(message);
+    error.received = Some("{type: 'INPUT', ...}".into());
     comes_from_a_server(printed, &error);
 }

@@ -3,9 +3,8 @@
 
 use std::collections::HashMap;
 
-use connectonion_proto::ClientFrame;
 use connectonion_proto::auth::{Address, AuthError, InviteCodes, Verified, Verifier};
-use connectonion_proto::frame::{Connect, Json, Number, OnboardMethod, OnboardSubmit};
+use connectonion_proto::frame::{ClientFrame, Connect, Number, OnboardMethod, OnboardSubmit};
 use connectonion_proto::trust::{
     AddressList, ClientLevel, Decision, SignaturePolicy, TrustBook, TrustLevel, TrustPolicy,
 };
@@ -70,10 +69,7 @@ impl Host {
         Some(answered.map_or_else(|error| error.to_string(), str::to_owned))
     }
 
-    fn connect<S: AsRef<str>, J: Json>(
-        &mut self,
-        connect: &Connect<S, J>,
-    ) -> Result<&'static str, AuthError> {
+    fn connect(&mut self, connect: &Connect) -> Result<&'static str, AuthError> {
         // Every frame is judged at its own time.
         let now = connect
             .signed
@@ -94,10 +90,7 @@ impl Host {
         }
     }
 
-    fn onboard<S: AsRef<str>, J: Json>(
-        &mut self,
-        submit: &OnboardSubmit<S, J>,
-    ) -> Result<&'static str, AuthError> {
+    fn onboard(&mut self, submit: &OnboardSubmit) -> Result<&'static str, AuthError> {
         let now = submit
             .signed
             .number("timestamp")

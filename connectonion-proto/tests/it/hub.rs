@@ -69,7 +69,7 @@ fn the_console_tells_the_story_of_the_specification() {
     play.finish(run, "done");
     play.store_all();
     told(&mut play, &["↳ RUNTIME_INPUT session=s prompt=and this"]);
-    let mut connect: Connect = Connect::new(Signed::none());
+    let mut connect = Connect::new(Signed::none());
     connect.session_id = Some("s".into());
     let old = json!({"messages": [{}, {}, {}, {}], "turn": 0});
     connect.session = Some(codec::to_json(&old).unwrap());
@@ -110,7 +110,7 @@ fn what_waits_for_another_run_survives_a_kill() {
     play.connect(2, owner(1), Some("s"));
     play.store_all();
     let connected = play.sockets[&ConnId(2)].connected.as_ref().unwrap();
-    let session = connected.newer.as_ref().unwrap().session.get();
+    let session = connected.session.as_ref().unwrap().get();
     for prompt in ["first", "second", "third"] {
         assert!(session.contains(prompt), "{prompt}: {session}");
     }
@@ -132,12 +132,12 @@ fn what_was_acknowledged_before_a_kill_outlives_a_clients_copy_of_the_same_turn(
         "messages": [{"role": "user", "content": "first"}],
         "turn": 1, "iteration": 0, "updated": began,
     });
-    let connect: Connect = Connect::new(Signed::none()).with_session_id("s");
+    let connect = Connect::new(Signed::none()).with_session_id("s");
     let connect = connect.with_session(codec::to_json(&copy).unwrap());
     play.connect_with(2, owner(1), connect);
     play.store_all();
     let connected = play.sockets[&ConnId(2)].connected.as_ref().unwrap();
-    let session = connected.newer.as_ref().unwrap().session.get();
+    let session = connected.session.as_ref().unwrap().get();
     assert!(session.contains("second"), "{session}");
 }
 

@@ -91,7 +91,7 @@ impl Play {
     }
 
     pub fn connect(&mut self, conn: u64, owner: Owner, session_id: Option<&str>) {
-        let mut connect: Connect = Connect::new(Signed::none());
+        let mut connect = Connect::new(Signed::none());
         connect.session_id = session_id.map(Into::into);
         self.connect_with(conn, owner, connect);
     }

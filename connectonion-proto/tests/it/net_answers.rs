@@ -174,7 +174,7 @@ async fn an_answer_that_has_arrived_is_not_sent_again_to_the_next_question() {
         host.say_all(&[ask_user("q"), next]).await;
         hears_nothing(&mut host).await;
         match it.run.next().await {
-            Some(Ok(RunEvent::Step(step))) => assert_eq!(step.event.kind.name(), "tool_result"),
+            Some(Ok(RunEvent::Step(step))) => assert_eq!(step.event.kind.tag(), "tool_result"),
             Some(Ok(RunEvent::Approval(ask))) => assert_eq!(ask.request_id(), Some("q2")),
             other => panic!("{other:?}"),
         }
@@ -285,5 +285,5 @@ async fn the_receipt_of_an_answer_is_not_taken_for_the_answer_to_a_query() {
             .await;
     };
     let (status, ()) = tokio::join!(asked, reply);
-    assert_eq!(status.unwrap().status.as_str(), "not_found");
+    assert_eq!(status.unwrap().status.name(), "not_found");
 }

@@ -11,7 +11,7 @@ use connectonion_proto::frame::{
 use connectonion_proto::net::{
     AgentOptions, Event, Events, Human, RemoteAgent, Run, RunEvent, connect_with,
 };
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 use rpc_core::net::mem::{self, MemListener};
 use rpc_core::net::{LinkEvent, LinkState, QueueConfig};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
@@ -57,7 +57,7 @@ pub async fn next(events: &mut Events) -> Event {
 /// The type of the next step.
 pub async fn step(run: &mut Run) -> String {
     match run.next().await {
-        Some(Ok(RunEvent::Step(step))) => step.event.kind.name().to_owned(),
+        Some(Ok(RunEvent::Step(step))) => step.event.kind.tag().to_owned(),
         other => panic!("{other:?}"),
     }
 }
@@ -113,7 +113,7 @@ async fn a_prompt_gives_its_steps_and_then_the_output() {
 async fn images_and_files_go_along() {
     use connectonion_proto::frame::Attachment;
     let (agent, _events, mut host, _listener) = ready().await;
-    let file = Attachment::<&str>::new("a.txt", "data:text/plain;base64,aGk=");
+    let file = Attachment::new("a.txt", "data:text/plain;base64,aGk=");
     let input = Input::new("look").with_images(&["data:image/png;base64,AA=="]);
     let input = input.unwrap().with_files(&[file]).unwrap();
     let _run = agent.send(input).await;
@@ -243,10 +243,10 @@ impl Human for Yes {
         self.0
             .lock()
             .unwrap()
-            .push(step.event.kind.name().to_owned());
+            .push(step.event.kind.tag().to_owned());
     }
 
-    async fn ask_user(&self, question: &AskUser) -> SharedStr {
+    async fn ask_user(&self, question: &AskUser) -> Str {
         format!("yes: {}", question.question).into()
     }
 
@@ -341,7 +341,7 @@ async fn what_no_run_listens_to_is_an_event() {
     assert!(matches!(next(&mut events).await, Event::Step(_)));
     assert!(matches!(next(&mut events).await, Event::RunEnded(Ok(_))));
     assert!(matches!(next(&mut events).await, Event::Step(step)
-        if step.event.kind.name() == "mode_changed"));
+        if step.event.kind.tag() == "mode_changed"));
     assert!(matches!(next(&mut events).await, Event::Unknown(_)));
     assert!(matches!(next(&mut events).await, Event::Complaint(_)));
 }
@@ -406,7 +406,7 @@ async fn a_run_that_is_not_taken_loses_its_oldest_steps_and_never_its_end() {
             .await;
     };
     let (status, ()) = tokio::join!(asked, answer);
-    assert_eq!(status.unwrap().status, Standing::Connected.into());
+    assert_eq!(status.unwrap().status, Standing::Connected);
     assert!(matches!(run.next().await, Some(Ok(RunEvent::Lagged(8)))));
     assert_eq!(step(&mut run).await, "thinking");
     assert_eq!(run.output().await.unwrap().result, "hi");

@@ -11,8 +11,8 @@ use connectonion_proto::net::{
 };
 use connectonion_proto::trust::{Door, TrustLevel, TrustPolicy};
 use rpc_core::CallError;
+use rpc_core::Str;
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::decode::SharedStr;
 use tokio::time::timeout;
 
 use crate::staff::{Scripted, client_key, host_key};
@@ -62,7 +62,7 @@ struct Yes;
 
 #[async_trait]
 impl Human for Yes {
-    async fn ask_user(&self, _: &AskUser) -> SharedStr {
+    async fn ask_user(&self, _: &AskUser) -> Str {
         "yes".into()
     }
 
@@ -70,7 +70,7 @@ impl Human for Yes {
         Approval::granted(Scope::Once)
     }
 
-    async fn review_plan(&self, _: &PlanReview) -> SharedStr {
+    async fn review_plan(&self, _: &PlanReview) -> Str {
         "good".into()
     }
 }
@@ -98,7 +98,7 @@ async fn a_run_survives_its_line() {
     lose(&agent).await;
     let id = agent.session().session_id.unwrap();
     let status = agent.status(id).await.unwrap();
-    assert_eq!(status.status, Standing::Running.into());
+    assert_eq!(status.status, Standing::Running);
     let taken = agent.interject("over the second line").await.unwrap();
     assert!(matches!(taken, Taken::Queued { .. }));
     assert_eq!(answer(&mut run).await, "heard over the second line");

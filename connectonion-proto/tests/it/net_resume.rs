@@ -319,7 +319,7 @@ async fn whoever_attaches_to_an_idle_session_is_told_so() {
     loop {
         match events.next().await {
             Some(LinkEvent::Event(Event::Connected(frame))) => {
-                assert!(frame.newer.is_some());
+                assert!(frame.session.is_some());
                 break;
             }
             Some(LinkEvent::State(_)) => {}

@@ -14,7 +14,7 @@ type Line = Pair<ClientConn, ServerConn>;
 
 fn line() -> Line {
     let now = Instant::now();
-    let connect: Connect = Connect::new(Signed::none());
+    let connect = Connect::new(Signed::none());
     let client = ClientConn::new(ClientConfig::new(), &connect, 7, now);
     let server = ServerConn::new(ServerConfig::default(), now);
     let mut line = Pair::new(client, server, now);

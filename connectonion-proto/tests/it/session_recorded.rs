@@ -4,9 +4,9 @@
 //! Frames are compared as they come out of the log; those that answer one socket are made
 //! elsewhere. A recording is one where the host does what this crate does.
 
+use connectonion_proto::frame::ServerFrame;
 use std::collections::{HashMap, HashSet};
 
-use connectonion_proto::ServerFrame;
 use connectonion_proto::replay::{Entry, Next};
 use connectonion_proto::session::{
     Accepted, ConnId, Finish, InputError, RequestKind, RunId, RuntimeInput, SessionRequest,
@@ -128,7 +128,7 @@ impl Player {
             .connect(ConnId(conn), request, random, now);
         let joined = joined.unwrap();
         assert_eq!(joined.session_id.as_str(), id);
-        assert_eq!(joined.status.as_str(), text(&answer["status"]));
+        assert_eq!(joined.status.name(), text(&answer["status"]));
         self.sessions.insert(conn, id);
     }
 
@@ -163,8 +163,6 @@ impl Player {
         let ServerFrame::Event(event) = decoded else {
             panic!("{text}")
         };
-        let copy = rpc_core::decode::FrameCopy::of(&text);
-        let event = event.to_shared(&copy);
         let state = self.desk.registry.run_mut(run).unwrap();
         if let (Some(kind), Some(id)) = (RequestKind::asked_by(&event.kind), &event.id) {
             state.ask(kind, id).unwrap();

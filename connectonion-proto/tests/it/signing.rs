@@ -1,12 +1,12 @@
 //! Signing and verifying: the checks, their order, and what each of them says.
 
 use connectonion_proto::auth::{
-    Address, AuthError, Canonical, Draft, Signer, UsedSignatures, Verifier,
+    Address, AuthError, Canonical, Draft, Payload, Signer, UsedSignatures, Verifier,
 };
 use connectonion_proto::frame::Signed;
 use connectonion_proto::trust::AddressList;
 use proptest::prelude::*;
-use rpc_core::decode::{FrameCopy, RawJson};
+use rpc_core::{Json, Limits};
 use serde_json::{Value, json};
 
 const NOW: f64 = 1_702_234_567.0;
@@ -34,13 +34,13 @@ fn signed(payload: &Value) -> Signed {
 
 /// Any texts in place of a payload, an address and a signature.
 fn claimed(payload: &str, from: &str, signature: &str) -> Signed {
-    Signed::new(FrameCopy::of(payload).whole_json(), from, signature)
+    Signed::new(Json::new(payload).unwrap(), from, signature)
 }
 
 /// Another text in place of the payload.
 fn with_payload(signed: &Signed, payload: &str) -> Signed {
     let mut changed = signed.clone();
-    changed.payload = Some(FrameCopy::of(payload).whole_json());
+    changed.payload = Some(Json::new(payload).unwrap());
     changed
 }
 
@@ -136,10 +136,15 @@ fn the_first_check_that_fails_gives_the_error() {
 
 #[test]
 fn a_payload_that_is_no_object_is_refused_and_not_taken_for_unsigned() {
-    for payload in ["[]", "null", "7", r#""{}""#, "{", &"[".repeat(1000)] {
+    let deep = "[".repeat(1000) + &"]".repeat(1000);
+    for payload in ["[]", "null", "7", r#""{}""#, &deep] {
         let changed = with_payload(&signed(&json!({"timestamp": NOW})), payload);
         let refused = verifier().verify(&changed, NOW).unwrap_err();
         assert!(matches!(refused, AuthError::InvalidPayload(_)), "{payload}");
+    }
+    // What is no JSON is in no frame.
+    for payload in ["", "{", &"[".repeat(1000)] {
+        assert!(Payload::parse(payload, &Limits::default()).is_err());
     }
 }
 
@@ -355,7 +360,7 @@ fn nothing_secret_is_printed() {
 
 #[test]
 fn a_number_that_is_too_large_is_not_signed() {
-    let payload = RawJson::new(r#"{"timestamp":1,"x":1e400}"#).unwrap();
+    let payload = Json::new(r#"{"timestamp":1,"x":1e400}"#).unwrap();
     assert!(client().sign_payload(&payload).is_err());
 }
 
@@ -414,7 +419,9 @@ proptest! {
         let mut bytes = text.to_owned().into_bytes();
         let at = at % bytes.len();
         bytes[at] ^= 1_u8 << bit;
-        if let Ok(changed) = String::from_utf8(bytes) {
+        let changed = String::from_utf8(bytes).ok();
+        // What is no JSON is in no frame.
+        if let Some(changed) = changed.filter(|changed| Json::new(changed).is_ok()) {
             let changed = with_payload(&signed, &changed);
             if let Ok(verified) = verifier().verify(&changed, NOW) {
                 let same = verified.payload.canonical(Canonical::Python);
@@ -424,7 +431,12 @@ proptest! {
     }
 
     #[test]
-    fn anything_that_is_claimed_is_survived(payload: String, from: String, signature: String) {
+    fn anything_that_is_claimed_is_survived(
+        payload in any_json(),
+        from: String,
+        signature: String,
+    ) {
+        let payload = payload.to_string();
         prop_assert!(verifier().verify(&claimed(&payload, &from, &signature), NOW).is_err());
     }
 }

@@ -9,7 +9,7 @@ use connectonion_proto::storage::{
     JsonlOptions, JsonlStorage, MemoryStorage, Record, RecordStatus, Storage, StorageError,
 };
 use proptest::prelude::*;
-use rpc_core::decode::{RawJson, SharedJson};
+use rpc_core::Json;
 
 use super::scratch::Scratch;
 
@@ -18,8 +18,8 @@ const DAY: f64 = 86_400.0;
 const ALICE: Owner = Owner::Key(Address::from_bytes([0xa1; 32]));
 const BOB: Owner = Owner::Key(Address::from_bytes([0xb0; 32]));
 
-fn json(text: &str) -> Option<SharedJson> {
-    Some(SharedJson::from(&RawJson::new(text).unwrap()))
+fn json(text: &str) -> Option<Json> {
+    Some(Json::new(text).unwrap())
 }
 
 fn running(id: &str) -> Record {
@@ -440,7 +440,7 @@ fn record() -> impl Strategy<Value = Record> {
     let record = (id, status, session, owner, expires, "[\u{0}-\u{ff}]{0,6}");
     record.prop_map(|(id, status, session, owner, expires, prompt)| {
         let session = session.and_then(|turn| json(&format!("{{\n\"turn\":{turn}}}")));
-        Record::new(id, RecordStatus::parse(status), prompt, NOW)
+        Record::new(id, rpc_core::Str::from(status).into(), prompt, NOW)
             .with_session(session)
             .with_owner(owner)
             .with_expires(expires)

@@ -29,7 +29,7 @@ fn a_thousand_sockets_come_back_twenty_times_and_miss_nothing() {
     let mut conns = 0;
     for storm in 0..=STORMS {
         for client in 0..SESSIONS * SOCKETS {
-            let mut connect: Connect = Connect::new(Signed::none());
+            let mut connect = Connect::new(Signed::none());
             connect.session_id = Some(format!("s-{}", client / SOCKETS).into());
             connect.last_msg_id = last.get(&client).map(|id| id.as_str().into());
             play.connect_with(conns + client, OWNER, connect);

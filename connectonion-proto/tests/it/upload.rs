@@ -12,8 +12,8 @@ fn files_are_written_where_the_agent_is_told() {
     let scratch = Scratch::new();
     let folder = scratch.path().join(".co/uploads");
     let sent = [
-        Attachment::<String>::new("doc.txt", "data:text/plain;base64,aGVsbG8gZmlsZQ=="),
-        Attachment::<String>::new("../../etc/evil name.txt", "YmFyZQ=="),
+        Attachment::new("doc.txt", "data:text/plain;base64,aGVsbG8gZmlsZQ=="),
+        Attachment::new("../../etc/evil name.txt", "YmFyZQ=="),
     ];
     let files = plan(&sent, 7, &UploadLimits::default()).unwrap();
     let paths = save(&folder, &files).unwrap();
@@ -29,10 +29,7 @@ fn files_are_written_where_the_agent_is_told() {
 #[test]
 fn nothing_is_overwritten_and_nothing_is_half_there() {
     let scratch = Scratch::new();
-    let sent = [
-        Attachment::<String>::new("a", "YQ=="),
-        Attachment::<String>::new("b", "Yg=="),
-    ];
+    let sent = [Attachment::new("a", "YQ=="), Attachment::new("b", "Yg==")];
     let files = plan(&sent, 7, &UploadLimits::default()).unwrap();
     let taken = scratch.file(&files[1].name);
     fs::write(&taken, "mine").unwrap();
@@ -46,12 +43,7 @@ fn nothing_is_overwritten_and_nothing_is_half_there() {
 #[test]
 fn a_link_is_not_followed() {
     let scratch = Scratch::new();
-    let files = plan(
-        &[Attachment::<String>::new("a", "YQ==")],
-        7,
-        &UploadLimits::default(),
-    )
-    .unwrap();
+    let files = plan(&[Attachment::new("a", "YQ==")], 7, &UploadLimits::default()).unwrap();
     let target = scratch.file("target");
     std::os::unix::fs::symlink(&target, scratch.file(&files[0].name)).unwrap();
     assert!(save(scratch.path(), &files).is_err());

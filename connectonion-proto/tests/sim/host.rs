@@ -10,7 +10,7 @@ use connectonion_proto::hub::{Entrant, Finished, Hub, HubConfig, HubEvent, JobId
 use connectonion_proto::id::SessionId;
 use connectonion_proto::session::{ConnId, Owner, RunId, RuntimeInput};
 use connectonion_proto::storage::{MemoryStorage, Record, Storage, StorageError};
-use rpc_core::testing::sim::{Outcome, Rng, ensure, tell};
+use switchboard_testing::sim::{Outcome, Rng, ensure, tell};
 
 pub(crate) const OWNER: Owner = Owner::Key(Address::from_bytes([1; 32]));
 
@@ -227,7 +227,7 @@ impl Host {
     pub(crate) fn conversation(&mut self, session: &str, now: Instant) -> Outcome<String> {
         self.looks += 1;
         let conn = ConnId(self.looks);
-        let connect: Connect = Connect::new(Signed::none()).with_session_id(session);
+        let connect = Connect::new(Signed::none()).with_session_id(session);
         let entrant = Entrant::new(OWNER, connect, self.looks.into());
         self.hub.connect(conn, entrant, self.clocks(now));
         let mut found = None;
@@ -236,8 +236,8 @@ impl Host {
             while let Some((to, reply)) = self.hub.poll_reply() {
                 active = true;
                 if let (true, Reply::Accept(connected)) = (to == conn, reply) {
-                    let newer = connected.newer.as_ref();
-                    found = Some(newer.map_or(String::new(), |it| it.session.get().to_owned()));
+                    let newer = connected.session.as_ref();
+                    found = Some(newer.map_or(String::new(), |it| it.get().to_owned()));
                 }
             }
             if !active {

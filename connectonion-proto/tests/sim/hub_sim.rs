@@ -7,8 +7,8 @@ use std::time::Duration;
 use connectonion_proto::frame::{Connect, SessionState, Signed};
 use connectonion_proto::hub::HubConfig;
 use connectonion_proto::session::{ConnId, Owner, RunId};
-use rpc_core::testing::sim::{self, Outcome, Rng, Tally, ensure};
 use serde_json::Value;
+use switchboard_testing::sim::{self, Outcome, Rng, Tally, ensure};
 
 use crate::hub_play::Play;
 
@@ -107,7 +107,7 @@ impl Life {
         user.conn = Some(self.conns);
         user.arrived = 0;
         user.has_heard = false;
-        let mut connect: Connect = Connect::new(Signed::none()).with_session_id(user.session);
+        let mut connect = Connect::new(Signed::none()).with_session_id(user.session);
         if let Some(last) = &user.last {
             connect = connect.with_last_msg_id(last.as_str());
         }
@@ -306,8 +306,8 @@ impl Life {
             self.play.connect(self.conns, OWNER, Some(session));
             self.play.store_all();
             let socket = &self.play.sockets[&ConnId(self.conns)];
-            let newer = socket.connected.as_ref().and_then(|it| it.newer.as_ref());
-            let conversation = newer.map_or("", |it| it.session.get());
+            let newer = socket.connected.as_ref().and_then(|it| it.session.as_ref());
+            let conversation = newer.map_or("", |it| it.get());
             let taken = prompts.iter();
             let mut taken = taken.filter(|it| it.0 == session && it.2 == Fate::Taken);
             let lost = taken.find(|it| !conversation.contains(&format!("\"{}\"", it.1)));

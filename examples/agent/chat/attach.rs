@@ -11,7 +11,7 @@ use connectonion_proto::limits::{MAX_FILE_BYTES, MAX_FILES};
 /// What goes with the next prompt.
 #[derive(Debug, Default)]
 pub(crate) struct Attachments {
-    files: Vec<Attachment<String>>,
+    files: Vec<Attachment>,
     images: Vec<String>,
 }
 

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use connectonion_proto::client::Step;
 use connectonion_proto::frame::{
     Answer, Approval, ApprovalNeeded, AskUser, EventKind, PlanReview, Rejection, Response, Scope,
-    Ulw, UlwTurnsReached, Word,
+    Ulw, UlwAction, UlwTurnsReached,
 };
 use examples::screen::{printable, printable_lines};
-use rpc_core::decode::SharedJson;
+use rpc_core::Json;
 use rpc_core::{Limits, Refused};
 use serde_json::{Map, Value};
 
@@ -49,7 +49,7 @@ impl Fields {
         let fields = question.fields(&Limits::default()).unwrap_or_default();
         let fields = fields.into_iter().map(|field| {
             let label = field.label.as_deref().unwrap_or(&field.name).to_owned();
-            (field.name.into_owned(), label)
+            (field.name.into(), label)
         });
         Self {
             open: fields.collect(),
@@ -114,7 +114,7 @@ impl Question {
                 lines
             }
             Kind::Approval(needed) => {
-                let arguments = needed.arguments.as_ref().map_or("", SharedJson::get);
+                let arguments = needed.arguments.as_ref().map_or("", Json::get);
                 let mut line = format!("? may {} run", printable(&needed.tool));
                 if !arguments.is_empty() {
                     line.push_str(&format!(" with {}", printable(arguments)));
@@ -199,7 +199,7 @@ impl Question {
 /// The decision that stops an agent: any word that hosts do not know.
 fn stop() -> Ulw {
     let mut stop = Ulw::go_on(0);
-    stop.action = Word::Other("stop".into());
+    stop.action = UlwAction::Other("stop".into());
     stop.turns = None;
     stop
 }
@@ -209,7 +209,7 @@ fn options(question: &AskUser) -> Vec<String> {
     options.into_iter().map(Into::into).collect()
 }
 
-fn json(value: &Value) -> Result<SharedJson, Refused> {
+fn json(value: &Value) -> Result<Json, Refused> {
     connectonion_proto::codec::to_json(value)
 }
 

@@ -1,14 +1,12 @@
 //! [`Show`]: what happens, in lines for people or for programs.
 
-use std::borrow::Cow;
-
 use connectonion_proto::client::Step;
 use connectonion_proto::frame::{
-    ChatItem, ChatItemKind, Connected, EventKind, Output, SessionState, ToolStatus, Word,
+    ChatItem, ChatItemKind, Connected, EventKind, Output, SessionState, ToolStatus,
 };
 use examples::screen::{Colour, printable, printable_lines};
+use rpc_core::Json;
 use rpc_core::Limits;
-use rpc_core::decode::{RawJson, SharedJson};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -80,24 +78,24 @@ impl Show {
         if self.is_json() {
             let about = json!({
                 "sessionId": &*connected.session_id,
-                "status": connected.status.as_str(),
-                "newer": connected.newer.is_some(),
+                "status": connected.status.name(),
+                "newer": connected.session.is_some(),
             });
             return vec![self.note("connected", about, "")];
         }
-        let Some(newer) = &connected.newer else {
+        let Some(items) = &connected.chat_items else {
             return Vec::new();
         };
         // What still runs is told as it happens.
         let shown = connected.status != SessionState::Running;
         let limits = Limits::default();
-        let items = ChatItem::list(newer.chat_items.get(), &limits).unwrap_or_default();
+        let items = ChatItem::list(items.get(), &limits).unwrap_or_default();
         let skipped = items.len().saturating_sub(EARLIER);
         let items = items.iter().skip(skipped).filter(|_| shown);
         items.filter_map(|item| self.earlier(item)).collect()
     }
 
-    fn earlier(&self, item: &ChatItem<Cow<'_, str>, RawJson<'_>>) -> Option<String> {
+    fn earlier(&self, item: &ChatItem) -> Option<String> {
         let text = printable_lines(&item.text()?);
         match &item.kind {
             ChatItemKind::User(_) => Some(self.paint(Colour::Dim, &format!("> {text}"))),
@@ -128,8 +126,8 @@ impl Show {
             return vec![self.step_json("step", step)];
         }
         if let EventKind::Assistant(said) = &step.event.kind {
-            said.content.as_str().clone_into(&mut self.said);
-            return vec![printable_lines(&said.content)];
+            said.as_str().clone_into(&mut self.said);
+            return vec![printable_lines(said)];
         }
         let line = self.words(&step.event.kind, own);
         line.map(|line| self.paint(Colour::Dim, &line))
@@ -147,12 +145,12 @@ impl Show {
                 format!("  thinks: {}", printable_lines(thought.content.as_deref()?))
             }
             EventKind::ToolCall(call) => {
-                let args = call.args.as_ref().map_or("", SharedJson::get);
+                let args = call.args.as_ref().map_or("", Json::get);
                 format!("  {} {}", printable(&call.name), short(args))
             }
             EventKind::ToolResult(result) => {
                 let name = printable(result.name.as_deref().unwrap_or("tool"));
-                let failed = result.status.as_ref().and_then(Word::known);
+                let failed = result.status.as_ref();
                 let failed = if failed.is_some_and(ToolStatus::is_error) {
                     " failed"
                 } else {
@@ -167,12 +165,12 @@ impl Show {
                 format!("  the agent has got {}", names.join(", "))
             }
             EventKind::ModeChanged(changed) => {
-                format!("  mode: {}", printable(changed.mode.as_str()))
+                format!("  mode: {}", printable(changed.mode.name()))
             }
             EventKind::Compact(compact) => {
                 format!(
                     "  the conversation is made shorter: {}",
-                    printable(compact.status.as_str())
+                    printable(compact.status.name())
                 )
             }
             EventKind::ToolBlocked(blocked) => {
@@ -182,7 +180,7 @@ impl Show {
             }
             EventKind::Intent(intent) => format!("  {}", printable(intent.ack.as_deref()?)),
             EventKind::Eval(eval) => format!("  {}", printable(eval.summary.as_deref()?)),
-            EventKind::AgentImage(image) => format!("  an image of {} bytes", image.image.len()),
+            EventKind::AgentImage(image) => format!("  an image of {} bytes", image.len()),
             EventKind::DiffPreview(diff) => {
                 let preview = printable_lines(diff.preview.as_deref().unwrap_or_default());
                 format!("  {}:\n{preview}", printable(&diff.path))

@@ -2,7 +2,7 @@
 //! is timed, so that it says the same on a busy machine.
 
 use crate::callgrind::{Cost, count_all};
-use crate::goals::{self, Finding};
+use crate::goals::{self, Finding, Goal};
 use crate::pending;
 use crate::work::{self, OURS, Work};
 
@@ -32,12 +32,7 @@ pub(crate) fn gate() -> bool {
         for peer in &work.peers {
             let goal = goals::find(work.name, peer.name);
             if let (Some(goal), Some(theirs)) = (goal, cost(work, peer.name)) {
-                gate.ratio(
-                    work,
-                    peer.name,
-                    goal,
-                    theirs.instructions / ours.instructions,
-                );
+                gate.ratio(goal, theirs.instructions / ours.instructions);
             }
         }
         if let Some(most) = work.max_allocations {
@@ -46,6 +41,13 @@ pub(crate) fn gate() -> bool {
             gate.at_most(&what, ours.allocations - 0.01, most);
         }
     }
+    let hot = |way: &str| -> f64 {
+        let hot = works.iter().filter(|work| goals::HOT.contains(&work.name));
+        hot.filter_map(|work| cost(work, way))
+            .map(|cost| cost.instructions)
+            .sum()
+    };
+    gate.ratio(goals::HOT_SUM, hot(goals::HOT_SUM.peer) / hot(OURS));
     let pending = |work: Option<&Work>| work.and_then(|work| cost(work, OURS));
     let one = pending(works.iter().find(|work| work.name == pending::ONE));
     let many = pending(works.iter().find(|work| work.name == pending::MANY));
@@ -78,13 +80,13 @@ struct Gate {
 }
 
 impl Gate {
-    fn ratio(&mut self, work: &Work, peer: &str, goal: goals::Goal, ratio: f64) {
+    fn ratio(&mut self, goal: Goal, ratio: f64) {
         let finding = goal.judge(ratio);
         let state = match goal.held {
             Some(held) => format!("goal {:.2} missed: held at {held:.3}", goal.goal),
             None => format!("goal {:.2}", goal.goal),
         };
-        let line = format!("{} beside {peer}: {ratio:.3} ({state})", work.name);
+        let line = format!("{} beside {}: {ratio:.3} ({state})", goal.work, goal.peer);
         match finding {
             Finding::Lost => {
                 let least = goal.least();

@@ -10,8 +10,8 @@ const MARGIN: f64 = 0.02;
 /// How a peer's cost has to compare with ours.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Goal {
-    work: &'static str,
-    peer: &'static str,
+    pub(crate) work: &'static str,
+    pub(crate) peer: &'static str,
     /// At least so many times our instructions.
     pub(crate) goal: f64,
     /// What was reached, where the goal is missed.
@@ -29,7 +29,6 @@ const fn met(work: &'static str, peer: &'static str, goal: f64) -> Goal {
 }
 
 /// A goal that is missed, and the ratio that was reached.
-#[allow(dead_code, reason = "at times none is missed")]
 const fn missed(work: &'static str, peer: &'static str, goal: f64, held: f64) -> Goal {
     Goal {
         work,
@@ -39,65 +38,89 @@ const fn missed(work: &'static str, peer: &'static str, goal: f64, held: f64) ->
     }
 }
 
-/// Goal 2: at most 1.2 times sonic-rs.
-const SONIC: f64 = 1.0 / 1.2;
-/// Goal 3: at most 1.02 times the scan.
-const SCAN: f64 = 1.0 / 1.02;
-/// Goal 4: never worse than `to_writer`.
+/// Goal 1: beside derived types that own their strings, jsonrpsee's envelope and rmcp's model, and
+/// ahead of sonic-rs.
+const DERIVE: f64 = 1.5;
+const JSONRPSEE: f64 = 3.0;
+const RMCP: f64 = 9.0;
+const SONIC: f64 = 1.0;
+/// Goal 2: never behind serde_json with the same types; long texts beside derived types.
+const SAME: f64 = 1.0;
+const LONG: f64 = 2.0;
+/// Goal 3: beside serde_json's scan.
+const SCAN: f64 = 1.4;
+/// Goal 4: beside `to_writer`, for hot frames and for long texts; others are not behind it.
+const WRITE: f64 = 1.9;
+const WRITE_LONG: f64 = 5.0;
 const WRITER: f64 = 1.0;
 /// Goal 9: at most 0.4 times a map with a sleep per call.
 const SLEEP: f64 = 2.5;
 
+/// The hot frames: one of each protocol.
+pub(crate) const HOT: [&str; 5] = [
+    "decode Exoclaw text event, 100 B",
+    "decode Snek message event, 120 B",
+    "decode SmartHole message, 210 B",
+    "decode ConnectOnion tool result, 290 B",
+    "decode Acolyte text event, 110 B",
+];
+/// Goal 1: they are ahead of sonic-rs together, and four of the five alone.
+pub(crate) const HOT_SUM: Goal = met("the five hot frames", "sonic-rs", SONIC);
+
 #[rustfmt::skip] // One row per line, to be read and edited as a table.
 const GOALS: &[Goal] = &[
     // Goal 1
-    met("decode Exoclaw text event, 100 B", "serde derive", 1.6),
-    met("decode Exoclaw text event, 100 B", "jsonrpsee", 3.0),
-    met("decode Exoclaw text event, 100 B", "rmcp", 9.0),
-    met("decode Snek message event, 120 B", "serde derive", 1.6),
-    met("decode Snek message event, 120 B", "jsonrpsee", 3.0),
-    met("decode Snek message event, 120 B", "rmcp", 9.0),
-    met("decode SmartHole message, 210 B", "serde derive", 1.6),
-    met("decode SmartHole message, 210 B", "jsonrpsee", 3.0),
-    met("decode SmartHole message, 210 B", "rmcp", 9.0),
-    // It has ten members, one of them any JSON: the README says what that costs.
-    missed("decode ConnectOnion tool result, 290 B", "serde derive", 1.6, 1.23),
-    missed("decode ConnectOnion tool result, 290 B", "jsonrpsee", 3.0, 1.96),
-    missed("decode ConnectOnion tool result, 290 B", "rmcp", 9.0, 4.67),
-    missed("decode Acolyte text event, 110 B", "serde derive", 1.6, 1.52),
-    missed("decode Acolyte text event, 110 B", "jsonrpsee", 3.0, 2.97),
-    missed("decode Acolyte text event, 110 B", "rmcp", 9.0, 8.83),
+    met("decode Exoclaw text event, 100 B", "serde derive", DERIVE),
+    missed("decode Exoclaw text event, 100 B", "jsonrpsee", JSONRPSEE, 2.82),
+    met("decode Exoclaw text event, 100 B", "rmcp", RMCP),
+    met("decode Exoclaw text event, 100 B", "sonic-rs", SONIC),
+    met("decode Snek message event, 120 B", "serde derive", DERIVE),
+    met("decode Snek message event, 120 B", "jsonrpsee", JSONRPSEE),
+    met("decode Snek message event, 120 B", "rmcp", RMCP),
+    met("decode Snek message event, 120 B", "sonic-rs", SONIC),
+    missed("decode SmartHole message, 210 B", "serde derive", DERIVE, 1.30),
+    met("decode SmartHole message, 210 B", "jsonrpsee", JSONRPSEE),
+    met("decode SmartHole message, 210 B", "rmcp", RMCP),
+    met("decode SmartHole message, 210 B", "sonic-rs", SONIC),
+    met("decode ConnectOnion tool result, 290 B", "serde derive", DERIVE),
+    // It has ten members, of which three are texts that do not fit inline: the README says more.
+    missed("decode ConnectOnion tool result, 290 B", "jsonrpsee", JSONRPSEE, 2.61),
+    missed("decode ConnectOnion tool result, 290 B", "rmcp", RMCP, 6.26),
+    missed("decode ConnectOnion tool result, 290 B", "sonic-rs", SONIC, 0.895),
+    met("decode Acolyte text event, 110 B", "serde derive", DERIVE),
+    met("decode Acolyte text event, 110 B", "jsonrpsee", JSONRPSEE),
+    met("decode Acolyte text event, 110 B", "rmcp", RMCP),
+    met("decode Acolyte text event, 110 B", "sonic-rs", SONIC),
     // Goal 2
-    met("decode Exoclaw text event, 1 KB", "sonic-rs", SONIC),
-    met("decode Snek message event, 1 KB", "sonic-rs", SONIC),
-    met("decode Exoclaw usage event", "sonic-rs", SONIC),
-    met("decode Exoclaw chat.send", "sonic-rs", SONIC),
-    met("decode Snek send_message", "sonic-rs", SONIC),
-    met("decode Exoclaw text event with escapes, 1 KB", "sonic-rs", SONIC),
-    met("decode Exoclaw text event, 200 KB", "sonic-rs", SONIC),
-    met("decode Snek channels into owned structs, 200 KB", "sonic-rs", SONIC),
+    met("decode Exoclaw text event, 1 KB", "our types, serde_json", SAME),
+    met("decode Snek message event, 1 KB", "our types, serde_json", SAME),
+    met("decode Exoclaw usage event", "our types, serde_json", SAME),
+    met("decode Exoclaw chat.send", "our types, serde_json", SAME),
+    met("decode Snek send_message", "our types, serde_json", SAME),
+    met("decode Exoclaw text event with escapes, 1 KB", "our types, serde_json", SAME),
+    met("decode Exoclaw text event, 200 KB", "our types, serde_json", SAME),
+    missed("decode Exoclaw text event, 200 KB", "serde derive", LONG, 1.925),
+    met("decode Snek channels into owned structs, 200 KB", "our types, serde_json", SAME),
     // Goal 3
-    met("Exoclaw result left raw, 200 KB", "serde_json scan", SCAN),
-    met("Exoclaw tool input left raw, 200 KB", "serde_json scan", SCAN),
+    // The scan borrows; of ours, 0.13 is the copy that is delivered.
+    missed("Exoclaw result left raw, 200 KB", "serde_json scan", SCAN, 1.234),
+    missed("Exoclaw tool input left raw, 200 KB", "serde_json scan", SCAN, 1.234),
     met("Snek answer left raw, 200 KB", "serde_json scan", SCAN),
     // Goal 4
-    met("encode Exoclaw text event, 100 B", "to_writer", WRITER),
+    met("encode Exoclaw text event, 100 B", "to_writer", WRITE),
+    met("encode Snek message event, 120 B", "to_writer", WRITE),
+    met("encode SmartHole message, 210 B", "to_writer", WRITE),
+    missed("encode ConnectOnion tool result, 290 B", "to_writer", WRITE, 1.665),
+    met("encode Acolyte text event, 110 B", "to_writer", WRITE),
+    met("encode Exoclaw text event, 200 KB", "to_writer", WRITE_LONG),
     met("encode Exoclaw text event, 1 KB", "to_writer", WRITER),
     met("encode Exoclaw text event with escapes, 1 KB", "to_writer", WRITER),
-    met("encode Exoclaw text event, 200 KB", "to_writer", WRITER),
     met("encode Exoclaw tool use, raw input of 200 KB", "to_writer", WRITER),
     met("encode Snek send_message, 100 B", "to_writer", WRITER),
-    met("encode Snek message event, 120 B", "to_writer", WRITER),
     met("encode Exoclaw usage event", "to_writer", WRITER),
-    met("encode SmartHole message, 210 B", "to_writer", WRITER),
-    met("encode ConnectOnion tool result, 290 B", "to_writer", WRITER),
-    met("encode Acolyte text event, 110 B", "to_writer", WRITER),
     // Goal 9
     met("a pending call, 1 in flight", "map + sleep", SLEEP),
     met("a pending call, 1,000 in flight", "map + sleep", SLEEP),
-    // Goals 5 to 8 stand on this
-    met("WebSocket echo of 100 B, in memory", "tokio-tungstenite", 1.0),
-    met("WebSocket echo of 100 B, 64 at once, in memory", "tokio-tungstenite", 1.0),
 ];
 
 /// Goal 9: how many times the instructions of a call with one in flight it may take with
@@ -166,7 +189,8 @@ mod tests {
     #[test]
     fn every_goal_belongs_to_a_row() {
         let works = crate::work::all();
-        for goal in GOALS {
+        let hot = HOT.map(|work| met(work, HOT_SUM.peer, SONIC));
+        for goal in GOALS.iter().chain(&hot) {
             let work = works.iter().find(|work| work.name == goal.work);
             let work = work.unwrap_or_else(|| panic!("no row {}", goal.work));
             assert!(work.way(goal.peer).is_some(), "{goal:?}");

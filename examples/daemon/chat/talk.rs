@@ -7,17 +7,16 @@ use std::task::Poll;
 use std::time::SystemTime;
 
 use acolyte_proto::client::{ChatUpdate, Outcome};
-use acolyte_proto::frame::{HistoryItem, Role};
-use acolyte_proto::id::{MessageId, SessionId};
+use acolyte_proto::frame::{ChatRequest, HistoryItem, Role};
+use acolyte_proto::id::{MessageId, SessionId, TaskId};
 use acolyte_proto::limits::MAX_HISTORY;
 use acolyte_proto::net::Chat;
-use acolyte_proto::{ChatRequest, TaskId};
 use examples::cli::{self, Failure};
 use examples::screen::printable_lines;
 use examples::terminal::{Input, Output, Terminal};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use rpc_core::net::link::entropy;
+use rpc_core::net::entropy;
 
 use super::line::{HELP, Line};
 use crate::door::{Door, Wishes};
@@ -36,7 +35,7 @@ pub(super) struct Talk<'a> {
     output: Output,
     session: SessionId,
     /// What was said, oldest first.
-    said: VecDeque<HistoryItem<'static>>,
+    said: VecDeque<HistoryItem>,
     /// The chats that run or wait, oldest first.
     running: VecDeque<Running>,
     /// How many there were.
@@ -213,9 +212,9 @@ impl<'a> Talk<'a> {
         }
     }
 
-    fn request(&self, text: &str) -> Result<ChatRequest<'static>, rpc_core::Refused> {
-        let request = self.wishes.request(text, &self.door.status);
-        let mut request = request.with_session_id(self.session.clone());
+    fn request(&self, text: &str) -> Result<ChatRequest, rpc_core::Refused> {
+        let mut request = self.wishes.request(text, &self.door.status);
+        request.session_id = Some(self.session.clone());
         for item in &self.said {
             request = request.with_history_item(item)?;
         }
@@ -304,7 +303,7 @@ impl<'a> Talk<'a> {
             self.say(printable_lines(&reply.output)).await;
         }
         self.remember(Role::User, running.text);
-        self.remember(Role::Assistant, reply.output.clone().into_owned());
+        self.remember(Role::Assistant, reply.output.to_string());
     }
 
     fn remember(&mut self, role: Role, text: String) {

@@ -5,9 +5,8 @@ mod tool;
 use std::collections::HashMap;
 use std::fmt::Display;
 
-use acolyte_proto::Event;
 use acolyte_proto::client::{ChatUpdate, Failure, Outcome};
-use acolyte_proto::event::{Checklist, NoticeLevel};
+use acolyte_proto::event::{Checklist, Event, NoticeLevel};
 use examples::cli;
 use examples::daemon::checklist;
 use examples::daemon::toolbox::CHECKLIST;
@@ -143,7 +142,7 @@ impl Show {
         }
     }
 
-    fn event(&mut self, event: &Event<'_>, number: Option<u64>) -> Vec<String> {
+    fn event(&mut self, event: &Event, number: Option<u64>) -> Vec<String> {
         match event {
             // The list itself follows.
             Event::ToolCall(call) if call.name == CHECKLIST => Vec::new(),
@@ -168,7 +167,7 @@ impl Show {
                 self.calls.remove(&key);
                 lines
             }
-            Event::Checklist(list) => self.list(list),
+            Event::Checklist(list) | Event::Tasklist(list) => self.list(list),
             Event::Notice(notice) => {
                 let words = format!("  {}: {}", notice.level.name(), printable(&notice.message));
                 let colour = match notice.level {
@@ -201,11 +200,11 @@ impl Show {
         name.into_iter().chain([line]).collect()
     }
 
-    fn list(&self, list: &Checklist<'_>) -> Vec<String> {
+    fn list(&self, list: &Checklist) -> Vec<String> {
         let title = format!("  {}", printable(&list.group_title));
         let mut items: Vec<_> = list.items.iter().collect();
         items.sort_by_key(|item| item.order);
-        let item = |item: &acolyte_proto::event::ChecklistItem<'_>| {
+        let item = |item: &acolyte_proto::event::ChecklistItem| {
             use acolyte_proto::event::ItemStatus;
             let mark = checklist::mark(&item.status);
             let line = format!("    {mark} {}", printable(&item.label));
@@ -228,7 +227,7 @@ impl Show {
             update: &'static str,
             #[serde(skip_serializing_if = "Option::is_none")]
             chat: Option<u64>,
-            event: &'a Event<'a>,
+            event: &'a Event,
         }
         let (update, about) = match update {
             ChatUpdate::Accepted { task_id } => ("accepted", json!({ "taskId": task_id.as_str() })),
@@ -325,7 +324,7 @@ pub(crate) fn words(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Failed(Failure::Server(error)) => match error.code.as_deref() {
             Some(code) => format!("{} ({code})", error.message),
-            None => error.message.clone().into_owned(),
+            None => error.message.to_string(),
         },
         Outcome::Failed(failure) => failure.to_string(),
         Outcome::Closed { delivery, .. } | Outcome::TimedOut { delivery } => {

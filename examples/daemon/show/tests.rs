@@ -1,7 +1,9 @@
 //! Tests: what people and programs are shown.
 
+use acolyte_proto::error::ChatError;
 use acolyte_proto::event::{ChecklistItem, ItemStatus, Part, ToolCall, ToolOutput, ToolResult};
-use acolyte_proto::{ChatError, Reply, TaskId};
+use acolyte_proto::frame::Reply;
+use acolyte_proto::id::TaskId;
 use rpc_core::CloseReason;
 
 use super::*;
@@ -10,7 +12,7 @@ fn people() -> Show {
     Show::new(Style::People { colour: false })
 }
 
-fn event(event: Event<'static>) -> ChatUpdate {
+fn event(event: Event) -> ChatUpdate {
     ChatUpdate::Event(event)
 }
 
@@ -26,16 +28,16 @@ fn lines(mut show: Show, update: &ChatUpdate) -> Vec<String> {
 #[test]
 fn people_read_what_happens_line_by_line() {
     let args = json!({ "content": "x", "path": "a\x1b.txt" });
-    let call = ToolCall::with_args("c", "file-edit", &args).unwrap();
-    let diff = Part::Diff {
+    let call = ToolCall::new("c", "file-edit", args);
+    let diff = Part::Diff(acolyte_proto::event::Diff {
         marker: acolyte_proto::event::DiffMarker::Add,
         line_number: 7,
         text: "new".into(),
-    };
+    });
     let list = Checklist::new("p", "Plan")
         .with_item(ChecklistItem::new("2", "later", 1))
         .with_item(ChecklistItem::new("1", "now", 0).with_status(ItemStatus::InProgress));
-    let failure = acolyte_proto::event::ToolFailure::new().with_code("E_X");
+    let failed = ToolResult::failed("c", "t").with_code("E_X");
     for (update, expected) in [
         (event(Event::text("a\nb")), &["text a\nb"][..]),
         (event(Event::ToolCall(call)), &[r"  file-edit a\u{1b}.txt"]),
@@ -44,10 +46,7 @@ fn people_read_what_happens_line_by_line() {
             &["       7 + new"],
         ),
         (event(Event::ToolResult(ToolResult::ok("c", "t"))), &[]),
-        (
-            event(Event::ToolResult(ToolResult::failed("c", "t", failure))),
-            &["  t failed: E_X"],
-        ),
+        (event(Event::ToolResult(failed)), &["  t failed: E_X"]),
         (
             event(Event::Checklist(list)),
             &["  Plan", "    [~] now", "    [ ] later"],
@@ -70,7 +69,7 @@ fn what_calls_show_side_by_side_stands_below_the_call() {
     let mut show = people();
     let call = |id: &'static str, path: &str| {
         let args = json!({ "path": path });
-        let call = ToolCall::with_args(id, "file-read", &args).unwrap();
+        let call = ToolCall::new(id, "file-read", args);
         event(Event::ToolCall(call))
     };
     let output = |id: &'static str, text: &'static str| {
@@ -78,9 +77,8 @@ fn what_calls_show_side_by_side_stands_below_the_call() {
         event(Event::ToolOutput(output))
     };
     let failed = |id: &'static str| {
-        let failure = acolyte_proto::event::ToolFailure::new().with_code("E_X");
-        let result = ToolResult::failed(id, "file-read", failure);
-        event(Event::ToolResult(result))
+        let failed = ToolResult::failed(id, "file-read").with_code("E_X");
+        event(Event::ToolResult(failed))
     };
     let done = |id: &'static str| event(Event::ToolResult(ToolResult::ok(id, "file-read")));
     let mut lines = Vec::new();
@@ -145,6 +143,8 @@ fn programs_read_an_object_for_each_update() {
 #[test]
 fn an_end_says_what_became_of_the_chat() {
     let error = ChatError::new("no").with_code("E_X");
+    let mut cut = Reply::new("so far", "m");
+    cut.error = Some("cut".into());
     let lost = Outcome::Closed {
         reason: CloseReason::Local,
         delivery: Delivery::Unknown,
@@ -161,9 +161,7 @@ fn an_end_says_what_became_of_the_chat() {
             "no (E_X)",
         ),
         (
-            Outcome::Failed(Failure::Model(Box::new(
-                Reply::new("so far", "m").with_error("cut"),
-            ))),
+            Outcome::Failed(Failure::Model(Box::new(cut))),
             json!({ "outcome": "failed", "message": "cut" }),
             "cut",
         ),

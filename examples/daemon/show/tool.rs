@@ -1,6 +1,8 @@
 //! What tools do, in words.
 
-use acolyte_proto::event::{DiffMarker, Part, ToolCall, ToolResult};
+use acolyte_proto::event::{
+    Diff, DiffMarker, FileHeader, Part, ShellOutput, ToolCall, ToolHeader, ToolResult, Truncated,
+};
 use examples::screen::{Colour, printable};
 use serde_json::{Map, Value};
 
@@ -14,7 +16,7 @@ const TELLING: [&str; 7] = [
 ];
 
 /// A call on one line: the tool, and what of its arguments says most.
-pub(super) fn call(call: &ToolCall<'_>) -> String {
+pub(super) fn call(call: &ToolCall) -> String {
     let arguments: Map<String, Value> = serde_json::from_str(call.args.get()).unwrap_or_default();
     let told = TELLING
         .iter()
@@ -29,46 +31,46 @@ pub(super) fn call(call: &ToolCall<'_>) -> String {
 }
 
 /// How a tool has failed, if it has.
-pub(super) fn result(result: &ToolResult<'_>) -> Option<String> {
-    let failure = result.failure.as_ref()?;
-    let code = failure.code.as_deref().unwrap_or("no reason given");
-    Some(format!(
-        "  {} failed: {}",
-        printable(&result.name),
-        printable(code)
-    ))
+pub(super) fn result(result: &ToolResult) -> Option<String> {
+    let code = result.code.as_deref().unwrap_or("no reason given");
+    let told = || {
+        let name = printable(&result.name);
+        format!("  {name} failed: {}", printable(code))
+    };
+    result.is_error().then(told)
 }
 
 impl Show {
     /// A piece of a tool's output.
-    pub(super) fn part(&self, part: &Part<'_>) -> Option<String> {
+    pub(super) fn part(&self, part: &Part) -> Option<String> {
         Some(match part {
-            Part::ToolHeader {
+            Part::ToolHeader(ToolHeader {
                 state: Some(state), ..
-            } => self.note(&format!("    {}", printable(state))),
-            Part::Text { text } => self.note(&format!("    {}", printable(text))),
-            Part::FileHeader { count, targets, .. } if *count > 1 => {
+            }) => self.note(&format!("    {}", printable(state))),
+            Part::Text(text) => self.note(&format!("    {}", printable(text))),
+            Part::FileHeader(FileHeader { count, targets, .. }) if *count > 1 => {
                 let targets: Vec<_> = targets.iter().map(|it| printable(it)).collect();
                 self.note(&format!("    {count} files: {}", targets.join(", ")))
             }
-            Part::ScopeHeader { scope, matches, .. } => {
-                let found = if *matches == 1 { "match" } else { "matches" };
-                self.note(&format!("    {matches} {found} in {}", printable(scope)))
+            Part::ScopeHeader(search) => {
+                let found = if search.matches == 1 {
+                    "match"
+                } else {
+                    "matches"
+                };
+                let scope = printable(&search.scope);
+                self.note(&format!("    {} {found} in {scope}", search.matches))
             }
-            Part::EditHeader {
-                path,
-                added,
-                removed,
-                ..
-            } => {
-                let line = format!("    {} +{added} -{removed}", printable(path));
+            Part::EditHeader(edit) => {
+                let path = printable(&edit.path);
+                let line = format!("    {path} +{} -{}", edit.added, edit.removed);
                 self.paint(Colour::Bold, &line)
             }
-            Part::Diff {
+            Part::Diff(Diff {
                 marker,
                 line_number,
                 text,
-            } => {
+            }) => {
                 let (mark, colour) = match marker {
                     DiffMarker::Add => ('+', Some(Colour::Green)),
                     DiffMarker::Remove => ('-', Some(Colour::Red)),
@@ -77,8 +79,8 @@ impl Show {
                 let line = format!("    {line_number:>4} {mark} {}", printable(text));
                 colour.map_or(line.clone(), |colour| self.paint(colour, &line))
             }
-            Part::ShellOutput { text, .. } => format!("    | {}", printable(text)),
-            Part::Truncated { count, unit } => {
+            Part::ShellOutput(ShellOutput { text, .. }) => format!("    | {}", printable(text)),
+            Part::Truncated(Truncated { count, unit }) => {
                 let unit = unit.as_deref().unwrap_or("lines");
                 let count = count.map_or(String::new(), |count| format!("{count} "));
                 self.note(&format!("    ({count}{} left out)", printable(unit)))

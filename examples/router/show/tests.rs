@@ -1,8 +1,9 @@
 //! [`Show`]: the lines of each event.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests")]
 
-use smarthole_proto::MessageId;
+use smarthole_proto::frame::{Message, Metadata};
 use smarthole_proto::hub::ConnId;
+use smarthole_proto::id::MessageId;
 use smarthole_proto::router::Rejection;
 
 use super::*;
@@ -15,7 +16,7 @@ fn route(rejections: &[Rejection]) -> HubEvent {
     use smarthole_proto::hub::{Hub, HubConfig, Input};
     let (now, wall) = (std::time::Instant::now(), std::time::SystemTime::now());
     let mut hub = Hub::new(HubConfig::default(), 1, now);
-    let notes = smarthole_proto::Registration::new("notes", "Keeps notes.");
+    let notes = smarthole_proto::frame::Registration::new("notes", "Keeps notes.");
     hub.register(ConnId(1), &notes).unwrap();
     hub.submit(Input::text("milk"), now, wall).unwrap();
     let mut events = std::iter::from_fn(|| hub.poll_event());
@@ -43,12 +44,12 @@ fn rejected(timed_out: bool, late: bool) -> HubEvent {
 }
 
 fn delivered(direct: bool, reason: Option<&str>) -> HubEvent {
+    let mut metadata = Metadata::default();
+    metadata.direct_routed = direct;
+    metadata.routing_reason = reason.map(Into::into);
     HubEvent::Delivered {
-        message: id(),
         client: "notes".into(),
-        direct,
-        text: "buy \"milk\"\n".into(),
-        reason: reason.map(Into::into),
+        message: Message::new(id(), "buy \"milk\"\n", "t").with_metadata(metadata),
     }
 }
 

@@ -7,16 +7,16 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 use connectonion_proto::codec::to_json;
 use connectonion_proto::frame::{
-    ApprovalNeeded, AskUser, Assistant, EventKind, LlmCall, LlmResult, Mode, PlanReview, Rejection,
-    Scope, ToolCall, ToolResult, ToolStatus, UlwAction, UlwTurnsReached,
+    ApprovalNeeded, AskUser, EventKind, LlmCall, LlmResult, Mode, PlanReview, Rejection, Scope,
+    ToolCall, ToolResult, ToolStatus, UlwAction, UlwTurnsReached,
 };
 use connectonion_proto::hub::{AskError, EmitError};
 use connectonion_proto::limits::{ULW_TURNS, ULW_TURNS_USED};
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
 use futures_util::{FutureExt as _, StreamExt as _};
+use rpc_core::Json;
 use rpc_core::breaker::CircuitBreaker;
-use rpc_core::decode::SharedJson;
-use rpc_core::net::link::entropy;
+use rpc_core::net::entropy;
 use serde_json::{Map, Value, json};
 use snek_proto::chat::{Block, ChatMessage};
 use snek_proto::tool::ToolDefinition;
@@ -153,8 +153,8 @@ fn failed(error: &ModelError) -> AgentError {
 /// In the mode `ulw`, where nothing is asked, each answer is a turn. When the user has allowed no more
 /// of them, that is asked.
 async fn count_turn(turn: &Turn) -> Result<(), Stop> {
-    let mode = turn.mode().and_then(|mode| mode.known());
-    let Some(max) = turn.ulw_turns().filter(|_| mode == Some(Mode::Ulw)) else {
+    let is_ulw = turn.mode() == Some(Mode::Ulw);
+    let Some(max) = turn.ulw_turns().filter(|_| is_ulw) else {
         return Ok(());
     };
     let used = turn.member(ULW_TURNS_USED);
@@ -163,9 +163,12 @@ async fn count_turn(turn: &Turn) -> Result<(), Stop> {
     if used >= max {
         let reached = UlwTurnsReached::new(used, max);
         let word = turn.ulw_turns_reached(reached).await.map_err(asked)?;
-        if word.action.known() != Some(UlwAction::Continue) {
-            let mode = word.mode.and_then(|mode| mode.known());
-            turn.set_mode(mode.unwrap_or(Mode::Safe)).map_err(told)?;
+        if word.action != UlwAction::Continue {
+            let mode = match word.mode {
+                None | Some(Mode::Other(_)) => Mode::Safe,
+                Some(known) => known,
+            };
+            turn.set_mode(mode).map_err(told)?;
             return Ok(());
         }
         let more = max.saturating_add(word.turns.unwrap_or(1));
@@ -238,7 +241,7 @@ impl<'a> Work<'a> {
                     if let Some(shortfall) = self.shortfall {
                         // Nobody shall take what is there for all.
                         if !text.trim().is_empty() {
-                            self.tell(EventKind::Assistant(Assistant::new(text)))?;
+                            self.tell(EventKind::Assistant(text.into()))?;
                         }
                         return Err(AgentError::new(shortfall).into());
                     }
@@ -246,7 +249,7 @@ impl<'a> Work<'a> {
                     if self.turn.input_waits().now_or_never().is_none() {
                         return Ok(text);
                     }
-                    self.tell(EventKind::Assistant(Assistant::new(text)))?;
+                    self.tell(EventKind::Assistant(text.into()))?;
                     self.rounds = ToolLoop::new(ToolLoopConfig::default());
                 }
                 Action::Abort(error) => return Err(AgentError::new(error.to_string()).into()),
@@ -295,7 +298,7 @@ impl<'a> Work<'a> {
         }
         let said = answer.message.content.text();
         if count > 0 && !said.trim().is_empty() {
-            self.tell(EventKind::Assistant(Assistant::new(said.into_owned())))?;
+            self.tell(EventKind::Assistant(said.into()))?;
         }
         Ok(answer.message)
     }
@@ -351,12 +354,10 @@ impl<'a> Work<'a> {
             Err(error) => (ToolStatus::Error, error.to_string()),
         };
         let mut event =
-            ToolResult::new(call.id.as_str(), call.name.as_str(), status, text.as_str())
-                .with_args(arguments)
-                .with_timing_ms(millis(start.elapsed()));
-        if ended.is_err() {
-            event = event.with_error(text);
-        }
+            ToolResult::new(call.id.as_str(), call.name.as_str(), status, text.as_str());
+        event.args = Some(arguments);
+        event.timing_ms = Some(millis(start.elapsed()).into());
+        event.error = ended.is_err().then(|| text.into());
         self.tell(EventKind::ToolResult(event))?;
         if let Some(stop) = stop {
             return Err(stop);
@@ -379,7 +380,7 @@ impl<'a> Work<'a> {
     async fn permitted(
         &self,
         call: &Call,
-        arguments: &SharedJson,
+        arguments: &Json,
     ) -> Result<Result<Value, ToolFailure>, Stop> {
         if call.name == ASK_USER {
             return self.ask_user(&call.arguments).await;
@@ -429,7 +430,7 @@ impl<'a> Work<'a> {
     }
 
     fn mode(&self) -> Option<Mode> {
-        self.turn.mode()?.known()
+        self.turn.mode()
     }
 
     /// Whether the user need not be asked (again).
@@ -447,11 +448,7 @@ impl<'a> Work<'a> {
     }
 
     /// Asks for the user's leave; `None` if it is given.
-    async fn approve(
-        &self,
-        call: &Call,
-        arguments: &SharedJson,
-    ) -> Result<Option<ToolFailure>, Stop> {
+    async fn approve(&self, call: &Call, arguments: &Json) -> Result<Option<ToolFailure>, Stop> {
         let definitions = self.worker.tools.definitions().iter();
         let mut known = definitions.filter(|it| it.name() == call.name);
         let description = known.next().map_or("", ToolDefinition::description);
@@ -459,7 +456,7 @@ impl<'a> Work<'a> {
         needed.tool_call_id = Some(call.id.as_str().into());
         let approval = self.turn.approve(needed).await.map_err(asked)?;
         if approval.approved {
-            if approval.scope.and_then(|it| it.known()) == Some(Scope::Session) {
+            if approval.scope == Some(Scope::Session) {
                 let mut permissions = self.permissions();
                 let permission = json!({ "allowed": true, "source": "user" });
                 permissions.insert(call.name.clone(), permission);
@@ -473,7 +470,7 @@ impl<'a> Work<'a> {
             Some(feedback) => format!("{REFUSED}: {feedback}"),
             None => REFUSED.to_owned(),
         };
-        match approval.mode.and_then(|it| it.known()) {
+        match approval.mode {
             Some(Rejection::Soft | Rejection::Explain) => Ok(Some(ToolFailure::Call(why))),
             _ => Err(Stop::Refused),
         }
@@ -483,13 +480,13 @@ impl<'a> Work<'a> {
 /// What a model said, and what that cost.
 struct Answer {
     message: ChatMessage,
-    usage: Option<SharedJson>,
+    usage: Option<Json>,
     /// Why it is not complete, if it is not.
     shortfall: Option<&'static str>,
 }
 
 /// The messages of a session, as far as they can be read.
-fn messages(session: &SharedJson) -> Vec<ChatMessage> {
+fn messages(session: &Json) -> Vec<ChatMessage> {
     let session: Map<String, Value> = serde_json::from_str(session.get()).unwrap_or_default();
     let messages = session.get("messages").and_then(Value::as_array);
     let read = |value: &Value| serde_json::from_value(value.clone()).ok();

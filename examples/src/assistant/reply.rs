@@ -3,9 +3,9 @@
 use std::convert::Infallible;
 
 use futures_util::{StreamExt as _, stream};
-use snek_proto::BotError;
-use snek_proto::Message;
 use snek_proto::bot::{Context, PumpError};
+use snek_proto::error::BotError;
+use snek_proto::frame::Message;
 use tokio::sync::mpsc;
 
 use super::{AnswerError, Assistant, Question};

@@ -1,7 +1,9 @@
 //! A [`Worker`] as a server has it.
 
+use acolyte_proto::error::ChatError;
+use acolyte_proto::event::Event;
+use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::net::{Agent, Run};
-use acolyte_proto::{ChatError, ChatRequest, Event, Reply, Status};
 use async_trait::async_trait;
 
 use super::worker::{Watch, Worker};
@@ -11,15 +13,11 @@ const PROVIDERS: [&str; 2] = ["anthropic", "openai"];
 
 #[async_trait]
 impl Agent for Worker {
-    async fn run(
-        &self,
-        run: Run,
-        request: ChatRequest<'static>,
-    ) -> Result<Reply<'static>, ChatError<'static>> {
+    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
         self.chat(&request, &run).await
     }
 
-    async fn status(&self) -> Status<'static> {
+    async fn status(&self) -> Status {
         let status = Status::new(self.model().to_owned(), "");
         let known = PROVIDERS.into_iter().find(|it| *it == self.provider());
         match known {
@@ -35,7 +33,7 @@ impl Agent for Worker {
 
 #[async_trait]
 impl Watch for Run {
-    async fn tell(&self, event: Event<'static>) {
+    async fn tell(&self, event: Event) {
         // Nothing is sent of a chat that nobody wants any more, and the abort is heard of elsewhere.
         if let Err(error) = self.emit(&event).await {
             tracing::debug!(%error, "an event is not sent");

@@ -9,7 +9,7 @@ const MAX_LABEL: usize = 200;
 
 /// Reads a list. What has no box is an item that nothing was done for; empty lines are none.
 #[must_use]
-pub fn parse(group: &str, title: &str, text: &str) -> Checklist<'static> {
+pub fn parse(group: &str, title: &str, text: &str) -> Checklist {
     let title = title.trim();
     let title = if title.is_empty() { "Plan" } else { title };
     let mut list = Checklist::new(group.to_owned(), title.to_owned());
@@ -25,7 +25,7 @@ pub fn parse(group: &str, title: &str, text: &str) -> Checklist<'static> {
 }
 
 /// The box before an item, and what follows it.
-fn read(line: &str) -> (ItemStatus<'static>, &str) {
+fn read(line: &str) -> (ItemStatus, &str) {
     let boxes = [
         ("[ ]", ItemStatus::Pending),
         ("[~]", ItemStatus::InProgress),
@@ -43,7 +43,7 @@ fn read(line: &str) -> (ItemStatus<'static>, &str) {
 
 /// The box of a status.
 #[must_use]
-pub fn mark(status: &ItemStatus<'_>) -> &'static str {
+pub fn mark(status: &ItemStatus) -> &'static str {
     match status {
         ItemStatus::InProgress => "[~]",
         ItemStatus::Done => "[x]",

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io;
 
 use acolyte_proto::error::{ErrorDetail, code};
-use acolyte_proto::event::ToolFailure;
+use acolyte_proto::event::ToolResult;
 
 /// Why a tool has failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -90,14 +90,14 @@ impl Problem {
 
     /// As clients are told of this tool's failure. They are not told its words: those are the model's.
     #[must_use]
-    pub fn failure(&self, tool: &str) -> ToolFailure<'static> {
+    pub fn result(&self, call: &str, tool: &str) -> ToolResult {
         let detail = ErrorDetail::new()
             .with_code(self.code.as_str())
             .with_category(self.code.category())
             .with_kind(self.code.kind())
             .with_source("tool-result")
-            .with_tool(tool.to_owned());
-        ToolFailure::new()
+            .with_tool(tool);
+        ToolResult::failed(call, tool)
             .with_code(self.code.as_str())
             .with_detail(detail)
     }

@@ -1,8 +1,10 @@
 //! What tools show to those who watch: the parts of their output.
 
-use std::borrow::Cow;
-
-use acolyte_proto::event::{DiffMarker, Part, ShellStream};
+use acolyte_proto::event::{
+    Diff, DiffMarker, EditHeader, FileHeader, Part, ScopeHeader, ShellOutput, ShellStream,
+    ToolHeader, Truncated,
+};
+use rpc_core::Str;
 use serde_json::{Map, Value};
 
 use super::command::{Output, Stream};
@@ -18,24 +20,26 @@ const MAX_LINES: usize = 50;
 /// How the known clients call the whole workspace; they leave this name out of what they show.
 const WHOLE_WORKSPACE: &str = "workspace";
 
-fn label(name: &'static str) -> Cow<'static, str> {
-    Cow::Borrowed(name)
+const fn label(name: &'static str) -> Str {
+    Str::from_static(name)
 }
 
 fn count(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
-fn left_out(number: usize, unit: &'static str) -> Option<Part<'static>> {
-    (number > 0).then(|| Part::Truncated {
-        count: Some(count(number)),
-        unit: Some(unit.into()),
+fn left_out(number: usize, unit: &'static str) -> Option<Part> {
+    (number > 0).then(|| {
+        Part::Truncated(Truncated {
+            count: Some(count(number)),
+            unit: Some(unit.into()),
+        })
     })
 }
 
 /// What a call is about, if it fails before it shows anything: known clients show no call without a
 /// header. Calls of unknown tools have none.
-pub(super) fn header(tool: &str, arguments: &Map<String, Value>) -> Option<Part<'static>> {
+pub(super) fn header(tool: &str, arguments: &Map<String, Value>) -> Option<Part> {
     let (key, about) = match tool {
         FILE_READ => ("tool.label.file_read", "path"),
         FILE_SEARCH => ("tool.label.file_search", "query"),
@@ -50,28 +54,28 @@ pub(super) fn header(tool: &str, arguments: &Map<String, Value>) -> Option<Part<
     let about = arguments.get(about).and_then(Value::as_str);
     Some(match about.map(str::to_owned) {
         Some(path) if tool == FILE_READ => file(path),
-        detail => Part::ToolHeader {
+        detail => Part::ToolHeader(ToolHeader {
             label_key: label(key),
             detail: detail.map(Into::into),
             state: None,
-        },
+        }),
     })
 }
 
-fn file(path: String) -> Part<'static> {
-    Part::FileHeader {
+fn file(path: String) -> Part {
+    Part::FileHeader(FileHeader {
         label_key: label("tool.label.file_read"),
         count: 1,
         targets: vec![path.into()],
-    }
+    })
 }
 
-pub(super) fn read(excerpt: &Excerpt) -> Vec<Part<'static>> {
+pub(super) fn read(excerpt: &Excerpt) -> Vec<Part> {
     vec![file(excerpt.path.clone())]
 }
 
-fn scope(key: &'static str, query: &Query, pattern: &str, matches: usize) -> Part<'static> {
-    Part::ScopeHeader {
+fn scope(key: &'static str, query: &Query, pattern: &str, matches: usize) -> Part {
+    Part::ScopeHeader(ScopeHeader {
         label_key: label(key),
         scope: query
             .folder
@@ -80,16 +84,16 @@ fn scope(key: &'static str, query: &Query, pattern: &str, matches: usize) -> Par
             .into(),
         patterns: vec![pattern.to_owned().into()],
         matches: count(matches),
-    }
+    })
 }
 
-fn lines(lines: impl ExactSizeIterator<Item = String>, unit: &'static str) -> Vec<Part<'static>> {
+fn lines(lines: impl ExactSizeIterator<Item = String>, unit: &'static str) -> Vec<Part> {
     let more = left_out(lines.len().saturating_sub(MAX_LINES), unit);
     let lines = lines.take(MAX_LINES).map(Part::text);
     lines.chain(more).collect()
 }
 
-pub(super) fn search(query: &Query, found: &Found<Match>) -> Vec<Part<'static>> {
+pub(super) fn search(query: &Query, found: &Found<Match>) -> Vec<Part> {
     let items = found.items.iter();
     let header = scope("tool.label.file_search", query, &query.text, items.len());
     let mut parts = vec![header];
@@ -102,7 +106,7 @@ pub(super) fn told(found: &Match) -> String {
     format!("{}:{}: {}", found.path, found.line, found.text)
 }
 
-pub(super) fn files(query: &Query, found: &Found<String>) -> Vec<Part<'static>> {
+pub(super) fn files(query: &Query, found: &Found<String>) -> Vec<Part> {
     let pattern = query.glob.as_deref().unwrap_or("*");
     let header = scope("tool.label.file_find", query, pattern, found.items.len());
     let mut parts = vec![header];
@@ -110,49 +114,53 @@ pub(super) fn files(query: &Query, found: &Found<String>) -> Vec<Part<'static>> 
     parts
 }
 
-pub(super) fn change(change: &Change) -> Vec<Part<'static>> {
+pub(super) fn change(change: &Change) -> Vec<Part> {
     let diff = &change.diff;
     let key = match change.is_new {
         true => "tool.label.file_create",
         false => "tool.label.file_edit",
     };
-    let header = Part::EditHeader {
+    let header = Part::EditHeader(EditHeader {
         label_key: label(key),
         path: change.path.clone().into(),
         added: count(diff.added),
         removed: count(diff.removed),
         // Servers of the specification's time have it, and others ignore it.
         files: Some(1),
-    };
-    let lines = diff.lines.iter().map(|line| Part::Diff {
-        marker: match line.marker {
-            Marker::Add => DiffMarker::Add,
-            Marker::Remove => DiffMarker::Remove,
-            Marker::Context => DiffMarker::Context,
-        },
-        line_number: count(line.number),
-        text: line.text.clone().into(),
+    });
+    let lines = diff.lines.iter().map(|line| {
+        Part::Diff(Diff {
+            marker: match line.marker {
+                Marker::Add => DiffMarker::Add,
+                Marker::Remove => DiffMarker::Remove,
+                Marker::Context => DiffMarker::Context,
+            },
+            line_number: count(line.number),
+            text: line.text.clone().into(),
+        })
     });
     let more = left_out(diff.left_out, "lines");
     std::iter::once(header).chain(lines).chain(more).collect()
 }
 
 /// What is run, before it is.
-pub(super) fn command(line: &str) -> Part<'static> {
-    Part::ToolHeader {
+pub(super) fn command(line: &str) -> Part {
+    Part::ToolHeader(ToolHeader {
         label_key: label("tool.label.shell_run"),
         detail: Some(line.to_owned().into()),
         state: None,
-    }
+    })
 }
 
-pub(super) fn output(output: &Output) -> Vec<Part<'static>> {
-    let line = |line: &super::command::Line| Part::ShellOutput {
-        stream: match line.stream {
-            Stream::Out => ShellStream::Stdout,
-            Stream::Err => ShellStream::Stderr,
-        },
-        text: line.text.clone().into(),
+pub(super) fn output(output: &Output) -> Vec<Part> {
+    let line = |line: &super::command::Line| {
+        Part::ShellOutput(ShellOutput {
+            stream: match line.stream {
+                Stream::Out => ShellStream::Stdout,
+                Stream::Err => ShellStream::Stderr,
+            },
+            text: line.text.clone().into(),
+        })
     };
     let mut parts: Vec<_> = output.first.iter().map(line).collect();
     parts.extend(left_out(output.left_out, "lines"));

@@ -42,9 +42,9 @@ pub struct Toolbox {
 #[non_exhaustive]
 pub enum Shown {
     /// A piece of its output.
-    Part(Part<'static>),
+    Part(Part),
     /// The list of what is to be done.
-    Checklist(Checklist<'static>),
+    Checklist(Checklist),
 }
 
 impl Toolbox {
@@ -239,7 +239,7 @@ async fn blocking(
     workspace: &Workspace,
     name: &str,
     arguments: &Map<String, Value>,
-) -> Result<(Vec<Part<'static>>, String), Problem> {
+) -> Result<(Vec<Part>, String), Problem> {
     let stop = Stop::default();
     let _stops = Stops(stop.clone());
     let (workspace, name, arguments) = (workspace.clone(), name.to_owned(), arguments.clone());
@@ -268,7 +268,7 @@ fn on_files(
     name: &str,
     arguments: &Map<String, Value>,
     stop: &Stop,
-) -> Result<(Vec<Part<'static>>, String), Problem> {
+) -> Result<(Vec<Part>, String), Problem> {
     Ok(match name {
         FILE_READ => {
             let mut range = Range::default();

@@ -8,11 +8,10 @@ mod wanted;
 use std::fmt;
 use std::sync::Arc;
 
-use acolyte_proto::error::{ErrorDetail, code};
-use acolyte_proto::event::{ToolCall, ToolOutput, ToolResult, Usage};
-use acolyte_proto::frame::{ReplyUsage, Skill};
+use acolyte_proto::error::{ChatError, ErrorDetail, code};
+use acolyte_proto::event::{Event, ToolCall, ToolOutput, ToolResult, Usage};
+use acolyte_proto::frame::{ChatRequest, Reply, ReplyUsage};
 use acolyte_proto::limits::MAX_TOOL_CALLS;
-use acolyte_proto::{ChatError, ChatRequest, Event, Reply};
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
@@ -37,7 +36,7 @@ const MAX_SENT: usize = 1_000;
 #[async_trait]
 pub trait Watch: Send + Sync {
     /// Tells what happens. Waits while there is no room.
-    async fn tell(&self, event: Event<'static>);
+    async fn tell(&self, event: Event);
 
     /// Waits until nobody wants the chat any more.
     async fn aborted(&self);
@@ -117,11 +116,7 @@ impl Worker {
     /// # Cancel safety
     /// Dropping the future gives the chat up: no other tool is called, a command is killed. An abort that
     /// `watch` tells of does the same.
-    pub async fn chat(
-        &self,
-        request: &ChatRequest<'_>,
-        watch: &dyn Watch,
-    ) -> Result<Reply<'static>, ChatError<'static>> {
+    pub async fn chat(&self, request: &ChatRequest, watch: &dyn Watch) -> Result<Reply, ChatError> {
         let named = request.model.trim();
         let model = self.model_of(named)?;
         let workspace = match request.workspace.as_deref() {
@@ -145,8 +140,7 @@ impl Worker {
             usage: Usage::default(),
         };
         for skill in &request.active_skills {
-            let skill = skill.clone().into_owned();
-            watch.tell(Event::SkillActivated(skill)).await;
+            watch.tell(Event::SkillActivated(skill.clone())).await;
         }
         let ended = chat.work().await?;
         let mut reply = Reply::new(ended.output, named.to_owned());
@@ -154,8 +148,7 @@ impl Worker {
         reply.error = ended.error.map(Into::into);
         reply.tool_calls = chat.called.into_iter().map(Into::into).collect();
         reply.model_calls = Some(chat.asked);
-        let skills = request.active_skills.iter();
-        reply.active_skills = skills.cloned().map(Skill::into_owned).collect();
+        reply.active_skills.clone_from(&request.active_skills);
         let (read, written) = (chat.usage.input_tokens, chat.usage.output_tokens);
         reply.usage = Some(ReplyUsage::new(read, written));
         Ok(reply)
@@ -163,7 +156,7 @@ impl Worker {
 
     /// The model that a chat names, as its provider calls it. Any model of this agent's provider
     /// is asked for; others nobody has here.
-    fn model_of<'a>(&self, named: &'a str) -> Result<&'a str, ChatError<'static>> {
+    fn model_of<'a>(&self, named: &'a str) -> Result<&'a str, ChatError> {
         if named.is_empty() {
             let error = ChatError::new("no model is named");
             return Err(error.with_code(code::MODEL_NOT_CONFIGURED));
@@ -185,7 +178,7 @@ impl Worker {
     }
 
     /// What the model is told before everything else.
-    fn instructions(&self, request: &ChatRequest<'_>) -> String {
+    fn instructions(&self, request: &ChatRequest) -> String {
         let mut text = self.system.clone();
         for skill in &request.active_skills {
             text.push_str("\n\nSkill ");
@@ -212,7 +205,7 @@ impl fmt::Debug for Worker {
 }
 
 /// The workspace of the chat is none.
-fn refused(why: &Problem) -> ChatError<'static> {
+fn refused(why: &Problem) -> ChatError {
     let detail = ErrorDetail::new()
         .with_code(why.code.as_str())
         .with_category(why.code.category())
@@ -229,7 +222,7 @@ fn coded(
     code: &'static str,
     kind: &'static str,
     source: &'static str,
-) -> ChatError<'static> {
+) -> ChatError {
     let category = if kind == "timeout" { kind } else { "other" };
     let detail = ErrorDetail::new()
         .with_code(code)
@@ -240,7 +233,7 @@ fn coded(
 }
 
 /// The model has failed.
-fn failed(error: &ModelError) -> ChatError<'static> {
+fn failed(error: &ModelError) -> ChatError {
     tracing::warn!(%error, "the model failed");
     let (code, kind) = match error {
         ModelError::Setup { .. } | ModelError::NoKey { .. } => {
@@ -252,7 +245,7 @@ fn failed(error: &ModelError) -> ChatError<'static> {
     coded(error.to_string(), code, kind, "generate")
 }
 
-fn aborted() -> ChatError<'static> {
+fn aborted() -> ChatError {
     ChatError::new("aborted").with_code(code::ABORTED)
 }
 
@@ -292,7 +285,7 @@ struct Answer {
 }
 
 impl Chat<'_> {
-    async fn work(&mut self) -> Result<Ended, ChatError<'static>> {
+    async fn work(&mut self) -> Result<Ended, ChatError> {
         loop {
             let answer = tokio::select! {
                 biased;
@@ -318,8 +311,7 @@ impl Chat<'_> {
             for call in &calls {
                 let arguments = arguments(&call.arguments);
                 let told = arguments.as_ref().ok().cloned().unwrap_or_default();
-                let event = ToolCall::with_args(call.id.clone(), call.name.clone(), &told);
-                let event = event.map_err(|error| ChatError::new(error.to_string()))?;
+                let event = ToolCall::new(call.id.clone(), call.name.clone(), Value::from(told));
                 self.tell(Event::ToolCall(event)).await;
                 self.called.push(call.name.clone());
                 read.push((&call.id, &call.name, arguments));
@@ -330,12 +322,12 @@ impl Chat<'_> {
         }
     }
 
-    async fn tell(&self, event: Event<'static>) {
+    async fn tell(&self, event: Event) {
         self.watch.tell(event).await;
     }
 
     /// One question to the model. Its text is told as it comes.
-    async fn ask(&mut self) -> Result<Answer, ChatError<'static>> {
+    async fn ask(&mut self) -> Result<Answer, ChatError> {
         let limits = ConversationLimits::default().with_sent(MAX_SENT);
         let messages = fit(&self.system, &self.past, &self.since, limits);
         let has_failed = |message: &&ChatMessage| {
@@ -388,7 +380,7 @@ impl Chat<'_> {
         id: &str,
         name: &str,
         arguments: Result<Map<String, Value>, Problem>,
-    ) -> Result<(), ChatError<'static>> {
+    ) -> Result<(), ChatError> {
         if self.watch.is_aborted() {
             return Err(aborted());
         }
@@ -408,12 +400,12 @@ impl Chat<'_> {
         let result = match result {
             Ok(text) => {
                 self.since.push(ChatMessage::tool(id, text));
-                ToolResult::ok(id.to_owned(), name.to_owned())
+                ToolResult::ok(id, name)
             }
             Err(problem) => {
                 self.failed.push(id.to_owned());
                 self.since.push(ChatMessage::tool(id, &*problem.message));
-                ToolResult::failed(id.to_owned(), name.to_owned(), problem.failure(name))
+                problem.result(id, name)
             }
         };
         self.tell(Event::ToolResult(result)).await;
@@ -448,11 +440,9 @@ impl Chat<'_> {
     }
 }
 
-fn event(id: &str, name: &str, shown: Shown) -> Event<'static> {
+fn event(id: &str, name: &str, shown: Shown) -> Event {
     match shown {
-        Shown::Part(part) => {
-            Event::ToolOutput(ToolOutput::new(id.to_owned(), name.to_owned(), part))
-        }
+        Shown::Part(part) => Event::ToolOutput(ToolOutput::new(id, name, part)),
         Shown::Checklist(list) => Event::Checklist(list),
     }
 }

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use exoclaw_proto::RpcError;
-use exoclaw_proto::frame::{ChatSend, OwnedCall, OwnedEvent, Plugin, Status};
+use exoclaw_proto::error::RpcError;
+use exoclaw_proto::frame::{Call, ChatSend, Plugin, Status, StreamEvent};
 use exoclaw_proto::net::{Backend, ChatError, ChatReply, Gone, Peer};
-use rpc_core::decode::SharedStr;
-use serde_json::value::RawValue;
+use rpc_core::Json;
 
 use super::engine::{Engine, Reply};
 
@@ -56,7 +55,7 @@ impl Reply for ChatReply {
         Self::text(self, text).await
     }
 
-    async fn event(&mut self, event: OwnedEvent) -> Result<(), Gone> {
+    async fn event(&mut self, event: StreamEvent) -> Result<(), Gone> {
         Self::event(self, &event).await
     }
 }
@@ -74,7 +73,7 @@ impl Backend for GatewayBackend {
     async fn chat(
         &self,
         peer: &Arc<Peer>,
-        chat: ChatSend<SharedStr>,
+        chat: ChatSend,
         mut reply: ChatReply,
     ) -> Result<(), ChatError> {
         let mut running = Running {
@@ -87,7 +86,7 @@ impl Backend for GatewayBackend {
         outcome
     }
 
-    async fn extension(&self, _: &Arc<Peer>, call: OwnedCall) -> Result<Box<RawValue>, RpcError> {
+    async fn extension(&self, _: &Arc<Peer>, call: Call) -> Result<Json, RpcError> {
         self.engine.extension(&call).await
     }
 }

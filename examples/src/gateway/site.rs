@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use exoclaw_proto::auth::Auth;
-use exoclaw_proto::frame::{ChatSend, OwnedEvent, SessionRef};
+use exoclaw_proto::frame::{ChatSend, SessionRef, StreamEvent};
 use exoclaw_proto::net::{ChatError, Gone};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -153,10 +153,10 @@ impl Site {
 
     /// The engine's answer, whole.
     async fn ask(&self, channel: &str, incoming: Incoming) -> Result<String, Response<Bytes>> {
-        let mut chat = ChatSend::<String>::new(channel, incoming.account, incoming.content);
-        chat.peer = Some(incoming.peer);
-        chat.guild = incoming.guild;
-        chat.team = incoming.team;
+        let mut chat = ChatSend::new(channel, incoming.account, incoming.content);
+        chat.peer = Some(incoming.peer.into());
+        chat.guild = incoming.guild.map(Into::into);
+        chat.team = incoming.team.map(Into::into);
         let mut answer = Answer::default();
         let error = match self.engine.chat(&chat, &mut answer).await {
             Ok(()) => return Ok(answer.0),
@@ -180,8 +180,8 @@ impl Site {
         if !self.auth.is_open() && !offered.any(|offered| self.auth.check(offered)) {
             return text(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
         }
-        let mut session = SessionRef::<String>::new(PAGE_CHANNEL, PAGE_ACCOUNT);
-        session.peer = Some(peer.to_owned());
+        let mut session = SessionRef::new(PAGE_CHANNEL, PAGE_ACCOUNT);
+        session.peer = Some(peer.into());
         match self.engine.history(&session, PAGE_TURNS).await {
             Ok(turns) => json(turns.get().to_owned()),
             Err(error) => text(
@@ -233,7 +233,7 @@ impl Reply for Answer {
         Ok(())
     }
 
-    async fn event(&mut self, _: OwnedEvent) -> Result<(), Gone> {
+    async fn event(&mut self, _: StreamEvent) -> Result<(), Gone> {
         Ok(())
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use acolyte_proto::event::{DiffMarker, RunState};
-use acolyte_proto::frame::Request;
-use acolyte_proto::{Answer, ClientFrame, Event, Part, RpcId, ServerFrame};
+use acolyte_proto::event::{DiffMarker, Event, FileHeader, Part, RunKind, ToolHeader};
+use acolyte_proto::frame::{Answer, ClientFrame, Request, ServerFrame};
+use acolyte_proto::id::RpcId;
 use rpc_core::Limits;
 use rpc_core::net::Direction;
 
@@ -30,7 +30,7 @@ impl Describe for Frames {
 }
 
 impl Frames {
-    fn asked(&mut self, frame: &ClientFrame<'_>) -> String {
+    fn asked(&mut self, frame: &ClientFrame) -> String {
         let which = |id: &RpcId, known: &HashMap<String, u64>| match known.get(id.as_str()) {
             Some(number) => format!("#{number}"),
             None => id.to_string(),
@@ -38,10 +38,10 @@ impl Frames {
         let what = match &frame.request {
             Request::StatusGet => "status.get".to_owned(),
             Request::ChatStart(request) => format!("chat.start {:?}", request.message),
-            Request::ChatAbort { request_id } => {
+            Request::ChatAbort(request_id) => {
                 format!("chat.abort {}", which(request_id, &self.requests))
             }
-            Request::TaskStatus { .. } => "task.status".to_owned(),
+            Request::TaskStatus(_) => "task.status".to_owned(),
             _ => "something else".to_owned(),
         };
         self.last += 1;
@@ -49,7 +49,7 @@ impl Frames {
         format!("#{} {what}", self.last)
     }
 
-    fn heard(&mut self, frame: &ServerFrame<'_>) -> Option<String> {
+    fn heard(&mut self, frame: &ServerFrame) -> Option<String> {
         let number = *self.requests.get(frame.id.as_str())?;
         let (what, is_over) = match &frame.answer {
             Answer::Status(status) => {
@@ -59,8 +59,8 @@ impl Frames {
                     true,
                 )
             }
-            Answer::Accepted { .. } => ("accepted".to_owned(), false),
-            Answer::Queued { position } => (format!("queued, place {position}"), false),
+            Answer::Accepted(_) => ("accepted".to_owned(), false),
+            Answer::Queued(position) => (format!("queued, place {position}"), false),
             Answer::Started => ("started".to_owned(), false),
             Answer::Event(event) => (happened(event)?, false),
             Answer::Done(reply) => {
@@ -72,8 +72,8 @@ impl Frames {
                 let code = error.code.as_deref().unwrap_or("no code");
                 (format!("error {:?}, {code}", error.message), true)
             }
-            Answer::AbortResult { aborted, .. } => {
-                let aborted = if *aborted {
+            Answer::AbortResult(result) => {
+                let aborted = if result.aborted {
                     "aborted"
                 } else {
                     "nothing to abort"
@@ -84,7 +84,7 @@ impl Frames {
                 let state = task.as_ref().map_or("unknown", |task| task.state.name());
                 (format!("task {state}"), true)
             }
-            Answer::Error { error } => (format!("refused: {error}"), true),
+            Answer::Error(refusal) => (format!("refused: {}", refusal.error), true),
             _ => return None,
         };
         if is_over {
@@ -95,62 +95,51 @@ impl Frames {
 }
 
 /// An event in words.
-fn happened(event: &Event<'_>) -> Option<String> {
+fn happened(event: &Event) -> Option<String> {
     Some(match event {
-        Event::Status(RunState::Running { .. }) => "runs".to_owned(),
+        Event::Status(state) if state.kind == RunKind::Running => "runs".to_owned(),
         Event::TextDelta(text) => format!("text {text:?}"),
         Event::ToolCall(call) => format!("{}({})", call.name, call.args.get()),
         Event::ToolOutput(output) => format!("  {}", part(&output.content)),
-        Event::ToolResult(result) => match &result.failure {
-            None => format!("{} ok", result.name),
-            Some(failure) => {
-                let code = failure.code.as_deref().unwrap_or("no code");
-                format!("{} failed: {code}", result.name)
-            }
-        },
+        Event::ToolResult(result) if result.is_error() => {
+            let code = result.code.as_deref().unwrap_or("no code");
+            format!("{} failed: {code}", result.name)
+        }
+        Event::ToolResult(result) => format!("{} ok", result.name),
         Event::Usage(usage) => {
             format!("usage {} + {}", usage.input_tokens, usage.output_tokens)
         }
-        Event::Checklist(list) => {
-            let item = |item: &acolyte_proto::event::ChecklistItem<'_>| {
+        Event::Checklist(list) | Event::Tasklist(list) => {
+            let item = |item: &acolyte_proto::event::ChecklistItem| {
                 format!("{} {}", mark(&item.status), item.label)
             };
             let items: Vec<_> = list.items.iter().map(item).collect();
-            format!("{}: {}", list.tag.name(), items.join("  "))
+            format!("{}: {}", event.tag(), items.join("  "))
         }
         _ => return None,
     })
 }
 
-fn part(part: &Part<'_>) -> String {
+fn part(part: &Part) -> String {
     match part {
-        Part::EditHeader {
-            path,
-            added,
-            removed,
-            ..
-        } => format!("{path} +{added} -{removed}"),
-        Part::Diff {
-            marker,
-            line_number,
-            text,
-        } => {
-            let mark = match marker {
+        Part::EditHeader(edit) => format!("{} +{} -{}", edit.path, edit.added, edit.removed),
+        Part::Diff(line) => {
+            let mark = match line.marker {
                 DiffMarker::Add => '+',
                 DiffMarker::Remove => '-',
                 DiffMarker::Context => ' ',
             };
-            format!("{line_number} {mark} {text}")
+            format!("{} {mark} {}", line.line_number, line.text)
         }
-        Part::ShellOutput { text, .. } => format!("| {text}"),
-        Part::Text { text } => text.clone().into_owned(),
-        Part::ToolHeader {
+        Part::ShellOutput(output) => format!("| {}", output.text),
+        Part::Text(text) => text.to_string(),
+        Part::ToolHeader(ToolHeader {
             detail: Some(detail),
             ..
-        } => detail.clone().into_owned(),
-        Part::FileHeader { targets, .. } => targets.join(", "),
-        Part::ScopeHeader { matches, .. } => format!("{matches} found"),
-        other => other.kind().to_owned(),
+        }) => detail.to_string(),
+        Part::FileHeader(FileHeader { targets, .. }) => targets.join(", "),
+        Part::ScopeHeader(search) => format!("{} found", search.matches),
+        other => other.tag().to_owned(),
     }
 }
 

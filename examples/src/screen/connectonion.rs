@@ -1,14 +1,11 @@
 //! [`Frames`]: ConnectOnion's frames in words.
 
-use std::borrow::Cow;
-
 use connectonion_proto::frame::{
-    Answer, BorrowedEvent, Connect, EventKind, Response, ToolStatus, Vocabulary, Word,
+    Answer, ClientFrame, Connect, EventKind, Response, Scope, ServerFrame, StreamEvent, ToolStatus,
 };
-use connectonion_proto::{ClientFrame, ServerFrame};
-use rpc_core::Limits;
-use rpc_core::decode::RawJson;
+
 use rpc_core::net::Direction;
+use rpc_core::{Json, Limits};
 
 use super::Describe;
 
@@ -26,7 +23,7 @@ impl Describe for Frames {
     }
 }
 
-fn said(frame: &ClientFrame<'_>) -> Option<String> {
+fn said(frame: &ClientFrame) -> Option<String> {
     Some(match frame {
         ClientFrame::Connect(connect) => connects(connect),
         ClientFrame::Input(input) => {
@@ -34,7 +31,7 @@ fn said(frame: &ClientFrame<'_>) -> Option<String> {
             format!("INPUT {prompt:?}")
         }
         ClientFrame::Response(response) => answers(response),
-        ClientFrame::ModeChange(change) => format!("mode_change {}", change.mode.as_str()),
+        ClientFrame::ModeChange(change) => format!("mode_change {}", change.mode.name()),
         ClientFrame::Interrupt => "INTERRUPT".to_owned(),
         ClientFrame::OnboardSubmit(_) => "ONBOARD_SUBMIT ***".to_owned(),
         ClientFrame::SessionQuery(_) => "SESSION_STATUS?".to_owned(),
@@ -43,7 +40,7 @@ fn said(frame: &ClientFrame<'_>) -> Option<String> {
     })
 }
 
-fn connects(connect: &Connect<Cow<'_, str>, RawJson<'_>>) -> String {
+fn connects(connect: &Connect) -> String {
     let from = connect.signed.from.as_deref();
     let who = from.map_or("without a signature".to_owned(), |from| {
         format!("as {}", cut(from))
@@ -57,30 +54,33 @@ fn connects(connect: &Connect<Cow<'_, str>, RawJson<'_>>) -> String {
     format!("CONNECT {who}{session}{after}")
 }
 
-fn answers(response: &Response<Cow<'_, str>, RawJson<'_>>) -> String {
+fn answers(response: &Response) -> String {
     let what = match &response.answer {
         Answer::Approval(approval) if approval.approved => {
-            format!("approved, {}", word(approval.scope.as_ref(), "once"))
+            format!(
+                "approved, {}",
+                approval.scope.as_ref().map_or("once", Scope::name)
+            )
         }
         Answer::Approval(approval) => match approval.feedback.as_deref() {
             Some(why) => format!("refused: {why}"),
             None => "refused".to_owned(),
         },
-        Answer::Ulw(ulw) => ulw.action.as_str().to_owned(),
+        Answer::Ulw(ulw) => ulw.action.name().to_owned(),
         other => format!("{:?}", other.text().unwrap_or_default()),
     };
-    format!("  {} {what}", response.answer.name())
+    format!("  {} {what}", response.answer.tag())
 }
 
-fn heard(frame: &ServerFrame<'_>) -> Option<String> {
+fn heard(frame: &ServerFrame) -> Option<String> {
     Some(match frame {
         ServerFrame::Connected(connected) => {
             let id = cut(&connected.session_id);
-            let newer = match &connected.newer {
+            let newer = match &connected.session {
                 Some(_) => ", with a newer conversation",
                 None => "",
             };
-            format!("CONNECTED {id}, {}{newer}", connected.status.as_str())
+            format!("CONNECTED {id}, {}{newer}", connected.status.name())
         }
         ServerFrame::Output(output) => format!("OUTPUT {:?}", output.result),
         ServerFrame::Event(event) => happened(event),
@@ -90,17 +90,17 @@ fn heard(frame: &ServerFrame<'_>) -> Option<String> {
             format!("ONBOARD_REQUIRED {}", required.methods.get())
         }
         ServerFrame::OnboardSuccess(_) => "ONBOARD_SUCCESS".to_owned(),
-        ServerFrame::SessionStatus(status) => format!("SESSION_STATUS {}", status.status.as_str()),
+        ServerFrame::SessionStatus(status) => format!("SESSION_STATUS {}", status.status.name()),
         ServerFrame::Ping => "PING".to_owned(),
         _ => return None,
     })
 }
 
-fn happened(event: &BorrowedEvent<'_>) -> String {
-    let name = event.kind.name();
+fn happened(event: &StreamEvent) -> String {
+    let name = event.kind.tag();
     let what = match &event.kind {
         EventKind::UserInput(input) => format!("{:?}", input.content),
-        EventKind::Assistant(said) => format!("{:?}", said.content),
+        EventKind::Assistant(said) => format!("{said:?}"),
         EventKind::LlmCall(call) => call.model.as_deref().unwrap_or_default().to_owned(),
         EventKind::LlmResult(result) => match result.tool_calls_count.unwrap_or(0) {
             0 => "in words".to_owned(),
@@ -112,31 +112,26 @@ fn happened(event: &BorrowedEvent<'_>) -> String {
             format!(
                 "{}({})",
                 call.name,
-                call.args.as_ref().map_or("", RawJson::get)
+                call.args.as_ref().map_or("", Json::get)
             )
         }
         EventKind::ToolResult(result) => {
-            let status = result.status.as_ref().and_then(Word::known);
-            let failed = status.is_some_and(ToolStatus::is_error);
+            let failed = result.status.as_ref().is_some_and(ToolStatus::is_error);
             let text = result.result.as_deref().unwrap_or_default();
             format!("{}{text}", if failed { "failed: " } else { "" })
         }
         EventKind::AskUser(ask) => {
-            let options = ask.options.as_ref().map_or("", RawJson::get);
+            let options = ask.options.as_ref().map_or("", Json::get);
             format!("{:?} {options}", ask.question)
         }
         EventKind::ApprovalNeeded(needed) => {
-            let arguments = needed.arguments.as_ref().map_or("", RawJson::get);
+            let arguments = needed.arguments.as_ref().map_or("", Json::get);
             format!("{}({arguments})", needed.tool)
         }
-        EventKind::ModeChanged(changed) => changed.mode.as_str().to_owned(),
+        EventKind::ModeChanged(changed) => changed.mode.name().to_owned(),
         _ => String::new(),
     };
     format!("  {name} {what}").trim_end().to_owned()
-}
-
-fn word<'w, K: Vocabulary>(word: Option<&'w Word<K, Cow<'_, str>>>, absent: &'w str) -> &'w str {
-    word.map_or(absent, Word::as_str)
 }
 
 /// The beginning of an id that is too long to be read.

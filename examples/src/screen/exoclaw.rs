@@ -2,11 +2,9 @@
 
 use std::collections::HashMap;
 
-use exoclaw_proto::frame::{BorrowedCall, BorrowedEvent, Call, Request, StreamEvent};
-use exoclaw_proto::{ClientFrame, ServerFrame};
-use rpc_core::Limits;
-use rpc_core::decode::RawJson;
+use exoclaw_proto::frame::{Call, ClientFrame, Request, ServerFrame, StreamEvent};
 use rpc_core::net::Direction;
+use rpc_core::{Json, Limits};
 
 use super::Describe;
 
@@ -24,7 +22,7 @@ impl Describe for Frames {
         match direction {
             Direction::Out => match ClientFrame::decode(text, &limits).ok()? {
                 ClientFrame::Token(token) => Some(format!("token {}", token.expose())),
-                ClientFrame::Request(request) => Some(self.request(&request, &limits)),
+                ClientFrame::Request(request) => Some(self.request(&request)),
                 _ => None,
             },
             Direction::In => self.answer(&ServerFrame::decode(text, &limits).ok()?),
@@ -33,20 +31,17 @@ impl Describe for Frames {
 }
 
 impl Frames {
-    fn request(&mut self, request: &Request<'_>, limits: &Limits) -> String {
+    fn request(&mut self, request: &Request) -> String {
         self.last += 1;
-        let (number, method) = (self.last, request.method().to_owned());
-        let what = match request.call(limits) {
-            Ok(call) => arguments(&call, request.params()),
-            Err(_) => request.params().map_or("", RawJson::get).to_owned(),
-        };
-        let id = request.id().text().into_owned();
+        let (number, method) = (self.last, request.call.tag().to_owned());
+        let what = arguments(&request.call);
+        let id = request.id.text().into_owned();
         let described = format!("#{number} {method} {what}").trim_end().to_owned();
         self.requests.insert(id, (number, method));
         described
     }
 
-    fn answer(&mut self, frame: &ServerFrame<'_>) -> Option<String> {
+    fn answer(&mut self, frame: &ServerFrame) -> Option<String> {
         Some(match frame {
             ServerFrame::Hello(hello) => {
                 // A new connection: nothing that was asked before will be answered.
@@ -77,18 +72,21 @@ impl Frames {
     }
 }
 
-fn arguments(call: &BorrowedCall<'_>, params: Option<&RawJson<'_>>) -> String {
+fn arguments(call: &Call) -> String {
     match call {
         Call::ChatSend(chat) => {
             let (channel, account, peer) = (&chat.channel, &chat.account, chat.peer());
             format!("as {channel}/{account}/{peer}: {}", chat.content)
         }
         Call::Ping | Call::Status | Call::PluginList => String::new(),
-        _ => params.map_or("", RawJson::get).to_owned(),
+        other => {
+            let params = Json::of(other).ok().and_then(|call| call.member("params"));
+            params.map_or_else(String::new, |params| params.get().to_owned())
+        }
     }
 }
 
-fn step(event: &BorrowedEvent<'_>) -> String {
+fn step(event: &StreamEvent) -> String {
     match event {
         StreamEvent::Text(text) => format!("text {text:?}"),
         StreamEvent::ToolUse(tool) => format!("tool_use {}({})", tool.name, tool.input.get()),
@@ -101,7 +99,7 @@ fn step(event: &BorrowedEvent<'_>) -> String {
             format!("usage: {read} tokens read, {written} written")
         }
         StreamEvent::Error(error) => format!("error: {error}"),
-        other => other.name().to_owned(),
+        other => other.tag().to_owned(),
     }
 }
 

@@ -1,14 +1,13 @@
 //! [`Frames`]: SmartHole's frames in words.
 
-use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rpc_core::Limits;
 use rpc_core::net::Direction;
-use smarthole_proto::validate;
-use smarthole_proto::{
+use smarthole_proto::frame::{
     Answer, ClientFrame, InputMethod, Message, RegistrationResponse, ServerFrame,
 };
+use smarthole_proto::validate;
 
 use super::Describe;
 use crate::router::Numbers;
@@ -36,9 +35,9 @@ impl Frames {
         numbers.of(id)
     }
 
-    fn said(&self, frame: &ClientFrame<'_>) -> Option<String> {
+    fn said(&self, frame: &ClientFrame) -> Option<String> {
         match frame {
-            ClientFrame::Registration { payload } => {
+            ClientFrame::Registration(payload) => {
                 let registration = validate::payload(payload.get()).ok()?;
                 let (name, what) = (&registration.name, &registration.description);
                 Some(format!("registers {name}: {what}"))
@@ -52,14 +51,14 @@ impl Frames {
         }
     }
 
-    fn heard(&self, frame: &ServerFrame<'_>) -> Option<String> {
+    fn heard(&self, frame: &ServerFrame) -> Option<String> {
         match frame {
             ServerFrame::RegistrationResponse(response) => match response {
                 RegistrationResponse::Accepted { message, .. } => {
                     Some(message.as_deref().unwrap_or("registered").to_owned())
                 }
                 RegistrationResponse::Refused { code, message } => {
-                    let code = code.as_ref().map_or("no code", |code| code.as_str());
+                    let code = code.as_ref().map_or("no code", |code| code.name());
                     let message = message.as_deref().unwrap_or_default();
                     Some(format!("refused, {code}: {message}"))
                 }
@@ -70,11 +69,11 @@ impl Frames {
         }
     }
 
-    fn message(&self, message: &Message<Cow<'_, str>>) -> String {
+    fn message(&self, message: &Message) -> String {
         let (number, metadata) = (self.number(&message.id), &message.metadata);
         let mut how = Vec::new();
         if !matches!(metadata.input_method, InputMethod::Text) {
-            how.push(metadata.input_method.as_str());
+            how.push(metadata.input_method.name());
         }
         if metadata.direct_routed {
             how.push("direct");
@@ -88,9 +87,9 @@ impl Frames {
     }
 }
 
-fn answer(answer: &Answer<Cow<'_, str>>) -> String {
+fn answer(answer: &Answer) -> String {
     match answer {
-        Answer::Reject { reason } => match reason {
+        Answer::Reject(reject) => match &reject.reason {
             Some(reason) => format!("reject: {reason}"),
             None => "reject".to_owned(),
         },
@@ -99,7 +98,7 @@ fn answer(answer: &Answer<Cow<'_, str>>) -> String {
             let parts: Vec<_> = parts.into_iter().flatten().collect();
             format!("notification: {}", parts.join(": "))
         }
-        other => other.name().to_owned(),
+        other => other.tag().to_owned(),
     }
 }
 

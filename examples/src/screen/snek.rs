@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use rpc_core::Limits;
 use rpc_core::net::Direction;
-use snek_proto::frame::Event;
-use snek_proto::{ClientFrame, ServerFrame};
+use rpc_core::{Limits, Str};
+use snek_proto::frame::{ClientFrame, Event, ServerFrame};
 
 use super::Describe;
 
@@ -13,7 +12,7 @@ use super::Describe;
 #[derive(Debug, Default)]
 pub struct Frames {
     /// The methods of calls that wait for their answer, which does not name it.
-    methods: HashMap<String, String>,
+    methods: HashMap<String, Str>,
 }
 
 impl Describe for Frames {
@@ -26,41 +25,42 @@ impl Describe for Frames {
             }
             Direction::In => {
                 let frame = ServerFrame::decode(text, &limits).ok()?;
-                self.answer(&frame).or_else(|| event(&frame))
+                match frame.call_id().and_then(|id| self.methods.remove(id.get())) {
+                    Some(method) => Some(answer(&method, frame)),
+                    None => event(frame),
+                }
             }
         }
     }
 }
 
 impl Frames {
-    fn request(&mut self, frame: &ClientFrame<'_>) -> String {
-        if frame.method() == "login" {
+    fn request(&mut self, frame: &ClientFrame) -> String {
+        if frame.method == "login" {
             // A new connection: nothing that was asked before will be answered.
             self.methods.clear();
         }
-        if let Some(id) = frame.call_id() {
+        if let Some(id) = &frame.call_id {
             self.methods
-                .insert(id.get().to_owned(), frame.method().to_owned());
+                .insert(id.get().to_owned(), frame.method.clone());
         }
-        let args = frame.args();
+        let args = frame.args.get();
         let args = args
             .strip_prefix('[')
             .and_then(|args| args.strip_suffix(']'));
-        format!("{}({})", frame.method(), args.unwrap_or(".."))
-    }
-
-    fn answer(&mut self, frame: &ServerFrame<'_>) -> Option<String> {
-        let reply = frame.as_reply()?;
-        let method = self.methods.remove(reply.call_id().get())?;
-        Some(match reply.result() {
-            Ok(data) => format!("  {method}: {}", data.map_or("null", |data| data.get())),
-            Err(error) => format!("  {method} failed: {error}"),
-        })
+        format!("{}({})", frame.method, args.unwrap_or(".."))
     }
 }
 
-fn event(frame: &ServerFrame<'_>) -> Option<String> {
-    Some(match frame.as_event()?.ok()? {
+fn answer(method: &str, frame: ServerFrame) -> String {
+    match frame.into_result() {
+        Ok(answer) => format!("  {method}: {}", answer.data().get()),
+        Err(error) => format!("  {method} failed: {error}"),
+    }
+}
+
+fn event(frame: ServerFrame) -> Option<String> {
+    Some(match frame.into_event()?.ok()? {
         Event::Message(message) => {
             let mark = if message.is_final { "" } else { " (so far)" };
             format!(
@@ -68,15 +68,12 @@ fn event(frame: &ServerFrame<'_>) -> Option<String> {
                 message.channel_uid, message.user_nick, message.message
             )
         }
-        Event::SetTyping(typing) => {
-            let who = typing.user_nick.or(typing.username).unwrap_or_default();
-            format!(
-                "#{} {who} is typing",
-                typing.channel_uid.unwrap_or_default()
-            )
+        Event::SetTyping { data } => {
+            let who = data.user_nick.or(data.username).unwrap_or_default();
+            format!("#{} {who} is typing", data.channel_uid.unwrap_or_default())
         }
-        Event::Join(join) => format!("joined #{}", join.channel_uid),
-        Event::Leave(leave) => format!("left #{}", leave.channel_uid),
+        Event::Join { data } => format!("joined #{}", data.channel_uid),
+        Event::Leave { data } => format!("left #{}", data.channel_uid),
         other => format!("event {}", other.name()),
     })
 }

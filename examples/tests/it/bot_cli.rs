@@ -244,7 +244,7 @@ fn talk(url: &str, text: &str) {
         let (client, _events, connection) = snek_proto::net::connect(url, config).unwrap();
         let connection = tokio::spawn(connection.run());
         client.ready().await.unwrap();
-        let sent = client.send_message("general", text, snek_proto::Final::Yes);
+        let sent = client.send_message("general", text, snek_proto::frame::Final::Yes);
         sent.await.unwrap();
         client.close();
         connection.await.unwrap();

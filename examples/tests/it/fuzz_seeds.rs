@@ -6,14 +6,10 @@ use std::path::PathBuf;
 
 use crate::tree::{list, read, root, stem};
 
-/// Needs tungstenite beside our own framing, which no library depends on.
-#[path = "../../../fuzz/bodies/ws_frames.rs"]
-mod ws;
-
 type Body = fn(&[u8]);
 
 /// Every fuzz target and the body that it calls.
-const TARGETS: [(&str, Body); 38] = [
+const TARGETS: [(&str, Body); 37] = [
     ("acolyte_client_conn", acolyte_proto::fuzzing::client_conn),
     (
         "acolyte_client_frames",
@@ -90,7 +86,6 @@ const TARGETS: [(&str, Body); 38] = [
     ("snek_server_frames", snek_proto::fuzzing::server_frames),
     ("snek_toolloop", snek_proto::fuzzing::toolloop),
     ("sse", rpc_core::fuzzing::sse),
-    ("ws_frames", ws::ws_frames),
 ];
 
 const MAX_SEED: usize = 1024;
@@ -307,37 +302,6 @@ fn the_seeds_of_the_tool_loops_pass() {
 #[test]
 fn the_seeds_of_the_event_streams_pass() {
     replay("sse");
-}
-
-#[test]
-fn the_seeds_of_the_websocket_frames_pass() {
-    replay("ws_frames");
-}
-
-proptest::proptest! {
-    #[test]
-    fn likely_websocket_frames_give_the_same_as_with_tungstenite(
-        settings in 2_u8..4,
-        frames in proptest::collection::vec(
-            (
-                proptest::sample::select(vec![0x00_u8, 0x01, 0x02, 0x80, 0x81, 0x82, 0x89, 0x8a, 0x88]),
-                "[a-zé]{0,60}",
-            ),
-            0..6,
-        ),
-    ) {
-        let mut input = vec![settings];
-        for (first, payload) in &frames {
-            input.extend([*first, u8::try_from(payload.len()).unwrap()]);
-            input.extend(payload.as_bytes());
-        }
-        ws::ws_frames(&input);
-    }
-
-    #[test]
-    fn any_bytes_give_the_same_as_with_tungstenite(input: Vec<u8>) {
-        ws::ws_frames(&input);
-    }
 }
 
 #[test]

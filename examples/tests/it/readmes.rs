@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use acolyte_proto::{ChatError, ChatRequest, Reply, Status};
+use acolyte_proto::error::ChatError;
+use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use async_trait::async_trait;
 use connectonion_proto::auth::Signer;
 use connectonion_proto::trust::TrustLevel;
@@ -15,7 +16,8 @@ use exoclaw_proto::net::MemoryBackend;
 use smarthole_proto::hub::Input;
 use smarthole_proto::router::Keywords;
 use snek_proto::client::ClientConfig;
-use snek_proto::{Final, net as snek};
+use snek_proto::frame::Final;
+use snek_proto::net as snek;
 use tokio::runtime::Runtime;
 
 use crate::programs::Running;
@@ -62,13 +64,13 @@ impl acolyte_proto::net::Agent for Echo {
     async fn run(
         &self,
         run: acolyte_proto::net::Run,
-        request: ChatRequest<'static>,
-    ) -> Result<Reply<'static>, ChatError<'static>> {
+        request: ChatRequest,
+    ) -> Result<Reply, ChatError> {
         let _ = run.text(&format!("echo: {}", request.message)).await;
         Ok(Reply::new(request.message, request.model).with_output_streamed(true))
     }
 
-    async fn status(&self) -> Status<'static> {
+    async fn status(&self) -> Status {
         Status::new("echo", "")
     }
 }
@@ -253,7 +255,12 @@ fn every_example_is_run_or_says_why_not() {
     let mut found = Vec::new();
     for folder in ["rpc-core", "snek-proto", "exoclaw-proto", "smarthole-proto"]
         .into_iter()
-        .chain(["connectonion-proto", "acolyte-proto", "examples"])
+        .chain([
+            "connectonion-proto",
+            "acolyte-proto",
+            "examples",
+            "rpc-core/testing",
+        ])
     {
         let pages = list(&root().join(folder).join("src/guide")).into_iter();
         let pages = pages.filter(|path| path.extension().is_some_and(|end| end == "md"));

@@ -58,9 +58,7 @@ const HEADINGS: [&str; 7] = [
 ];
 
 /// At these paths in every protocol crate.
-const ITEMS: [&str; 31] = [
-    "ClientFrame",
-    "ServerFrame",
+const ITEMS: [&str; 29] = [
     "frame::ClientFrame",
     "frame::ServerFrame",
     "codec::encode",
@@ -417,7 +415,7 @@ fn every_promise_names_tests_that_exist() {
     for krate in FINISHED {
         let folder = krate.folder;
         let mut known = HashSet::new();
-        for place in [folder, "rpc-core", "examples"] {
+        for place in [folder, "rpc-core", "rpc-core/testing", "examples"] {
             for part in ["src", "tests"] {
                 for file in rust_files(&root().join(place).join(part)) {
                     known.extend(tests(&read(&file)).into_iter().map(str::to_owned));
@@ -555,15 +553,26 @@ fn every_rust_file_says_what_it_holds_and_stays_small() {
     assert_none(&problems);
 }
 
+/// `tagged!`, and what repeats in serializers; words and open objects of one protocol.
+const WITH_MACROS: [&str; 3] = [
+    "rpc-core/src/json",
+    "rpc-core/src/words.rs",
+    "acolyte-proto/src/frame/open.rs",
+];
+
 #[test]
-fn libraries_define_no_macros() {
+fn libraries_define_few_macros() {
     let mut problems = Vec::new();
     let packages = list(&root());
     for package in packages.iter().filter(|path| path.is_dir()) {
         let name = package.file_name().unwrap_or_default().to_string_lossy();
         if name.ends_with("-proto") || name == "rpc-core" {
             for path in rust_files(&package.join("src")) {
-                if read(&path).contains("macro_rules!") {
+                let known = WITH_MACROS.iter();
+                let may = known
+                    .into_iter()
+                    .any(|known| path.starts_with(root().join(known)));
+                if !may && read(&path).contains("macro_rules!") {
                     problems.push(format!("{}: macro_rules!", path.display()));
                 }
             }

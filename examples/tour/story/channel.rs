@@ -8,11 +8,12 @@ use examples::screen::snek::Frames;
 use rpc_core::net::LinkEvent;
 use snek_proto::bot::{Bot, BotConfig, BotReport, Context, Handler};
 use snek_proto::client::{ClientConfig, ClientEvent};
+use snek_proto::error::BotError;
+use snek_proto::frame::Final;
 use snek_proto::net::{
     Client, Events, MemoryBackend, Server, ServerHandle, ServerOptions, connect_with, dialer,
     link_config,
 };
-use snek_proto::{BotError, Final};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinHandle;
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acolyte_proto::client::{ChatUpdate, Outcome};
-use acolyte_proto::{ChatRequest, net as acolyte};
+use acolyte_proto::frame::ChatRequest;
+use acolyte_proto::net as acolyte;
 use async_trait::async_trait;
 use examples::cli::Failure;
 use examples::gateway::backend::GatewayBackend;

@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use examples::cli::Failure;
 use examples::screen::smarthole::Frames;
 use rpc_core::net::Queued;
+use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::hub::{HubEvent, Input};
 use smarthole_proto::net::{
-    HubEvents, Message, Server, ServerHandle, ServerOptions, Switch, link_config,
+    HubEvents, InboundMessage, Server, ServerHandle, ServerOptions, Switch, link_config,
 };
 use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
 use smarthole_proto::router::Keywords;
-use smarthole_proto::{Notification, Registration};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -27,8 +27,8 @@ struct Assistant {
 
 #[async_trait]
 impl Handler for Assistant {
-    async fn on_message(&self, _: &Context, message: &Message) -> Result<(), PluginError> {
-        let answer = self.agent.asks(message.text()).await;
+    async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
+        let answer = self.agent.asks(&message.text).await;
         let text = answer.unwrap_or_else(|why| format!("It failed: {why}"));
         let shown = Notification::new(text).with_title("Done");
         message.notify(shown).await?;
@@ -41,7 +41,7 @@ struct Lamps;
 
 #[async_trait]
 impl Handler for Lamps {
-    async fn on_message(&self, _: &Context, _: &Message) -> Result<(), PluginError> {
+    async fn on_message(&self, _: &Context, _: &InboundMessage) -> Result<(), PluginError> {
         Err(PluginError::rejected("I switch lamps."))
     }
 }

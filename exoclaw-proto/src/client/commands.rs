@@ -2,18 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use rpc_core::decode::RawJson;
 use rpc_core::timers::later;
 use rpc_core::{CallId, CloseFrame, CloseReason, Refused};
 use serde::Serialize;
 
 use super::pending::{Kind, Pending};
 use super::{ChatSummary, ClientConn, ClientState};
-use crate::codec::encode_request;
-use crate::frame::{Call, ChatSend, Method, SessionRef};
-
-/// A call whose texts are borrowed from the caller.
-type Borrowed<'a> = Call<&'a str, RawJson<'static>>;
+use crate::codec::{encode_into, encode_request};
+use crate::frame::{
+    BudgetOf, Call, ChatHistory, ChatSend, MemorySearch, Method, PluginLoad, PluginUnload,
+    SessionRef,
+};
 
 impl ClientConn {
     /// Asks whether the gateway is there. Not the WebSocket ping, which is automatic.
@@ -21,7 +20,7 @@ impl ClientConn {
     /// # Errors
     /// As for [`call`](Self::call). Safe to repeat.
     pub fn ping(&mut self, now: Instant) -> Result<CallId, Refused> {
-        self.request(&Borrowed::Ping, now)
+        self.request(&Call::Ping, now)
     }
 
     /// Asks for version, plugins and sessions. The answer parses as a
@@ -30,7 +29,7 @@ impl ClientConn {
     /// # Errors
     /// As for [`call`](Self::call). Safe to repeat.
     pub fn status(&mut self, now: Instant) -> Result<CallId, Refused> {
-        self.request(&Borrowed::Status, now)
+        self.request(&Call::Status, now)
     }
 
     /// Asks for the plugins. The answer parses as a list of [`Plugin`](crate::frame::Plugin)s.
@@ -38,7 +37,7 @@ impl ClientConn {
     /// # Errors
     /// As for [`call`](Self::call). Safe to repeat.
     pub fn plugin_list(&mut self, now: Instant) -> Result<CallId, Refused> {
-        self.request(&Borrowed::PluginList, now)
+        self.request(&Call::PluginList, now)
     }
 
     /// Says something. [`Chat`](super::ClientEvent::Chat) events follow and then
@@ -48,17 +47,14 @@ impl ClientConn {
     /// # Errors
     /// As for [`call`](Self::call). Repeating a chat that may have reached the gateway may cost
     /// tokens twice, and the session remembers both.
-    pub fn chat_send<S: AsRef<str>>(
-        &mut self,
-        chat: &ChatSend<S>,
-        now: Instant,
-    ) -> Result<CallId, Refused> {
+    pub fn chat_send(&mut self, chat: &ChatSend, now: Instant) -> Result<CallId, Refused> {
         let summary = ChatSummary::default();
         let idle = self.config.chat_idle_timeout;
         let total = self.config.chat_total_timeout;
         let until = total.map(|total| later(now, total));
-        let name = Method::ChatSend.name();
-        self.send(name, chat, Kind::Chat(summary), idle, until, now)
+        let encode =
+            |buffer: &mut String, id| encode_request(buffer, id, Method::ChatSend.name(), chat);
+        self.send(encode, Kind::Chat(summary), idle, until, now)
     }
 
     /// Asks for the last turns of a session, at most `limit`. A future method: gateways may not
@@ -66,14 +62,17 @@ impl ClientConn {
     ///
     /// # Errors
     /// As for [`call`](Self::call). Safe to repeat.
-    pub fn chat_history<S: AsRef<str>>(
+    pub fn chat_history(
         &mut self,
-        session: &SessionRef<S>,
+        session: &SessionRef,
         limit: Option<u64>,
         now: Instant,
     ) -> Result<CallId, Refused> {
-        let session = borrowed(session);
-        self.request(&Borrowed::ChatHistory { session, limit }, now)
+        let history = ChatHistory {
+            session: session.clone(),
+            limit,
+        };
+        self.request(&Call::ChatHistory(history), now)
     }
 
     /// Asks for the sessions. A future method: gateways may not have it. The answer parses as a
@@ -82,7 +81,7 @@ impl ClientConn {
     /// # Errors
     /// As for [`call`](Self::call). Safe to repeat.
     pub fn session_list(&mut self, now: Instant) -> Result<CallId, Refused> {
-        self.request(&Borrowed::SessionList, now)
+        self.request(&Call::SessionList, now)
     }
 
     /// Forgets the turns of a session. A future method: gateways may not have it. The answer parses
@@ -90,12 +89,8 @@ impl ClientConn {
     ///
     /// # Errors
     /// As for [`call`](Self::call). Safe to repeat.
-    pub fn session_clear<S: AsRef<str>>(
-        &mut self,
-        session: &SessionRef<S>,
-        now: Instant,
-    ) -> Result<CallId, Refused> {
-        self.request(&Borrowed::SessionClear(borrowed(session)), now)
+    pub fn session_clear(&mut self, session: &SessionRef, now: Instant) -> Result<CallId, Refused> {
+        self.request(&Call::SessionClear(session.clone()), now)
     }
 
     /// Loads a plugin. A future method: gateways may not have it.
@@ -103,7 +98,8 @@ impl ClientConn {
     /// # Errors
     /// As for [`call`](Self::call).
     pub fn plugin_load(&mut self, name: &str, path: &str, now: Instant) -> Result<CallId, Refused> {
-        self.request(&Borrowed::PluginLoad { name, path }, now)
+        let (name, path) = (name.into(), path.into());
+        self.request(&Call::PluginLoad(PluginLoad { name, path }), now)
     }
 
     /// Unloads a plugin. A future method: gateways may not have it.
@@ -111,7 +107,8 @@ impl ClientConn {
     /// # Errors
     /// As for [`call`](Self::call).
     pub fn plugin_unload(&mut self, name: &str, now: Instant) -> Result<CallId, Refused> {
-        self.request(&Borrowed::PluginUnload { name }, now)
+        let name = name.into();
+        self.request(&Call::PluginUnload(PluginUnload { name }), now)
     }
 
     /// Asks what is used of the token budgets, for the whole gateway or also for one session. A
@@ -120,12 +117,15 @@ impl ClientConn {
     ///
     /// # Errors
     /// As for [`call`](Self::call). Safe to repeat.
-    pub fn budget_status<S: AsRef<str>>(
+    pub fn budget_status(
         &mut self,
-        session: Option<&SessionRef<S>>,
+        session: Option<&SessionRef>,
         now: Instant,
     ) -> Result<CallId, Refused> {
-        self.request(&Borrowed::BudgetStatus(session.map(borrowed)), now)
+        let of = BudgetOf {
+            session: session.cloned(),
+        };
+        self.request(&Call::BudgetStatus(of), now)
     }
 
     /// Searches what is remembered about a session's user. A future method: gateways may not have
@@ -133,20 +133,19 @@ impl ClientConn {
     ///
     /// # Errors
     /// As for [`call`](Self::call). Safe to repeat.
-    pub fn memory_search<S: AsRef<str>>(
+    pub fn memory_search(
         &mut self,
-        session: &SessionRef<S>,
+        session: &SessionRef,
         query: &str,
         limit: Option<u64>,
         now: Instant,
     ) -> Result<CallId, Refused> {
-        let session = borrowed(session);
-        let call = Borrowed::MemorySearch {
-            session,
-            query,
+        let search = MemorySearch {
+            session: session.clone(),
+            query: query.into(),
             limit,
         };
-        self.request(&call, now)
+        self.request(&Call::MemorySearch(search), now)
     }
 
     /// Sends any typed call: a chat is streamed, everything else gets one
@@ -154,15 +153,19 @@ impl ClientConn {
     ///
     /// # Errors
     /// As for [`call`](Self::call).
-    pub fn request<S: AsRef<str>, J: Serialize>(
-        &mut self,
-        call: &Call<S, J>,
-        now: Instant,
-    ) -> Result<CallId, Refused> {
-        match call {
-            Call::ChatSend(chat) => self.chat_send(chat, now),
-            other => self.call(other.name(), other, now),
+    pub fn request(&mut self, call: &Call, now: Instant) -> Result<CallId, Refused> {
+        #[derive(Serialize)]
+        struct Request<'c> {
+            id: CallId,
+            #[serde(flatten)]
+            call: &'c Call,
         }
+        if let Call::ChatSend(chat) = call {
+            return self.chat_send(chat, now);
+        }
+        let encode = |buffer: &mut String, id| encode_into(&Request { id, call }, buffer);
+        let idle = Some(self.config.call_timeout);
+        self.send(encode, Kind::Unary, idle, None, now)
     }
 
     /// Calls any method. `params` is any JSON value, as a rule an object. A
@@ -182,8 +185,9 @@ impl ClientConn {
         params: &impl Serialize,
         now: Instant,
     ) -> Result<CallId, Refused> {
+        let encode = |buffer: &mut String, id| encode_request(buffer, id, method, params);
         let idle = Some(self.config.call_timeout);
-        self.send(method, params, Kind::Unary, idle, None, now)
+        self.send(encode, Kind::Unary, idle, None, now)
     }
 
     /// Lets a request in flight wait this long for the gateway's next [progress](Self#timeouts), from
@@ -240,8 +244,7 @@ impl ClientConn {
 
     fn send(
         &mut self,
-        method: &str,
-        params: &impl Serialize,
+        encode: impl FnOnce(&mut String, CallId) -> Result<(), Refused>,
         kind: Kind,
         idle: Option<Duration>,
         until: Option<Instant>,
@@ -255,9 +258,7 @@ impl ClientConn {
         let max = self.config.limits.max_pending;
         let id = self.calls.next_id().filter(|_| self.in_flight() < max);
         let id = id.ok_or(Refused::TooManyCalls { max })?;
-        let frame = self
-            .outbox
-            .encode(|buffer| encode_request(buffer, id, method, params))?;
+        let frame = self.outbox.encode(|buffer| encode(buffer, id))?;
         let pending = Pending {
             frame,
             idle,
@@ -268,15 +269,5 @@ impl ClientConn {
         let id = self.calls.insert(pending, deadline)?;
         self.progress.sent(frame, now);
         Ok(id)
-    }
-}
-
-fn borrowed<S: AsRef<str>>(session: &SessionRef<S>) -> SessionRef<&str> {
-    SessionRef {
-        channel: session.channel.as_ref(),
-        account: session.account.as_ref(),
-        peer: session.peer.as_ref().map(AsRef::as_ref),
-        guild: session.guild.as_ref().map(AsRef::as_ref),
-        team: session.team.as_ref().map(AsRef::as_ref),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rpc_core::backoff::{BackoffPolicy, Jitter};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::{Limits, Secret};
+use rpc_core::{Limits, Secret, Str};
 
 use crate::frame::{ChatSend, SessionRef};
 use crate::limits::{
@@ -35,36 +35,21 @@ pub const fn reconnect_policy() -> ReconnectPolicy {
 pub struct ClientConfig {
     /// The token; `None` for a gateway that wants none. Default `None`.
     pub token: Option<Secret>,
-    /// How long a client with a token waits for the hello. Default 10 s.
-    pub hello_timeout: Duration,
-    /// How long a client without a token waits for the hello. A gateway that wants a token is
-    /// silent until it gets one, so this is how its wish is noticed. Default 3 s.
-    pub tokenless_hello_timeout: Duration,
-    /// How long each request that is not streamed waits for its answer, from the gateway's last
-    /// [progress](super::ClientConn#timeouts). Default 30 s.
-    pub call_timeout: Duration,
-    /// How long a chat waits for its next frame, from the gateway's last
-    /// [progress](super::ClientConn#timeouts); `None` for ever. Default 60 s.
-    pub chat_idle_timeout: Option<Duration>,
-    /// How long a chat may take as a whole, from when it was sent, whatever comes; `None` for ever.
-    /// While nothing is read it waits as the others do. Time in which a gateway answers other requests first counts. Default `None`.
-    pub chat_total_timeout: Option<Duration>,
+    pub(crate) hello_timeout: Duration,
+    pub(crate) tokenless_hello_timeout: Duration,
+    pub(crate) call_timeout: Duration,
+    pub(crate) chat_idle_timeout: Option<Duration>,
+    pub(crate) chat_total_timeout: Option<Duration>,
     /// Pings after the hello, and when silence counts as death: never while a request or a chat is
     /// open, because known gateways answer pings only between requests. Default every 30 s, and
     /// 30 s after a ping.
     pub keep_alive: KeepAlive,
     /// Bounds on size and number.
     pub limits: Limits,
-    /// The channel of chats that name none. Default `websocket`.
-    pub channel: String,
-    /// The account of chats that name none. Default `user`.
-    pub account: String,
-    /// The peer of chats that name none; `None` leaves it to the gateway, which takes `main`.
-    /// Default `None`.
-    pub peer: Option<String>,
-    /// Whether [`connect`](crate::net::connect) may send the token to another machine without
-    /// encryption. Default no.
-    pub insecure_token: bool,
+    pub(crate) channel: Str,
+    pub(crate) account: Str,
+    pub(crate) peer: Option<Str>,
+    pub(crate) insecure_token: bool,
 }
 
 impl Default for ClientConfig {
@@ -88,8 +73,8 @@ impl ClientConfig {
                 .with_interval(Some(PING_INTERVAL))
                 .with_pong_timeout(PONG_TIMEOUT),
             limits: Limits::default(),
-            channel: "websocket".to_owned(),
-            account: "user".to_owned(),
+            channel: Str::from_static("websocket"),
+            account: Str::from_static("user"),
             peer: None,
             insecure_token: false,
         }
@@ -102,35 +87,39 @@ impl ClientConfig {
         self
     }
 
-    /// Sets [`hello_timeout`](Self::hello_timeout).
+    /// How long a client with a token waits for the hello. Default 10 s.
     #[must_use]
     pub const fn with_hello_timeout(mut self, timeout: Duration) -> Self {
         self.hello_timeout = timeout;
         self
     }
 
-    /// Sets [`tokenless_hello_timeout`](Self::tokenless_hello_timeout).
+    /// How long a client without a token waits for the hello. A gateway that wants a token is
+    /// silent until it gets one, so this is how its wish is noticed. Default 3 s.
     #[must_use]
     pub const fn with_tokenless_hello_timeout(mut self, timeout: Duration) -> Self {
         self.tokenless_hello_timeout = timeout;
         self
     }
 
-    /// Sets [`call_timeout`](Self::call_timeout).
+    /// How long each request that is not streamed waits for its answer, from the gateway's last
+    /// [progress](super::ClientConn#timeouts). Default 30 s.
     #[must_use]
     pub const fn with_call_timeout(mut self, timeout: Duration) -> Self {
         self.call_timeout = timeout;
         self
     }
 
-    /// Sets [`chat_idle_timeout`](Self::chat_idle_timeout).
+    /// How long a chat waits for its next frame, from the gateway's last
+    /// [progress](super::ClientConn#timeouts); `None` for ever. Default 60 s.
     #[must_use]
     pub const fn with_chat_idle_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.chat_idle_timeout = timeout;
         self
     }
 
-    /// Sets [`chat_total_timeout`](Self::chat_total_timeout).
+    /// How long a chat may take as a whole, from when it was sent, whatever comes; `None` for ever.
+    /// While nothing is read it waits as the others do. Time in which a gateway answers other requests first counts. Default `None`.
     #[must_use]
     pub const fn with_chat_total_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.chat_total_timeout = timeout;
@@ -151,39 +140,41 @@ impl ClientConfig {
         self
     }
 
-    /// Sets [`channel`](Self::channel).
+    /// The channel of chats that name none. Default `websocket`.
     #[must_use]
-    pub fn with_channel(mut self, channel: impl Into<String>) -> Self {
+    pub fn with_channel(mut self, channel: impl Into<Str>) -> Self {
         self.channel = channel.into();
         self
     }
 
-    /// Sets [`account`](Self::account).
+    /// The account of chats that name none. Default `user`.
     #[must_use]
-    pub fn with_account(mut self, account: impl Into<String>) -> Self {
+    pub fn with_account(mut self, account: impl Into<Str>) -> Self {
         self.account = account.into();
         self
     }
 
-    /// Sets [`peer`](Self::peer).
+    /// The peer of chats that name none; `None` leaves it to the gateway, which takes `main`.
+    /// Default `None`.
     #[must_use]
-    pub fn with_peer(mut self, peer: impl Into<String>) -> Self {
+    pub fn with_peer(mut self, peer: impl Into<Str>) -> Self {
         self.peer = Some(peer.into());
         self
     }
 
-    /// Sets [`insecure_token`](Self::insecure_token). Whoever sees the traffic then sees the token.
+    /// Whether [`connect`](crate::net::connect) may send the token to another machine without
+    /// encryption: whoever sees the traffic then sees the token. Default no.
     #[must_use]
     pub const fn with_insecure_token(mut self, allow: bool) -> Self {
         self.insecure_token = allow;
         self
     }
 
-    /// A chat with this content as [`channel`](Self::channel), [`account`](Self::account) and
-    /// [`peer`](Self::peer).
+    /// A chat with this content as [`channel`](Self::with_channel), [`account`](Self::with_account) and
+    /// [`peer`](Self::with_peer).
     #[must_use]
-    pub fn chat(&self, content: impl Into<String>) -> ChatSend {
-        let mut chat = ChatSend::new(&*self.channel, &*self.account, content);
+    pub fn chat(&self, content: impl Into<Str>) -> ChatSend {
+        let mut chat = ChatSend::new(&self.channel, &self.account, content);
         chat.peer.clone_from(&self.peer);
         chat
     }
@@ -191,7 +182,7 @@ impl ClientConfig {
     /// The session of such chats.
     #[must_use]
     pub fn session(&self) -> SessionRef {
-        let mut session = SessionRef::new(&*self.channel, &*self.account);
+        let mut session = SessionRef::new(&self.channel, &self.account);
         session.peer.clone_from(&self.peer);
         session
     }

@@ -1,11 +1,9 @@
 //! [`ClientEvent`]: what the application learns from a [`ClientConn`](super::ClientConn).
 
-use rpc_core::decode::{self, DecodeError, FrameCopy, RawJson, SharedJson, SharedStr};
-use rpc_core::{CallError, CallId, CloseReason, Limits};
-use serde::Deserialize;
+use rpc_core::{CallError, CallId, CloseReason, DecodeError, Json};
 
 use crate::error::RpcError;
-use crate::frame::{BorrowedEvent, Hello, StreamEvent, ToolResult, ToolUse, Usage};
+use crate::frame::{Hello, StreamEvent, Usage};
 
 /// What happened on a connection.
 ///
@@ -15,20 +13,20 @@ use crate::frame::{BorrowedEvent, Hello, StreamEvent, ToolResult, ToolUse, Usage
 #[non_exhaustive]
 pub enum ClientEvent {
     /// The gateway has said hello. Commands are taken from now on.
-    Ready(Hello<'static>),
+    Ready(Hello),
     /// A request that is not streamed has ended.
     Reply {
         /// Which.
         id: CallId,
-        /// How.
-        result: Result<Answer, CallError<RpcError>>,
+        /// How; the value may be null.
+        result: Result<Json, CallError<RpcError>>,
     },
     /// One step of a chat.
     Chat {
         /// Which.
         id: CallId,
-        /// The step.
-        event: ChatEvent,
+        /// The step: neither `done` nor `error`, which are told as the end.
+        event: StreamEvent,
     },
     /// A chat has ended.
     ChatEnded {
@@ -46,27 +44,6 @@ pub enum ClientEvent {
     Closed(CloseReason),
 }
 
-/// One step of a chat that goes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ChatEvent {
-    /// More of the model's text, as the provider cut it; may be empty.
-    Text(SharedStr),
-    /// The model asks the gateway for a tool.
-    ToolUse(ToolUse),
-    /// The gateway has run a tool.
-    ToolResult(ToolResult),
-    /// What one call of the model cost. There may be several: [`ChatSummary::usage`] is the sum.
-    Usage(Usage),
-    /// A step that this crate does not know. Ignore it, or read it yourself.
-    Unknown {
-        /// Its name.
-        event: SharedStr,
-        /// Its data, raw; `None` if there is none.
-        data: Option<SharedJson>,
-    },
-}
-
 /// What a chat that has ended well came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -79,46 +56,9 @@ pub struct ChatSummary {
     pub text_bytes: u64,
 }
 
-/// The value of a request that succeeded, owned and raw.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
-    data: SharedJson,
-}
-
-impl Answer {
-    pub(super) fn copied(data: &RawJson<'_>) -> Self {
-        Self { data: data.into() }
-    }
-
-    /// The value, raw; may be `null`.
-    #[must_use]
-    pub const fn data(&self) -> &SharedJson {
-        &self.data
-    }
-
-    /// Reads the value as a `T`.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if it is no `T`.
-    pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, DecodeError> {
-        self.data.parse()
-    }
-
-    /// Reads the value as a list of at most [`Limits::max_items`] items.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if it is no such list.
-    pub fn parse_list<'a, T: Deserialize<'a>>(
-        &'a self,
-        limits: &Limits,
-    ) -> Result<Vec<T>, DecodeError> {
-        decode::parse_list(self.data.get(), limits)
-    }
-}
-
 impl ChatSummary {
     /// Counts one step.
-    pub(super) fn add(&mut self, event: &BorrowedEvent<'_>) {
+    pub(super) fn add(&mut self, event: &StreamEvent) {
         self.frames += 1;
         match event {
             StreamEvent::Usage(usage) => self.usage.add(*usage),
@@ -128,60 +68,15 @@ impl ChatSummary {
     }
 }
 
-impl ChatEvent {
-    /// Copies a step that was decoded from `text`; `None` for one that ends the stream.
-    pub(super) fn copied(event: &BorrowedEvent<'_>, text: &str) -> Option<Self> {
-        Some(match event {
-            // One copy of the chunk alone is the least that it can cost.
-            StreamEvent::Text(chunk) => Self::Text(SharedStr::from(&**chunk)),
-            StreamEvent::Usage(usage) => Self::Usage(*usage),
-            StreamEvent::Done | StreamEvent::Error(_) => return None,
-            other => {
-                let shared = Self::cut(other, &FrameCopy::of(text))?;
-                // Pieces keep the whole frame: too much where they are a small part of it.
-                if text.len() > 2 * shared.weight() {
-                    return Self::cut(other, &FrameCopy::of(""));
-                }
-                shared
-            }
-        })
-    }
-
-    fn cut(event: &BorrowedEvent<'_>, copy: &FrameCopy<'_>) -> Option<Self> {
-        match event.to_shared(copy) {
-            StreamEvent::ToolUse(tool) => Some(Self::ToolUse(tool)),
-            StreamEvent::ToolResult(result) => Some(Self::ToolResult(result)),
-            StreamEvent::Unknown { event, data } => Some(Self::Unknown { event, data }),
-            _ => None,
-        }
-    }
-
-    /// About how many bytes of the frame the event keeps.
-    #[must_use]
-    pub fn weight(&self) -> usize {
-        size_of::<Self>()
-            + match self {
-                Self::Text(text) => text.len(),
-                Self::ToolUse(tool) => tool.id.len() + tool.name.len() + tool.input.get().len(),
-                Self::ToolResult(result) => result.tool_use_id.len() + result.content.len(),
-                Self::Usage(_) => 0,
-                Self::Unknown { event, data } => {
-                    event.len() + data.as_ref().map_or(0, |data| data.get().len())
-                }
-            }
-    }
-}
-
 impl ClientEvent {
     /// About how many bytes of the frame the event keeps.
-    #[must_use]
-    pub fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         size_of::<Self>()
             + match self {
                 Self::Ready(hello) => hello.raw().map_or(0, str::len),
                 Self::Reply {
                     result: Ok(answer), ..
-                } => answer.data().get().len(),
+                } => answer.get().len(),
                 Self::Reply {
                     result: Err(CallError::Remote(error)),
                     ..

@@ -18,24 +18,24 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::backlog::EventBacklog;
-use rpc_core::decode::{DecodeError, DecodeErrorKind, RawJson, find_member};
+use rpc_core::json::{DecodeErrorKind, find_member};
 use rpc_core::keepalive::Heart;
 use rpc_core::pause::ReadPause;
 use rpc_core::progress::Progress;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Outbox,
-    Outgoing, PendingCalls,
+    CallError, CallId, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, Incoming, Json,
+    Machine, Outbox, Outgoing, PendingCalls, Str,
 };
 
 use crate::error::{ErrorKind, RpcError, readable};
-use crate::frame::{BorrowedEvent, Hello, ServerFrame, StreamEvent, Token};
+use crate::frame::{Hello, ServerFrame, StreamEvent, Token};
 use crate::id::UNREADABLE_ID;
 use crate::limits::{AUTH_FAILED_CODE, CHAT_IDLE_TIMEOUT};
 use pending::{Kind, Pending};
 
 pub use config::{ClientConfig, reconnect_policy};
-pub use event::{Answer, ChatEvent, ChatSummary, ClientEvent};
+pub use event::{ChatSummary, ClientEvent};
 
 /// What the connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,7 +69,7 @@ impl TimerKind for Timer {
 }
 
 /// How a request ends, whatever its kind.
-type End = Result<Answer, CallError<RpcError>>;
+type End = Result<Json, CallError<RpcError>>;
 
 /// The client's side of one open connection. It sends the token, if it has one, and takes commands
 /// once the gateway has said hello.
@@ -90,7 +90,7 @@ type End = Result<Answer, CallError<RpcError>>;
 /// time out. While [nothing is read](Machine::wants_input) no request does.
 ///
 /// What bounds a request as a whole, whatever comes, is separate:
-/// [`chat_total_timeout`](ClientConfig::chat_total_timeout) and
+/// [`chat_total_timeout`](ClientConfig::with_chat_total_timeout) and
 /// [`set_total_timeout`](Self::set_total_timeout).
 ///
 /// ```
@@ -222,16 +222,14 @@ impl ClientConn {
         match ServerFrame::decode(text, &self.config.limits) {
             Ok(ServerFrame::Hello(hello)) => self.on_hello(hello, now),
             Ok(ServerFrame::AuthFailed { error, .. }) => self.refused(&error),
-            Ok(ServerFrame::Result { id, result }) => {
-                self.end_call(&id, Ok(Answer::copied(&result)), now);
-            }
-            Ok(ServerFrame::Error { id, error }) => self.on_error(id.as_deref(), &error, now),
-            Ok(ServerFrame::Stream { id, event }) => self.on_step(&id, &event, text, now),
+            Ok(ServerFrame::Result { id, result }) => self.end_call(&id, Ok(result), now),
+            Ok(ServerFrame::Error { id, error }) => self.on_error(id.as_deref(), error, now),
+            Ok(ServerFrame::Stream { id, event }) => self.on_step(&id, event, now),
             Err(error) => self.on_bad_frame(error, text, now),
         }
     }
 
-    fn on_hello(&mut self, hello: Hello<'_>, now: Instant) {
+    fn on_hello(&mut self, hello: Hello, now: Instant) {
         if self.state != ClientState::AwaitHello {
             self.stray += 1;
             return;
@@ -239,10 +237,10 @@ impl ClientConn {
         self.state = ClientState::Ready;
         self.timers.stop(Timer::Hello);
         self.heart = Some(Heart::new(self.config.keep_alive, now));
-        self.push(ClientEvent::Ready(hello.into_owned()));
+        self.push(ClientEvent::Ready(hello));
     }
 
-    fn on_error(&mut self, id: Option<&str>, words: &str, now: Instant) {
+    fn on_error(&mut self, id: Option<&str>, words: Str, now: Instant) {
         match id.filter(|id| *id != UNREADABLE_ID) {
             Some(id) => self.end_call(id, Err(remote(words)), now),
             None => self.on_gateway_error(RpcError::new(words)),
@@ -257,15 +255,15 @@ impl ClientConn {
         }
     }
 
-    fn on_step(&mut self, id: &str, event: &BorrowedEvent<'_>, text: &str, now: Instant) {
+    fn on_step(&mut self, id: &str, event: StreamEvent, now: Instant) {
         match event {
-            StreamEvent::Done => self.end_call(id, Ok(Answer::default()), now),
+            StreamEvent::Done => self.end_call(id, Ok(Json::NULL), now),
             StreamEvent::Error(words) => self.end_call(id, Err(remote(words)), now),
-            _ => self.on_progress(id, event, text, now),
+            event => self.on_progress(id, event, now),
         }
     }
 
-    fn on_progress(&mut self, id: &str, event: &BorrowedEvent<'_>, text: &str, now: Instant) {
+    fn on_progress(&mut self, id: &str, event: StreamEvent, now: Instant) {
         let found = CallId::parse(id).and_then(|id| Some((id, self.calls.get_mut(id)?)));
         let Some((id, pending)) = found else {
             self.stray += 1;
@@ -276,29 +274,26 @@ impl ClientConn {
             self.stray += 1;
             return;
         };
-        summary.add(event);
-        if let Some(event) = ChatEvent::copied(event, text) {
-            self.push(ClientEvent::Chat { id, event });
-        }
+        summary.add(&event);
+        self.push(ClientEvent::Chat { id, event });
     }
 
     /// A frame that cannot be read still shows that its chat lives; and a chat that failed must not
     /// look like one that went well because the words are missing.
     fn on_bad_frame(&mut self, error: DecodeError, text: &str, now: Instant) {
         let readable_size = text.len() <= self.config.limits.max_message_bytes;
-        let id = if readable_size {
-            find_member(text, "id").and_then(RawJson::into_str)
-        } else {
-            None
-        };
+        let member = |name| find_member(text, name).filter(|_| readable_size);
         self.push(ClientEvent::Warning(error));
-        let Some(id) = id else {
+        let Some(id) = member("id") else {
             return;
         };
-        let event = find_member(text, "event").and_then(RawJson::into_str);
-        if event.as_deref() == Some("error") {
-            let words = find_member(text, "data").map(readable).unwrap_or_default();
-            self.end_call(&id, Err(remote(&words)), now);
+        let Some(id) = id.as_str() else {
+            return;
+        };
+        let event = member("event");
+        if event.as_ref().and_then(Json::as_str).as_deref() == Some("error") {
+            let words = member("data").map(readable).unwrap_or_default();
+            self.end_call(&id, Err(remote(words)), now);
         } else if let Some(pending) = CallId::parse(&id).and_then(|id| self.calls.get(id)) {
             self.progress.heard(pending.frame, now);
         }
@@ -467,7 +462,7 @@ impl ClientConn {
     }
 }
 
-fn remote(words: &str) -> CallError<RpcError> {
+fn remote(words: impl Into<Str>) -> CallError<RpcError> {
     CallError::Remote(RpcError::new(words))
 }
 

@@ -1,92 +1,55 @@
 //! [`ClientFrame`]: a [`Token`] or a [`Request`].
 
-use std::borrow::Cow;
 use std::fmt;
 
-use rpc_core::Limits;
-use rpc_core::decode::{self, DecodeError, Field, LooseStr, Members, RawJson, Slot, find_member};
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
+use rpc_core::json::{self, check_size, find_member};
+use rpc_core::{DecodeError, Limits, Str, tagged};
+use serde::{Deserialize, Serialize};
 
-use super::call::BorrowedCall;
-use super::positional;
-use crate::error::RpcError;
+use super::call::Call;
+use super::head::Head;
 use crate::id::WireId;
 
 /// One frame of the client.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 #[non_exhaustive]
-pub enum ClientFrame<'a> {
+pub enum ClientFrame {
     /// The token, as a rule the first frame.
-    Token(Token<'a>),
+    Token(Token),
     /// A request.
-    Request(Request<'a>),
+    Request(Request),
 }
 
-impl<'a> ClientFrame<'a> {
+impl ClientFrame {
     /// Decodes a frame of either kind: one with a `method` is a request, one without it and without
     /// an `id` but with a `token` is a token. A server, which knows what it waits for, uses
     /// [`Token::decode`] and [`Request::decode`].
     ///
     /// # Errors
     /// [`DecodeError`] if it is neither.
-    pub fn decode(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
-        if decode::first_byte(text) == Some(b'[') {
-            return positional::request(text, limits).map(Self::Request);
-        }
-        let members: RequestMembers<'a> = decode::object(text, limits)?;
-        let token = members.id.get().is_none() && members.method.get().is_none();
-        match members.token.get() {
-            Some(LooseStr::Str(token_text)) if token => Ok(Self::Token(Token {
-                token: token_text.clone(),
-            })),
-            _ => members.request(text).map(Self::Request),
-        }
-    }
-
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> ClientFrame<'static> {
-        match self {
-            Self::Token(token) => ClientFrame::Token(token.into_owned()),
-            Self::Request(request) => ClientFrame::Request(request.into_owned()),
-        }
-    }
-}
-
-impl Serialize for ClientFrame<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Token(token) => token.serialize(serializer),
-            Self::Request(request) => request.serialize(serializer),
+    pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
+        let error = match Request::decode(text, limits) {
+            Ok(request) => return Ok(Self::Request(request)),
+            Err(error) => error,
+        };
+        let is_token = ["id", "method"].map(|name| find_member(text, name)) == [None, None];
+        match Token::decode(text, limits) {
+            Ok(token) if is_token => Ok(Self::Token(token)),
+            _ => Err(error),
         }
     }
 }
 
 /// The frame that logs a client in: `{"token"}`. Exoclaw specification, *Authentication*.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Token<'a> {
-    token: Cow<'a, str>,
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Token {
+    token: Str,
 }
 
-#[derive(Default)]
-struct TokenMembers<'a> {
-    token: Slot<Cow<'a, str>>,
-}
-
-impl<'a> Members<'a> for TokenMembers<'a> {
-    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match name {
-            "token" => field.str("token", &mut self.token),
-            _ => field.skip(),
-        }
-    }
-}
-
-impl<'a> Token<'a> {
+impl Token {
     /// This token.
-    pub fn new(token: impl Into<Cow<'a, str>>) -> Self {
+    pub fn new(token: impl Into<Str>) -> Self {
         Self {
             token: token.into(),
         }
@@ -96,10 +59,8 @@ impl<'a> Token<'a> {
     ///
     /// # Errors
     /// [`DecodeError`] for anything else.
-    pub fn decode(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
-        let members: TokenMembers<'a> = decode::object(text, limits)?;
-        let token = members.token.require("token")?;
-        Ok(Self { token })
+    pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
+        json::decode(text, limits)
     }
 
     /// The token itself. Compare it with [`Auth::check`](crate::auth::Auth::check).
@@ -107,193 +68,59 @@ impl<'a> Token<'a> {
     pub fn expose(&self) -> &str {
         &self.token
     }
-
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> Token<'static> {
-        Token {
-            token: Cow::Owned(self.token.into_owned()),
-        }
-    }
 }
 
 /// Prints nothing of the token.
-impl fmt::Debug for Token<'_> {
+impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(***)")
     }
 }
 
-impl Serialize for Token<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut frame = serializer.serialize_struct("Token", 1)?;
-        frame.serialize_field("token", &self.token)?;
-        frame.end()
+tagged! {
+    /// A request: `{"id", "method", "params"}`. Exoclaw specification, *Request Format*.
+    #[derive(Clone, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub struct Request {
+        /// The id that the answers carry.
+        "id" => pub id: WireId,
+        /// The method and its parameters.
+        .. => pub call: Call,
     }
 }
 
-/// A request: `{"id", "method", "params"}`. Exoclaw specification, *Request Format*.
-#[derive(Clone)]
-pub struct Request<'a> {
-    id: WireId<'a>,
-    method: Cow<'a, str>,
-    params: Option<RawJson<'a>>,
-    raw: Option<Cow<'a, str>>,
-}
-
-#[derive(Default)]
-struct RequestMembers<'a> {
-    id: Slot<RawJson<'a>>,
-    method: Slot<Cow<'a, str>>,
-    params: Slot<RawJson<'a>>,
-    token: Slot<LooseStr<'a>>,
-}
-
-impl<'a> Members<'a> for RequestMembers<'a> {
-    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match name {
-            "id" => field.raw("id", &mut self.id),
-            "method" => field.str("method", &mut self.method),
-            "params" => field.raw("params", &mut self.params),
-            "token" => field.loose_str("token", &mut self.token),
-            _ => field.skip(),
-        }
-    }
-}
-
-impl<'a> RequestMembers<'a> {
-    fn request(self, text: &'a str) -> Result<Request<'a>, DecodeError> {
-        let id = WireId::new(self.id.require("id")?)?;
-        let method = self.method.require("method")?;
-        let params = self.params.take();
-        Ok(Request::decoded(id, method, params, text))
-    }
-}
-
-impl<'a> Request<'a> {
-    /// A request with raw parameters; `None` is `{}`.
-    pub fn new(
-        id: WireId<'a>,
-        method: impl Into<Cow<'a, str>>,
-        params: Option<&'a RawValue>,
-    ) -> Self {
-        Self {
-            id,
-            method: method.into(),
-            params: params.map(RawJson::from),
-            raw: None,
-        }
+impl Request {
+    /// A request with this id.
+    #[must_use]
+    pub const fn new(id: WireId, call: Call) -> Self {
+        Self { id, call }
     }
 
-    pub(super) fn decoded(
-        id: WireId<'a>,
-        method: Cow<'a, str>,
-        params: Option<RawJson<'a>>,
-        text: &'a str,
-    ) -> Self {
-        Self {
-            id,
-            method,
-            params,
-            raw: Some(Cow::Borrowed(text)),
-        }
-    }
-
-    /// Decodes a request. Unknown members (`jsonrpc` for one) are ignored, and an array
-    /// `[id, method, params]` is read too.
+    /// Decodes a request. Unknown members (`jsonrpc` for one) are ignored. An array
+    /// `[id, method, params]` is read too, and an array as the parameters of `chat.send`. Of a known
+    /// method with wrong parameters the call is [`Call::Unknown`]; [`Call::refusal`] says why.
     ///
     /// # Errors
     /// [`DecodeError`]; [`id_of`](Self::id_of) says whom to tell.
-    pub fn decode(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
-        if decode::first_byte(text) == Some(b'[') {
-            return positional::request(text, limits);
-        }
-        decode::object::<RequestMembers<'a>>(text, limits)?.request(text)
+    pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
+        json::decode(text, limits).or_else(|_| Ok(Head::decode(text, limits)?.request(limits)))
     }
 
     /// The id of a text that is JSON but no request; `None` if there is none that can be answered.
     #[must_use]
-    pub fn id_of(text: &'a str, limits: &Limits) -> Option<WireId<'a>> {
-        decode::check_size(text.len(), limits).ok()?;
-        // A piece of a text that is no JSON would answer a request that nobody finished.
-        RawJson::new(text).ok()?;
+    pub fn id_of(text: &str, limits: &Limits) -> Option<WireId> {
+        check_size(text.len(), limits).ok()?;
         WireId::new(find_member(text, "id")?).ok()
-    }
-
-    /// The id that the answers carry.
-    #[must_use]
-    pub const fn id(&self) -> &WireId<'a> {
-        &self.id
-    }
-
-    /// The method's name.
-    #[must_use]
-    pub fn method(&self) -> &str {
-        &self.method
-    }
-
-    /// The parameters, raw: any JSON value but null.
-    #[must_use]
-    pub const fn params(&self) -> Option<&RawJson<'a>> {
-        self.params.as_ref()
-    }
-
-    /// The text that the request was decoded from, with members that the type does not hold.
-    #[must_use]
-    pub fn raw(&self) -> Option<&str> {
-        self.raw.as_deref()
-    }
-
-    /// The method with typed parameters.
-    ///
-    /// # Errors
-    /// The answer that the client should get, if the parameters of a known method are wrong.
-    pub fn call(&self, limits: &Limits) -> Result<BorrowedCall<'_>, RpcError> {
-        BorrowedCall::read(&self.method, self.params.as_ref(), limits)
-    }
-
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> Request<'static> {
-        Request {
-            id: self.id.into_owned(),
-            method: Cow::Owned(self.method.into_owned()),
-            params: self.params.map(RawJson::into_owned),
-            raw: self.raw.map(|raw| Cow::Owned(raw.into_owned())),
-        }
-    }
-}
-
-/// Equal if what encoding would write is equal.
-impl PartialEq for Request<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        // No parameters are written as `{}`.
-        self.id == other.id
-            && self.method == other.method
-            && self.params().map_or("{}", RawJson::get) == other.params().map_or("{}", RawJson::get)
     }
 }
 
 /// Prints id and method only: parameters hold private text.
-impl fmt::Debug for Request<'_> {
+impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("id", &self.id)
-            .field("method", &self.method)
+            .field("method", &self.call.tag())
             .finish_non_exhaustive()
-    }
-}
-
-impl Serialize for Request<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut frame = serializer.serialize_struct("Request", 3)?;
-        frame.serialize_field("id", &self.id)?;
-        frame.serialize_field("method", &self.method)?;
-        match &self.params {
-            Some(params) => frame.serialize_field("params", params)?,
-            None => frame.serialize_field("params", &crate::codec::NoParams {})?,
-        }
-        frame.end()
     }
 }
 
@@ -355,7 +182,8 @@ mod tests {
         let error = |params: &str| {
             let text = format!(r#"{{"id":"1","method":"chat.send","params":{params}}}"#);
             let request = Request::decode(&text, &limits()).unwrap();
-            request.call(&limits()).unwrap_err().message().to_owned()
+            let error = request.call.refusal(&limits()).unwrap();
+            error.message().to_owned()
         };
         let start = "invalid chat.send params: ";
         for (params, tail) in [
@@ -374,6 +202,29 @@ mod tests {
     }
 
     #[test]
+    fn wrong_parameters_of_a_known_method_are_passed_on_as_they_came() {
+        for (text, refusal) in [
+            (
+                r#"{"id":"1","method":"chat.history","params":{}}"#,
+                "invalid chat.history params: member `channel` is missing",
+            ),
+            (
+                r#"{"id":"1","method":"chat.send","params":["c", 7]}"#,
+                "invalid chat.send params: member `account` is not a string",
+            ),
+            (
+                r#"{"id":"1","method":"later","params":[1.50]}"#,
+                "unknown method: later",
+            ),
+        ] {
+            assert_eq!(written(text), text);
+            let call = Request::decode(text, &limits()).unwrap().call;
+            assert_eq!(call.method(), None);
+            assert_eq!(call.refusal(&limits()).unwrap().message(), refusal);
+        }
+    }
+
+    #[test]
     fn a_chat_without_a_peer_has_the_peer_main() {
         for params in [
             r#"{"channel":"c","account":"a","content":"","peer":null,"team":null,"x":1}"#,
@@ -381,7 +232,7 @@ mod tests {
         ] {
             let text = format!(r#"{{"id":"1","method":"chat.send","params":{params}}}"#);
             let request = Request::decode(&text, &limits()).unwrap();
-            let Call::ChatSend(chat) = request.call(&limits()).unwrap() else {
+            let Call::ChatSend(chat) = request.call else {
                 panic!("no chat");
             };
             assert_eq!((chat.peer(), &*chat.content), ("main", ""));
@@ -397,7 +248,7 @@ mod tests {
         for params in ["null", "[]", "\"x\"", "{}"] {
             let text = format!(r#"{{"id":"1","method":"ping","params":{params}}}"#);
             let request = Request::decode(&text, &limits()).unwrap();
-            assert_eq!(request.call(&limits()), Ok(Call::Ping));
+            assert_eq!(request.call, Call::Ping);
         }
     }
 }

@@ -1,135 +1,134 @@
 //! [`ServerFrame`]: the hello, a refusal, an answer, or one step of a streamed answer.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use rpc_core::Limits;
-use rpc_core::decode::{self, DecodeError, Field, LooseStr, Members, RawJson, Slot};
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
+use rpc_core::json::{self, LooseStr, lenient};
+use rpc_core::{DecodeError, Json, Limits, Str, tagged};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
-use super::event::{BorrowedEvent, Data, StreamEvent};
+use super::event::StreamEvent;
+use super::no_object;
 use crate::error::readable;
 use crate::limits::{AUTH_FAILED, AUTH_FAILED_CODE};
 
 /// One frame of the server. Ids are texts; a number is read as its digits. Exoclaw specification,
 /// *Response Format*.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 #[non_exhaustive]
-pub enum ServerFrame<'a> {
+pub enum ServerFrame {
     /// The connection is ready.
-    Hello(Hello<'a>),
+    Hello(Hello),
     /// The token was refused; the server closes next.
     AuthFailed {
         /// The server's words: `auth_failed`.
-        error: Cow<'a, str>,
+        error: Str,
         /// The server's code: 4001.
+        #[serde(skip_serializing_if = "Option::is_none")]
         code: Option<u64>,
     },
     /// A request has succeeded.
     Result {
         /// The request's id.
-        id: Cow<'a, str>,
+        id: Str,
         /// The value, raw; may be null.
-        result: RawJson<'a>,
+        result: Json,
     },
     /// A request has failed.
     Error {
         /// The request's id; `"0"` or none if it could not be read.
-        id: Option<Cow<'a, str>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<Str>,
         /// The server's words.
-        error: Cow<'a, str>,
+        error: Str,
     },
     /// One step of a streamed answer.
     Stream {
         /// The request's id.
-        id: Cow<'a, str>,
+        id: Str,
         /// The step.
-        event: BorrowedEvent<'a>,
+        #[serde(flatten)]
+        event: StreamEvent,
     },
 }
 
-#[derive(Default)]
-struct Fields<'a> {
-    id: Slot<Cow<'a, str>>,
-    event: Slot<Cow<'a, str>>,
-    data: Slot<Data<'a>>,
-    result: Slot<RawJson<'a>>,
-    error: Slot<RawJson<'a>>,
-    code: Slot<RawJson<'a>>,
-    ok: Slot<LooseStr<'a>>,
-    version: Slot<LooseStr<'a>>,
-    extensions: Slot<RawJson<'a>>,
+tagged! {
+    /// The members of all frames.
+    struct Members {
+        "id" => id: Option<Str> as lenient::optional_id,
+        .. => event: Option<StreamEvent>,
+        "result" => result: Option<Json> as lenient::present,
+        "error" => error: Option<Json>,
+        "code" => code: Option<Json>,
+        "ok" => ok: Option<LooseStr>,
+        "version" => version: Option<LooseStr>,
+        "extensions" => extensions: Option<Json>,
+    }
 }
 
-impl<'a> Members<'a> for Fields<'a> {
-    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match name {
-            "id" => field.id("id", &mut self.id),
-            "event" => field.str("event", &mut self.event),
-            "data" => {
-                let event = self.event.get().map(|event| &**event);
-                field.read("data", &mut self.data, |data| Data::read(event, data))
-            }
-            "result" => field.raw_or_null("result", &mut self.result),
-            "error" => field.raw("error", &mut self.error),
-            "code" => field.raw("code", &mut self.code),
-            "ok" => field.loose_str("ok", &mut self.ok),
-            "version" => field.loose_str("version", &mut self.version),
-            "extensions" => field.raw("extensions", &mut self.extensions),
-            _ => field.skip(),
+impl Members {
+    fn frame(self) -> Result<ServerFrame, DecodeError> {
+        let need = |id: Option<Str>| id.ok_or_else(|| DecodeError::missing("id"));
+        if let Some(event) = self.event {
+            let id = need(self.id)?;
+            return Ok(ServerFrame::Stream { id, event });
+        }
+        if let Some(error) = self.error {
+            let error = readable(error);
+            let code = self.code.and_then(|code| code.get().parse().ok());
+            let refused = error == AUTH_FAILED || code == Some(u64::from(AUTH_FAILED_CODE));
+            return Ok(match self.id {
+                None if refused => ServerFrame::AuthFailed { error, code },
+                id => ServerFrame::Error { id, error },
+            });
+        }
+        if let Some(result) = self.result {
+            let id = need(self.id)?;
+            return Ok(ServerFrame::Result { id, result });
+        }
+        match self.ok {
+            Some(LooseStr::Bool(true)) => Ok(ServerFrame::Hello(Hello {
+                ok: true,
+                version: self.version.and_then(LooseStr::text),
+                extensions: self.extensions,
+                raw: None,
+            })),
+            Some(_) => Err(DecodeError::bad_value("ok", "true")),
+            None => Err(DecodeError::missing("event")),
         }
     }
 }
 
-impl<'a> ServerFrame<'a> {
+impl<'de> Deserialize<'de> for ServerFrame {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Members::deserialize(from)?
+            .frame()
+            .map_err(D::Error::custom)
+    }
+}
+
+impl ServerFrame {
     /// Decodes a frame. Its kind is told by the first of the members `event`, `error`, `result` and
     /// `ok` that is there (null is not, but for `result`).
     ///
     /// # Errors
     /// [`DecodeError`] if the text is no object, has none of these members, or a known event with
     /// wrong data.
-    pub fn decode(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
-        let mut fields = Fields::default();
-        decode::object_into(text, limits, &mut fields)?;
-        if let Some(event) = fields.event.take() {
-            let id = fields.id.require("id")?;
-            let event = BorrowedEvent::new(event, fields.data.take(), text)?;
-            return Ok(Self::Stream { id, event });
+    pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
+        let members: Members = json::decode(text, limits).map_err(no_object)?;
+        let mut frame = members.frame()?;
+        if let Self::Hello(hello) = &mut frame {
+            hello.raw = Some(text.into());
         }
-        if let Some(error) = fields.error.take() {
-            let id = fields.id.take();
-            let error = readable(error);
-            let code = fields.code.take().and_then(|code| code.get().parse().ok());
-            let refused = error == AUTH_FAILED || code == Some(u64::from(AUTH_FAILED_CODE));
-            return Ok(match id {
-                None if refused => Self::AuthFailed { error, code },
-                id => Self::Error { id, error },
-            });
-        }
-        if let Some(result) = fields.result.take() {
-            let id = fields.id.require("id")?;
-            return Ok(Self::Result { id, result });
-        }
-        match fields.ok.get() {
-            Some(LooseStr::Bool(true)) => Ok(Self::Hello(Hello {
-                version: match fields.version.take() {
-                    Some(LooseStr::Str(version)) => Some(version),
-                    _ => None,
-                },
-                extensions: fields.extensions.take(),
-                raw: Some(Cow::Borrowed(text)),
-            })),
-            Some(_) => Err(DecodeError::bad_value("ok", "true")),
-            None => Err(DecodeError::missing("event")),
-        }
+        Ok(frame)
     }
 
     /// The refusal of a token, as the specification has it.
     #[must_use]
-    pub const fn auth_failed() -> ServerFrame<'static> {
-        ServerFrame::AuthFailed {
-            error: Cow::Borrowed(AUTH_FAILED),
+    pub const fn auth_failed() -> Self {
+        Self::AuthFailed {
+            error: Str::from_static(AUTH_FAILED),
             code: Some(AUTH_FAILED_CODE as u64),
         }
     }
@@ -143,42 +142,17 @@ impl<'a> ServerFrame<'a> {
             Self::Error { id, .. } => id.as_deref(),
         }
     }
-
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> ServerFrame<'static> {
-        let text = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
-        match self {
-            Self::Hello(hello) => ServerFrame::Hello(hello.into_owned()),
-            Self::AuthFailed { error, code } => ServerFrame::AuthFailed {
-                error: text(error),
-                code,
-            },
-            Self::Result { id, result } => ServerFrame::Result {
-                id: text(id),
-                result: result.into_owned(),
-            },
-            Self::Error { id, error } => ServerFrame::Error {
-                id: id.map(text),
-                error: text(error),
-            },
-            Self::Stream { id, event } => ServerFrame::Stream {
-                id: text(id),
-                event: event.into_owned(),
-            },
-        }
-    }
 }
 
 /// Prints kind and id only: the rest is private text.
-impl fmt::Debug for ServerFrame<'_> {
+impl fmt::Debug for ServerFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, what) = match self {
             Self::Hello(hello) => return hello.fmt(f),
             Self::AuthFailed { .. } => return f.write_str("AuthFailed"),
             Self::Result { .. } => ("Result", None),
             Self::Error { .. } => ("Error", None),
-            Self::Stream { event, .. } => ("Stream", Some(event.name())),
+            Self::Stream { event, .. } => ("Stream", Some(event.tag())),
         };
         let mut frame = f.debug_struct(kind);
         frame.field("id", &self.id());
@@ -189,66 +163,24 @@ impl fmt::Debug for ServerFrame<'_> {
     }
 }
 
-impl Serialize for ServerFrame<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Hello(hello) => hello.serialize(serializer),
-            Self::AuthFailed { error, code } => {
-                let mut frame = serializer.serialize_struct("AuthFailed", 2)?;
-                frame.serialize_field("error", error)?;
-                if let Some(code) = code {
-                    frame.serialize_field("code", code)?;
-                }
-                frame.end()
-            }
-            Self::Result { id, result } => {
-                let mut frame = serializer.serialize_struct("Result", 2)?;
-                frame.serialize_field("id", id)?;
-                frame.serialize_field("result", result)?;
-                frame.end()
-            }
-            Self::Error { id, error } => {
-                let mut frame = serializer.serialize_struct("Error", 2)?;
-                if let Some(id) = id {
-                    frame.serialize_field("id", id)?;
-                }
-                frame.serialize_field("error", error)?;
-                frame.end()
-            }
-            Self::Stream { id, event } => StreamFrame { id, event }.serialize(serializer),
-        }
-    }
-}
-
-/// A step of a streamed answer, for encoding: `{"id", "event", "data"}`.
-#[derive(Debug)]
-pub(crate) struct StreamFrame<'f, I, S, J> {
-    pub(crate) id: &'f I,
-    pub(crate) event: &'f StreamEvent<S, J>,
-}
-
-impl<I: Serialize, S: AsRef<str>, J: Serialize> Serialize for StreamFrame<'_, I, S, J> {
-    fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
-        let mut frame = serializer.serialize_struct("Stream", 3)?;
-        frame.serialize_field("id", self.id)?;
-        self.event.write(&mut frame)?;
-        frame.end()
-    }
-}
-
 /// The first frame of a server that lets the client in: `{"ok":true,"version":"0.1.0"}`. Exoclaw
 /// specification, *Connection Lifecycle*.
-#[derive(Clone)]
-pub struct Hello<'a> {
-    version: Option<Cow<'a, str>>,
-    extensions: Option<RawJson<'a>>,
-    raw: Option<Cow<'a, str>>,
+#[derive(Clone, Serialize)]
+pub struct Hello {
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<Str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extensions: Option<Json>,
+    #[serde(skip)]
+    raw: Option<Str>,
 }
 
-impl<'a> Hello<'a> {
+impl Hello {
     /// A hello of this version.
-    pub fn new(version: impl Into<Cow<'a, str>>) -> Self {
+    pub fn new(version: impl Into<Str>) -> Self {
         Self {
+            ok: true,
             version: Some(version.into()),
             extensions: None,
             raw: None,
@@ -259,9 +191,7 @@ impl<'a> Hello<'a> {
     #[must_use]
     pub fn with_extensions(mut self, methods: &[&str]) -> Self {
         // A list of texts is always JSON.
-        self.extensions = serde_json::value::to_raw_value(methods)
-            .ok()
-            .map(RawJson::from);
+        self.extensions = Json::of(methods).ok();
         self
     }
 
@@ -274,10 +204,9 @@ impl<'a> Hello<'a> {
     /// The methods that the server has beyond the four of the specification. Not a part of the
     /// specification: servers of this crate name them when their extensions are switched on.
     #[must_use]
-    pub fn extensions(&self) -> Vec<String> {
+    pub fn extensions(&self) -> Vec<Str> {
         let list = self.extensions.as_ref();
-        list.and_then(|raw| serde_json::from_str(raw.get()).ok())
-            .unwrap_or_default()
+        list.and_then(|list| list.parse().ok()).unwrap_or_default()
     }
 
     /// The text that the frame was decoded from, with members that the type does not hold.
@@ -285,26 +214,18 @@ impl<'a> Hello<'a> {
     pub fn raw(&self) -> Option<&str> {
         self.raw.as_deref()
     }
-
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> Hello<'static> {
-        Hello {
-            version: self.version.map(|version| Cow::Owned(version.into_owned())),
-            extensions: self.extensions.map(RawJson::into_owned),
-            raw: self.raw.map(|raw| Cow::Owned(raw.into_owned())),
-        }
-    }
 }
 
 /// Equal if what encoding would write is equal.
-impl PartialEq for Hello<'_> {
+impl PartialEq for Hello {
     fn eq(&self, other: &Self) -> bool {
         self.version == other.version && self.extensions == other.extensions
     }
 }
 
-impl fmt::Debug for Hello<'_> {
+impl Eq for Hello {}
+
+impl fmt::Debug for Hello {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hello")
             .field("version", &self.version)
@@ -313,27 +234,13 @@ impl fmt::Debug for Hello<'_> {
     }
 }
 
-impl Serialize for Hello<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut frame = serializer.serialize_struct("Hello", 3)?;
-        frame.serialize_field("ok", &true)?;
-        if let Some(version) = &self.version {
-            frame.serialize_field("version", version)?;
-        }
-        if let Some(extensions) = &self.extensions {
-            frame.serialize_field("extensions", extensions)?;
-        }
-        frame.end()
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use rpc_core::decode::DecodeErrorKind;
+    use rpc_core::json::DecodeErrorKind;
 
     use super::*;
 
-    fn decode(text: &str) -> ServerFrame<'_> {
+    fn decode(text: &str) -> ServerFrame {
         ServerFrame::decode(text, &Limits::default()).unwrap_or_else(|e| panic!("{text}: {e}"))
     }
 
@@ -357,7 +264,6 @@ mod tests {
         ] {
             let frame = decode(text);
             assert_eq!(serde_json::to_string(&frame).unwrap(), text);
-            assert_eq!(frame.clone().into_owned(), frame);
         }
     }
 

@@ -7,8 +7,10 @@ use rpc_core::keepalive::KeepAlive;
 use rpc_core::{CallError, CallId, Disconnect, Incoming, Limits, Machine, Outgoing, Refused};
 
 use super::{FEW, SLACK, TOKEN, inert, small};
-use crate::client::{ChatEvent, ChatSummary, ClientConfig, ClientConn, ClientEvent, ClientState};
-use crate::frame::{Call, ChatSend, ClientFrame, SessionRef};
+use crate::client::{ChatSummary, ClientConfig, ClientConn, ClientEvent, ClientState};
+use crate::frame::{
+    BudgetOf, Call, ChatHistory, ChatSend, ClientFrame, PluginUnload, SessionRef, StreamEvent,
+};
 
 /// What may follow `{"id":"...",` in a frame.
 const ANSWERS: [&str; 14] = [
@@ -146,15 +148,17 @@ fn operate(
             }
         }
         8 => {
-            let session = SessionRef::<&str>::new("c", "a");
+            let session = SessionRef::new("c", "a");
             let call = [
-                Call::<&str, ()>::Status,
-                Call::ChatHistory {
+                Call::Status,
+                Call::ChatHistory(ChatHistory {
                     session,
                     limit: Some(3),
-                },
-                Call::BudgetStatus(None),
-                Call::PluginUnload { name: "echo" },
+                }),
+                Call::BudgetStatus(BudgetOf::default()),
+                Call::PluginUnload(PluginUnload {
+                    name: "echo".into(),
+                }),
                 Call::ChatSend(ChatSend::new("c", "a", "hi")),
             ];
             if let Some(call) = script.pick(&call)
@@ -164,7 +168,7 @@ fn operate(
             }
         }
         9 | 10 => {
-            let chat: ChatSend<&str> = ChatSend::new("websocket", "ann", script.text());
+            let chat = ChatSend::new("websocket", "ann", script.text());
             if let Ok(id) = conn.chat_send(&chat, at) {
                 seen.ask(id, true);
             }
@@ -284,8 +288,8 @@ impl Seen {
                     !self.with_token || self.frames > 0,
                     "a request before the token"
                 );
-                assert!(request.call(&limits).is_ok(), "a request must be valid");
-                let id = request.id().text().into_owned();
+                assert!(request.call.method().is_some(), "a request must be valid");
+                let id = request.id.text().into_owned();
                 assert!(!self.sent.contains(&id) && id != "0", "an id is new");
                 self.sent.push(id);
             }
@@ -329,8 +333,8 @@ impl Seen {
                 assert!(asked.state != State::Over, "a step after the end");
                 asked.seen.frames += 1;
                 match event {
-                    ChatEvent::Text(text) => asked.seen.text_bytes += text.len() as u64,
-                    ChatEvent::Usage(usage) => asked.seen.usage.add(usage),
+                    StreamEvent::Text(text) => asked.seen.text_bytes += text.len() as u64,
+                    StreamEvent::Usage(usage) => asked.seen.usage.add(usage),
                     _ => {}
                 }
             }

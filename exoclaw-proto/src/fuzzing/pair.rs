@@ -2,16 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use rpc_core::decode::SharedJson;
 use rpc_core::fuzzing::Script;
 use rpc_core::testing::{Pair, Side};
 use rpc_core::{CallError, CallId, CloseFrame, Machine};
 
 use super::TOKEN;
 use crate::auth::Auth;
-use crate::client::{ChatEvent, ClientConfig, ClientConn, ClientEvent};
+use crate::client::{ClientConfig, ClientConn, ClientEvent};
 use crate::error::{ErrorKind, RpcError};
-use crate::frame::{Call, ChatSend, Cleared, SessionRef, Usage};
+use crate::frame::{Call, ChatSend, Cleared, SessionRef, StreamEvent, Usage};
 use crate::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 
 /// Words that a chat fails with.
@@ -104,14 +103,14 @@ impl Line {
         match op % 14 {
             0 | 1 => {
                 let name = self.asked.len().to_string();
-                let chat: ChatSend<&str> = ChatSend::new("c", name.as_str(), "hi");
+                let chat = ChatSend::new("c", name.as_str(), "hi");
                 if let Ok(id) = self.pair.client.chat_send(&chat, now) {
                     self.ask(id, true);
                 }
             }
             2 => {
                 let name = self.asked.len().to_string();
-                let session: SessionRef<&str> = SessionRef::new("c", name.as_str());
+                let session = SessionRef::new("c", name.as_str());
                 if let Ok(id) = self.pair.client.session_clear(&session, now) {
                     self.ask(id, false);
                 }
@@ -212,7 +211,7 @@ impl Line {
         let result = match (asked.is_chat, well) {
             (true, true) => server.done(id),
             (true, false) => server.error(id, FAILURE),
-            (false, true) => server.reply(id, &Cleared::new(at as u64)),
+            (false, true) => server.reply(id, &Cleared { turns: at as u64 }),
             (false, false) => server.fail(id, &RpcError::provider("x")),
         };
         if result.is_ok() {
@@ -232,10 +231,10 @@ impl Line {
         }
     }
 
-    fn on_request<S: AsRef<str>>(&mut self, id: RequestId, call: &Call<S, SharedJson>) {
+    fn on_request(&mut self, id: RequestId, call: &Call) {
         let (name, is_chat) = match call {
-            Call::ChatSend(chat) => (chat.account.as_ref(), true),
-            Call::SessionClear(session) => (session.account.as_ref(), false),
+            Call::ChatSend(chat) => (&chat.account, true),
+            Call::SessionClear(session) => (&session.account, false),
             _ => panic!("nobody asked this"),
         };
         let at = name.parse::<usize>().ok();
@@ -257,7 +256,11 @@ impl Line {
                     Ok(answer) => {
                         assert_eq!(asked.answer, Some(true), "nobody answered that");
                         let cleared = answer.parse::<Cleared>();
-                        assert_eq!(cleared, Ok(Cleared::new(at as u64)), "another's answer");
+                        assert_eq!(
+                            cleared,
+                            Ok(Cleared { turns: at as u64 }),
+                            "another's answer"
+                        );
                     }
                     Err(error) => failed(asked, &error),
                 }
@@ -265,7 +268,7 @@ impl Line {
             ClientEvent::Chat { id, event } => {
                 let (_, asked) = self.find(id);
                 assert!(!asked.ended, "a step after the end");
-                if let ChatEvent::Text(text) = event {
+                if let StreamEvent::Text(text) = event {
                     asked.heard.push(text.parse().unwrap_or_default());
                 }
             }

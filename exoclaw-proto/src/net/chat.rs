@@ -7,16 +7,16 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use futures_util::Stream;
-use rpc_core::net::Queued;
-use rpc_core::net::link::CallStream;
+use rpc_core::net::{CallStream, Queued};
 use rpc_core::{CallError, CallId, CloseReason, Delivery};
 
 use super::protocol::{CallValue, ClientSide};
-use crate::client::{ChatEvent, ChatSummary};
+use crate::client::ChatSummary;
 use crate::error::RpcError;
+use crate::frame::StreamEvent;
 
-/// The streamed answer to something that was said: a stream of [`ChatEvent`]s that ends after the
-/// outcome. An error is the last item; a good end is told by [`summary`](Self::summary).
+/// The streamed answer to something that was said: a stream of [`StreamEvent`]s that ends after the
+/// outcome, and has neither `done` nor `error`. An error is the last item; a good end is told by [`summary`](Self::summary).
 ///
 /// Events that are not taken wait, in the bounds of the link's configuration
 /// ([`link_config`](super::link_config)). A chat that stays full for too long holds up its whole
@@ -56,7 +56,7 @@ impl Chat {
     ///
     /// # Cancel safety
     /// Cancel-safe: a step is either returned or stays queued.
-    pub async fn next(&mut self) -> Option<Result<ChatEvent, CallError<RpcError>>> {
+    pub async fn next(&mut self) -> Option<Result<StreamEvent, CallError<RpcError>>> {
         poll_fn(|cx| self.poll_step(cx)).await
     }
 
@@ -73,7 +73,7 @@ impl Chat {
     pub async fn text(&mut self) -> Result<String, CallError<RpcError>> {
         let mut text = String::new();
         while let Some(step) = self.next().await {
-            let ChatEvent::Text(chunk) = step? else {
+            let StreamEvent::Text(chunk) = step? else {
                 continue;
             };
             if text.len() + chunk.len() > self.max_text {
@@ -113,7 +113,7 @@ impl Chat {
     pub fn poll_step(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<ChatEvent, CallError<RpcError>>>> {
+    ) -> Poll<Option<Result<StreamEvent, CallError<RpcError>>>> {
         let Some(stream) = &mut self.stream else {
             return Poll::Ready(None);
         };
@@ -151,7 +151,7 @@ impl Chat {
 }
 
 impl Stream for Chat {
-    type Item = Result<ChatEvent, CallError<RpcError>>;
+    type Item = Result<StreamEvent, CallError<RpcError>>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.poll_step(cx)

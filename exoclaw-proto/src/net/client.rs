@@ -5,26 +5,22 @@ use std::future::Future;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use rpc_core::decode::{DecodeError, RawJson};
-use rpc_core::net::link::DrainReport;
-use rpc_core::net::{Link, LinkState};
-use rpc_core::{CallError, CallId, CloseReason, Refused};
+use rpc_core::net::{DrainReport, Link, LinkState};
+use rpc_core::{CallError, CallId, CloseReason, DecodeError, Json, Refused, Str, json};
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde::de::DeserializeOwned;
 
 use super::chat::Chat;
 use super::protocol::{CallValue, ClientSide};
-use crate::client::{Answer, ClientConfig, ClientConn};
+use crate::client::{ClientConfig, ClientConn};
 use crate::error::RpcError;
 use crate::frame::{
-    BudgetStatus, Call, ChatSend, Cleared, Fact, Plugin, Session, SessionRef, Status, Turn,
+    BudgetOf, BudgetStatus, Call, ChatHistory, ChatSend, Cleared, Fact, MemorySearch, Plugin,
+    PluginLoad, PluginUnload, Session, SessionRef, Status, Turn,
 };
 
 /// How a request ends.
 type Outcome<T> = Result<T, CallError<RpcError>>;
-
-/// A call that owns its texts, so that it can go to the connection's task.
-type Sent = Call<String, RawJson<'static>>;
 
 /// A handle for requests and chats. Cheap to clone; dropping the last clone closes the connection.
 ///
@@ -49,7 +45,7 @@ impl Client {
     /// Says something, as the configuration's channel, account and peer.
     ///
     /// ```
-    /// use exoclaw_proto::client::ChatEvent;
+    /// use exoclaw_proto::frame::StreamEvent;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -63,7 +59,7 @@ impl Client {
     /// # client.ready().await?;
     /// let mut chat = client.chat("hi").await;
     /// while let Some(event) = chat.next().await {
-    ///     if let ChatEvent::Text(text) = event? {
+    ///     if let StreamEvent::Text(text) = event? {
     ///         print!("{text}");
     ///     }
     /// }
@@ -78,7 +74,7 @@ impl Client {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: nothing is sent. Dropping the [`Chat`] forgets it.
-    pub async fn chat(&self, content: impl Into<String>) -> Chat {
+    pub async fn chat(&self, content: impl Into<Str>) -> Chat {
         let chat = self.config.chat(content);
         self.chat_send(chat).await
     }
@@ -136,8 +132,7 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn status(&self) -> Outcome<Status> {
-        let answer = self.request(Sent::Status).await?;
-        answer.parse().map_err(|error| unexpected(&error))
+        self.value(Call::Status).await
     }
 
     /// The plugins that are loaded. Safe to repeat.
@@ -148,11 +143,11 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn plugin_list(&self) -> Outcome<Vec<Plugin>> {
-        self.list(Sent::PluginList).await
+        self.value(Call::PluginList).await
     }
 
     /// The last turns of a session, at most `limit`; a future method, so expect
-    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to repeat.
     ///
     /// # Errors
     /// Every [`CallError`]; an answer that is no list of turns is a [`CallError::Remote`].
@@ -164,11 +159,12 @@ impl Client {
         session: SessionRef,
         limit: Option<u64>,
     ) -> Outcome<Vec<Turn>> {
-        self.list(Sent::ChatHistory { session, limit }).await
+        let history = ChatHistory { session, limit };
+        self.value(Call::ChatHistory(history)).await
     }
 
     /// The sessions; a future method, so expect
-    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to repeat.
     ///
     /// # Errors
     /// Every [`CallError`]; an answer that is no list of sessions is a [`CallError::Remote`].
@@ -176,11 +172,11 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn session_list(&self) -> Outcome<Vec<Session>> {
-        self.list(Sent::SessionList).await
+        self.value(Call::SessionList).await
     }
 
     /// Forgets the turns of a session; a future method, so expect
-    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to repeat.
     ///
     /// # Errors
     /// Every [`CallError`]; an unexpected answer is a [`CallError::Remote`].
@@ -188,38 +184,39 @@ impl Client {
     /// # Cancel safety
     /// Dropping the future stops waiting; the session may have been cleared.
     pub async fn session_clear(&self, session: SessionRef) -> Outcome<Cleared> {
-        let answer = self.request(Sent::SessionClear(session)).await?;
-        answer.parse().map_err(|error| unexpected(&error))
+        self.value(Call::SessionClear(session)).await
     }
 
     /// Loads a plugin; a future method, so expect
-    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod).
+    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod).
     ///
     /// # Errors
     /// Every [`CallError`].
     ///
     /// # Cancel safety
     /// Dropping the future stops waiting; the plugin may have been loaded.
-    pub async fn plugin_load(&self, name: &str, path: &str) -> Outcome<Answer> {
-        let (name, path) = (name.to_owned(), path.to_owned());
-        self.request(Sent::PluginLoad { name, path }).await
+    pub async fn plugin_load(&self, name: &str, path: &str) -> Outcome<Json> {
+        let (name, path) = (name.into(), path.into());
+        self.request(Call::PluginLoad(PluginLoad { name, path }))
+            .await
     }
 
     /// Unloads a plugin; a future method, so expect
-    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod).
+    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod).
     ///
     /// # Errors
     /// Every [`CallError`].
     ///
     /// # Cancel safety
     /// Dropping the future stops waiting; the plugin may have been unloaded.
-    pub async fn plugin_unload(&self, name: &str) -> Outcome<Answer> {
-        let name = name.to_owned();
-        self.request(Sent::PluginUnload { name }).await
+    pub async fn plugin_unload(&self, name: &str) -> Outcome<Json> {
+        let name = name.into();
+        self.request(Call::PluginUnload(PluginUnload { name }))
+            .await
     }
 
     /// What is used of the token budgets, for the whole gateway or also for one session; a future
-    /// method, so expect [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    /// method, so expect [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to repeat.
     ///
     /// # Errors
     /// Every [`CallError`]; an unexpected answer is a [`CallError::Remote`].
@@ -227,12 +224,11 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn budget_status(&self, session: Option<SessionRef>) -> Outcome<BudgetStatus> {
-        let answer = self.request(Sent::BudgetStatus(session)).await?;
-        answer.parse().map_err(|error| unexpected(&error))
+        self.value(Call::BudgetStatus(BudgetOf { session })).await
     }
 
     /// Searches what is remembered about a session's user; a future method, so expect
-    /// [`UnknownMethod`](crate::ErrorKind::UnknownMethod). Safe to repeat.
+    /// [`UnknownMethod`](crate::error::ErrorKind::UnknownMethod). Safe to repeat.
     ///
     /// # Errors
     /// Every [`CallError`]; an answer that is no list of facts is a [`CallError::Remote`].
@@ -245,13 +241,12 @@ impl Client {
         query: &str,
         limit: Option<u64>,
     ) -> Outcome<Vec<Fact>> {
-        let query = query.to_owned();
-        let call = Sent::MemorySearch {
+        let search = MemorySearch {
             session,
-            query,
+            query: query.into(),
             limit,
         };
-        self.list(call).await
+        self.value(Call::MemorySearch(search)).await
     }
 
     /// Calls any method that is not streamed. `params` is any JSON value, as a rule an object.
@@ -261,8 +256,8 @@ impl Client {
     ///
     /// # Cancel safety
     /// Dropping the future stops waiting; the call may have run.
-    pub async fn call(&self, method: &str, params: &impl Serialize) -> Outcome<Answer> {
-        let (method, params) = (method.to_owned(), raw(params)?);
+    pub async fn call(&self, method: &str, params: &impl Serialize) -> Outcome<Json> {
+        let (method, params) = (method.to_owned(), Json::of(params)?);
         self.start(move |conn, now| conn.call(&method, &params, now))
             .await
     }
@@ -280,8 +275,8 @@ impl Client {
         timeout: Option<Duration>,
         method: &str,
         params: &impl Serialize,
-    ) -> Outcome<Answer> {
-        let (method, params) = (method.to_owned(), raw(params)?);
+    ) -> Outcome<Json> {
+        let (method, params) = (method.to_owned(), Json::of(params)?);
         self.start(move |conn, now| {
             let id = conn.call(&method, &params, now)?;
             conn.set_timeout(id, None, now);
@@ -335,19 +330,17 @@ impl Client {
         &self.link
     }
 
-    async fn list<T: serde::de::DeserializeOwned>(&self, call: Sent) -> Outcome<Vec<T>> {
+    async fn value<T: DeserializeOwned>(&self, call: Call) -> Outcome<T> {
         let answer = self.request(call).await?;
-        answer
-            .parse_list(&self.config.limits)
-            .map_err(|error| unexpected(&error))
+        json::parse(answer.get(), &self.config.limits).map_err(|error| unexpected(&error))
     }
 
-    fn request(&self, call: Sent) -> impl Future<Output = Outcome<Answer>> + Send + use<'_> {
+    fn request(&self, call: Call) -> impl Future<Output = Outcome<Json>> + Send + use<'_> {
         self.start(move |conn, now| conn.request(&call, now))
     }
 
     // Not an `async fn`: its future would carry the call along.
-    fn start<F>(&self, start: F) -> impl Future<Output = Outcome<Answer>> + Send + use<'_, F>
+    fn start<F>(&self, start: F) -> impl Future<Output = Outcome<Json>> + Send + use<'_, F>
     where
         F: FnOnce(&mut ClientConn, Instant) -> Result<CallId, Refused> + Send + 'static,
     {
@@ -356,16 +349,10 @@ impl Client {
             match ended.await? {
                 CallValue::Answer(answer) => Ok(answer),
                 // Only chats end so, and they are started elsewhere.
-                CallValue::Chat(_) => Ok(Answer::default()),
+                CallValue::Chat(_) => Ok(Json::NULL),
             }
         }
     }
-}
-
-fn raw(value: &impl Serialize) -> Result<Box<RawValue>, Refused> {
-    serde_json::value::to_raw_value(value).map_err(|error| Refused::Encode {
-        message: error.to_string(),
-    })
 }
 
 /// The gateway answered, but not what the method promises.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::net::{Protocol, Sorted};
-use rpc_core::{CallId, CloseFrame};
+use rpc_core::{CallId, CloseFrame, Json};
 
-use crate::client::{Answer, ChatEvent, ChatSummary, ClientConfig, ClientConn, ClientEvent};
+use crate::client::{ChatSummary, ClientConfig, ClientConn, ClientEvent};
 use crate::codec::redact;
 use crate::error::RpcError;
+use crate::frame::StreamEvent;
 
 /// The client's side: every connection opens with the same configuration.
 #[derive(Clone, Debug)]
@@ -32,8 +33,8 @@ impl ClientSide {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallValue {
-    /// A request that is not streamed.
-    Answer(Answer),
+    /// A request that is not streamed, and its value.
+    Answer(Json),
     /// A chat.
     Chat(ChatSummary),
 }
@@ -43,7 +44,7 @@ impl Protocol for ClientSide {
     type Call = CallId;
     type Value = CallValue;
     type Remote = RpcError;
-    type Item = ChatEvent;
+    type Item = StreamEvent;
     type Event = ClientEvent;
 
     fn open(&mut self, now: Instant, entropy: u64) -> ClientConn {
@@ -85,7 +86,7 @@ impl Protocol for ClientSide {
         event.weight()
     }
 
-    fn item_weight(item: &ChatEvent) -> usize {
+    fn item_weight(item: &StreamEvent) -> usize {
         item.weight()
     }
 

@@ -2,21 +2,17 @@
 
 use std::time::Instant;
 
-use rpc_core::decode::SharedJson;
 use rpc_core::{CloseFrame, CloseReason, Machine, Refused};
 use serde::Serialize;
 
 use super::request::{Echo, Kind, Open, RequestId};
 use super::{ServerConn, ServerState};
-use crate::codec::{encode_error, encode_event, encode_result};
+use crate::codec::{encode_error, encode_event, encode_result, encode_text};
 use crate::error::RpcError;
-use crate::frame::{StreamEvent, ToolResult, ToolUse, Usage};
+use crate::frame::{StreamEvent, Usage};
 
 /// Most bytes of streams that wait to be sent, if the limits allow more.
 const MAX_BACKLOG: usize = 1024 * 1024;
-
-/// A step of a stream that carries no JSON of its own.
-type Step<'a> = StreamEvent<&'a str, SharedJson>;
 
 impl ServerConn {
     /// Answers a request with a value, and ends it.
@@ -57,16 +53,20 @@ impl ServerConn {
     /// As for [`reply`](Self::reply); [`Refused::Invalid`] if the request is no chat. Of the room
     /// for frames that wait, streams get a quarter: [`Refused::QueueFull`] comes early enough for
     /// everything else.
-    pub fn event<S: AsRef<str>, J: Serialize>(
+    pub fn event(&mut self, id: RequestId, event: &StreamEvent) -> Result<(), Refused> {
+        match event {
+            StreamEvent::Done => self.done(id),
+            StreamEvent::Error(text) => self.error(id, text),
+            event => self.step(id, |buffer, echo| encode_event(buffer, echo, event)),
+        }
+    }
+
+    /// Sends one step that does not end a chat.
+    fn step(
         &mut self,
         id: RequestId,
-        event: &StreamEvent<S, J>,
+        encode: impl FnOnce(&mut String, &Echo<'_>) -> Result<(), Refused>,
     ) -> Result<(), Refused> {
-        match event {
-            StreamEvent::Done => return self.done(id),
-            StreamEvent::Error(text) => return self.error(id, text.as_ref()),
-            _ => {}
-        }
         if self.state == ServerState::Closed {
             return Err(Refused::Closed);
         }
@@ -76,9 +76,12 @@ impl ServerConn {
             return Err(invalid("the request is no chat"));
         };
         let queued = if has_room {
-            let echo = &open.id;
-            self.outbox
-                .encode(|buffer| encode_event(buffer, echo, event))
+            let numbers = self.config.echo_numbers;
+            let echo = Echo {
+                id: &open.id,
+                numbers,
+            };
+            self.outbox.encode(|buffer| encode(buffer, &echo))
         } else {
             Err(Refused::QueueFull)
         };
@@ -92,23 +95,7 @@ impl ServerConn {
     /// # Errors
     /// As for [`event`](Self::event).
     pub fn text(&mut self, id: RequestId, text: &str) -> Result<(), Refused> {
-        self.event(id, &Step::Text(text))
-    }
-
-    /// Says that the model asks for a tool.
-    ///
-    /// # Errors
-    /// As for [`event`](Self::event).
-    pub fn tool_use(&mut self, id: RequestId, tool: &ToolUse) -> Result<(), Refused> {
-        self.event(id, &StreamEvent::ToolUse(tool.clone()))
-    }
-
-    /// Says what a tool gave.
-    ///
-    /// # Errors
-    /// As for [`event`](Self::event).
-    pub fn tool_result(&mut self, id: RequestId, result: &ToolResult) -> Result<(), Refused> {
-        self.event::<_, SharedJson>(id, &StreamEvent::ToolResult(result.clone()))
+        self.step(id, |buffer, echo| encode_text(buffer, echo, "text", text))
     }
 
     /// Says what one call of the model cost.
@@ -116,7 +103,7 @@ impl ServerConn {
     /// # Errors
     /// As for [`event`](Self::event).
     pub fn usage(&mut self, id: RequestId, usage: Usage) -> Result<(), Refused> {
-        self.event(id, &Step::Usage(usage))
+        self.event(id, &StreamEvent::Usage(usage))
     }
 
     /// Ends a chat.
@@ -125,7 +112,9 @@ impl ServerConn {
     /// As for [`event`](Self::event), but with all the room there is.
     pub fn done(&mut self, id: RequestId) -> Result<(), Refused> {
         self.chat(id)?;
-        self.queue(id, |buffer, echo| encode_event(buffer, echo, &Step::Done))?;
+        self.queue(id, |buffer, echo| {
+            encode_event(buffer, echo, &StreamEvent::Done)
+        })?;
         self.finish(id);
         Ok(())
     }
@@ -142,9 +131,7 @@ impl ServerConn {
             self.blocked = true;
             return Err(Refused::QueueFull);
         }
-        self.queue(id, |buffer, echo| {
-            encode_event(buffer, echo, &Step::Error(error))
-        })?;
+        self.queue(id, |buffer, echo| encode_text(buffer, echo, "error", error))?;
         if self.done(id).is_err() {
             // The bytes of the first took the room of the second.
             self.too_slow();
@@ -206,10 +193,15 @@ impl ServerConn {
     fn queue(
         &mut self,
         id: RequestId,
-        encode: impl FnOnce(&mut String, &Echo) -> Result<(), Refused>,
+        encode: impl FnOnce(&mut String, &Echo<'_>) -> Result<(), Refused>,
     ) -> Result<(), Refused> {
         let open = self.requests.get(id.0).ok_or(Refused::UnknownId)?;
-        let queued = self.outbox.encode(|buffer| encode(buffer, &open.id));
+        let numbers = self.config.echo_numbers;
+        let echo = Echo {
+            id: &open.id,
+            numbers,
+        };
+        let queued = self.outbox.encode(|buffer| encode(buffer, &echo));
         self.blocked |= queued == Err(Refused::QueueFull);
         queued.map(drop)
     }

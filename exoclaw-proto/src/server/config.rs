@@ -12,24 +12,13 @@ use crate::limits::{AUTH_TIMEOUT, HELLO_VERSION, MAX_REQUESTS, PING_INTERVAL, PO
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ServerConfig {
-    /// Whether a token has to come first, and which.
-    pub auth: Auth,
-    /// How long a client may take to send its token; `None` is for ever. Default 10 s.
-    pub auth_timeout: Option<Duration>,
-    /// The `version` of the hello frame. Default [`HELLO_VERSION`].
-    pub version: String,
-    /// Whether [extensions](crate::frame::Method::is_extension) reach the application. The hello
-    /// frame names them then. Default `false`: they are answered with `unknown method`.
-    pub extensions: bool,
-    /// Requests that have not ended yet; at this number nothing more is read, WebSocket pings and a
-    /// Close included, so keep it above what an honest client has open. Default 1,024.
-    pub max_requests: usize,
-    /// Whether a request waits until the one before has ended, as with the known gateway; its
-    /// answers then come in the order of the requests. Default `false`: side by side.
-    pub in_order: bool,
-    /// Whether a numeric id comes back as the number that it was. Default `false`: as a string, as
-    /// with the known gateway.
-    pub echo_numbers: bool,
+    pub(crate) auth: Auth,
+    pub(crate) auth_timeout: Option<Duration>,
+    pub(crate) version: String,
+    pub(crate) extensions: bool,
+    pub(crate) max_requests: usize,
+    pub(crate) in_order: bool,
+    pub(crate) echo_numbers: bool,
     /// Pings, and when silence counts as death. Default every 30 s, and 30 s after a ping.
     pub keep_alive: KeepAlive,
     /// Bounds on size and number. A client above
@@ -56,49 +45,53 @@ impl ServerConfig {
         }
     }
 
-    /// Sets [`auth`](Self::auth).
+    /// Whether a token has to come first, and which.
     #[must_use]
     pub fn with_auth(mut self, auth: Auth) -> Self {
         self.auth = auth;
         self
     }
 
-    /// Sets [`auth_timeout`](Self::auth_timeout).
+    /// How long a client may take to send its token; `None` is for ever. Default 10 s.
     #[must_use]
     pub const fn with_auth_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.auth_timeout = timeout;
         self
     }
 
-    /// Sets [`version`](Self::version).
+    /// The `version` of the hello frame. Default [`HELLO_VERSION`].
     #[must_use]
     pub fn with_version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
         self
     }
 
-    /// Sets [`extensions`](Self::extensions).
+    /// Whether [extensions](crate::frame::Method::is_extension) reach the application. The hello
+    /// frame names them then. Default `false`: they are answered with `unknown method`.
     #[must_use]
     pub const fn with_extensions(mut self, extensions: bool) -> Self {
         self.extensions = extensions;
         self
     }
 
-    /// Sets [`max_requests`](Self::max_requests); 0 counts as 1.
+    /// Requests that have not ended yet; at this number nothing more is read, WebSocket pings and a
+    /// Close included, so keep it above what an honest client has open. Default 1,024; 0 counts as 1.
     #[must_use]
     pub const fn with_max_requests(mut self, requests: usize) -> Self {
         self.max_requests = requests;
         self
     }
 
-    /// Sets [`in_order`](Self::in_order).
+    /// Whether a request waits until the one before has ended, as with the known gateway; its
+    /// answers then come in the order of the requests. Default `false`: side by side.
     #[must_use]
     pub const fn with_in_order(mut self, in_order: bool) -> Self {
         self.in_order = in_order;
         self
     }
 
-    /// Sets [`echo_numbers`](Self::echo_numbers).
+    /// Whether a numeric id comes back as the number that it was. Default `false`: as a string, as
+    /// with the known gateway.
     #[must_use]
     pub const fn with_echo_numbers(mut self, echo: bool) -> Self {
         self.echo_numbers = echo;

@@ -15,18 +15,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::backlog::Backlog;
-use rpc_core::decode::{DecodeError, DecodeErrorKind, FrameCopy};
+use rpc_core::json::DecodeErrorKind;
 use rpc_core::keepalive::Heart;
 use rpc_core::rate::Bucket;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, PendingCalls,
-    Refused, Text,
+    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Machine, Outbox, Outgoing,
+    PendingCalls, Refused, Text,
 };
 
 use crate::codec::{encode_error, encode_result};
 use crate::error::RpcError;
-use crate::frame::{Call, Hello, Method, OwnedCall, Request, ServerFrame, Token};
+use crate::frame::{Call, Hello, Method, Request, ServerFrame, Token};
 use crate::id::{UNREADABLE_ID, WireId};
 use crate::limits::{AUTH_FAILED, AUTH_FAILED_CODE};
 
@@ -55,7 +55,7 @@ impl TimerKind for Timer {
 
 /// What waits for its turn, when requests take turns.
 enum Waiting {
-    Request(RequestId, Box<OwnedCall>),
+    Request(RequestId, Box<Call>),
     /// An answer that the machine made by itself.
     Answer(Text),
 }
@@ -164,38 +164,27 @@ impl ServerConn {
 
     fn on_request(&mut self, text: &str) {
         let limits = &self.config.limits;
-        let request = match Request::decode(text, limits) {
+        let Request { id, call } = match Request::decode(text, limits) {
             Ok(request) => request,
             Err(error) => {
                 let id = Request::id_of(text, limits);
                 return self.reject(id.as_ref(), &unreadable(&error));
             }
         };
-        let known = Method::parse(request.method()).filter(|method| self.offers(*method));
-        if known.is_none() {
-            let error = RpcError::unknown_method(request.method());
-            return self.reject(Some(request.id()), &error);
-        }
-        match request.call(limits) {
-            Ok(Call::Ping) => {
-                let echo_numbers = self.config.echo_numbers;
-                self.answer(|buffer| {
-                    encode_result(buffer, &Given(request.id(), echo_numbers), &"pong")
-                });
+        let method = Method::parse(call.tag()).filter(|method| self.offers(*method));
+        let kind = match (method, call.refusal(limits)) {
+            (None, _) => return self.reject(Some(&id), &RpcError::unknown_method(call.tag())),
+            (_, Some(error)) => return self.reject(Some(&id), &error),
+            (Some(Method::Ping), _) => {
+                let numbers = self.config.echo_numbers;
+                let id = Echo { id: &id, numbers };
+                return self.answer(|buffer| encode_result(buffer, &id, &"pong"));
             }
-            Ok(call) => {
-                let copy = FrameCopy::of(text);
-                let id = Echo::new(request.id(), &copy, self.config.echo_numbers);
-                let kind = match call {
-                    Call::ChatSend(_) => Kind::Chat { begun: false },
-                    _ => Kind::Plain,
-                };
-                let bytes = text.len();
-                let call = call.to_shared(&copy);
-                self.accept(Open { id, kind, bytes }, call);
-            }
-            Err(error) => self.reject(Some(request.id()), &error),
-        }
+            (Some(Method::ChatSend), _) => Kind::Chat { begun: false },
+            _ => Kind::Plain,
+        };
+        let bytes = text.len();
+        self.accept(Open { id, kind, bytes }, call);
     }
 
     /// Whether a method is served here at all.
@@ -204,14 +193,14 @@ impl ServerConn {
     }
 
     /// Hands a request over, now or when its turn comes.
-    fn accept(&mut self, open: Open, call: OwnedCall) {
+    fn accept(&mut self, open: Open, call: Call) {
         let bytes = open.bytes;
         let id = match self.requests.insert(open, None) {
             Ok(id) => RequestId(id),
             Err(full) => {
                 let error = "too many requests in flight";
                 let open = full.into_tag();
-                return self.answer(|buffer| encode_error(buffer, &open.id, error));
+                return self.reject(Some(&open.id), &RpcError::new(error));
             }
         };
         self.request_bytes += bytes;
@@ -222,7 +211,7 @@ impl ServerConn {
         }
     }
 
-    fn hand_over(&mut self, id: RequestId, call: OwnedCall) {
+    fn hand_over(&mut self, id: RequestId, call: Call) {
         if self.config.in_order {
             self.turn = Some(id);
         }
@@ -252,10 +241,10 @@ impl ServerConn {
 
     /// Answers a request that does not reach the application; without an id as
     /// [`UNREADABLE_ID`].
-    fn reject(&mut self, id: Option<&WireId<'_>>, error: &RpcError) {
-        let echo_numbers = self.config.echo_numbers;
+    fn reject(&mut self, id: Option<&WireId>, error: &RpcError) {
+        let numbers = self.config.echo_numbers;
         self.answer(|buffer| match id {
-            Some(id) => encode_error(buffer, &Given(id, echo_numbers), error.message()),
+            Some(id) => encode_error(buffer, &Echo { id, numbers }, error.message()),
             None => encode_error(buffer, &UNREADABLE_ID, error.message()),
         });
     }
@@ -301,20 +290,6 @@ impl ServerConn {
         self.turn = None;
         self.blocked = false;
         self.events.push_back(ServerEvent::Closed(reason));
-    }
-}
-
-/// An id as the answers carry it, borrowed from the request.
-struct Given<'f>(&'f WireId<'f>, bool);
-
-impl serde::Serialize for Given<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.1
-            && let Ok(raw) = serde_json::from_str::<&serde_json::value::RawValue>(self.0.get())
-        {
-            return raw.serialize(serializer);
-        }
-        self.0.serialize(serializer)
     }
 }
 

@@ -1,11 +1,10 @@
 //! What a connection's events carry: [`RequestId`], [`ServerEvent`], [`ServerState`]; and the table
 //! entry of an open request.
 
-use rpc_core::decode::{DecodeError, FrameCopy, SharedJson, SharedStr};
-use rpc_core::{CallId, CloseReason};
+use rpc_core::{CallId, CloseReason, DecodeError};
 use serde::{Serialize, Serializer};
 
-use crate::frame::OwnedCall;
+use crate::frame::Call;
 use crate::id::WireId;
 
 /// An open request on one connection. Name it on that connection only.
@@ -37,7 +36,7 @@ pub enum ServerEvent {
         id: RequestId,
         /// What it asks for: never `ping`, which is answered already, and no extension unless they
         /// are switched on.
-        call: OwnedCall,
+        call: Call,
     },
     /// A message could not be read and was ignored.
     Warning(DecodeError),
@@ -51,7 +50,7 @@ pub enum ServerEvent {
 /// A request that has not ended.
 #[derive(Debug)]
 pub(super) struct Open {
-    pub(super) id: Echo,
+    pub(super) id: WireId,
     pub(super) kind: Kind,
     /// The size of its frame, which the application keeps meanwhile.
     pub(super) bytes: usize,
@@ -70,26 +69,18 @@ pub(super) enum Kind {
 }
 
 /// A request's id as the answers carry it.
-#[derive(Clone, Debug)]
-pub(super) enum Echo {
-    Text(SharedStr),
-    Number(SharedJson),
+pub(super) struct Echo<'i> {
+    pub(super) id: &'i WireId,
+    /// A number comes back as a number.
+    pub(super) numbers: bool,
 }
 
-impl Echo {
-    pub(super) fn new(id: &WireId<'_>, copy: &FrameCopy<'_>, echo_numbers: bool) -> Self {
-        if echo_numbers && !id.get().starts_with('"') {
-            return Self::Number(copy.json_text(id.get()));
+impl Serialize for Echo<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let json = self.id.json();
+        if self.numbers && json.first_byte() != b'"' {
+            return json.serialize(to);
         }
-        Self::Text(copy.str(&id.text()))
-    }
-}
-
-impl Serialize for Echo {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Text(text) => serializer.serialize_str(text),
-            Self::Number(number) => number.serialize(serializer),
-        }
+        self.id.serialize(to)
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use rpc_core::Json;
 use rpc_core::Limits;
-use rpc_core::decode::SharedJson;
 use rpc_core::rate::RateLimit;
 use serde_json::json;
 
@@ -284,18 +284,17 @@ fn a_chat_streams_and_ends_once() {
     let id = played.ask(&chat_text("1"));
     let conn = &mut played.conn;
     conn.text(id, "").unwrap();
-    let tool = ToolUse::new("t", "echo", SharedJson::NULL);
-    conn.tool_use(id, &tool).unwrap();
-    conn.tool_result(id, &ToolResult::new("t", "hi", false))
-        .unwrap();
+    let tool = ToolUse::new("t", "echo", Json::NULL);
+    conn.event(id, &StreamEvent::ToolUse(tool)).unwrap();
+    let result = ToolResult::new("t", "hi", false);
+    conn.event(id, &StreamEvent::ToolResult(result)).unwrap();
     conn.usage(id, Usage::new(1, 2)).unwrap();
     assert!(matches!(
         conn.fail(id, &RpcError::new("late")),
         Err(Refused::Invalid { .. })
     ));
     assert!(matches!(conn.reply(id, &1), Err(Refused::Invalid { .. })));
-    conn.event(id, &StreamEvent::<&str, SharedJson>::Done)
-        .unwrap();
+    conn.event(id, &StreamEvent::Done).unwrap();
     assert_eq!(conn.text(id, "more"), Err(Refused::UnknownId));
     assert_eq!(conn.done(id), Err(Refused::UnknownId));
     assert_eq!(conn.in_flight(), 0);

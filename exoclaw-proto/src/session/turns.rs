@@ -8,10 +8,8 @@ use std::hash::Hash;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TurnLimits {
-    /// Most turns that wait for one key. Default 64.
-    pub max_waiting_per_key: usize,
-    /// Most turns that wait for all keys together. Default 65,536.
-    pub max_waiting: usize,
+    pub(crate) max_waiting_per_key: usize,
+    pub(crate) max_waiting: usize,
 }
 
 impl Default for TurnLimits {
@@ -24,14 +22,14 @@ impl Default for TurnLimits {
 }
 
 impl TurnLimits {
-    /// Sets [`max_waiting_per_key`](Self::max_waiting_per_key).
+    /// Most turns that wait for one key. Default 64.
     #[must_use]
     pub const fn with_max_waiting_per_key(mut self, turns: usize) -> Self {
         self.max_waiting_per_key = turns;
         self
     }
 
-    /// Sets [`max_waiting`](Self::max_waiting).
+    /// Most turns that wait for all keys together. Default 65,536.
     #[must_use]
     pub const fn with_max_waiting(mut self, turns: usize) -> Self {
         self.max_waiting = turns;

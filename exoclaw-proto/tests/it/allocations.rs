@@ -5,9 +5,9 @@ use std::time::Instant;
 use allocation_counter::measure;
 use exoclaw_proto::binding::{Binding, Route, Router};
 use exoclaw_proto::codec::{NoParams, encode_event, encode_request};
-use exoclaw_proto::frame::{BorrowedEvent, ChatSend, ClientFrame, Request, ServerFrame};
+use exoclaw_proto::frame::{ChatSend, ClientFrame, Request, ServerFrame, StreamEvent};
+use exoclaw_proto::id::CallId;
 use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use exoclaw_proto::{CallId, StreamEvent};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::{Incoming, Limits, Machine, Outgoing};
 
@@ -51,8 +51,7 @@ fn decoding_frames_without_escapes_costs_no_allocation() {
         r#"{"id":"1","method":"chat.send","params":{"channel":"c","account":"a","content":"hi"}}"#;
     let count = cost("request", || {
         assert!(ClientFrame::decode(request, &limits).is_ok());
-        let request = Request::decode(request, &limits).unwrap();
-        assert!(request.call(&limits).is_ok());
+        assert!(Request::decode(request, &limits).is_ok());
     });
     assert_eq!(count, 0);
 }
@@ -61,14 +60,14 @@ fn decoding_frames_without_escapes_costs_no_allocation() {
 fn encoding_into_a_buffer_with_room_costs_no_allocation() {
     let mut buffer = String::with_capacity(4096);
     let id = CallId::from_raw(7);
-    let chat = ChatSend::<&str>::new("websocket", "user", "hello there");
+    let chat = ChatSend::new("websocket", "user", "hello there");
     let count = cost("chat.send", || {
         buffer.clear();
         encode_request(&mut buffer, id, "chat.send", &chat).unwrap();
         encode_request(&mut buffer, id, "ping", &NoParams {}).unwrap();
     });
     assert_eq!(count, 0);
-    let event: BorrowedEvent<'_> = StreamEvent::Text("Hello world".into());
+    let event = StreamEvent::Text("Hello world".into());
     let count = cost("text event", || {
         buffer.clear();
         encode_event(&mut buffer, &"c1", &event).unwrap();
@@ -77,17 +76,23 @@ fn encoding_into_a_buffer_with_room_costs_no_allocation() {
 }
 
 #[test]
-fn a_text_event_costs_the_client_one_allocation_and_a_discarded_frame_none() {
+fn a_text_event_costs_the_client_its_text_at_most() {
     let now = Instant::now();
     let mut client = ready(7, now).client;
-    let said = ChatSend::<&str>::new("websocket", "user", "hi");
+    let said = ChatSend::new("websocket", "user", "hi");
     let id = client.chat_send(&said, now).unwrap();
     let text = TEXT.replace("c1", &id.to_string());
-    let event = cost("text through the client", || {
-        client.handle_message(Incoming::Text(&text), now);
-        assert!(client.poll_event().is_some());
-    });
-    assert_eq!(event, ROUNDS);
+    // Up to 23 bytes are kept without an allocation.
+    for (text, each) in [
+        (text.clone(), 0),
+        (text.replace("Hello world", &"x".repeat(100)), 1),
+    ] {
+        let event = cost("text through the client", || {
+            client.handle_message(Incoming::Text(&text), now);
+            assert!(client.poll_event().is_some());
+        });
+        assert_eq!(event, each * ROUNDS);
+    }
     let usage =
         format!(r#"{{"data":{{"input_tokens":1,"output_tokens":2}},"event":"usage","id":"{id}"}}"#);
     let event = cost("usage through the client", || {
@@ -104,7 +109,7 @@ fn a_text_event_costs_the_client_one_allocation_and_a_discarded_frame_none() {
 }
 
 #[test]
-fn an_answered_request_costs_a_client_one_allocation_besides_its_frame() {
+fn an_answered_request_costs_a_client_its_frame() {
     let now = Instant::now();
     let mut client = ready(7, now).client;
     let mut answer = String::with_capacity(256);
@@ -123,7 +128,7 @@ fn an_answered_request_costs_a_client_one_allocation_besides_its_frame() {
         assert!(client.poll_event().is_some());
         assert!(!client.cancel(id));
     });
-    assert_eq!(call, 2 * ROUNDS);
+    assert_eq!(call, ROUNDS);
 }
 
 /// A server that has let its client in.
@@ -163,7 +168,7 @@ fn a_lone_chunk_costs_its_frame_and_many_share_a_buffer() {
 }
 
 #[test]
-fn a_ping_costs_its_answer_and_a_request_a_copy_besides() {
+fn a_ping_and_a_short_chat_cost_their_answers() {
     let (mut conn, now) = server();
     let chat = chat("1", "x");
     let mut one = |text: &str| {
@@ -180,7 +185,7 @@ fn a_ping_costs_its_answer_and_a_request_a_copy_besides() {
     let pings = allocated(|| (0..100).for_each(|_| one(PING)));
     assert!(pings <= 100, "{pings}");
     let chats = allocated(|| (0..100).for_each(|_| one(&chat)));
-    assert!(chats <= 200, "{chats}");
+    assert!(chats <= 100, "{chats}");
 }
 
 #[test]
@@ -199,7 +204,7 @@ fn finding_the_agent_of_a_chat_costs_no_allocation() {
 fn a_small_step_keeps_nothing_of_the_large_frame_around_it() {
     let now = Instant::now();
     let mut client = ready(7, now).client;
-    let said = ChatSend::<&str>::new("websocket", "user", "hi");
+    let said = ChatSend::new("websocket", "user", "hi");
     let id = client.chat_send(&said, now).unwrap();
     let junk = "x".repeat(1024 * 1024);
     let data = r#"{"tool_use_id":"t","content":"c"}"#;

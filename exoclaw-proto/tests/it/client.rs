@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use exoclaw_proto::client::{ChatEvent, ClientConfig, ClientEvent, ClientState};
-use exoclaw_proto::frame::{ChatSend, Usage};
-use exoclaw_proto::{CallId, ErrorKind};
+use exoclaw_proto::client::{ClientConfig, ClientEvent, ClientState};
+use exoclaw_proto::error::ErrorKind;
+use exoclaw_proto::frame::{ChatSend, StreamEvent, Usage};
+use exoclaw_proto::id::CallId;
 use rpc_core::{CallError, CloseReason};
 use serde_json::json;
 
@@ -12,7 +13,7 @@ use crate::gateway::{Line, line, ready};
 
 fn chat(line: &mut Line, content: &str) -> CallId {
     let now = line.now();
-    let chat = ChatSend::<&str>::new("websocket", "user", content);
+    let chat = ChatSend::new("websocket", "user", content);
     line.client.chat_send(&chat, now).unwrap()
 }
 
@@ -53,7 +54,7 @@ fn the_conversation_of_the_specification() {
         ClientEvent::Chat { .. },
         ClientEvent::Chat { .. },
         ClientEvent::Chat {
-            event: ChatEvent::Usage(_),
+            event: StreamEvent::Usage(_),
             ..
         },
         ClientEvent::ChatEnded {

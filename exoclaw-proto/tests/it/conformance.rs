@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use exoclaw_proto::CallId;
 use exoclaw_proto::client::{ClientConfig, ClientConn, ClientEvent};
 use exoclaw_proto::frame::ChatSend;
+use exoclaw_proto::id::CallId;
 use rpc_core::testing::conformance::{self, Calls};
-use rpc_core::testing::sim;
 use serde_json::{Value, json};
+use switchboard_testing::sim;
 
 use crate::gateway::{Gateway, Line, ready};
 
@@ -28,7 +28,7 @@ fn nasty() -> Vec<String> {
 }
 
 fn chat(client: &mut ClientConn, now: Instant) -> Option<CallId> {
-    let chat = ChatSend::<&str>::new("websocket", "user", "hi");
+    let chat = ChatSend::new("websocket", "user", "hi");
     client.chat_send(&chat, now).ok()
 }
 

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use exoclaw_proto::RpcError;
-use exoclaw_proto::frame::{ChatSend, OwnedCall, Plugin, Status};
+use exoclaw_proto::error::RpcError;
+use exoclaw_proto::frame::{Call, ChatSend, Plugin, Status};
 use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer, Server, ServerOptions};
 use exoclaw_proto::server::ServerConfig;
-use rpc_core::decode::SharedStr;
-use serde_json::value::RawValue;
+use rpc_core::Json;
 
 use crate::stage::{chat, start};
 use crate::wire::{Frame, Wire, frame, text};
@@ -65,7 +64,7 @@ async fn a_thousand_streams_to_a_slow_reader_arrive_whole_and_in_order() {
 
 /// Answers every extension with the same large value.
 struct Large {
-    value: Box<RawValue>,
+    value: Json,
     made: Arc<AtomicUsize>,
 }
 
@@ -79,16 +78,11 @@ impl Backend for Large {
         Vec::new()
     }
 
-    async fn chat(
-        &self,
-        _: &Arc<Peer>,
-        _: ChatSend<SharedStr>,
-        _: ChatReply,
-    ) -> Result<(), ChatError> {
+    async fn chat(&self, _: &Arc<Peer>, _: ChatSend, _: ChatReply) -> Result<(), ChatError> {
         Ok(())
     }
 
-    async fn extension(&self, _: &Arc<Peer>, _: OwnedCall) -> Result<Box<RawValue>, RpcError> {
+    async fn extension(&self, _: &Arc<Peer>, _: Call) -> Result<Json, RpcError> {
         self.made.fetch_add(1, Ordering::Relaxed);
         Ok(self.value.clone())
     }
@@ -97,7 +91,7 @@ impl Backend for Large {
 #[tokio::test]
 async fn answers_that_nobody_reads_are_not_made() {
     const ASKED: usize = 400;
-    let value = RawValue::from_string(format!("\"{}\"", "x".repeat(256 * 1024))).unwrap();
+    let value = Json::string(&"x".repeat(256 * 1024));
     let made = Arc::new(AtomicUsize::new(0));
     let backend = Large {
         value,

@@ -3,15 +3,16 @@
 use std::net::SocketAddr;
 
 use async_trait::async_trait;
-use exoclaw_proto::client::{ChatEvent, ClientConfig};
+use exoclaw_proto::client::ClientConfig;
+use exoclaw_proto::frame::StreamEvent;
 use exoclaw_proto::net::{Client, ClientSide, connect_with, dialer};
 use rpc_core::Limits;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{Dialer, Link};
-use rpc_core::testing::faults::client::{
+use serde_json::{Value, json};
+use switchboard_testing::faults::client::{
     ClientUnderTest, Ended, Fault, Line, SharedEvents, Started, Terms, clock_jump, prove,
 };
-use serde_json::{Value, json};
 
 /// A client with a token, whose calls are chats.
 struct Chats;
@@ -58,7 +59,7 @@ impl ClientUnderTest for Chats {
         let mut ends = Vec::new();
         while let Some(step) = chat.next().await {
             match step {
-                Ok(ChatEvent::Text(_)) => assert_eq!(ends, []),
+                Ok(StreamEvent::Text(_)) => assert_eq!(ends, []),
                 Ok(other) => panic!("{other:?}"),
                 Err(error) => ends.push(Ended::from(Err::<(), _>(error))),
             }

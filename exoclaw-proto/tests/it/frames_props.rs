@@ -1,16 +1,16 @@
 //! Decoding, encoding and decoding again gives the same frame, whatever the text.
 
-use std::borrow::Cow;
 use std::time::Instant;
 
+use exoclaw_proto::codec;
 use exoclaw_proto::frame::{
-    BorrowedEvent, Hello, Request, ServerFrame, Token, ToolResult, ToolUse,
+    Call, ChatSend, Hello, MemorySearch, Request, ServerFrame, SessionRef, Token, ToolResult,
+    ToolUse,
 };
-use exoclaw_proto::{ClientFrame, StreamEvent, Usage, WireId, codec};
+use exoclaw_proto::frame::{ClientFrame, Method, StreamEvent, Usage};
+use exoclaw_proto::id::WireId;
 use proptest::prelude::*;
-use rpc_core::decode::{FrameCopy, RawJson};
-use rpc_core::{Incoming, Limits, Machine};
-use serde_json::value::RawValue;
+use rpc_core::{Incoming, Json, Limits, Machine, Str};
 
 use crate::gateway::ready;
 
@@ -40,18 +40,18 @@ fn json() -> impl Strategy<Value = String> {
     })
 }
 
-fn raw() -> impl Strategy<Value = Box<RawValue>> {
-    json().prop_map(|json| RawValue::from_string(json).unwrap())
+fn raw() -> impl Strategy<Value = Json> {
+    json().prop_map(|json| Json::new(&json).unwrap())
 }
 
-fn text() -> impl Strategy<Value = Cow<'static, str>> {
-    any::<String>().prop_map(Cow::Owned)
+fn text() -> impl Strategy<Value = Str> {
+    any::<String>().prop_map(Str::from)
 }
 
-fn event() -> impl Strategy<Value = BorrowedEvent<'static>> {
+fn event() -> impl Strategy<Value = StreamEvent> {
     let known = ["text", "error", "done", "usage", "tool_use", "tool_result"];
     let name = text().prop_filter("a new name", move |name| !known.contains(&&**name));
-    let data = prop::option::of(raw().prop_filter("not null", |raw| raw.get() != "null"));
+    let data = prop::option::of(raw().prop_filter("not null", |raw| !raw.is_null()));
     prop_oneof![
         text().prop_map(StreamEvent::Text),
         text().prop_map(StreamEvent::Error),
@@ -61,14 +61,39 @@ fn event() -> impl Strategy<Value = BorrowedEvent<'static>> {
             .prop_map(|(id, name, input)| StreamEvent::ToolUse(ToolUse::new(id, name, input))),
         (text(), text(), any::<bool>())
             .prop_map(|(id, said, bad)| StreamEvent::ToolResult(ToolResult::new(id, said, bad))),
-        (name, data).prop_map(|(event, data)| StreamEvent::Unknown {
-            event,
-            data: data.map(RawJson::from),
-        }),
+        (name, data).prop_map(|(tag, content)| StreamEvent::Unknown { tag, content }),
     ]
 }
 
-fn server_frame() -> impl Strategy<Value = ServerFrame<'static>> {
+fn session() -> impl Strategy<Value = SessionRef> {
+    (text(), text(), prop::option::of(text())).prop_map(|(channel, account, peer)| {
+        let mut session = SessionRef::new(channel, account);
+        session.peer = peer;
+        session
+    })
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let name = text().prop_filter("a new name", |name| Method::parse(name).is_none());
+    let params = prop::option::of(raw().prop_filter("not null", |raw| !raw.is_null()));
+    prop_oneof![
+        Just(Call::Ping),
+        session().prop_map(Call::SessionClear),
+        (text(), text(), text()).prop_map(|(channel, account, said)| {
+            Call::ChatSend(ChatSend::new(channel, account, said).with_team("t"))
+        }),
+        (session(), text(), any::<Option<u64>>()).prop_map(|(session, query, limit)| {
+            Call::MemorySearch(MemorySearch {
+                session,
+                query,
+                limit,
+            })
+        }),
+        (name, params).prop_map(|(tag, content)| Call::Unknown { tag, content }),
+    ]
+}
+
+fn server_frame() -> impl Strategy<Value = ServerFrame> {
     let error = text().prop_filter("no refusal", |error| error != "auth_failed");
     prop_oneof![
         text().prop_map(|version| ServerFrame::Hello(Hello::new(version))),
@@ -77,10 +102,7 @@ fn server_frame() -> impl Strategy<Value = ServerFrame<'static>> {
             error,
             code: Some(4001),
         }),
-        (text(), raw()).prop_map(|(id, result)| ServerFrame::Result {
-            id,
-            result: result.into(),
-        }),
+        (text(), raw()).prop_map(|(id, result)| ServerFrame::Result { id, result }),
         (prop::option::of(text()), error).prop_map(|(id, error)| ServerFrame::Error { id, error }),
         (text(), event()).prop_map(|(id, event)| ServerFrame::Stream { id, event }),
     ]
@@ -118,23 +140,19 @@ proptest! {
         let written = codec::encode(&frame).unwrap();
         let read = ServerFrame::decode(written.as_str(), &limits).unwrap();
         prop_assert_eq!(&read, &frame);
-        if let ServerFrame::Stream { event, .. } = &read {
-            let shared = event.to_shared(&FrameCopy::of(written.as_str()));
-            prop_assert_eq!(shared.name(), event.name());
-            prop_assert_eq!(shared.is_terminal(), event.is_terminal());
-        }
+        // Any reader of `serde` reads it too.
+        let same: ServerFrame = serde_json::from_str(written.as_str()).unwrap();
+        prop_assert_eq!(&same, &frame);
     }
 
     #[test]
     fn every_client_frame_is_read_as_it_was_written(
         id in any::<String>(),
-        method in any::<String>(),
-        params in raw().prop_filter("not null", |raw| raw.get() != "null"),
+        call in call(),
         token in any::<String>(),
     ) {
         let limits = Limits::default();
-        let request = Request::new(WireId::from_text(&id), method, Some(&params));
-        let request = ClientFrame::Request(request);
+        let request = ClientFrame::Request(Request::new(WireId::from_text(&id), call));
         let token = ClientFrame::Token(Token::new(token));
         for frame in [request, token] {
             let written = codec::encode(&frame).unwrap();
@@ -149,10 +167,6 @@ proptest! {
             let again = codec::encode(&frame).unwrap();
             let decoded = ClientFrame::decode(again.as_str(), &limits).unwrap();
             prop_assert_eq!(&decoded, &frame);
-            prop_assert_eq!(&frame.clone().into_owned(), &frame);
-            if let ClientFrame::Request(request) = &frame {
-                let _ = request.call(&limits);
-            }
         } else {
             let _ = Request::id_of(&text, &limits);
         }
@@ -165,7 +179,6 @@ proptest! {
             let again = codec::encode(&frame).unwrap();
             let decoded = ServerFrame::decode(again.as_str(), &limits).unwrap();
             prop_assert_eq!(&decoded, &frame);
-            prop_assert_eq!(&frame.clone().into_owned(), &frame);
         }
     }
 

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use exoclaw_proto::auth::Auth;
-use exoclaw_proto::client::{ChatEvent, ClientConfig};
-use exoclaw_proto::frame::{Call, Status, Usage};
+use exoclaw_proto::client::ClientConfig;
+use exoclaw_proto::frame::{Call, Status, StreamEvent, Usage};
 use exoclaw_proto::net::{Client, connect_with, link_config};
 use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use rpc_core::net::Driver;
 use rpc_core::net::mem::MemTransport;
-use rpc_core::testing::losses::{Lossy, at_every_frame};
 use rpc_core::{CallError, Delivery};
+use switchboard_testing::losses::{Lossy, at_every_frame};
 
 /// The contents of the chats that have arrived.
 type Heard = Arc<Mutex<Vec<String>>>;
@@ -61,11 +61,14 @@ async fn serve(line: MemTransport, heard: Heard) {
     }
 }
 
-async fn chat(client: &Client, content: &str) -> Result<usize, CallError<exoclaw_proto::RpcError>> {
+async fn chat(
+    client: &Client,
+    content: &str,
+) -> Result<usize, CallError<exoclaw_proto::error::RpcError>> {
     let mut chat = client.chat(content).await;
     let mut words = 0;
     while let Some(step) = chat.next().await {
-        words += usize::from(matches!(step?, ChatEvent::Text(_)));
+        words += usize::from(matches!(step?, StreamEvent::Text(_)));
     }
     let summary = chat.summary().expect("a good end");
     assert_eq!(summary.usage, Usage::new(3, 3));

@@ -77,7 +77,7 @@ fn held_at_the_server(play: impl AsyncFn(&mut Wire) + Copy + Send + 'static) -> 
 fn an_idle_connection_holds_little_at_the_server() {
     let each = held_at_the_server(async |_| {});
     println!("idle at the server: {each} bytes");
-    assert!(each <= 5 * 1024, "{each} bytes");
+    assert!(each <= 7 * 1024, "{each} bytes");
 }
 
 #[test]
@@ -89,7 +89,8 @@ fn a_chat_that_has_ended_leaves_little_behind() {
         while !wire.text().await.contains(r#""event":"done""#) {}
     });
     println!("after a chat of a thousand frames, at the server: {each} bytes");
-    assert!(each <= 7 * 1024, "{each} bytes");
+    // What a burst was collected in before it was written is kept, up to 16 KiB.
+    assert!(each <= 20 * 1024, "{each} bytes");
 }
 
 /// Clients that stay connected.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use exoclaw_proto::ErrorKind;
-use exoclaw_proto::client::{ChatEvent, ClientConfig, ClientEvent};
-use exoclaw_proto::frame::{ChatSend, Usage};
+use exoclaw_proto::client::{ClientConfig, ClientEvent};
+use exoclaw_proto::error::ErrorKind;
+use exoclaw_proto::frame::{ChatSend, StreamEvent, Usage};
 use exoclaw_proto::net::{self, Client, Events, connect_with, link_config};
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::net::mem::{self, MemListener, MemTransport};
@@ -118,7 +118,7 @@ async fn requests_give_typed_answers() {
     let error = client.session_list().await.unwrap_err();
     assert!(matches!(error, CallError::Remote(error) if error.kind() == ErrorKind::UnknownMethod));
     let answer = client.call("ping", &json!({"any": 1})).await.unwrap();
-    assert_eq!(answer.data().get(), r#""pong""#);
+    assert_eq!(answer.get(), r#""pong""#);
     // An answer of the wrong shape is an error of the gateway.
     let error = client.call("nope", &json!(null)).await.unwrap_err();
     assert_eq!(error.delivery(), Delivery::Delivered);
@@ -133,8 +133,8 @@ async fn a_chat_is_a_stream_that_ends_after_its_outcome() {
     while let Some(event) = chat.next().await {
         assert!(chat.outcome().is_none());
         match event.unwrap() {
-            ChatEvent::Text(text) => texts.push(text.to_string()),
-            ChatEvent::Usage(_) => usages += 1,
+            StreamEvent::Text(text) => texts.push(text.to_string()),
+            StreamEvent::Usage(_) => usages += 1,
             other => panic!("{other:?}"),
         }
     }
@@ -241,7 +241,7 @@ async fn a_failure_in_the_stream_is_its_last_item() {
     gateway.say(json!({"id": id, "event": "done"})).await;
     assert!(matches!(
         chat.next().await,
-        Some(Ok(ChatEvent::Text(text))) if text == "so far"
+        Some(Ok(StreamEvent::Text(text))) if text == "so far"
     ));
     let Some(Err(CallError::Remote(error))) = chat.next().await else {
         panic!("no error")
@@ -379,7 +379,7 @@ async fn a_lost_line_ends_chats_and_comes_back() {
     gateway
         .say(json!({"id": id, "event": "text", "data": "so"}))
         .await;
-    assert!(matches!(chat.next().await, Some(Ok(ChatEvent::Text(_)))));
+    assert!(matches!(chat.next().await, Some(Ok(StreamEvent::Text(_)))));
     gateway.0.cutter().cut();
     let Some(Err(CallError::Closed { reason, delivery })) = chat.next().await else {
         panic!("no end")

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use exoclaw_proto::RpcError;
 use exoclaw_proto::auth::Auth;
+use exoclaw_proto::error::RpcError;
 use exoclaw_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 use proptest::prelude::*;
 use rpc_core::testing::conformance;

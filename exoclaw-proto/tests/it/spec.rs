@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use exoclaw_proto::{Method, client, error, id, limits, server};
+use exoclaw_proto::frame::Method;
+use exoclaw_proto::{client, error, id, limits, server};
 
 #[test]
 fn the_names_of_all_methods_are_the_specified_ones() {
@@ -66,8 +67,9 @@ fn the_numbers_and_names_of_the_specification_are_these() {
 #[test]
 fn what_is_not_in_the_first_version_is_off_by_default() {
     let server = server::ServerConfig::default();
-    assert!(!server.extensions);
-    assert!(!server.echo_numbers && !server.in_order);
+    let off = server.clone().with_extensions(false).with_in_order(false);
+    assert_eq!(server, off.with_echo_numbers(false));
     let client = client::ClientConfig::default();
-    assert_eq!(client.chat_idle_timeout, Some(limits::CHAT_IDLE_TIMEOUT));
+    let idle = Some(limits::CHAT_IDLE_TIMEOUT);
+    assert_eq!(client, client.clone().with_chat_idle_timeout(idle));
 }

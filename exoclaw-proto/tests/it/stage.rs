@@ -4,14 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use exoclaw_proto::RpcError;
-use exoclaw_proto::frame::{ChatSend, OwnedCall, OwnedEvent, Plugin, Status, Usage};
+use exoclaw_proto::error::RpcError;
+use exoclaw_proto::frame::{Call, ChatSend, Plugin, Status, StreamEvent, Usage};
 use exoclaw_proto::net::{
     Backend, ChatError, ChatReply, Peer, Server, ServerHandle, ServerOptions, answer,
 };
-use rpc_core::decode::SharedStr;
+use rpc_core::Json;
 use serde_json::json;
-use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc};
 
 use crate::wire::Wire;
@@ -45,7 +44,7 @@ impl Backend for Stage {
     async fn chat(
         &self,
         peer: &Arc<Peer>,
-        chat: ChatSend<SharedStr>,
+        chat: ChatSend,
         reply: ChatReply,
     ) -> Result<(), ChatError> {
         let _guard = Guard(self.told.clone(), chat.content.to_string());
@@ -92,7 +91,7 @@ impl Backend for Stage {
                 peer.close(rpc_core::CloseFrame::new(4000, "told to"));
             }
             "too large" => {
-                let large = OwnedEvent::Text("x".repeat(8 * 1024 * 1024).into());
+                let large = StreamEvent::Text("x".repeat(8 * 1024 * 1024).into());
                 reply.event(&large).await?;
                 // Whoever goes on is told in the end.
                 while reply.text("more").await.is_ok() {
@@ -115,12 +114,8 @@ impl Backend for Stage {
         Ok(())
     }
 
-    async fn extension(
-        &self,
-        peer: &Arc<Peer>,
-        call: OwnedCall,
-    ) -> Result<Box<RawValue>, RpcError> {
-        answer(&json!({"method": call.name(), "path": peer.parts().uri.path()}))
+    async fn extension(&self, peer: &Arc<Peer>, call: Call) -> Result<Json, RpcError> {
+        answer(&json!({"method": call.tag(), "path": peer.parts().uri.path()}))
     }
 
     async fn disconnected(&self, _: &Arc<Peer>) {

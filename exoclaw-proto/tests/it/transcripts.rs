@@ -5,12 +5,12 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use exoclaw_proto::client::{ChatEvent, ClientConfig, ClientConn, ClientEvent};
-use exoclaw_proto::frame::{Call, Request};
-use exoclaw_proto::{CallId, ServerFrame};
-use rpc_core::testing::json::assert_same;
+use exoclaw_proto::client::{ClientConfig, ClientConn, ClientEvent};
+use exoclaw_proto::frame::{Request, ServerFrame, StreamEvent};
+use exoclaw_proto::id::CallId;
 use rpc_core::{CloseFrame, Disconnect, Incoming, Limits, Machine};
 use serde_json::Value;
+use switchboard_testing::json::assert_same;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts")
@@ -64,18 +64,11 @@ impl Played {
     }
 
     fn ask(&mut self, text: &str) {
-        let limits = Limits::default();
-        let Ok(request) = Request::decode(text, &limits) else {
+        let Ok(request) = Request::decode(text, &Limits::default()) else {
             return;
         };
-        let sent = match request.call(&limits) {
-            Ok(Call::ChatSend(chat)) => self.conn.chat_send(&chat, self.now),
-            _ => self
-                .conn
-                .call(request.method(), &request.params(), self.now),
-        };
-        if let Ok(id) = sent {
-            let name = request.id().text().into_owned();
+        if let Ok(id) = self.conn.request(&request.call, self.now) {
+            let name = request.id.text().into_owned();
             self.ids.insert(name.clone(), id);
             self.names.insert(id, name);
         }
@@ -120,7 +113,7 @@ impl Played {
                 ClientEvent::Reply {
                     id,
                     result: Ok(answer),
-                } => format!("{} answer {}", name(id), answer.data().get()),
+                } => format!("{} answer {}", name(id), answer.get()),
                 ClientEvent::Reply {
                     id,
                     result: Err(error),
@@ -144,17 +137,17 @@ impl Played {
     }
 }
 
-fn step(event: &ChatEvent) -> String {
+fn step(event: &StreamEvent) -> String {
     match event {
-        ChatEvent::Text(text) => format!("text {text:?}"),
-        ChatEvent::ToolUse(tool) => {
+        StreamEvent::Text(text) => format!("text {text:?}"),
+        StreamEvent::ToolUse(tool) => {
             format!("tool_use {} {} {}", tool.id, tool.name, tool.input.get())
         }
-        ChatEvent::ToolResult(result) => format!(
+        StreamEvent::ToolResult(result) => format!(
             "tool_result {} {:?} {}",
             result.tool_use_id, result.content, result.is_error
         ),
-        ChatEvent::Usage(usage) => {
+        StreamEvent::Usage(usage) => {
             format!("usage {} {}", usage.input_tokens, usage.output_tokens)
         }
         other => format!("{other:?}"),

@@ -116,21 +116,21 @@ impl Wire {
     }
 
     async fn read(&mut self) -> Frame {
-        let mut head = [0; 2];
-        if self.tcp.read_exact(&mut head).await.is_err() {
+        let Some((first, mut payload)) = self.frame().await else {
             return Frame::End;
-        }
-        let len = match head[1] {
-            126 => usize::from(self.tcp.read_u16().await.unwrap()),
-            127 => usize::try_from(self.tcp.read_u64().await.unwrap()).unwrap(),
-            len => usize::from(len),
         };
-        let mut payload = vec![0; len];
-        if self.tcp.read_exact(&mut payload).await.is_err() {
-            return Frame::End;
+        // A long text comes in several frames.
+        let mut is_last = first & 0x80 != 0;
+        while !is_last {
+            let Some((head, more)) = self.frame().await else {
+                return Frame::End;
+            };
+            payload.extend(more);
+            is_last = head & 0x80 != 0;
         }
+        let len = payload.len();
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        match head[0] & 0x0f {
+        match first & 0x0f {
             1 => Frame::Text(text(&payload)),
             8 if len < 2 => Frame::Close(1005, String::new()),
             8 => Frame::Close(
@@ -140,5 +140,19 @@ impl Wire {
             10 => Frame::Pong(payload),
             other => panic!("opcode {other}"),
         }
+    }
+
+    /// The first byte of a frame, and its payload.
+    async fn frame(&mut self) -> Option<(u8, Vec<u8>)> {
+        let mut head = [0; 2];
+        self.tcp.read_exact(&mut head).await.ok()?;
+        let len = match head[1] {
+            126 => usize::from(self.tcp.read_u16().await.unwrap()),
+            127 => usize::try_from(self.tcp.read_u64().await.unwrap()).unwrap(),
+            len => usize::from(len),
+        };
+        let mut payload = vec![0; len];
+        self.tcp.read_exact(&mut payload).await.ok()?;
+        Some((head[0], payload))
     }
 }

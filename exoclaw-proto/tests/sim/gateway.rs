@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use exoclaw_proto::auth::Auth;
-use exoclaw_proto::client::{ChatEvent, ClientConfig, ClientConn, ClientEvent, reconnect_policy};
-use exoclaw_proto::frame::{ChatSend, OwnedCall, SessionRef};
+use exoclaw_proto::client::{ClientConfig, ClientConn, ClientEvent, reconnect_policy};
+use exoclaw_proto::error::RpcError;
+use exoclaw_proto::frame::{self, ChatSend, SessionRef, StreamEvent};
+use exoclaw_proto::id::CallId;
 use exoclaw_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
-use exoclaw_proto::{CallId, RpcError};
-use rpc_core::testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 use rpc_core::{CallError, CloseFrame, CloseReason, Delivery, Limits, Refused};
+use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
 const CLIENTS: usize = 2;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -137,9 +138,9 @@ impl Gateway {
         let before = conn.in_flight();
         let asked = if is_chat {
             let content = number.to_string();
-            conn.chat_send(&ChatSend::<String>::new("websocket", "user", content), now)
+            conn.chat_send(&ChatSend::new("websocket", "user", content), now)
         } else {
-            let session = SessionRef::<&str>::new("websocket", "user");
+            let session = SessionRef::new("websocket", "user");
             conn.chat_history(&session, Some(number), now)
         };
         let Ok(id) = asked else {
@@ -279,8 +280,8 @@ impl Gateway {
         match event {
             ServerEvent::Request { id, call } => {
                 let (number, is_chat) = match &call {
-                    OwnedCall::ChatSend(chat) => (chat.content.parse().ok(), true),
-                    OwnedCall::ChatHistory { limit, .. } => (*limit, false),
+                    frame::Call::ChatSend(chat) => (chat.content.parse().ok(), true),
+                    frame::Call::ChatHistory(history) => (history.limit, false),
                     _ => return Err(format!("nobody asked for {call:?}")),
                 };
                 let number = number.ok_or("a request without a number")?;
@@ -317,7 +318,7 @@ impl Gateway {
             }
             ClientEvent::Reply { id, result } => {
                 if let (Ok(answer), Some(call)) = (&result, talk.pending.get(&id)) {
-                    let right = answer.data().get() == call.number.to_string();
+                    let right = answer.get() == call.number.to_string();
                     ensure(right, || format!("{answer:?} answers {call:?}"))?;
                 }
                 self.tally.answered += u64::from(result.is_ok());
@@ -420,11 +421,11 @@ impl Talk {
     }
 
     /// Tokens of a chat come in order, without gaps, and none after its end.
-    fn hear(&mut self, id: CallId, event: &ChatEvent) -> Outcome {
+    fn hear(&mut self, id: CallId, event: &StreamEvent) -> Outcome {
         let call = self.pending.get_mut(&id);
         let call = call.ok_or_else(|| format!("{event:?} after the end"))?;
         let expected = format!("{}:{}", call.number, call.tokens);
-        let is_next = matches!(event, ChatEvent::Text(text) if **text == *expected);
+        let is_next = matches!(event, StreamEvent::Text(text) if **text == *expected);
         call.tokens += 1;
         ensure(is_next, || format!("{event:?} instead of {expected}"))
     }

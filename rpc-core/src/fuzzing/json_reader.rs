@@ -1,6 +1,5 @@
-//! The body of the target `json_reader`: our reader beside `serde_json`.
+//! The body of the target `json_reader`: our deserializer beside `serde_json`.
 
-use std::borrow::Cow;
 use std::fmt::Debug;
 
 use serde::Deserialize;
@@ -8,7 +7,26 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::decode::{DecodeError, Field, Members, RawJson, Reader, Slot, find_member};
+use crate::Limits;
+use crate::json::{DecodeError, Json, LooseStr, Str, each_member, find_member, parse};
+use crate::tagged;
+
+tagged! {
+    /// Any object with a tag.
+    #[derive(Debug, PartialEq)]
+    pub(super) enum Tagged by "a" {
+        "b" => Known(Members),
+        "c" => Alone,
+    }
+}
+
+/// Members of several types.
+#[derive(Debug, PartialEq, Deserialize, serde::Serialize)]
+pub(super) struct Members {
+    text: Option<Str>,
+    number: Option<u64>,
+    list: Option<Vec<Json>>,
+}
 
 /// Reads a text in every way and checks that `serde_json` reads the same, or refuses it too.
 pub fn json_reader(input: &[u8]) {
@@ -16,57 +34,72 @@ pub fn json_reader(input: &[u8]) {
         return;
     };
     raw(text);
-    same(text, "a text", |reader| reader.str().map(own));
-    same(text, "a number", Reader::u64);
-    same(text, "a boolean", Reader::bool);
-    same(text, "a double", |reader| reader.value::<f64>("a number"));
+    same::<String>(text, "a text");
+    same::<u64>(text, "a number");
+    same::<i8>(text, "a small number");
+    same::<bool>(text, "a boolean");
     double(text);
-    same(text, "a value", |reader| reader.value::<Value>("a value"));
-    list(text);
+    value(text);
+    same::<Vec<&RawValue>>(text, "a list");
     object(text);
+    if matches!(crate::json::first_byte(text), Some(b'{')) {
+        same::<Members>(text, "members");
+        tag(text);
+    }
 }
 
-fn own(text: Option<Cow<'_, str>>) -> Option<String> {
-    text.map(Cow::into_owned)
-}
-
-/// Reads the whole text with our reader.
-fn whole<'a, T>(
-    text: &'a str,
-    read: impl FnOnce(&mut Reader<'a>) -> Result<T, DecodeError>,
-) -> Result<T, DecodeError> {
-    let mut reader = Reader::new(text);
-    let value = read(&mut reader)?;
-    reader.end()?;
-    Ok(value)
-}
-
-fn same<'a, T: Deserialize<'a> + Debug>(
-    text: &'a str,
-    what: &str,
-    read: impl FnOnce(&mut Reader<'a>) -> Result<Option<T>, DecodeError>,
-) {
-    let ours = whole(text, read);
-    if let Err(error) = &ours {
+fn ours<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, DecodeError> {
+    let read = parse(text, &Limits::default());
+    if let Err(error) = &read {
         assert_place(error, text);
     }
-    let ours = ours.ok();
+    read
+}
+
+fn same<'a, T: Deserialize<'a> + Debug>(text: &'a str, what: &str) {
+    let ours = ours::<Option<T>>(text).ok();
     let theirs = serde_json::from_str::<Option<T>>(text).ok();
     // Printed, a double is equal to itself and -0 differs from 0.
     assert_eq!(format!("{ours:?}"), format!("{theirs:?}"), "{what}");
 }
 
+/// All but doubles is the same.
+fn value(text: &str) {
+    fn alike(ours: &Value, theirs: &Value) -> bool {
+        match (ours, theirs) {
+            (Value::Number(ours), Value::Number(theirs)) => {
+                ours == theirs || ours.as_f64().zip(theirs.as_f64()).is_some_and(near)
+            }
+            (Value::Array(ours), Value::Array(theirs)) => {
+                let mut pairs = ours.iter().zip(theirs);
+                ours.len() == theirs.len() && pairs.all(|(ours, theirs)| alike(ours, theirs))
+            }
+            (Value::Object(ours), Value::Object(theirs)) => {
+                let same = |(name, ours)| theirs.get(name).is_some_and(|it| alike(ours, it));
+                ours.len() == theirs.len() && ours.iter().all(same)
+            }
+            _ => ours == theirs,
+        }
+    }
+    let ours = ours::<Value>(text).ok();
+    let theirs = serde_json::from_str::<Value>(text).ok();
+    match (&ours, &theirs) {
+        (Some(ours), Some(theirs)) => assert!(alike(ours, theirs), "{ours} is no {theirs}"),
+        _ => assert_eq!(ours, theirs, "a value"),
+    }
+}
+
+fn near((one, other): (f64, f64)) -> bool {
+    (one - other).abs() <= one.abs() * 1e-14 + 1e-300
+}
+
 /// Numbers are read to the nearest, which `serde_json` comes close to.
 fn double(text: &str) {
-    let ours = whole(text, Reader::f64);
-    if let Err(error) = &ours {
-        assert_place(error, text);
-    }
-    let theirs = serde_json::from_str::<Option<f64>>(text);
-    match (ours.ok().flatten(), theirs.ok().flatten()) {
+    let ours = ours::<Option<f64>>(text).ok().flatten();
+    let theirs = serde_json::from_str::<Option<f64>>(text).ok().flatten();
+    match (ours, theirs) {
         (Some(ours), Some(theirs)) => {
-            let apart = (ours - theirs).abs();
-            assert!(apart <= ours.abs() * 1e-14 + 1e-300, "a double");
+            assert!(near((ours, theirs)), "a double");
         }
         (Some(one), None) | (None, Some(one)) => {
             assert!(one == 0.0 || one.abs() > 1e308, "a double of one reader");
@@ -83,55 +116,25 @@ fn assert_place(error: &DecodeError, text: &str) {
 }
 
 fn raw(text: &str) {
-    let ours = RawJson::new(text);
+    let ours = Json::new(text);
     let theirs = serde_json::from_str::<&RawValue>(text);
     assert_eq!(ours.is_ok(), theirs.is_ok(), "raw");
-    let loose = whole(text, Reader::loose_str);
+    let loose = parse::<LooseStr>(text, &Limits::default());
     let (Ok(ours), Ok(theirs)) = (ours, theirs) else {
         assert!(loose.is_err(), "what is not JSON is nothing loose");
         return;
     };
     assert_eq!(ours.get(), theirs.get(), "raw");
     let read = serde_json::from_str::<String>(text).ok();
-    let is_string = ours.first_byte() == Some(b'"');
-    assert_eq!(loose.is_ok(), !is_string || read.is_some(), "loose");
-    assert_eq!(ours.as_str().as_deref(), read.as_deref(), "a raw text");
-    let unknown = RawJson::from(theirs).into_str();
-    assert_eq!(unknown.as_deref(), read.as_deref(), "a raw text of theirs");
-    let skipped = whole(text, Reader::skip);
-    assert!(skipped.is_ok(), "what is raw is skipped: {skipped:?}");
-}
-
-fn list(text: &str) {
-    let mut items = Vec::new();
-    let ours = whole(text, |reader| {
-        reader.items(usize::MAX, |reader| {
-            items.push(reader.raw_or_null()?);
-            Ok(())
-        })
-    });
-    let theirs = serde_json::from_str::<Vec<&RawValue>>(text);
-    assert_eq!(ours.is_ok(), theirs.is_ok(), "a list");
-    if let Ok(theirs) = theirs {
-        let ours: Vec<_> = items.iter().map(RawJson::get).collect();
-        let theirs: Vec<_> = theirs.iter().map(|item| item.get()).collect();
-        assert_eq!(ours, theirs, "a list");
+    if ours.first_byte() == b'"' {
+        assert_eq!(loose.is_ok(), read.is_some(), "loose");
     }
+    assert_eq!(ours.as_str().as_deref(), read.as_deref(), "a raw text");
 }
 
 /// All members, in order.
-#[derive(Default)]
+#[derive(Debug, Default, PartialEq)]
 struct All(Vec<(String, String)>);
-
-impl<'de> Members<'de> for All {
-    fn member(&mut self, name: &str, field: Field<'_, 'de>) -> Result<(), DecodeError> {
-        let mut value = Slot::default();
-        field.raw_or_null("value", &mut value)?;
-        let value = value.take().map(|raw| raw.get().to_owned());
-        self.0.push((name.to_owned(), value.unwrap_or_default()));
-        Ok(())
-    }
-}
 
 impl<'de> Visitor<'de> for All {
     type Value = Self;
@@ -150,7 +153,9 @@ impl<'de> Visitor<'de> for All {
 
 fn object(text: &str) {
     let mut ours = All::default();
-    let read = whole(text, |reader| reader.object_into(&mut ours));
+    let read = each_member(text, |name, value| {
+        ours.0.push((name.into_owned(), value.to_owned()));
+    });
     let mut parser = serde_json::Deserializer::from_str(text);
     let theirs = parser.deserialize_map(All::default());
     let theirs = theirs.and_then(|all| parser.end().map(|()| all));
@@ -158,12 +163,26 @@ fn object(text: &str) {
     let Ok(theirs) = theirs else {
         return;
     };
-    assert_eq!(ours.0, theirs.0, "an object");
+    assert_eq!(ours, theirs, "an object");
     for (name, _) in &theirs.0 {
         let first = theirs.0.iter().find(|(other, _)| other == name);
         let expected = first.map(|(_, value)| value.as_str());
         let found = find_member(text, name);
-        let found = found.as_ref().map_or("null", RawJson::get);
+        let found = found.as_ref().map_or("null", Json::get);
         assert_eq!(Some(found), expected, "a member");
+    }
+}
+
+/// An object is read by its tag as it is without it, and is written as something that reads back.
+fn tag(text: &str) {
+    let read = ours::<Tagged>(text);
+    let theirs = serde_json::from_str::<Tagged>(text).ok();
+    assert_eq!(read.as_ref().ok(), theirs.as_ref(), "a tagged object");
+    if let Ok(Tagged::Known(members)) = &read {
+        assert_eq!(ours::<Members>(text).as_ref(), Ok(members), "its members");
+    }
+    if let Ok(read) = read {
+        let written = serde_json::to_string(&read).expect("what was read is written");
+        assert_eq!(ours::<Tagged>(&written), Ok(read), "a tagged object again");
     }
 }

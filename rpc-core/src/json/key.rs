@@ -1,34 +1,43 @@
-//! [`KeyWriter`]: keys of maps, which are strings in JSON.
+//! [`KeyWriter`]: what has to be a text: keys of maps, and JSON that is written as it is.
 
 use std::fmt::Display;
 
 use serde::ser::{Impossible, Serialize, Serializer};
 
+use super::escape::{write_name, write_plain};
+use super::refuse::refuse;
 use super::writer::{Error, Result, Writer};
 
-/// Writes a key: texts as they are, numbers and booleans in quotation marks. Anything else is
+/// Writes a key and its colon: texts as they are, numbers and booleans in quotation marks. Anything else is
 /// refused.
 pub(super) struct KeyWriter<'o> {
     out: &'o mut String,
+    is_verbatim: bool,
 }
 
 impl<'o> KeyWriter<'o> {
     #[inline]
     pub(super) fn new(out: &'o mut String) -> Self {
-        Self { out }
+        let is_verbatim = false;
+        Self { out, is_verbatim }
+    }
+
+    /// Takes a text only, and writes it as it is.
+    #[inline]
+    pub(super) fn verbatim(out: &'o mut String) -> Self {
+        let is_verbatim = true;
+        Self { out, is_verbatim }
     }
 
     fn quoted(self, value: impl Serialize) -> Result {
+        if self.is_verbatim {
+            return Err(Error::new("expected RawValue"));
+        }
         self.out.push('"');
         value.serialize(Writer::new(self.out))?;
-        self.out.push('"');
+        self.out.push_str("\":");
         Ok(())
     }
-}
-
-#[cold]
-fn refused<T>() -> Result<T> {
-    Err(Error::new("key must be a string"))
 }
 
 fn check_finite(is_finite: bool) -> Result {
@@ -37,6 +46,14 @@ fn check_finite(is_finite: bool) -> Result {
     } else {
         Err(Error::new("float key must be finite (got NaN or +/-inf)"))
     }
+}
+
+macro_rules! quoted {
+    ($($method:ident($Of:ty))*) => {$(
+        fn $method(self, value: $Of) -> Result {
+            self.quoted(value)
+        }
+    )*};
 }
 
 impl Serializer for KeyWriter<'_> {
@@ -50,48 +67,10 @@ impl Serializer for KeyWriter<'_> {
     type SerializeStruct = Impossible<(), Error>;
     type SerializeStructVariant = Impossible<(), Error>;
 
-    fn serialize_bool(self, value: bool) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_i8(self, value: i8) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_i16(self, value: i16) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_i32(self, value: i32) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_i64(self, value: i64) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_i128(self, value: i128) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_u8(self, value: u8) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_u16(self, value: u16) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_u32(self, value: u32) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_u64(self, value: u64) -> Result {
-        self.quoted(value)
-    }
-
-    fn serialize_u128(self, value: u128) -> Result {
-        self.quoted(value)
+    quoted! {
+        serialize_bool(bool)
+        serialize_i8(i8) serialize_i16(i16) serialize_i32(i32) serialize_i64(i64) serialize_i128(i128)
+        serialize_u8(u8) serialize_u16(u16) serialize_u32(u32) serialize_u64(u64) serialize_u128(u128)
     }
 
     fn serialize_f32(self, value: f32) -> Result {
@@ -105,14 +84,23 @@ impl Serializer for KeyWriter<'_> {
     }
 
     fn serialize_char(self, value: char) -> Result {
-        Writer::new(self.out).serialize_char(value)
+        Writer::new(self.out).serialize_char(value)?;
+        self.out.push(':');
+        Ok(())
     }
 
-    #[inline]
+    // Where the key is known, the compiler looks for escapes in it.
+    #[inline(always)]
     fn serialize_str(self, value: &str) -> Result {
-        Writer::new(self.out).serialize_str(value)
+        if self.is_verbatim {
+            write_plain(self.out, value);
+        } else {
+            write_name(self.out, value);
+        }
+        Ok(())
     }
 
+    #[inline(always)]
     fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result {
         self.serialize_str(variant)
     }
@@ -126,78 +114,14 @@ impl Serializer for KeyWriter<'_> {
     }
 
     fn collect_str<T: Display + ?Sized>(self, value: &T) -> Result {
-        Writer::new(self.out).collect_str(value)
+        Writer::new(self.out).collect_str(value)?;
+        self.out.push(':');
+        Ok(())
     }
 
-    // All that follows is no key.
-
-    fn serialize_bytes(self, _: &[u8]) -> Result {
-        refused()
-    }
-
-    fn serialize_none(self) -> Result {
-        refused()
-    }
-
-    fn serialize_unit(self) -> Result {
-        refused()
-    }
-
-    fn serialize_unit_struct(self, _: &'static str) -> Result {
-        refused()
-    }
-
-    fn serialize_newtype_variant<T: Serialize + ?Sized>(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: &T,
-    ) -> Result {
-        refused()
-    }
-
-    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq> {
-        refused()
-    }
-
-    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple> {
-        refused()
-    }
-
-    fn serialize_tuple_struct(
-        self,
-        _: &'static str,
-        _: usize,
-    ) -> Result<Self::SerializeTupleStruct> {
-        refused()
-    }
-
-    fn serialize_tuple_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<Self::SerializeTupleVariant> {
-        refused()
-    }
-
-    fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap> {
-        refused()
-    }
-
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeStruct> {
-        refused()
-    }
-
-    fn serialize_struct_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<Self::SerializeStructVariant> {
-        refused()
+    refuse! {
+        "key must be a string":
+        bytes none unit unit_struct newtype_variant seq tuple tuple_struct tuple_variant map struct
+        struct_variant
     }
 }

@@ -1,11 +1,143 @@
-//! JSON as this crate writes it, byte for byte as `serde_json` does and in fewer instructions.
+//! JSON as this crate reads and writes it: [`Str`] and [`Json`] for what frames hold, [`decode`] and
+//! [`parse`] on a [`Deserializer`] of our own, objects with a tag ([`tagged!`](crate::tagged)), and a
+//! serializer that writes byte for byte what `serde_json` does, in fewer instructions.
+//!
+//! Wire types are plain `serde` types: `serde_json` reads and writes them too. What is gained by
+//! reading with this module is speed, depth that does not matter in what is passed through, and
+//! [`DecodeError`].
 
+mod access;
+mod de;
+pub(crate) mod error;
 mod escape;
+mod find;
+mod flatten;
 mod key;
+pub mod lenient;
+mod loose;
+mod open;
+mod refuse;
+mod scan;
+mod skip;
+pub(crate) mod str;
+#[doc(hidden)]
+pub mod tagged;
 #[cfg(test)]
 mod tests;
+mod token;
+mod unescape;
+pub(crate) mod value;
 mod verbatim;
+mod words;
 mod writer;
 
+use serde::Deserialize;
+
+pub use de::Deserializer;
+pub(crate) use error::DecodeError;
+pub use error::DecodeErrorKind;
+pub use find::{each_member, find_member};
+pub use loose::LooseStr;
+pub use open::open;
+#[doc(hidden)]
+pub use serde;
+pub(crate) use str::Str;
+pub use tagged::{Nothing, TagKind, Tagged, read_alone};
+pub(crate) use value::Json;
 pub(crate) use verbatim::serialize_verbatim;
 pub(crate) use writer::Writer;
+
+use crate::limits::Limits;
+
+/// Decodes a frame: a text that must be one JSON object.
+///
+/// # Errors
+/// [`DecodeError`]; decoding the same text again fails again.
+#[inline]
+pub fn decode<'de, T: Deserialize<'de>>(text: &'de str, limits: &Limits) -> Result<T, DecodeError> {
+    whole(object(text, limits)?)
+}
+
+/// As [`decode`], but the way JavaScript reads: of members with the same name the last counts, and a
+/// surrogate that stands alone is U+FFFD.
+///
+/// # Errors
+/// As for [`decode`].
+#[inline]
+pub fn decode_js<'de, T: Deserialize<'de>>(
+    text: &'de str,
+    limits: &Limits,
+) -> Result<T, DecodeError> {
+    whole(object(text, limits)?.lossy()).or_else(|error| match error.kind() {
+        DecodeErrorKind::Syntax => Err(error),
+        // Hardly any text repeats a name, so the first look does not ask for it.
+        _ => whole(Deserializer::new(text, limits).lossy().last_wins()),
+    })
+}
+
+/// As [`decode`], with the whole text if `keep` says that the type does not hold all of it.
+///
+/// # Errors
+/// [`DecodeError`]; decoding the same text again fails again.
+#[inline]
+pub fn decode_keeping<'de, T: Deserialize<'de>>(
+    text: &'de str,
+    limits: &Limits,
+    keep: impl FnOnce(&T) -> bool,
+) -> Result<(T, Option<Json>), DecodeError> {
+    let value = decode(text, limits)?;
+    let whole = keep(&value).then(|| Json::scanned(text.trim_ascii()));
+    Ok((value, whole))
+}
+
+/// Parses a JSON value, for example a payload that was kept raw.
+///
+/// Nesting deeper than [`Limits::max_depth`], or 127 levels, is refused; what is skipped or kept raw may
+/// be deeper. Line and column of an error count from the start of `json`.
+///
+/// # Errors
+/// [`DecodeError`]; parsing the same text again fails again.
+pub fn parse<'de, T: Deserialize<'de>>(json: &'de str, limits: &Limits) -> Result<T, DecodeError> {
+    whole(Deserializer::new(json, limits))
+}
+
+#[inline]
+fn object<'de>(text: &'de str, limits: &Limits) -> Result<Deserializer<'de>, DecodeError> {
+    check_size(text.len(), limits)?;
+    let mut reader = Deserializer::new(text, limits);
+    match reader.token() {
+        Some(b'{') => Ok(reader),
+        _ => Err(DecodeError::new(DecodeErrorKind::NotAnObject).locate(text, 0)),
+    }
+}
+
+#[inline]
+fn whole<'de, T: Deserialize<'de>>(mut reader: Deserializer<'de>) -> Result<T, DecodeError> {
+    match T::deserialize(&mut reader) {
+        Ok(value) => {
+            reader.end()?;
+            Ok(value)
+        }
+        Err(error) => Err(error.locate_once(reader.text, reader.at)),
+    }
+}
+
+/// Checks a message's size against [`Limits::max_message_bytes`].
+///
+/// # Errors
+/// [`DecodeErrorKind::TooLarge`].
+#[inline]
+pub fn check_size(size: usize, limits: &Limits) -> Result<(), DecodeError> {
+    let max = limits.max_message_bytes;
+    if size > max {
+        return Err(DecodeError::new(DecodeErrorKind::TooLarge { size, max }));
+    }
+    Ok(())
+}
+
+/// The first byte after JSON white space: it tells an object from an array, a string and so on.
+#[must_use]
+pub fn first_byte(text: &str) -> Option<u8> {
+    text.bytes()
+        .find(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
+}

@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::ser::{self, Serialize, Serializer};
 
-use super::escape::{write_contents, write_name, write_string};
+use super::escape::{write_contents, write_known, write_name, write_string};
 use super::key::KeyWriter;
-use super::verbatim::{VerbatimWriter, is_verbatim};
+use super::verbatim::is_verbatim;
 
 /// Why a value is not JSON, in the words of `serde_json`.
 #[derive(Debug)]
@@ -53,12 +53,6 @@ impl<'o> Writer<'o> {
         Self { out }
     }
 
-    #[inline]
-    fn integer(self, value: impl itoa::Integer) -> Result {
-        self.out.push_str(itoa::Buffer::new().format(value));
-        Ok(())
-    }
-
     /// Floats are rare and their shortest form is an art, so `serde_json` writes them.
     fn float(self, value: impl Serialize) -> Result {
         // The longest has 24 characters.
@@ -81,15 +75,25 @@ impl<'o> Writer<'o> {
     }
 }
 
+macro_rules! integers {
+    ($($method:ident($Of:ty))*) => {$(
+        #[inline]
+        fn $method(self, value: $Of) -> Result {
+            self.out.push_str(itoa::Buffer::new().format(value));
+            Ok(())
+        }
+    )*};
+}
+
 impl<'o> Serializer for Writer<'o> {
     type Ok = ();
     type Error = Error;
-    type SerializeSeq = Elements<'o>;
-    type SerializeTuple = Elements<'o>;
-    type SerializeTupleStruct = Elements<'o>;
-    type SerializeTupleVariant = Elements<'o>;
+    type SerializeSeq = Members<'o>;
+    type SerializeTuple = Members<'o>;
+    type SerializeTupleStruct = Members<'o>;
+    type SerializeTupleVariant = Members<'o>;
     type SerializeMap = Members<'o>;
-    type SerializeStruct = Fields<'o>;
+    type SerializeStruct = Members<'o>;
     type SerializeStructVariant = Members<'o>;
 
     #[inline]
@@ -98,52 +102,9 @@ impl<'o> Serializer for Writer<'o> {
         Ok(())
     }
 
-    #[inline]
-    fn serialize_i8(self, value: i8) -> Result {
-        self.integer(value)
-    }
-
-    #[inline]
-    fn serialize_i16(self, value: i16) -> Result {
-        self.integer(value)
-    }
-
-    #[inline]
-    fn serialize_i32(self, value: i32) -> Result {
-        self.integer(value)
-    }
-
-    #[inline]
-    fn serialize_i64(self, value: i64) -> Result {
-        self.integer(value)
-    }
-
-    fn serialize_i128(self, value: i128) -> Result {
-        self.integer(value)
-    }
-
-    #[inline]
-    fn serialize_u8(self, value: u8) -> Result {
-        self.integer(value)
-    }
-
-    #[inline]
-    fn serialize_u16(self, value: u16) -> Result {
-        self.integer(value)
-    }
-
-    #[inline]
-    fn serialize_u32(self, value: u32) -> Result {
-        self.integer(value)
-    }
-
-    #[inline]
-    fn serialize_u64(self, value: u64) -> Result {
-        self.integer(value)
-    }
-
-    fn serialize_u128(self, value: u128) -> Result {
-        self.integer(value)
+    integers! {
+        serialize_i8(i8) serialize_i16(i16) serialize_i32(i32) serialize_i64(i64) serialize_i128(i128)
+        serialize_u8(u8) serialize_u16(u16) serialize_u32(u32) serialize_u64(u64) serialize_u128(u128)
     }
 
     fn serialize_f32(self, value: f32) -> Result {
@@ -190,9 +151,10 @@ impl<'o> Serializer for Writer<'o> {
         self.serialize_unit()
     }
 
-    #[inline]
+    #[inline(always)]
     fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result {
-        self.serialize_str(variant)
+        write_known(self.out, variant, "\"");
+        Ok(())
     }
 
     #[inline]
@@ -214,18 +176,18 @@ impl<'o> Serializer for Writer<'o> {
     }
 
     #[inline]
-    fn serialize_seq(self, _: Option<usize>) -> Result<Elements<'o>> {
-        Ok(Elements::open(self.out, "]"))
+    fn serialize_seq(self, _: Option<usize>) -> Result<Members<'o>> {
+        Ok(Members::open(self.out, '[', "]"))
     }
 
     #[inline]
-    fn serialize_tuple(self, _: usize) -> Result<Elements<'o>> {
-        Ok(Elements::open(self.out, "]"))
+    fn serialize_tuple(self, _: usize) -> Result<Members<'o>> {
+        Ok(Members::open(self.out, '[', "]"))
     }
 
     #[inline]
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Elements<'o>> {
-        Ok(Elements::open(self.out, "]"))
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Members<'o>> {
+        Ok(Members::open(self.out, '[', "]"))
     }
 
     fn serialize_tuple_variant(
@@ -234,21 +196,26 @@ impl<'o> Serializer for Writer<'o> {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Elements<'o>> {
-        Ok(Elements::open(self.open_variant(variant), "]}"))
+    ) -> Result<Members<'o>> {
+        Ok(Members::open(self.open_variant(variant), '[', "]}"))
     }
 
     #[inline]
     fn serialize_map(self, _: Option<usize>) -> Result<Members<'o>> {
-        Ok(Members::open(self.out, "}"))
+        Ok(Members::open(self.out, '{', "}"))
     }
 
+    // Of a raw value only the text is written.
     #[inline]
-    fn serialize_struct(self, name: &'static str, _: usize) -> Result<Fields<'o>> {
+    fn serialize_struct(self, name: &'static str, _: usize) -> Result<Members<'o>> {
         Ok(if is_verbatim(name) {
-            Fields::Verbatim(self.out)
+            Members {
+                out: self.out,
+                first: true,
+                close: "",
+            }
         } else {
-            Fields::Members(Members::open(self.out, "}"))
+            Members::open(self.out, '{', "}")
         })
     }
 
@@ -259,7 +226,7 @@ impl<'o> Serializer for Writer<'o> {
         variant: &'static str,
         _: usize,
     ) -> Result<Members<'o>> {
-        Ok(Members::open(self.open_variant(variant), "}}"))
+        Ok(Members::open(self.open_variant(variant), '{', "}}"))
     }
 
     fn collect_str<T: fmt::Display + ?Sized>(self, value: &T) -> Result {
@@ -280,101 +247,7 @@ impl fmt::Write for Escaping<'_> {
     }
 }
 
-/// An array that is being written.
-pub(crate) struct Elements<'o> {
-    out: &'o mut String,
-    first: bool,
-    close: &'static str,
-}
-
-impl<'o> Elements<'o> {
-    #[inline]
-    fn open(out: &'o mut String, close: &'static str) -> Self {
-        out.push('[');
-        Self {
-            out,
-            first: true,
-            close,
-        }
-    }
-
-    #[inline]
-    fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result {
-        if !self.first {
-            self.out.push(',');
-        }
-        self.first = false;
-        value.serialize(Writer::new(self.out))
-    }
-
-    #[inline]
-    fn close(self) -> Result {
-        self.out.push_str(self.close);
-        Ok(())
-    }
-}
-
-impl ser::SerializeSeq for Elements<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    #[inline]
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result {
-        self.element(value)
-    }
-
-    #[inline]
-    fn end(self) -> Result {
-        self.close()
-    }
-}
-
-impl ser::SerializeTuple for Elements<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    #[inline]
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result {
-        self.element(value)
-    }
-
-    #[inline]
-    fn end(self) -> Result {
-        self.close()
-    }
-}
-
-impl ser::SerializeTupleStruct for Elements<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    #[inline]
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result {
-        self.element(value)
-    }
-
-    #[inline]
-    fn end(self) -> Result {
-        self.close()
-    }
-}
-
-impl ser::SerializeTupleVariant for Elements<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    #[inline]
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result {
-        self.element(value)
-    }
-
-    #[inline]
-    fn end(self) -> Result {
-        self.close()
-    }
-}
-
-/// An object that is being written.
+/// An array or an object that is being written.
 pub(crate) struct Members<'o> {
     out: &'o mut String,
     first: bool,
@@ -383,8 +256,8 @@ pub(crate) struct Members<'o> {
 
 impl<'o> Members<'o> {
     #[inline]
-    fn open(out: &'o mut String, close: &'static str) -> Self {
-        out.push('{');
+    fn open(out: &'o mut String, open: char, close: &'static str) -> Self {
+        out.push(open);
         Self {
             out,
             first: true,
@@ -398,6 +271,12 @@ impl<'o> Members<'o> {
             self.out.push(',');
         }
         self.first = false;
+    }
+
+    #[inline]
+    fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result {
+        self.next();
+        value.serialize(Writer::new(self.out))
     }
 
     // Where the name is known, so that its test is done by the compiler.
@@ -415,16 +294,51 @@ impl<'o> Members<'o> {
     }
 }
 
+macro_rules! elements {
+    ($($Of:ident $method:ident)*) => {$(
+        impl ser::$Of for Members<'_> {
+            type Ok = ();
+            type Error = Error;
+
+            #[inline]
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result {
+                self.element(value)
+            }
+
+            #[inline]
+            fn end(self) -> Result {
+                self.close()
+            }
+        }
+    )*};
+}
+
+elements! {
+    SerializeSeq serialize_element
+    SerializeTuple serialize_element
+    SerializeTupleStruct serialize_field
+    SerializeTupleVariant serialize_field
+}
+
 impl ser::SerializeMap for Members<'_> {
     type Ok = ();
     type Error = Error;
 
-    #[inline]
+    #[inline(always)]
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result {
         self.next();
-        key.serialize(KeyWriter::new(self.out))?;
-        self.out.push(':');
-        Ok(())
+        key.serialize(KeyWriter::new(self.out))
+    }
+
+    // Where the key is known, so that its test is done by the compiler.
+    #[inline(always)]
+    fn serialize_entry<K: Serialize + ?Sized, V: Serialize + ?Sized>(
+        &mut self,
+        key: &K,
+        value: &V,
+    ) -> Result {
+        self.serialize_key(key)?;
+        self.serialize_value(value)
     }
 
     #[inline]
@@ -453,31 +367,20 @@ impl ser::SerializeStructVariant for Members<'_> {
     }
 }
 
-/// A struct that is being written: an object, or the text of a raw value.
-pub(crate) enum Fields<'o> {
-    /// Any struct.
-    Members(Members<'o>),
-    /// A type of `serde_json` whose only field is its JSON.
-    Verbatim(&'o mut String),
-}
-
-impl ser::SerializeStruct for Fields<'_> {
+impl ser::SerializeStruct for Members<'_> {
     type Ok = ();
     type Error = Error;
 
     #[inline(always)]
     fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result {
-        match self {
-            Self::Members(members) => members.field(name, value),
-            Self::Verbatim(out) => value.serialize(VerbatimWriter::new(out)),
+        if is_verbatim(name) {
+            return value.serialize(KeyWriter::verbatim(self.out));
         }
+        self.field(name, value)
     }
 
     #[inline]
     fn end(self) -> Result {
-        match self {
-            Self::Members(members) => members.close(),
-            Self::Verbatim(_) => Ok(()),
-        }
+        self.close()
     }
 }

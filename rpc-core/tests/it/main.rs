@@ -23,3 +23,4 @@ mod toy_sockets;
 mod toy_wild;
 mod ws;
 mod ws_ends;
+mod ws_frames;

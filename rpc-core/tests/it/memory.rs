@@ -9,9 +9,8 @@ use allocation_counter::measure;
 use bytes::Bytes;
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use rpc_core::Outgoing;
-use rpc_core::net::link::over;
 use rpc_core::net::ws::{Role, WsConfig, WsStream};
-use rpc_core::net::{LinkConfig, mem};
+use rpc_core::net::{LinkConfig, mem, over};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::toy::net::{HostSide, connected};
@@ -63,7 +62,7 @@ fn an_idle_link_holds_little_however_much_it_may_hold() {
 }
 
 /// A line that gives what is in it and takes everything.
-struct Script(VecDeque<Vec<u8>>);
+struct Script(VecDeque<Bytes>);
 
 impl AsyncRead for Script {
     fn poll_read(
@@ -71,13 +70,12 @@ impl AsyncRead for Script {
         _: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Some(mut piece) = self.0.pop_front() else {
+        let Some(piece) = self.0.front_mut() else {
             return Poll::Pending;
         };
-        let rest = piece.split_off(piece.len().min(buffer.remaining()));
-        buffer.put_slice(&piece);
-        if !rest.is_empty() {
-            self.0.push_front(rest);
+        buffer.put_slice(&piece.split_to(piece.len().min(buffer.remaining())));
+        if piece.is_empty() {
+            self.0.pop_front();
         }
         Poll::Ready(Ok(()))
     }
@@ -101,35 +99,51 @@ impl AsyncWrite for Script {
     }
 }
 
-#[test]
-fn an_idle_websocket_holds_nothing_whatever_went_through_it() {
-    let mut large = vec![0x82, 127, 0, 0, 0, 0, 0, 0x10, 0, 0];
-    large.resize(large.len() + (1 << 20), 7);
-    let small = b"\x81\x02hi\x89\x04ping".repeat(1_000);
-    let mut pieces = VecDeque::with_capacity(8);
-    pieces.extend([
-        large,
-        small,
-        b"\x01\x02be".to_vec(),
-        b"\x80\x03gun".to_vec(),
-    ]);
+/// Checks how much a client's WebSocket holds that has read so many messages from these pieces and
+/// sent messages of these lengths.
+fn assert_holds(most: i64, pieces: &[Bytes], messages: usize, sent: &[usize]) {
     let config = WsConfig::default();
-    let mut messages = 0;
-    let mut ws = None;
-    let held = measure(|| {
-        let line = Script(pieces);
+    let use_one = |line| {
         let opened = WsStream::from_upgraded(line, Bytes::new(), Role::Client, &config);
-        let ws = ws.insert(opened.now_or_never().unwrap());
+        let mut ws = opened.now_or_never().unwrap();
+        let mut came = 0;
         while let Some(Some(Ok(_))) = ws.next().now_or_never() {
-            messages += 1;
+            came += 1;
         }
-        for len in [1 << 20, 10, 10] {
-            let message = Outgoing::Binary(vec![7; len].into());
+        assert_eq!(came, messages);
+        for len in sent {
+            let message = Outgoing::Binary(vec![7; *len].into());
             ws.feed(message).now_or_never().unwrap().unwrap();
         }
         ws.flush().now_or_never().unwrap().unwrap();
-    });
-    assert_eq!(messages, 1 + 2_000 + 1);
-    // The list of pieces was there before; the pieces themselves are gone.
-    assert!(held.bytes_current <= 0, "{} bytes", held.bytes_current);
+        ws
+    };
+    let line = || Script(pieces.iter().cloned().collect());
+    // What the first one costs only once is left out.
+    drop(use_one(line()));
+    let line = line();
+    let mut used = None;
+    let held = measure(|| used = Some(use_one(line))).bytes_current;
+    assert!(held <= most, "{held} bytes");
+}
+
+#[test]
+fn an_idle_websocket_holds_one_small_buffer() {
+    assert_holds(1_536, &[], 0, &[]);
+    let small = Bytes::from(b"\x81\x02hi\x89\x04ping".repeat(1_000));
+    let [begin, end] = [&b"\x01\x02be"[..], b"\x80\x03gun"].map(Bytes::from_static);
+    let pieces = [small, begin, end];
+    assert_holds(3 * 1024, &pieces, 2_001, &[100, 200]);
+    assert_holds(11 * 1024, &pieces, 2_001, &[100; 1_000]);
+}
+
+#[test]
+fn what_a_large_message_needed_is_given_back_with_the_next_ones() {
+    let mut large = vec![0x82, 127, 0, 0, 0, 0, 0, 0x10, 0, 0];
+    large.resize(large.len() + (1 << 20), 7);
+    let small = b"\x81\x02hi\x89\x04ping".repeat(1_000);
+    let pieces = [large.clone(), large, small].map(Bytes::from);
+    assert_holds(3 * 1024, &pieces, 2_002, &[]);
+    // Of one that is sent, the largest frame.
+    assert_holds(66 * 1024, &[], 0, &[1 << 20, 10, 10]);
 }

@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
-use rpc_core::{CloseFrame, CloseReason, Refused};
+use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 
 use super::{ClientConn, ClientState};
-use crate::frame::{Answer, Notification, Response};
+use crate::frame::{Answer, ClientFrame, Notification, Reject, Response};
+use crate::id::MessageId;
 use crate::limits::CLIENT_DISCONNECT;
 
 impl ClientConn {
@@ -13,8 +14,8 @@ impl ClientConn {
     ///
     /// # Errors
     /// As for [`respond`](Self::respond). Safe to repeat.
-    pub fn ack(&mut self, id: &str) -> Result<(), Refused> {
-        self.respond(&Response::<&str>::new(id, Answer::Ack))
+    pub fn ack(&mut self, id: impl Into<MessageId>) -> Result<(), Refused> {
+        self.respond(&Response::new(id, Answer::Ack))
     }
 
     /// Does not take a message: the server may give it to another client. The reason helps it to
@@ -22,8 +23,12 @@ impl ClientConn {
     ///
     /// # Errors
     /// As for [`respond`](Self::respond).
-    pub fn reject(&mut self, id: &str, reason: Option<&str>) -> Result<(), Refused> {
-        self.respond(&Response::<&str>::new(id, Answer::reject(reason)))
+    pub fn reject(
+        &mut self,
+        id: impl Into<MessageId>,
+        reason: Option<&str>,
+    ) -> Result<(), Refused> {
+        self.respond(&Response::new(id, Answer::reject(reason.map(Str::from))))
     }
 
     /// Shows something to the user. It counts as a response, and there may be any number of them, also
@@ -31,13 +36,12 @@ impl ClientConn {
     ///
     /// # Errors
     /// As for [`respond`](Self::respond). Repeated, it is shown twice.
-    pub fn notify<S: AsRef<str>>(
+    pub fn notify(
         &mut self,
-        id: &str,
-        notification: &Notification<S>,
+        id: impl Into<MessageId>,
+        notification: Notification,
     ) -> Result<(), Refused> {
-        let answer = Answer::Notification(notification.borrowed());
-        self.respond(&Response::<&str>::new(id, answer))
+        self.respond(&Response::new(id, Answer::Notification(notification)))
     }
 
     /// Sends any response. The id may be one that this connection does not know, of a message that
@@ -48,7 +52,7 @@ impl ClientConn {
     /// [`Refused::NotReady`] before the client is registered, [`Refused::Closed`],
     /// [`Refused::QueueFull`], [`Refused::TooLarge`]: nothing was sent.
     /// [`Refused::is_retryable`] says which of them pass.
-    pub fn respond<S: AsRef<str>>(&mut self, response: &Response<S>) -> Result<(), Refused> {
+    pub fn respond(&mut self, response: &Response) -> Result<(), Refused> {
         // What was promised earlier leaves earlier.
         self.pay();
         self.send(response)
@@ -76,15 +80,15 @@ impl ClientConn {
         self.shut_with(CloseReason::Local, frame);
     }
 
-    fn send<S: AsRef<str>>(&mut self, response: &Response<S>) -> Result<(), Refused> {
+    fn send(&mut self, response: &Response) -> Result<(), Refused> {
         match self.state {
             ClientState::Ready => {}
             ClientState::Closed => return Err(Refused::Closed),
             ClientState::AwaitRegistered => return Err(Refused::NotReady),
         }
-        self.outbox.json(response)?;
+        self.outbox.json(&ClientFrame::Response(response.clone()))?;
         if !matches!(response.answer, Answer::Unknown { .. }) {
-            self.settle(response.message_id.as_ref());
+            self.settle(response.message_id.as_str());
         }
         Ok(())
     }
@@ -98,10 +102,9 @@ impl ClientConn {
                     return;
                 }
                 Err(Refused::TooLarge { .. })
-                    if matches!(response.answer, Answer::Reject { reason: Some(_) }) =>
+                    if matches!(response.answer, Answer::Reject(Reject { reason: Some(_) })) =>
                 {
-                    let shorter =
-                        Response::new(response.message_id, Answer::Reject { reason: None });
+                    let shorter = Response::new(response.message_id, Answer::reject(None));
                     self.owed.push_front(shorter);
                 }
                 _ => {}

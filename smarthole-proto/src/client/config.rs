@@ -38,11 +38,8 @@ pub const fn reconnect_policy() -> ReconnectPolicy {
 pub struct ClientConfig {
     /// Checked when the configuration was made, so it cannot be changed.
     registration: Registration,
-    /// How long the server waits for the first response to a message. Messages carry the end of it
-    /// as their deadline. Default 30 s.
-    pub response_timeout: Duration,
-    /// How long the server may take to answer the registration; `None` is for ever. Default 10 s.
-    pub registration_timeout: Option<Duration>,
+    pub(crate) response_timeout: Duration,
+    pub(crate) registration_timeout: Option<Duration>,
     /// Pings of this side, and when silence counts as death. Default every 30 s, and 10 s after a
     /// ping. Anything that arrives counts as life. The server's pings are answered by the transport.
     pub keep_alive: KeepAlive,
@@ -73,14 +70,15 @@ impl ClientConfig {
         &self.registration
     }
 
-    /// Sets [`response_timeout`](Self::response_timeout).
+    /// How long the server waits for the first response to a message. Messages carry the end of it
+    /// as their deadline. Default 30 s.
     #[must_use]
     pub const fn with_response_timeout(mut self, timeout: Duration) -> Self {
         self.response_timeout = timeout;
         self
     }
 
-    /// Sets [`registration_timeout`](Self::registration_timeout).
+    /// How long the server may take to answer the registration; `None` is for ever. Default 10 s.
     #[must_use]
     pub const fn with_registration_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.registration_timeout = timeout;

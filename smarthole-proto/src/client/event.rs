@@ -2,12 +2,11 @@
 
 use std::time::Instant;
 
-use rpc_core::CloseReason;
-use rpc_core::decode::{DecodeError, FrameCopy, SharedJson, SharedStr};
+use rpc_core::{CloseReason, DecodeError, Json, Str};
 
 use crate::error::RegistrationError;
-use crate::frame::{Message, Unknown};
-use crate::id::ClientId;
+use crate::frame::Message;
+use crate::id::{ClientId, MessageId};
 
 /// What happened on a connection.
 ///
@@ -21,7 +20,7 @@ pub enum ClientEvent {
         /// What the server calls the client; not every server says.
         client_id: Option<ClientId>,
         /// The server's words, for people.
-        message: Option<SharedStr>,
+        message: Option<Str>,
     },
     /// The registration was refused; the connection closes.
     Refused(RegistrationError),
@@ -33,41 +32,25 @@ pub enum ClientEvent {
         /// its way for a while, so respond a little earlier.
         deadline: Instant,
         /// The whole frame, unknown members included.
-        frame: SharedJson,
+        frame: Json,
     },
     /// The deadline of a message has passed without a response: the server has given it up, and a
     /// response can no longer change that. A notification is still shown.
     Overdue {
         /// Which message.
-        id: SharedStr,
+        id: MessageId,
     },
     /// A frame that this crate does not know. Ignore it, or read it yourself.
-    Unknown(OtherFrame),
+    Unknown {
+        /// Its type.
+        tag: Str,
+        /// The whole frame.
+        raw: Json,
+    },
     /// Something odd that the connection survived.
     Warning(Warning),
     /// The connection has ended.
     Closed(CloseReason),
-}
-
-/// A frame that this crate does not know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct OtherFrame {
-    /// Its type.
-    pub tag: SharedStr,
-    /// The whole frame.
-    pub frame: SharedJson,
-}
-
-impl OtherFrame {
-    /// Copies a frame that was decoded from `text`.
-    pub(super) fn copied(unknown: &Unknown<'_>, text: &str) -> Self {
-        let copy = FrameCopy::of(text);
-        Self {
-            tag: copy.str(&unknown.tag),
-            frame: copy.whole_json(),
-        }
-    }
 }
 
 /// Something odd that a connection survived.
@@ -90,13 +73,10 @@ pub enum Warning {
 
 impl ClientEvent {
     /// About how many bytes the event keeps.
-    #[must_use]
-    pub fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         size_of::<Self>()
             + match self {
-                Self::Message { frame, .. } | Self::Unknown(OtherFrame { frame, .. }) => {
-                    frame.get().len()
-                }
+                Self::Message { frame, .. } | Self::Unknown { raw: frame, .. } => frame.get().len(),
                 _ => 0,
             }
     }

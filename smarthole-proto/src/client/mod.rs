@@ -18,21 +18,21 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::backlog::EventBacklog;
-use rpc_core::decode::{DecodeError, DecodeErrorKind, FrameCopy, SharedStr};
+use rpc_core::json::{self, DecodeErrorKind};
 use rpc_core::keepalive::Heart;
-use rpc_core::pending::InsertError;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CloseFrame, CloseReason, Disconnect, Incoming, Machine, Match, Outbox, Outgoing, PendingMap,
+    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, InsertError, Machine, Match,
+    Outbox, Outgoing, PendingMap, Str,
 };
 
 use crate::error::{ErrorCode, RegistrationError};
 use crate::frame::{RegistrationResponse, Response, ServerFrame};
-use crate::id::ClientId;
+use crate::id::{ClientId, MessageId};
 use crate::limits::{REGISTRATION_FAILED, REGISTRATION_FAILED_CODE};
 
 pub use config::{ClientConfig, reconnect_policy};
-pub use event::{ClientEvent, OtherFrame, Warning};
+pub use event::{ClientEvent, Warning};
 
 /// What the connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,7 +71,7 @@ impl TimerKind for Timer {
 /// ```
 /// use std::time::Instant;
 /// use rpc_core::{Incoming, Machine};
-/// use smarthole_proto::Registration;
+/// use smarthole_proto::frame::Registration;
 /// use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent};
 ///
 /// let now = Instant::now();
@@ -94,7 +94,7 @@ pub struct ClientConn {
     config: Arc<ClientConfig>,
     state: ClientState,
     /// The messages without a response, and how many bytes each holds.
-    open: PendingMap<SharedStr, usize>,
+    open: PendingMap<MessageId, usize>,
     open_bytes: usize,
     /// Responses that are promised and wait for room.
     owed: VecDeque<Response>,
@@ -187,30 +187,25 @@ impl ClientConn {
     }
 
     fn on_text(&mut self, text: &str, now: Instant) {
-        let frame = match ServerFrame::decode(text, &self.config.limits) {
-            Ok(frame) => frame,
+        let keep = |frame: &ServerFrame| matches!(frame, ServerFrame::Message(_));
+        let (frame, whole) = match json::decode_keeping(text, &self.config.limits, keep) {
+            Ok(read) => read,
             Err(error) => return self.warn(error),
         };
         match frame {
-            ServerFrame::Message(message) => {
-                let copy = FrameCopy::of(text);
-                self.deliver(ClientEvent::Message {
-                    message: message.to_shared(&copy),
-                    deadline: later(now, self.config.response_timeout),
-                    frame: copy.whole_json(),
-                });
-            }
+            ServerFrame::Message(message) => self.deliver(ClientEvent::Message {
+                message,
+                deadline: later(now, self.config.response_timeout),
+                frame: whole.unwrap_or_default(),
+            }),
             ServerFrame::RegistrationResponse(answer) => {
-                let answer = answer.to_shared(&FrameCopy::of(text));
                 if self.state == ClientState::AwaitRegistered {
                     self.on_registered(answer);
                 } else {
                     self.push(ClientEvent::Warning(Warning::RepeatedAnswer));
                 }
             }
-            ServerFrame::Unknown(unknown) => {
-                self.deliver(ClientEvent::Unknown(OtherFrame::copied(&unknown, text)));
-            }
+            ServerFrame::Unknown { tag, raw } => self.deliver(ClientEvent::Unknown { tag, raw }),
         }
     }
 
@@ -221,7 +216,7 @@ impl ClientConn {
         };
         self.state = ClientState::Ready;
         self.timers.stop(Timer::Registration);
-        self.client_id = client_id.map(|id| ClientId::new(id.as_str()));
+        self.client_id = client_id;
         self.push(ClientEvent::Registered {
             client_id: self.client_id.clone(),
             message,
@@ -238,9 +233,9 @@ impl ClientConn {
         }
     }
 
-    fn refused(&mut self, code: Option<ErrorCode>, message: Option<SharedStr>) {
+    fn refused(&mut self, code: Option<ErrorCode>, message: Option<Str>) {
         // A server that gives no code may have any reason, one that passes too.
-        let code = code.unwrap_or(ErrorCode::Other(SharedStr::from_static("UNKNOWN")));
+        let code = code.unwrap_or(ErrorCode::Other(Str::from_static("UNKNOWN")));
         let error = RegistrationError::new(code, message.unwrap_or_default());
         let reason = registration_failed(error.to_string(), error.code.is_retryable());
         self.push(ClientEvent::Refused(error));
@@ -276,7 +271,7 @@ impl ClientConn {
     }
 
     /// A message wants a response until its deadline.
-    fn track(&mut self, id: &SharedStr, deadline: Instant, bytes: usize) {
+    fn track(&mut self, id: &MessageId, deadline: Instant, bytes: usize) {
         match self.open.insert(id.clone(), bytes, Some(deadline)) {
             Ok(()) => self.open_bytes += bytes,
             // Sent again: the server waits anew.

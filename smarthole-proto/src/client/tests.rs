@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rpc_core::keepalive::KeepAlive;
-use rpc_core::{Refused, Retry};
+use rpc_core::{Json, Refused, Retry};
 use serde_json::{Value, json};
 
 use super::*;
@@ -137,7 +137,7 @@ fn a_refusal_closes_with_4000_and_says_whether_another_attempt_may_help() {
         let [ClientEvent::Refused(error), ClientEvent::Closed(reason)] = &events[..] else {
             panic!("{events:?}")
         };
-        assert_eq!((error.code.as_str(), &*error.message), (code, "no"));
+        assert_eq!((error.code.name(), &*error.message), (code, "no"));
         assert_eq!(reason.retry(), retry, "{code}");
         assert_eq!(
             reason.to_string(),
@@ -228,15 +228,15 @@ fn responses_have_the_shapes_of_the_specification() {
     conn.ack("1").unwrap();
     conn.reject("2", Some("no")).unwrap();
     conn.reject("3", None).unwrap();
-    let shown = Notification::<&str>::new("saved")
+    let shown = Notification::new("saved")
         .with_title("Notes")
         .with_priority(Priority::High);
-    conn.notify("4", &shown).unwrap();
-    conn.respond(&Response::<&str>::new(
+    conn.notify("4", shown).unwrap();
+    conn.respond(&Response::new(
         "5",
         Answer::Unknown {
-            tag: "later",
-            payload: Some("[1]"),
+            tag: "later".into(),
+            content: Json::new("[1]").ok(),
         },
     ))
     .unwrap();
@@ -266,7 +266,7 @@ fn the_first_response_stops_the_clock_and_more_may_follow() {
         match first {
             "ack" => played.conn.ack("m"),
             "reject" => played.conn.reject("m", None),
-            _ => played.conn.notify("m", &Notification::<&str>::new("b")),
+            _ => played.conn.notify("m", Notification::new("b")),
         }
         .unwrap();
         assert_eq!(played.conn.in_flight(), 0);
@@ -282,13 +282,10 @@ fn an_answer_that_servers_do_not_know_stops_no_clock() {
     let mut played = Played::ready(config());
     played.take(&message("m"));
     let later = Answer::Unknown {
-        tag: "later",
-        payload: None,
+        tag: "later".into(),
+        content: None,
     };
-    played
-        .conn
-        .respond(&Response::<&str>::new("m", later))
-        .unwrap();
+    played.conn.respond(&Response::new("m", later)).unwrap();
     assert!(played.conn.is_open("m"));
 }
 
@@ -304,10 +301,7 @@ fn a_message_without_a_response_is_overdue_once() {
     assert_eq!(played.conn.in_flight(), 0);
     played.sent();
     // It may still be shown to the user.
-    played
-        .conn
-        .notify("m", &Notification::<&str>::new("late"))
-        .unwrap();
+    played.conn.notify("m", Notification::new("late")).unwrap();
     assert_eq!(played.sent().len(), 1);
 }
 
@@ -423,7 +417,7 @@ fn a_promised_response_leaves_as_soon_as_it_can() {
 fn a_promised_response_that_is_too_large_loses_its_reason() {
     let limits = defaults().with_max_message_bytes(256);
     let mut played = Played::ready(config().with_limits(limits));
-    let reason = SharedStr::from("x".repeat(256));
+    let reason = Str::from("x".repeat(256));
     played
         .conn
         .respond_later(Response::new("m", Answer::reject(Some(reason.clone()))));
@@ -503,11 +497,11 @@ fn what_is_no_frame_is_skipped_with_a_warning() {
     let bad = |event: &ClientEvent| matches!(event, ClientEvent::Warning(Warning::BadFrame(_)));
     assert!(events.iter().all(bad), "{events:?}");
     played.take(&json!({"type": "later", "payload": [1]}));
-    let [ClientEvent::Unknown(other)] = &played.events()[..] else {
+    let [ClientEvent::Unknown { tag, raw }] = &played.events()[..] else {
         panic!("not unknown")
     };
-    assert_eq!(other.tag, "later");
-    assert_eq!(other.frame.get(), r#"{"payload":[1],"type":"later"}"#);
+    assert_eq!(tag, "later");
+    assert_eq!(raw.get(), r#"{"payload":[1],"type":"later"}"#);
 }
 
 #[test]

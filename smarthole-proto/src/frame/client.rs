@@ -1,173 +1,68 @@
 //! [`ClientFrame`]: a registration or a response.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use rpc_core::Limits;
-use rpc_core::decode::{self, DecodeError, Field, Members, RawJson, Reader, SharedStr, Slot};
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
+use rpc_core::json::{self, DecodeErrorKind};
+use rpc_core::{DecodeError, Json, Limits, tagged};
 
-use super::Unknown;
-use super::registration::Registration;
-use super::response::{Response, ResponseMembers};
+use super::response::Response;
 
-/// One frame of the client, as a server reads it. SmartHole specification, *Messages*.
-///
-/// A registration's payload is kept raw, because what is wrong with it has to be answered with a
-/// code: [`validate::payload`](crate::validate::payload) reads it.
-#[derive(Clone, PartialEq)]
-#[non_exhaustive]
-pub enum ClientFrame<'a> {
-    /// The client introduces itself.
-    Registration {
-        /// The payload, of whatever type.
-        payload: RawJson<'a>,
-    },
-    /// The client responds to a message.
-    Response(Response<Cow<'a, str>>),
-    /// Anything else, a `message` too. A server ignores it.
-    Unknown(Unknown<'a>),
-}
-
-/// The member `payload`: read if the type was known by then and is that of the hot frame, else raw.
-enum Payload<'a> {
-    Response(ResponseMembers<'a>),
-    Raw(RawJson<'a>),
-}
-
-#[derive(Default)]
-struct Fields<'a> {
-    tag: Slot<Cow<'a, str>>,
-    payload: Slot<Payload<'a>>,
-}
-
-impl<'a> Members<'a> for Fields<'a> {
-    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match name {
-            "type" => field.str("type", &mut self.tag),
-            "payload" => {
-                let is_response = self.tag.get().is_some_and(|tag| tag == "response");
-                field.read("payload", &mut self.payload, |payload| {
-                    if is_response {
-                        Ok(payload.object()?.map(Payload::Response))
-                    } else {
-                        Ok(Some(Payload::Raw(payload.raw_or_null()?)))
-                    }
-                })
-            }
-            _ => field.skip(),
-        }
+tagged! {
+    /// One frame of the client, as a server reads it. SmartHole specification, *Messages*.
+    ///
+    /// A server ignores what is unknown, a `message` too.
+    #[derive(Clone, PartialEq)]
+    pub enum ClientFrame by "type" {
+        /// The client introduces itself. Raw, because what is wrong with it is answered with a code:
+        /// [`validate::payload`](crate::validate::payload) reads it.
+        "registration" => Registration(Json) in "payload",
+        /// The client responds to a message.
+        "response" => Response(Response) in "payload",
     }
 }
 
-impl<'a> ClientFrame<'a> {
+impl ClientFrame {
     /// Decodes a frame. A server ignores a text that is none.
     ///
     /// # Errors
     /// [`DecodeError`] if the text is no object, has no string `type`, is a registration without a
     /// `payload`, or a response with a wrong one.
-    pub fn decode(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
-        let mut fields = Fields::default();
-        decode::object_into(text, limits, &mut fields)?;
-        let tag = fields.tag.require("type")?;
-        match &*tag {
-            "registration" => match fields.payload.require("payload")? {
-                Payload::Raw(payload) => Ok(Self::Registration { payload }),
-                // A payload is read as a response only behind that type.
-                Payload::Response(_) => Err(DecodeError::missing("payload")),
-            },
-            "response" => {
-                let members = match fields.payload.require("payload")? {
-                    Payload::Response(members) => members,
-                    Payload::Raw(raw) => {
-                        let members = Reader::back_to(&raw, text).object();
-                        members
-                            .map_err(|error| error.under("payload"))?
-                            .ok_or_else(|| DecodeError::missing("payload"))?
-                    }
-                };
-                let response = members.read(text).map_err(|error| error.under("payload"))?;
-                Ok(Self::Response(response))
+    pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
+        json::decode(text, limits).map_err(|error| match (error.kind(), error.path()) {
+            // The answer's own payload.
+            (DecodeErrorKind::WrongType { .. }, ["payload", "payload"]) => {
+                error.with_kind(DecodeErrorKind::NotAnObject)
             }
-            _ => Ok(Self::Unknown(Unknown::new(tag, RawJson::new(text)?))),
-        }
-    }
-
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> ClientFrame<'static> {
-        match self {
-            Self::Registration { payload } => ClientFrame::Registration {
-                payload: payload.into_owned(),
-            },
-            Self::Response(response) => ClientFrame::Response(response.into_owned()),
-            Self::Unknown(unknown) => ClientFrame::Unknown(unknown.into_owned()),
-        }
+            _ => error,
+        })
     }
 }
 
 /// Prints the kind only: the rest is private text.
-impl fmt::Debug for ClientFrame<'_> {
+impl fmt::Debug for ClientFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Registration { .. } => f.write_str("Registration"),
+            Self::Registration(_) => f.write_str("Registration"),
             Self::Response(response) => f
                 .debug_struct("Response")
                 .field("message_id", &response.message_id)
-                .field("type", &response.answer.name())
+                .field("type", &response.answer.tag())
                 .finish_non_exhaustive(),
-            Self::Unknown(unknown) => unknown.fmt(f),
+            Self::Unknown { tag, raw } => f
+                .debug_struct("Unknown")
+                .field("tag", tag)
+                .field("raw", raw)
+                .finish(),
         }
-    }
-}
-
-impl Serialize for ClientFrame<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Registration { payload } => {
-                Envelope::new("registration", payload).serialize(serializer)
-            }
-            Self::Response(response) => response.serialize(serializer),
-            Self::Unknown(unknown) => unknown.serialize(serializer),
-        }
-    }
-}
-
-impl Registration<SharedStr> {
-    /// The whole frame, for encoding.
-    pub fn frame(&self) -> impl Serialize {
-        Envelope::new("registration", self)
-    }
-}
-
-/// A frame, for encoding: `{"type", "payload"}`.
-pub(super) struct Envelope<P> {
-    tag: &'static str,
-    payload: P,
-}
-
-impl<P> Envelope<P> {
-    pub(super) const fn new(tag: &'static str, payload: P) -> Self {
-        Self { tag, payload }
-    }
-}
-
-impl<P: Serialize> Serialize for Envelope<P> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut frame = serializer.serialize_struct("Frame", 2)?;
-        frame.serialize_field("type", self.tag)?;
-        frame.serialize_field("payload", &self.payload)?;
-        frame.end()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Answer;
+    use crate::frame::{Answer, Registration};
 
-    fn decode(text: &str) -> Result<ClientFrame<'_>, DecodeError> {
+    fn decode(text: &str) -> Result<ClientFrame, DecodeError> {
         ClientFrame::decode(text, &Limits::default())
     }
 
@@ -185,7 +80,6 @@ mod tests {
         ] {
             let frame = decode(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(serde_json::to_string(&frame).unwrap(), text);
-            assert_eq!(frame.clone().into_owned(), frame);
         }
     }
 
@@ -243,7 +137,10 @@ mod tests {
             let ClientFrame::Response(response) = decode(&text).unwrap() else {
                 panic!("no response");
             };
-            assert_eq!((&*response.message_id, response.answer), ("m", answer));
+            assert_eq!(
+                (response.message_id.as_str(), response.answer),
+                ("m", answer)
+            );
         }
     }
 
@@ -312,10 +209,7 @@ mod tests {
         }
         for payload in ["null", "7", r#""x""#, "[]"] {
             let text = format!(r#"{{"type":"registration","payload":{payload}}}"#);
-            assert!(matches!(
-                decode(&text),
-                Ok(ClientFrame::Registration { .. })
-            ));
+            assert!(matches!(decode(&text), Ok(ClientFrame::Registration(_))));
         }
     }
 }

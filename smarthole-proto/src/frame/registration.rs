@@ -1,36 +1,34 @@
 //! [`Registration`] and [`RegistrationResponse`]: how a client introduces itself.
 
-use std::borrow::Cow;
+use rpc_core::Str;
+use rpc_core::json::lenient;
+use serde::{Deserialize, Serialize};
 
-use rpc_core::decode::{DecodeError, Field, FrameCopy, Members, SharedStr, Slot};
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
-
-use super::client::Envelope;
 use crate::error::{ErrorCode, RegistrationError};
+use crate::id::ClientId;
 
 /// What a client says of itself. SmartHole specification, *Registration*.
 ///
 /// As JSON it is the `payload` of a frame; [`frame`](Registration::frame) is the whole.
 /// [`validate::registration`](crate::validate::registration) checks it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Registration<S = SharedStr> {
+pub struct Registration {
     /// Its name, unique among connected clients.
-    pub name: S,
+    pub name: Str,
     /// What it does, in natural language: routers choose by it.
-    pub description: S,
+    pub description: Str,
     /// Its version, for debugging.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<S>,
+    pub version: Option<Str>,
     /// Hints at what it can do.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub capabilities: Vec<S>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<Str>,
 }
 
-impl<S> Registration<S> {
+impl Registration {
     /// A client of this name that does this.
-    pub fn new(name: impl Into<S>, description: impl Into<S>) -> Self {
+    pub fn new(name: impl Into<Str>, description: impl Into<Str>) -> Self {
         Self {
             name: name.into(),
             description: description.into(),
@@ -41,59 +39,56 @@ impl<S> Registration<S> {
 
     /// Sets [`version`](Self::version).
     #[must_use]
-    pub fn with_version(mut self, version: impl Into<S>) -> Self {
+    pub fn with_version(mut self, version: impl Into<Str>) -> Self {
         self.version = Some(version.into());
         self
     }
 
     /// Adds one of the [`capabilities`](Self::capabilities).
     #[must_use]
-    pub fn with_capability(mut self, capability: impl Into<S>) -> Self {
+    pub fn with_capability(mut self, capability: impl Into<Str>) -> Self {
         self.capabilities.push(capability.into());
         self
     }
-}
 
-impl Registration<Cow<'_, str>> {
-    /// A copy whose texts are pieces of one copy of the frame.
-    #[must_use]
-    pub fn to_shared(&self, copy: &FrameCopy<'_>) -> Registration {
-        Registration {
-            name: copy.str(&self.name),
-            description: copy.str(&self.description),
-            version: self.version.as_deref().map(|version| copy.str(version)),
-            capabilities: self
-                .capabilities
-                .iter()
-                .map(|text| copy.str(text))
-                .collect(),
+    /// The whole frame, for encoding.
+    pub fn frame(&self) -> impl Serialize {
+        #[derive(Serialize)]
+        struct Frame<'r> {
+            r#type: &'static str,
+            payload: &'r Registration,
+        }
+        Frame {
+            r#type: "registration",
+            payload: self,
         }
     }
 }
 
 /// A server's answer to a registration. SmartHole specification, *Registration Response*.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Payload", into = "Payload")]
 #[non_exhaustive]
-pub enum RegistrationResponse<S = SharedStr> {
+pub enum RegistrationResponse {
     /// The client is registered.
     Accepted {
         /// What the server calls it. Always sent by this crate; other servers may leave it out.
-        client_id: Option<S>,
+        client_id: Option<ClientId>,
         /// For people.
-        message: Option<S>,
+        message: Option<Str>,
     },
     /// The client is not registered. The connection stays open for another attempt.
     Refused {
         /// Why. Always sent by this crate; other servers may leave it out.
         code: Option<ErrorCode>,
         /// For people.
-        message: Option<S>,
+        message: Option<Str>,
     },
 }
 
 impl RegistrationResponse {
     /// The answer of the specification to a client of this name.
-    pub fn accepted(client_id: impl Into<SharedStr>, name: &str) -> Self {
+    pub fn accepted(client_id: impl Into<ClientId>, name: &str) -> Self {
         Self::Accepted {
             client_id: Some(client_id.into()),
             message: Some(format!("Client '{name}' registered successfully").into()),
@@ -110,110 +105,47 @@ impl RegistrationResponse {
     }
 }
 
-#[derive(Default)]
-pub(super) struct ResponseMembers<'a> {
-    success: Slot<bool>,
-    client_id: Slot<Cow<'a, str>>,
-    code: Slot<Cow<'a, str>>,
-    message: Slot<Cow<'a, str>>,
+/// The answer on the wire.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Payload {
+    success: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_id: Option<ClientId>,
+    #[serde(default, deserialize_with = "lenient::optional_id")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<ErrorCode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<Str>,
 }
 
-impl<'a> Members<'a> for ResponseMembers<'a> {
-    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match name {
-            "success" => field.bool("success", &mut self.success),
-            "clientId" => field.id("clientId", &mut self.client_id),
-            "code" => field.id("code", &mut self.code),
-            "message" => field.str("message", &mut self.message),
-            _ => field.skip(),
-        }
-    }
-}
-
-impl<'a> ResponseMembers<'a> {
-    pub(super) fn read(self) -> Result<RegistrationResponse<Cow<'a, str>>, DecodeError> {
-        let message = self.message.take();
-        Ok(if self.success.require("success")? {
-            RegistrationResponse::Accepted {
-                client_id: self.client_id.take(),
-                message,
-            }
+/// A member of the other answer is left out.
+impl From<Payload> for RegistrationResponse {
+    fn from(payload: Payload) -> Self {
+        let message = payload.message;
+        if payload.success {
+            let client_id = payload.client_id;
+            Self::Accepted { client_id, message }
         } else {
-            RegistrationResponse::Refused {
-                code: self.code.take().map(|code| ErrorCode::parse(&code)),
-                message,
-            }
-        })
-    }
-}
-
-impl<'a> RegistrationResponse<Cow<'a, str>> {
-    /// A copy that borrows nothing.
-    #[must_use]
-    pub fn into_owned(self) -> RegistrationResponse<Cow<'static, str>> {
-        let own = |text: Cow<'a, str>| Cow::Owned(text.into_owned());
-        match self {
-            Self::Accepted { client_id, message } => RegistrationResponse::Accepted {
-                client_id: client_id.map(own),
-                message: message.map(own),
-            },
-            Self::Refused { code, message } => RegistrationResponse::Refused {
-                code,
-                message: message.map(own),
-            },
-        }
-    }
-
-    /// A copy whose texts are pieces of one copy of the frame.
-    #[must_use]
-    pub fn to_shared(&self, copy: &FrameCopy<'_>) -> RegistrationResponse {
-        let piece = |text: &Option<Cow<'a, str>>| text.as_deref().map(|text| copy.str(text));
-        match self {
-            Self::Accepted { client_id, message } => RegistrationResponse::Accepted {
-                client_id: piece(client_id),
-                message: piece(message),
-            },
-            Self::Refused { code, message } => RegistrationResponse::Refused {
-                code: code.clone(),
-                message: piece(message),
-            },
+            let code = payload.code;
+            Self::Refused { code, message }
         }
     }
 }
 
-/// The payload of the answer.
-struct Payload<'f, S>(&'f RegistrationResponse<S>);
-
-impl<S: AsRef<str>> Serialize for Payload<'_, S> {
-    fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
-        let mut payload = serializer.serialize_struct("RegistrationResponse", 3)?;
-        match self.0 {
+impl From<RegistrationResponse> for Payload {
+    fn from(response: RegistrationResponse) -> Self {
+        let (success, client_id, code, message) = match response {
             RegistrationResponse::Accepted { client_id, message } => {
-                payload.serialize_field("success", &true)?;
-                if let Some(client_id) = client_id {
-                    payload.serialize_field("clientId", client_id.as_ref())?;
-                }
-                if let Some(message) = message {
-                    payload.serialize_field("message", message.as_ref())?;
-                }
+                (true, client_id, None, message)
             }
-            RegistrationResponse::Refused { code, message } => {
-                payload.serialize_field("success", &false)?;
-                if let Some(code) = code {
-                    payload.serialize_field("code", code.as_str())?;
-                }
-                if let Some(message) = message {
-                    payload.serialize_field("message", message.as_ref())?;
-                }
-            }
+            RegistrationResponse::Refused { code, message } => (false, None, code, message),
+        };
+        Self {
+            success,
+            client_id,
+            code,
+            message,
         }
-        payload.end()
-    }
-}
-
-/// Writes the whole frame.
-impl<S: AsRef<str>> Serialize for RegistrationResponse<S> {
-    fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
-        Envelope::new("registration_response", Payload(self)).serialize(serializer)
     }
 }

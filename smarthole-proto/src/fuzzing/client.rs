@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use rpc_core::fuzzing::{Script, fire};
 use rpc_core::keepalive::KeepAlive;
-use rpc_core::{Disconnect, Incoming, Machine, Outgoing, Refused};
+use rpc_core::{Disconnect, Incoming, Json, Machine, Outgoing, Refused};
 
 use super::{FEW, inert, small};
 use crate::client::{ClientConfig, ClientConn, ClientEvent, ClientState};
 use crate::codec;
-use crate::frame::{Answer, Notification, Registration, Response};
+use crate::frame::{Answer, ClientFrame, Notification, Registration, Response};
 use crate::limits::REGISTRATION_FAILED_CODE;
 
 /// How long a message waits for its response.
@@ -117,12 +117,12 @@ fn operate(
             let id = script.pick(&IDS).copied().unwrap_or_default();
             let answer = match script.byte_or_zero() % 5 {
                 0 => Answer::Ack,
-                1 => Answer::reject(Some("no")),
+                1 => Answer::reject(Some("no".into())),
                 2 => Answer::reject(None),
                 3 => Answer::Notification(Notification::new(script.text())),
                 _ => Answer::Unknown {
-                    tag: "later",
-                    payload: Some("[1]"),
+                    tag: "later".into(),
+                    content: Json::new("[1]").ok(),
                 },
             };
             seen.respond(conn, &Response::new(id, answer), at);
@@ -154,9 +154,9 @@ fn hear(conn: &mut ClientConn, text: &str, now: Instant) {
 
 impl Seen {
     /// A command: what it changes is known only if nothing is left to be told.
-    fn respond(&mut self, conn: &mut ClientConn, response: &Response<&str>, now: Instant) {
+    fn respond(&mut self, conn: &mut ClientConn, response: &Response, now: Instant) {
         self.events(conn, now);
-        let text = codec::encode(response);
+        let text = codec::encode(&ClientFrame::Response(response.clone()));
         // What is owed leaves first, as far as there is room.
         match conn.respond(response) {
             Ok(()) => {
@@ -165,8 +165,9 @@ impl Seen {
                 self.frames
                     .extend(text.map(|text| text.as_str().to_owned()));
                 if !matches!(response.answer, Answer::Unknown { .. }) {
-                    assert!(!conn.is_open(response.message_id), "it is answered");
-                    self.open.remove(response.message_id);
+                    let id = response.message_id.as_str();
+                    assert!(!conn.is_open(id), "it is answered");
+                    self.open.remove(id);
                 }
             }
             Err(Refused::NotReady) => assert!(!self.registered, "it is registered"),
@@ -181,7 +182,7 @@ impl Seen {
             return;
         }
         let response = Response::new(id, Answer::reject(None));
-        let text = codec::encode(&response);
+        let text = codec::encode(&ClientFrame::Response(response.clone()));
         self.owed.extend(text.map(|text| text.as_str().to_owned()));
         self.promised.insert(id.to_owned());
         conn.respond_later(response);
@@ -254,7 +255,7 @@ impl Seen {
                     let deadline = self.open.remove(id.as_str());
                     assert!(deadline.is_some_and(|at| at <= now), "it is not overdue");
                 }
-                ClientEvent::Unknown(_) => assert!(self.registered, "a frame before"),
+                ClientEvent::Unknown { .. } => assert!(self.registered, "a frame before"),
                 ClientEvent::Warning(_) => {}
                 ClientEvent::Closed(_) => {
                     self.closed = true;

@@ -178,16 +178,10 @@ impl World {
     fn told_at_once(&mut self, id: &MessageId, named: Option<&(String, String)>) {
         let event = self.hub.poll_event();
         match (&event, named) {
-            (
-                Some(HubEvent::Delivered {
-                    client,
-                    direct: true,
-                    text,
-                    ..
-                }),
-                Some((name, rest)),
-            ) => {
-                assert_eq!((&**client, &**text), (&**name, &**rest), "the client");
+            (Some(HubEvent::Delivered { client, message }), Some((name, rest))) => {
+                assert!(message.metadata.direct_routed, "the user named it");
+                let told = (&**client, &*message.text);
+                assert_eq!(told, (&**name, &**rest), "the client");
             }
             (Some(HubEvent::Route { message, .. }), None) => {
                 assert_eq!(message, id, "the question");
@@ -255,7 +249,7 @@ impl World {
             4 => Answer::Notification(Notification::new("done")),
             _ => Answer::Unknown {
                 tag: "later".into(),
-                payload: None,
+                content: None,
             },
         };
         self.hub
@@ -298,7 +292,7 @@ impl World {
                 panic!("a hub must send messages")
             };
             let expected = self.frames.pop_front();
-            assert_eq!(Some((conn, message.id.into_owned())), expected, "a frame");
+            assert_eq!(Some((conn, message.id.to_string())), expected, "a frame");
         }
         assert!(self.frames.is_empty(), "a frame is missing");
         let open = self.messages.values().map(Told::open).sum::<usize>();
@@ -326,9 +320,7 @@ impl World {
                     request,
                 });
             }
-            HubEvent::Delivered {
-                message, client, ..
-            } => self.delivered(&message, &client),
+            HubEvent::Delivered { client, message } => self.delivered(&message.id, &client),
             HubEvent::Acked {
                 message, client, ..
             } => {

@@ -9,7 +9,7 @@ use rpc_core::{CloseFrame, Disconnect, Incoming, Machine, Outgoing, Refused, Tex
 
 use super::{FEW, inert, small};
 use crate::error::RegistrationError;
-use crate::frame::{ClientFrame, RegistrationResponse};
+use crate::frame::{ClientFrame, RegistrationResponse, ServerFrame};
 use crate::id::client_id;
 use crate::server::{ServerConfig, ServerConn, ServerEvent, ServerState, Warning};
 use crate::{codec, validate};
@@ -67,23 +67,23 @@ impl Model {
 
     fn take(&mut self, text: &str) {
         let told = match ClientFrame::decode(text, &small()) {
-            Ok(ClientFrame::Registration { .. }) if self.registered => {
+            Ok(ClientFrame::Registration(_)) if self.registered => {
                 return self.refused(RegistrationError::already_registered());
             }
-            Ok(ClientFrame::Registration { payload }) => match validate::payload(payload.get()) {
+            Ok(ClientFrame::Registration(payload)) => match validate::payload(payload.get()) {
                 Ok(registration) => {
-                    let name = registration.name.into_owned();
+                    let name = String::from(registration.name);
                     self.undecided = Some(name.clone());
                     Told::Registration(name)
                 }
                 Err(error) => return self.refused(error),
             },
             Ok(ClientFrame::Response(response)) if self.registered => {
-                let answer = response.answer.name().to_owned();
-                Told::Response(response.message_id.into_owned(), answer)
+                let answer = response.answer.tag().to_owned();
+                Told::Response(response.message_id.to_string(), answer)
             }
             Ok(ClientFrame::Response(_)) => Told::NotRegistered,
-            Ok(ClientFrame::Unknown(unknown)) => Told::UnknownType(unknown.tag.into_owned()),
+            Ok(ClientFrame::Unknown { tag, .. }) => Told::UnknownType(tag.into()),
             Err(_) => Told::Bad,
         };
         self.events.push_back(told);
@@ -91,12 +91,13 @@ impl Model {
 
     fn refused(&mut self, error: RegistrationError) {
         self.frames
-            .push_back(written(&RegistrationResponse::refused(error)));
+            .push_back(written(RegistrationResponse::refused(error)));
     }
 }
 
-fn written(answer: &RegistrationResponse) -> String {
-    codec::encode(answer).map_or_else(|_| String::new(), |text| text.as_str().to_owned())
+fn written(answer: RegistrationResponse) -> String {
+    codec::encode(&ServerFrame::RegistrationResponse(answer))
+        .map_or_else(|_| String::new(), |text| text.as_str().to_owned())
 }
 
 #[derive(Default)]
@@ -212,7 +213,7 @@ impl Seen {
         match (conn.accept(&id), name) {
             (Ok(()), Some(name)) => {
                 let answer = RegistrationResponse::accepted(id.as_str(), &name);
-                self.model.frames.push_back(written(&answer));
+                self.model.frames.push_back(written(answer));
                 self.model.undecided = None;
                 self.model.registered = true;
                 self.model.go_on();
@@ -279,7 +280,7 @@ impl Seen {
                 }
                 ServerEvent::Response { response } => Told::Response(
                     response.message_id.as_str().to_owned(),
-                    response.answer.name().to_owned(),
+                    response.answer.tag().to_owned(),
                 ),
                 ServerEvent::Warning(Warning::NotRegistered) => Told::NotRegistered,
                 ServerEvent::Warning(Warning::UnknownType { tag }) => {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 
 use super::ConnId;
 use crate::direct::Direct;
@@ -31,7 +31,7 @@ pub(super) struct Clients {
     /// By their number, which grows: the order of registration.
     by_number: BTreeMap<u64, RegisteredClient>,
     by_conn: HashMap<ConnId, u64>,
-    by_name: HashMap<SharedStr, u64>,
+    by_name: HashMap<Str, u64>,
     next: u64,
     /// All of them as candidates, shared with the questions that are open.
     candidates: Arc<[Candidate]>,
@@ -44,7 +44,7 @@ impl Clients {
         conn: ConnId,
         registration: &Registration,
         id: impl FnOnce() -> ClientId,
-    ) -> Result<(ClientId, SharedStr), RegistrationError> {
+    ) -> Result<(ClientId, Str), RegistrationError> {
         if self.by_conn.contains_key(&conn) {
             return Err(RegistrationError::already_registered());
         }
@@ -54,7 +54,7 @@ impl Clients {
         }
         let number = self.next;
         self.next += 1;
-        let (id, registration) = (id(), copied(registration));
+        let (id, registration) = (id(), registration.clone());
         let name = registration.name.clone();
         self.by_conn.insert(conn, number);
         self.by_name.insert(name.clone(), number);
@@ -106,16 +106,5 @@ impl Clients {
     /// In the order of registration, as they are now.
     pub(super) const fn candidates(&self) -> &Arc<[Candidate]> {
         &self.candidates
-    }
-}
-
-/// A copy that does not keep the whole frame that the texts may be pieces of.
-fn copied(registration: &Registration) -> Registration {
-    let copy = |text: &SharedStr| SharedStr::from(text.as_str());
-    Registration {
-        name: copy(&registration.name),
-        description: copy(&registration.description),
-        version: registration.version.as_ref().map(copy),
-        capabilities: registration.capabilities.iter().map(copy).collect(),
     }
 }

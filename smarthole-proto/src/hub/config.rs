@@ -13,29 +13,18 @@ use crate::limits::{HISTORY, RESPONSE_TIMEOUT, ROUTING_LIMIT, defaults};
 /// use smarthole_proto::hub::HubConfig;
 ///
 /// let config = HubConfig::default().with_response_timeout(Duration::from_secs(5));
-/// assert_eq!(config.routing_limit, 3);
+/// assert_eq!(config, config.clone().with_routing_limit(3));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HubConfig {
-    /// How long a client may take for its first response to a message. Default 30 s.
-    pub response_timeout: Duration,
-    /// Most clients, one after the other, that a message is routed to while each rejects it.
-    /// Default 3; 0 is as 1.
-    pub routing_limit: u32,
-    /// Whether a message that the user sent to a certain client goes to the router, with its
-    /// prefix, when that client rejects it. Default no: the user chose.
-    pub reroute_direct: bool,
-    /// Deliveries that have ended and are remembered, so that late and further responses to them
-    /// are understood. Default 100.
-    pub max_history: usize,
-    /// Most messages that something is open about. Default 10,000.
-    pub max_open: usize,
-    /// Most bytes of text in such messages. Default 64 MiB; a single longer text passes.
-    pub max_open_bytes: usize,
-    /// Most frames, and most events, waiting to be taken. Default 100,000 (equal frames share their
-    /// bytes).
-    pub max_queued: usize,
+    pub(crate) response_timeout: Duration,
+    pub(crate) routing_limit: u32,
+    pub(crate) reroute_direct: bool,
+    pub(crate) max_history: usize,
+    pub(crate) max_open: usize,
+    pub(crate) max_open_bytes: usize,
+    pub(crate) max_queued: usize,
     /// The bounds of a connection, of which the size of a message counts here.
     pub limits: Limits,
 }
@@ -56,49 +45,53 @@ impl Default for HubConfig {
 }
 
 impl HubConfig {
-    /// Sets [`response_timeout`](Self::response_timeout).
+    /// How long a client may take for its first response to a message. Default 30 s.
     #[must_use]
     pub const fn with_response_timeout(mut self, timeout: Duration) -> Self {
         self.response_timeout = timeout;
         self
     }
 
-    /// Sets [`routing_limit`](Self::routing_limit).
+    /// Most clients, one after the other, that a message is routed to while each rejects it.
+    /// Default 3; 0 is as 1.
     #[must_use]
     pub const fn with_routing_limit(mut self, limit: u32) -> Self {
         self.routing_limit = limit;
         self
     }
 
-    /// Sets [`reroute_direct`](Self::reroute_direct).
+    /// Whether a message that the user sent to a certain client goes to the router, with its
+    /// prefix, when that client rejects it. Default no: the user chose.
     #[must_use]
     pub const fn with_reroute_direct(mut self, reroute: bool) -> Self {
         self.reroute_direct = reroute;
         self
     }
 
-    /// Sets [`max_history`](Self::max_history).
+    /// Deliveries that have ended and are remembered, so that late and further responses to them
+    /// are understood. Default 100.
     #[must_use]
     pub const fn with_max_history(mut self, deliveries: usize) -> Self {
         self.max_history = deliveries;
         self
     }
 
-    /// Sets [`max_open`](Self::max_open).
+    /// Most messages that something is open about. Default 10,000.
     #[must_use]
     pub const fn with_max_open(mut self, messages: usize) -> Self {
         self.max_open = messages;
         self
     }
 
-    /// Sets [`max_open_bytes`](Self::max_open_bytes).
+    /// Most bytes of text in such messages. Default 64 MiB; a single longer text passes.
     #[must_use]
     pub const fn with_max_open_bytes(mut self, bytes: usize) -> Self {
         self.max_open_bytes = bytes;
         self
     }
 
-    /// Sets [`max_queued`](Self::max_queued).
+    /// Most frames, and most events, waiting to be taken. Default 100,000 (equal frames share their
+    /// bytes).
     #[must_use]
     pub const fn with_max_queued(mut self, waiting: usize) -> Self {
         self.max_queued = waiting;

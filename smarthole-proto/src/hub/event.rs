@@ -1,9 +1,9 @@
 //! [`HubEvent`]: what happens to clients and messages.
 
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 
 use super::ConnId;
-use crate::frame::Priority;
+use crate::frame::{Message, Priority};
 use crate::id::{ClientId, MessageId};
 use crate::router::{Rejection, RouteRequest, RouterError};
 
@@ -23,14 +23,14 @@ pub enum HubEvent {
         /// What the hub calls it.
         client_id: ClientId,
         /// Its name.
-        name: SharedStr,
+        name: Str,
     },
     /// A client is gone, and its name is free.
     Left {
         /// Its connection.
         conn: ConnId,
         /// Its name.
-        name: SharedStr,
+        name: Str,
     },
     /// The router has to choose clients for a message: answer with
     /// [`decide`](super::Hub::decide) or [`fail`](super::Hub::fail). The hub waits for it without a
@@ -45,23 +45,17 @@ pub enum HubEvent {
     },
     /// A message is on its way to a client.
     Delivered {
-        /// The message.
-        message: MessageId,
         /// The client.
-        client: SharedStr,
-        /// Whether the user named the client.
-        direct: bool,
-        /// What the client gets.
-        text: SharedStr,
-        /// Why the router chose the client.
-        reason: Option<SharedStr>,
+        client: Str,
+        /// The message, as this client gets it.
+        message: Message,
     },
     /// A client took a message.
     Acked {
         /// The message.
         message: MessageId,
         /// The client.
-        client: SharedStr,
+        client: Str,
         /// Whether its time was over. The message may have gone to another client meanwhile.
         late: bool,
     },
@@ -70,9 +64,9 @@ pub enum HubEvent {
         /// The message.
         message: MessageId,
         /// The client.
-        client: SharedStr,
+        client: Str,
         /// Why; cut to [`MAX_REASON`](crate::limits::MAX_REASON) bytes.
-        reason: SharedStr,
+        reason: Str,
         /// Whether the client did not say so, but anything in time.
         timed_out: bool,
         /// Whether its time was over, so that the message is not routed again.
@@ -83,11 +77,11 @@ pub enum HubEvent {
         /// The message that it is about.
         message: MessageId,
         /// The client.
-        client: SharedStr,
+        client: Str,
         /// The title; the client's name if it sent none.
-        title: SharedStr,
+        title: Str,
         /// The text; may be empty.
-        body: SharedStr,
+        body: Str,
         /// How important it is.
         priority: Priority,
         /// Whether the client's time was over. It is shown nevertheless.
@@ -99,7 +93,7 @@ pub enum HubEvent {
         /// The message.
         message: MessageId,
         /// What the user said.
-        text: SharedStr,
+        text: Str,
         /// Why nobody is asked any more.
         why: Unroutable,
         /// Who rejected it and why, in that order.
@@ -120,7 +114,7 @@ pub enum HubEvent {
         /// Whose it was.
         conn: ConnId,
         /// The message that it named.
-        message_id: SharedStr,
+        message_id: MessageId,
         /// Why it was ignored.
         why: Ignored,
     },
@@ -131,7 +125,7 @@ pub enum HubEvent {
 #[non_exhaustive]
 pub struct Settlement {
     /// The client.
-    pub client: SharedStr,
+    pub client: Str,
     /// What became of it.
     pub outcome: Outcome,
 }
@@ -147,7 +141,7 @@ pub enum Outcome {
     /// The client rejected the message.
     Rejected {
         /// Why.
-        reason: SharedStr,
+        reason: Str,
     },
     /// The client said nothing in time.
     TimedOut,
@@ -203,5 +197,5 @@ pub enum Ignored {
     AlreadyRejected,
     /// The answer is of a type that this crate does not know.
     #[error("unknown answer {0:?}")]
-    UnknownAnswer(SharedStr),
+    UnknownAnswer(Str),
 }

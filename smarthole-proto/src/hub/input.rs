@@ -1,6 +1,6 @@
 //! [`Input`]: what a user said; [`HubError`]: why a hub does not take something.
 
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 
 use crate::frame::InputMethod;
 
@@ -9,7 +9,7 @@ use crate::frame::InputMethod;
 #[non_exhaustive]
 pub struct Input {
     /// The text, whole: a prefix that names a client is found here.
-    pub text: SharedStr,
+    pub text: Str,
     /// How the user said it.
     pub method: InputMethod,
     /// How sure the speech recognition is. Clients are told if it was voice and this is a number
@@ -19,7 +19,7 @@ pub struct Input {
 
 impl Input {
     /// A typed text.
-    pub fn text(text: impl Into<SharedStr>) -> Self {
+    pub fn text(text: impl Into<Str>) -> Self {
         Self {
             text: text.into(),
             method: InputMethod::Text,
@@ -28,7 +28,7 @@ impl Input {
     }
 
     /// A spoken text, and how sure the speech recognition is, if it says.
-    pub fn voice(text: impl Into<SharedStr>, confidence: Option<f64>) -> Self {
+    pub fn voice(text: impl Into<Str>, confidence: Option<f64>) -> Self {
         Self {
             text: text.into(),
             method: InputMethod::Voice,

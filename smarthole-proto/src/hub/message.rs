@@ -1,9 +1,9 @@
-//! [`Message`]: everything about one input, and [`Delivery`]: its state at one client.
+//! [`MessageState`]: everything about one input, and [`Delivery`]: its state at one client.
 
 use std::collections::HashMap;
 
 use rpc_core::CallId;
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 use rpc_core::text::beginning;
 
 use super::event::{Ignored, Outcome, Settlement, Unroutable};
@@ -15,13 +15,13 @@ use crate::router::{Candidate, Rejection, RouteRequest};
 use crate::validate::trim;
 
 /// Everything about one input: who got it, who rejected it, what is open.
-pub(super) struct Message {
+pub(super) struct MessageState {
     pub(super) id: MessageId,
     pub(super) input: Input,
     pub(super) direct: bool,
     /// In the order of delivery, at most one for each name.
     deliveries: Vec<Delivery>,
-    by_client: HashMap<SharedStr, usize>,
+    by_client: HashMap<Str, usize>,
     pub(super) rejections: Vec<Rejection>,
     /// Questions to the router that are open.
     pub(super) routes: usize,
@@ -39,7 +39,7 @@ pub(super) struct Message {
 
 /// A message at one client.
 pub(super) struct Delivery {
-    pub(super) client: SharedStr,
+    pub(super) client: Str,
     /// Which attempt of its chain this is: 1 for the first client, 2 for the one after its rejection.
     pub(super) attempt: u32,
     pub(super) state: State,
@@ -56,7 +56,7 @@ pub(super) enum State {
     Forgotten { outcome: Outcome },
 }
 
-impl Message {
+impl MessageState {
     pub(super) fn new(id: MessageId, input: Input, direct: bool) -> Self {
         Self {
             id,
@@ -86,7 +86,7 @@ impl Message {
     }
 
     /// Adds a client that gets the message.
-    pub(super) fn deliver(&mut self, client: SharedStr, attempt: u32, timer: CallId) {
+    pub(super) fn deliver(&mut self, client: Str, attempt: u32, timer: CallId) {
         self.by_client.insert(client.clone(), self.deliveries.len());
         self.deliveries.push(Delivery {
             client,
@@ -182,12 +182,12 @@ impl Delivery {
         match (answer, before) {
             (Answer::Unknown { tag, .. }, _) => Err(Ignored::UnknownAnswer(cut(tag))),
             (Answer::Ack, Some(Outcome::Acked)) => Err(Ignored::AlreadyAcked),
-            (Answer::Ack | Answer::Reject { .. }, Some(Outcome::Rejected { .. })) => {
+            (Answer::Ack | Answer::Reject(_), Some(Outcome::Rejected { .. })) => {
                 Err(Ignored::AlreadyRejected)
             }
             (Answer::Ack, _) => Ok(Outcome::Acked),
-            (Answer::Reject { reason }, _) => Ok(Outcome::Rejected {
-                reason: kept_reason(reason.as_ref()),
+            (Answer::Reject(reject), _) => Ok(Outcome::Rejected {
+                reason: kept_reason(reject.reason.as_ref()),
             }),
             (Answer::Notification(_), None | Some(Outcome::TimedOut)) => Ok(Outcome::Notified),
             (Answer::Notification(_), Some(outcome)) => Ok(outcome.clone()),
@@ -196,19 +196,19 @@ impl Delivery {
 }
 
 /// The reason that stands for silence.
-pub(super) const fn timeout_reason() -> SharedStr {
-    SharedStr::from_static(RESPONSE_TIMEOUT_REASON)
+pub(super) const fn timeout_reason() -> Str {
+    Str::from_static(RESPONSE_TIMEOUT_REASON)
 }
 
 /// A client's reason, or what stands for none.
-fn kept_reason(reason: Option<&SharedStr>) -> SharedStr {
+fn kept_reason(reason: Option<&Str>) -> Str {
     match reason {
         Some(reason) if !trim(reason).is_empty() => cut(reason),
-        _ => SharedStr::from_static(NO_REASON),
+        _ => Str::from_static(NO_REASON),
     }
 }
 
-/// A copy that is short and does not keep the frame that the text came in.
-pub(super) fn cut(text: &SharedStr) -> SharedStr {
+/// A text that is short enough to be kept.
+pub(super) fn cut(text: &str) -> Str {
     beginning(text, MAX_REASON).into()
 }

@@ -10,7 +10,7 @@
 //! use std::time::{Duration, Instant, SystemTime};
 //! use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubEvent, Input};
 //! use smarthole_proto::router::Choice;
-//! use smarthole_proto::{Answer, Registration, Response};
+//! use smarthole_proto::frame::{Answer, Registration, Response};
 //!
 //! let (now, wall) = (Instant::now(), SystemTime::now());
 //! let mut hub = Hub::new(HubConfig::default(), 0x5eed, now);
@@ -40,12 +40,12 @@
 //! - A message has one id, for every client that gets it and for every time that it is routed again.
 //!   Its state is kept per (id, name of the client). Nobody gets it twice.
 //! - A client's first valid response ends its delivery; silence for
-//!   [`response_timeout`](HubConfig::response_timeout) ends it as a rejection with the reason
+//!   [`response_timeout`](HubConfig::with_response_timeout) ends it as a rejection with the reason
 //!   "Response timeout". A notification counts as a response, even one without anything to show.
 //! - Each rejection routes that client's copy again, with everybody's reasons, to somebody who has
-//!   not got the message, until [`routing_limit`](HubConfig::routing_limit) clients in a row have
+//!   not got the message, until [`routing_limit`](HubConfig::with_routing_limit) clients in a row have
 //!   rejected it or nobody is left. Messages to a client that the user named are not routed again
-//!   unless [`reroute_direct`](HubConfig::reroute_direct).
+//!   unless [`reroute_direct`](HubConfig::with_reroute_direct).
 //! - What one client took stays taken, whatever others answer. A client that rejects what it had
 //!   acknowledged itself is taken at its word, and its copy is routed again.
 //!
@@ -72,8 +72,8 @@ mod clients;
 mod config;
 mod event;
 mod input;
-mod letter;
 mod message;
+mod outbound;
 mod routing;
 #[cfg(test)]
 mod tests;
@@ -83,9 +83,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use rpc_core::decode::SharedStr;
-use rpc_core::id::UniqueBits;
-use rpc_core::{PendingCalls, Text};
+use rpc_core::{PendingCalls, Str, Text, UniqueBits};
 
 pub use clients::RegisteredClient;
 pub use config::HubConfig;
@@ -97,7 +95,7 @@ use crate::frame::{Registration, Response};
 use crate::id::{self, ClientId, MessageId};
 use crate::router::{Candidate, Choice, RouterError};
 use clients::Clients;
-use message::Message;
+use message::MessageState;
 
 /// A connection, numbered by the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -110,7 +108,7 @@ pub struct HistoryEntry<'h> {
     /// The message.
     pub message: &'h MessageId,
     /// What the user said, whole.
-    pub text: &'h SharedStr,
+    pub text: &'h Str,
     /// The client that got it.
     pub client: &'h str,
     /// What became of it, with what the client said later.
@@ -136,7 +134,7 @@ pub struct Hub {
     random: UniqueBits,
     clients: Clients,
     /// Messages that something is open about, or of which the history remembers a delivery.
-    messages: HashMap<MessageId, Message>,
+    messages: HashMap<MessageId, MessageState>,
     /// Messages that something is open about, and the bytes of their texts.
     open: usize,
     open_bytes: usize,
@@ -178,9 +176,9 @@ impl Hub {
     /// [`ServerConn::accept`](crate::server::ServerConn::accept).
     ///
     /// # Errors
-    /// [`ErrorCode::AlreadyRegistered`](crate::ErrorCode::AlreadyRegistered), what
+    /// [`ErrorCode::AlreadyRegistered`](crate::error::ErrorCode::AlreadyRegistered), what
     /// [`validate::registration`](crate::validate::registration) says,
-    /// [`ErrorCode::DuplicateName`](crate::ErrorCode::DuplicateName): names differ in every
+    /// [`ErrorCode::DuplicateName`](crate::error::ErrorCode::DuplicateName): names differ in every
     /// character, also in the case of letters. The connection may try again.
     pub fn register(
         &mut self,
@@ -259,10 +257,10 @@ impl Hub {
     /// [`HubEvent::Ignored`].
     pub fn respond(&mut self, conn: ConnId, response: Response) {
         let Response { message_id, answer } = response;
-        if let Err(why) = self.take_response(conn, &message_id, answer) {
+        if let Err(why) = self.take_response(conn, message_id.as_str(), answer) {
             self.tell_in_room(HubEvent::Ignored {
                 conn,
-                message_id: message::cut(&message_id),
+                message_id: message::cut(message_id.as_str()).into(),
                 why,
             });
         }

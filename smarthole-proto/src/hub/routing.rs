@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 use rpc_core::timers::later;
 
 use super::event::{HubEvent, RouteId, Unroutable};
 use super::input::{HubError, Input};
-use super::letter::{Letter, Writer};
-use super::message::Message;
+use super::message::MessageState;
+use super::outbound::{OutboundMessage, Writer};
 use super::{ConnId, Hub, Route};
 use crate::id::{self, MessageId};
 use crate::router::{Candidate, Choice, Rejection};
@@ -40,7 +40,7 @@ impl Hub {
         let id = id::message_id(self.random.next_bits());
         let writer = Writer::new(&id, &input, wall, self.config.limits.max_message_bytes);
         if named.is_none() || self.config.reroute_direct {
-            writer.check(&input.text)?;
+            writer.check()?;
         }
         let named = match named {
             Some((client, text)) => {
@@ -49,12 +49,12 @@ impl Hub {
             }
             None => None,
         };
-        let message = Message::new(id.clone(), input, named.is_some());
+        let message = MessageState::new(id.clone(), input, named.is_some());
         self.messages.insert(id.clone(), message);
         self.open += 1;
         self.open_bytes = bytes;
         match named {
-            Some((conn, client, letter)) => self.deliver(&id, conn, client, letter, 1, now),
+            Some((conn, client, outbound)) => self.deliver(&id, conn, client, outbound, 1, now),
             None => self.ask(&id, 1),
         }
         Ok(id)
@@ -72,7 +72,7 @@ impl Hub {
         let message = message.ok_or(HubError::UnknownRoute)?;
         let max = self.config.limits.max_message_bytes;
         let writer = Writer::new(&message.id, &message.input, wall, max);
-        let mut letters = HashMap::new();
+        let mut outbounds = HashMap::new();
         let mut seen = HashSet::new();
         let mut recipients = Vec::new();
         let mut lost = false;
@@ -88,14 +88,14 @@ impl Hub {
             let registered = self.clients.of_name(&client);
             match registered.filter(|_| !message.has_reached(&client)) {
                 Some(to) => {
-                    let letter =
-                        letters
+                    let outbound =
+                        outbounds
                             .entry((text, reason))
                             .or_insert_with_key(|(text, reason)| {
                                 writer.routed(text.as_ref(), reason.as_ref())
                             });
-                    if let Some(letter) = letter {
-                        recipients.push((to.conn, client, letter.clone()));
+                    if let Some(outbound) = outbound {
+                        recipients.push((to.conn, client, outbound.clone()));
                     }
                 }
                 None => {
@@ -118,8 +118,8 @@ impl Hub {
             (0, false) => self.give_up(&id, Unroutable::NobodyChosen),
             _ => {}
         }
-        for (conn, client, letter) in recipients {
-            self.deliver(&id, conn, client, letter, attempt, now);
+        for (conn, client, outbound) in recipients {
+            self.deliver(&id, conn, client, outbound, attempt, now);
         }
         self.answered(&id);
         Ok(delivered)
@@ -140,8 +140,8 @@ impl Hub {
         &mut self,
         id: &MessageId,
         conn: ConnId,
-        client: SharedStr,
-        letter: Letter,
+        client: Str,
+        outbound: OutboundMessage,
         attempt: u32,
         now: Instant,
     ) {
@@ -154,14 +154,10 @@ impl Hub {
             return;
         };
         message.deliver(client.clone(), attempt, timer);
-        self.out.push_back((conn, letter.frame));
-        self.events.push_back(HubEvent::Delivered {
-            message: id.clone(),
-            client,
-            direct: letter.direct,
-            text: letter.text,
-            reason: letter.reason,
-        });
+        let OutboundMessage { message, frame } = outbound;
+        self.out.push_back((conn, frame));
+        self.events
+            .push_back(HubEvent::Delivered { client, message });
     }
 
     /// Notes why a message goes no further from here.

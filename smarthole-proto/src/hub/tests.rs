@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 
 use super::*;
 use crate::error::ErrorCode;
@@ -195,7 +195,10 @@ fn a_text_of_the_router_that_is_blank_or_too_large_is_replaced_by_the_users() {
         .events()
         .into_iter()
         .map(|event| match event {
-            HubEvent::Delivered { text, reason, .. } => (text.to_string(), reason.is_some()),
+            HubEvent::Delivered { message, .. } => {
+                let reason = message.metadata.routing_reason;
+                (message.text.to_string(), reason.is_some())
+            }
             other => panic!("{other:?}"),
         })
         .collect();
@@ -247,7 +250,7 @@ fn confidence_is_told_for_voice_and_within_bounds_only() {
         else {
             panic!("{}", frame.as_str());
         };
-        assert_eq!(message.metadata.input_method.as_str(), method);
+        assert_eq!(message.metadata.input_method.name(), method);
         assert_eq!(message.metadata.confidence, confidence);
     }
 }
@@ -355,7 +358,7 @@ fn responses_that_belong_to_nothing_are_ignored_and_named() {
     let ghost = MessageId::new("msg-ghost");
     let unknown = || Answer::Unknown {
         tag: "later".into(),
-        payload: None,
+        content: None,
     };
     let cases = [
         (9, &id, Answer::Ack, Ignored::NotRegistered),
@@ -395,8 +398,8 @@ fn a_rejection_without_words_gets_some_and_long_ones_are_cut() {
     ] {
         let mut test = Test::new(&["a"]);
         let id = test.send(&["a"]);
-        let reason = reason.map(SharedStr::from);
-        let events = test.answer(1, &id, Answer::Reject { reason });
+        let reason = reason.map(Str::from);
+        let events = test.answer(1, &id, Answer::reject(reason));
         let HubEvent::Rejected { reason, .. } = &events[0] else {
             panic!("{events:?}");
         };

@@ -3,13 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use rpc_core::decode::SharedStr;
-use rpc_core::net::link::DrainReport;
-use rpc_core::net::{Link, LinkState};
-use rpc_core::{CloseFrame, CloseReason, Refused};
+use rpc_core::net::{DrainReport, Link, LinkState};
+use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 
 use super::protocol::ClientSide;
 use crate::frame::{Answer, Notification, Response};
+use crate::id::MessageId;
 use crate::limits::CLIENT_DISCONNECT;
 
 /// A handle for responses by id, and for the connection itself. Cheap to clone; dropping the last
@@ -36,7 +35,7 @@ impl Client {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: the response may or may not be sent.
-    pub async fn ack(&self, id: impl Into<SharedStr>) -> Result<(), Refused> {
+    pub async fn ack(&self, id: impl Into<MessageId>) -> Result<(), Refused> {
         self.respond(Response::new(id, Answer::Ack)).await
     }
 
@@ -50,8 +49,8 @@ impl Client {
     /// Dropping the future before it is ready: the response may or may not be sent.
     pub async fn reject(
         &self,
-        id: impl Into<SharedStr>,
-        reason: impl Into<SharedStr>,
+        id: impl Into<MessageId>,
+        reason: impl Into<Str>,
     ) -> Result<(), Refused> {
         let answer = Answer::reject(Some(reason.into()));
         self.respond(Response::new(id, answer)).await
@@ -66,7 +65,7 @@ impl Client {
     /// Dropping the future before it is ready: the response may or may not be sent.
     pub async fn notify(
         &self,
-        id: impl Into<SharedStr>,
+        id: impl Into<MessageId>,
         notification: Notification,
     ) -> Result<(), Refused> {
         let answer = Answer::Notification(notification);

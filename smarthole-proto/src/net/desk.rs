@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use rpc_core::net::{Link, WeakLink};
 
-use super::message::Ticket;
+use super::inbound::Ticket;
 use super::protocol::ClientSide;
 use crate::client::ClientConn;
 use crate::frame::{Answer, Response};

@@ -1,11 +1,11 @@
 //! [`Event`]: what a client's application learns.
 
-use rpc_core::decode::SharedStr;
+use rpc_core::{Json, Str};
 
-use super::message::Message;
-use crate::client::{OtherFrame, Warning};
+use super::inbound::InboundMessage;
+use crate::client::Warning;
 use crate::error::RegistrationError;
-use crate::id::ClientId;
+use crate::id::{ClientId, MessageId};
 
 /// What happened to a client. That the connection has ended is told by the link's state.
 #[derive(Debug)]
@@ -16,19 +16,24 @@ pub enum Event {
         /// What the server calls the client; not every server says.
         client_id: Option<ClientId>,
         /// The server's words, for people.
-        message: Option<SharedStr>,
+        message: Option<Str>,
     },
     /// The registration was refused. The client tries again if that may help: a name gets free.
     Refused(RegistrationError),
     /// A message. Dropped without a response, it is rejected.
-    Message(Message),
+    Message(InboundMessage),
     /// A message has got no response in time: the server has given it up.
     Overdue {
         /// Which message.
-        id: SharedStr,
+        id: MessageId,
     },
     /// A frame that this crate does not know. Ignore it, or read it yourself.
-    Unknown(OtherFrame),
+    Unknown {
+        /// Its type.
+        tag: Str,
+        /// The whole frame.
+        raw: Json,
+    },
     /// Something odd that the connection survived.
     Warning(Warning),
 }

@@ -2,7 +2,7 @@
 //! the server (`server`).
 //!
 //! [`connect_with`], over WebSockets `connect`, gives a [`Client`] for responses, the [`Events`], and
-//! the [`Connection`], whose [`run`](Connection::run) *you* spawn. Messages arrive as a [`Message`]
+//! the [`Connection`], whose [`run`](Connection::run) *you* spawn. Messages arrive as an [`InboundMessage`]
 //! that cannot be forgotten. A [`Plugin`](crate::plugin::Plugin) does all this by itself.
 //!
 //! A [`Switch`] is a [`Hub`](crate::hub::Hub) that many tasks share: texts go in, clients are served
@@ -12,7 +12,7 @@
 mod client;
 mod desk;
 mod event;
-mod message;
+mod inbound;
 mod protocol;
 #[cfg(feature = "server")]
 mod serve;
@@ -20,11 +20,11 @@ mod switch;
 
 use std::sync::Arc;
 
-use rpc_core::net::{Dialer, LinkConfig, link};
+use rpc_core::net::{Dialer, LinkConfig};
 
 pub use client::Client;
 pub use event::Event;
-pub use message::{DROPPED, Message, Responder};
+pub use inbound::{DROPPED, InboundMessage, Responder};
 pub use protocol::ClientSide;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
@@ -56,7 +56,7 @@ pub fn link_config() -> LinkConfig {
 /// ```
 /// use smarthole_proto::client::ClientConfig;
 /// use smarthole_proto::net::{self, Event};
-/// use smarthole_proto::{Notification, Registration};
+/// use smarthole_proto::frame::{Notification, Registration};
 /// use rpc_core::net::LinkEvent;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -77,7 +77,7 @@ pub fn link_config() -> LinkConfig {
 /// tokio::spawn(connection.run());
 /// while let Some(event) = events.next().await {
 ///     if let LinkEvent::Event(Event::Message(message)) = event {
-///         println!("{}", message.text());
+///         println!("{}", message.text);
 ///         message.ack().await?;
 ///         message.notify(Notification::new("noted")).await?;
 ///         # client.close();
@@ -126,7 +126,7 @@ pub fn connect_with<D: Dialer>(
 ) -> (Client, Events, Connection<D>) {
     let desk = Arc::new(Desk::default());
     let side = ClientSide::new(config, Arc::clone(&desk));
-    let (link, events, connection) = link::open(side, dialer, link_config);
+    let (link, events, connection) = rpc_core::net::open(side, dialer, link_config);
     desk.attach(link.downgrade());
     (Client::new(link), events, connection)
 }

@@ -9,7 +9,7 @@ use rpc_core::net::{Protocol, Sorted};
 
 use super::desk::Desk;
 use super::event::Event;
-use super::message::Message;
+use super::inbound::InboundMessage;
 use crate::client::{ClientConfig, ClientConn, ClientEvent};
 
 /// The client's side: every connection registers with the same configuration.
@@ -50,11 +50,12 @@ impl Protocol for ClientSide {
                 frame,
             } => {
                 let desk = Arc::clone(&self.desk);
-                Sorted::Event(Event::Message(Message::new(message, deadline, frame, desk)))
+                let message = InboundMessage::new(message, deadline, frame, desk);
+                Sorted::Event(Event::Message(message))
             }
             ClientEvent::Refused(error) => Sorted::Event(Event::Refused(error)),
             ClientEvent::Overdue { id } => Sorted::Event(Event::Overdue { id }),
-            ClientEvent::Unknown(other) => Sorted::Event(Event::Unknown(other)),
+            ClientEvent::Unknown { tag, raw } => Sorted::Event(Event::Unknown { tag, raw }),
             ClientEvent::Warning(warning) => Sorted::Event(Event::Warning(warning)),
             ClientEvent::Closed(reason) => Sorted::Closed(reason),
         }
@@ -80,7 +81,7 @@ impl Protocol for ClientSide {
         size_of::<Event>()
             + match event {
                 Event::Message(message) => message.frame().get().len(),
-                Event::Unknown(other) => other.frame.get().len(),
+                Event::Unknown { raw, .. } => raw.get().len(),
                 _ => 0,
             }
     }

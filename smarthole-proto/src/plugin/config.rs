@@ -18,14 +18,9 @@ pub struct PluginConfig {
     /// Reconnects, connect timeout and event queue. Default: [`link_config`]'s, with at most 1,024
     /// events of which the oldest are dropped; a message among them is rejected.
     pub link: LinkConfig,
-    /// Most handlers at work at once; further messages wait, and their 30 s go on. Default 16.
-    pub max_handlers: usize,
-    /// Whether a message is acknowledged as soon as its handler starts, for handlers that always need
-    /// longer than the router waits. A failure that comes later is then no longer the router's
-    /// business: a handler that wants the message re-routed has to reject it itself. Default no.
-    pub ack_on_receipt: bool,
-    /// How long handlers may go on after the shutdown was asked for. Default 5 s.
-    pub shutdown_timeout: Duration,
+    pub(crate) max_handlers: usize,
+    pub(crate) ack_on_receipt: bool,
+    pub(crate) shutdown_timeout: Duration,
 }
 
 impl PluginConfig {
@@ -57,21 +52,24 @@ impl PluginConfig {
         self
     }
 
-    /// Sets [`max_handlers`](Self::max_handlers); at least 1.
+    /// Most handlers at work at once; further messages wait, and their 30 s go on; at least
+    /// 1. Default 16.
     #[must_use]
     pub const fn with_max_handlers(mut self, handlers: usize) -> Self {
         self.max_handlers = if handlers == 0 { 1 } else { handlers };
         self
     }
 
-    /// Sets [`ack_on_receipt`](Self::ack_on_receipt).
+    /// Whether a message is acknowledged as soon as its handler starts, for handlers that always need
+    /// longer than the router waits. A failure that comes later is then no longer the router's
+    /// business: a handler that wants the message re-routed has to reject it itself. Default no.
     #[must_use]
     pub const fn with_ack_on_receipt(mut self, ack: bool) -> Self {
         self.ack_on_receipt = ack;
         self
     }
 
-    /// Sets [`shutdown_timeout`](Self::shutdown_timeout).
+    /// How long handlers may go on after the shutdown was asked for. Default 5 s.
     #[must_use]
     pub const fn with_shutdown_timeout(mut self, timeout: Duration) -> Self {
         self.shutdown_timeout = timeout;

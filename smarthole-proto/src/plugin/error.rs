@@ -1,7 +1,7 @@
 //! [`PluginError`], why a handler did not take a message, and [`SetupError`].
 
 use rpc_core::Refused;
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 use rpc_core::text::beginning;
 
 use crate::error::RegistrationError;
@@ -15,13 +15,13 @@ pub enum PluginError {
     #[error("{reason}")]
     Rejected {
         /// What it is for, or why it is not for this client.
-        reason: SharedStr,
+        reason: Str,
     },
     /// Something went wrong.
     #[error("{message}")]
     Failed {
         /// What.
-        message: SharedStr,
+        message: Str,
     },
     /// A response could not be sent.
     #[error("a response could not be sent: {0}")]
@@ -30,14 +30,14 @@ pub enum PluginError {
 
 impl PluginError {
     /// The message is not for this client.
-    pub fn rejected(reason: impl Into<SharedStr>) -> Self {
+    pub fn rejected(reason: impl Into<Str>) -> Self {
         Self::Rejected {
             reason: reason.into(),
         }
     }
 
     /// Something went wrong.
-    pub fn failed(message: impl Into<SharedStr>) -> Self {
+    pub fn failed(message: impl Into<Str>) -> Self {
         Self::Failed {
             message: message.into(),
         }
@@ -45,7 +45,7 @@ impl PluginError {
 
     /// The reason for the router: the error's text, cut to 1 KiB.
     #[must_use]
-    pub fn reason(&self) -> SharedStr {
+    pub fn reason(&self) -> Str {
         const MAX: usize = 1024;
         beginning(&self.to_string(), MAX).into()
     }

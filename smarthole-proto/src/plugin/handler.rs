@@ -5,15 +5,14 @@ use std::future::Future;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rpc_core::CloseReason;
-use rpc_core::decode::SharedStr;
+use rpc_core::{CloseReason, Json, Str};
 
 use super::context::Context;
 use super::error::PluginError;
-use crate::client::{OtherFrame, Warning};
+use crate::client::Warning;
 use crate::error::RegistrationError;
-use crate::id::ClientId;
-use crate::net::Message;
+use crate::id::{ClientId, MessageId};
+use crate::net::InboundMessage;
 
 /// What a plugin does with messages. [`handler_fn`] makes one of a closure.
 ///
@@ -28,7 +27,7 @@ pub trait Handler: Send + Sync + 'static {
     ///
     /// # Errors
     /// Why the message is not taken.
-    async fn on_message(&self, cx: &Context, message: &Message) -> Result<(), PluginError>;
+    async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), PluginError>;
 
     /// Registered, for the first time or again after a lost connection.
     async fn on_ready(&self, _cx: &Context, _client_id: Option<&ClientId>) {}
@@ -62,7 +61,7 @@ pub enum Notice {
     /// A message got no response in time: the router has given it up.
     Overdue {
         /// Which message.
-        id: SharedStr,
+        id: MessageId,
     },
     /// Events came faster than they were handled; the oldest were dropped, and messages among them
     /// rejected.
@@ -71,7 +70,12 @@ pub enum Notice {
         events: u64,
     },
     /// A frame that this crate does not know.
-    Unknown(OtherFrame),
+    Unknown {
+        /// Its type.
+        tag: Str,
+        /// The whole frame.
+        raw: Json,
+    },
     /// A frame was skipped, or something else odd was survived.
     Warning(Warning),
     /// A handler panicked.
@@ -92,7 +96,7 @@ pub struct HandlerFn<F> {
 /// use smarthole_proto::plugin::{PluginError, handler_fn};
 ///
 /// let handler = handler_fn(|_, message| async move {
-///     if message.text().contains("note") {
+///     if message.text.contains("note") {
 ///         Ok(())
 ///     } else {
 ///         Err(PluginError::rejected("I keep notes only"))
@@ -102,7 +106,7 @@ pub struct HandlerFn<F> {
 /// ```
 pub fn handler_fn<F, W>(work: F) -> HandlerFn<F>
 where
-    F: Fn(Context, Message) -> W + Send + Sync + 'static,
+    F: Fn(Context, InboundMessage) -> W + Send + Sync + 'static,
     W: Future<Output = Result<(), PluginError>> + Send + 'static,
 {
     HandlerFn { work }
@@ -111,10 +115,10 @@ where
 #[async_trait]
 impl<F, W> Handler for HandlerFn<F>
 where
-    F: Fn(Context, Message) -> W + Send + Sync + 'static,
+    F: Fn(Context, InboundMessage) -> W + Send + Sync + 'static,
     W: Future<Output = Result<(), PluginError>> + Send + 'static,
 {
-    async fn on_message(&self, cx: &Context, message: &Message) -> Result<(), PluginError> {
+    async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), PluginError> {
         (self.work)(cx.clone(), message.lend()).await
     }
 }

@@ -2,8 +2,8 @@
 //! (feature `tokio`).
 //!
 //! The router waits 30 s for the first response to a message. A handler that needs longer calls
-//! [`message.ack()`](crate::net::Message::ack) first and
-//! [notifies](crate::net::Message::notify) when it is done; one that is faster need not do anything:
+//! [`message.ack()`](crate::net::InboundMessage::ack) first and
+//! [notifies](crate::net::InboundMessage::notify) when it is done; one that is faster need not do anything:
 //! when it returns `Ok`, the message is acknowledged, and when it fails or panics, rejected.
 
 mod config;

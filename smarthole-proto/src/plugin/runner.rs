@@ -7,10 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use rpc_core::CloseReason;
-use rpc_core::decode::SharedStr;
-use rpc_core::net::link::DrainReport;
-use rpc_core::net::{Cancellation, Canceller, Dialer, LinkEvent, LinkState};
+use rpc_core::net::{Cancellation, Canceller, Dialer, DrainReport, LinkEvent, LinkState};
+use rpc_core::{CloseReason, Str};
 use tokio::task::{JoinError, JoinSet};
 
 use super::config::PluginConfig;
@@ -20,7 +18,7 @@ use super::handler::{Handler, Notice};
 use crate::error::RegistrationError;
 use crate::frame::Answer;
 use crate::id::ClientId;
-use crate::net::{Client, Connection, Event, Events, Message, connect_with};
+use crate::net::{Client, Connection, Event, Events, InboundMessage, connect_with};
 
 /// The reason with which a message is rejected whose handler panicked.
 pub const INTERNAL_ERROR: &str = "internal error";
@@ -34,16 +32,16 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 ///
 /// ```
 /// use async_trait::async_trait;
-/// use smarthole_proto::net::Message;
+/// use smarthole_proto::net::InboundMessage;
 /// use smarthole_proto::plugin::{Context, Handler, Plugin, PluginError};
-/// use smarthole_proto::{Notification, Registration};
+/// use smarthole_proto::frame::{Notification, Registration};
 ///
 /// struct Notes;
 ///
 /// #[async_trait]
 /// impl Handler for Notes {
-///     async fn on_message(&self, _: &Context, message: &Message) -> Result<(), PluginError> {
-///         // Keep message.text() somewhere.
+///     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
+///         // Keep message.text somewhere.
 ///         message.notify(Notification::new("noted")).await?;
 ///         Ok(())
 ///     }
@@ -180,7 +178,7 @@ impl<D: Dialer> Plugin<D> {
     }
 
     /// Runs until `shutdown` resolves; then rejects what comes, lets handlers finish within the
-    /// [shutdown timeout](PluginConfig::shutdown_timeout), and closes.
+    /// [shutdown timeout](PluginConfig::with_shutdown_timeout), and closes.
     ///
     /// # Cancel safety
     /// Dropping the future drops the line and all handlers.
@@ -299,7 +297,9 @@ impl Runner {
                 self.refused = Some(error);
             }
             LinkEvent::Event(Event::Overdue { id }) => self.notice(&Notice::Overdue { id }),
-            LinkEvent::Event(Event::Unknown(other)) => self.notice(&Notice::Unknown(other)),
+            LinkEvent::Event(Event::Unknown { tag, raw }) => {
+                self.notice(&Notice::Unknown { tag, raw });
+            }
             LinkEvent::Event(Event::Warning(warning)) => self.notice(&Notice::Warning(warning)),
             LinkEvent::State(LinkState::Lost {
                 cause, retry_in, ..
@@ -318,7 +318,7 @@ impl Runner {
         });
     }
 
-    fn message(&mut self, message: Message) {
+    fn message(&mut self, message: InboundMessage) {
         // The router has given it to somebody else by now: done here too, it would be done twice.
         if !message.time_left().is_zero() {
             let shared = Arc::clone(&self.shared);
@@ -328,7 +328,7 @@ impl Runner {
 }
 
 /// Gives a message to the handler, and answers it if the handler does not.
-async fn handle(shared: Arc<Shared>, message: Message) {
+async fn handle(shared: Arc<Shared>, message: InboundMessage) {
     if shared.config.ack_on_receipt {
         message.answer_later(Answer::Ack);
     }
@@ -344,7 +344,7 @@ async fn handle(shared: Arc<Shared>, message: Message) {
             }
         }
         Err(_) => {
-            message.answer_later(reject(SharedStr::from_static(INTERNAL_ERROR)));
+            message.answer_later(reject(Str::from_static(INTERNAL_ERROR)));
             shared.handler.on_notice(&Notice::HandlerPanicked);
         }
     }
@@ -353,11 +353,11 @@ async fn handle(shared: Arc<Shared>, message: Message) {
 /// What comes during a shutdown.
 fn turn_away(event: LinkEvent<Event>) {
     if let LinkEvent::Event(Event::Message(message)) = event {
-        message.answer_later(reject(SharedStr::from_static(SHUTTING_DOWN)));
+        message.answer_later(reject(Str::from_static(SHUTTING_DOWN)));
     }
 }
 
-fn reject(reason: SharedStr) -> Answer {
+fn reject(reason: Str) -> Answer {
     Answer::reject(Some(reason))
 }
 

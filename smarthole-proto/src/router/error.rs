@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 
 /// Why a router did not decide. The texts are for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -12,7 +12,7 @@ pub enum RouterError {
     #[error("the router is unavailable: {message}")]
     Unavailable {
         /// What happened.
-        message: SharedStr,
+        message: Str,
     },
     /// What it asks was asked too often, and still is after the router's own retries. Retrying
     /// later helps.
@@ -28,26 +28,26 @@ pub enum RouterError {
     #[error("the router was refused: {message}")]
     Denied {
         /// What happened.
-        message: SharedStr,
+        message: Str,
     },
     /// It failed in another way, or panicked. Retrying does not help.
     #[error("the router failed: {message}")]
     Failed {
         /// What happened.
-        message: SharedStr,
+        message: Str,
     },
 }
 
 impl RouterError {
     /// It failed for this reason.
-    pub fn failed(message: impl Into<SharedStr>) -> Self {
+    pub fn failed(message: impl Into<Str>) -> Self {
         Self::Failed {
             message: message.into(),
         }
     }
 
     /// What it asks is out of reach for this reason.
-    pub fn unavailable(message: impl Into<SharedStr>) -> Self {
+    pub fn unavailable(message: impl Into<Str>) -> Self {
         Self::Unavailable {
             message: message.into(),
         }

@@ -4,7 +4,7 @@
 //! Anything else implements `Router` (feature `tokio`), for example with a language model.
 //!
 //! ```
-//! use smarthole_proto::Registration;
+//! use smarthole_proto::frame::Registration;
 //! use smarthole_proto::router::{Candidate, Keywords, RouteRequest};
 //!
 //! let notes = Registration::new("notes", "Keeps notes and shopping lists.");
@@ -23,7 +23,7 @@ mod words;
 
 use std::sync::Arc;
 
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 
 use crate::frame::{InputMethod, Registration};
 
@@ -35,7 +35,7 @@ pub use keywords::Keywords;
 #[non_exhaustive]
 pub struct RouteRequest {
     /// What the user said, whole.
-    pub text: SharedStr,
+    pub text: Str,
     /// How the user said it.
     pub input_method: InputMethod,
     /// How sure the speech recognition is, from 0 to 1; for voice only.
@@ -43,7 +43,7 @@ pub struct RouteRequest {
     /// Who may be chosen, in the order of registration.
     pub candidates: Vec<Candidate>,
     /// The names of those who may not: they rejected the message, or have it already.
-    pub excluded: Vec<SharedStr>,
+    pub excluded: Vec<Str>,
     /// Who rejected the message so far and why, in that order.
     pub rejections: Vec<Rejection>,
 }
@@ -53,11 +53,11 @@ pub struct RouteRequest {
 #[non_exhaustive]
 pub struct Candidate {
     /// Its name.
-    pub name: SharedStr,
+    pub name: Str,
     /// What it does, in natural language.
-    pub description: SharedStr,
+    pub description: Str,
     /// Hints at what it can do; shared by all questions in which the client may be chosen.
-    pub capabilities: Arc<[SharedStr]>,
+    pub capabilities: Arc<[Str]>,
 }
 
 /// A client that did not take a message.
@@ -65,10 +65,10 @@ pub struct Candidate {
 #[non_exhaustive]
 pub struct Rejection {
     /// Its name.
-    pub client: SharedStr,
+    pub client: Str,
     /// Its reason, or what stands for one: [`NO_REASON`](crate::limits::NO_REASON),
     /// [`RESPONSE_TIMEOUT_REASON`](crate::limits::RESPONSE_TIMEOUT_REASON).
-    pub reason: SharedStr,
+    pub reason: Str,
 }
 
 /// A client that a router chose.
@@ -76,11 +76,11 @@ pub struct Rejection {
 #[non_exhaustive]
 pub struct Choice {
     /// Its name, one of the candidates'.
-    pub client: SharedStr,
+    pub client: Str,
     /// What the client gets instead of the user's text.
-    pub text: Option<SharedStr>,
+    pub text: Option<Str>,
     /// Why it was chosen; the client is told.
-    pub reason: Option<SharedStr>,
+    pub reason: Option<Str>,
 }
 
 /// Decides who gets a text.
@@ -116,7 +116,7 @@ impl<R: Router + ?Sized> Router for Arc<R> {
 
 impl RouteRequest {
     /// A typed text without anybody to choose from.
-    pub fn new(text: impl Into<SharedStr>) -> Self {
+    pub fn new(text: impl Into<Str>) -> Self {
         Self {
             text: text.into(),
             input_method: InputMethod::Text,
@@ -153,7 +153,7 @@ impl RouteRequest {
 
 impl Candidate {
     /// A client of this name that does this.
-    pub fn new(name: impl Into<SharedStr>, description: impl Into<SharedStr>) -> Self {
+    pub fn new(name: impl Into<Str>, description: impl Into<Str>) -> Self {
         Self {
             name: name.into(),
             description: description.into(),
@@ -163,7 +163,7 @@ impl Candidate {
 
     /// Adds one of the [`capabilities`](Self::capabilities).
     #[must_use]
-    pub fn with_capability(mut self, capability: impl Into<SharedStr>) -> Self {
+    pub fn with_capability(mut self, capability: impl Into<Str>) -> Self {
         let before = self.capabilities.iter().cloned();
         self.capabilities = before.chain([capability.into()]).collect();
         self
@@ -182,7 +182,7 @@ impl From<&Registration> for Candidate {
 
 impl Rejection {
     /// This client did not take the message, for this reason.
-    pub fn new(client: impl Into<SharedStr>, reason: impl Into<SharedStr>) -> Self {
+    pub fn new(client: impl Into<Str>, reason: impl Into<Str>) -> Self {
         Self {
             client: client.into(),
             reason: reason.into(),
@@ -192,7 +192,7 @@ impl Rejection {
 
 impl Choice {
     /// This client gets the user's text.
-    pub fn new(client: impl Into<SharedStr>) -> Self {
+    pub fn new(client: impl Into<Str>) -> Self {
         Self {
             client: client.into(),
             text: None,
@@ -202,14 +202,14 @@ impl Choice {
 
     /// Sets [`text`](Self::text).
     #[must_use]
-    pub fn with_text(mut self, text: impl Into<SharedStr>) -> Self {
+    pub fn with_text(mut self, text: impl Into<Str>) -> Self {
         self.text = Some(text.into());
         self
     }
 
     /// Sets [`reason`](Self::reason).
     #[must_use]
-    pub fn with_reason(mut self, reason: impl Into<SharedStr>) -> Self {
+    pub fn with_reason(mut self, reason: impl Into<Str>) -> Self {
         self.reason = Some(reason.into());
         self
     }

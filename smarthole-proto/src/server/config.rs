@@ -11,9 +11,7 @@ use crate::limits::{defaults, keep_alive};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ServerConfig {
-    /// How long it may take until the client is registered; then it is disconnected with code 1008.
-    /// Default `None`: for ever, as with the known server.
-    pub registration_timeout: Option<Duration>,
+    pub(crate) registration_timeout: Option<Duration>,
     /// Pings, and when silence counts as death; only a pong counts as life. Default
     /// [`keep_alive`](crate::limits::keep_alive): a ping every 30 s, and 10 s for its pong.
     pub keep_alive: KeepAlive,
@@ -34,7 +32,8 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
-    /// Sets [`registration_timeout`](Self::registration_timeout).
+    /// How long it may take until the client is registered; then it is disconnected with code 1008.
+    /// Default `None`: for ever, as with the known server.
     #[must_use]
     pub const fn with_registration_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.registration_timeout = timeout;

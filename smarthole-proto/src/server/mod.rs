@@ -13,16 +13,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::backlog::{Backlog, EventBacklog};
-use rpc_core::decode::{DecodeError, DecodeErrorKind, FrameCopy, SharedStr};
+use rpc_core::json::DecodeErrorKind;
 use rpc_core::keepalive::Heart;
 use rpc_core::rate::Bucket;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, Refused, Text,
+    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Machine, Outbox, Outgoing, Refused,
+    Str, Text,
 };
 
 use crate::error::RegistrationError;
-use crate::frame::{ClientFrame, Registration, RegistrationResponse, Response};
+use crate::frame::{ClientFrame, Registration, RegistrationResponse, Response, ServerFrame};
 use crate::id::ClientId;
 use crate::validate;
 
@@ -68,7 +69,7 @@ pub enum Warning {
     #[error("a frame of the type {tag:?}")]
     UnknownType {
         /// The type.
-        tag: SharedStr,
+        tag: Str,
     },
 }
 
@@ -117,7 +118,7 @@ pub struct ServerConn {
     config: Arc<ServerConfig>,
     state: ServerState,
     /// The name of the client that is registered, or wants to be.
-    name: Option<SharedStr>,
+    name: Option<Str>,
     /// What came after a registration that is not decided yet.
     held: Backlog<String>,
     held_bytes: usize,
@@ -160,7 +161,7 @@ impl ServerConn {
 
     /// The name of the client that is registered, or whose registration waits to be decided.
     #[must_use]
-    pub const fn name(&self) -> Option<&SharedStr> {
+    pub const fn name(&self) -> Option<&Str> {
         self.name.as_ref()
     }
 
@@ -171,8 +172,8 @@ impl ServerConn {
     /// [`Refused::TooLarge`]. Nothing has changed then.
     pub fn accept(&mut self, client_id: &ClientId) -> Result<(), Refused> {
         let name = self.undecided()?;
-        let answer = RegistrationResponse::accepted(client_id.as_str(), name);
-        self.outbox.json(&answer)?;
+        let answer = RegistrationResponse::accepted(client_id, name);
+        self.send_answer(answer)?;
         self.state = ServerState::Ready;
         self.timers.stop(Timer::Registration);
         self.release_held();
@@ -185,7 +186,7 @@ impl ServerConn {
     /// As for [`accept`](Self::accept).
     pub fn refuse(&mut self, error: RegistrationError) -> Result<(), Refused> {
         self.undecided()?;
-        self.outbox.json(&RegistrationResponse::refused(error))?;
+        self.send_answer(RegistrationResponse::refused(error))?;
         self.state = ServerState::AwaitRegistration;
         self.name = None;
         self.release_held();
@@ -235,17 +236,15 @@ impl ServerConn {
             return self.hold(text);
         }
         match ClientFrame::decode(text, &self.config.limits) {
-            Ok(ClientFrame::Registration { payload }) => {
-                self.on_registration(payload.get(), text);
+            Ok(ClientFrame::Registration(payload)) => {
+                self.on_registration(payload.get(), text.len());
             }
             Ok(ClientFrame::Response(response)) if self.state == ServerState::Ready => {
-                let response = response.to_shared(&FrameCopy::of(text));
                 self.events
                     .push(ServerEvent::Response { response }, text.len());
             }
             Ok(ClientFrame::Response(_)) => self.warn(Warning::NotRegistered, 0),
-            Ok(ClientFrame::Unknown(unknown)) => {
-                let tag = SharedStr::from(&*unknown.tag);
+            Ok(ClientFrame::Unknown { tag, .. }) => {
                 let size = tag.len();
                 self.warn(Warning::UnknownType { tag }, size);
             }
@@ -253,26 +252,30 @@ impl ServerConn {
         }
     }
 
-    fn on_registration(&mut self, payload: &str, text: &str) {
+    fn on_registration(&mut self, payload: &str, size: usize) {
         if self.state == ServerState::Ready {
             return self.answer(RegistrationError::already_registered());
         }
         match validate::payload(payload) {
             Ok(registration) => {
-                let registration = registration.to_shared(&FrameCopy::of(text));
                 self.name = Some(registration.name.clone());
                 self.state = ServerState::AwaitVerdict;
                 self.events
-                    .push(ServerEvent::Registration { registration }, text.len());
+                    .push(ServerEvent::Registration { registration }, size);
             }
             Err(error) => self.answer(error),
         }
     }
 
+    fn send_answer(&mut self, answer: RegistrationResponse) -> Result<(), Refused> {
+        let frame = ServerFrame::RegistrationResponse(answer);
+        self.outbox.json(&frame).map(drop)
+    }
+
     /// Refuses a registration that does not reach the application.
     fn answer(&mut self, error: RegistrationError) {
         let answer = RegistrationResponse::refused(error);
-        if self.outbox.json(&answer).is_err() {
+        if self.send_answer(answer).is_err() {
             // The client asks and does not read the answers.
             self.shut(CloseReason::SlowConsumer, CloseFrame::POLICY);
         }

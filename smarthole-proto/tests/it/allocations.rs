@@ -6,8 +6,9 @@ use allocation_counter::measure;
 use rpc_core::{Incoming, Limits, Machine};
 use smarthole_proto::client::ClientEvent;
 use smarthole_proto::codec::encode_into;
-use smarthole_proto::frame::{ClientFrame, ServerFrame};
-use smarthole_proto::{Answer, Message, Metadata, Notification, Response};
+use smarthole_proto::frame::{
+    Answer, ClientFrame, Message, Metadata, Notification, Response, ServerFrame,
+};
 
 use crate::client::ready;
 
@@ -28,14 +29,15 @@ fn cost(what: &str, mut round: impl FnMut()) -> u64 {
 }
 
 #[test]
-fn decoding_frames_without_escapes_costs_no_allocation() {
+fn decoding_frames_allocates_for_long_texts_only() {
     let limits = Limits::default();
-    for text in [MESSAGE, ACCEPTED] {
+    // The id, the text and the timestamp.
+    for (text, long) in [(MESSAGE, 3), (ACCEPTED, 0)] {
         let count = cost(text, || {
             let frame = ServerFrame::decode(text, &limits).unwrap();
-            assert!(!matches!(frame, ServerFrame::Unknown(_)));
+            assert!(!matches!(frame, ServerFrame::Unknown { .. }));
         });
-        assert_eq!(count, 0);
+        assert_eq!(count, long * ROUNDS);
     }
     for text in [ACK, SHOWN] {
         let count = cost(text, || {
@@ -49,28 +51,31 @@ fn decoding_frames_without_escapes_costs_no_allocation() {
 #[test]
 fn encoding_into_a_buffer_with_room_costs_no_allocation() {
     let mut buffer = String::with_capacity(4096);
-    let metadata = Metadata::default().with_routing_reason(Some("It keeps notes"));
-    let message = Message::<&str>::new("msg-1", "buy milk", "2024-01-15T10:30:00.000Z")
-        .with_metadata(metadata);
-    let shown = Answer::Notification(Notification::<&str>::new("saved"));
+    let mut metadata = Metadata::default();
+    metadata.routing_reason = Some("It keeps notes".into());
+    let message = Message::new("msg-1", "buy milk", "2024-01-15T10:30:00.000Z");
+    let message = ServerFrame::Message(message.with_metadata(metadata));
+    let shown = Answer::Notification(Notification::new("saved"));
+    let [ack, shown] =
+        [Answer::Ack, shown].map(|answer| ClientFrame::Response(Response::new("msg-1", answer)));
     let count = cost("a message and its responses", || {
         buffer.clear();
         encode_into(&message, &mut buffer).unwrap();
-        encode_into(&Response::<&str>::new("msg-1", Answer::Ack), &mut buffer).unwrap();
-        encode_into(&Response::new("msg-1", shown.clone()), &mut buffer).unwrap();
+        encode_into(&ack, &mut buffer).unwrap();
+        encode_into(&shown, &mut buffer).unwrap();
     });
     assert_eq!(count, 0);
 }
 
 #[test]
-fn a_message_costs_the_client_one_allocation_and_its_ack_one_for_the_frame() {
+fn a_message_costs_the_client_its_long_texts_and_the_frame_and_its_ack_one_allocation() {
     let now = Instant::now();
     let mut client = ready(now).client;
     let message = cost("message through the client", || {
         client.handle_message(Incoming::Text(MESSAGE), now);
         assert!(client.poll_event().is_some());
     });
-    assert!(message <= ROUNDS, "{message}");
+    assert!(message <= 4 * ROUNDS, "{message}");
     let answered = cost("message and ack", || {
         client.handle_message(Incoming::Text(MESSAGE), now);
         let Some(ClientEvent::Message { message, .. }) = client.poll_event() else {
@@ -79,7 +84,7 @@ fn a_message_costs_the_client_one_allocation_and_its_ack_one_for_the_frame() {
         client.ack(&message.id).unwrap();
         assert!(client.poll_transmit().is_some());
     });
-    assert!(answered <= 2 * ROUNDS, "{answered}");
+    assert!(answered <= 5 * ROUNDS, "{answered}");
 }
 
 #[test]

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use rpc_core::testing::sim::{self, Rng, Step};
 use rpc_core::testing::{Pair, Side};
 use rpc_core::{CloseReason, Machine, Text};
 use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState};
 use smarthole_proto::codec::encode;
+use smarthole_proto::error::{ErrorCode, RegistrationError};
+use smarthole_proto::frame::{Message, Metadata, Notification, Registration, ServerFrame};
+use smarthole_proto::id::ClientId;
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use smarthole_proto::{
-    ClientId, ErrorCode, Message, Metadata, Notification, Registration, RegistrationError,
-};
+use switchboard_testing::sim::{self, Rng, Step};
 
 use crate::played::config;
 
@@ -45,8 +45,8 @@ fn accept(line: &mut Line) {
 
 /// A message of this id, encoded.
 pub fn encoded(id: &str) -> Text {
-    let message = Message::<&str>::new(id, "buy milk", "2024-01-15T10:30:00.000Z");
-    encode(&message).unwrap()
+    let message = Message::new(id, "buy milk", "2024-01-15T10:30:00.000Z");
+    encode(&ServerFrame::Message(message)).unwrap()
 }
 
 #[test]
@@ -60,14 +60,17 @@ fn the_conversation_of_the_specification() {
     line.advance(Duration::from_millis(1));
     line.server.accept(&ClientId::new("c-1")).unwrap();
     line.advance(Duration::from_millis(1));
-    let metadata = Metadata::default().with_routing_reason(Some("It keeps tasks"));
-    let message = Message::<&str>::new("msg-1", "Remember the milk", "2024-01-15T10:30:00.000Z")
+    let mut metadata = Metadata::default();
+    metadata.routing_reason = Some("It keeps tasks".into());
+    let message = Message::new("msg-1", "Remember the milk", "2024-01-15T10:30:00.000Z")
         .with_metadata(metadata);
-    line.server.send(encode(&message).unwrap()).unwrap();
+    line.server
+        .send(encode(&ServerFrame::Message(message)).unwrap())
+        .unwrap();
     line.advance(Duration::from_millis(1));
     line.client.ack("msg-1").unwrap();
-    let saved = Notification::<&str>::new("Saved.").with_title("Tasks");
-    line.client.notify("msg-1", &saved).unwrap();
+    let saved = Notification::new("Saved.").with_title("Tasks");
+    line.client.notify("msg-1", saved).unwrap();
     line.client
         .reject("msg-0", Some("I handle tasks only"))
         .unwrap();
@@ -237,7 +240,7 @@ fn every_message_ends_once(rng: &mut Rng) -> Result<(), String> {
                     let answered = match rng.below(3) {
                         0 => line.client.ack(&id),
                         1 => line.client.reject(&id, None),
-                        _ => line.client.notify(&id, &Notification::<&str>::new("x")),
+                        _ => line.client.notify(&id, Notification::new("x")),
                     };
                     answered.map_err(|refused| refused.to_string())?;
                     book.remove(&id);

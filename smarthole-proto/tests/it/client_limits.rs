@@ -8,7 +8,9 @@ use rpc_core::net::{LinkEvent, LinkState};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CloseReason, Refused};
 use serde_json::json;
-use smarthole_proto::net::{Client, Event, Events, Message, connect_with, dialer, link_config};
+use smarthole_proto::net::{
+    Client, Event, Events, InboundMessage, connect_with, dialer, link_config,
+};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::played::{Router, acked, config, message, rejected};
@@ -46,7 +48,7 @@ async fn connected() -> (Client, Events, Line, TcpListener) {
     (client, events, router, listener)
 }
 
-async fn received(events: &mut Events) -> Message {
+async fn received(events: &mut Events) -> InboundMessage {
     loop {
         if let LinkEvent::Event(Event::Message(message)) = events.next().await.expect("a message") {
             return message;

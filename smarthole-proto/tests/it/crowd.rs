@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rpc_core::net::{QueueConfig, Queued};
 use serde_json::json;
-use smarthole_proto::MessageId;
 use smarthole_proto::hub::{HubConfig, HubEvent, Input};
+use smarthole_proto::id::MessageId;
 use smarthole_proto::net::{HubEvents, ServerOptions};
 use tokio::task::JoinSet;
 
@@ -81,9 +81,7 @@ impl Book {
                 panic!("every event is needed");
             };
             match event {
-                HubEvent::Delivered {
-                    message, client, ..
-                } => book.deliver(&message, &client),
+                HubEvent::Delivered { client, message } => book.deliver(&message.id, &client),
                 HubEvent::Acked {
                     message,
                     client,

@@ -6,14 +6,14 @@ use std::net::SocketAddr;
 use async_trait::async_trait;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{Dialer, Link, LinkEvent};
-use rpc_core::testing::faults::client::{
-    ClientUnderTest, Ended, Fault, Line, SharedEvents, Started, Terms, clock_jump, prove,
-};
 use rpc_core::{Limits, Refused};
 use serde_json::{Value, json};
-use smarthole_proto::Notification;
 use smarthole_proto::client::ClientConfig;
-use smarthole_proto::net::{Client, ClientSide, Event, Message, connect_with, dialer};
+use smarthole_proto::frame::Notification;
+use smarthole_proto::net::{Client, ClientSide, Event, InboundMessage, connect_with, dialer};
+use switchboard_testing::faults::client::{
+    ClientUnderTest, Ended, Fault, Line, SharedEvents, Started, Terms, clock_jump, prove,
+};
 
 use crate::played::{acked, message, registration};
 
@@ -66,11 +66,11 @@ impl ClientUnderTest for Responses {
         if !client.state().is_ready() {
             return Ended::Refused(Refused::NotConnected);
         }
-        let mut held: Option<Message> = None;
+        let mut held: Option<InboundMessage> = None;
         loop {
             match (events.next().await, &held) {
                 (Some(LinkEvent::Event(Event::Message(message))), _) => held = Some(message),
-                (Some(LinkEvent::Event(Event::Unknown(_))), Some(message)) => {
+                (Some(LinkEvent::Event(Event::Unknown { .. })), Some(message)) => {
                     return sent(message.ack().await);
                 }
                 (Some(LinkEvent::Event(_) | LinkEvent::Lagged(_)), _) => {}

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::testing::faults::{End, RawFrame, RawListener, RawPeer};
 use serde_json::{Value, json};
 use smarthole_proto::net::DROPPED;
 use smarthole_proto::plugin::{Ended, INTERNAL_ERROR, Plugin, PluginConfig, handler_fn};
+use switchboard_testing::faults::{End, RawFrame, RawListener, RawPeer};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -37,7 +37,7 @@ async fn start() -> Running {
         .with_link(link.with_reconnect(ReconnectPolicy::new(backoff)))
         .with_shutdown_timeout(SHORT);
     let handler = handler_fn(|_, message| async move {
-        match message.text() {
+        match &*message.text {
             "panic" => panic!("as told"),
             "hang" => std::future::pending().await,
             _ => Ok(()),

@@ -2,15 +2,15 @@
 
 use std::time::{Duration, SystemTime};
 
-use rpc_core::decode::SharedStr;
-use rpc_core::testing::json::assert_same;
 use serde::Serialize;
-use smarthole_proto::frame::{Answer, RegistrationResponse, Response};
-use smarthole_proto::limits::defaults;
-use smarthole_proto::{
-    ClientFrame, ErrorCode, InputMethod, Message, Metadata, Notification, Priority, Registration,
-    RegistrationError, ServerFrame, codec, timestamp, validate,
+use smarthole_proto::error::{ErrorCode, RegistrationError};
+use smarthole_proto::frame::{
+    Answer, ClientFrame, InputMethod, Message, Metadata, Notification, Priority, Registration,
+    RegistrationResponse, Response, ServerFrame,
 };
+use smarthole_proto::limits::defaults;
+use smarthole_proto::{codec, timestamp, validate};
+use switchboard_testing::json::assert_same;
 
 /// An example as it stands in the specification, and as it is sent: without white space.
 struct Example {
@@ -58,8 +58,12 @@ impl Example {
 
 const ID: &str = "msg-550e8400-e29b-41d4-a716-446655440000";
 
-fn response(answer: Answer) -> Response {
-    Response::new(ID, answer)
+fn response(answer: Answer) -> ClientFrame {
+    ClientFrame::Response(Response::new(ID, answer))
+}
+
+const fn answer(response: RegistrationResponse) -> ServerFrame {
+    ServerFrame::RegistrationResponse(response)
 }
 
 #[test]
@@ -75,13 +79,12 @@ fn a_registration_is_that_of_the_specification() {
   }
 }"#,
     );
-    let registration: Registration<SharedStr> =
-        Registration::new("my-client", "I handle task management and to-do lists.")
-            .with_version("1.0.0")
-            .with_capability("tasks")
-            .with_capability("reminders");
+    let registration = Registration::new("my-client", "I handle task management and to-do lists.")
+        .with_version("1.0.0")
+        .with_capability("tasks")
+        .with_capability("reminders");
     example.comes_from_a_client(&registration.frame());
-    let ClientFrame::Registration { payload } =
+    let ClientFrame::Registration(payload) =
         ClientFrame::decode(example.printed, &defaults()).unwrap()
     else {
         panic!("no registration")
@@ -105,10 +108,8 @@ fn both_answers_to_a_registration_are_those_of_the_specification() {
   }
 }"#,
     );
-    accepted.comes_from_a_server(&RegistrationResponse::accepted(
-        "550e8400-e29b-41d4-a716-446655440000",
-        "my-client",
-    ));
+    let id = "550e8400-e29b-41d4-a716-446655440000";
+    accepted.comes_from_a_server(&answer(RegistrationResponse::accepted(id, "my-client")));
     let refused = Example::new(
         r#"{
   "type": "registration_response",
@@ -120,7 +121,7 @@ fn both_answers_to_a_registration_are_those_of_the_specification() {
 }"#,
     );
     let error = RegistrationError::duplicate_name("my-client");
-    refused.comes_from_a_server(&RegistrationResponse::refused(error));
+    refused.comes_from_a_server(&answer(RegistrationResponse::refused(error)));
 }
 
 #[test]
@@ -132,7 +133,9 @@ fn each_code_of_the_specification_is_sent_as_it_stands_there() {
         (ErrorCode::AlreadyRegistered, "ALREADY_REGISTERED"),
         (ErrorCode::ValidationError, "VALIDATION_ERROR"),
     ] {
-        let refused = RegistrationResponse::refused(RegistrationError::new(code, "why"));
+        let refused = answer(RegistrationResponse::refused(RegistrationError::new(
+            code, "why",
+        )));
         assert_eq!(
             codec::encode(&refused).unwrap().as_str(),
             format!(
@@ -163,24 +166,27 @@ fn a_routed_message_is_that_of_the_specification() {
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_705_314_600);
     let reason =
         "User wants to remember something, which matches this client's note-taking capabilities";
-    let metadata = Metadata::default()
-        .with_input_method(InputMethod::Voice)
-        .with_confidence(Some(0.95))
-        .with_routing_reason(Some(SharedStr::from(reason)));
+    let mut metadata = Metadata::default();
+    metadata.input_method = InputMethod::Voice;
+    metadata.confidence = Some(0.95);
+    metadata.routing_reason = Some(reason.into());
     let message = Message::new(
         ID,
         "Remember to buy groceries tomorrow",
         timestamp::format(time),
     );
-    example.comes_from_a_server(&message.with_metadata(metadata));
+    example.comes_from_a_server(&ServerFrame::Message(message.with_metadata(metadata)));
 }
 
 #[test]
 fn what_a_message_does_not_say_is_left_out() {
-    let direct = Metadata::<SharedStr>::default().with_direct_routed(true);
-    let message: Message = Message::new("m", "buy milk", "t").with_metadata(direct);
+    let mut direct = Metadata::default();
+    direct.direct_routed = true;
+    let message = Message::new("m", "buy milk", "t").with_metadata(direct);
     assert_eq!(
-        codec::encode(&message).unwrap().as_str(),
+        codec::encode(&ServerFrame::Message(message))
+            .unwrap()
+            .as_str(),
         r#"{"type":"message","payload":{"id":"m","text":"buy milk","timestamp":"t","metadata":{"inputMethod":"text","directRouted":true}}}"#
     );
 }
@@ -248,10 +254,8 @@ fn every_priority_of_the_specification_is_sent_as_it_stands_there() {
         (Priority::High, "high"),
     ] {
         let shown = Notification::new("b").with_priority(priority);
-        let written = codec::encode(&Response::<SharedStr>::new(
-            "m",
-            Answer::Notification(shown),
-        ));
+        let response = Response::new("m", Answer::Notification(shown));
+        let written = codec::encode(&ClientFrame::Response(response));
         assert_eq!(
             written.unwrap().as_str(),
             format!(

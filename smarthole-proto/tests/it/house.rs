@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use rpc_core::testing::Pair;
-use smarthole_proto::Registration;
 use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent};
+use smarthole_proto::frame::Registration;
 use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubEvent, Input, RouteId};
 use smarthole_proto::router::{Choice, RouteRequest};
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant, SystemTime};
 
 use rpc_core::Limits;
-use smarthole_proto::frame::ServerFrame;
+use smarthole_proto::frame::{Answer, Notification, Registration, Response, ServerFrame};
 use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubEvent, Input, Outcome};
+use smarthole_proto::id::MessageId;
 use smarthole_proto::router::{Choice, Keywords};
-use smarthole_proto::{Answer, MessageId, Notification, Registration, Response};
 
 const CLIENTS: usize = 100;
 const MESSAGES: usize = 1_000;
@@ -63,9 +63,10 @@ impl Crowd {
                     let wall = SystemTime::UNIX_EPOCH;
                     self.hub.decide(route, choices, self.now, wall).unwrap();
                 }
-                HubEvent::Delivered {
-                    message, client, ..
-                } => *self.sent.entry((message, client.to_string())).or_default() += 1,
+                HubEvent::Delivered { client, message } => {
+                    let sent = (message.id, client.to_string());
+                    *self.sent.entry(sent).or_default() += 1;
+                }
                 HubEvent::Acked {
                     message,
                     client,
@@ -101,11 +102,7 @@ impl Crowd {
                 let ServerFrame::Message(message) = frame else {
                     panic!("{frame:?}");
                 };
-                (
-                    conn,
-                    MessageId::new(&*message.id),
-                    message.text.into_owned(),
-                )
+                (conn, message.id, message.text.into())
             })
             .collect()
     }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime};
 
 use proptest::prelude::*;
+use smarthole_proto::frame::{Answer, Notification, Registration, Response};
 use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubError, HubEvent, Input, RouteId};
 use smarthole_proto::router::{Choice, RouterError};
-use smarthole_proto::{Answer, Notification, Registration, Response};
 
 use super::hub_naive::{Kind, Model, NAMES, TIMEOUT, state_name};
 use super::hub_play::{Names, outcome};
@@ -53,7 +53,7 @@ struct Both {
     names: Names,
     conns: HashMap<&'static str, ConnId>,
     next_conn: u64,
-    ids: Vec<smarthole_proto::MessageId>,
+    ids: Vec<smarthole_proto::id::MessageId>,
     routes: Vec<RouteId>,
 }
 
@@ -247,7 +247,7 @@ fn answer(kind: Kind) -> Answer {
         Kind::Blank => Answer::Notification(Notification::new("")),
         Kind::Mumble => Answer::Unknown {
             tag: "mumble".into(),
-            payload: None,
+            content: None,
         },
     }
 }

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::time::{Duration, Instant, SystemTime};
 
-use rpc_core::decode::SharedStr;
+use smarthole_proto::frame::{Answer, Notification, Priority, Registration, Response};
 use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubEvent, Input, Outcome, RouteId};
+use smarthole_proto::id::MessageId;
 use smarthole_proto::router::{Choice, Rejection, RouterError};
-use smarthole_proto::{Answer, MessageId, Notification, Priority, Registration, Response};
 
 /// How events look in a trace.
 #[derive(Default)]
@@ -47,7 +47,7 @@ impl Names {
                 message, request, ..
             } => {
                 let candidates = request.candidates.iter().map(|one| one.name.as_str());
-                let excluded = request.excluded.iter().map(SharedStr::as_str);
+                let excluded = request.excluded.iter();
                 format!(
                     "route {} {:?} to {}{}{}",
                     self.message(message),
@@ -59,17 +59,16 @@ impl Names {
                     reasons(&request.rejections),
                 )
             }
-            HubEvent::Delivered {
-                message,
-                client,
-                direct,
-                text,
-                reason,
-            } => {
-                let how = if *direct { " directly" } else { "" };
-                let reason = reason.as_deref().unwrap_or("-");
-                let message = self.message(message);
-                format!("delivered {message} to {client}{how} {text:?} ({reason})")
+            HubEvent::Delivered { client, message } => {
+                let metadata = &message.metadata;
+                let how = if metadata.direct_routed {
+                    " directly"
+                } else {
+                    ""
+                };
+                let reason = metadata.routing_reason.as_deref().unwrap_or("-");
+                let (id, text) = (self.message(&message.id), &message.text);
+                format!("delivered {id} to {client}{how} {text:?} ({reason})")
             }
             HubEvent::Acked {
                 message,
@@ -365,7 +364,7 @@ fn answer(verb: &str, words: &str) -> Answer {
         "reject" => Answer::reject((!words.is_empty()).then(|| words.into())),
         "mumble" => Answer::Unknown {
             tag: "mumble".into(),
-            payload: None,
+            content: None,
         },
         _ => {
             let mut fields = words.split('|');

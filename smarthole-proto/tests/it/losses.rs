@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use rpc_core::net::LinkConfig;
-use rpc_core::testing::losses::{Lossy, at_every_frame};
-use smarthole_proto::Notification;
+use smarthole_proto::frame::Notification;
 use smarthole_proto::hub::{HubConfig, Input, Outcome};
-use smarthole_proto::net::{Message, RouterOptions, Switch};
+use smarthole_proto::net::{InboundMessage, RouterOptions, Switch};
 use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
 use smarthole_proto::server::ServerConfig;
+use switchboard_testing::losses::{Lossy, at_every_frame};
 use tokio::sync::Notify;
 
 use crate::played::registration;
@@ -22,9 +22,9 @@ struct Notes(Arc<Mutex<Vec<String>>>);
 
 #[async_trait]
 impl Handler for Notes {
-    async fn on_message(&self, _: &Context, message: &Message) -> Result<(), PluginError> {
-        self.0.lock().unwrap().push(message.text().to_owned());
-        match message.text() {
+    async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
+        self.0.lock().unwrap().push(message.text.to_string());
+        match &*message.text {
             "reject" => message.reject("no").await?,
             "notify" => message.notify(Notification::new("done")).await?,
             _ => message.ack().await?,

@@ -11,8 +11,10 @@ use rpc_core::reconnect::ResetOn;
 use rpc_core::{CloseReason, Refused};
 use serde_json::json;
 use smarthole_proto::client::reconnect_policy;
-use smarthole_proto::net::{Client, DROPPED, Event, Events, Message, connect_with, link_config};
-use smarthole_proto::{Answer, Notification};
+use smarthole_proto::frame::{Answer, Notification};
+use smarthole_proto::net::{
+    Client, DROPPED, Event, Events, InboundMessage, connect_with, link_config,
+};
 use tokio::time::{Instant, advance};
 
 use crate::played::{Router, acked, config, rejected, response};
@@ -46,7 +48,7 @@ async fn event(events: &mut Events) -> Event {
     }
 }
 
-async fn received(events: &mut Events) -> Message {
+async fn received(events: &mut Events) -> InboundMessage {
     match event(events).await {
         Event::Message(message) => message,
         other => panic!("{other:?}"),
@@ -63,8 +65,8 @@ async fn a_message_is_answered_as_often_as_its_client_likes() {
     ));
     router.route("msg-1", "buy milk").await;
     let message = received(&mut events).await;
-    assert_eq!((message.id(), message.text()), ("msg-1", "buy milk"));
-    assert!(!message.metadata().direct_routed);
+    assert_eq!((&*message.id, &*message.text), ("msg-1", "buy milk"));
+    assert!(!message.metadata.direct_routed);
     assert_eq!(message.time_left(), 30 * SECOND);
     assert!(message.frame().get().contains("timestamp"));
     assert!(!message.is_answered());
@@ -120,7 +122,7 @@ async fn a_message_that_its_queue_drops_is_rejected() {
     while let Some(Some(event)) = events.next().now_or_never() {
         if let LinkEvent::Event(Event::Message(message)) = event {
             message.ack().await.unwrap();
-            kept.push(message.id().to_owned());
+            kept.push(message.id.clone());
         }
     }
     assert_eq!(kept, ["3", "4"]);
@@ -160,7 +162,7 @@ async fn on_many_threads_every_message_has_exactly_one_response() {
         while let Some(event) = events.next().await {
             if let LinkEvent::Event(Event::Message(message)) = event {
                 tokio::spawn(async move {
-                    match message.id().len() % 3 {
+                    match message.id.len() % 3 {
                         0 => drop(message),
                         1 => drop(message.ack().now_or_never()),
                         _ => message.reject("no").await.unwrap(),
@@ -433,7 +435,7 @@ async fn a_refusal_is_an_event_before_the_line_is_lost() {
     let Event::Refused(error) = event(&mut events).await else {
         panic!("not refused")
     };
-    assert_eq!(error.code.as_str(), "DUPLICATE_NAME");
+    assert_eq!(error.code.name(), "DUPLICATE_NAME");
     assert!(matches!(
         events.next().await,
         Some(LinkEvent::State(LinkState::Lost { .. }))
@@ -471,6 +473,6 @@ async fn unknown_frames_and_junk_are_events() {
     router.say(&json!({"type": "later", "payload": 1})).await;
     router.say_text("junk").await;
     let unknown = event(&mut events).await;
-    assert!(matches!(unknown, Event::Unknown(other) if other.tag == "later"));
+    assert!(matches!(unknown, Event::Unknown { tag, .. } if tag == "later"));
     assert!(matches!(event(&mut events).await, Event::Warning(_)));
 }

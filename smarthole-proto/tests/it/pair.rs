@@ -5,8 +5,9 @@ use std::time::Duration;
 use rpc_core::CloseReason;
 use rpc_core::testing::Side;
 use smarthole_proto::client::ClientEvent;
+use smarthole_proto::error::ErrorCode;
+use smarthole_proto::frame::{Notification, Priority};
 use smarthole_proto::hub::{HubConfig, HubEvent, Ignored, Outcome, Unroutable};
-use smarthole_proto::{ErrorCode, Notification, Priority};
 
 use crate::house::{House, config};
 
@@ -39,10 +40,10 @@ fn the_whole_conversation_reads_as_the_specification_has_it() {
     let id = house.say("notes: remember to buy milk");
     let line = &mut house.lines[notes];
     line.client.ack(&id).unwrap();
-    let shown = Notification::<&str>::new("Your note has been saved.")
+    let shown = Notification::new("Your note has been saved.")
         .with_title("Note Saved")
         .with_priority(Priority::Low);
-    line.client.notify(&id, &shown).unwrap();
+    line.client.notify(&id, shown).unwrap();
     house.settle();
     house.advance(30 * SECOND);
     let now = house.now;
@@ -136,8 +137,8 @@ fn one_message_for_two_ends_when_both_have_answered() {
     assert_eq!(house.got(notes), house.got(lights));
     house.lines[lights].client.ack(&id).unwrap();
     house.advance(29 * SECOND);
-    let shown = Notification::<&str>::new("seen");
-    house.lines[notes].client.notify(&id, &shown).unwrap();
+    let shown = Notification::new("seen");
+    house.lines[notes].client.notify(&id, shown).unwrap();
     house.settle();
     let expected = [
         ("lights".to_owned(), Outcome::Acked),

@@ -5,8 +5,8 @@ use rpc_core::net::mem::{MemListener, MemTransport};
 use rpc_core::net::{Message, Transport};
 use rpc_core::{CloseFrame, Outgoing};
 use serde_json::{Value, json};
-use smarthole_proto::Registration;
 use smarthole_proto::client::ClientConfig;
+use smarthole_proto::frame::Registration;
 
 /// The router's end of one connection.
 pub struct Router<T = MemTransport>(pub T);

@@ -11,11 +11,13 @@ use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::mem::{self, MemListener};
 use rpc_core::net::ws::{WsConfig, WsStream};
 use serde_json::json;
-use smarthole_proto::net::{Client, DROPPED, Message};
+use smarthole_proto::error::ErrorCode;
+use smarthole_proto::frame::{Notification, Registration};
+use smarthole_proto::id::ClientId;
+use smarthole_proto::net::{Client, DROPPED, InboundMessage};
 use smarthole_proto::plugin::{
     Context, Ended, Handler, Notice, Plugin, PluginConfig, PluginError, SetupError, handler_fn,
 };
-use smarthole_proto::{ClientId, ErrorCode, Notification, Registration};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::JoinHandle;
@@ -79,8 +81,8 @@ impl Obedient {
 
 #[async_trait]
 impl Handler for Obedient {
-    async fn on_message(&self, cx: &Context, message: &Message) -> Result<(), PluginError> {
-        match message.text() {
+    async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), PluginError> {
+        match &*message.text {
             "ack" => message.ack().await?,
             "notify" => message.notify(Notification::new("done")).await?,
             "decline" => return Err(PluginError::rejected("I keep notes only")),
@@ -154,7 +156,7 @@ async fn a_closure_may_take_the_message_wherever_it_likes() {
     let handler = handler_fn(move |cx, message| {
         let sender = sender.clone();
         async move {
-            if message.text() == "keep" {
+            if message.text == "keep" {
                 sender.send((cx, message)).unwrap();
                 return Ok(());
             }
@@ -359,7 +361,7 @@ async fn a_wrong_registration_ends_the_plugin_at_once_and_a_taken_name_after_ten
         let Ended::Refused(error) = &ended else {
             panic!("{ended:?}")
         };
-        assert_eq!((error.code.as_str(), ended.exit_code()), (code, 1));
+        assert_eq!((error.code.name(), ended.exit_code()), (code, 1));
         let refusals = handler.seen();
         let refusals = refusals.iter().filter(|seen| seen.contains("Refused"));
         assert_eq!(refusals.count(), attempts);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::{Response, StatusCode};
 use rpc_core::net::server::ServerLimits;
 use serde_json::json;
-use smarthole_proto::Priority;
+use smarthole_proto::frame::Priority;
 use smarthole_proto::hub::{HubError, HubEvent, Ignored, Input, Outcome, Unroutable};
 use smarthole_proto::limits::{MAX_CONNECTIONS, MAX_PAYLOAD};
 use smarthole_proto::net::{ServerOptions, http_config};

@@ -75,11 +75,11 @@ async fn a_client_that_never_reads_is_disconnected_and_the_others_are_not() {
     let limits = Limits::default()
         .with_max_message_bytes(MAX_PAYLOAD)
         .with_max_outbox_bytes(1 << 20);
-    let mut options = ServerOptions::default()
+    let options = ServerOptions::default()
         .with_connection(ServerConfig::default().with_limits(limits))
-        .with_hub(HubConfig::default().with_max_open_bytes(usize::MAX));
-    // How long the server waits for the answer to its Close, which is not read either.
-    options.shutdown_timeout = Duration::from_millis(100);
+        .with_hub(HubConfig::default().with_max_open_bytes(usize::MAX))
+        // How long the server waits for the answer to its Close, which is not read either.
+        .with_shutdown_timeout(Duration::from_millis(100));
     let server = start(options).await;
     let mut deaf = Wire::client(server.address, "deaf").await;
     let mut notes = Wire::client(server.address, "notes").await;

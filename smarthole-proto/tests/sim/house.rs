@@ -4,14 +4,15 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
-use rpc_core::testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 use rpc_core::{CloseFrame, Refused};
 use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, reconnect_policy};
+use smarthole_proto::frame::{Answer, Notification, Registration, Response};
 use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubEvent, Input, RouteId};
+use smarthole_proto::id::MessageId;
 use smarthole_proto::limits::defaults;
 use smarthole_proto::router::{Choice, RouterError};
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use smarthole_proto::{Answer, MessageId, Notification, Registration, Response};
+use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
 use crate::ledger::{Ledger, Word};
 
@@ -286,11 +287,10 @@ impl House {
             }
             ClientEvent::Message { message, .. } => {
                 ensure(talk.is_registered, || "a message came first".to_owned())?;
-                let id = MessageId::new(message.id.as_str());
                 if message.id != *FAKE {
-                    self.ledger.received(&id, NAMES[client])?;
+                    self.ledger.received(&message.id, NAMES[client])?;
                 }
-                self.unanswered[client].push(id);
+                self.unanswered[client].push(message.id);
             }
             ClientEvent::Closed(reason) => {
                 talk.is_closed = true;

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use rpc_core::testing::sim::{Outcome, ensure};
-use smarthole_proto::MessageId;
 use smarthole_proto::hub::{HubEvent, Outcome as Fate};
+use smarthole_proto::id::MessageId;
+use switchboard_testing::sim::{Outcome, ensure};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -76,9 +76,8 @@ impl Ledger {
                     format!("{twice:?} has {message} already")
                 })
             }
-            HubEvent::Delivered {
-                message, client, ..
-            } => {
+            HubEvent::Delivered { client, message } => {
+                let message = &message.id;
                 let delivery = Delivery {
                     at: now,
                     is_ended: false,

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rpc_core::Str;
 use rpc_core::net::Cancellation;
 
 use super::config::BotConfig;
@@ -74,7 +75,7 @@ impl Shared {
         self.known().user.clone()
     }
 
-    pub(super) fn tag(&self, channel: &str) -> Option<String> {
+    pub(super) fn tag(&self, channel: &str) -> Option<Str> {
         self.known().channels.get(channel)?.tag.clone()
     }
 
@@ -153,7 +154,7 @@ impl Context {
     }
 
     /// Posts a message in this channel, sanitised, repeated on failure as the bot is
-    /// [configured](super::BotConfig::retry_send).
+    /// [configured](super::BotConfig::with_retry_send).
     ///
     /// # Errors
     /// [`BotError::ConnectionError`] after the last attempt, [`BotError::RpcError`] if the server

@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use rpc_core::{CloseReason, Delivery};
 
 use super::context::Context;
-use crate::client::{OtherEvent, Typing, Warning};
+use crate::client::Warning;
 use crate::error::BotError;
-use crate::frame::Message;
+use crate::frame::{Message, OtherEvent, Typing};
 
 /// What a bot does. Every method has a default that does nothing, so implement what you need.
 ///
@@ -25,7 +25,7 @@ pub trait Handler: Send + Sync + 'static {
     }
 
     /// A message begins with `ping`; `rest` is what follows, trimmed. The `pong` has been sent
-    /// already, unless [`auto_pong`](super::BotConfig::auto_pong) is off.
+    /// already, unless [`auto_pong`](super::BotConfig::with_auto_pong) is off.
     async fn on_ping(
         &self,
         _cx: &Context,

@@ -31,7 +31,8 @@ const LAST_COMMANDS: std::time::Duration = std::time::Duration::from_secs(1);
 /// ```
 /// use async_trait::async_trait;
 /// use snek_proto::bot::{Bot, BotConfig, Context, Handler};
-/// use snek_proto::{BotError, Message};
+/// use snek_proto::error::BotError;
+/// use snek_proto::frame::Message;
 ///
 /// struct Echo;
 ///
@@ -124,7 +125,7 @@ impl<D: Dialer> Bot<D> {
     }
 
     /// Runs until `shutdown` resolves, then lets handlers finish within the
-    /// [shutdown timeout](BotConfig::shutdown_timeout), and closes.
+    /// [shutdown timeout](BotConfig::with_shutdown_timeout), and closes.
     ///
     /// # Errors
     /// [`BotError::AuthenticationError`] if the login is refused, [`BotError::ConnectionError`] if
@@ -284,10 +285,10 @@ impl Runner {
             }
             ClientEvent::Warning(warning) => self.shared.notice(&Notice::Warning(warning)),
             ClientEvent::Message(message) => self.message(message),
-            ClientEvent::Joined { channel_uid } => self.membership(channel_uid, true),
-            ClientEvent::Left { channel_uid } => self.membership(channel_uid, false),
+            ClientEvent::Joined(joined) => self.membership(joined.channel_uid, true),
+            ClientEvent::Left(left) => self.membership(left.channel_uid, false),
             ClientEvent::SetTyping(typing) => {
-                let channel = typing.channel_uid.as_deref().unwrap_or_default();
+                let channel = typing.channel_uid.clone().unwrap_or_default();
                 self.spawn(ChannelUid::new(channel), move |handler, cx| async move {
                     handler.on_set_typing(&cx, &typing).await
                 });
@@ -319,7 +320,7 @@ impl Runner {
         {
             message.message = text.into();
         }
-        let channel = ChannelUid::new(message.channel_uid.as_str());
+        let channel = ChannelUid::new(&message.channel_uid);
         match decide(&self.shared, &me, &message) {
             Action::Nothing => {}
             Action::Own => self.spawn(channel, move |handler, cx| async move {

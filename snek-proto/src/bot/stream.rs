@@ -41,7 +41,7 @@ const ENVELOPE: usize = 256;
 /// at that moment the final message is lost.
 ///
 /// ```
-/// # use snek_proto::BotError;
+/// # use snek_proto::error::BotError;
 /// # use snek_proto::bot::Context;
 /// # async fn handler(cx: &Context) -> Result<(), BotError> {
 /// let mut answer = cx.stream();
@@ -151,7 +151,7 @@ impl StreamWriter {
     ///
     /// ```
     /// # use std::convert::Infallible;
-    /// # use snek_proto::BotError;
+    /// # use snek_proto::error::BotError;
     /// # use snek_proto::bot::{Context, PumpError};
     /// # async fn handler(cx: &Context) -> Result<(), BotError> {
     /// let words = futures_util::stream::iter(["a", " b", " c"].map(Ok::<_, BotError>));

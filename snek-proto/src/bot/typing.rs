@@ -20,12 +20,12 @@ const MIN_INTERVAL: Duration = Duration::from_millis(50);
 /// Shows a typing indicator as long as it lives: [`Context::typing`](super::Context::typing).
 ///
 /// The indicator appears at once and is refreshed [every
-/// second](super::BotConfig::typing_interval), each time in another bright colour. It ends
+/// second](super::BotConfig::with_typing_interval), each time in another bright colour. It ends
 /// however the handler ends, because a guard that is dropped refreshes nothing more; what fails is
 /// ignored. The bot itself does the refreshing, so there is no task that could outlive either.
 ///
 /// ```
-/// # use snek_proto::BotError;
+/// # use snek_proto::error::BotError;
 /// # use snek_proto::bot::Context;
 /// # async fn think() -> String { String::new() }
 /// # async fn handler(cx: &Context) -> Result<(), BotError> {

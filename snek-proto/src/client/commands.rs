@@ -79,7 +79,7 @@ impl ClientConn {
     }
 
     /// Asks for a user's record; `None` is the user that is logged in. The answer parses as a
-    /// [`User`](crate::User).
+    /// [`User`](crate::frame::User).
     ///
     /// # Errors
     /// As for [`call`](Self::call). Safe to repeat.
@@ -88,7 +88,7 @@ impl ClientConn {
     }
 
     /// Asks for the channels that the user sees. The answer parses as a list of
-    /// [`Channel`](crate::Channel)s.
+    /// [`Channel`](crate::frame::Channel)s.
     ///
     /// # Errors
     /// As for [`call`](Self::call). Safe to repeat.

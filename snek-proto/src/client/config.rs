@@ -32,15 +32,11 @@ pub struct ClientConfig {
     pub password: Secret,
     /// How long each call waits for its answer, those of the opening too. Default 190 s.
     pub call_timeout: Duration,
-    /// How long the opening may take as a whole, from the open socket to the channels. `None`
-    /// leaves it to the timeout of its three calls. Default 190 s.
-    pub handshake_timeout: Option<Duration>,
+    pub(crate) handshake_timeout: Option<Duration>,
     /// Pings, and when silence counts as death. Default every 30 s, and 15 s after a ping.
     pub keep_alive: KeepAlive,
-    /// Whether the platform's nested `new_message` event is read as a message. Default yes.
-    pub accept_new_message: bool,
-    /// Whether the password may go to another machine without encryption. Default no.
-    pub insecure_password: bool,
+    pub(crate) accept_new_message: bool,
+    pub(crate) insecure_password: bool,
     /// Bounds on size and number.
     pub limits: Limits,
 }
@@ -67,7 +63,8 @@ impl ClientConfig {
         self
     }
 
-    /// Sets [`handshake_timeout`](Self::handshake_timeout).
+    /// How long the opening may take as a whole, from the open socket to the channels. `None`
+    /// leaves it to the timeout of its three calls. Default 190 s.
     #[must_use]
     pub const fn with_handshake_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.handshake_timeout = timeout;
@@ -81,14 +78,15 @@ impl ClientConfig {
         self
     }
 
-    /// Sets [`accept_new_message`](Self::accept_new_message).
+    /// Whether the platform's nested `new_message` event is read as a message. Default yes.
     #[must_use]
     pub const fn with_accept_new_message(mut self, accept: bool) -> Self {
         self.accept_new_message = accept;
         self
     }
 
-    /// Sets [`insecure_password`](Self::insecure_password). Whoever sees the traffic then sees the
+    /// Whether the password may go to another machine without encryption. Default no.
+    /// Whoever sees the traffic then sees the password.
     /// password.
     #[must_use]
     pub const fn with_insecure_password(mut self, allow: bool) -> Self {

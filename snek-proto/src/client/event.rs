@@ -1,13 +1,9 @@
 //! [`ClientEvent`]: what the application learns from a [`ClientConn`](super::ClientConn).
 
-use std::borrow::Cow;
-
-use rpc_core::decode::{DecodeError, FrameCopy, SharedJson, SharedStr};
-use rpc_core::{CallError, CallId, CloseReason};
+use rpc_core::{CallError, CallId, CloseReason, DecodeError};
 
 use crate::error::RpcError;
-use crate::frame::{Answer, Channel, Event, Message, User};
-use crate::id::ChannelUid;
+use crate::frame::{Answer, Channel, Event, Joined, Message, OtherEvent, Typing, User};
 
 /// What happened on a connection.
 ///
@@ -30,15 +26,9 @@ pub enum ClientEvent {
     /// Somebody types.
     SetTyping(Typing),
     /// The user was joined to a channel.
-    Joined {
-        /// Which.
-        channel_uid: ChannelUid,
-    },
+    Joined(Joined),
     /// The user left a channel.
-    Left {
-        /// Which.
-        channel_uid: ChannelUid,
-    },
+    Left(Joined),
     /// An event that this crate does not know. Ignore it, or read it yourself.
     Unknown(OtherEvent),
     /// Something odd that the connection survived.
@@ -59,34 +49,6 @@ pub struct Ready {
     pub login: Answer,
 }
 
-/// Somebody types. The specification leaves the members open, so each may be absent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Typing {
-    /// Where.
-    pub channel_uid: Option<SharedStr>,
-    /// Who, by login name.
-    pub username: Option<SharedStr>,
-    /// Who, by display name.
-    pub user_nick: Option<SharedStr>,
-    /// The indicator's colour.
-    pub color: Option<SharedStr>,
-    /// Everything, as JSON.
-    pub data: SharedJson,
-}
-
-/// An event that this crate does not know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct OtherEvent {
-    /// Its name.
-    pub tag: SharedStr,
-    /// Its arguments, as JSON; `null` if there are none.
-    pub data: SharedJson,
-    /// The whole frame.
-    pub frame: SharedJson,
-}
-
 /// Something odd that a connection survived.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -102,43 +64,21 @@ pub enum Warning {
     },
 }
 
-impl ClientEvent {
-    /// Copies an event that was decoded from `text`.
-    pub(super) fn copied(event: &Event<'_>, text: &str) -> Self {
+impl From<Event> for ClientEvent {
+    fn from(event: Event) -> Self {
         match event {
-            Event::Message(message) => Self::Message(Message::copied(message, text)),
-            Event::SetTyping(typing) => {
-                let copy = FrameCopy::of(text);
-                let piece =
-                    |text: &Option<Cow<'_, str>>| text.as_deref().map(|text| copy.str(text));
-                Self::SetTyping(Typing {
-                    channel_uid: piece(&typing.channel_uid),
-                    username: piece(&typing.username),
-                    user_nick: piece(&typing.user_nick),
-                    color: piece(&typing.color),
-                    data: typing.data.map_or(SharedJson::NULL, |data| copy.json(data)),
-                })
-            }
-            Event::Join(join) => Self::Joined {
-                channel_uid: ChannelUid::new(&*join.channel_uid),
-            },
-            Event::Leave(leave) => Self::Left {
-                channel_uid: ChannelUid::new(&*leave.channel_uid),
-            },
-            Event::Unknown(other) => {
-                let copy = FrameCopy::of(text);
-                Self::Unknown(OtherEvent {
-                    tag: copy.str(other.tag),
-                    data: other.data.map_or(SharedJson::NULL, |data| copy.json(data)),
-                    frame: copy.whole_json(),
-                })
-            }
+            Event::Message(message) => Self::Message(message),
+            Event::SetTyping { data } => Self::SetTyping(data),
+            Event::Join { data } => Self::Joined(data),
+            Event::Leave { data } => Self::Left(data),
+            Event::Unknown(other) => Self::Unknown(other),
         }
     }
+}
 
+impl ClientEvent {
     /// About how many bytes of the frame the event keeps.
-    #[must_use]
-    pub fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         size_of::<Self>()
             + match self {
                 Self::Message(message) => message.message.len() + message.username.len(),

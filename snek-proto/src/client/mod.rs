@@ -18,22 +18,22 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::backlog::EventBacklog;
-use rpc_core::decode::{DecodeError, DecodeErrorKind};
+use rpc_core::json::{self, DecodeErrorKind};
 use rpc_core::keepalive::Heart;
-use rpc_core::outbox::FrameNumber;
 use rpc_core::pause::ReadPause;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Match,
-    Outbox, Outgoing, PendingCalls,
+    CallError, CallId, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, FrameNumber,
+    Incoming, Machine, Match, Outbox, Outgoing, PendingCalls,
 };
+use serde::de::DeserializeOwned;
 
 use crate::codec::{NoArgs, NoKwargs, encode_request};
 use crate::error::RpcError;
-use crate::frame::{Answer, Channel, Reply, ServerFrame, User};
+use crate::frame::{Answer, Channel, ServerFrame, User};
 
 pub use config::{ClientConfig, reconnect_policy};
-pub use event::{ClientEvent, OtherEvent, Ready, Typing, Warning};
+pub use event::{ClientEvent, Ready, Warning};
 
 /// What the connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -216,39 +216,32 @@ impl ClientConn {
     }
 
     fn on_text(&mut self, text: &str, now: Instant) {
-        let frame = match ServerFrame::decode(text, &self.config.limits) {
+        let decode = if self.config.accept_new_message {
+            ServerFrame::decode
+        } else {
+            ServerFrame::decode_strict
+        };
+        let frame = match decode(text, &self.config.limits) {
             Ok(frame) => frame,
             Err(error) => return self.warn(error),
         };
-        if let Some(reply) = frame.as_reply() {
-            let id = reply.call_id().as_text().and_then(|id| CallId::parse(&id));
-            if let Some(id) = id
-                && let Match::Live(pending) = self.calls.complete(id)
-            {
-                return match pending.purpose {
-                    Purpose::Handshake => self.on_handshake(&reply, text, now),
-                    Purpose::Command => self.on_reply(id, &reply, text),
-                };
-            }
+        let id = frame.call_id().and_then(|id| CallId::parse(&id.as_text()?));
+        if let Some(id) = id
+            && let Match::Live(pending) = self.calls.complete(id)
+        {
+            return match pending.purpose {
+                Purpose::Handshake => self.on_handshake(frame, now),
+                Purpose::Command => {
+                    let result = frame.into_result().map_err(CallError::Remote);
+                    self.push(ClientEvent::Reply { id, result });
+                }
+            };
         }
-        let event = if self.config.accept_new_message {
-            frame.as_event()
-        } else {
-            frame.as_event_strict()
-        };
-        match event {
-            Some(Ok(event)) => self.deliver(ClientEvent::copied(&event, text)),
+        match frame.into_event() {
+            Some(Ok(event)) => self.deliver(event.into()),
             Some(Err(error)) => self.warn(error),
             None => self.stray += 1,
         }
-    }
-
-    fn on_reply(&mut self, id: CallId, reply: &Reply<'_>, text: &str) {
-        let result = reply
-            .result()
-            .map(|data| Answer::copied(data, text))
-            .map_err(CallError::Remote);
-        self.push(ClientEvent::Reply { id, result });
     }
 
     fn push(&mut self, event: ClientEvent) {
@@ -256,11 +249,11 @@ impl ClientConn {
         self.events.push(event, weight);
     }
 
-    fn on_handshake(&mut self, reply: &Reply<'_>, text: &str, now: Instant) {
+    fn on_handshake(&mut self, answer: ServerFrame, now: Instant) {
         match self.state {
-            ClientState::AwaitLogin => match reply.login_result() {
-                Ok(data) => {
-                    self.login = Some(Answer::copied(data, text));
+            ClientState::AwaitLogin => match answer.into_login_result() {
+                Ok(login) => {
+                    self.login = Some(login);
                     self.state = ClientState::AwaitUser;
                     self.shake("get_user", &[()], now);
                 }
@@ -269,7 +262,7 @@ impl ClientConn {
                     self.shut(CloseReason::Authentication { message }, CloseFrame::NORMAL);
                 }
             },
-            ClientState::AwaitUser => match self.read_user(reply) {
+            ClientState::AwaitUser => match self.read("get_user", answer) {
                 Ok(user) => {
                     self.user = Some(user);
                     self.state = ClientState::AwaitChannels;
@@ -277,7 +270,7 @@ impl ClientConn {
                 }
                 Err(reason) => self.shut(reason, CloseFrame::PROTOCOL_ERROR),
             },
-            ClientState::AwaitChannels => match self.read_channels(reply) {
+            ClientState::AwaitChannels => match self.read("get_channels", answer) {
                 Ok(channels) => self.on_ready(channels),
                 Err(reason) => self.shut(reason, CloseFrame::PROTOCOL_ERROR),
             },
@@ -285,16 +278,17 @@ impl ClientConn {
         }
     }
 
-    fn read_user(&self, reply: &Reply<'_>) -> Result<User, CloseReason> {
-        let data = value(reply, "get_user")?;
-        User::parse(data, &self.config.limits)
-            .map_err(|error| violation(&format!("get_user: {error}")))
-    }
-
-    fn read_channels(&self, reply: &Reply<'_>) -> Result<Vec<Channel>, CloseReason> {
-        let data = value(reply, "get_channels")?;
-        Channel::parse_list(data, &self.config.limits)
-            .map_err(|error| violation(&format!("get_channels: {error}")))
+    /// The value of a handshake's answer.
+    fn read<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        answer: ServerFrame,
+    ) -> Result<T, CloseReason> {
+        let answer = answer
+            .into_result()
+            .map_err(|error| violation(&format!("{method}: {error}")))?;
+        json::parse(answer.data().get(), &self.config.limits)
+            .map_err(|error| violation(&format!("{method}: {error}")))
     }
 
     fn on_ready(&mut self, channels: Vec<Channel>) {
@@ -376,14 +370,6 @@ impl ClientConn {
 fn violation(message: &str) -> CloseReason {
     CloseReason::Violation {
         message: message.to_owned(),
-    }
-}
-
-/// The value of a handshake's answer.
-fn value<'r>(reply: &Reply<'r>, method: &str) -> Result<&'r str, CloseReason> {
-    match reply.result() {
-        Ok(data) => Ok(data.map_or("null", |data| data.get())),
-        Err(error) => Err(violation(&format!("{method}: {error}"))),
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use rpc_core::Refused;
-use rpc_core::decode::RawJson;
+use rpc_core::{Json, Refused};
 use serde_json::{Value, json};
 
 use super::*;
@@ -200,14 +199,14 @@ fn events_before_ready_come_after_it_in_order() {
     let events = played.events();
     let [
         ClientEvent::Ready(_),
-        ClientEvent::Joined { channel_uid: b },
-        ClientEvent::Joined { channel_uid: c },
+        ClientEvent::Joined(b),
+        ClientEvent::Joined(c),
         ClientEvent::Warning(Warning::EarlyEventsDropped { count: 1 }),
     ] = &events[..]
     else {
         panic!("{events:?}")
     };
-    assert_eq!((b.as_str(), c.as_str()), ("b", "c"));
+    assert_eq!((b.channel_uid.as_str(), c.channel_uid.as_str()), ("b", "c"));
 }
 
 #[test]
@@ -289,17 +288,17 @@ fn a_pending_id_wins_over_an_event_and_a_foreign_id_does_not() {
     played.take(&frame.to_string());
     let events = played.events();
     let [
-        ClientEvent::Joined { .. },
-        ClientEvent::Joined { .. },
+        ClientEvent::Joined(_),
+        ClientEvent::Joined(_),
         ClientEvent::Reply {
             result: Ok(answer), ..
         },
-        ClientEvent::Joined { .. },
+        ClientEvent::Joined(_),
     ] = &events[..]
     else {
         panic!("{events:?}")
     };
-    assert_eq!(answer.extra("event"), Some(RawJson::string("join")));
+    assert_eq!(answer.extra("event"), Some(Json::string("join")));
 }
 
 #[test]

@@ -1,125 +1,76 @@
 //! [`Call`]: a request with typed arguments.
 
-use std::borrow::Cow;
-
-use rpc_core::decode::{self, DecodeError, Field, Members, RawJson, Reader, Slot};
-use rpc_core::{Limits, Secret};
+use rpc_core::json::{self, LooseStr};
+use rpc_core::{Json, Limits, Secret, Str};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 
 use super::client::ClientFrame;
 use super::types::Final;
 use crate::id::is_channel_uid;
 
+/// The method of [`Call::Login`]: its arguments must not be logged.
+pub(crate) const LOGIN: &str = "login";
+
 /// A request of the client with its arguments read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Call<'a> {
+pub enum Call {
     /// Log in; the first call on a connection.
     Login {
         /// The login name.
-        username: Cow<'a, str>,
+        username: Str,
         /// The password.
-        password: Secret<Cow<'a, str>>,
+        password: Secret<Str>,
     },
     /// Ask for a user's record.
     GetUser {
         /// Whose; `None` is the user that is logged in.
-        username: Option<Cow<'a, str>>,
+        username: Option<Str>,
     },
     /// Ask for the channels that the user sees.
     GetChannels,
     /// Post a message, or replace the message being streamed.
     SendMessage {
         /// Where to.
-        channel_uid: Cow<'a, str>,
+        channel_uid: Str,
         /// The whole text so far.
-        message: Cow<'a, str>,
+        message: Str,
         /// Whether the text is complete.
         is_final: Final,
     },
     /// Show a coloured typing indicator.
     SetTyping {
         /// Where.
-        channel_uid: Cow<'a, str>,
+        channel_uid: Str,
         /// The colour, `#` and six hex digits.
-        color: Cow<'a, str>,
+        color: Str,
     },
     /// Say that the client is alive. Not the WebSocket ping.
     Ping,
     /// A method that this crate does not know.
     Unknown {
         /// Its name.
-        method: &'a str,
+        method: Str,
         /// The positional arguments, a JSON array.
-        args: &'a str,
+        args: Json,
         /// The named arguments, a JSON object.
-        kwargs: &'a str,
+        kwargs: Json,
     },
 }
 
-/// The methods that this crate knows. Not exhaustive: a server may have more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Method {
-    /// `login`
-    Login,
-    /// `get_user`
-    GetUser,
-    /// `get_channels`
-    GetChannels,
-    /// `send_message`
-    SendMessage,
-    /// `set_typing`
-    SetTyping,
-    /// `ping`
-    Ping,
-}
-
-impl Method {
-    /// Every known method.
-    pub const ALL: [Self; 6] = [
-        Self::Login,
-        Self::GetUser,
-        Self::GetChannels,
-        Self::SendMessage,
-        Self::SetTyping,
-        Self::Ping,
-    ];
-
-    /// The name on the wire.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Login => "login",
-            Self::GetUser => "get_user",
-            Self::GetChannels => "get_channels",
-            Self::SendMessage => "send_message",
-            Self::SetTyping => "set_typing",
-            Self::Ping => "ping",
-        }
-    }
-
-    /// The method of this exact name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.name() == name)
-    }
-
-    /// The parameters in order.
-    const fn parameters(self) -> &'static [&'static str] {
-        match self {
-            Self::Login => &["username", "password"],
-            Self::GetUser => &["username"],
-            Self::GetChannels | Self::Ping => &[],
-            Self::SendMessage => &["channel_uid", "message", "is_final"],
-            Self::SetTyping => &["channel_uid", "color"],
-        }
-    }
-}
-
-/// Arguments that a known method does not take. The text is the answer's error text.
+/// Arguments that a method does not take. The text is the answer's error text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArgsError {
+    /// `args` is no array, or `kwargs` no object.
+    #[error("member `{name}` is not {expected}")]
+    Shape {
+        /// Which of the two.
+        name: &'static str,
+        /// What it should be, with its article.
+        expected: &'static str,
+    },
     /// More positional arguments than parameters.
     #[error("{method} takes {max} arguments, {got} were given")]
     TooMany {
@@ -161,218 +112,202 @@ pub enum ArgsError {
 /// The most parameters that a known method has.
 const MOST: usize = 3;
 
-/// The first positional arguments, raw, and how many there are.
-#[derive(Default)]
-struct Positional<'a> {
-    first: [Option<RawJson<'a>>; MOST],
-    count: usize,
+/// An argument, if it is given; `Some(None)` is null.
+type Given = Option<Option<LooseStr>>;
+
+#[derive(Deserialize)]
+struct Positional(
+    #[serde(default, deserialize_with = "given")] Given,
+    #[serde(default, deserialize_with = "given")] Given,
+    #[serde(default, deserialize_with = "given")] Given,
+);
+
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Given, D::Error> {
+    Deserialize::deserialize(from).map(Some)
 }
 
-impl<'a> Positional<'a> {
-    fn read(args: &'a str) -> Result<Self, DecodeError> {
-        let mut list = Self::default();
-        Reader::new(args).items(usize::MAX, |reader| {
-            match list.first.get_mut(list.count) {
-                Some(slot) => *slot = Some(reader.raw_or_null()?),
-                None => reader.skip()?,
-            }
-            list.count += 1;
-            Ok(())
-        })?;
-        Ok(list)
-    }
+/// The arguments of one call.
+struct Args {
+    method: &'static str,
+    parameters: &'static [&'static str],
+    /// In the order of the parameters.
+    given: [Given; MOST],
 }
 
-/// Named arguments. The specification's own names of two parameters are taken too.
-#[derive(Default)]
-struct Named<'a> {
-    username: Slot<RawJson<'a>>,
-    password: Slot<RawJson<'a>>,
-    channel_uid: Slot<RawJson<'a>>,
-    message: Slot<RawJson<'a>>,
-    is_final: Slot<RawJson<'a>>,
-    color: Slot<RawJson<'a>>,
-}
-
-impl<'a> Members<'a> for Named<'a> {
-    fn member(&mut self, name: &str, field: Field<'_, 'a>) -> Result<(), DecodeError> {
-        match name {
-            "username" => field.raw_or_null("username", &mut self.username),
-            "password" => field.raw_or_null("password", &mut self.password),
-            "channel_uid" => field.raw_or_null("channel_uid", &mut self.channel_uid),
-            "message" | "message_text" => field.raw_or_null("message", &mut self.message),
-            "is_final" => field.raw_or_null("is_final", &mut self.is_final),
-            "color" | "html_color_code" => field.raw_or_null("color", &mut self.color),
-            _ => field.skip(),
-        }
-    }
-}
-
-impl<'a> Named<'a> {
-    fn get(&self, name: &str) -> Option<&RawJson<'a>> {
-        let slot = match name {
-            "username" => &self.username,
-            "password" => &self.password,
-            "channel_uid" => &self.channel_uid,
-            "message" => &self.message,
-            "is_final" => &self.is_final,
-            "color" => &self.color,
-            _ => return None,
-        };
-        slot.get()
-    }
-}
-
-/// The arguments of one call, by parameter.
-struct Args<'a> {
-    method: Method,
-    positional: Positional<'a>,
-    named: Named<'a>,
-}
-
-impl<'a> Args<'a> {
-    fn read(method: Method, args: &'a str, kwargs: &'a str) -> Result<Self, ArgsError> {
-        // The frame's own size and syntax were checked when it was decoded, so what can go wrong
-        // here is a named argument that comes twice.
-        let limits = Limits::default().with_max_message_bytes(usize::MAX);
-        let positional = Positional::read(args).map_err(|_| ArgsError::Wrong {
-            method: method.name(),
-            name: "args",
-            expected: "an array",
-        })?;
-        let named = if kwargs == "{}" {
-            Named::default()
-        } else {
-            decode::object(kwargs, &limits).map_err(|_| ArgsError::Wrong {
-                method: method.name(),
-                name: "kwargs",
-                expected: "an object with each name once",
-            })?
-        };
-        let max = method.parameters().len();
-        if positional.count > max {
-            return Err(ArgsError::TooMany {
-                method: method.name(),
-                max,
-                got: positional.count,
+impl Args {
+    fn read(
+        method: &'static str,
+        parameters: &'static [&'static str],
+        frame: &ClientFrame,
+    ) -> Result<Self, ArgsError> {
+        let max = parameters.len();
+        let too_many = |got| ArgsError::TooMany { method, max, got };
+        let Ok(Positional(first, second, third)) = frame.args.parse() else {
+            let limits = Limits::default().with_max_items(usize::MAX);
+            let all: Result<Vec<IgnoredAny>, _> = json::parse(frame.args.get(), &limits);
+            return Err(match all.map_or(0, |all| all.len()) {
+                count if count > max => too_many(count),
+                _ => ArgsError::Wrong {
+                    method,
+                    name: "args",
+                    expected: "made of valid texts",
+                },
             });
+        };
+        let mut given = [first, second, third];
+        let count = given.iter().flatten().count();
+        if count > max {
+            return Err(too_many(count));
         }
-        Ok(Self {
-            method,
-            positional,
-            named,
-        })
-    }
-
-    /// The argument of a parameter, by position or by name; null is a value.
-    fn get(&self, name: &'static str) -> Result<Option<RawJson<'a>>, ArgsError> {
-        let index = self
-            .method
-            .parameters()
-            .iter()
-            .position(|parameter| *parameter == name);
-        let by_position = index.and_then(|at| self.positional.first.get(at)?.as_ref());
-        match (by_position, self.named.get(name)) {
-            (Some(_), Some(_)) => Err(ArgsError::Twice {
-                method: self.method.name(),
-                name,
+        let mut twice = None;
+        let read = json::each_member(frame.kwargs.get(), |name, value| {
+            let name = match &*name {
+                // The specification's own names.
+                "message_text" => "message",
+                "html_color_code" => "color",
+                name => name,
+            };
+            for (parameter, slot) in parameters.iter().zip(&mut given) {
+                if *parameter == name {
+                    let value = json::parse(value, &Limits::default());
+                    let value = value.unwrap_or(Some(LooseStr::Other));
+                    twice = twice.or(slot.replace(value).map(|_| *parameter));
+                }
+            }
+        });
+        match (read, twice) {
+            (Err(_), _) => Err(shape("kwargs", "an object")),
+            (Ok(()), Some(name)) => Err(ArgsError::Twice { method, name }),
+            (Ok(()), None) => Ok(Self {
+                method,
+                parameters,
+                given,
             }),
-            (first, second) => Ok(first.or(second).cloned()),
         }
     }
 
-    fn require(&self, name: &'static str) -> Result<RawJson<'a>, ArgsError> {
-        self.get(name)?.ok_or(ArgsError::Missing {
-            method: self.method.name(),
-            name,
-        })
+    /// Takes the argument of a parameter.
+    fn take(&mut self, name: &'static str) -> Given {
+        let mut all = self.parameters.iter().zip(&mut self.given);
+        all.find(|(parameter, _)| **parameter == name)?.1.take()
     }
 
-    fn wrong(&self, name: &'static str, expected: &'static str) -> ArgsError {
+    fn require(&mut self, name: &'static str) -> Result<Option<LooseStr>, ArgsError> {
+        let method = self.method;
+        self.take(name).ok_or(ArgsError::Missing { method, name })
+    }
+
+    const fn wrong(&self, name: &'static str, expected: &'static str) -> ArgsError {
         ArgsError::Wrong {
-            method: self.method.name(),
+            method: self.method,
             name,
             expected,
         }
     }
 
-    fn str(&self, name: &'static str) -> Result<Cow<'a, str>, ArgsError> {
-        let raw = self.require(name)?;
-        raw.into_str().ok_or_else(|| self.wrong(name, "a string"))
+    fn str(&mut self, name: &'static str) -> Result<Str, ArgsError> {
+        self.text(name, |_| true, "a string")
     }
 
-    fn channel(&self) -> Result<Cow<'a, str>, ArgsError> {
-        let uid = self.str("channel_uid")?;
-        if is_channel_uid(&uid) {
-            Ok(uid)
-        } else {
-            Err(self.wrong("channel_uid", "a channel uid"))
+    /// A text of this form.
+    fn text(
+        &mut self,
+        name: &'static str,
+        is_valid: fn(&str) -> bool,
+        form: &'static str,
+    ) -> Result<Str, ArgsError> {
+        match self.require(name)? {
+            Some(LooseStr::Str(text)) if is_valid(&text) => Ok(text),
+            Some(LooseStr::Str(_)) => Err(self.wrong(name, form)),
+            _ => Err(self.wrong(name, "a string")),
         }
     }
 
-    fn color(&self) -> Result<Cow<'a, str>, ArgsError> {
-        let color = self.str("color")?;
-        if crate::color::is_html_color(&color) {
-            Ok(color)
-        } else {
-            Err(self.wrong("color", "a colour like #FF0000"))
-        }
-    }
-
-    fn is_final(&self) -> Result<Final, ArgsError> {
-        match self.require("is_final")?.get() {
-            "true" => Ok(Final::Yes),
-            "false" => Ok(Final::No),
+    fn is_final(&mut self) -> Result<Final, ArgsError> {
+        match self.require("is_final")? {
+            Some(LooseStr::Bool(is_final)) => Ok(is_final.into()),
             _ => Err(self.wrong("is_final", "true or false")),
         }
     }
+
+    fn channel(&mut self) -> Result<Str, ArgsError> {
+        self.text("channel_uid", is_channel_uid, "a channel uid")
+    }
 }
 
-impl<'a> Call<'a> {
-    pub(super) fn read(frame: &'a ClientFrame<'_>) -> Result<Self, ArgsError> {
-        let Some(method) = Method::from_name(frame.method()) else {
-            return Ok(Self::Unknown {
-                method: frame.method(),
-                args: frame.args(),
-                kwargs: frame.kwargs(),
-            });
-        };
-        let args = Args::read(method, frame.args(), frame.kwargs())?;
-        Ok(match method {
-            Method::Login => Self::Login {
-                username: args.str("username")?,
-                password: Secret::new(args.str("password")?),
+const fn shape(name: &'static str, expected: &'static str) -> ArgsError {
+    ArgsError::Shape { name, expected }
+}
+
+impl Call {
+    pub(super) fn read(frame: &ClientFrame) -> Result<Self, ArgsError> {
+        let ClientFrame {
+            method,
+            args,
+            kwargs,
+            ..
+        } = frame;
+        if args.first_byte() != b'[' {
+            return Err(shape("args", "an array"));
+        }
+        if kwargs.first_byte() != b'{' {
+            return Err(shape("kwargs", "an object"));
+        }
+        Ok(match &**method {
+            LOGIN => {
+                let mut args = Args::read(LOGIN, &["username", "password"], frame)?;
+                Self::Login {
+                    username: args.str("username")?,
+                    password: Secret::new(args.str("password")?),
+                }
+            }
+            "get_user" => {
+                let mut args = Args::read("get_user", &["username"], frame)?;
+                Self::GetUser {
+                    username: match args.take("username") {
+                        None | Some(None) => None,
+                        Some(Some(LooseStr::Str(username))) => Some(username),
+                        Some(_) => return Err(args.wrong("username", "a string")),
+                    },
+                }
+            }
+            "get_channels" => Args::read("get_channels", &[], frame).map(|_| Self::GetChannels)?,
+            "send_message" => {
+                let parameters = &["channel_uid", "message", "is_final"];
+                let mut args = Args::read("send_message", parameters, frame)?;
+                Self::SendMessage {
+                    channel_uid: args.channel()?,
+                    message: args.str("message")?,
+                    is_final: args.is_final()?,
+                }
+            }
+            "set_typing" => {
+                let mut args = Args::read("set_typing", &["channel_uid", "color"], frame)?;
+                let is_color = crate::color::is_html_color;
+                Self::SetTyping {
+                    channel_uid: args.channel()?,
+                    color: args.text("color", is_color, "a colour like #FF0000")?,
+                }
+            }
+            "ping" => Args::read("ping", &[], frame).map(|_| Self::Ping)?,
+            _ => Self::Unknown {
+                method: method.clone(),
+                args: args.clone(),
+                kwargs: kwargs.clone(),
             },
-            Method::GetUser => Self::GetUser {
-                username: match args.get("username")? {
-                    Some(raw) if !raw.is_null() => Some(args.str("username")?),
-                    _ => None,
-                },
-            },
-            Method::GetChannels => Self::GetChannels,
-            Method::SendMessage => Self::SendMessage {
-                channel_uid: args.channel()?,
-                message: args.str("message")?,
-                is_final: args.is_final()?,
-            },
-            Method::SetTyping => Self::SetTyping {
-                channel_uid: args.channel()?,
-                color: args.color()?,
-            },
-            Method::Ping => Self::Ping,
         })
     }
 
     /// The method's name.
     #[must_use]
-    pub const fn method(&self) -> &str {
+    pub fn method(&self) -> &str {
         match self {
-            Self::Login { .. } => Method::Login.name(),
-            Self::GetUser { .. } => Method::GetUser.name(),
-            Self::GetChannels => Method::GetChannels.name(),
-            Self::SendMessage { .. } => Method::SendMessage.name(),
-            Self::SetTyping { .. } => Method::SetTyping.name(),
-            Self::Ping => Method::Ping.name(),
+            Self::Login { .. } => LOGIN,
+            Self::GetUser { .. } => "get_user",
+            Self::GetChannels => "get_channels",
+            Self::SendMessage { .. } => "send_message",
+            Self::SetTyping { .. } => "set_typing",
+            Self::Ping => "ping",
             Self::Unknown { method, .. } => method,
         }
     }
@@ -382,7 +317,7 @@ impl<'a> Call<'a> {
 mod tests {
     use super::*;
 
-    fn with_call(text: &str, check: impl FnOnce(Result<Call<'_>, ArgsError>)) {
+    fn with_call(text: &str, check: impl FnOnce(Result<Call, ArgsError>)) {
         check(
             ClientFrame::decode(text, &Limits::default())
                 .unwrap()
@@ -432,6 +367,22 @@ mod tests {
     fn wrong_arguments_are_named() {
         for (text, message) in [
             (
+                r#"{"method":"ping","args":{}}"#,
+                "member `args` is not an array",
+            ),
+            (
+                r#"{"method":"dance","kwargs":[]}"#,
+                "member `kwargs` is not an object",
+            ),
+            (
+                r#"{"method":"get_user","args":["a","b","c","d"]}"#,
+                "get_user takes 1 arguments, 4 were given",
+            ),
+            (
+                r#"{"method":"get_user","args":["\ud800"]}"#,
+                "get_user: args is not made of valid texts",
+            ),
+            (
                 r#"{"method":"ping","args":[1]}"#,
                 "ping takes 0 arguments, 1 were given",
             ),
@@ -480,7 +431,7 @@ mod tests {
                     panic!("{call:?}")
                 };
                 assert_eq!(
-                    (method, args, kwargs),
+                    (&*method, args.get(), kwargs.get()),
                     ("search_user", "[ 1 ]", r#"{"q":2}"#)
                 );
             },

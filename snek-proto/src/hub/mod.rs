@@ -24,16 +24,13 @@ mod answer;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
-use std::sync::Arc;
 
-use rpc_core::Text;
-use serde::Serialize;
+use rpc_core::{Json, Str, Text};
 
 use crate::codec;
-use crate::frame::{Channel, Final, JoinEvent, MessageEvent, TypingEvent, User};
+use crate::frame::{Channel, Event, Final, Joined, Message, Typing, User};
 use crate::id::{ChannelUid, is_channel_uid};
 use crate::limits::DM_TAG;
 
@@ -47,12 +44,9 @@ pub struct ConnId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HubConfig {
-    /// Most users. Default 100,000.
-    pub max_users: usize,
-    /// Most channels, those for direct messages too. Default 100,000.
-    pub max_channels: usize,
-    /// Most frames waiting to be taken. Default 1,000,000 (they share their bytes).
-    pub max_queued: usize,
+    pub(crate) max_users: usize,
+    pub(crate) max_channels: usize,
+    pub(crate) max_queued: usize,
 }
 
 impl Default for HubConfig {
@@ -66,21 +60,21 @@ impl Default for HubConfig {
 }
 
 impl HubConfig {
-    /// Sets [`max_users`](Self::max_users).
+    /// Most users. Default 100,000.
     #[must_use]
     pub const fn with_max_users(mut self, users: usize) -> Self {
         self.max_users = users;
         self
     }
 
-    /// Sets [`max_channels`](Self::max_channels).
+    /// Most channels, those for direct messages too. Default 100,000.
     #[must_use]
     pub const fn with_max_channels(mut self, channels: usize) -> Self {
         self.max_channels = channels;
         self
     }
 
-    /// Sets [`max_queued`](Self::max_queued).
+    /// Most frames waiting to be taken. Default 1,000,000 (they share their bytes).
     #[must_use]
     pub const fn with_max_queued(mut self, frames: usize) -> Self {
         self.max_queued = frames;
@@ -136,17 +130,17 @@ struct Member {
 
 struct Room {
     channel: Channel,
-    members: BTreeSet<Arc<str>>,
+    members: BTreeSet<Str>,
 }
 
 /// Users, channels, membership, and frames on their way to connections.
 pub struct Hub {
     limits: HubConfig,
-    users: HashMap<Arc<str>, Member>,
+    users: HashMap<Str, Member>,
     rooms: HashMap<ChannelUid, Room>,
-    conns: HashMap<ConnId, Arc<str>>,
+    conns: HashMap<ConnId, Str>,
     /// Direct message channels by their two users, sorted.
-    directs: HashMap<(Arc<str>, Arc<str>), ChannelUid>,
+    directs: HashMap<(Str, Str), ChannelUid>,
     next_direct: u64,
     out: VecDeque<(ConnId, Text)>,
 }
@@ -171,13 +165,13 @@ impl Hub {
     /// # Errors
     /// [`HubError::Exists`], [`HubError::Full`].
     pub fn add_user(&mut self, user: User) -> Result<(), HubError> {
-        if self.users.contains_key(user.username.as_str()) {
+        if self.users.contains_key(&user.username) {
             return Err(HubError::Exists { what: "user" });
         }
         if self.users.len() >= self.limits.max_users {
             return Err(HubError::Full { what: "user" });
         }
-        let name = user.username.as_str().into();
+        let name = user.username.clone();
         self.users.insert(
             name,
             Member {
@@ -228,20 +222,17 @@ impl Hub {
             return Ok(false);
         }
         self.check_room(member.conns.len())?;
-        let (name, uid) = (Arc::clone(name), room.channel.uid.clone());
+        let (name, uid) = (name.clone(), room.channel.uid.clone());
         if let Some(room) = self.rooms.get_mut(channel) {
             room.members.insert(name);
         }
         if let Some(member) = self.users.get_mut(username) {
             member.channels.push(uid);
         }
-        self.tell(
-            username,
-            &JoinEvent {
-                channel_uid: channel.into(),
-            }
-            .as_join(),
-        );
+        let data = Joined {
+            channel_uid: channel.into(),
+        };
+        self.tell(username, &Event::Join { data });
         Ok(true)
     }
 
@@ -263,13 +254,10 @@ impl Hub {
         if let Some(member) = self.users.get_mut(username) {
             member.channels.retain(|uid| uid.as_str() != channel);
         }
-        self.tell(
-            username,
-            &JoinEvent {
-                channel_uid: channel.into(),
-            }
-            .as_leave(),
-        );
+        let data = Joined {
+            channel_uid: channel.into(),
+        };
+        self.tell(username, &Event::Leave { data });
         Ok(true)
     }
 
@@ -281,7 +269,7 @@ impl Hub {
         let name = |user: &str| {
             self.users
                 .get_key_value(user)
-                .map(|(name, member)| (Arc::clone(name), member.conns.len()))
+                .map(|(name, member)| (name.clone(), member.conns.len()))
                 .ok_or(HubError::NoSuchUser)
         };
         let ((one, conns), (other, more)) = (name(one)?, name(other)?);
@@ -314,7 +302,7 @@ impl Hub {
             .users
             .get_key_value(username)
             .ok_or(HubError::NoSuchUser)?;
-        self.conns.insert(conn, Arc::clone(name));
+        self.conns.insert(conn, name.clone());
         if let Some(member) = self.users.get_mut(username) {
             member.conns.push(conn);
         }
@@ -374,19 +362,13 @@ impl Hub {
         &mut self,
         username: &str,
         channel: &str,
-        text: &str,
+        text: impl Into<Str>,
         is_final: Final,
     ) -> Result<usize, HubError> {
         let (sender, receivers) = self.sender(username, channel)?;
-        let event = MessageEvent {
-            message: Cow::Borrowed(text),
-            username: Cow::Borrowed(&sender.username),
-            user_nick: Cow::Borrowed(&sender.nick),
-            channel_uid: Cow::Borrowed(channel),
-            is_final: is_final.as_bool(),
-        };
-        let text = encoded(&event);
-        self.broadcast(channel, &text);
+        let mut message = Message::new(channel, &sender.username, &sender.nick, text);
+        message.is_final = is_final.as_bool();
+        self.broadcast(channel, &Event::Message(message));
         Ok(receivers)
     }
 
@@ -402,15 +384,14 @@ impl Hub {
         color: &str,
     ) -> Result<usize, HubError> {
         let (sender, receivers) = self.sender(username, channel)?;
-        let event = TypingEvent {
-            channel_uid: Some(Cow::Borrowed(channel)),
-            username: Some(Cow::Borrowed(&sender.username)),
-            user_nick: Some(Cow::Borrowed(&sender.nick)),
-            color: Some(Cow::Borrowed(color)),
-            data: None,
+        let data = Typing {
+            channel_uid: Some(channel.into()),
+            username: Some(sender.username.clone()),
+            user_nick: Some(sender.nick.clone()),
+            color: Some(color.into()),
+            data: Json::NULL,
         };
-        let text = encoded(&event);
-        self.broadcast(channel, &text);
+        self.broadcast(channel, &Event::SetTyping { data });
         Ok(receivers)
     }
 
@@ -441,17 +422,19 @@ impl Hub {
         }
     }
 
-    fn broadcast(&mut self, channel: &str, text: &Text) {
+    /// Sends an event to every connection of every member.
+    fn broadcast(&mut self, channel: &str, event: &Event) {
         let Some(room) = self.rooms.get(channel) else {
             return;
         };
+        let text = encoded(event);
         let members = room.members.iter().filter_map(|name| self.users.get(name));
         let conns = members.flat_map(|member| &member.conns);
         self.out.extend(conns.map(|conn| (*conn, text.clone())));
     }
 
     /// Sends an event to every connection of one user.
-    fn tell(&mut self, username: &str, event: &impl Serialize) {
+    fn tell(&mut self, username: &str, event: &Event) {
         let Some(member) = self.users.get(username) else {
             return;
         };
@@ -475,13 +458,13 @@ impl Hub {
         if channel.is_dm() && channel.name.is_empty() {
             let other = room.members.iter().find(|name| &***name != username);
             let name = other.map_or(username, |name| name);
-            channel.name = self.user(name).map_or_else(String::new, display_name);
+            channel.name = self.user(name).map(display_name).unwrap_or_default();
         }
         channel
     }
 }
 
-fn display_name(user: &User) -> String {
+fn display_name(user: &User) -> Str {
     if user.nick.is_empty() {
         user.username.clone()
     } else {
@@ -490,7 +473,7 @@ fn display_name(user: &User) -> String {
 }
 
 /// Our own events are always JSON, so the fallback is never taken.
-fn encoded(event: &impl Serialize) -> Text {
+fn encoded(event: &Event) -> Text {
     codec::encode(event).unwrap_or_default()
 }
 

@@ -7,7 +7,7 @@ use rpc_core::Limits;
 use serde_json::json;
 
 use super::*;
-use crate::frame::{Event, OwnedCall, ServerFrame};
+use crate::frame::{Call, Event, ServerFrame};
 
 fn hub() -> Hub {
     let mut hub = Hub::new(HubConfig::default());
@@ -125,29 +125,29 @@ fn calls_are_carried_out() {
     let mut hub = hub();
     hub.connect(ConnId(1), "ann").unwrap();
     hub.join("ann", "ch1").unwrap();
-    let mut data = |call: &OwnedCall| {
+    let mut data = |call: &Call| {
         hub.handle(ConnId(1), call)
             .map(|answer| serde_json::to_value(answer).unwrap())
     };
-    let own = OwnedCall::GetUser { username: None };
+    let own = Call::GetUser { username: None };
     assert_eq!(data(&own), Ok(json!({"username": "ann", "nick": "Ann"})));
-    let other = OwnedCall::GetUser {
+    let other = Call::GetUser {
         username: Some("eve".into()),
     };
     assert_eq!(data(&other), Err(HubError::NoSuchUser));
     assert_eq!(
-        data(&OwnedCall::GetChannels),
+        data(&Call::GetChannels),
         Ok(json!([{"uid": "ch1", "name": "general", "tag": null}]))
     );
-    assert_eq!(data(&OwnedCall::Ping), Ok(json!({"pong": []})));
-    let send = OwnedCall::SendMessage {
+    assert_eq!(data(&Call::Ping), Ok(json!({"pong": []})));
+    let send = Call::SendMessage {
         channel_uid: "ch1".into(),
         message: "x".into(),
         is_final: Final::Yes,
     };
     assert_eq!(data(&send), Ok(json!({"channel_uid": "ch1"})));
     assert_eq!(
-        hub.handle(ConnId(9), &OwnedCall::Ping),
+        hub.handle(ConnId(9), &Call::Ping),
         Err(HubError::NotConnected)
     );
 }
@@ -289,7 +289,7 @@ proptest! {
             prop_assert_eq!(receivers, expected);
             for (_, text) in &frames {
                 let frame = ServerFrame::decode(text.as_str(), &Limits::default()).unwrap();
-                let event = frame.as_event().unwrap().unwrap();
+                let event = frame.into_event().unwrap().unwrap();
                 prop_assert!(!matches!(event, Event::Unknown(_)));
             }
         }

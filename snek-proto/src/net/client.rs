@@ -4,11 +4,9 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::time::Duration;
 
-use rpc_core::net::link::DrainReport;
-use rpc_core::net::{Link, LinkState};
-use rpc_core::{CallError, CallId, CloseReason, Limits, Refused};
+use rpc_core::net::{DrainReport, Link, LinkState};
+use rpc_core::{CallError, CallId, CloseReason, DecodeError, Json, Refused};
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::protocol::ClientSide;
 use crate::client::ClientConn;
@@ -116,7 +114,7 @@ impl Client {
             .link
             .call(move |conn, now| conn.get_user(username.as_deref(), now))
             .await?;
-        User::parse(answer.data().get(), &Limits::default()).map_err(|error| unexpected(&error))
+        answer.parse().map_err(|error| unexpected(&error))
     }
 
     /// The channels that the user sees. Safe to repeat.
@@ -128,8 +126,7 @@ impl Client {
     /// Cancel-safe.
     pub async fn get_channels(&self) -> Result<Vec<Channel>, CallError<RpcError>> {
         let answer = self.link.call(ClientConn::get_channels).await?;
-        Channel::parse_list(answer.data().get(), &Limits::default())
-            .map_err(|error| unexpected(&error))
+        answer.parse().map_err(|error| unexpected(&error))
     }
 
     /// Calls any method. `args` must be written as a JSON array, `kwargs` as an object.
@@ -260,28 +257,22 @@ impl Client {
 /// A request whose arguments are written already, so that they can go to the connection's task.
 struct Request {
     method: String,
-    args: Box<RawValue>,
-    kwargs: Box<RawValue>,
+    args: Json,
+    kwargs: Json,
 }
 
 impl Request {
     fn new(method: &str, args: &impl Serialize, kwargs: &impl Serialize) -> Result<Self, Refused> {
         Ok(Self {
             method: method.to_owned(),
-            args: raw(args)?,
-            kwargs: raw(kwargs)?,
+            args: Json::of(args)?,
+            kwargs: Json::of(kwargs)?,
         })
     }
 }
 
-fn raw(value: &impl Serialize) -> Result<Box<RawValue>, Refused> {
-    serde_json::value::to_raw_value(value).map_err(|error| Refused::Encode {
-        message: error.to_string(),
-    })
-}
-
 /// The server answered, but not what the method promises.
-fn unexpected(error: &rpc_core::DecodeError) -> CallError<RpcError> {
+fn unexpected(error: &DecodeError) -> CallError<RpcError> {
     CallError::Remote(RpcError::new(format!("an unexpected answer: {error}")))
 }
 

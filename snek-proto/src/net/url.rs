@@ -28,7 +28,8 @@ pub enum ConnectError {
 ///
 /// ```
 /// use snek_proto::client::ClientConfig;
-/// use snek_proto::{Final, net};
+/// use snek_proto::frame::Final;
+/// use snek_proto::net;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -11,13 +11,9 @@ use crate::limits::{LOGIN_TIMEOUT, MAX_CONCURRENT_OPERATIONS, keep_alive};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ServerConfig {
-    /// How long a client may take to log in; `None` is for ever. Default 30 s.
-    pub login_timeout: Option<Duration>,
-    /// Refused logins that close the connection. Default 5; 0 counts as 1.
-    pub max_failed_logins: u32,
-    /// Requests that the application has not answered yet; at this number nothing more is read.
-    /// Default 100.
-    pub max_requests: usize,
+    pub(crate) login_timeout: Option<Duration>,
+    pub(crate) max_failed_logins: u32,
+    pub(crate) max_requests: usize,
     /// Pings, and when silence counts as death. Default every 30 s, and 15 s after a ping.
     pub keep_alive: KeepAlive,
     /// Bounds on size and number. A client above
@@ -38,21 +34,22 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
-    /// Sets [`login_timeout`](Self::login_timeout).
+    /// How long a client may take to log in; `None` is for ever. Default 30 s.
     #[must_use]
     pub const fn with_login_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.login_timeout = timeout;
         self
     }
 
-    /// Sets [`max_failed_logins`](Self::max_failed_logins).
+    /// Refused logins that close the connection. Default 5; 0 counts as 1.
     #[must_use]
     pub const fn with_max_failed_logins(mut self, logins: u32) -> Self {
         self.max_failed_logins = logins;
         self
     }
 
-    /// Sets [`max_requests`](Self::max_requests).
+    /// Requests that the application has not answered yet; at this number nothing more is read.
+    /// Default 100.
     #[must_use]
     pub const fn with_max_requests(mut self, requests: usize) -> Self {
         self.max_requests = requests;

@@ -13,20 +13,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::backlog::Backlog;
-use rpc_core::decode::{
-    DecodeError, DecodeErrorKind, FrameCopy, RawJson, SharedJson, SharedStr, find_member,
-};
+use rpc_core::json::DecodeErrorKind;
 use rpc_core::keepalive::Heart;
 use rpc_core::rate::Bucket;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CallId, CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, PendingCalls,
-    Refused, Secret, Text,
+    CallId, CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Machine, Outbox, Outgoing,
+    PendingCalls, Refused, Secret, Str, Text,
 };
 use serde::Serialize;
 
 use crate::codec::{encode_failure, encode_success};
-use crate::frame::{Call, ClientFrame, OwnedCall, User};
+use crate::frame::{Call, ClientFrame, LOGIN, User};
 use crate::id::WireId;
 
 pub use config::ServerConfig;
@@ -45,9 +43,9 @@ pub enum ServerEvent {
         /// The request.
         id: RequestId,
         /// The login name.
-        username: SharedStr,
+        username: Str,
         /// The password.
-        password: Secret<SharedStr>,
+        password: Secret<Str>,
     },
     /// A client that is logged in asks for something. Answer with [`reply`](ServerConn::reply) or
     /// [`fail`](ServerConn::fail), also if the client wants no answer: it then gets none.
@@ -55,7 +53,7 @@ pub enum ServerEvent {
         /// The request.
         id: RequestId,
         /// What it asks for.
-        call: OwnedCall,
+        call: Call,
     },
     /// A frame could not be read and was ignored.
     Warning(DecodeError),
@@ -66,8 +64,8 @@ pub enum ServerEvent {
 /// A request that waits for the application.
 #[derive(Debug)]
 struct Open {
-    /// The id as JSON; `None` if the client wants no answer.
-    call_id: Option<SharedJson>,
+    /// `None` if the client wants no answer.
+    call_id: Option<WireId>,
     login: bool,
     /// The size of its frame, which the application keeps meanwhile.
     bytes: usize,
@@ -281,10 +279,10 @@ impl ServerConn {
     fn on_text(&mut self, text: &str) {
         let frame = match ClientFrame::decode(text, &self.config.limits) {
             Ok(frame) => frame,
-            Err(error) => return self.on_bad_text(text, error),
+            Err(error) => return self.events.push_back(ServerEvent::Warning(error)),
         };
-        let call_id = frame.call_id();
-        let login = frame.method() == "login";
+        let call_id = frame.call_id.as_ref();
+        let login = frame.method == LOGIN;
         if !login && self.user.is_none() {
             return self.reject(call_id, "not logged in");
         }
@@ -300,24 +298,8 @@ impl ServerConn {
             };
             return self.reject(call_id, error);
         }
-        self.on_call(&call, call_id, text);
-    }
-
-    /// A text that cannot be decoded. If only the shape of its arguments is wrong, it is a request
-    /// all the same, and whoever sent it waits for an answer.
-    fn on_bad_text(&mut self, text: &str, error: DecodeError) {
-        match misshapen(text, &error) {
-            Some(call_id) if self.user.is_none() => self.reject(call_id.as_ref(), "not logged in"),
-            Some(call_id) => self.reject(call_id.as_ref(), &error.kind().to_string()),
-            None => self.events.push_back(ServerEvent::Warning(error)),
-        }
-    }
-
-    fn on_call(&mut self, call: &Call<'_>, call_id: Option<&WireId<'_>>, text: &str) {
-        let copy = FrameCopy::of(text);
-        let login = matches!(call, Call::Login { .. });
         let open = Open {
-            call_id: call_id.map(|id| copy.json_text(id.get())),
+            call_id: call_id.cloned(),
             login,
             bytes: text.len(),
         };
@@ -327,8 +309,8 @@ impl ServerConn {
         self.request_bytes += text.len();
         let id = RequestId(id);
         self.login_open |= login;
-        self.events.push_back(match OwnedCall::copied(call, &copy) {
-            OwnedCall::Login { username, password } => ServerEvent::Login {
+        self.events.push_back(match call {
+            Call::Login { username, password } => ServerEvent::Login {
                 id,
                 username,
                 password,
@@ -338,7 +320,7 @@ impl ServerConn {
     }
 
     /// Answers a request that does not reach the application.
-    fn reject(&mut self, call_id: Option<&WireId<'_>>, error: &str) {
+    fn reject(&mut self, call_id: Option<&WireId>, error: &str) {
         let Some(call_id) = call_id else { return };
         let sent = self
             .outbox
@@ -369,25 +351,6 @@ impl ServerConn {
         self.request_bytes = 0;
         self.events.push_back(ServerEvent::Closed(reason));
     }
-}
-
-/// The id of a request whose `args` are no array or whose `kwargs` are no object. `None` if the
-/// text is no request for another reason.
-fn misshapen<'a>(text: &'a str, error: &DecodeError) -> Option<Option<WireId<'a>>> {
-    let DecodeErrorKind::WrongType {
-        member: "args" | "kwargs",
-        ..
-    } = error.kind()
-    else {
-        return None;
-    };
-    // Decoding has stopped at the arguments, so the rest is not checked yet.
-    RawJson::new(text).ok()?;
-    find_member(text, "method")?.as_str()?;
-    find_member(text, "callId")
-        .map(WireId::new)
-        .transpose()
-        .ok()
 }
 
 fn violation(message: &str) -> CloseReason {

@@ -64,7 +64,7 @@ impl Played {
         self.conn.handle_message(Incoming::Text(text), self.now);
     }
 
-    fn request(&mut self, text: &str) -> (RequestId, OwnedCall) {
+    fn request(&mut self, text: &str) -> (RequestId, Call) {
         self.take(text);
         let events = self.events();
         let [ServerEvent::Request { id, call }] = &events[..] else {
@@ -182,7 +182,7 @@ fn requests_are_answered_in_any_order_with_their_own_ids() {
     );
     assert_eq!(
         call,
-        OwnedCall::SendMessage {
+        Call::SendMessage {
             channel_uid: "ch1".into(),
             message: "hi\n".into(),
             is_final: Final::Yes,
@@ -253,7 +253,7 @@ fn arguments_of_the_wrong_shape_are_answered_if_the_rest_is_a_request() {
 fn an_unknown_method_is_the_applications_business() {
     let mut played = Played::ready();
     let (id, call) = played.request(r#"{"method":"search_user","args":["a"],"callId":"A"}"#);
-    assert!(matches!(call, OwnedCall::Unknown { args, .. } if args.get() == r#"["a"]"#));
+    assert!(matches!(call, Call::Unknown { args, .. } if args.get() == r#"["a"]"#));
     assert!(played.conn.forget(id) && !played.conn.forget(id));
 }
 

@@ -1,15 +1,14 @@
 //! Arguments of a call: from a model's text to a map, and to a form that can be compared.
 
-use rpc_core::Limits;
-use rpc_core::decode;
+use rpc_core::{Limits, json};
 use serde_json::{Map, Value};
 
 /// Reads the text of the arguments. Nothing at all stands for no arguments.
 pub(super) fn parse(text: &str) -> Result<Map<String, Value>, String> {
-    if decode::first_byte(text).is_none() {
+    if json::first_byte(text).is_none() {
         return Ok(Map::new());
     }
-    match decode::parse(text, &Limits::default()) {
+    match json::parse(text, &Limits::default()) {
         Ok(Value::Object(arguments)) => Ok(arguments),
         Ok(_) => Err("the arguments are no JSON object".to_owned()),
         Err(error) => Err(format!("the arguments are no JSON: {error}")),

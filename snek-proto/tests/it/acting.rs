@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use rpc_core::net::mem;
 use snek_proto::bot::{Bot, BotConfig, BotReport, Context, Handler, Notice};
-use snek_proto::{BotError, Message};
+use snek_proto::error::BotError;
+use snek_proto::frame::Message;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 

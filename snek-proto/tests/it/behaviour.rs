@@ -11,12 +11,12 @@ use rpc_core::testing::Side;
 use rpc_core::{CallError, CloseReason, Delivery, Limits, Machine, Refused};
 use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, BotReport, Context, Handler, Notice};
-use snek_proto::client::{ClientEvent, OtherEvent, Warning, reconnect_policy};
-use snek_proto::frame::OwnedCall;
+use snek_proto::client::{ClientEvent, Warning, reconnect_policy};
+use snek_proto::error::BotError;
+use snek_proto::frame::{Call, Channel, Final, Joined, Message, OtherEvent, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
 use snek_proto::net::{Client, connect_with, link_config};
 use snek_proto::server::ServerEvent;
-use snek_proto::{BotError, Channel, Final, Message, User};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -49,8 +49,10 @@ fn events_between_the_calls_of_the_opening_come_after_ready_in_order() {
     let [ClientEvent::Ready(_), joins @ ..] = &events[..] else {
         panic!("{events:?}")
     };
-    let expected = ["0", "1", "2"].map(|channel| ClientEvent::Joined {
-        channel_uid: channel.into(),
+    let expected = ["0", "1", "2"].map(|channel| {
+        ClientEvent::Joined(Joined {
+            channel_uid: channel.into(),
+        })
     });
     assert_eq!(joins, expected);
 }
@@ -206,7 +208,7 @@ fn calls_of_one_client_are_open_together_and_answered_in_any_order() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(requests[1].1, OwnedCall::Ping);
+    assert_eq!(requests[1].1, Call::Ping);
     pair.server.reply(requests[1].0, &json!({})).unwrap();
     pair.server.fail(requests[0].0, "no such user").unwrap();
     pair.settle();

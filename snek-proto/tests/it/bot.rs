@@ -8,9 +8,9 @@ use rpc_core::net::mem;
 use rpc_core::{CallError, Delivery};
 use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, BotReport, Context, Handler, Notice, RetrySend, State};
-use snek_proto::client::{OtherEvent, Typing};
+use snek_proto::error::BotError;
+use snek_proto::frame::{Message, OtherEvent, Typing};
 use snek_proto::permission::Triggers;
-use snek_proto::{BotError, Message};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 

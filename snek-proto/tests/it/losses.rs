@@ -7,15 +7,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rpc_core::net::mem::MemTransport;
 use rpc_core::net::{Driver, LinkEvent};
-use rpc_core::testing::losses::{Lossy, at_every_frame};
 use rpc_core::{CallError, Delivery, Text};
 use serde_json::json;
 use snek_proto::bot::{Bot, Context, Handler, Notice};
 use snek_proto::client::ClientConfig;
-use snek_proto::frame::{Final, OwnedCall};
+use snek_proto::error::BotError;
+use snek_proto::frame::{Call, Final, Message, User};
 use snek_proto::net::{connect_with, link_config};
 use snek_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use snek_proto::{BotError, Message, User};
+use switchboard_testing::losses::{Lossy, at_every_frame};
 use tokio::sync::{Notify, mpsc};
 
 use crate::acting::config;
@@ -32,8 +32,8 @@ async fn serve(line: MemTransport, posted: Posted, mentions: bool) {
         let said = match event {
             ServerEvent::Login { id, .. } => conn.accept_login(id, User::new("mybot", "MyBot")),
             ServerEvent::Request { id, call } => match call {
-                OwnedCall::GetUser { .. } => conn.reply(id, &User::new("mybot", "MyBot")),
-                OwnedCall::GetChannels => {
+                Call::GetUser { .. } => conn.reply(id, &User::new("mybot", "MyBot")),
+                Call::GetChannels => {
                     let channels = json!([{"uid": "ch1", "name": "general", "tag": "public"}]);
                     let told = conn.reply(id, &channels);
                     if mentions {
@@ -44,7 +44,7 @@ async fn serve(line: MemTransport, posted: Posted, mentions: bool) {
                     }
                     told
                 }
-                OwnedCall::SendMessage {
+                Call::SendMessage {
                     message, is_final, ..
                 } => {
                     let is_final = is_final == Final::Yes;

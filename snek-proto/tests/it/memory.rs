@@ -72,7 +72,7 @@ fn an_idle_connection_holds_little_at_the_server() {
     drop((first, others));
     let each = info.bytes_current / COUNT as i64;
     println!("idle at the server: {each} bytes");
-    assert!(each <= 5 * 1024, "{each} bytes");
+    assert!(each <= 7 * 1024, "{each} bytes");
 }
 
 /// A server on a thread of its own, so that what it holds does not count.
@@ -99,5 +99,5 @@ fn an_idle_client_holds_little() {
     drop((first, others));
     let each = info.bytes_current / COUNT as i64;
     println!("an idle client: {each} bytes");
-    assert!(each <= 7 * 1024, "{each} bytes");
+    assert!(each <= 7 * 1024 + 512, "{each} bytes");
 }

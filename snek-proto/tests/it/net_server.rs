@@ -5,22 +5,21 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{SinkExt, StreamExt};
-use rpc_core::decode::SharedStr;
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::ws::{WsConfig, WsDialer};
 use rpc_core::net::{Dialer, LinkConfig, LinkEvent, LinkState, Message};
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::{CallError, CloseReason, Limits, Outgoing, Secret};
-use serde_json::value::RawValue;
+use rpc_core::{CallError, CloseReason, Json, Limits, Outgoing, Secret, Str};
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::codec::NoKwargs;
-use snek_proto::frame::OwnedCall;
+use snek_proto::error::RpcError;
+use snek_proto::frame::Call;
+use snek_proto::frame::{Final, User};
 use snek_proto::net::{
     Backend, Client, Events, MemoryBackend, Peer, Server, ServerHandle, ServerOptions, answer,
     connect_with, dialer,
 };
 use snek_proto::server::ServerConfig;
-use snek_proto::{Final, RpcError, User};
 
 fn backend() -> MemoryBackend {
     MemoryBackend::new()
@@ -160,16 +159,16 @@ impl Backend for Odd {
         &self,
         _: &Arc<Peer>,
         username: &str,
-        _: &Secret<SharedStr>,
+        _: &Secret<Str>,
     ) -> Result<User, RpcError> {
         Ok(User::new(username, username))
     }
 
-    async fn call(&self, peer: &Arc<Peer>, call: &OwnedCall) -> Result<Box<RawValue>, RpcError> {
+    async fn call(&self, peer: &Arc<Peer>, call: &Call) -> Result<Json, RpcError> {
         match call {
-            OwnedCall::GetUser { .. } => answer(&User::new("ann", "Ann")),
-            OwnedCall::GetChannels => answer(&[(); 0]),
-            OwnedCall::Unknown { method, .. } => match method.as_str() {
+            Call::GetUser { .. } => answer(&User::new("ann", "Ann")),
+            Call::GetChannels => answer(&[(); 0]),
+            Call::Unknown { method, .. } => match method.as_str() {
                 "panic" => panic!("as asked"),
                 "sleep" => {
                     tokio::time::sleep(Duration::from_secs(60)).await;

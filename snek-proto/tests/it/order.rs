@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rpc_core::net::LinkEvent;
-use snek_proto::Final;
 use snek_proto::client::{ClientConfig, ClientEvent};
+use snek_proto::frame::Final;
 use snek_proto::net::{MemoryBackend, Server, ServerOptions, connect};
 
 /// Long enough for a busy machine; nothing here waits for it.

@@ -5,12 +5,11 @@ use std::time::{Duration, Instant};
 use rpc_core::testing::Side;
 use rpc_core::{CallError, CloseReason, Delivery, Text};
 use serde_json::json;
-use snek_proto::Final;
 use snek_proto::client::ClientEvent;
-use snek_proto::frame::OwnedCall;
+use snek_proto::codec;
+use snek_proto::frame::{Call, Channel, Event, Final, Message, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
 use snek_proto::server::ServerEvent;
-use snek_proto::{Channel, Message, User, codec};
 
 use crate::played::{config, line, ready, serve};
 
@@ -19,7 +18,7 @@ fn the_whole_conversation_reads_as_the_specification_has_it() {
     let mut pair = ready(0, Instant::now());
     let hello = Message::new("ch1", "alice", "Alice", "hello @MyBot");
     pair.server
-        .push(codec::encode(&hello.as_event()).unwrap())
+        .push(codec::encode(&Event::Message(hello)).unwrap())
         .unwrap();
     pair.settle();
     let now = pair.now();
@@ -188,7 +187,7 @@ fn many_calls_are_answered_out_of_order() {
     let now = pair.now();
     let mut calls: Vec<_> = (0..90).map(|_| pair.client.ping(now).unwrap()).collect();
     let requests = serve(&mut pair);
-    assert!(requests.iter().all(|(_, call)| *call == OwnedCall::Ping));
+    assert!(requests.iter().all(|(_, call)| *call == Call::Ping));
     for (id, _) in requests.iter().rev() {
         pair.server.reply(*id, &json!({"pong": []})).unwrap();
     }

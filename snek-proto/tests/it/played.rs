@@ -5,9 +5,8 @@ use std::time::Instant;
 use rpc_core::Secret;
 use rpc_core::testing::Pair;
 use snek_proto::client::{ClientConfig, ClientConn, ClientState};
-use snek_proto::frame::OwnedCall;
+use snek_proto::frame::{Call, Channel, User};
 use snek_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
-use snek_proto::{Channel, User};
 
 pub(crate) type Line = Pair<ClientConn, ServerConn>;
 
@@ -24,7 +23,7 @@ pub(crate) fn config() -> ClientConfig {
 }
 
 /// Answers the opening's calls as a server would. Returns what it is no part of.
-pub(crate) fn serve(pair: &mut Line) -> Vec<(RequestId, OwnedCall)> {
+pub(crate) fn serve(pair: &mut Line) -> Vec<(RequestId, Call)> {
     let mut rest = Vec::new();
     loop {
         pair.settle();
@@ -41,14 +40,14 @@ pub(crate) fn serve(pair: &mut Line) -> Vec<(RequestId, OwnedCall)> {
                 }
                 ServerEvent::Request {
                     id,
-                    call: OwnedCall::GetUser { .. },
+                    call: Call::GetUser { .. },
                 } => {
                     let user = pair.server.user().unwrap().clone();
                     pair.server.reply(id, &user).unwrap();
                 }
                 ServerEvent::Request {
                     id,
-                    call: OwnedCall::GetChannels,
+                    call: Call::GetChannels,
                 } => {
                     let channels = [
                         Channel::new("ch1", "general", Some("public")),

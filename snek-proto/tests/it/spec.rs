@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use rpc_core::{CallError, Refused};
 use snek_proto::bot::BotConfig;
+use snek_proto::error::BotError;
 use snek_proto::image::fetch::FetchConfig;
 use snek_proto::stream::StreamConfig;
 use snek_proto::toolloop::ToolLoopConfig;
-use snek_proto::{BotError, client, limits, server};
+use snek_proto::{client, limits, server};
 
 #[test]
 fn the_errors_have_the_names_of_the_specification() {
@@ -60,7 +61,7 @@ fn the_numbers_of_the_specification_are_the_defaults() {
 
     let server = server::ServerConfig::default();
     assert_eq!(server.keep_alive, client.keep_alive);
-    assert_eq!(server.max_requests, 100);
+    assert_eq!(server, server.clone().with_max_requests(100));
 
     let bot = BotConfig::new("bot", "password");
     assert_eq!(bot.max_handlers, 100);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::{Stream, StreamExt, stream};
 use rpc_core::{CallError, Refused};
 use serde_json::json;
-use snek_proto::BotError;
 use snek_proto::bot::{Context, PumpError};
+use snek_proto::error::BotError;
 use snek_proto::stream::StreamConfig;
 use tokio::time::{sleep, timeout};
 
@@ -26,7 +26,7 @@ fn pieces(
 }
 
 fn pumped<E: std::fmt::Debug>(
-    result: Result<(snek_proto::Answer, String), PumpError<E>>,
+    result: Result<(snek_proto::frame::Answer, String), PumpError<E>>,
 ) -> String {
     result.unwrap().1
 }

@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use rpc_core::testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Delivery, Limits, Secret};
 use snek_proto::client::{ClientConfig, ClientConn, ClientEvent, Warning, reconnect_policy};
 use snek_proto::error::RpcError;
-use snek_proto::frame::OwnedCall;
+use snek_proto::frame;
+use snek_proto::frame::{Channel, Final, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
 use snek_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
-use snek_proto::{Channel, Final, User};
+use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
 const USERS: [&str; 3] = ["ann", "bob", "cid"];
 /// Who is where: all in the first, two in the second.
@@ -292,9 +292,9 @@ impl Chat {
         Ok(())
     }
 
-    fn on_request(&mut self, conn: u64, id: RequestId, call: &OwnedCall) -> Outcome {
+    fn on_request(&mut self, conn: u64, id: RequestId, call: &frame::Call) -> Outcome {
         let mut posted = None;
-        if let OwnedCall::SendMessage {
+        if let frame::Call::SendMessage {
             channel_uid,
             message,
             ..
@@ -327,7 +327,7 @@ impl Chat {
         let talk = self.talks.get_mut(&conn).unwrap();
         let server = &mut talk.line.server.machine;
         match answer {
-            Ok(answer) if !matches!(call, OwnedCall::SendMessage { .. }) => {
+            Ok(answer) if !matches!(call, frame::Call::SendMessage { .. }) => {
                 let _ = server.reply(id, &answer);
             }
             answer => talk.open.push((id, answer)),

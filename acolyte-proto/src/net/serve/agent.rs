@@ -23,18 +23,14 @@ pub trait Agent: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// When the chat is aborted, `run` [says so](Run::cancelled), and the future is dropped if it
-    /// has not ended within the [grace](crate::server::ServerConfig::abort_grace). When the client
+    /// has not ended within the [grace](crate::server::ServerConfig::with_abort_grace). When the client
     /// has left it is dropped at once. So processes and tasks that it has started belong behind
     /// something that ends them when it is dropped.
-    async fn run(
-        &self,
-        run: Run,
-        request: ChatRequest<'static>,
-    ) -> Result<Reply<'static>, ChatError<'static>>;
+    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError>;
 
     /// What the server is. The numbers of tasks, and the address if it is empty, are filled in.
     ///
     /// # Cancel safety
     /// The future is dropped if the client leaves first.
-    async fn status(&self) -> Status<'static>;
+    async fn status(&self) -> Status;
 }

@@ -46,7 +46,8 @@ pub enum BindError {
 ///
 /// ```
 /// use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
-/// use acolyte_proto::{ChatError, ChatRequest, Reply, Status};
+/// use acolyte_proto::error::ChatError;
+/// use acolyte_proto::frame::{ChatRequest, Reply, Status};
 ///
 /// struct Echo;
 ///
@@ -55,13 +56,13 @@ pub enum BindError {
 ///     async fn run(
 ///         &self,
 ///         run: Run,
-///         request: ChatRequest<'static>,
-///     ) -> Result<Reply<'static>, ChatError<'static>> {
+///         request: ChatRequest,
+///     ) -> Result<Reply, ChatError> {
 ///         let _ = run.text(&request.message).await;
 ///         Ok(Reply::new(request.message, request.model).with_output_streamed(true))
 ///     }
 ///
-///     async fn status(&self) -> Status<'static> {
+///     async fn status(&self) -> Status {
 ///         Status::new("echo", "")
 ///     }
 /// }
@@ -97,7 +98,7 @@ pub struct ServerHandle {
 
 impl ServerHandle {
     /// Stops accepting and takes no more chats. Running ones may go on for the
-    /// [shutdown timeout](ServerOptions::shutdown_timeout), and no longer than `deadline`; then
+    /// [shutdown timeout](ServerOptions::with_shutdown_timeout), and no longer than `deadline`; then
     /// every connection is closed with 1001, and what is left at the deadline is cut. May be called
     /// more than once; an earlier deadline counts.
     ///

@@ -26,8 +26,7 @@ pub fn http_config() -> HttpConfig {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ServerOptions {
-    /// Whether a key is asked for, and which. Default none.
-    pub auth: Auth,
+    pub(crate) auth: Auth,
     /// Queue, limits and times of each WebSocket connection.
     pub connection: ServerConfig,
     /// Limits, guards and TLS before the upgrade. Its hooks and paths are replaced. Default
@@ -36,15 +35,10 @@ pub struct ServerOptions {
     /// Transport treatment and observer of each WebSocket; its reconnects are not used. Its write
     /// timeout ends a connection whose client takes nothing.
     pub link: LinkConfig,
-    /// Tasks that are remembered. Default [`MAX_TASKS`].
-    pub max_tasks: usize,
-    /// How long a chat over HTTP may be silent before a comment keeps the line alive. Default 15 s.
-    pub stream_keep_alive: Duration,
-    /// Whether `POST /v1/admin/shutdown` ends the server. Default `true`, as the known server does;
-    /// otherwise there is no such endpoint.
-    pub admin_shutdown: bool,
-    /// How long running chats may go on when the server ends. Default 5 s.
-    pub shutdown_timeout: Duration,
+    pub(crate) max_tasks: usize,
+    pub(crate) stream_keep_alive: Duration,
+    pub(crate) admin_shutdown: bool,
+    pub(crate) shutdown_timeout: Duration,
 }
 
 impl Default for ServerOptions {
@@ -66,7 +60,7 @@ impl Default for ServerOptions {
 }
 
 impl ServerOptions {
-    /// Sets [`auth`](Self::auth).
+    /// Whether a key is asked for, and which. Default none.
     #[must_use]
     pub fn with_auth(mut self, auth: Auth) -> Self {
         self.auth = auth;
@@ -95,28 +89,29 @@ impl ServerOptions {
         self
     }
 
-    /// Sets [`max_tasks`](Self::max_tasks).
+    /// Tasks that are remembered. Default [`MAX_TASKS`].
     #[must_use]
     pub const fn with_max_tasks(mut self, tasks: usize) -> Self {
         self.max_tasks = tasks;
         self
     }
 
-    /// Sets [`stream_keep_alive`](Self::stream_keep_alive).
+    /// How long a chat over HTTP may be silent before a comment keeps the line alive. Default 15 s.
     #[must_use]
     pub const fn with_stream_keep_alive(mut self, interval: Duration) -> Self {
         self.stream_keep_alive = interval;
         self
     }
 
-    /// Sets [`admin_shutdown`](Self::admin_shutdown).
+    /// Whether `POST /v1/admin/shutdown` ends the server. Default `true`, as the known server does;
+    /// otherwise there is no such endpoint.
     #[must_use]
     pub const fn with_admin_shutdown(mut self, offered: bool) -> Self {
         self.admin_shutdown = offered;
         self
     }
 
-    /// Sets [`shutdown_timeout`](Self::shutdown_timeout).
+    /// How long running chats may go on when the server ends. Default 5 s.
     #[must_use]
     pub const fn with_shutdown_timeout(mut self, timeout: Duration) -> Self {
         self.shutdown_timeout = timeout;

@@ -25,7 +25,7 @@ const MAX_STEPS: usize = 128;
 const MAX_BYTES: usize = 16 * 1024;
 
 /// How a chat ends.
-pub(super) type End = Result<Box<Reply<'static>>, Box<ChatError<'static>>>;
+pub(super) type End = Result<Box<Reply>, Box<ChatError>>;
 
 /// Why a step was not added.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -80,19 +80,13 @@ impl Run {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: nothing was sent.
-    pub async fn emit(&self, event: &Event<'_>) -> Result<(), EmitError> {
-        let renamed;
-        let event = match event {
-            Event::Error(_) => {
-                let why = "`error` is the end of a chat; return it".to_owned();
-                return Err(EmitError::Invalid { why });
-            }
-            Event::Checklist(list) if list.tag != self.origin.checklist => {
-                renamed = Event::Checklist(list.clone().with_tag(self.origin.checklist));
-                &renamed
-            }
-            event => event,
-        };
+    pub async fn emit(&self, event: &Event) -> Result<(), EmitError> {
+        if matches!(event, Event::Error(_)) {
+            let why = "`error` is the end of a chat; return it".to_owned();
+            return Err(EmitError::Invalid { why });
+        }
+        let renamed = self.origin.checklist.rename(event);
+        let event = renamed.as_ref().unwrap_or(event);
         loop {
             match self.outlet.add(|buffer| encode_into(event, buffer)) {
                 Ok(()) => return Ok(()),

@@ -180,7 +180,7 @@ impl<A: Agent> Service<A> {
     }
 
     /// Takes no more chats on any connection. Running ones may go on for the
-    /// [shutdown timeout](ServerOptions::shutdown_timeout), then all connections are closed.
+    /// [shutdown timeout](ServerOptions::with_shutdown_timeout), then all connections are closed.
     pub fn stop(&self) {
         self.shared.stopping.give();
     }

@@ -64,7 +64,7 @@ impl<A: Agent> Shared<A> {
     }
 
     /// What the agent says of the server, with what the server knows by itself.
-    pub(super) async fn status(&self) -> Status<'static> {
+    pub(super) async fn status(&self) -> Status {
         let status = guarded("status", self.agent.status()).await;
         let mut status = status.unwrap_or_else(|| Status::new("", ""));
         if status.service.is_empty()
@@ -77,11 +77,14 @@ impl<A: Agent> Shared<A> {
             running,
             queued,
         } = self.load();
-        status.with_load(count(total), count(running), count(queued))
+        status.tasks_total = count(total);
+        status.tasks_running = count(running);
+        status.rpc_queue_length = count(queued);
+        status
     }
 
     /// Works on a chat to its end.
-    pub(super) async fn work(&self, run: Run, request: ChatRequest<'static>) -> End {
+    pub(super) async fn work(&self, run: Run, request: ChatRequest) -> End {
         // Every known server says this first, and nothing else of this kind.
         let _ = run.emit(&Event::Status(RunState::RUNNING)).await;
         match guarded("chat", self.agent.run(run, request)).await {

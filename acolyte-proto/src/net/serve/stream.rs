@@ -8,9 +8,8 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
-use rpc_core::net::link::entropy;
 use rpc_core::net::server::Body;
-use rpc_core::net::{Cancellation, Canceller};
+use rpc_core::net::{Cancellation, Canceller, entropy};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -53,7 +52,7 @@ pub(super) fn stream<A: Agent>(
         return refuse(StatusCode::SERVICE_UNAVAILABLE, SHUTTING_DOWN);
     }
     let request = match read_body(body, &shared.connection.limits) {
-        Ok(request) => request.into_owned(),
+        Ok(request) => request,
         Err(error) => return refuse(StatusCode::BAD_REQUEST, &error.to_string()),
     };
     let bell = Bell::Body(Notify::new());
@@ -89,7 +88,7 @@ pub(super) fn stream<A: Agent>(
 }
 
 /// Works on the chat until it ends, or until the server has ended for long enough.
-async fn work<A: Agent>(shared: Arc<Shared<A>>, run: Run, request: ChatRequest<'static>) {
+async fn work<A: Agent>(shared: Arc<Shared<A>>, run: Run, request: ChatRequest) {
     let outlet = Arc::clone(&run.outlet);
     let mut stopping = shared.stopping.get();
     let stopped = async {

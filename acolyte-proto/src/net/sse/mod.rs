@@ -38,7 +38,7 @@ const MAX_REFUSAL: usize = 4 * 1024;
 /// are taken.
 ///
 /// ```
-/// use acolyte_proto::ChatRequest;
+/// use acolyte_proto::frame::ChatRequest;
 /// use acolyte_proto::client::ClientConfig;
 /// use acolyte_proto::net::SseClient;
 ///
@@ -94,7 +94,7 @@ impl SseClient {
     /// # Cancel safety
     /// Dropping the future, or the [`Chat`], closes the connection: servers of this crate stop the
     /// chat then, known ones let it run to its end.
-    pub async fn start_chat(&self, request: ChatRequest<'static>) -> Chat {
+    pub async fn start_chat(&self, request: ChatRequest) -> Chat {
         self.start(request, self.config.clone()).await
     }
 
@@ -103,16 +103,12 @@ impl SseClient {
     ///
     /// # Cancel safety
     /// As for [`start_chat`](Self::start_chat).
-    pub async fn start_chat_within(
-        &self,
-        idle: Option<Duration>,
-        request: ChatRequest<'static>,
-    ) -> Chat {
+    pub async fn start_chat_within(&self, idle: Option<Duration>, request: ChatRequest) -> Chat {
         let config = ClientConfig::clone(&self.config).with_chat_idle_timeout(idle);
         self.start(request, Arc::new(config)).await
     }
 
-    async fn start(&self, request: ChatRequest<'static>, config: Arc<ClientConfig>) -> Chat {
+    async fn start(&self, request: ChatRequest, config: Arc<ClientConfig>) -> Chat {
         let mut stream = match self.chat_request(&request) {
             Ok(request) => SseStream::new(self.dialer.clone(), request, config),
             Err(refused) => SseStream::refused(refused),
@@ -128,7 +124,7 @@ impl SseClient {
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn status(&self) -> Result<Box<Status<'static>>, CallError<RpcError>> {
+    pub async fn status(&self) -> Result<Box<Status>, CallError<RpcError>> {
         let asked = timeout(self.config.call_timeout, self.ask_status()).await;
         asked.unwrap_or(Err(CallError::TimedOut {
             delivery: Delivery::Unknown,
@@ -148,7 +144,7 @@ impl SseClient {
         Ok(Capabilities::agree(&status, needed)?)
     }
 
-    async fn ask_status(&self) -> Result<Box<Status<'static>>, CallError<RpcError>> {
+    async fn ask_status(&self) -> Result<Box<Status>, CallError<RpcError>> {
         let request = self.request(Method::GET, &self.status_path, Bytes::new());
         let request = request.map_err(CallError::Refused)?;
         let line = Line::open(&self.dialer).await;
@@ -170,12 +166,12 @@ impl SseClient {
             return Err(CallError::Remote(RpcError::Status { status, words }));
         }
         match Status::decode(&text, &self.config.limits) {
-            Ok(status) => Ok(Box::new(status.into_owned())),
+            Ok(status) => Ok(Box::new(status)),
             Err(error) => Err(CallError::Remote(RpcError::Unreadable(error))),
         }
     }
 
-    fn chat_request(&self, request: &ChatRequest<'_>) -> Result<Request<Once>, Refused> {
+    fn chat_request(&self, request: &ChatRequest) -> Result<Request<Once>, Refused> {
         check_request(request)?;
         let body = encode(request)?.into_bytes();
         let (size, max) = (body.len(), self.config.limits.max_message_bytes);

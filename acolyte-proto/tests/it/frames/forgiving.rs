@@ -1,10 +1,10 @@
 //! Answers are read forgivingly, so that nobody waits for ever.
 
 use acolyte_proto::error::RefusalKind;
-use acolyte_proto::event::{ToolCall, ToolFailure, ToolOutput, ToolResult, Usage};
-use acolyte_proto::frame::Answer;
-use acolyte_proto::{Event, Part, ServerFrame, limits};
-use rpc_core::decode::RawJson;
+use acolyte_proto::event::{Event, Part, ToolCall, ToolOutput, ToolResult, Usage};
+use acolyte_proto::frame::{Answer, ServerFrame};
+use acolyte_proto::limits;
+use rpc_core::Json;
 
 use super::{answer, event, id};
 
@@ -54,11 +54,11 @@ fn an_answer_that_ends_a_chat_is_read_whatever_it_can_do_without() {
         (r#""errorMessage":"refused""#, "refused"),
     ] {
         let text = format!(r#"{{"id":"rpc_a","type":"error",{error}}}"#);
-        let Answer::Error { error } = answer(&text).answer else {
+        let Answer::Error(refusal) = answer(&text).answer else {
             panic!("{text}");
         };
-        assert_eq!(error, words);
-        assert_eq!(RefusalKind::of(&error), RefusalKind::Other);
+        assert_eq!(refusal.error, words);
+        assert_eq!(RefusalKind::of(&refusal.error), RefusalKind::Other);
     }
 }
 
@@ -137,7 +137,7 @@ fn what_a_client_can_live_with_is_accepted() {
     for (text, read) in [
         (
             r#"{"id":"rpc_a","type":"chat.queued","position":0}"#,
-            Answer::Queued { position: 0 },
+            Answer::Queued(0),
         ),
         (
             r#"{"id":"rpc_a","type":"task.status.result"}"#,
@@ -152,7 +152,7 @@ fn what_a_client_can_live_with_is_accepted() {
             Answer::Event(Event::ToolCall(ToolCall::new(
                 "c",
                 "t",
-                RawJson::new("{}").unwrap(),
+                Json::new("{}").unwrap(),
             ))),
         ),
         (
@@ -165,11 +165,9 @@ fn what_a_client_can_live_with_is_accepted() {
         ),
         (
             r#"{"id":"rpc_a","type":"chat.event","event":{"type":"tool-result","toolCallId":"c","toolName":"t","errorCode":"E"}}"#,
-            Answer::Event(Event::ToolResult(ToolResult::failed(
-                "c",
-                "t",
-                ToolFailure::new().with_code("E"),
-            ))),
+            Answer::Event(Event::ToolResult(
+                ToolResult::failed("c", "t").with_code("E"),
+            )),
         ),
     ] {
         assert_eq!(answer(text).answer, read, "{text}");

@@ -4,17 +4,21 @@ mod answers;
 mod forgiving;
 mod requests;
 
-use acolyte_proto::{ClientFrame, Event, FrameError, RpcId, ServerFrame, codec, limits};
+use acolyte_proto::error::FrameError;
+use acolyte_proto::event::Event;
+use acolyte_proto::frame::{ClientFrame, ServerFrame};
+use acolyte_proto::id::RpcId;
+use acolyte_proto::{codec, limits};
 
-fn request(text: &str) -> Result<ClientFrame<'_>, FrameError> {
+fn request(text: &str) -> Result<ClientFrame, FrameError> {
     ClientFrame::decode(text, &limits::defaults())
 }
 
-fn answer(text: &str) -> ServerFrame<'_> {
+fn answer(text: &str) -> ServerFrame {
     ServerFrame::decode(text, &limits::defaults()).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-fn event(text: &str) -> Event<'_> {
+fn event(text: &str) -> Event {
     Event::decode(text, &limits::defaults()).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 

@@ -14,11 +14,12 @@ mod tests;
 mod tree;
 mod write;
 
-use rpc_core::decode::check_size;
+use rpc_core::json::check_size;
 use rpc_core::{DecodeError, Limits};
 
 use crate::limits::server_limits;
-pub(super) use tree::{Value, same_name};
+use tree::Value;
+pub(super) use tree::{Value as Tree, same_name};
 
 /// A form in which a payload is signed. In each of them there is no white space; strings have the
 /// short escapes `\" \\ \b \f \n \r \t`, and `\u00xx` for other control characters; of members with

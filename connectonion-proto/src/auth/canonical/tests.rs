@@ -1,7 +1,7 @@
 //! The bounds of canonical JSON, and what it has in common with other readers.
 
 use proptest::prelude::*;
-use rpc_core::decode::DecodeErrorKind;
+use rpc_core::json::DecodeErrorKind;
 use serde::de::IgnoredAny;
 
 use super::*;

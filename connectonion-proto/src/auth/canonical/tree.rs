@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::mem;
 
-use rpc_core::decode::{DecodeErrorKind, RawJson};
-use rpc_core::{DecodeError, Limits};
+use rpc_core::json::DecodeErrorKind;
+use rpc_core::{DecodeError, Json, Limits};
 
 use super::points::{Points, by_points};
 
@@ -45,7 +45,7 @@ pub(in crate::auth) fn same_name(quoted: &str, name: &str) -> bool {
 impl<'a> Value<'a> {
     pub(super) fn read(text: &'a str, limits: &Limits) -> Result<Self, DecodeError> {
         // From here on the text is JSON, and only its nesting and size can be wrong.
-        RawJson::new(text)?;
+        Json::new(text)?;
         let mut walk = Walk {
             text,
             at: 0,

@@ -74,7 +74,7 @@ fn an_old_host_gets_another_connect_after_the_gate() {
     played.events();
     played.wait(ONBOARDED_TIMEOUT);
     assert_eq!(played.event(), ClientEvent::ConnectWanted);
-    let connect: Connect = Connect::new(Signed::none());
+    let connect = Connect::new(Signed::none());
     played.conn.connect(&connect, played.now).unwrap();
     assert_eq!(played.sent(), [json!({"type": "CONNECT"})]);
     assert!(played.conn.connect(&connect, played.now).is_err());

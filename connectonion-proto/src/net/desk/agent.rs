@@ -1,7 +1,7 @@
 //! [`Agent`]: what a host is about.
 
 use async_trait::async_trait;
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 
 use super::turn::Turn;
 use crate::hub::{AskError, EmitError, NewInput, SavedFile};
@@ -50,16 +50,16 @@ pub trait Agent: Send + Sync + 'static {
 #[non_exhaustive]
 pub struct Prompt {
     /// The text; with files, a reminder where they are stands at its end.
-    pub text: SharedStr,
+    pub text: Str,
     /// Pictures, as data URLs.
-    pub images: Vec<SharedStr>,
+    pub images: Vec<Str>,
     /// Files that came along, and where they are now.
     pub files: Vec<SavedFile>,
 }
 
 impl Prompt {
     /// A text.
-    pub fn new(text: impl Into<SharedStr>) -> Self {
+    pub fn new(text: impl Into<Str>) -> Self {
         Self {
             text: text.into(),
             ..Self::default()
@@ -93,12 +93,12 @@ impl From<NewInput> for Prompt {
 pub struct Reply {
     /// The text. If the agent has not [said](Turn::push_message) it as the last message of the
     /// conversation, the host adds it there.
-    pub text: SharedStr,
+    pub text: Str,
 }
 
 impl Reply {
     /// A text.
-    pub fn new(text: impl Into<SharedStr>) -> Self {
+    pub fn new(text: impl Into<Str>) -> Self {
         Self { text: text.into() }
     }
 
@@ -106,7 +106,7 @@ impl Reply {
     #[must_use]
     pub const fn interrupted() -> Self {
         Self {
-            text: SharedStr::from_static("What would you like me to do?"),
+            text: Str::from_static("What would you like me to do?"),
         }
     }
 }

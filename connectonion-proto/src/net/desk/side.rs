@@ -7,9 +7,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::decode::{DecodeError, SharedStr};
 use rpc_core::net::{Protocol, Sorted};
 use rpc_core::{CloseFrame, Refused};
+use rpc_core::{DecodeError, Str};
 
 use super::Desk;
 use super::mailbox::{Mailbox, slow_reader};
@@ -130,7 +130,7 @@ impl Place {
                 self.desk.nudge(self.conn);
             }
             ServerEvent::Warning(warning) => {
-                if matches!(warning, Warning::NotConnected { tag: "INPUT" }) {
+                if matches!(&warning, Warning::NotConnected { tag } if tag == "INPUT") {
                     let why = warning.to_string();
                     tracing::info!(target: crate::console::TARGET, "{}", Line::InputRefused { why });
                 }
@@ -313,24 +313,21 @@ impl Place {
 
 /// The refusal of a prompt. Without the code, clients would take it for the end of a run that goes
 /// on.
-pub(super) fn rejected(words: impl Into<SharedStr>) -> ErrorFrame {
+pub(super) fn rejected(words: impl Into<Str>) -> ErrorFrame {
     ErrorFrame::new(words).with_code(INPUT_REFUSED)
 }
 
 /// The pictures that come with a prompt.
-pub(super) fn images_of(input: &Input) -> Result<Vec<SharedStr>, DecodeError> {
+pub(super) fn images_of(input: &Input) -> Result<Vec<Str>, DecodeError> {
     let images = input.images(&server_limits())?;
     Ok(images.iter().map(|image| (&**image).into()).collect())
 }
 
 fn tell(machine: &mut ServerConn, reply: Reply) -> Result<(), Refused> {
     match reply {
-        Reply::Accept(mut connected) => match machine.accept(&connected) {
+        Reply::Accept(connected) => match machine.accept(&connected) {
             // The conversation is with the client too, as it was.
-            Err(Refused::TooLarge { .. }) => {
-                connected.newer = None;
-                machine.accept(&connected)
-            }
+            Err(Refused::TooLarge { .. }) => machine.accept(&connected.with_newer(None)),
             told => told,
         },
         Reply::Refuse(error) => machine.refuse(&error),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 use rpc_core::net::Link;
 use tokio::sync::oneshot;
 
@@ -46,7 +46,7 @@ pub(super) enum Errand {
     /// Save the files that come with a prompt.
     Upload {
         conn: ConnId,
-        prompt: SharedStr,
+        prompt: Str,
         input: Box<Input>,
     },
     /// Find out whether a stranger has paid.
@@ -60,7 +60,7 @@ pub(super) enum Errand {
 /// An agent at work.
 struct Runner {
     signals: Arc<Signals>,
-    answers: HashMap<SharedStr, oneshot::Sender<Answer>>,
+    answers: HashMap<Str, oneshot::Sender<Answer>>,
 }
 
 pub(super) struct State {
@@ -104,7 +104,7 @@ impl State {
     }
 
     /// An agent waits for an answer.
-    pub(super) fn expect(&mut self, run: RunId, id: SharedStr, answer: oneshot::Sender<Answer>) {
+    pub(super) fn expect(&mut self, run: RunId, id: Str, answer: oneshot::Sender<Answer>) {
         if let Some(runner) = self.runners.get_mut(&run) {
             runner.answers.insert(id, answer);
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::FutureExt;
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep_until;
 
@@ -193,7 +193,7 @@ fn joined(prompts: impl Iterator<Item = Prompt>) -> Prompt {
 }
 
 /// Saves the files that come with a prompt, before anything else is done with it.
-async fn save(desk: Desk, conn: ConnId, prompt: SharedStr, input: Input) -> Option<RunId> {
+async fn save(desk: Desk, conn: ConnId, prompt: Str, input: Input) -> Option<RunId> {
     let (folder, limits) = (desk.shared.uploads.clone(), desk.shared.upload_limits);
     let saving = tokio::task::spawn_blocking(move || {
         let limits_of_lists = crate::limits::server_limits();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rpc_core::decode::{SharedJson, SharedStr};
+use rpc_core::{Json, Str};
 use serde::Serialize;
 use tokio::sync::{Notify, oneshot};
 
@@ -13,7 +13,6 @@ use crate::auth::Address;
 use crate::codec::to_json;
 use crate::frame::{
     Answer, Approval, ApprovalNeeded, AskUser, EventKind, Mode, PlanReview, Ulw, UlwTurnsReached,
-    Word,
 };
 use crate::hub::{AskError, EmitError};
 use crate::id::SessionId;
@@ -42,7 +41,7 @@ pub(super) struct Signals {
     /// The user has said something.
     pub(super) input: Notify,
     /// The user wants another goal.
-    pub(super) goal: std::sync::Mutex<Option<SharedStr>>,
+    pub(super) goal: std::sync::Mutex<Option<Str>>,
 }
 
 impl Turn {
@@ -65,7 +64,7 @@ impl Turn {
     ///
     /// # Errors
     /// [`EmitError`]. Retrying fails again.
-    pub fn emit(&self, event: EventKind) -> Result<SharedStr, EmitError> {
+    pub fn emit(&self, event: EventKind) -> Result<Str, EmitError> {
         self.desk
             .with(|state, now| state.hub.emit(self.run, event, None, now))
     }
@@ -117,7 +116,7 @@ impl Turn {
     ///
     /// # Cancel safety
     /// Dropping the future withdraws the question: an answer gets an ERROR.
-    pub async fn ask_user(&self, question: AskUser) -> Result<SharedJson, AskError> {
+    pub async fn ask_user(&self, question: AskUser) -> Result<Json, AskError> {
         match self.ask(EventKind::AskUser(question)).await? {
             Answer::AskUser(answer) => Ok(answer),
             _ => Err(RunOver.into()),
@@ -145,7 +144,7 @@ impl Turn {
     ///
     /// # Cancel safety
     /// As for [`ask_user`](Self::ask_user).
-    pub async fn plan_review(&self, plan: PlanReview) -> Result<SharedStr, AskError> {
+    pub async fn plan_review(&self, plan: PlanReview) -> Result<Str, AskError> {
         match self.ask(EventKind::PlanReview(plan)).await? {
             Answer::PlanReview(message) => Ok(message),
             _ => Err(RunOver.into()),
@@ -204,15 +203,9 @@ impl Turn {
 
     /// The mode that the user wants the agent to work in; `None` if there was never a word about it.
     #[must_use]
-    pub fn mode(&self) -> Option<Word<Mode>> {
+    pub fn mode(&self) -> Option<Mode> {
         let mode = self.member("mode")?;
-        let mode = rpc_core::decode::RawJson::new(mode.get())
-            .ok()?
-            .into_str()?;
-        Some(match Word::<Mode, &str>::parse(&mode) {
-            Word::Known(known) => Word::Known(known),
-            Word::Other(word) => Word::Other(word.into()),
-        })
+        mode.as_str().map(|mode| Str::from(&*mode).into())
     }
 
     /// How many turns the user allows in the mode `ulw`; `None` if that was not said. What counts as a
@@ -228,33 +221,32 @@ impl Turn {
     /// # Errors
     /// [`EmitError`].
     pub fn set_mode(&self, mode: Mode) -> Result<(), EmitError> {
-        let mode = Word::Known(mode);
         self.desk
-            .with(|state, now| state.hub.set_mode(self.run, &mode, now))
+            .with(|state, now| state.hub.set_mode(self.run, mode, now))
     }
 
     /// The goal that the user has set last in this run, once.
     #[must_use]
-    pub fn take_goal(&self) -> Option<SharedStr> {
+    pub fn take_goal(&self) -> Option<Str> {
         let goal = self.signals.goal.lock();
         goal.unwrap_or_else(std::sync::PoisonError::into_inner)
             .take()
     }
 
     /// The conversation as it is now, with every member that anybody put into it: read it with
-    /// [`Session::parse`](crate::Session::parse). Its `messages` end with the prompt, and what was
+    /// [`Session::parse`](crate::frame::Session::parse). Its `messages` end with the prompt, and what was
     /// added since.
     ///
     /// # Errors
     /// [`RunOver`].
-    pub fn session(&self) -> Result<SharedJson, RunOver> {
+    pub fn session(&self) -> Result<Json, RunOver> {
         self.desk
             .with(|state, now| state.hub.session(self.run, now))
     }
 
     /// A member of the session as it is now, other than `messages` and `trace`.
     #[must_use]
-    pub fn member(&self, name: &str) -> Option<SharedJson> {
+    pub fn member(&self, name: &str) -> Option<Json> {
         let member = self.desk.with(|state, _| state.hub.member(self.run, name));
         member.ok().flatten()
     }
@@ -296,7 +288,7 @@ impl Turn {
     /// [`EmitError`].
     pub fn sync(&self) -> Result<(), EmitError> {
         let session = self.session()?;
-        let event = EventKind::SessionSync(crate::frame::SessionSync::new(session));
+        let event = EventKind::SessionSync(session);
         self.emit(event).map(drop)
     }
 }
@@ -304,7 +296,7 @@ impl Turn {
 /// Takes a question back that nobody waits for any more.
 struct Withdraw<'t> {
     turn: &'t Turn,
-    id: SharedStr,
+    id: Str,
 }
 
 impl Drop for Withdraw<'_> {

@@ -4,10 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rpc_core::decode::{SharedJson, SharedStr};
-use rpc_core::net::link::DrainReport;
-use rpc_core::net::{Link, LinkState};
-use rpc_core::{CallError, CloseReason, Refused};
+use rpc_core::net::{DrainReport, Link, LinkState};
+use rpc_core::{CallError, CloseReason, Json, Refused, Str};
 
 use super::book::Book;
 use super::protocol::{ClientSide, Pen};
@@ -16,7 +14,7 @@ use crate::auth::{Address, Draft};
 use crate::client::{ClientConn, ClientState, Reply, Resume, Taken};
 use crate::frame::{
     AdminAction, AdminRequest, AdminResult, ErrorFrame, Input, Mode, ModeChange, OnboardSubmit,
-    OnboardSuccess, PromptUpdate, Response, SessionStatus, Vocabulary,
+    OnboardSuccess, PromptUpdate, Response, SessionStatus,
 };
 
 /// How a question to the host ends.
@@ -60,7 +58,7 @@ impl RemoteAgent {
     /// let mut run = agent.input("What is new?").await;
     /// while let Some(event) = run.next().await {
     ///     match event? {
-    ///         RunEvent::Step(step) => println!("{}", step.event.kind.name()),
+    ///         RunEvent::Step(step) => println!("{}", step.event.kind.tag()),
     ///         RunEvent::AskUser(ask) => ask.answer("yes").await?,
     ///         other => println!("{other:?}"),
     ///     }
@@ -74,7 +72,7 @@ impl RemoteAgent {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: the prompt may or may not be sent.
-    pub async fn input(&self, prompt: impl Into<SharedStr>) -> Run {
+    pub async fn input(&self, prompt: impl Into<Str>) -> Run {
         self.send(Input::new(prompt)).await
     }
 
@@ -113,7 +111,7 @@ impl RemoteAgent {
     ///
     /// # Cancel safety
     /// Dropping the future stops waiting; it may have been said.
-    pub async fn interject(&self, prompt: impl Into<SharedStr>) -> Outcome<Taken> {
+    pub async fn interject(&self, prompt: impl Into<Str>) -> Outcome<Taken> {
         let input = Input::new(prompt);
         let reply = self.link.call(move |conn, now| conn.input(&input, now));
         match reply.await? {
@@ -175,7 +173,7 @@ impl RemoteAgent {
     /// # Cancel safety
     /// Dropping the future before it is ready: it may or may not be sent.
     pub async fn set_mode(&self, mode: Mode, turns: Option<u64>) -> Result<(), Refused> {
-        let mut change = ModeChange::<SharedStr>::new(mode);
+        let mut change = ModeChange::new(mode);
         change.turns = turns;
         self.order(move |conn, now| conn.set_mode(&change, now))
             .await
@@ -188,8 +186,8 @@ impl RemoteAgent {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: it may or may not be sent.
-    pub async fn update_prompt(&self, prompt: impl Into<SharedStr>) -> Result<(), Refused> {
-        let update = PromptUpdate::<SharedStr>::new(prompt);
+    pub async fn update_prompt(&self, prompt: impl Into<Str>) -> Result<(), Refused> {
+        let update = PromptUpdate::new(prompt);
         self.order(move |conn, now| conn.update_prompt(&update, now))
             .await
     }
@@ -247,7 +245,7 @@ impl RemoteAgent {
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn status(&self, session_id: impl Into<SharedStr>) -> Outcome<SessionStatus> {
+    pub async fn status(&self, session_id: impl Into<Str>) -> Outcome<SessionStatus> {
         let id = session_id.into();
         let reply = self.link.call(move |conn, now| conn.query(id, now));
         match reply.await? {
@@ -270,7 +268,7 @@ impl RemoteAgent {
             _ => "client_id",
         };
         // Newer hosts want to see signed what the command is.
-        let draft = self.pen.draft().with("type", action.as_str());
+        let draft = self.pen.draft().with("type", action.name());
         let signed = self.pen.sign(draft.with(about, whom))?;
         let request = AdminRequest::new(action, signed);
         let reply = self.link.call(move |conn, now| conn.admin(&request, now));
@@ -327,7 +325,7 @@ impl RemoteAgent {
 
     /// The conversation in the middle of a run, if the host tells it (`session_sync`).
     #[must_use]
-    pub fn live_session(&self) -> Option<SharedJson> {
+    pub fn live_session(&self) -> Option<Json> {
         self.book.live()
     }
 

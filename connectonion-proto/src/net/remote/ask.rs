@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::Weak;
 
 use rpc_core::Refused;
-use rpc_core::decode::{RawJson, SharedJson, SharedStr};
 use rpc_core::net::{LinkState, WeakLink};
+use rpc_core::{Json, Str};
 
 use super::book::Book;
 use crate::client::Step;
 use crate::frame::{
     Answer, Approval, ApprovalNeeded, AskUser, Mode, PlanReview, Rejection, Response, Scope, Ulw,
-    UlwTurnsReached, Word,
+    UlwAction, UlwTurnsReached,
 };
 
 /// A question of the agent. The agent waits for the answer, for hours if need be; a question that is
@@ -100,8 +100,7 @@ impl Ask<AskUser> {
     /// # Cancel safety
     /// As for [`respond`](Self::respond).
     pub async fn answer(&self, text: impl AsRef<str>) -> Result<(), Refused> {
-        let text = RawJson::string(text.as_ref());
-        self.answer_json(SharedJson::from(&text)).await
+        self.answer_json(Json::string(text.as_ref())).await
     }
 
     /// Answers with any JSON value: several options, fields that were filled in.
@@ -111,7 +110,7 @@ impl Ask<AskUser> {
     ///
     /// # Cancel safety
     /// As for [`respond`](Self::respond).
-    pub async fn answer_json(&self, value: SharedJson) -> Result<(), Refused> {
+    pub async fn answer_json(&self, value: Json) -> Result<(), Refused> {
         self.respond(Answer::AskUser(value)).await
     }
 }
@@ -159,7 +158,7 @@ impl Ask<PlanReview> {
     ///
     /// # Cancel safety
     /// As for [`respond`](Self::respond).
-    pub async fn reply(&self, message: impl Into<SharedStr>) -> Result<(), Refused> {
+    pub async fn reply(&self, message: impl Into<Str>) -> Result<(), Refused> {
         self.respond(Answer::PlanReview(message.into())).await
     }
 }
@@ -213,7 +212,7 @@ impl Ask<UlwTurnsReached> {
 /// The decision that stops an agent: any word that hosts do not know.
 pub(super) fn stop() -> Ulw {
     let mut stop = Ulw::go_on(0);
-    stop.action = Word::Other("stop".into());
+    stop.action = UlwAction::Other("stop".into());
     stop.turns = None;
     stop
 }
@@ -222,7 +221,7 @@ pub(super) fn stop() -> Ulw {
 impl<Q> fmt::Debug for Ask<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ask")
-            .field("kind", &self.step.event.kind.name())
+            .field("kind", &self.step.event.kind.tag())
             .field("request_id", &self.request_id())
             .finish_non_exhaustive()
     }

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rpc_core::decode::{SharedJson, SharedStr};
 use rpc_core::net::{Producer, QueueConfig, WeakLink, queue};
 use rpc_core::{CallError, CallId, CloseReason, Delivery, Limits, Refused, Retry};
+use rpc_core::{Json, Str};
 
 use super::protocol::ClientSide;
 use super::questions::{Questions, goes_on};
@@ -27,7 +27,7 @@ pub(super) struct Book {
 struct State {
     resume: Resume,
     /// The conversation in mid-run, as the host has sent it last.
-    live: Option<SharedJson>,
+    live: Option<Json>,
     seen: Seen,
     /// The host may send again what was shown before.
     replaying: bool,
@@ -47,7 +47,7 @@ struct Open {
     /// The prompt that started it, while the host has said nothing about it.
     id: Option<CallId>,
     /// What started it, if this client did.
-    prompt: Option<SharedStr>,
+    prompt: Option<Str>,
     /// How many prompts the conversation had before it.
     turn: Option<u64>,
     /// Whether the host is known to have the prompt.
@@ -60,7 +60,7 @@ struct Open {
 struct Listener {
     items: Producer<Item>,
     /// Its prompt, until the host has said what became of it.
-    waits: Option<(CallId, SharedStr)>,
+    waits: Option<(CallId, Str)>,
 }
 
 impl Listener {
@@ -136,7 +136,7 @@ impl Book {
         state.forget_run();
     }
 
-    pub(super) fn live(&self) -> Option<SharedJson> {
+    pub(super) fn live(&self) -> Option<Json> {
         self.lock().live.clone()
     }
 
@@ -251,10 +251,10 @@ impl Book {
         if let Some(id) = &step.event.id
             && !asks
         {
-            state.resume.last_msg_id = Some(SharedStr::from(id.as_str()));
+            state.resume.last_msg_id = Some(id.clone().into());
         }
-        if let EventKind::SessionSync(sync) = &step.event.kind {
-            state.live = Some(sync.session.clone());
+        if let EventKind::SessionSync(session) = &step.event.kind {
+            state.live = Some(session.clone());
             return None;
         }
         (!state.show(&step, Item::Step)).then_some(step)
@@ -305,12 +305,12 @@ impl Book {
         if !same {
             state.resume.last_msg_id = None;
             state.forget_run();
-            state.resume.session_id = Some(SharedStr::from(frame.session_id.as_str()));
+            state.resume.session_id = Some(frame.session_id.clone());
         }
         state.live = None;
         state.replaying = false;
         let open = state.open.take();
-        let found = match (&open, &frame.newer) {
+        let found = match (&open, &frame.session) {
             (
                 Some(Open {
                     prompt: Some(prompt),
@@ -318,10 +318,10 @@ impl Book {
                     ..
                 }),
                 Some(newer),
-            ) => find_answer(&newer.session, prompt, *turn, &self.limits),
+            ) => find_answer(newer, prompt, *turn, &self.limits),
             _ => Found::Nothing,
         };
-        let newer = frame.newer.as_ref().map(|newer| newer.session.clone());
+        let newer = frame.session.clone();
         if frame.status == SessionState::Running {
             // A turn that has not ended is no conversation to go on with elsewhere.
             state.live = newer;
@@ -407,7 +407,7 @@ impl Book {
 
 impl State {
     /// A run has begun with this prompt, or with one that no run waits for.
-    fn start(&mut self, prompt: Option<SharedStr>) {
+    fn start(&mut self, prompt: Option<Str>) {
         self.forget_run();
         let turn = self.resume.turn();
         self.open = Some(Open {
@@ -492,13 +492,11 @@ fn is_passing(reason: &CloseReason) -> bool {
 }
 
 /// The output of a run that has ended while nobody was connected.
-fn output(answer: SharedStr, frame: &Connected) -> Output {
+fn output(answer: Str, frame: &Connected) -> Output {
     let mut output = Output::new(answer, frame.session_id.clone(), 0);
     output.duration_ms = None;
-    if let Some(newer) = &frame.newer {
-        output.session = Some(newer.session.clone());
-        output.chat_items = Some(newer.chat_items.clone());
-    }
+    output.session = frame.session.clone();
+    output.chat_items = frame.chat_items.clone();
     output
 }
 

@@ -1,7 +1,7 @@
 //! [`Event`]: what the application learns besides its runs.
 
 use rpc_core::CallError;
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 
 use crate::client::{OtherFrame, Step, Warning};
 use crate::frame::{Connected, ErrorFrame, OnboardRequired, Output};
@@ -9,10 +9,6 @@ use crate::frame::{Connected, ErrorFrame, OnboardRequired, Output};
 /// What happened to an agent's connection. That it was lost and is back is told by the link's state.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a box would be an allocation for each step"
-)]
 pub enum Event {
     /// Let in, for the first time or again. With a conversation that is newer than the client's, if
     /// the host has one: show that one instead.
@@ -31,7 +27,7 @@ pub enum Event {
     /// An answer to a question of the agent came too late.
     AnswerRefused {
         /// The event that was answered.
-        request_id: Option<SharedStr>,
+        request_id: Option<Str>,
         /// The host's words.
         error: ErrorFrame,
     },
@@ -50,10 +46,9 @@ impl Event {
     pub fn weight(&self) -> usize {
         let kept = match self {
             Self::Connected(connected) => {
-                let newer = connected.newer.as_ref();
-                newer.map_or(0, |newer| {
-                    newer.session.get().len() + newer.chat_items.get().len()
-                })
+                let session = connected.session.as_ref();
+                let items = connected.chat_items.as_ref();
+                session.map_or(0, |it| it.get().len()) + items.map_or(0, |it| it.get().len())
             }
             Self::Step(step) => step.frame.get().len(),
             Self::RunEnded(Ok(output)) => {

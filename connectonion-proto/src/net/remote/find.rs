@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use rpc_core::Limits;
-use rpc_core::decode::{DecodeError, RawJson, SharedJson, find_member, raw_list};
+use rpc_core::json::find_member;
 use rpc_core::net::DialError;
 use rpc_core::net::ws::WsDialer;
+use rpc_core::{DecodeError, Json};
 
 use crate::auth::Address;
 use crate::limits::WS_PATH;
@@ -28,7 +28,7 @@ pub struct Found {
     /// What it calls itself.
     pub name: Option<String>,
     /// Everything that it says, a JSON object: version, tools, what it takes.
-    pub info: SharedJson,
+    pub info: Json,
 }
 
 /// Why an agent was not found.
@@ -93,13 +93,13 @@ pub async fn find(endpoint: &str, wanted: Option<&Address>) -> Result<Found, Fin
     let base = endpoint.trim_end_matches('/');
     let base = base.strip_suffix(WS_PATH).unwrap_or(base);
     let info = document(base, "/info").await?;
-    let text = |name: &str| find_member(info.get(), name).and_then(RawJson::into_str);
+    let text = |name: &str| find_member(info.get(), name)?.as_str().map(Cow::into_owned);
     let address = text("address").and_then(|address| address.parse::<Address>().ok());
     let address = address.ok_or_else(|| FindError::Document("no address".to_owned()))?;
     if wanted.is_some_and(|wanted| *wanted != address) {
         return Err(FindError::Another { found: address });
     }
-    let name = text("name").map(Cow::into_owned);
+    let name = text("name");
     Ok(Found {
         url: format!("{base}{WS_PATH}"),
         address,
@@ -122,10 +122,10 @@ pub async fn look_up(address: &Address, relay: &str) -> Result<Found, FindError>
     let base = relay.trim_end_matches('/');
     let known = document(base, &format!("/api/agents/{address}")).await?;
     let endpoints = find_member(known.get(), "endpoints").ok_or(FindError::Nowhere)?;
-    let endpoints = raw_list(endpoints.get(), &Limits::default())?;
+    let endpoints: Vec<Json> = endpoints.parse()?;
     let mut places: Vec<String> = endpoints
         .into_iter()
-        .filter_map(|place| place.into_str().map(Cow::into_owned))
+        .filter_map(|place| place.as_str().map(Cow::into_owned))
         .filter(|place| place.starts_with("http://") || place.starts_with("https://"))
         .take(MAX_ENDPOINTS)
         .collect();
@@ -139,17 +139,17 @@ pub async fn look_up(address: &Address, relay: &str) -> Result<Found, FindError>
 }
 
 /// A JSON object that a place has.
-async fn document(base: &str, path: &str) -> Result<SharedJson, FindError> {
+async fn document(base: &str, path: &str) -> Result<Json, FindError> {
     let (status, body) = WsDialer::new(base)?.get(path, MAX_DOCUMENT).await?;
     if status != 200 {
         return Err(FindError::Status(status));
     }
     let text = String::from_utf8(body).map_err(|error| FindError::Document(error.to_string()))?;
-    let json = RawJson::new(&text)?;
-    if json.first_byte() != Some(b'{') {
+    let json = Json::new(&text)?;
+    if json.first_byte() != b'{' {
         return Err(FindError::Document("it is no object".to_owned()));
     }
-    Ok(SharedJson::from(&json))
+    Ok(json)
 }
 
 /// How far away a place is, roughly.

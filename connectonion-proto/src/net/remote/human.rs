@@ -1,7 +1,7 @@
 //! [`Human`]: whoever answers an agent's questions.
 
 use async_trait::async_trait;
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 
 use super::ask;
 use crate::client::Step;
@@ -24,9 +24,9 @@ pub trait Human: Send + Sync {
     }
 
     /// The agent asks.
-    async fn ask_user(&self, question: &AskUser) -> SharedStr {
+    async fn ask_user(&self, question: &AskUser) -> Str {
         let _ = question;
-        SharedStr::from_static(NOBODY)
+        Str::from_static(NOBODY)
     }
 
     /// A tool waits for leave.
@@ -36,9 +36,9 @@ pub trait Human: Send + Sync {
     }
 
     /// A plan waits for a word: what the tool that asked returns.
-    async fn review_plan(&self, plan: &PlanReview) -> SharedStr {
+    async fn review_plan(&self, plan: &PlanReview) -> Str {
         let _ = plan;
-        SharedStr::from_static(NOBODY)
+        Str::from_static(NOBODY)
     }
 
     /// The turns of the mode `ulw` are used up.

@@ -6,10 +6,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use rpc_core::decode::SharedJson;
 use rpc_core::encode::encode;
-use rpc_core::net::{LinkState, Protocol, Sorted, WeakLink, link};
-use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Refused, Secret};
+use rpc_core::net::{LinkState, Protocol, Sorted, WeakLink};
+use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Json, Refused, Secret};
 
 use super::book::Book;
 use super::event::Event;
@@ -61,7 +60,7 @@ impl ClientSide {
     fn connect(&self, signed: Signed) -> Connect {
         let mut connect = self.book.connect(signed);
         let max = self.config.max_sent_bytes;
-        let may_be_large = |it: &SharedJson| it.get().len() > max / 2;
+        let may_be_large = |it: &Json| it.get().len() > max / 2;
         if connect.session.as_ref().is_some_and(may_be_large)
             && encode(&connect).is_ok_and(|text| text.len() > max)
         {
@@ -266,7 +265,8 @@ impl Pen {
     /// A payload that is like no other: hosts may take a signature once only.
     pub(super) fn draft(&self) -> Draft {
         let now = unix_seconds((self.clock)());
-        let random = u128::from(link::entropy()) << 64 | u128::from(link::entropy());
+        let random =
+            u128::from(rpc_core::net::entropy()) << 64 | u128::from(rpc_core::net::entropy());
         let draft = Draft::exact(now).with_nonce(random);
         match &self.host {
             Some(host) => draft.with_to(host),

@@ -1,9 +1,8 @@
 //! [`Questions`]: which questions of the agent are open after a line was lost.
 
-use rpc_core::decode::SharedStr;
-
 use crate::client::Step;
 use crate::frame::{Answer, EventKind, Response};
+use crate::id::EventId;
 
 /// Most answers and ids that are kept; the oldest are forgotten first.
 const MAX_KEPT: usize = 64;
@@ -23,7 +22,7 @@ pub(super) struct Questions {
     /// Answers that the host may not have.
     unconfirmed: Vec<Response>,
     /// The questions whose answers were sent twice.
-    repeated: Vec<SharedStr>,
+    repeated: Vec<EventId>,
 }
 
 impl Questions {
@@ -92,7 +91,7 @@ impl Questions {
 
     /// Whether the answer to this question was sent twice; its refusal means that it had arrived.
     pub(super) fn was_repeated(&mut self, request_id: Option<&str>) -> bool {
-        let is_it = |id: &SharedStr| Some(id.as_str()) == request_id;
+        let is_it = |id: &EventId| Some(id.as_str()) == request_id;
         let at = self.repeated.iter().position(is_it);
         at.map(|at| self.repeated.remove(at)).is_some()
     }
@@ -117,7 +116,7 @@ fn is_permission(answer: &Answer) -> bool {
 pub(super) const fn goes_on(kind: &EventKind) -> bool {
     !matches!(
         kind,
-        EventKind::ModeChanged(_) | EventKind::SessionSync(_) | EventKind::Other(_)
+        EventKind::ModeChanged(_) | EventKind::SessionSync(_) | EventKind::Unknown { .. }
     )
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_util::Stream;
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 use rpc_core::net::{Consumer, Link, QueueConfig, Queued, queue};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
@@ -30,7 +30,7 @@ pub(super) enum Item {
     /// A question that was answered before it came here.
     Past(Step),
     Queued {
-        id: SharedStr,
+        id: Str,
     },
     End(Box<End>),
 }
@@ -54,7 +54,7 @@ pub enum RunEvent {
     /// when it is taken in. The run that it is listening to now is that agent's.
     Queued {
         /// What the host calls the prompt.
-        id: SharedStr,
+        id: Str,
     },
     /// So many steps were dropped here, because they were not taken as fast as they came. The
     /// conversation in the output has what they led to.

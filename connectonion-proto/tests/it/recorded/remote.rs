@@ -1,13 +1,12 @@
 //! The recorded hosts, played to the remote agent: its runs show what the recorded agent did and end
 //! with what it answered, and its answers are those that were recorded.
 
-use connectonion_proto::ClientFrame;
 use connectonion_proto::client::Taken;
-use connectonion_proto::frame::{Answer, Input, Response};
+use connectonion_proto::frame::{Answer, ClientFrame, Input, Response};
+use connectonion_proto::id::EventId;
 use connectonion_proto::limits::client_limits;
 use connectonion_proto::net::{RemoteAgent, Run, RunEvent};
-use rpc_core::decode::FrameCopy;
-use rpc_core::{CallError, decode::SharedStr};
+use rpc_core::CallError;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -40,7 +39,7 @@ fn is_users(lines: &[(usize, &Line)]) -> bool {
 fn input(frame: &Value) -> Input {
     let text = frame.to_string();
     match ClientFrame::decode(&text, &client_limits()) {
-        Ok(ClientFrame::Input(input)) => input.to_shared(&FrameCopy::of(&text)),
+        Ok(ClientFrame::Input(input)) => input,
         other => panic!("{other:?}"),
     }
 }
@@ -49,7 +48,7 @@ fn answer(frame: &Value) -> Answer {
     let text = frame.to_string();
     match ClientFrame::decode(&text, &client_limits()) {
         Ok(ClientFrame::Response(response)) => {
-            let response: Response = response.to_shared(&FrameCopy::of(&text));
+            let response: Response = response;
             response.answer
         }
         other => panic!("{other:?}"),
@@ -63,8 +62,8 @@ struct User {
     run: Option<Run>,
     interjected: Vec<JoinHandle<Result<Taken, CallError<connectonion_proto::frame::ErrorFrame>>>>,
     /// The ids of the steps that the recorded host has shown of this run, and that the run has.
-    shown: Vec<SharedStr>,
-    seen: Vec<SharedStr>,
+    shown: Vec<EventId>,
+    seen: Vec<EventId>,
     runs: usize,
 }
 
@@ -125,7 +124,7 @@ impl User {
         self.host.say(&line.frame).await;
         if is_event(line) && self.run.is_some() {
             self.shown
-                .extend(line.frame["id"].as_str().map(SharedStr::from));
+                .extend(line.frame["id"].as_str().map(EventId::from));
         }
         if !is_end(&line.frame) {
             return;

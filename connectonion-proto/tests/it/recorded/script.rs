@@ -4,11 +4,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use connectonion_proto::ServerFrame;
-use connectonion_proto::frame::EventKind;
+
+use connectonion_proto::frame::{EventKind, ServerFrame};
 use connectonion_proto::limits::client_limits;
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
-use rpc_core::decode::FrameCopy;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -170,7 +169,7 @@ impl Agent for Recorded {
             let ServerFrame::Event(frame) = frame else {
                 panic!("{text}");
             };
-            match frame.to_shared(&FrameCopy::of(&text)).kind {
+            match frame.kind {
                 EventKind::AskUser(question) => drop(turn.ask_user(question).await?),
                 EventKind::ApprovalNeeded(tool) => drop(turn.approve(tool).await?),
                 EventKind::PlanReview(plan) => drop(turn.plan_review(plan).await?),

@@ -4,8 +4,8 @@ use connectonion_proto::auth::{
     Address, Canonical, Payload, Signature, Signer, Verifier, canonical_json, verify_signature,
 };
 use connectonion_proto::frame::Signed;
+use rpc_core::Json;
 use rpc_core::Limits;
-use rpc_core::decode::RawJson;
 
 use super::{Vector, run};
 
@@ -32,8 +32,8 @@ fn every_signature_of_a_real_client_is_accepted_and_no_other() {
         assert_eq!(is_accepted(vector, &Canonical::ALL), expected);
         assert!(expected || !vector.is("1.9.2"), "no host accepts it either");
         let host = HOST.parse().unwrap();
-        let signed: Signed<&str, RawJson<'_>> = Signed::new(
-            RawJson::new(vector.str("payload")).unwrap(),
+        let signed = Signed::new(
+            Json::new(vector.str("payload")).unwrap(),
             vector.str("from"),
             vector.str("signature"),
         );
@@ -77,7 +77,7 @@ fn we_sign_as_python_does() {
             return;
         };
         // As it was received: the value of another library would lose digits.
-        let payload = RawJson::new(vector.str("payload")).unwrap();
+        let payload = Json::new(vector.str("payload")).unwrap();
         let seed = Address::parse(seed).unwrap();
         let signed = Signer::from_seed(seed.as_bytes()).sign_payload(&payload);
         let signed = signed.unwrap();

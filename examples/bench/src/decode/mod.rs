@@ -12,7 +12,8 @@ mod value;
 
 use crate::work::Work;
 
-/// The goal asks for small frames; large ones are compared.
+/// The goal asks for small frames; large ones are compared. A text of more than 23 bytes and a raw
+/// value are an allocation each, here as everywhere.
 fn hot(works: &mut Vec<Work>) {
     works.push(
         Work::new(
@@ -22,20 +23,22 @@ fn hot(works: &mut Vec<Work>) {
             ours::text_small,
         )
         .beside("serde derive", derive::text_small)
+        .beside("our types, serde_json", ours::serde_text_small)
         .beside("serde_json::Value", value::text_small)
         .beside("jsonrpsee", jsonrpsee::text_small)
         .beside("rmcp", rmcp::text_small)
         .beside("sonic-rs", sonic::text_small)
-        .allocating(0.0),
+        .allocating(1.0),
     );
     works.push(
         Work::new("1", "decode Exoclaw text event, 1 KB", 1_000, ours::text_1k)
             .beside("serde derive", derive::text_1k)
+            .beside("our types, serde_json", ours::serde_text_1k)
             .beside("serde_json::Value", value::text_1k)
             .beside("jsonrpsee", jsonrpsee::text_1k)
             .beside("rmcp", rmcp::text_1k)
             .beside("sonic-rs", sonic::text_1k)
-            .allocating(0.0),
+            .allocating(1.0),
     );
     works.push(
         Work::new(
@@ -45,6 +48,7 @@ fn hot(works: &mut Vec<Work>) {
             ours::message_small,
         )
         .beside("serde derive", derive::message_small)
+        .beside("our types, serde_json", ours::serde_message_small)
         .beside("serde_json::Value", value::message_small)
         .beside("jsonrpsee", jsonrpsee::message_small)
         .beside("rmcp", rmcp::message_small)
@@ -59,11 +63,12 @@ fn hot(works: &mut Vec<Work>) {
             ours::message_1k,
         )
         .beside("serde derive", derive::message_1k)
+        .beside("our types, serde_json", ours::serde_message_1k)
         .beside("serde_json::Value", value::message_1k)
         .beside("jsonrpsee", jsonrpsee::message_1k)
         .beside("rmcp", rmcp::message_1k)
         .beside("sonic-rs", sonic::message_1k)
-        .allocating(0.0),
+        .allocating(1.0),
     );
 }
 
@@ -71,20 +76,23 @@ fn others(works: &mut Vec<Work>) {
     works.push(
         Work::new("2", "decode Exoclaw usage event", 100, ours::usage)
             .beside("serde derive", derive::usage)
+            .beside("our types, serde_json", ours::serde_usage)
             .beside("sonic-rs", sonic::usage)
             .allocating(0.0),
     );
     works.push(
         Work::new("2", "decode Exoclaw chat.send", 100, ours::chat_send)
             .beside("serde derive", derive::chat_send)
+            .beside("our types, serde_json", ours::serde_chat_send)
             .beside("sonic-rs", sonic::chat_send)
             .allocating(0.0),
     );
     works.push(
         Work::new("2", "decode Snek send_message", 100, ours::send_message)
             .beside("serde derive", derive::send_message)
+            .beside("our types, serde_json", ours::serde_send_message)
             .beside("sonic-rs", sonic::send_message)
-            .allocating(0.0),
+            .allocating(1.0),
     );
     works.push(
         Work::new(
@@ -94,6 +102,7 @@ fn others(works: &mut Vec<Work>) {
             ours::text_code,
         )
         .beside("serde derive", derive::text_code)
+        .beside("our types, serde_json", ours::serde_text_code)
         .beside("sonic-rs", sonic::text_code),
     );
     works.push(
@@ -104,10 +113,11 @@ fn others(works: &mut Vec<Work>) {
             ours::text_200k,
         )
         .beside("serde derive", derive::text_200k)
+        .beside("our types, serde_json", ours::serde_text_200k)
         .beside("jsonrpsee", jsonrpsee::text_200k)
         .beside("rmcp", rmcp::text_200k)
         .beside("sonic-rs", sonic::text_200k)
-        .allocating(0.0),
+        .allocating(1.0),
     );
     works.push(
         Work::new(
@@ -117,6 +127,7 @@ fn others(works: &mut Vec<Work>) {
             ours::channels,
         )
         .beside("serde derive", derive::channels)
+        .beside("our types, serde_json", ours::serde_channels)
         .beside("serde_json::Value", value::channels)
         .beside("jsonrpsee", jsonrpsee::channels)
         .beside("rmcp", rmcp::channels)
@@ -133,7 +144,7 @@ fn passed_through(works: &mut Vec<Work>) {
             ours::result_raw,
         )
         .beside("serde_json scan", scan::result)
-        .allocating(20.0),
+        .allocating(1.0),
     );
     works.push(
         Work::new(
@@ -143,7 +154,7 @@ fn passed_through(works: &mut Vec<Work>) {
             ours::tool_raw,
         )
         .beside("serde_json scan", scan::tool)
-        .allocating(20.0),
+        .allocating(1.0),
     );
     works.push(
         Work::new(
@@ -153,7 +164,7 @@ fn passed_through(works: &mut Vec<Work>) {
             ours::reply_raw,
         )
         .beside("serde_json scan", scan::reply)
-        .allocating(20.0),
+        .allocating(1.0),
     );
 }
 

@@ -3,9 +3,9 @@
 use std::hint::black_box;
 
 use exoclaw_proto::frame::{Request, ServerFrame};
-use rpc_core::Limits;
-use snek_proto::Channel;
-use snek_proto::frame::ServerFrame as SnekFrame;
+use rpc_core::{Limits, json};
+use serde::Deserialize;
+use snek_proto::frame::{Channel, ClientFrame, ServerFrame as SnekFrame};
 
 use crate::text;
 
@@ -20,7 +20,7 @@ fn snek_event(n: u64, text: &str) {
     let limits = Limits::default();
     for _ in 0..n {
         let frame = SnekFrame::decode(black_box(text), &limits).unwrap();
-        black_box(frame.as_event().unwrap().unwrap());
+        black_box(frame.into_event().unwrap().unwrap());
     }
 }
 
@@ -55,8 +55,7 @@ pub(crate) fn tool_raw(n: u64) {
 pub(crate) fn chat_send(n: u64) {
     let limits = Limits::default();
     for _ in 0..n {
-        let request = Request::decode(black_box(text::CHAT_SEND), &limits).unwrap();
-        black_box(request.call(&limits).unwrap());
+        black_box(Request::decode(black_box(text::CHAT_SEND), &limits).unwrap());
     }
 }
 
@@ -72,7 +71,7 @@ pub(crate) fn send_message(n: u64) {
     let limits = Limits::default();
     for _ in 0..n {
         let text = black_box(text::SEND_MESSAGE);
-        let frame = snek_proto::frame::ClientFrame::decode(text, &limits).unwrap();
+        let frame = ClientFrame::decode(text, &limits).unwrap();
         black_box(frame.call().unwrap());
     }
 }
@@ -82,7 +81,7 @@ pub(crate) fn reply_raw(n: u64) {
     let text = text::snek_reply(&text::channels());
     for _ in 0..n {
         let frame = SnekFrame::decode(black_box(&text), &limits).unwrap();
-        black_box(frame.as_reply().unwrap().data().unwrap());
+        black_box(frame.into_result().unwrap());
     }
 }
 
@@ -91,7 +90,69 @@ pub(crate) fn channels(n: u64) {
     let text = text::snek_reply(&text::channels());
     for _ in 0..n {
         let frame = SnekFrame::decode(black_box(&text), &limits).unwrap();
-        let data = frame.as_reply().unwrap().data().unwrap();
-        black_box(Channel::parse_list(data.get(), &limits).unwrap());
+        let answer = frame.into_result().unwrap();
+        black_box(json::parse::<Vec<Channel>>(answer.data().get(), &limits).unwrap());
+    }
+}
+
+/// The same types, read by another deserializer.
+fn serde<T: for<'de> Deserialize<'de>>(n: u64, text: &str) {
+    for _ in 0..n {
+        black_box(serde_json::from_str::<T>(black_box(text)).unwrap());
+    }
+}
+
+pub(crate) fn serde_text_small(n: u64) {
+    serde::<ServerFrame>(n, &text::exoclaw_text(&text::words(45)));
+}
+
+pub(crate) fn serde_text_1k(n: u64) {
+    serde::<ServerFrame>(n, &text::exoclaw_text(&text::words(970)));
+}
+
+pub(crate) fn serde_text_code(n: u64) {
+    serde::<ServerFrame>(n, &text::exoclaw_text(&text::code(970)));
+}
+
+pub(crate) fn serde_text_200k(n: u64) {
+    serde::<ServerFrame>(n, &text::exoclaw_text(&text::words(200_000)));
+}
+
+pub(crate) fn serde_usage(n: u64) {
+    serde::<ServerFrame>(n, text::USAGE);
+}
+
+pub(crate) fn serde_chat_send(n: u64) {
+    serde::<Request>(n, text::CHAT_SEND);
+}
+
+fn serde_event(n: u64, text: &str) {
+    for _ in 0..n {
+        let frame: SnekFrame = serde_json::from_str(black_box(text)).unwrap();
+        black_box(frame.into_event().unwrap().unwrap());
+    }
+}
+
+pub(crate) fn serde_message_small(n: u64) {
+    serde_event(n, &text::snek_message("Hello world"));
+}
+
+pub(crate) fn serde_message_1k(n: u64) {
+    serde_event(n, &text::snek_message(&text::words(890)));
+}
+
+pub(crate) fn serde_channels(n: u64) {
+    let text = text::snek_reply(&text::channels());
+    for _ in 0..n {
+        let frame: SnekFrame = serde_json::from_str(black_box(&text)).unwrap();
+        let answer = frame.into_result().unwrap();
+        black_box(serde_json::from_str::<Vec<Channel>>(answer.data().get()).unwrap());
+    }
+}
+
+pub(crate) fn serde_send_message(n: u64) {
+    for _ in 0..n {
+        let frame: ClientFrame = serde_json::from_str(black_box(text::SEND_MESSAGE)).unwrap();
+        black_box(frame.call().unwrap());
     }
 }

@@ -1,31 +1,30 @@
 //! Our codecs, into a `String`.
 
-use std::borrow::Cow;
 use std::hint::black_box;
 
 use exoclaw_proto::codec::encode_event;
-use exoclaw_proto::frame::{BorrowedEvent, StreamEvent, ToolUse, Usage};
-use serde_json::value::RawValue;
+use exoclaw_proto::frame::{StreamEvent, ToolUse, Usage};
+use rpc_core::Json;
 use snek_proto::codec::{NoKwargs, encode_into, encode_request};
-use snek_proto::frame::MessageEvent;
-use snek_proto::{CallId, Final};
+use snek_proto::frame::{Event, Final, Message};
+use snek_proto::id::CallId;
 
 use super::to_writer::ID;
 use crate::text;
 
 pub(crate) fn written(content: &str) -> Vec<u8> {
     let mut buffer = String::new();
-    let event: BorrowedEvent<'_> = StreamEvent::Text(Cow::Borrowed(content));
+    let event = StreamEvent::Text(content.into());
     encode_event(&mut buffer, &ID, &event).unwrap();
     buffer.into_bytes()
 }
 
 fn text(n: u64, content: &str) {
     let mut buffer = String::with_capacity(2 * content.len() + 256);
+    let event = StreamEvent::Text(content.into());
     for _ in 0..n {
         buffer.clear();
-        let event: BorrowedEvent<'_> = StreamEvent::Text(Cow::Borrowed(black_box(content)));
-        encode_event(&mut buffer, &black_box(ID), &event).unwrap();
+        encode_event(&mut buffer, &black_box(ID), black_box(&event)).unwrap();
         black_box(&buffer[..]);
     }
 }
@@ -48,13 +47,11 @@ pub(crate) fn text_200k(n: u64) {
 
 pub(crate) fn tool(n: u64) {
     let input = text::sessions();
-    let raw: &RawValue = serde_json::from_str(&input).unwrap();
+    let event = StreamEvent::ToolUse(ToolUse::new("call_1", "search", Json::new(&input).unwrap()));
     let mut buffer = String::with_capacity(input.len() + 256);
     for _ in 0..n {
         buffer.clear();
-        let tool: ToolUse<Cow<'_, str>, &RawValue> =
-            ToolUse::new("call_1", "search", black_box(raw));
-        encode_event(&mut buffer, &black_box(ID), &StreamEvent::ToolUse(tool)).unwrap();
+        encode_event(&mut buffer, &black_box(ID), black_box(&event)).unwrap();
         black_box(&buffer[..]);
     }
 }
@@ -81,7 +78,7 @@ pub(crate) fn send_message(n: u64) {
 }
 
 fn measure(buffer: &mut String) {
-    let usage: BorrowedEvent<'_> = StreamEvent::Usage(black_box(Usage::new(150, 42)));
+    let usage = StreamEvent::Usage(black_box(Usage::new(150, 42)));
     encode_event(buffer, &black_box(ID), &usage).unwrap();
 }
 
@@ -100,29 +97,24 @@ pub(crate) fn usage(n: u64) {
     }
 }
 
-fn push(buffer: &mut String, content: &str) {
-    let event = black_box(MessageEvent {
-        message: Cow::Borrowed(content),
-        username: Cow::Borrowed("ann"),
-        user_nick: Cow::Borrowed("Ann"),
-        channel_uid: Cow::Borrowed("ch1"),
-        is_final: false,
-    });
-    encode_into(&event, buffer).unwrap();
+fn said(content: &str) -> Event {
+    let mut message = Message::new("ch1", "ann", "Ann", content);
+    message.is_final = false;
+    Event::Message(message)
 }
 
 pub(crate) fn pushed(content: &str) -> Vec<u8> {
     let mut buffer = String::new();
-    push(&mut buffer, content);
+    encode_into(&said(content), &mut buffer).unwrap();
     buffer.into_bytes()
 }
 
 pub(crate) fn message(n: u64) {
-    let content = text::words(20);
+    let event = said(&text::words(20));
     let mut buffer = String::with_capacity(4096);
     for _ in 0..n {
         buffer.clear();
-        push(&mut buffer, &content);
+        encode_into(black_box(&event), &mut buffer).unwrap();
         black_box(&buffer[..]);
     }
 }

@@ -7,7 +7,7 @@ use connectonion_proto::frame::ServerFrame;
 use rpc_core::Limits;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sonic_rs::LazyValue;
+use sonic_rs::OwnedLazyValue;
 
 use super::{
     read_jsonrpsee, read_owned, read_rmcp, read_value, write_ours, write_serde, write_sonic,
@@ -59,37 +59,31 @@ enum Event {
     },
 }
 
+/// The tag borrows, what is delivered does not.
 #[derive(Debug, Serialize, Deserialize)]
-struct Borrowed<'a, J> {
+struct Delivered<'a, J> {
     #[serde(borrow, rename = "type")]
     tag: Cow<'a, str>,
-    #[serde(borrow)]
-    tool_id: Cow<'a, str>,
-    #[serde(borrow)]
-    name: Cow<'a, str>,
+    tool_id: String,
+    name: String,
     args: J,
-    #[serde(borrow)]
-    status: Cow<'a, str>,
-    #[serde(borrow)]
-    result: Cow<'a, str>,
+    status: String,
+    result: String,
     timing_ms: f64,
-    #[serde(borrow)]
-    id: Cow<'a, str>,
+    id: String,
     ts: f64,
-    #[serde(borrow)]
-    session_id: Cow<'a, str>,
+    session_id: String,
 }
 
 /// What the tool was given. sonic-rs cannot write raw values of serde_json, so that the peers have a
 /// type for it.
 #[derive(Debug, Serialize, Deserialize)]
-struct Query<'a> {
-    #[serde(borrow)]
-    query: Cow<'a, str>,
+struct Query {
+    query: String,
 }
 
 /// What is written.
-fn parsed(text: &str) -> Borrowed<'_, Query<'_>> {
+fn parsed(text: &str) -> Delivered<'_, Query> {
     serde_json::from_str(text).unwrap()
 }
 
@@ -102,19 +96,22 @@ pub(super) fn works() -> Vec<Work> {
             }
         })
         .beside("serde derive", |n| read_owned::<Owned>(n, &frame()))
+        .beside("our types, serde_json", |n| {
+            read_owned::<ServerFrame>(n, &frame())
+        })
         .beside("serde_json::Value", |n| read_value::<Owned>(n, &frame()))
         .beside("jsonrpsee", |n| read_jsonrpsee::<Owned>(n, &frame()))
         .beside("rmcp", |n| read_rmcp(n, &frame()))
         .beside("sonic-rs", |n| {
             let text = frame();
             for _ in 0..n {
-                let frame: Borrowed<'_, LazyValue<'_>> =
+                let frame: Delivered<'_, OwnedLazyValue> =
                     sonic_rs::from_str(black_box(&text)).unwrap();
                 assert!(frame.tag == "tool_result");
                 black_box(frame);
             }
         })
-        .allocating(0.0),
+        .allocating(3.0),
         Work::new("4", "encode ConnectOnion tool result, 290 B", 290, |n| {
             let text = frame();
             write_ours(n, &ServerFrame::decode(&text, &Limits::default()).unwrap());

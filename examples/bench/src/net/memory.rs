@@ -28,7 +28,7 @@ fn idle(report: &mut Report, connections: usize) {
     for kind in ["exoclaw", "snek", "connectonion"] {
         let ours = idle_memory(kind, connections);
         let what = format!("memory of an idle connection, {connections} of them, {kind}");
-        rows(report, &what, ours, &peers, 9.0);
+        rows(report, &what, ours, &peers, 7.5);
     }
 }
 

@@ -1,10 +1,10 @@
-//! Our own framing, with its default buffers.
+//! tokio-tungstenite as our transport, with its default buffers.
 
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
-use rpc_core::message::{Outgoing, Text};
 use rpc_core::net::Message;
 use rpc_core::net::ws::{Role, WsConfig, WsStream};
+use rpc_core::{Outgoing, Text};
 use tokio::io::{DuplexStream, duplex};
 
 type Socket = WsStream<DuplexStream>;

@@ -40,7 +40,7 @@ fn kinds(shown: &[Shown]) -> Vec<&str> {
     let mut kinds = Vec::new();
     for shown in shown {
         kinds.push(match shown {
-            Shown::Part(part) => part.kind(),
+            Shown::Part(part) => part.tag(),
             Shown::Checklist(_) => "checklist",
         });
     }
@@ -124,12 +124,8 @@ async fn a_tool_that_fails_shows_first_what_it_is_about() {
             panic!("{name}: {shown:?}");
         };
         let (label, detail) = match header {
-            Part::FileHeader {
-                label_key, targets, ..
-            } => (label_key, targets.first().map(|it| &**it)),
-            Part::ToolHeader {
-                label_key, detail, ..
-            } => (label_key, detail.as_deref()),
+            Part::FileHeader(header) => (&header.label_key, header.targets.first().map(|it| &**it)),
+            Part::ToolHeader(header) => (&header.label_key, header.detail.as_deref()),
             other => panic!("{name}: {other:?}"),
         };
         assert_eq!(*label, format!("tool.label.{key}"));
@@ -157,14 +153,14 @@ async fn a_search_tells_where_it_looked_and_what_it_left_out() {
         (FILE_FIND, json!({ "folder": "src" }), "src", "files"),
     ] {
         let (shown, _) = place.run(name, arguments).await;
-        let Some(Shown::Part(Part::ScopeHeader { scope, .. })) = shown.first() else {
+        let Some(Shown::Part(Part::ScopeHeader(search))) = shown.first() else {
             panic!("{shown:?}");
         };
-        assert_eq!(scope, where_it_looked);
-        let left_out = Shown::Part(Part::Truncated {
+        assert_eq!(search.scope, where_it_looked);
+        let left_out = Shown::Part(Part::Truncated(acolyte_proto::event::Truncated {
             count: Some(2),
             unit: Some(unit.into()),
-        });
+        }));
         assert_eq!(shown.last(), Some(&left_out));
     }
 }

@@ -1,6 +1,6 @@
 //! What was said before a chat, as models are told.
 
-use acolyte_proto::ChatRequest;
+use acolyte_proto::frame::ChatRequest;
 use serde::Deserialize;
 use snek_proto::chat::ChatMessage;
 
@@ -15,12 +15,12 @@ struct Item {
 
 /// The history of a request. Items that are none are left out, as are those that were only shown; so is
 /// the message itself, which known clients put at the end.
-pub(super) fn messages(request: &ChatRequest<'_>) -> Vec<ChatMessage> {
+pub(super) fn messages(request: &ChatRequest) -> Vec<ChatMessage> {
     let read = |item: &str| serde_json::from_str::<Item>(item).ok();
     let items = request.history.iter().filter_map(|item| read(item.get()));
     let said = |item: &Item| item.kind.as_deref().is_none_or(|kind| kind == "text");
     let mut items: Vec<_> = items.filter(said).collect();
-    let is_message = |item: &Item| item.role == "user" && item.content == request.message;
+    let is_message = |item: &Item| item.role == "user" && request.message == item.content;
     items.pop_if(|item| is_message(item));
     let items = items.into_iter();
     items

@@ -29,12 +29,12 @@ impl Place {
         Self(path, worker)
     }
 
-    async fn chat(&self, text: &str) -> (Vec<Event<'static>>, Outcome) {
+    async fn chat(&self, text: &str) -> (Vec<Event>, Outcome) {
         self.ask(&ChatRequest::new(text.to_owned(), "scripted"), &Seen::new())
             .await
     }
 
-    async fn ask(&self, request: &ChatRequest<'_>, seen: &Seen) -> (Vec<Event<'static>>, Outcome) {
+    async fn ask(&self, request: &ChatRequest, seen: &Seen) -> (Vec<Event>, Outcome) {
         let outcome = self.1.chat(request, seen).await;
         (seen.events(), outcome)
     }
@@ -46,11 +46,11 @@ impl Drop for Place {
     }
 }
 
-type Outcome = Result<Reply<'static>, ChatError<'static>>;
+type Outcome = Result<Reply, ChatError>;
 
 /// Keeps what it is told, and aborts when it has been told some event.
 struct Seen {
-    events: Mutex<Vec<Event<'static>>>,
+    events: Mutex<Vec<Event>>,
     abort_at: Option<&'static str>,
     aborted: watch::Sender<bool>,
 }
@@ -72,14 +72,14 @@ impl Seen {
         }
     }
 
-    fn events(&self) -> Vec<Event<'static>> {
+    fn events(&self) -> Vec<Event> {
         std::mem::take(&mut self.events.lock().unwrap())
     }
 }
 
 #[async_trait]
 impl Watch for Seen {
-    async fn tell(&self, event: Event<'static>) {
+    async fn tell(&self, event: Event) {
         assert!(!self.is_aborted(), "{event:?} after the abort");
         if self.abort_at == Some(event.tag()) {
             self.aborted.send_replace(true);
@@ -97,15 +97,15 @@ impl Watch for Seen {
 }
 
 /// The events in short, without what they cost.
-fn told(events: &[Event<'_>]) -> Vec<String> {
-    let short = |event: &Event<'_>| match event {
+fn told(events: &[Event]) -> Vec<String> {
+    let short = |event: &Event| match event {
         Event::Usage(_) => None,
         Event::Reasoning(text) => Some(format!("thinks {text}")),
         Event::TextDelta(text) => Some(format!("text {text}")),
         Event::ToolCall(call) => Some(format!("{} {} {}", call.id, call.name, call.args.get())),
-        Event::ToolOutput(output) => Some(format!("{} {}", output.id, output.content.kind())),
+        Event::ToolOutput(output) => Some(format!("{} {}", output.id, output.content.tag())),
         Event::ToolResult(result) => {
-            let code = result.failure.as_ref().and_then(|it| it.code.as_deref());
+            let code = result.code.as_deref();
             Some(format!("{} {}", result.id, code.unwrap_or("ok")))
         }
         Event::Checklist(list) => {
@@ -381,10 +381,10 @@ async fn history_and_skills_reach_the_model() {
     ];
     let value = |item: &str| serde_json::value::RawValue::from_string(item.to_owned()).unwrap();
     let raw = items.map(|item| value(item).into());
-    let skill = Skill::new("facts", "Known facts:\n- tea is hot");
-    let request = ChatRequest::new("what do you know?", "scripted")
-        .with_raw_history(raw.into())
-        .with_active_skill(skill.clone());
+    let skill = acolyte_proto::frame::Skill::new("facts", "Known facts:\n- tea is hot");
+    let mut request = ChatRequest::new("what do you know?", "scripted");
+    request.history = raw.into();
+    request.active_skills = vec![skill.clone()];
     let said: Vec<_> = history::messages(&request);
     let expected = [
         ChatMessage::user("before"),

@@ -1,9 +1,9 @@
 //! [`Charge`]: the tokens of one run, counted however it ends.
 
-use exoclaw_proto::Usage;
 use exoclaw_proto::budget::{
     BudgetError, Date, Ledger, Meter, Reservation, SessionTokens, Snapshot,
 };
+use exoclaw_proto::frame::Usage;
 use exoclaw_proto::net::TurnGuard;
 use exoclaw_proto::session::SessionKey;
 

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use exoclaw_proto::binding::Route;
 use exoclaw_proto::budget::estimate;
-use exoclaw_proto::frame::{ChatSend, Method, StreamEvent, ToolResult, ToolUse};
+use exoclaw_proto::error::RpcError;
+use exoclaw_proto::frame::{ChatSend, Method, StreamEvent, ToolResult, ToolUse, Usage};
 use exoclaw_proto::net::{ChatError, Gone};
 use exoclaw_proto::session::SessionKey;
-use exoclaw_proto::{RpcError, Usage};
 use futures_util::StreamExt;
-use rpc_core::decode::SharedStr;
-use serde_json::value::RawValue;
+use rpc_core::Json;
 use snek_proto::chat::{ChatMessage, ToolCall};
 use tokio::task::JoinSet;
 
@@ -62,15 +61,11 @@ impl Engine {
     /// Dropping the future stops the model and the tools and gives the turn to the next message.
     /// What was used until then is counted; nothing of the turn is remembered, unless the reply was
     /// complete and is being written down: then that goes on.
-    pub async fn chat<S: AsRef<str>>(
-        &self,
-        chat: &ChatSend<S>,
-        reply: &mut dyn Reply,
-    ) -> Result<(), ChatError> {
-        let content = chat.content.as_ref();
-        let route = Route::new(chat.channel.as_ref(), chat.account.as_ref(), chat.peer())
-            .with_guild(chat.guild.as_ref().map(AsRef::as_ref))
-            .with_team(chat.team.as_ref().map(AsRef::as_ref));
+    pub async fn chat(&self, chat: &ChatSend, reply: &mut dyn Reply) -> Result<(), ChatError> {
+        let content = &*chat.content;
+        let route = Route::new(&chat.channel, &chat.account, chat.peer())
+            .with_guild(chat.guild.as_deref())
+            .with_team(chat.team.as_deref());
         let key = self.session(&route, Method::ChatSend);
         let key = key.map_err(ChatError::Refused)?;
         let turn = self.turns.enter(&key).await;
@@ -307,8 +302,7 @@ impl Talk<'_, '_> {
         let mut message = answer.into_message();
         self.name_calls(&mut message.tool_calls);
         for call in &message.tool_calls {
-            let input = input(call);
-            let tool = ToolUse::new(call.id.as_str(), call.name.as_str(), &*input);
+            let tool = ToolUse::new(&call.id, &call.name, input(call));
             self.reply.event(StreamEvent::ToolUse(tool)).await?;
         }
         self.reply.event(StreamEvent::Usage(usage)).await?;
@@ -338,16 +332,13 @@ impl Talk<'_, '_> {
             Some(room) => self.room = room,
             None => output = ToolOutput::failed("too much output for one reply"),
         }
-        let content = SharedStr::from(output.content.as_str());
-        let result = ToolResult::new(call.id.as_str(), content, output.is_error);
+        let result = ToolResult::new(&call.id, &output.content, output.is_error);
         self.reply.event(StreamEvent::ToolResult(result)).await?;
         Ok(output)
     }
 }
 
 /// What a tool gets: the arguments if they are JSON, else an empty object.
-fn input(call: &ToolCall) -> Box<RawValue> {
-    let given = RawValue::from_string(call.arguments.trim().to_owned());
-    // An empty object is JSON.
-    given.unwrap_or_else(|_| RawValue::from_string("{}".to_owned()).unwrap_or_default())
+fn input(call: &ToolCall) -> Json {
+    Json::new(&call.arguments).unwrap_or(Json::EMPTY_OBJECT)
 }

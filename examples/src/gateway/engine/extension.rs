@@ -1,15 +1,15 @@
 //! The methods that the specification names for the future: those that only read, and the one that
 //! forgets a session's turns.
 
-use exoclaw_proto::RpcError;
 use exoclaw_proto::binding::Route;
 use exoclaw_proto::budget::Budgets;
+use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{
-    BudgetStatus, BudgetUse, Call, Cleared, Fact, Method, OwnedCall, Session, SessionRef, Turn,
+    BudgetStatus, BudgetUse, Call, Cleared, Fact, Method, Session, SessionRef, Turn,
 };
 use exoclaw_proto::session::SessionKey;
+use rpc_core::Json;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::{Engine, busy};
 use crate::gateway::memory::select;
@@ -26,15 +26,19 @@ impl Engine {
     ///
     /// # Cancel safety
     /// Dropping the future leaves a `session.clear` done or not done, never half.
-    pub async fn extension(&self, call: &OwnedCall) -> Result<Box<RawValue>, RpcError> {
+    pub async fn extension(&self, call: &Call) -> Result<Json, RpcError> {
         let method = call.method();
-        let method = method.ok_or_else(|| RpcError::unknown_method(call.name()))?;
+        let method = method.ok_or_else(|| RpcError::unknown_method(call.tag()))?;
         match call {
-            Call::ChatHistory { session, limit } => self.history(session, bound(*limit)).await,
+            Call::ChatHistory(it) => self.history(&it.session, bound(it.limit)).await,
             Call::SessionList => {
                 let sessions = self.store.sessions(MAX_ITEMS).await.map_err(unreadable)?;
                 let sessions = sessions.into_iter();
-                let sessions = sessions.map(|it| Session::new(it.session, it.turns, it.active));
+                let sessions = sessions.map(|it| Session {
+                    key: it.session.into(),
+                    turns: it.turns,
+                    last_active: it.active,
+                });
                 answer(&sessions.collect::<Vec<_>>())
             }
             Call::SessionClear(session) => {
@@ -45,29 +49,28 @@ impl Engine {
                 let before = self.store.recall(key.as_str(), &agent, usize::MAX).await;
                 let turns = before.map_err(unreadable)?.turns.len();
                 self.store.forget(key.as_str()).await.map_err(unreadable)?;
-                answer(&Cleared::new(turns as u64))
+                answer(&Cleared {
+                    turns: turns as u64,
+                })
             }
-            Call::BudgetStatus(session) => {
-                let key = session
-                    .as_ref()
-                    .map(|it| self.named(it, method))
-                    .transpose()?;
+            Call::BudgetStatus(of) => {
+                let session = of.session.as_ref();
+                let key = session.map(|it| self.named(it, method)).transpose()?;
                 answer(&self.budget_status(key.as_ref()))
             }
-            Call::MemorySearch {
-                session,
-                query,
-                limit,
-            } => {
-                let key = self.named(session, method)?;
+            Call::MemorySearch(it) => {
+                let key = self.named(&it.session, method)?;
                 let agent = key.agent();
                 let recalled = self.store.recall(key.as_str(), &agent, 0).await;
                 let facts = recalled.map_err(unreadable)?.facts;
-                let found = select(&facts, query, bound(*limit)).into_iter();
-                let found = found.map(|fact| Fact::new(fact.sentence(), fact.at));
+                let found = select(&facts, &it.query, bound(it.limit)).into_iter();
+                let found = found.map(|fact| Fact {
+                    text: fact.sentence().into(),
+                    at: fact.at,
+                });
                 answer(&found.collect::<Vec<_>>())
             }
-            other => Err(RpcError::unknown_method(other.name())),
+            other => Err(RpcError::unknown_method(other.tag())),
         }
     }
 
@@ -78,27 +81,22 @@ impl Engine {
     ///
     /// # Cancel safety
     /// Dropping the future gives the answer up.
-    pub async fn history<S: AsRef<str>>(
-        &self,
-        session: &SessionRef<S>,
-        max: usize,
-    ) -> Result<Box<RawValue>, RpcError> {
+    pub async fn history(&self, session: &SessionRef, max: usize) -> Result<Json, RpcError> {
         let key = self.named(session, Method::ChatHistory)?;
         let recalled = self.store.recall(key.as_str(), &key.agent(), max).await;
         let turns = recalled.map_err(unreadable)?.turns.into_iter();
-        let turns = turns.map(|turn| Turn::new(turn.user, turn.assistant, turn.at));
+        let turns = turns.map(|turn| Turn {
+            user: turn.user.into(),
+            assistant: turn.assistant.into(),
+            at: turn.at,
+        });
         answer(&turns.collect::<Vec<_>>())
     }
 
-    fn named<S: AsRef<str>>(
-        &self,
-        session: &SessionRef<S>,
-        method: Method,
-    ) -> Result<SessionKey, RpcError> {
-        let (channel, account) = (session.channel.as_ref(), session.account.as_ref());
-        let route = Route::new(channel, account, session.peer())
-            .with_guild(session.guild.as_ref().map(AsRef::as_ref))
-            .with_team(session.team.as_ref().map(AsRef::as_ref));
+    fn named(&self, session: &SessionRef, method: Method) -> Result<SessionKey, RpcError> {
+        let route = Route::new(&session.channel, &session.account, session.peer())
+            .with_guild(session.guild.as_deref())
+            .with_team(session.team.as_deref());
         self.session(&route, method)
     }
 
@@ -112,12 +110,12 @@ impl Engine {
             monthly,
             ..
         } = ledger.budgets();
-        let session = session.map(|key| BudgetUse::new(ledger.session_used(key), in_session));
-        BudgetStatus::new(
-            session,
-            BudgetUse::new(ledger.daily_used(), daily),
-            BudgetUse::new(ledger.monthly_used(), monthly),
-        )
+        let of = |used, limit| BudgetUse { used, limit };
+        BudgetStatus {
+            session: session.map(|key| of(ledger.session_used(key), in_session)),
+            daily: of(ledger.daily_used(), daily),
+            monthly: of(ledger.monthly_used(), monthly),
+        }
     }
 }
 
@@ -126,8 +124,8 @@ fn bound(limit: Option<u64>) -> usize {
     limit.unwrap_or(ITEMS).min(MAX_ITEMS)
 }
 
-fn answer(value: &impl Serialize) -> Result<Box<RawValue>, RpcError> {
-    serde_json::value::to_raw_value(value).map_err(unreadable)
+fn answer(value: &impl Serialize) -> Result<Json, RpcError> {
+    Json::of(value).map_err(unreadable)
 }
 
 /// The client is told no more than this; the log says what has failed.

@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use exoclaw_proto::RpcError;
 use exoclaw_proto::binding::{Route, Router};
 use exoclaw_proto::budget::{Budgets, Ledger};
-use exoclaw_proto::frame::{Method, OwnedEvent, Plugin, Status};
+use exoclaw_proto::error::RpcError;
+use exoclaw_proto::frame::{Method, Plugin, Status, StreamEvent};
 use exoclaw_proto::net::{ChatError, Gone, SessionTurns, TurnGuard};
 use exoclaw_proto::session::{SessionKey, TurnError};
 use tokio::sync::oneshot;
@@ -56,7 +56,7 @@ pub trait Reply: Send {
     ///
     /// # Cancel safety
     /// Dropping the future may lose the step.
-    async fn event(&mut self, event: OwnedEvent) -> Result<(), Gone>;
+    async fn event(&mut self, event: StreamEvent) -> Result<(), Gone>;
 }
 
 /// What an [`Engine`] is made of.

@@ -7,10 +7,10 @@ mod script;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acolyte_proto::TaskState;
 use acolyte_proto::auth::{ApiKey, Auth};
 use acolyte_proto::client::Outcome;
 use acolyte_proto::net::{Server, ServerOptions};
+use acolyte_proto::task::TaskState;
 use examples::cli::Failure;
 use examples::daemon::command::{CommandConfig, Commands, Confinement};
 use examples::daemon::{Toolbox, Worker, Workspace};

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use acolyte_proto::auth::ApiKey;
 use acolyte_proto::client::{ChatUpdate, ClientConfig, Outcome};
+use acolyte_proto::event::{Event, Part};
+use acolyte_proto::frame::ChatRequest;
 use acolyte_proto::net::{Chat, Client, SseClient, connect_with, dialer, link_config};
-use acolyte_proto::{ChatRequest, Event, Part};
 use examples::cli::Failure;
 use examples::screen::acolyte::Frames;
 use examples::screen::{Colour, Screen};
@@ -123,15 +124,14 @@ async fn followed(mut chat: Chat) -> Result<(String, Told), Failure> {
     loop {
         match in_time("the next event", chat.next()).await? {
             Some(ChatUpdate::Event(Event::ToolOutput(output))) => {
-                told.diff += usize::from(matches!(output.content, Part::Diff { .. }));
+                told.diff += usize::from(matches!(output.content, Part::Diff(_)));
             }
             Some(ChatUpdate::Event(Event::ToolResult(result))) => {
-                let code = result.failure.and_then(|failure| failure.code);
-                told.failed.extend(code.map(std::borrow::Cow::into_owned));
+                told.failed.extend(result.code.map(String::from));
             }
             Some(ChatUpdate::Event(Event::Checklist(_))) => told.lists += 1,
             Some(ChatUpdate::Ended(Outcome::Done(reply))) => {
-                return Ok((reply.output.into_owned(), told));
+                return Ok((reply.output.into(), told));
             }
             Some(ChatUpdate::Ended(outcome)) => return Err(Failure::new(outcome)),
             Some(_) => {}

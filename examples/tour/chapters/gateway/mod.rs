@@ -11,9 +11,9 @@ use examples::cli::Failure;
 use examples::gateway::config::{Config, Origin};
 use examples::gateway::setup::{Gateway, Overrides};
 use examples::screen::{Colour, Screen};
-use exoclaw_proto::ErrorKind;
 use exoclaw_proto::budget::{Exceeded, Scope};
 use exoclaw_proto::client::ClientConfig;
+use exoclaw_proto::error::ErrorKind;
 use rpc_core::{CloseFrame, CloseReason, Secret};
 
 use self::script::{Ann, Seen, holds, piece, read};
@@ -115,7 +115,7 @@ pub(crate) async fn act(screen: &Arc<Screen>) -> Result<String, Failure> {
     let mut second = ann.client.chat_send(ann.other("work", "!slow 4 60")).await;
     holds(&read(&mut first).await?, "1 2 3 4")?;
     holds(&read(&mut second).await?, "1 2 3 4")?;
-    let place = |chat: Option<exoclaw_proto::CallId>, name| {
+    let place = |chat: Option<exoclaw_proto::id::CallId>, name| {
         let id = chat.map(|id| id.to_string()).unwrap_or_default();
         seen.first(&id, name)
     };

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use examples::cli::Failure;
 use examples::screen::exoclaw::Frames;
 use examples::screen::{Colour, Screen};
-use exoclaw_proto::client::{ChatEvent, ClientConfig};
-use exoclaw_proto::frame::ChatSend;
+use exoclaw_proto::client::ClientConfig;
+use exoclaw_proto::error::RpcError;
+use exoclaw_proto::frame::{ChatSend, ServerFrame, StreamEvent};
 use exoclaw_proto::net::{Chat, Client, connect_with, dialer, link_config};
-use exoclaw_proto::{RpcError, ServerFrame};
 use rpc_core::net::{Direction, Frame};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, Limits};
@@ -31,11 +31,11 @@ impl Seen {
             Ok(ServerFrame::AuthFailed { code, .. }) => {
                 (String::new(), format!("refused {}", code.unwrap_or(0)))
             }
-            Ok(ServerFrame::Result { id, .. }) => (id.into_owned(), "result".to_owned()),
+            Ok(ServerFrame::Result { id, .. }) => (id.into(), "result".to_owned()),
             Ok(ServerFrame::Error { id, .. }) => {
-                (id.unwrap_or_default().into_owned(), "failure".to_owned())
+                (id.unwrap_or_default().into(), "failure".to_owned())
             }
-            Ok(ServerFrame::Stream { id, event }) => (id.into_owned(), event.name().to_owned()),
+            Ok(ServerFrame::Stream { id, event }) => (id.into(), event.tag().to_owned()),
             _ => (String::new(), "unreadable".to_owned()),
         };
         self.frames().push((id, name));
@@ -162,7 +162,7 @@ impl Ann {
 pub(crate) async fn piece(chat: &mut Chat) -> Result<(), Failure> {
     loop {
         match in_time("a piece of text", chat.next()).await? {
-            Some(Ok(ChatEvent::Text(_))) => return Ok(()),
+            Some(Ok(StreamEvent::Text(_))) => return Ok(()),
             Some(Ok(_)) => {}
             other => {
                 let error = format!("expected a piece of text, not {other:?}");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use examples::cli::Failure;
 use examples::screen::smarthole::Frames;
 use examples::screen::{Colour, Screen};
-use smarthole_proto::Registration;
+use smarthole_proto::frame::Registration;
 use smarthole_proto::hub::{HubConfig, Input, Outcome, Unroutable};
 use smarthole_proto::net::{DROPPED, Server, ServerOptions};
 use smarthole_proto::router::Keywords;

@@ -10,12 +10,12 @@ use rpc_core::net::{LinkConfig, Observer, Queued};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CloseFrame, CloseReason};
 use smarthole_proto::client::ClientConfig;
+use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::hub::{HubEvent, Input, Outcome, Settlement};
 use smarthole_proto::net::{
-    Client, HubEvents, Message, Settled, Switch, connect_with, dialer, link_config,
+    Client, HubEvents, InboundMessage, Settled, Switch, connect_with, dialer, link_config,
 };
 use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
-use smarthole_proto::{Notification, Registration};
 use tokio::task::JoinHandle;
 
 use crate::patience::{expect, in_time};
@@ -33,11 +33,11 @@ pub(crate) enum Does {
 
 #[async_trait]
 impl Handler for Does {
-    async fn on_message(&self, cx: &Context, message: &Message) -> Result<(), PluginError> {
+    async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), PluginError> {
         match self {
             Self::Takes => {
                 message.ack().await?;
-                let shown = Notification::new(message.text()).with_title("Done");
+                let shown = Notification::new(&message.text).with_title("Done");
                 message.notify(shown).await?;
                 Ok(())
             }

@@ -3,8 +3,8 @@
 use examples::cli::Failure;
 use rpc_core::net::LinkEvent;
 use snek_proto::client::ClientEvent;
+use snek_proto::frame::{Final, Message};
 use snek_proto::net::{Client, Events};
-use snek_proto::{Final, Message};
 use tokio::sync::watch;
 
 use super::helper::Progress;

@@ -32,20 +32,20 @@ fn a_chat_is_its_steps_and_their_sum() {
         ClientEvent::Chat { event, .. } => event,
         other => panic!("{other:?}"),
     };
-    let ChatEvent::ToolUse(tool) = chat(2) else {
+    let StreamEvent::ToolUse(tool) = chat(2) else {
         panic!("{events:?}")
     };
     assert_eq!((&*tool.id, &*tool.name), ("c1", "echo"));
     assert_eq!(tool.input.parse::<Value>().unwrap(), json!({"x": [1]}));
-    assert_eq!(chat(3), &ChatEvent::Usage(Usage::new(5, 2)));
-    let ChatEvent::ToolResult(result) = chat(4) else {
+    assert_eq!(chat(3), &StreamEvent::Usage(Usage::new(5, 2)));
+    let StreamEvent::ToolResult(result) = chat(4) else {
         panic!("{events:?}")
     };
     assert!(result.is_error && result.content == "no" && result.tool_use_id == "c1");
-    let ChatEvent::Unknown { event, data } = chat(5) else {
+    let StreamEvent::Unknown { tag, content } = chat(5) else {
         panic!("{events:?}")
     };
-    assert_eq!((&**event, data.as_ref().unwrap().get()), ("later", "[1]"));
+    assert_eq!((&**tag, content.as_ref().unwrap().get()), ("later", "[1]"));
     assert_eq!(events[7..], [well(id, (10, 4), 7, 3)]);
     assert_eq!(played.conn.in_flight(), 0);
 }
@@ -65,7 +65,7 @@ fn interleaved_streams_are_told_apart_by_their_ids() {
     let events = played.events();
     assert!(
         matches!(&events[2], ClientEvent::Reply { id, result: Ok(answer) }
-        if *id == ping && answer.data().get() == r#""pong""#)
+        if *id == ping && answer.get() == r#""pong""#)
     );
     assert_eq!(events[..2], [text(two, "2"), text(one, "1")]);
     let rest = [
@@ -124,7 +124,7 @@ fn a_request_that_gets_a_stream_is_told_its_end() {
     assert!(matches!(&events[..], [
         ClientEvent::Reply { id: a, result: Ok(answer) },
         ClientEvent::Reply { id: b, result: Err(CallError::Remote(error)) },
-    ] if [*a, *b] == ids && answer.data().is_null() && error.message() == "no"));
+    ] if [*a, *b] == ids && answer.is_null() && error.message() == "no"));
     assert_eq!(played.conn.stray_frames(), 4);
 }
 

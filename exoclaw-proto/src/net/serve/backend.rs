@@ -3,20 +3,19 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rpc_core::decode::SharedStr;
+use rpc_core::Json;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::peer::Peer;
 use super::reply::{ChatReply, Gone};
 use crate::error::RpcError;
-use crate::frame::{ChatSend, OwnedCall, Plugin, Status};
+use crate::frame::{Call, ChatSend, Plugin, Status};
 
 /// What a gateway is about: what its chats say.
 ///
 /// Requests of one connection are started in the order in which they came, and run side by side on
-/// the connection's task, at most [`max_requests`](crate::server::ServerConfig::max_requests) at
-/// once (one at a time if they are [in order](crate::server::ServerConfig::in_order)). Work that
+/// the connection's task, at most [`max_requests`](crate::server::ServerConfig::with_max_requests) at
+/// once (one at a time if they are [in order](crate::server::ServerConfig::with_in_order)). Work that
 /// blocks belongs on a task of its own. A panic ends its request with `internal error` and nothing
 /// else. When the client leaves, the futures of its requests are dropped at once.
 #[async_trait]
@@ -44,7 +43,7 @@ pub trait Backend: Send + Sync + 'static {
     async fn chat(
         &self,
         peer: &Arc<Peer>,
-        chat: ChatSend<SharedStr>,
+        chat: ChatSend,
         reply: ChatReply,
     ) -> Result<(), ChatError>;
 
@@ -56,12 +55,8 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
-    async fn extension(
-        &self,
-        _peer: &Arc<Peer>,
-        call: OwnedCall,
-    ) -> Result<Box<RawValue>, RpcError> {
-        Err(RpcError::unknown_method(call.name()))
+    async fn extension(&self, _peer: &Arc<Peer>, call: Call) -> Result<Json, RpcError> {
+        Err(RpcError::unknown_method(call.tag()))
     }
 
     /// The connection has ended. Called once for each, whether its token was right or not.
@@ -91,6 +86,6 @@ pub enum ChatError {
 ///
 /// # Errors
 /// If it cannot be written as JSON.
-pub fn answer(value: &impl Serialize) -> Result<Box<RawValue>, RpcError> {
-    serde_json::value::to_raw_value(value).map_err(|error| RpcError::new(error.to_string()))
+pub fn answer(value: &impl Serialize) -> Result<Json, RpcError> {
+    Json::of(value).map_err(|error| RpcError::new(error.to_string()))
 }

@@ -11,9 +11,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future;
 use rpc_core::CloseFrame;
-use rpc_core::decode::SharedStr;
 use rpc_core::net::server::Accepted;
-use rpc_core::net::{LinkConfig, LinkEvent, Running, link};
+use rpc_core::net::{LinkConfig, LinkEvent, Running};
 
 use super::backend::{Backend, ChatError, answer};
 use super::outlet::{Outlet, Step};
@@ -21,7 +20,7 @@ use super::peer::Peer;
 use super::protocol::ServerSide;
 use super::reply::ChatReply;
 use crate::error::RpcError;
-use crate::frame::{Call, ChatSend, OwnedCall};
+use crate::frame::{Call, ChatSend};
 use crate::server::{RequestId, ServerConfig, ServerEvent};
 
 /// What a client is told when the server drains.
@@ -56,7 +55,7 @@ pub(super) fn serve<B: Backend>(
     let seen = Arc::clone(&outlet);
     let side = ServerSide::new(Arc::clone(&shared.connection)).with_outlet(Arc::clone(&outlet));
     let (link, mut events, connection) =
-        link::over(side, accepted.socket, Arc::clone(&shared.link));
+        rpc_core::net::over(side, accepted.socket, Arc::clone(&shared.link));
     let peer = Arc::new(Peer {
         id: shared.next.fetch_add(1, Ordering::Relaxed),
         address: accepted.peer,
@@ -155,12 +154,7 @@ fn start<B: Backend>(
     }
 }
 
-async fn chat_with<B: Backend>(
-    backend: Arc<B>,
-    peer: Arc<Peer>,
-    id: RequestId,
-    chat: ChatSend<SharedStr>,
-) {
+async fn chat_with<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, chat: ChatSend) {
     let reply = ChatReply::new(Arc::clone(&peer), id);
     let run = async { backend.chat(&peer, chat, reply.clone()).await };
     let end = match guarded("chat", run).await {
@@ -173,7 +167,7 @@ async fn chat_with<B: Backend>(
     reply.end(end);
 }
 
-async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, call: OwnedCall) {
+async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, call: Call) {
     let run = async {
         // Answers may be large: none is made before there is room for it.
         peer.outlet.room().await;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use rpc_core::decode::SharedStr;
+use rpc_core::Str;
 
 use super::backend::{Backend, ChatError};
 use super::peer::Peer;
@@ -34,7 +34,7 @@ impl MemoryBackend {
 
     /// Adds a plugin to the list.
     #[must_use]
-    pub fn with_plugin(mut self, name: impl Into<String>) -> Self {
+    pub fn with_plugin(mut self, name: impl Into<Str>) -> Self {
         self.plugins.push(Plugin::new(name));
         self
     }
@@ -65,13 +65,8 @@ impl Backend for MemoryBackend {
         self.plugins.clone()
     }
 
-    async fn chat(
-        &self,
-        _: &Arc<Peer>,
-        chat: ChatSend<SharedStr>,
-        reply: ChatReply,
-    ) -> Result<(), ChatError> {
-        let key = [&*chat.channel, &*chat.account, chat.peer()].map(str::to_owned);
+    async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), ChatError> {
+        let key = [&chat.channel, &chat.account, chat.peer()].map(str::to_owned);
         {
             let mut sessions = self.lock();
             let bytes: usize = key.iter().map(String::len).sum();

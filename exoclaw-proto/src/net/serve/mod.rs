@@ -26,7 +26,6 @@ pub use backend::{Backend, ChatError, answer};
 pub use memory::MemoryBackend;
 pub use options::{ServerOptions, http_config};
 pub use peer::Peer;
-pub use protocol::ServerSide;
 pub use reply::{ChatReply, Gone};
 
 /// Why a [`Server`] does not listen.

@@ -29,8 +29,7 @@ pub struct ServerOptions {
     /// Transport treatment and observer of each connection; its reconnects are not used. Its write
     /// timeout ends a connection whose client takes nothing.
     pub link: LinkConfig,
-    /// How long a connection's requests may go on when the server ends. Default 5 s.
-    pub shutdown_timeout: Duration,
+    pub(crate) shutdown_timeout: Duration,
 }
 
 impl Default for ServerOptions {
@@ -70,7 +69,7 @@ impl ServerOptions {
         self
     }
 
-    /// Sets [`shutdown_timeout`](Self::shutdown_timeout).
+    /// How long a connection's requests may go on when the server ends. Default 5 s.
     #[must_use]
     pub const fn with_shutdown_timeout(mut self, timeout: Duration) -> Self {
         self.shutdown_timeout = timeout;

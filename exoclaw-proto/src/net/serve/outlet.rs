@@ -9,12 +9,11 @@ use std::time::Instant;
 
 use rpc_core::backlog::Backlog;
 use rpc_core::text::beginning;
-use rpc_core::{CloseFrame, Limits, Refused};
-use serde_json::value::RawValue;
+use rpc_core::{CloseFrame, Json, Limits, Refused};
 use tokio::sync::Notify;
 
 use crate::error::RpcError;
-use crate::frame::OwnedEvent;
+use crate::frame::StreamEvent;
 use crate::server::{RequestId, ServerConn};
 
 /// Steps of chats that wait, at most: about as much as leaves in one write. Thousands of chats may
@@ -31,8 +30,8 @@ pub(super) enum Step {
     /// So many bytes of text, which stand in the queue's buffer.
     Text(usize),
     /// In a box, because it is several times as large as the rest and far rarer than texts.
-    Event(Box<OwnedEvent>),
-    Reply(Box<RawValue>),
+    Event(Box<StreamEvent>),
+    Reply(Json),
     /// An error response; after the first event, the event `error` and `done`.
     Refuse(Box<RpcError>),
     /// The event `error`, and `done`.
@@ -136,13 +135,7 @@ impl State {
 /// About how many bytes a step holds beside the text buffer.
 fn weight(step: &Step) -> usize {
     match step {
-        Step::Event(event) => match &**event {
-            OwnedEvent::Text(text) | OwnedEvent::Error(text) => text.len(),
-            OwnedEvent::ToolUse(tool) => tool.input.get().len() + tool.name.len(),
-            OwnedEvent::ToolResult(result) => result.content.len(),
-            OwnedEvent::Unknown { data, .. } => data.as_ref().map_or(0, |data| data.get().len()),
-            OwnedEvent::Usage(_) | OwnedEvent::Done => 0,
-        },
+        Step::Event(event) => event.weight(),
         Step::Reply(value) => value.get().len(),
         Step::Text(_) | Step::Refuse(_) | Step::Error(_) | Step::Done => 0,
     }
@@ -173,8 +166,8 @@ impl Outlet {
     pub(super) fn add_event(
         &self,
         id: RequestId,
-        event: OwnedEvent,
-    ) -> Result<Added, (NotAdded, OwnedEvent)> {
+        event: StreamEvent,
+    ) -> Result<Added, (NotAdded, StreamEvent)> {
         match self.open(id) {
             Ok(mut state) => Ok(state.push(id, Step::Event(Box::new(event)))),
             Err(not_added) => Err((not_added, event)),
@@ -309,7 +302,7 @@ async fn wait(changed: &Notify, ready: impl Fn() -> bool) {
 fn tell(conn: &mut ServerConn, id: RequestId, step: &Step, text: &str) -> Result<(), Refused> {
     match step {
         Step::Text(len) => conn.text(id, text.get(..*len).unwrap_or_default()),
-        Step::Event(event) => conn.event(id, &**event),
+        Step::Event(event) => conn.event(id, event),
         Step::Reply(value) => conn.reply(id, value),
         Step::Refuse(error) => refuse(conn, id, error),
         Step::Error(error) => conn.error(id, error.message()),

@@ -15,7 +15,7 @@ use crate::server::{ServerConfig, ServerConn, ServerEvent};
 
 /// The server's side of one accepted connection.
 #[derive(Clone)]
-pub struct ServerSide {
+pub(crate) struct ServerSide {
     config: Arc<ServerConfig>,
     outlet: Option<Arc<Outlet>>,
 }
@@ -23,7 +23,7 @@ pub struct ServerSide {
 impl ServerSide {
     /// A connection with this configuration.
     #[must_use]
-    pub fn new(config: impl Into<Arc<ServerConfig>>) -> Self {
+    pub(crate) fn new(config: impl Into<Arc<ServerConfig>>) -> Self {
         let config = config.into();
         Self {
             config,

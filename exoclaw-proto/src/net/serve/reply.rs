@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::outlet::{NotAdded, Step};
 use super::peer::Peer;
-use crate::frame::{OwnedEvent, StreamEvent, ToolResult, ToolUse, Usage};
+use crate::frame::{StreamEvent, Usage};
 use crate::server::RequestId;
 
 /// The client has left, or the chat has ended.
@@ -61,28 +61,6 @@ impl ChatReply {
         }
     }
 
-    /// Says that the model asks for a tool.
-    ///
-    /// # Errors
-    /// As for [`event`](Self::event).
-    ///
-    /// # Cancel safety
-    /// As for [`event`](Self::event).
-    pub async fn tool_use(&self, tool: &ToolUse) -> Result<(), Gone> {
-        self.send(StreamEvent::ToolUse(tool.clone())).await
-    }
-
-    /// Says what a tool gave.
-    ///
-    /// # Errors
-    /// As for [`event`](Self::event).
-    ///
-    /// # Cancel safety
-    /// As for [`event`](Self::event).
-    pub async fn tool_result(&self, result: &ToolResult) -> Result<(), Gone> {
-        self.send(StreamEvent::ToolResult(result.clone())).await
-    }
-
     /// Says what one call of the model cost.
     ///
     /// # Errors
@@ -102,7 +80,7 @@ impl ChatReply {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready: nothing was sent.
-    pub async fn event(&self, event: &OwnedEvent) -> Result<(), Gone> {
+    pub async fn event(&self, event: &StreamEvent) -> Result<(), Gone> {
         self.send(event.clone()).await
     }
 
@@ -114,7 +92,7 @@ impl ChatReply {
         self.peer.outlet.left().await;
     }
 
-    async fn send(&self, event: OwnedEvent) -> Result<(), Gone> {
+    async fn send(&self, event: StreamEvent) -> Result<(), Gone> {
         let mut event = event;
         let terminal = event.is_terminal();
         loop {

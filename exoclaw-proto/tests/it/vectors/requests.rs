@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use exoclaw_proto::RpcError;
-use exoclaw_proto::frame::{Call, OwnedCall, SessionRef};
+use exoclaw_proto::error::RpcError;
+use exoclaw_proto::frame::{Call, SessionRef};
 use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use rpc_core::{Incoming, Machine, Outgoing};
 use serde_json::{Value, json};
@@ -83,38 +83,34 @@ fn check(vector: &Vector, text: &str) {
     assert!(!conn.is_closed(), "{name}");
 }
 
-fn place<S: AsRef<str>>(session: &SessionRef<S>) -> Value {
+fn place(session: &SessionRef) -> Value {
     json!([
-        session.channel.as_ref(),
-        session.account.as_ref(),
+        session.channel,
+        session.account,
         session.peer(),
-        session.guild.as_ref().map(AsRef::as_ref),
-        session.team.as_ref().map(AsRef::as_ref),
+        session.guild,
+        session.team,
     ])
 }
 
 /// What reached the application, in the form of the vectors.
-fn called(call: &OwnedCall) -> Value {
+fn called(call: &Call) -> Value {
     match call {
         Call::ChatSend(chat) => json!([
             "chat.send",
-            chat.channel.as_str(),
-            chat.account.as_str(),
+            chat.channel,
+            chat.account,
             chat.peer(),
-            chat.content.as_str(),
-            chat.guild.as_deref(),
-            chat.team.as_deref(),
+            chat.content,
+            chat.guild,
+            chat.team,
         ]),
-        Call::ChatHistory { session, limit } => json!(["chat.history", place(session), limit]),
+        Call::ChatHistory(it) => json!(["chat.history", place(&it.session), it.limit]),
         Call::SessionClear(session) => json!(["session.clear", place(session)]),
-        Call::BudgetStatus(session) => {
-            json!(["budget.status", session.as_ref().map(place)])
+        Call::BudgetStatus(it) => json!(["budget.status", it.session.as_ref().map(place)]),
+        Call::MemorySearch(it) => {
+            json!(["memory.search", place(&it.session), it.query, it.limit])
         }
-        Call::MemorySearch {
-            session,
-            query,
-            limit,
-        } => json!(["memory.search", place(session), query.as_str(), limit]),
-        other => json!([other.name()]),
+        other => json!([other.tag()]),
     }
 }

@@ -5,9 +5,7 @@ use std::time::Instant;
 use exoclaw_proto::client::{ClientConfig, ClientConn};
 use exoclaw_proto::codec::{encode_error, encode_event, encode_result};
 use exoclaw_proto::frame::{ChatSend, SessionRef, StreamEvent, ToolResult, ToolUse, Usage};
-use rpc_core::decode::RawJson;
-use rpc_core::{CallId, Incoming, Machine, Outgoing, Refused};
-use serde_json::value::RawValue;
+use rpc_core::{CallId, Incoming, Json, Machine, Outgoing, Refused};
 use serde_json::{Value, json};
 
 use super::run;
@@ -33,8 +31,9 @@ fn command(conn: &mut ClientConn, call: &[Value], now: Instant) -> Result<CallId
     let need = |at: usize| text(at).unwrap();
     let limit = |at: usize| call.get(at).and_then(Value::as_u64);
     let session = |at: usize| {
-        let mut session: SessionRef<&str> = SessionRef::new(need(at), need(at + 1));
-        (session.peer, session.guild, session.team) = (text(at + 2), text(at + 3), text(at + 4));
+        let mut session = SessionRef::new(need(at), need(at + 1));
+        let owned = |at| text(at).map(Into::into);
+        (session.peer, session.guild, session.team) = (owned(at + 2), owned(at + 3), owned(at + 4));
         session
     };
     match need(0) {
@@ -42,8 +41,9 @@ fn command(conn: &mut ClientConn, call: &[Value], now: Instant) -> Result<CallId
         "status" => conn.status(now),
         "plugin.list" => conn.plugin_list(now),
         "chat.send" => {
-            let mut chat: ChatSend<&str> = ChatSend::new(need(1), need(2), need(3));
-            (chat.peer, chat.guild, chat.team) = (text(4), text(5), text(6));
+            let mut chat = ChatSend::new(need(1), need(2), need(3));
+            let owned = |at| text(at).map(Into::into);
+            (chat.peer, chat.guild, chat.team) = (owned(4), owned(5), owned(6));
             conn.chat_send(&chat, now)
         }
         "chat.history" => conn.chat_history(&session(2), limit(1), now),
@@ -51,7 +51,7 @@ fn command(conn: &mut ClientConn, call: &[Value], now: Instant) -> Result<CallId
         "session.clear" => conn.session_clear(&session(1), now),
         "plugin.load" => conn.plugin_load(need(1), need(2), now),
         "plugin.unload" => conn.plugin_unload(need(1), now),
-        "budget.status" if call.len() == 1 => conn.budget_status::<&str>(None, now),
+        "budget.status" if call.len() == 1 => conn.budget_status(None, now),
         "budget.status" => conn.budget_status(Some(&session(1)), now),
         "memory.search" => conn.memory_search(&session(3), need(1), limit(2), now),
         other => conn.call(other, &call[1], now),
@@ -69,8 +69,8 @@ fn answers_leave_as_the_vectors_say() {
             "result" => encode_result(&mut buffer, &id, &answer[1]),
             "error" => encode_error(&mut buffer, &id, text(1)),
             _ => {
-                let raw = serde_json::value::to_raw_value(answer.get(3).unwrap_or(&json!({})));
-                step(&mut buffer, id, answer, &raw.unwrap())
+                let raw = Json::from(answer.get(3).unwrap_or(&json!({})));
+                step(&mut buffer, id, answer, raw)
             }
         }
         .unwrap();
@@ -78,11 +78,11 @@ fn answers_leave_as_the_vectors_say() {
     });
 }
 
-fn step(buffer: &mut String, id: &str, answer: &[Value], raw: &RawValue) -> Result<(), Refused> {
+fn step(buffer: &mut String, id: &str, answer: &[Value], raw: Json) -> Result<(), Refused> {
     let text = |at: usize| answer[at].as_str().unwrap();
     let number = |at: usize| answer[at].as_u64().unwrap();
-    let event: StreamEvent<&str, RawJson<'_>> = match text(0) {
-        "text" => StreamEvent::Text(text(1)),
+    let event = match text(0) {
+        "text" => StreamEvent::Text(text(1).into()),
         "tool_use" => StreamEvent::ToolUse(ToolUse::new(text(1), text(2), raw)),
         "tool_result" => {
             let is_error = answer[3] == json!(true);
@@ -90,10 +90,10 @@ fn step(buffer: &mut String, id: &str, answer: &[Value], raw: &RawValue) -> Resu
         }
         "usage" => StreamEvent::Usage(Usage::new(number(1), number(2))),
         "done" => StreamEvent::Done,
-        "failed" => StreamEvent::Error(text(1)),
+        "failed" => StreamEvent::Error(text(1).into()),
         other => StreamEvent::Unknown {
-            event: other,
-            data: None,
+            tag: other.into(),
+            content: None,
         },
     };
     encode_event(buffer, &id, &event)

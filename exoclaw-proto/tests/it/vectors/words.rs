@@ -1,8 +1,8 @@
 //! Vectors of texts: errors and their kinds, keys of sessions, tokens and addresses.
 
-use exoclaw_proto::RpcError;
 use exoclaw_proto::auth::{Auth, check_bind};
 use exoclaw_proto::budget::Exceeded;
+use exoclaw_proto::error::RpcError;
 use exoclaw_proto::session::SessionKey;
 use serde_json::{Value, json};
 

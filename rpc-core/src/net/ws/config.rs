@@ -4,8 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use crate::secret::Secret;
+
+/// Most bytes that a Ping, a Pong or a Close carries (RFC 6455, section 5.5).
+pub(super) const MAX_CONTROL: usize = 125;
 
 /// How a WebSocket behaves. The same type serves both ends; what only a client uses says so.
 ///
@@ -26,12 +30,12 @@ pub struct WsConfig {
     /// Largest outgoing message in bytes. Default 16 MiB. A larger one is an error of `start_send`
     /// and leaves nothing behind.
     pub max_outgoing: usize,
-    /// Bytes read at once, at most 16 KiB. Default 16 KiB. The memory is no connection's own: only
-    /// what was read and not handed out yet is kept. Large messages are read in larger pieces.
+    /// Bytes that a connection holds for reading, from 1 KiB to 16 KiB; twice that behind a burst.
+    /// Default 1 KiB. What a large message needs beyond it is given back with what comes next.
     pub read_buffer: usize,
     /// Bytes gathered before they are written without a flush; also how much may be stuck before
-    /// the sink reports that it is not ready. Default 16 KiB. Held only while something waits to be
-    /// written.
+    /// the sink reports that it is not ready. Default 4 KiB. A connection holds as much as was
+    /// gathered at once, which is at most the larger of twice this and 64 KiB.
     pub write_buffer: usize,
     /// One deadline for name resolution, TCP, TLS and the upgrade together. Default 10 s.
     pub connect_timeout: Duration,
@@ -44,8 +48,8 @@ impl Default for WsConfig {
         Self {
             max_message: 4 * 1024 * 1024,
             max_outgoing: 16 * 1024 * 1024,
-            read_buffer: 16 * 1024,
-            write_buffer: 16 * 1024,
+            read_buffer: 1024,
+            write_buffer: 4 * 1024,
             connect_timeout: Duration::from_secs(10),
             headers: HeaderMap::new(),
             subprotocols: Vec::new(),
@@ -137,11 +141,20 @@ impl WsConfig {
     /// [`BadHeader::Value`] if it is not an HTTP token.
     pub fn with_subprotocol(mut self, name: impl Into<String>) -> Result<Self, BadHeader> {
         let name = name.into();
-        if name.is_empty() || !name.bytes().all(is_token_byte) {
-            return Err(BadHeader::Value);
-        }
+        // The name of a header is a token too (RFC 9110, section 5.6.2).
+        HeaderName::from_bytes(name.as_bytes()).map_err(|_| BadHeader::Value)?;
         self.subprotocols.push(name);
         Ok(self)
+    }
+
+    /// The sizes as tungstenite takes them.
+    pub(super) fn sizes(&self) -> WebSocketConfig {
+        WebSocketConfig::default()
+            .read_buffer_size(self.read_buffer.clamp(1024, 16 * 1024))
+            // Less than what may ever wait, which is bounded by whoever writes.
+            .write_buffer_size(self.write_buffer.min(usize::MAX - 1))
+            .max_message_size(Some(self.max_message))
+            .max_frame_size(Some(self.max_message.max(MAX_CONTROL)))
     }
 
     /// The extra headers.
@@ -199,28 +212,6 @@ fn is_reserved(name: &HeaderName) -> bool {
             header::TRANSFER_ENCODING,
         ]
         .contains(name)
-}
-
-/// RFC 9110, section 5.6.2.
-pub(crate) const fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(
-            byte,
-            b'!' | b'#'
-                | b'$'
-                | b'%'
-                | b'&'
-                | b'\''
-                | b'*'
-                | b'+'
-                | b'-'
-                | b'.'
-                | b'^'
-                | b'_'
-                | b'`'
-                | b'|'
-                | b'~'
-        )
 }
 
 #[cfg(test)]

@@ -13,10 +13,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
+use super::Role;
 use super::config::{BadHeader, WsConfig};
 use super::handshake::{UpgradeError, get, upgrade};
 use super::socket::Socket;
-use super::stream::{Role, WsStream};
+use super::stream::WsStream;
 use super::url::Target;
 use crate::net::dial::{DialError, Dialer};
 #[cfg(feature = "tls")]
@@ -52,10 +53,7 @@ impl WsDialer {
     pub fn new(url: &str) -> Result<Self, DialError> {
         let target = Target::parse(url)?;
         if target.is_tls && !cfg!(feature = "tls") {
-            return Err(DialError::BadUrl {
-                url: target.printable(),
-                why: "TLS needs the crate feature `tls`".to_owned(),
-            });
+            return Err(target.bad("TLS needs the crate feature `tls`"));
         }
         Ok(Self {
             target,
@@ -155,10 +153,7 @@ impl WsDialer {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let after = self.config.connect_timeout;
-        timeout(after, self.upgrade_now(stream))
-            .await
-            .unwrap_or(Err(DialError::TimedOut { after }))
+        self.in_time(self.upgrade_now(stream)).await
     }
 
     /// Gets a document from the same host by a plain HTTP GET, over a connection of its own: many
@@ -174,7 +169,7 @@ impl WsDialer {
     pub async fn get(&self, path: &str, max: usize) -> Result<(u16, Vec<u8>), DialError> {
         let is_path = path.starts_with('/') && path.parse::<PathAndQuery>().is_ok();
         if !is_path {
-            return Err(self.bad_url("the path is none"));
+            return Err(self.target.bad("the path is none"));
         }
         let headers = self.headers()?;
         let work = async {
@@ -182,10 +177,7 @@ impl WsDialer {
             let got = get(&mut socket, path, &headers, max).await;
             got.map_err(|error| self.refused(error))
         };
-        let after = self.config.connect_timeout;
-        timeout(after, work)
-            .await
-            .unwrap_or(Err(DialError::TimedOut { after }))
+        self.in_time(work).await
     }
 
     /// Opens a line to the same host, TCP and TLS, without the upgrade: for plain HTTP that is to go
@@ -197,10 +189,7 @@ impl WsDialer {
     /// # Cancel safety
     /// Dropping the future closes the connection.
     pub async fn open(&self) -> Result<Socket, DialError> {
-        let after = self.config.connect_timeout;
-        timeout(after, self.connect_socket())
-            .await
-            .unwrap_or(Err(DialError::TimedOut { after }))
+        self.in_time(self.connect_socket()).await
     }
 
     /// The headers of a request to this host: [`WsConfig::headers`], and `Host`.
@@ -211,17 +200,20 @@ impl WsDialer {
         let mut headers = self.config.headers().clone();
         if !headers.contains_key(header::HOST) {
             let host = HeaderValue::from_str(&self.target.authority);
-            let host = host.map_err(|_| self.bad_url("the host cannot be a header"))?;
+            let host = host.map_err(|_| self.target.bad("the host cannot be a header"))?;
             headers.insert(header::HOST, host);
         }
         Ok(headers)
     }
 
-    fn bad_url(&self, why: &str) -> DialError {
-        DialError::BadUrl {
-            url: self.target.printable(),
-            why: why.to_owned(),
-        }
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, DialError>>,
+    ) -> Result<T, DialError> {
+        let after = self.config.connect_timeout;
+        timeout(after, work)
+            .await
+            .unwrap_or(Err(DialError::TimedOut { after }))
     }
 
     fn refused(&self, error: UpgradeError) -> DialError {
@@ -245,13 +237,9 @@ impl WsDialer {
         let (handshake, read_already) = upgrade(&mut stream, path, &headers, offered)
             .await
             .map_err(|error| self.refused(error))?;
-        Ok(WsStream::new(
-            stream,
-            &read_already,
-            Role::Client,
-            &self.config,
-            Some(handshake),
-        ))
+        let opened =
+            WsStream::from_upgraded(stream, read_already.into(), Role::Client, &self.config);
+        Ok(opened.await.with_handshake(handshake))
     }
 
     fn unreachable(&self, source: io::Error) -> DialError {
@@ -340,10 +328,7 @@ impl Dialer for WsDialer {
     type Transport = WsStream;
 
     async fn dial(&self) -> Result<WsStream, DialError> {
-        let after = self.config.connect_timeout;
-        timeout(after, self.connect())
-            .await
-            .unwrap_or(Err(DialError::TimedOut { after }))
+        self.in_time(self.connect()).await
     }
 }
 

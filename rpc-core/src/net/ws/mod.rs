@@ -1,9 +1,9 @@
 //! WebSockets over TCP and TLS: [`WsDialer`] for clients, [`WsStream`] for both ends.
 //!
-//! A [`WsStream`] is a [`Transport`](super::Transport). It answers pings and Closes by itself and
-//! flushes the answers although nobody sends, it takes no frame while the last ones are stuck, and
-//! it copies a message at most once. It holds memory only for what is under way: an idle connection
-//! has no buffer, and what a large message or a burst needed is given back.
+//! A [`WsStream`] is tokio-tungstenite as a [`Transport`](super::Transport). It answers pings and Closes
+//! by itself and flushes the answers although nobody sends, it takes no frame while the last ones are
+//! stuck, and tells a peer that breaks the rules which one. Its buffers are small: see
+//! [`WsConfig::read_buffer`] and [`WsConfig::write_buffer`]. Not compressed: extensions are not offered.
 //!
 //! # Proxies
 //! A [`WsDialer`] connects directly: it reads no proxy from the environment (`HTTP_PROXY`,
@@ -40,8 +40,8 @@
 
 mod config;
 mod dialer;
-pub(crate) mod frame;
 mod handshake;
+mod linger;
 mod socket;
 mod stream;
 mod url;
@@ -49,9 +49,8 @@ mod url;
 pub use config::{BadHeader, WsConfig};
 pub use dialer::WsDialer;
 pub use handshake::Handshake;
-#[cfg(feature = "testing")]
-pub(crate) use handshake::answer_to;
 #[cfg(feature = "server")]
 pub(crate) use handshake::{accept_key, is_upgrade, offers, select_subprotocol};
 pub use socket::Socket;
-pub use stream::{Role, WsStream};
+pub use stream::WsStream;
+pub use tokio_tungstenite::tungstenite::protocol::Role;

@@ -1,51 +1,43 @@
 //! [`WsStream`]: an open WebSocket as a [`Transport`](crate::net::Transport).
 
 use std::fmt;
-use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
-use std::pin::{Pin, pin};
+use std::io;
+use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_sink::Sink;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use futures_util::{SinkExt as _, StreamExt as _};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message as Theirs;
+use tokio_tungstenite::tungstenite::error::{Error, ProtocolError};
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
+use tokio_tungstenite::tungstenite::protocol::{self, Role};
 
-use super::config::WsConfig;
-use super::frame::{FrameError, FrameReader, FrameWriter, MAX_CONTROL, Opcode};
+use super::config::{MAX_CONTROL, WsConfig};
 use super::handshake::{self, Handshake};
+use super::linger::Linger;
 use super::socket::Socket;
-use crate::message::{CloseFrame, Outgoing};
+use crate::message::{CloseFrame, Outgoing, Text};
+use crate::net::queue::remember;
 use crate::net::transport::{Message, TransportError};
 
 /// Pongs that may wait for the line before reading stops: a peer that sends pings and takes no
 /// answers must not fill our memory.
 const MAX_UNSENT_PONGS: u32 = 32;
-/// Most bytes read at once, except of a large message. They are read onto the stack, so that a
-/// connection on which nothing comes holds no memory for it.
-const MAX_READ: usize = 16 * 1024;
-/// How often a peer that broke the rules is read before other tasks get their turn.
-const READS_AT_ONCE: usize = 64;
-/// When a peer that was told what it did wrong counts as quiet.
-const QUIET: Duration = Duration::from_millis(200);
-/// How long it then has to hang up.
-const LINGER: Duration = Duration::from_secs(1);
-/// How long it may go on sending.
-const LONGEST_LINGER: Duration = Duration::from_secs(5);
-
-/// However large `write_buffer` is, a burst gets no more memory than this from the start.
-const LARGEST_GATHER: usize = 1024 * 1024;
-
-/// Which side of a WebSocket this is. There is no third, so the enum is exhaustive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// The side that asked for the upgrade; it masks what it sends.
-    Client,
-    /// The side that answered.
-    Server,
-}
+/// A longer message leaves in several frames: tungstenite keeps a buffer as large as the largest.
+const MAX_FRAME: usize = 64 * 1024;
+/// From this length on what comes makes tungstenite's read buffer larger than it should stay.
+const LARGE: usize = 16 * 1024;
+const SMALLEST_HEADER: usize = 2;
+/// What tungstenite answers to a Close with a bad code, and hands out in its place.
+const BAD_CLOSE: &str = "Protocol violation";
+/// Bad gateway: in the registry of codes, but not known to tungstenite.
+const BAD_GATEWAY: u16 = 1014;
 
 /// How far the receiving side is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,30 +51,29 @@ enum Phase {
     Ended,
 }
 
-/// An open WebSocket over any byte stream.
-///
-/// What is sent is copied once, into the write buffer, and not even that if it is large and needs
-/// no mask. What comes is copied once where a small message leaves the bytes it was read with, and
-/// a large one is read where it stays. While nothing is under way the connection holds no buffer.
+/// An open WebSocket over any byte stream: tokio-tungstenite as a [`Transport`](crate::net::Transport).
 ///
 /// The stream ends with `None` once the peer's Close has been handed out and answered, or when the
 /// line ends without one. After an `Err` it ends as well: at once if the line failed, and if the
 /// peer broke the rules as soon as it has hung up, was silent for a while, or has gone on for five
 /// seconds. Until then what it sends is thrown away, so that it can hear why.
 ///
-/// Sink and stream may live in two tasks, but one task for both costs fewer wake-ups.
+/// A message of more than 64 KiB leaves in several frames. Sink and stream may live in two tasks,
+/// but one task for both costs fewer wake-ups.
 pub struct WsStream<S = Socket> {
-    socket: S,
-    reader: FrameReader,
-    writer: FrameWriter,
+    /// Boxed, because a WebSocket is moved a lot until it is driven.
+    inner: Box<WebSocketStream<S>>,
     phase: Phase,
     unsent_pongs: u32,
     close_sent: bool,
     shut_down: bool,
-    max_message: usize,
     max_outgoing: usize,
-    read_buffer: usize,
-    write_buffer: usize,
+    /// Bytes sent since the sink was last seen ready.
+    unasked: usize,
+    /// What is left to send of a large message.
+    rest: Bytes,
+    /// See [`hold`](Self::hold): the payload, and how much came behind it.
+    held: Option<(Bytes, usize)>,
     /// Who waits in the sink, while somebody does.
     sink_waker: Option<Waker>,
     /// Who waits in the stream for the sink's buffer to empty.
@@ -91,38 +82,52 @@ pub struct WsStream<S = Socket> {
     linger: Option<Box<Linger>>,
 }
 
-/// How long a peer that broke the rules is listened to.
-struct Linger {
-    /// The end, whatever comes.
-    until: Instant,
-    /// How long it may be silent.
-    patience: Duration,
-    timer: Pin<Box<Sleep>>,
-}
-
-impl Linger {
-    fn new() -> Self {
-        Self {
-            until: Instant::now() + LONGEST_LINGER,
-            patience: QUIET,
-            timer: Box::pin(sleep(QUIET)),
-        }
-    }
-
-    /// The peer has sent something; whether there is time for more.
-    fn goes_on(&mut self) -> bool {
-        let now = Instant::now();
-        self.timer
-            .as_mut()
-            .reset(self.until.min(now + self.patience));
-        now < self.until
-    }
-}
-
 impl<S> WsStream<S>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    /// Takes a WebSocket from elsewhere, with the buffers and limits that it has; what is sent is
+    /// limited as by default ([`WsConfig::max_outgoing`]). Leave its `max_write_buffer_size` as it
+    /// is: without room for a message, sending fails.
+    ///
+    /// ```
+    /// use futures_util::{SinkExt as _, StreamExt as _};
+    /// use rpc_core::Outgoing;
+    /// use rpc_core::net::Message;
+    /// use rpc_core::net::ws::WsStream;
+    /// use tokio_tungstenite::{accept_async, client_async};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (here, there) = tokio::io::duplex(1024);
+    /// let (client, server) = tokio::join!(client_async("ws://localhost/", here), accept_async(there));
+    /// let (mut client, mut server) = (WsStream::new(client?.0), WsStream::new(server?));
+    ///
+    /// client.send(Outgoing::Text("hello".into())).await?;
+    /// let message = server.next().await.ok_or("the line ended")??;
+    /// assert_eq!(message, Message::Text("hello".into()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn new(socket: WebSocketStream<S>) -> Self {
+        Self {
+            inner: Box::new(socket),
+            phase: Phase::Open,
+            unsent_pongs: 0,
+            close_sent: false,
+            shut_down: false,
+            max_outgoing: WsConfig::default().max_outgoing,
+            unasked: 0,
+            rest: Bytes::new(),
+            held: None,
+            sink_waker: None,
+            stream_waker: None,
+            handshake: None,
+            linger: None,
+        }
+    }
+
     /// Takes a connection whose upgrade is done, for example by an HTTP server. `read_already` is
     /// what was read past the request.
     ///
@@ -134,7 +139,16 @@ where
         role: Role,
         config: &WsConfig,
     ) -> Self {
-        Self::new(stream, &read_already, role, config, None)
+        let sizes = Some(config.sizes());
+        let inner = if read_already.is_empty() {
+            WebSocketStream::from_raw_socket(stream, role, sizes).await
+        } else {
+            WebSocketStream::from_partially_read(stream, read_already.into(), role, sizes).await
+        };
+        Self {
+            max_outgoing: config.max_outgoing,
+            ..Self::new(inner)
+        }
     }
 
     /// Answers the upgrade request of a client on a connection that speaks nothing but WebSocket.
@@ -152,45 +166,14 @@ where
         let (handshake, read_already) = timeout(config.connect_timeout, accepting)
             .await
             .unwrap_or_else(|_| Err(TransportError::Io(io::ErrorKind::TimedOut.into())))?;
-        Ok(Self::new(
-            stream,
-            &read_already,
-            Role::Server,
-            config,
-            handshake,
-        ))
-    }
-
-    pub(super) fn new(
-        socket: S,
-        read_already: &[u8],
-        role: Role,
-        config: &WsConfig,
-        handshake: Option<Handshake>,
-    ) -> Self {
-        let mut reader = FrameReader::new(role, config.max_message);
-        reader.push(read_already);
-        Self {
-            socket,
-            reader,
-            writer: FrameWriter::new(role, config.write_buffer.min(LARGEST_GATHER)),
-            phase: Phase::Open,
-            unsent_pongs: 0,
-            close_sent: false,
-            shut_down: false,
-            max_message: config.max_message,
-            max_outgoing: config.max_outgoing,
-            read_buffer: config.read_buffer.clamp(1, MAX_READ),
-            write_buffer: config.write_buffer,
-            sink_waker: None,
-            stream_waker: None,
-            handshake: handshake.map(Box::new),
-            linger: None,
-        }
+        let this = Self::from_upgraded(stream, read_already.into(), Role::Server, config).await;
+        Ok(match handshake {
+            Some(handshake) => this.with_handshake(handshake),
+            None => this,
+        })
     }
 
     /// Remembers what the handshake agreed on.
-    #[cfg(feature = "server")]
     pub(crate) fn with_handshake(mut self, handshake: Handshake) -> Self {
         self.handshake = Some(Box::new(handshake));
         self
@@ -204,48 +187,56 @@ where
 
     /// The byte stream underneath.
     #[must_use]
-    pub const fn get_ref(&self) -> &S {
-        &self.socket
+    pub fn get_ref(&self) -> &S {
+        self.inner.get_ref()
     }
 
-    /// Reads once; 0 bytes are the end of the line.
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if self.reader.missing() > self.read_buffer {
-            return pin!(self.socket.read_buf(&mut self.reader.room())).poll(cx);
-        }
-        let mut memory = [MaybeUninit::uninit(); MAX_READ];
-        let memory = memory.get_mut(..self.read_buffer).unwrap_or_default();
-        let mut read = ReadBuf::uninit(memory);
-        ready!(Pin::new(&mut self.socket).poll_read(cx, &mut read))?;
-        if self.phase == Phase::Open {
-            self.reader.push(read.filled());
-        }
-        Poll::Ready(Ok(read.filled().len()))
-    }
-
-    /// Writes until at most `rest` bytes wait.
-    fn poll_write(&mut self, cx: &mut Context<'_>, rest: usize) -> Poll<io::Result<()>> {
-        while self.writer.len() > rest {
-            let [head, tail] = self.writer.pieces();
-            let socket = Pin::new(&mut self.socket);
-            let n = if tail.is_empty() {
-                ready!(socket.poll_write(cx, head))?
-            } else {
-                let pieces = [IoSlice::new(head), IoSlice::new(tail)];
-                ready!(socket.poll_write_vectored(cx, &pieces))?
-            };
-            if n == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+    /// Hands over what is left of a large message, and waits until the sink takes more.
+    fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        loop {
+            ready!(self.inner.poll_ready_unpin(cx)).map_err(failed)?;
+            if self.rest.is_empty() {
+                self.unasked = 0;
+                return Poll::Ready(Ok(()));
             }
-            self.writer.advance(n);
+            self.send_rest(Data::Continue)?;
         }
-        Poll::Ready(Ok(()))
     }
 
-    fn poll_write_all(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_write(cx, 0))?;
+    /// Sends one frame of what is left of a message.
+    fn send_rest(&mut self, opcode: Data) -> Result<(), TransportError> {
+        let payload = self.rest.split_to(self.rest.len().min(MAX_FRAME));
+        let is_last = self.rest.is_empty();
+        if is_last {
+            self.rest = Bytes::new();
+        }
+        let frame = Frame::message(payload, OpCode::Data(opcode), is_last);
+        self.send(Theirs::Frame(frame))
+    }
+
+    /// For a caller that did not wait until there was none.
+    fn send_all_rest(&mut self) -> Result<(), TransportError> {
+        while !self.rest.is_empty() {
+            self.send_rest(Data::Continue)?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, message: Theirs) -> Result<(), TransportError> {
+        self.inner.start_send_unpin(message).map_err(failed)
+    }
+
+    fn poll_write_all(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        // Once the peer has said Close nothing follows but the answer.
+        if self.phase == Phase::Open {
+            ready!(self.poll_rest(cx))?;
+        }
+        ready!(self.inner.poll_flush_unpin(cx)).map_err(failed)?;
+        self.unasked = 0;
         self.unsent_pongs = 0;
-        Pin::new(&mut self.socket).poll_flush(cx)
+        // Tungstenite does not flush the last frame of a server.
+        let flushed = Pin::new(self.inner.get_mut()).poll_flush(cx);
+        flushed.map_err(TransportError::Io)
     }
 
     /// Flushes on behalf of the receiving side. Registering for it takes the sink's place in the
@@ -270,7 +261,7 @@ where
     fn sink_polled(
         &mut self,
         cx: &Context<'_>,
-        polled: Poll<io::Result<()>>,
+        polled: Poll<Result<(), TransportError>>,
     ) -> Poll<Result<(), TransportError>> {
         if polled.is_pending() {
             remember(&mut self.sink_waker, cx);
@@ -280,92 +271,118 @@ where
         {
             waker.wake();
         }
-        polled.map_err(TransportError::Io)
+        polled
     }
 
     /// Does what a message asks of the transport itself.
-    fn answer(&mut self, cx: &mut Context<'_>, message: &Message) -> Result<(), TransportError> {
-        match message {
-            Message::Ping(payload) if !self.close_sent => {
-                self.writer.push(Opcode::Pong, payload.clone())?;
-                self.unsent_pongs = self.unsent_pongs.saturating_add(1);
-            }
-            Message::Close(frame) => {
-                self.phase = Phase::Answering;
-                if !self.close_sent {
-                    self.close_sent = true;
-                    self.writer.push_close(frame.clone())?;
-                }
-            }
-            _ => return Ok(()),
+    fn take(&mut self, cx: &mut Context<'_>, message: Theirs) -> Result<Message, TransportError> {
+        match &message {
+            Theirs::Text(text) => self.hold(text.as_ref()),
+            Theirs::Binary(bytes) | Theirs::Ping(bytes) | Theirs::Pong(bytes) => self.hold(bytes),
+            _ => {}
         }
-        let _ = self.poll_flush_answers(cx);
-        Ok(())
+        Ok(match message {
+            Theirs::Text(text) => Message::Text(Text::from_checked(text.into())),
+            Theirs::Binary(bytes) => Message::Binary(bytes),
+            Theirs::Ping(payload) => {
+                if !self.close_sent {
+                    // Tungstenite has made the pong.
+                    self.unsent_pongs = self.unsent_pongs.saturating_add(1);
+                    let _ = self.poll_flush_answers(cx);
+                }
+                Message::Ping(payload)
+            }
+            Theirs::Pong(payload) => Message::Pong(payload),
+            Theirs::Close(frame) => {
+                let is_bad = frame.as_ref().is_some_and(|frame| {
+                    let replaced = frame.code == CloseCode::Protocol && frame.reason == BAD_CLOSE;
+                    !frame.code.is_allowed() || (replaced && !self.close_sent)
+                });
+                // Tungstenite has made the answer.
+                self.close_sent = true;
+                if is_bad {
+                    return Err(self.fail(cx, ProtocolError::InvalidCloseSequence.into()));
+                }
+                self.phase = Phase::Answering;
+                let _ = self.poll_flush_answers(cx);
+                let frame = frame.map(|it| CloseFrame::new(it.code.into(), it.reason.as_str()));
+                Message::Close(frame)
+            }
+            Theirs::Frame(_) => return Err(self.fail(cx, Error::AlreadyClosed)),
+        })
+    }
+
+    /// Makes tungstenite give a large read buffer up: it would use it again for good, were it not
+    /// for somebody who still holds a part. That part goes once the read buffer must be another one.
+    fn hold(&mut self, payload: &Bytes) {
+        if payload.len() >= LARGE {
+            self.held = Some((payload.clone(), 0));
+        } else if let Some((_, behind)) = &mut self.held {
+            *behind += SMALLEST_HEADER + payload.len();
+            if *behind > 4 * self.inner.get_config().read_buffer_size {
+                self.held = None;
+            }
+        }
     }
 
     /// Gives the connection up, and says why as far as the line takes it.
-    fn fail(&mut self, cx: &mut Context<'_>, error: FrameError) -> TransportError {
+    fn fail(&mut self, cx: &mut Context<'_>, error: Error) -> TransportError {
+        let broken = |why: String| TransportError::Protocol(why);
+        let (code, error) = match error {
+            Error::Capacity(_) => {
+                let max = self.inner.get_config().max_message_size;
+                let max = max.unwrap_or(usize::MAX);
+                (CloseCode::Size, TransportError::TooLarge { max })
+            }
+            // Its own text quotes the peer.
+            Error::Utf8(_) => (CloseCode::Invalid, broken("text is not UTF-8".to_owned())),
+            Error::Protocol(why) => (CloseCode::Protocol, broken(why.to_string())),
+            error => {
+                self.phase = Phase::Ended;
+                return failed(error);
+            }
+        };
         self.phase = Phase::Lingering;
-        self.reader.clear();
+        (self.rest, self.held) = (Bytes::new(), None);
         if !self.close_sent {
             self.close_sent = true;
-            let close = CloseFrame::new(error.close_code(), "");
-            if self.writer.push_close(Some(close)).is_ok() {
-                let _ = self.poll_flush_answers(cx);
-            }
+            let reason = Default::default();
+            let _ = self.send(Theirs::Close(Some(protocol::CloseFrame { code, reason })));
         }
-        match error {
-            FrameError::Protocol(why) | FrameError::NotUtf8(why) => {
-                TransportError::Protocol(why.to_owned())
-            }
-            FrameError::TooLarge => TransportError::TooLarge {
-                max: self.max_message,
-            },
-        }
+        let _ = self.poll_flush_answers(cx);
+        error
     }
 
-    /// Throws away what the peer sends until it is quiet, then ends the line's sending side, and
-    /// waits for the peer to hang up. Not the other way round: some libraries that are told of the
-    /// end of a line while they send never look at what came before it.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let is_told = self.poll_flush_answers(cx).is_ready();
-        for _ in 0..READS_AT_ONCE {
-            let read = self.poll_read(cx);
-            let linger = self.linger.get_or_insert_with(|| Box::new(Linger::new()));
-            match read {
-                Poll::Ready(Ok(1..)) if linger.goes_on() => {}
-                Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => {
-                    ready!(linger.timer.as_mut().poll(cx));
-                    if self.shut_down || !is_told {
-                        return Poll::Ready(());
-                    }
-                    self.shut_down = true;
-                    linger.patience = LINGER;
-                    linger.goes_on();
-                    let _ = Pin::new(&mut self.socket).poll_shutdown(cx);
-                }
-            }
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
+        let linger = self.linger.get_or_insert_with(|| Box::new(Linger::new()));
+        linger.poll(cx, self.inner.get_mut(), is_told)
     }
 
     /// Whether a message of so many bytes may be sent now.
-    fn check(&self, opcode: Opcode, len: usize) -> Result<(), TransportError> {
+    fn check(&self, is_ping: bool, len: usize) -> Result<(), TransportError> {
         // One message more than a sink that reports itself ready would take.
-        let most = self.write_buffer.saturating_add(self.max_outgoing);
+        let most = self.inner.get_config().write_buffer_size;
+        let most = most.saturating_add(self.max_outgoing);
         if self.close_sent || self.phase != Phase::Open {
             Err(TransportError::Closed)
-        } else if opcode == Opcode::Ping && len > MAX_CONTROL {
+        } else if is_ping && len > MAX_CONTROL {
             Err(refused("the payload of a ping is longer than 125 bytes"))
-        } else if opcode != Opcode::Ping && len > self.max_outgoing {
+        } else if !is_ping && len > self.max_outgoing {
             Err(refused("the message is larger than `max_outgoing`"))
-        } else if self.writer.len() > most {
+        } else if self.unasked > most {
             Err(refused("a frame was sent before the sink was ready"))
         } else {
             Ok(())
         }
+    }
+
+    fn start_data(&mut self, opcode: Data, payload: Bytes) -> Result<(), TransportError> {
+        self.check(false, payload.len())?;
+        self.send_all_rest()?;
+        self.unasked = self.unasked.saturating_add(payload.len());
+        self.rest = payload;
+        self.send_rest(opcode)
     }
 
     fn start_close(&mut self, frame: CloseFrame) -> Result<(), TransportError> {
@@ -375,8 +392,15 @@ where
         if self.phase != Phase::Open {
             return Err(TransportError::Closed);
         }
+        self.send_all_rest()?;
         self.close_sent = true;
-        Ok(self.writer.push_close(Some(frame))?)
+        let CloseFrame { code, reason } = CloseFrame::new(frame.code, frame.reason);
+        let may_be_sent = code == BAD_GATEWAY || CloseCode::from(code).is_allowed();
+        let frame = may_be_sent.then(|| protocol::CloseFrame {
+            code: code.into(),
+            reason: reason.into(),
+        });
+        self.send(Theirs::Close(frame))
     }
 }
 
@@ -408,26 +432,14 @@ where
         {
             return Poll::Pending;
         }
-        let failed = loop {
-            match this.reader.next_message() {
-                Ok(Some(message)) => match this.answer(cx, &message) {
-                    Ok(()) => return Poll::Ready(Some(Ok(message))),
-                    Err(error) => break error,
-                },
-                Ok(None) => {}
-                Err(error) => return Poll::Ready(Some(Err(this.fail(cx, error)))),
+        Poll::Ready(match ready!(this.inner.poll_next_unpin(cx)) {
+            Some(Ok(message)) => Some(this.take(cx, message)),
+            None | Some(Err(Error::Protocol(ProtocolError::ResetWithoutClosingHandshake))) => {
+                this.phase = Phase::Ended;
+                None
             }
-            match ready!(this.poll_read(cx)) {
-                Ok(0) => {
-                    this.phase = Phase::Ended;
-                    return Poll::Ready(None);
-                }
-                Ok(_) => {}
-                Err(error) => break TransportError::Io(error),
-            }
-        };
-        this.phase = Phase::Ended;
-        Poll::Ready(Some(Err(failed)))
+            Some(Err(error)) => Some(Err(this.fail(cx, error))),
+        })
     }
 }
 
@@ -440,21 +452,23 @@ where
     /// Pending while more than one write buffer is stuck.
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
         let this = self.get_mut();
-        let polled = this.poll_write(cx, this.write_buffer);
+        let polled = this.poll_rest(cx);
         this.sink_polled(cx, polled)
     }
 
     fn start_send(self: Pin<&mut Self>, item: Outgoing) -> Result<(), TransportError> {
         let this = self.get_mut();
-        let (opcode, payload) = match item {
-            Outgoing::Text(text) => (Opcode::Text, text.into_bytes()),
-            Outgoing::Binary(bytes) => (Opcode::Binary, bytes),
-            Outgoing::Ping(payload) => (Opcode::Ping, payload),
-            Outgoing::Close(frame) => return this.start_close(frame),
-            Outgoing::Abort => return Err(TransportError::is_no_frame()),
-        };
-        this.check(opcode, payload.len())?;
-        Ok(this.writer.push(opcode, payload)?)
+        match item {
+            Outgoing::Text(text) => this.start_data(Data::Text, text.into_bytes()),
+            Outgoing::Binary(bytes) => this.start_data(Data::Binary, bytes),
+            Outgoing::Ping(payload) => {
+                this.check(true, payload.len())?;
+                this.unasked = this.unasked.saturating_add(payload.len());
+                this.send(Theirs::Ping(payload))
+            }
+            Outgoing::Close(frame) => this.start_close(frame),
+            Outgoing::Abort => Err(TransportError::is_no_frame()),
+        }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
@@ -473,7 +487,7 @@ where
             this.start_close(CloseFrame::new(CloseFrame::NORMAL, ""))?;
         }
         ready!(Pin::new(&mut *this).poll_flush(cx))?;
-        let shut = ready!(Pin::new(&mut this.socket).poll_shutdown(cx));
+        let shut = ready!(Pin::new(this.inner.get_mut()).poll_shutdown(cx));
         this.shut_down = true;
         match shut {
             Err(error) if error.kind() != io::ErrorKind::NotConnected => {
@@ -494,14 +508,19 @@ impl<S> fmt::Debug for WsStream<S> {
     }
 }
 
-fn remember(slot: &mut Option<Waker>, cx: &Context<'_>) {
-    match slot {
-        Some(waker) => waker.clone_from(cx.waker()),
-        None => *slot = Some(cx.waker().clone()),
-    }
-}
-
 /// The caller's own mistake; nothing was sent.
 fn refused(why: &'static str) -> TransportError {
     TransportError::Other(why.into())
+}
+
+fn failed(error: Error) -> TransportError {
+    match error {
+        Error::Io(error) => TransportError::Io(error),
+        Error::ConnectionClosed
+        | Error::AlreadyClosed
+        | Error::Protocol(ProtocolError::SendAfterClosing) => TransportError::Closed,
+        // The message is in it.
+        Error::WriteBufferFull(_) => refused("the write buffer has no room for the message"),
+        other => TransportError::Other(other.into()),
+    }
 }

@@ -91,18 +91,20 @@ impl Target {
     /// The same with this path, if the URL names none.
     pub(super) fn or_path(mut self, path: &str) -> Result<Self, DialError> {
         if self.uri.path_and_query().is_none_or(|it| it == "/") {
-            let bad = || DialError::BadUrl {
-                url: self.printable(),
-                why: "the path is none".to_owned(),
-            };
-            if !path.starts_with('/') {
-                return Err(bad());
-            }
+            let parsed = path.starts_with('/').then(|| path.parse().ok()).flatten();
             let mut parts = self.uri.clone().into_parts();
-            parts.path_and_query = Some(path.parse().map_err(|_| bad())?);
-            self.uri = Uri::from_parts(parts).map_err(|_| bad())?;
+            parts.path_and_query = Some(parsed.ok_or_else(|| self.bad("the path is none"))?);
+            self.uri = Uri::from_parts(parts).map_err(|_| self.bad("the path is none"))?;
         }
         Ok(self)
+    }
+
+    /// What is asked of this URL cannot be.
+    pub(super) fn bad(&self, why: &str) -> DialError {
+        DialError::BadUrl {
+            url: self.printable(),
+            why: why.to_owned(),
+        }
     }
 
     /// Whether what is sent there does not leave this machine.

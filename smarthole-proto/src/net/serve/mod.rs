@@ -35,7 +35,7 @@ pub use options::{ServerOptions, http_config};
 /// let server = Server::bind("127.0.0.1:0", Keywords::new(), options).await?;
 /// let switch = server.switch();
 /// println!("listening on {}", server.url());
-/// # let notes = smarthole_proto::Registration::new("notes", "I keep notes and shopping lists.");
+/// # let notes = smarthole_proto::frame::Registration::new("notes", "I keep notes and shopping lists.");
 /// # let config = smarthole_proto::client::ClientConfig::new(notes)?;
 /// # let (_client, mut messages, connection) = smarthole_proto::net::connect(&server.url(), config)?;
 /// # tokio::spawn(connection.run());
@@ -125,7 +125,7 @@ impl<R: Router> Server<R> {
     }
 
     /// A handle that ends the server. Give its drain no less than the
-    /// [`shutdown_timeout`](ServerOptions::shutdown_timeout): messages may still be answered, and
+    /// [`shutdown_timeout`](ServerOptions::with_shutdown_timeout): messages may still be answered, and
     /// then connections are closed with 1001.
     #[must_use]
     pub fn handle(&self) -> ServerHandle {

@@ -63,10 +63,7 @@ pub struct ServerOptions {
     pub http: HttpConfig,
     /// Transport treatment and observer of each connection; its reconnects and events are not used.
     pub link: LinkConfig,
-    /// How long the server's end may take. In the first half clients may still answer what is open,
-    /// in the second their Close is awaited (also when a single client is disconnected), for the
-    /// [link](Self::link)'s `close_timeout` at most. Default 1 s; give the [handle](super::ServerHandle)'s drain no less.
-    pub shutdown_timeout: Duration,
+    pub(crate) shutdown_timeout: Duration,
 }
 
 impl Default for ServerOptions {
@@ -124,7 +121,9 @@ impl ServerOptions {
         self
     }
 
-    /// Sets [`shutdown_timeout`](Self::shutdown_timeout).
+    /// How long the server's end may take. In the first half clients may still answer what is open,
+    /// in the second their Close is awaited (also when a single client is disconnected), for the
+    /// [link](Self::link)'s `close_timeout` at most. Default 1 s; give the [handle](super::ServerHandle)'s drain no less.
     #[must_use]
     pub const fn with_shutdown_timeout(mut self, timeout: Duration) -> Self {
         self.shutdown_timeout = timeout;

@@ -17,10 +17,8 @@ use crate::router::{Router, RouterError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RouterOptions {
-    /// How long the router may take for one decision. Default 30 s.
-    pub timeout: Duration,
-    /// Most questions that it is asked at once; further ones wait in order. Default 16.
-    pub max_at_once: usize,
+    pub(crate) timeout: Duration,
+    pub(crate) max_at_once: usize,
 }
 
 impl Default for RouterOptions {
@@ -33,14 +31,14 @@ impl Default for RouterOptions {
 }
 
 impl RouterOptions {
-    /// Sets [`timeout`](Self::timeout).
+    /// How long the router may take for one decision. Default 30 s.
     #[must_use]
     pub const fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sets [`max_at_once`](Self::max_at_once); at least 1.
+    /// Most questions that it is asked at once; further ones wait in order; at least 1. Default 16.
     #[must_use]
     pub const fn with_max_at_once(mut self, questions: usize) -> Self {
         self.max_at_once = if questions == 0 { 1 } else { questions };

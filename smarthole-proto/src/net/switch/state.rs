@@ -187,8 +187,9 @@ fn weight(event: &HubEvent) -> usize {
         HubEvent::Route { request, .. } => {
             request.text.len() + request.candidates.len() * size_of::<Candidate>()
         }
-        HubEvent::Delivered { text, reason, .. } => {
-            text.len() + reason.as_ref().map_or(0, |reason| reason.len())
+        HubEvent::Delivered { message, .. } => {
+            let reason = message.metadata.routing_reason.as_ref();
+            message.text.len() + reason.map_or(0, |reason| reason.len())
         }
         HubEvent::Notification { title, body, .. } => title.len() + body.len(),
         HubEvent::Unroutable { text, .. } => text.len(),

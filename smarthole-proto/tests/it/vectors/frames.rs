@@ -1,9 +1,11 @@
 //! Vectors of the frames that both sides receive.
 
-use rpc_core::decode::{DecodeError, DecodeErrorKind};
+use rpc_core::DecodeError;
+use rpc_core::json::DecodeErrorKind;
 use serde::Serialize;
+use smarthole_proto::codec;
+use smarthole_proto::frame::{ClientFrame, ServerFrame};
 use smarthole_proto::limits::defaults;
-use smarthole_proto::{ClientFrame, ServerFrame, codec};
 
 use super::{Vector, run};
 
@@ -14,7 +16,6 @@ fn frames_of_clients_are_read_as_the_vectors_say() {
         if let Some((frame, written)) = judge(vector, decoded) {
             let again = ClientFrame::decode(&written, &defaults()).unwrap();
             assert_eq!(again, frame, "{}", vector.name());
-            assert_eq!(frame.clone().into_owned(), frame, "{}", vector.name());
         }
     });
 }
@@ -26,7 +27,6 @@ fn frames_of_servers_are_read_as_the_vectors_say() {
         if let Some((frame, written)) = judge(vector, decoded) {
             let again = ServerFrame::decode(&written, &defaults()).unwrap();
             assert_eq!(again, frame, "{}", vector.name());
-            assert_eq!(frame.clone().into_owned(), frame, "{}", vector.name());
         }
     });
 }

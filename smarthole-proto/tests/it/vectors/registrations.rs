@@ -1,7 +1,7 @@
 //! Vectors of registrations: what is accepted, and the code and the words of every refusal.
 
 use serde_json::{Value, json};
-use smarthole_proto::Registration;
+use smarthole_proto::frame::Registration;
 use smarthole_proto::validate::{Side, description, name, payload, registration};
 
 use super::run;
@@ -20,7 +20,7 @@ fn registrations_are_accepted_or_refused_as_the_vectors_say() {
             return;
         };
         let error = found.unwrap_err();
-        assert_eq!(error.code.as_str(), code, "{title}");
+        assert_eq!(error.code.name(), code, "{title}");
         if let Some(words) = vector.try_str("message") {
             assert_eq!(error.message, *words, "{title}");
         }
@@ -38,7 +38,7 @@ fn names_alone_are_judged_as_in_a_payload() {
             return;
         };
         let error = name(text).err();
-        let code = error.as_ref().map(|error| error.code.as_str());
+        let code = error.as_ref().map(|error| error.code.name());
         if code.is_some() {
             assert_eq!(code, vector.try_str("code"), "{}", vector.name());
         }

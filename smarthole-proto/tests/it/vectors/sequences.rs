@@ -6,10 +6,11 @@ use rpc_core::reconnect::{Reconnector, ResetOn};
 use rpc_core::{CloseFrame, Disconnect, Incoming, Machine, Outgoing, Retry, Text};
 use serde_json::Value;
 use smarthole_proto::client::reconnect_policy;
-use smarthole_proto::frame::RegistrationResponse;
+use smarthole_proto::error::RegistrationError;
+use smarthole_proto::frame::{RegistrationResponse, ServerFrame};
+use smarthole_proto::id;
 use smarthole_proto::limits::defaults;
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use smarthole_proto::{RegistrationError, ServerFrame, id};
 
 use super::{Vector, run};
 
@@ -104,11 +105,7 @@ impl Played {
                     format!("registration {}", registration.name)
                 }
                 ServerEvent::Response { response } => {
-                    format!(
-                        "response {} {}",
-                        response.message_id,
-                        response.answer.name()
-                    )
+                    format!("response {} {}", response.message_id, response.answer.tag())
                 }
                 ServerEvent::Warning(_) => "warning".to_owned(),
                 ServerEvent::Closed(_) => "closed".to_owned(),

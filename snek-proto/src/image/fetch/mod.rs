@@ -114,7 +114,7 @@ impl ImageFetcher {
     /// Fetches the images that a text names, several at a time, in the order in which they stand
     /// there. An address that stands there twice is fetched once and given twice. Images that
     /// cannot be fetched are left out, as are those beyond the
-    /// [limit](FetchConfig::max_images); their addresses stay in the text when a message is made
+    /// [limit](FetchConfig::with_max_images); their addresses stay in the text when a message is made
     /// of both.
     ///
     /// # Cancel safety

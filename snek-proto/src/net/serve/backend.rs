@@ -3,19 +3,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rpc_core::Secret;
-use rpc_core::decode::SharedStr;
+use rpc_core::{Json, Secret, Str};
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::Peer;
 use crate::error::RpcError;
-use crate::frame::{OwnedCall, User};
+use crate::frame::{Call, User};
 
 /// What a server is about: who may log in, and what calls do.
 ///
 /// Calls of one connection are started in the order in which they came, and run concurrently on
-/// the connection's task, at most [`max_requests`](crate::server::ServerConfig::max_requests) at once; their
+/// the connection's task, at most [`max_requests`](crate::server::ServerConfig::with_max_requests) at once; their
 /// answers may come in any order. What a call does before it first waits is done before the next
 /// call starts, so a backend that posts at once keeps the order of a client's messages. Work that
 /// blocks belongs on a task of its own. A panic in a call answers it with `internal error` and
@@ -33,7 +31,7 @@ pub trait Backend: Send + Sync + 'static {
         &self,
         peer: &Arc<Peer>,
         username: &str,
-        password: &Secret<SharedStr>,
+        password: &Secret<Str>,
     ) -> Result<User, RpcError>;
 
     /// A login has succeeded: from now on [`Peer::push`] reaches the client. Called before the
@@ -50,7 +48,7 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// The future is dropped if the connection ends first.
-    async fn call(&self, peer: &Arc<Peer>, call: &OwnedCall) -> Result<Box<RawValue>, RpcError>;
+    async fn call(&self, peer: &Arc<Peer>, call: &Call) -> Result<Json, RpcError>;
 
     /// The connection has ended. Called once for each, logged in or not.
     ///
@@ -63,6 +61,6 @@ pub trait Backend: Send + Sync + 'static {
 ///
 /// # Errors
 /// If it cannot be written as JSON.
-pub fn answer(value: &impl Serialize) -> Result<Box<RawValue>, RpcError> {
-    serde_json::value::to_raw_value(value).map_err(|error| RpcError::new(error.to_string()))
+pub fn answer(value: &impl Serialize) -> Result<Json, RpcError> {
+    Json::of(value).map_err(|error| RpcError::new(error.to_string()))
 }

@@ -8,17 +8,15 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future;
-use rpc_core::decode::SharedStr;
 use rpc_core::net::server::Accepted;
-use rpc_core::net::{LinkConfig, LinkEvent, Running, link};
-use rpc_core::{CloseFrame, Refused, Secret};
-use serde_json::value::RawValue;
+use rpc_core::net::{LinkConfig, LinkEvent, Running};
+use rpc_core::{CloseFrame, Json, Refused, Secret, Str};
 
 use super::Backend;
 use super::peer::{Peer, Pushes, slow_reader};
+use super::protocol::ServerSide;
 use crate::error::RpcError;
 use crate::hub::ConnId;
-use crate::net::protocol::ServerSide;
 use crate::server::{RequestId, ServerConfig, ServerEvent};
 
 /// What the connections of a server have in common.
@@ -38,7 +36,7 @@ pub(super) fn serve<B: Backend>(
 ) -> impl Future<Output = ()> {
     let side = ServerSide::new(Arc::clone(&shared.connection));
     let (link, mut events, connection) =
-        link::over(side, accepted.socket, Arc::clone(&shared.link));
+        rpc_core::net::over(side, accepted.socket, Arc::clone(&shared.link));
     let peer = Arc::new(Peer {
         id: ConnId(shared.next.fetch_add(1, Ordering::Relaxed)),
         address: accepted.peer,
@@ -115,7 +113,7 @@ async fn login<B: Backend>(
     peer: &Arc<Peer>,
     id: RequestId,
     username: &str,
-    password: &Secret<SharedStr>,
+    password: &Secret<Str>,
 ) {
     let checked = guarded(async {
         let user = shared.backend.login(peer, username, password).await?;
@@ -141,7 +139,7 @@ async fn guarded<T>(work: impl Future<Output = Result<T, RpcError>>) -> Result<T
         })
 }
 
-async fn respond(peer: &Arc<Peer>, id: RequestId, outcome: Result<Box<RawValue>, RpcError>) {
+async fn respond(peer: &Arc<Peer>, id: RequestId, outcome: Result<Json, RpcError>) {
     let sent = peer
         .run(move |conn| match &outcome {
             Ok(value) => match conn.reply(id, value) {

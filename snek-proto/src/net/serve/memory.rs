@@ -5,14 +5,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use rpc_core::Secret;
-use rpc_core::decode::SharedStr;
-use rpc_core::secret::constant_time_eq;
-use serde_json::value::RawValue;
+use rpc_core::{Json, Secret, Str, constant_time_eq};
 
 use super::{Backend, Peer, answer};
 use crate::error::RpcError;
-use crate::frame::{Channel, Final, OwnedCall, User};
+use crate::frame::{Call, Channel, Final, User};
 use crate::hub::{ConnId, Hub, HubConfig, HubError};
 use crate::id::ChannelUid;
 
@@ -35,7 +32,7 @@ pub struct MemoryBackend {
 
 struct State {
     hub: Hub,
-    passwords: HashMap<String, Secret>,
+    passwords: HashMap<Str, Secret>,
     peers: HashMap<ConnId, Arc<Peer>>,
     channels: Vec<ChannelUid>,
     open: bool,
@@ -105,7 +102,7 @@ impl MemoryBackend {
             .hub
             .add_channel(Channel::new(uid, name, Some("public")))?;
         state.channels.push(ChannelUid::new(uid));
-        let users: Vec<String> = state.passwords.keys().cloned().collect();
+        let users: Vec<Str> = state.passwords.keys().cloned().collect();
         for username in users {
             state.hub.join(&username, uid)?;
         }
@@ -215,7 +212,7 @@ impl Backend for MemoryBackend {
         &self,
         _: &Arc<Peer>,
         username: &str,
-        password: &Secret<SharedStr>,
+        password: &Secret<Str>,
     ) -> Result<User, RpcError> {
         let mut state = self.lock();
         let right = match state.passwords.get(username) {
@@ -245,7 +242,7 @@ impl Backend for MemoryBackend {
         }
     }
 
-    async fn call(&self, peer: &Arc<Peer>, call: &OwnedCall) -> Result<Box<RawValue>, RpcError> {
+    async fn call(&self, peer: &Arc<Peer>, call: &Call) -> Result<Json, RpcError> {
         let mut state = self.lock();
         let result = state.hub.handle(peer.id(), call);
         state.flush();

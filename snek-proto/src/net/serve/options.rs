@@ -27,8 +27,7 @@ pub struct ServerOptions {
     pub http: HttpConfig,
     /// Transport treatment and observer of each connection; its reconnects are not used.
     pub link: LinkConfig,
-    /// How long a connection's calls may go on when the server ends. Default 5 s.
-    pub shutdown_timeout: Duration,
+    pub(crate) shutdown_timeout: Duration,
 }
 
 impl Default for ServerOptions {
@@ -68,7 +67,7 @@ impl ServerOptions {
         self
     }
 
-    /// Sets [`shutdown_timeout`](Self::shutdown_timeout).
+    /// How long a connection's calls may go on when the server ends. Default 5 s.
     #[must_use]
     pub const fn with_shutdown_timeout(mut self, timeout: Duration) -> Self {
         self.shutdown_timeout = timeout;

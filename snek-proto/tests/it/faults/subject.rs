@@ -6,16 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rpc_core::decode::SharedStr;
 use rpc_core::net::server::{Counters, DrainReport};
-use rpc_core::testing::faults::server::{ServerUnderTest, Terms};
-use rpc_core::testing::faults::{End, RawPeer, upgrade_request};
-use rpc_core::{Limits, Secret};
-use serde_json::value::RawValue;
-use snek_proto::frame::OwnedCall;
+use rpc_core::{Json, Limits, Secret, Str};
+use snek_proto::error::RpcError;
+use snek_proto::frame::{Call, User};
 use snek_proto::net::{Backend, Peer, Server, ServerHandle, ServerOptions, answer};
 use snek_proto::server::ServerConfig;
-use snek_proto::{RpcError, User};
+use switchboard_testing::faults::server::{ServerUnderTest, Terms};
+use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
 /// Lets everybody in; panics, hangs or pushes as it is told.
 struct Obedient;
@@ -26,7 +24,7 @@ impl Backend for Obedient {
         &self,
         _: &Arc<Peer>,
         username: &str,
-        _: &Secret<SharedStr>,
+        _: &Secret<Str>,
     ) -> Result<User, RpcError> {
         if username == "undecided" {
             std::future::pending::<()>().await;
@@ -34,7 +32,7 @@ impl Backend for Obedient {
         Ok(User::new(username, username))
     }
 
-    async fn call(&self, peer: &Arc<Peer>, call: &OwnedCall) -> Result<Box<RawValue>, RpcError> {
+    async fn call(&self, peer: &Arc<Peer>, call: &Call) -> Result<Json, RpcError> {
         match call.method() {
             "panic" => panic!("as asked"),
             "hang" => std::future::pending().await,

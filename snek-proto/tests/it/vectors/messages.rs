@@ -2,12 +2,12 @@
 //! links, colours, uids, addresses.
 
 use snek_proto::color::{hsl_to_hex, is_html_color};
+use snek_proto::frame::{Message, User};
 use snek_proto::id::is_channel_uid;
 use snek_proto::net::dialer;
 use snek_proto::permission::{Triggers, should_respond};
 use snek_proto::routing::{Route, pong, route};
 use snek_proto::sanitize::{DEFAULT_DRIVE_BASE, rewrite_drive_urls, sanitize_names};
-use snek_proto::{Message, User};
 
 use super::{Vector, config, run};
 
@@ -21,7 +21,8 @@ fn messages_are_routed_as_the_vectors_say() {
         let sender = vector.try_str("from").unwrap_or("alice");
         let text = vector.str("text");
         let is_final = vector.get("final").as_bool().unwrap_or(true);
-        let message = Message::new("ch1", sender, "Nick", text).with_final(is_final);
+        let mut message = Message::new("ch1", sender, "Nick", text);
+        message.is_final = is_final;
         let found = route(&me, &message);
         assert_eq!(
             found.handler(),

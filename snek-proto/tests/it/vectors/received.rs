@@ -4,8 +4,7 @@ use std::time::Instant;
 
 use rpc_core::{Incoming, Machine, Outgoing};
 use serde_json::{Value, json};
-use snek_proto::User;
-use snek_proto::frame::OwnedCall;
+use snek_proto::frame::{Call, User};
 use snek_proto::server::{ServerConfig, ServerConn, ServerEvent};
 
 use super::{Vector, run};
@@ -108,8 +107,8 @@ fn called(event: &ServerEvent) -> Value {
             username, password, ..
         } => json!(["login", username.as_str(), password.expose().as_str()]),
         ServerEvent::Request { call, .. } => match call {
-            OwnedCall::GetUser { username } => json!(["get_user", username.as_deref()]),
-            OwnedCall::SendMessage {
+            Call::GetUser { username } => json!(["get_user", username.as_deref()]),
+            Call::SendMessage {
                 channel_uid,
                 message,
                 is_final,
@@ -119,10 +118,10 @@ fn called(event: &ServerEvent) -> Value {
                 message.as_str(),
                 is_final.as_bool()
             ]),
-            OwnedCall::SetTyping { channel_uid, color } => {
+            Call::SetTyping { channel_uid, color } => {
                 json!(["set_typing", channel_uid.as_str(), color.as_str()])
             }
-            OwnedCall::Unknown {
+            Call::Unknown {
                 method,
                 args,
                 kwargs,

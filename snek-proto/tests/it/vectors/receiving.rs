@@ -1,7 +1,6 @@
 //! Vectors of what a client receives: answers and events.
 
-use rpc_core::decode::RawJson;
-use rpc_core::{CallError, CloseReason, Machine};
+use rpc_core::{CallError, CloseReason, Json, Machine};
 use serde_json::{Value, json};
 use snek_proto::client::{ClientEvent, ClientState};
 
@@ -39,7 +38,7 @@ fn reply(vector: &Vector) {
             assert_eq!(answer.data().get(), data, "{name}");
             for (member, value) in vector.get("extra").as_object().into_iter().flatten() {
                 assert_eq!(
-                    answer.extra(member).as_ref().map(RawJson::get),
+                    answer.extra(member).as_ref().map(Json::get),
                     value.as_str(),
                     "{name}: extra {member}"
                 );
@@ -133,8 +132,8 @@ fn shown(event: &ClientEvent) -> (&'static str, Value) {
                 typing.color.as_deref()
             ]),
         ),
-        ClientEvent::Joined { channel_uid } => ("joined", json!(channel_uid.as_str())),
-        ClientEvent::Left { channel_uid } => ("left", json!(channel_uid.as_str())),
+        ClientEvent::Joined(joined) => ("joined", json!(joined.channel_uid.as_str())),
+        ClientEvent::Left(left) => ("left", json!(left.channel_uid.as_str())),
         ClientEvent::Unknown(other) => ("unknown", json!([other.tag.as_str(), other.data.get()])),
         ClientEvent::Warning(_) => ("warning", json!(true)),
         other => panic!("{other:?}"),

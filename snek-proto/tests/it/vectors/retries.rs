@@ -8,7 +8,8 @@ use rpc_core::net::mem;
 use serde_json::{Value, json};
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice, RetrySend};
 use snek_proto::client::ClientConfig;
-use snek_proto::{BotError, Message};
+use snek_proto::error::BotError;
+use snek_proto::frame::Message;
 use tokio::time::Instant;
 
 use super::{Vector, load};

@@ -2,8 +2,8 @@
 
 use rpc_core::Refused;
 use serde_json::Value;
-use snek_proto::Final;
 use snek_proto::client::ClientConfig;
+use snek_proto::frame::Final;
 
 use super::{Hand, Vector, config, run};
 

@@ -7,7 +7,6 @@ use exoclaw_proto::frame::{ChatSend, Plugin, Status};
 use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer, Server, ServerOptions, http_config};
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Limits;
-use rpc_core::decode::SharedStr;
 use rpc_core::net::server::ServerLimits;
 
 use super::{CHUNK, Tell};
@@ -26,12 +25,7 @@ impl Backend for Chunks {
         Vec::new()
     }
 
-    async fn chat(
-        &self,
-        _: &Arc<Peer>,
-        chat: ChatSend<SharedStr>,
-        reply: ChatReply,
-    ) -> Result<(), ChatError> {
+    async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), ChatError> {
         for _ in 0..chat.content.parse().unwrap_or(0) {
             reply.text(&self.0).await?;
         }

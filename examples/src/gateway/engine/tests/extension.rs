@@ -4,7 +4,6 @@ use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::frame::Request;
 use rpc_core::Limits;
-use rpc_core::decode::FrameCopy;
 use serde_json::{Value, json};
 
 use super::stage::*;
@@ -14,11 +13,7 @@ async fn ask(stage: &Stage, method: &str, params: Value) -> Result<Value, String
     let text = json!({"id": "1", "method": method, "params": params}).to_string();
     let limits = Limits::default();
     let request = Request::decode(&text, &limits).unwrap();
-    let call = request
-        .call(&limits)
-        .unwrap()
-        .to_shared(&FrameCopy::of(&text));
-    let answer = stage.engine.extension(&call).await;
+    let answer = stage.engine.extension(&request.call).await;
     let answer = answer.map_err(|error| error.message().to_owned())?;
     Ok(serde_json::from_str(answer.get()).unwrap())
 }

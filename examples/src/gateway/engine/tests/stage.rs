@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Condvar, Mutex};
 
 use async_trait::async_trait;
-use exoclaw_proto::frame::{ChatSend, OwnedEvent};
+use exoclaw_proto::frame::{ChatSend, StreamEvent};
 use exoclaw_proto::net::{ChatError, Gone};
 use futures_util::StreamExt as _;
 use snek_proto::chat::Role;
@@ -408,13 +408,13 @@ impl Reply for Heard {
         self.hear(format!("text {text}"))
     }
 
-    async fn event(&mut self, event: OwnedEvent) -> Result<(), Gone> {
+    async fn event(&mut self, event: StreamEvent) -> Result<(), Gone> {
         self.hear(match event {
-            OwnedEvent::ToolUse(it) => {
+            StreamEvent::ToolUse(it) => {
                 format!("tool_use {} {} {}", it.id, it.name, it.input.get())
             }
-            OwnedEvent::Usage(it) => format!("usage {} {}", it.input_tokens, it.output_tokens),
-            OwnedEvent::ToolResult(it) => {
+            StreamEvent::Usage(it) => format!("usage {} {}", it.input_tokens, it.output_tokens),
+            StreamEvent::ToolResult(it) => {
                 let how = if it.is_error { "failed" } else { "ok" };
                 format!("tool_result {} {how} {}", it.tool_use_id, it.content)
             }

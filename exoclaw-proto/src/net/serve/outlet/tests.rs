@@ -178,7 +178,7 @@ fn an_answer_that_does_not_fit_becomes_an_error() {
     let limits = Limits::default().with_max_message_bytes(256);
     let (mut conn, [a, b]) = chats(&limits);
     let outlet = Outlet::new(&limits);
-    let large = || OwnedEvent::Text("x".repeat(256).as_str().into());
+    let large = || StreamEvent::Text("x".repeat(256).as_str().into());
     assert!(outlet.add_event(a, large()).is_ok());
     assert!(outlet.add_text(b, "x").is_ok());
     assert!(outlet.add_event(b, large()).is_ok());
@@ -207,7 +207,7 @@ fn a_request_that_no_answer_fits_does_not_stay_open() {
         panic!("no request");
     };
     let outlet = Outlet::new(&limits);
-    let answer = RawValue::from_string("1234567890123456".to_owned()).unwrap();
+    let answer = Json::new("1234567890123456").unwrap();
     outlet.add_end(id, Step::Reply(answer));
     outlet.move_into(&mut conn);
     assert!(conn.is_closed() && conn.in_flight() == 0);

@@ -2,14 +2,14 @@
 
 use std::io;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use http::header::{self, HeaderMap};
 use http::{Response, StatusCode, Version};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio_tungstenite::tungstenite::handshake::client::generate_key;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::head::{MAX_HEADERS, NOT_HTTP, Parsed, copy_headers, read_head};
-use super::{Handshake, answer_to, switches};
+use super::{Handshake, switches};
 
 /// Why a client's upgrade came to nothing.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(in crate::net::ws) async fn upgrade<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let key = new_key()?;
+    let key = generate_key();
     stream
         .write_all(&write_request(path, &key, headers, offered))
         .await?;
@@ -49,13 +49,6 @@ where
     let subprotocol = check_response(&answer, &key, offered)?;
     let headers = answer.into_parts().0.headers;
     Ok((Handshake::new(subprotocol, headers), behind))
-}
-
-/// Sixteen random bytes in base 64.
-fn new_key() -> io::Result<String> {
-    let mut key = [0; 16];
-    getrandom::fill(&mut key).map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(STANDARD.encode(key))
 }
 
 fn write_request(path: &str, key: &str, headers: &HeaderMap, offered: &[String]) -> Vec<u8> {
@@ -116,7 +109,7 @@ fn check_response(
     }
     if headers
         .get(header::SEC_WEBSOCKET_ACCEPT)
-        .is_none_or(|value| value.as_bytes() != answer_to(key.as_bytes()).as_bytes())
+        .is_none_or(|value| value.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes())
     {
         return bad("the server's Sec-WebSocket-Accept does not fit the key");
     }

@@ -7,10 +7,7 @@ mod server;
 
 use std::fmt;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use http::header::{self, HeaderMap, HeaderName};
-use sha1::{Digest as _, Sha1};
 
 pub(super) use client::{UpgradeError, upgrade};
 pub(super) use get::get;
@@ -60,14 +57,6 @@ impl fmt::Debug for Handshake {
 fn switches(headers: &HeaderMap) -> bool {
     has_token(headers, &header::CONNECTION, "upgrade")
         && has_token(headers, &header::UPGRADE, "websocket")
-}
-
-/// What a server answers to a key (section 4.2.2).
-pub(crate) fn answer_to(key: &[u8]) -> String {
-    let mut hash = Sha1::new();
-    hash.update(key);
-    hash.update(b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
-    STANDARD.encode(hash.finalize())
 }
 
 fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {

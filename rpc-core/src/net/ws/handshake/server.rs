@@ -4,9 +4,11 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, StatusCode, Version};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::handshake::machine::TryParse as _;
 
-use super::head::{MAX_HEADERS, NOT_HTTP, Parsed, copy_headers, read_head};
-use super::{Handshake, answer_to, list, switches};
+use super::head::{NOT_HTTP, Parsed, read_head};
+use super::{Handshake, list, switches};
 use crate::net::transport::TransportError;
 
 /// Answers a client's upgrade request with 101, and selects the first of `ours` that it offers.
@@ -71,7 +73,7 @@ pub(crate) fn accept_key(parts: &Parts) -> Result<HeaderValue, (StatusCode, &'st
         .get(header::SEC_WEBSOCKET_KEY)
         .filter(|key| is_key(key.as_bytes()))
         .ok_or_else(|| bad("the Sec-WebSocket-Key is missing or not valid"))?;
-    HeaderValue::from_str(&answer_to(key.as_bytes()))
+    HeaderValue::from_str(&derive_accept_key(key.as_bytes()))
         .map_err(|_| bad("the Sec-WebSocket-Key is not valid"))
 }
 
@@ -96,20 +98,8 @@ fn is_key(key: &[u8]) -> bool {
 }
 
 fn parse_request(bytes: &[u8]) -> Parsed<Parts> {
-    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
-    let mut raw = httparse::Request::new(&mut headers);
-    let httparse::Status::Complete(len) = raw.parse(bytes).map_err(|_| NOT_HTTP)? else {
-        return Ok(None);
-    };
-    let mut request = Request::new(());
-    let method = raw.method.unwrap_or_default();
-    *request.method_mut() = Method::from_bytes(method.as_bytes()).map_err(|_| NOT_HTTP)?;
-    *request.version_mut() = match raw.version {
-        Some(1) => Version::HTTP_11,
-        _ => Version::HTTP_10,
-    };
-    copy_headers(raw.headers, request.headers_mut())?;
-    Ok(Some((request.into_parts().0, len)))
+    let parsed = Request::try_parse(bytes).map_err(|_| NOT_HTTP)?;
+    Ok(parsed.map(|(len, request)| (request.into_parts().0, len)))
 }
 
 #[cfg(test)]

@@ -1,0 +1,107 @@
+//! [`find_member`] and [`each_member`]: members of an object that is not worth decoding.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserializer as _;
+use serde::de::{MapAccess, Visitor};
+
+use super::DecodeError;
+use super::tagged::Key;
+use super::{Deserializer, Json};
+use crate::limits::Limits;
+
+/// The member `name` of a JSON object; `None` if it is absent or null, or if `object` is none. Of
+/// several the first. Looks through the text, so ask once.
+#[must_use]
+pub fn find_member(object: &str, name: &str) -> Option<Json> {
+    let mut found = None;
+    let read = each_member(object, |known, value| {
+        if found.is_none() && known == name {
+            found = Some(Json::scanned(value));
+        }
+    });
+    read.ok()?;
+    found.filter(|json| !json.is_null())
+}
+
+/// Calls `member` with the name and the raw value of each member of a JSON object.
+///
+/// # Errors
+/// If `object` is no JSON object.
+pub fn each_member<'j>(
+    object: &'j str,
+    member: impl FnMut(Cow<'j, str>, &'j str),
+) -> Result<(), DecodeError> {
+    let mut reader = Deserializer::new(object, &Limits::default());
+    reader.deserialize_map(Each(member))?;
+    reader.end()
+}
+
+struct Each<F>(F);
+
+impl<'de, F: FnMut(Cow<'de, str>, &'de str)> Visitor<'de> for Each<F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<Key<'de>>()? {
+            let value: &serde_json::value::RawValue = map.next_value()?;
+            let name = match key {
+                Key::Borrowed(name) => Cow::Borrowed(name),
+                Key::Owned(name) => Cow::Owned(name.into()),
+            };
+            (self.0)(name, value.get());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Str;
+
+    fn found(object: &str, name: &str) -> Option<Str> {
+        Some(find_member(object, name)?.into_text())
+    }
+
+    #[test]
+    fn a_member_is_found_as_it_was_sent() {
+        let object = r#" {"a":{"id":1},"id": "x\ny" ,"b":[[]]}"#;
+        assert_eq!(found(object, "id").as_deref(), Some(r#""x\ny""#));
+        assert_eq!(found(object, "b").as_deref(), Some("[[]]"));
+    }
+
+    #[test]
+    fn an_escaped_name_is_the_name() {
+        assert_eq!(found(r#"{"\u0069d":7}"#, "id").as_deref(), Some("7"));
+    }
+
+    #[test]
+    fn of_several_the_first_is_found_and_null_is_none() {
+        assert_eq!(found(r#"{"id":1,"id":2}"#, "id").as_deref(), Some("1"));
+        assert_eq!(found(r#"{"id":null}"#, "id").as_deref(), None);
+        assert_eq!(found(r#"{"ID":1}"#, "id").as_deref(), None);
+    }
+
+    #[test]
+    fn what_is_no_object_has_no_member() {
+        for text in ["", "[]", r#"["id",1]"#, r#""id""#, r#"{"id":1"#, "{]"] {
+            assert_eq!(found(text, "id"), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn depth_does_not_matter() {
+        let object = format!(
+            r#"{{"deep":{}{},"id":1}}"#,
+            "[".repeat(100_000),
+            "]".repeat(100_000)
+        );
+        assert_eq!(found(&object, "id").as_deref(), Some("1"));
+    }
+}

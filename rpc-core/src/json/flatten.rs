@@ -1,0 +1,102 @@
+//! [`Flatten`]: writes the members of a struct or a map into an object that is open already.
+
+use serde::ser::{Impossible, Serialize, SerializeMap, SerializeStruct, Serializer};
+
+use super::refuse::refuse;
+use super::tagged::Word;
+use super::token;
+
+/// Writes the members of a value into an object; a value without members adds none.
+pub(super) struct Flatten<'m, M>(pub(super) &'m mut M);
+
+impl<'m, M: SerializeMap> Serializer for Flatten<'m, M> {
+    type Ok = ();
+    type Error = M::Error;
+    type SerializeSeq = Impossible<(), M::Error>;
+    type SerializeTuple = Impossible<(), M::Error>;
+    type SerializeTupleStruct = Impossible<(), M::Error>;
+    type SerializeTupleVariant = Impossible<(), M::Error>;
+    type SerializeMap = Self;
+    type SerializeStruct = Self;
+    type SerializeStructVariant = Impossible<(), M::Error>;
+
+    #[inline]
+    fn serialize_struct(self, name: &'static str, _: usize) -> Result<Self, M::Error> {
+        if name == token::RAW {
+            return Err(serde::ser::Error::custom("a raw value has its own tag"));
+        }
+        Ok(self)
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Self, M::Error> {
+        Ok(self)
+    }
+
+    fn serialize_none(self) -> Result<(), M::Error> {
+        Ok(())
+    }
+
+    fn serialize_unit(self) -> Result<(), M::Error> {
+        Ok(())
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), M::Error> {
+        Ok(())
+    }
+
+    #[inline]
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), M::Error> {
+        value.serialize(self)
+    }
+
+    #[inline]
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<(), M::Error> {
+        value.serialize(self)
+    }
+
+    refuse! {
+        "not an object":
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str bytes unit_variant newtype_variant seq
+        tuple tuple_struct tuple_variant struct_variant
+    }
+}
+
+impl<M: SerializeMap> SerializeStruct for Flatten<'_, M> {
+    type Ok = ();
+    type Error = M::Error;
+
+    // Where the name is known: its test is done by the compiler.
+    #[inline(always)]
+    fn serialize_field<T: Serialize + ?Sized>(
+        &mut self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<(), M::Error> {
+        self.0.serialize_entry(&Word(name), value)
+    }
+
+    fn end(self) -> Result<(), M::Error> {
+        Ok(())
+    }
+}
+
+impl<M: SerializeMap> SerializeMap for Flatten<'_, M> {
+    type Ok = ();
+    type Error = M::Error;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), M::Error> {
+        self.0.serialize_key(key)
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), M::Error> {
+        self.0.serialize_value(value)
+    }
+
+    fn end(self) -> Result<(), M::Error> {
+        Ok(())
+    }
+}

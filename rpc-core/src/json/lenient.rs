@@ -1,0 +1,247 @@
+//! What frames are read with where a protocol's programs differ: functions for `deserialize_with`.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{self, DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::{Json, Str, token};
+use crate::limits::Limits;
+
+/// A string, or a number as its digits. For `deserialize_with`; of the type [`Str`], or of one that is
+/// made from it.
+///
+/// # Errors
+/// If it is neither.
+#[inline]
+pub fn id<'de, D: Deserializer<'de>, T: From<Str>>(from: D) -> Result<T, D::Error> {
+    from.deserialize_newtype_struct(token::ID, IdVisitor)
+        .map(T::from)
+}
+
+/// As [`id`], or null. Write `#[serde(default)]` too.
+///
+/// # Errors
+/// If it is none of these.
+#[inline]
+pub fn optional_id<'de, D: Deserializer<'de>, T: From<Str>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    Ok(Option::<IdText>::deserialize(from)?.map(|IdText(text)| text.into()))
+}
+
+struct IdText(Str);
+
+impl<'de> Deserialize<'de> for IdText {
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        id(from).map(Self)
+    }
+}
+
+/// An object as it was sent.
+///
+/// # Errors
+/// If it is none.
+pub fn object<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
+    by_type(from).map(|Of::<b'{'>(json)| json)
+}
+
+/// An array as it was sent.
+///
+/// # Errors
+/// If it is none.
+pub fn array<'de, D: Deserializer<'de>>(from: D) -> Result<Json, D::Error> {
+    by_type(from).map(|Of::<b'['>(json)| json)
+}
+
+struct Of<const FIRST: u8>(Json);
+
+impl<const FIRST: u8> ByType for Of<FIRST> {
+    fn read<'de, D: Deserializer<'de>>(first: u8, from: D) -> Result<Self, D::Error> {
+        if first == FIRST {
+            return Json::deserialize(from).map(Self);
+        }
+        // Says what is wrong.
+        let read = match FIRST {
+            b'{' => from.deserialize_map(IgnoredAny),
+            _ => from.deserialize_seq(IgnoredAny),
+        };
+        read.map(|_| Self(Json::NULL))
+    }
+}
+
+/// A string, or the JSON of any other value but null.
+///
+/// # Errors
+/// If it is null, or a string that no text can hold.
+pub fn loose<'de, D: Deserializer<'de>>(from: D) -> Result<Str, D::Error> {
+    by_type(from).map(|Loose(text)| text)
+}
+
+struct Loose(Str);
+
+impl ByType for Loose {
+    fn read<'de, D: Deserializer<'de>>(first: u8, from: D) -> Result<Self, D::Error> {
+        match first {
+            b'"' | b'n' => Str::deserialize(from).map(Self),
+            _ => Json::deserialize(from).map(|json| Self(json.into_text())),
+        }
+    }
+}
+
+/// The same for members that may be null. Write `#[serde(default)]` too.
+macro_rules! optional {
+    ($($(#[$doc:meta])* $name:ident: $read:ident -> $Of:ty;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// If it is neither.
+        pub fn $name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<$Of>, D::Error> {
+            struct Value($Of);
+            impl<'de> Deserialize<'de> for Value {
+                fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                    $read(from).map(Self)
+                }
+            }
+            Ok(Option::<Value>::deserialize(from)?.map(|Value(value)| value))
+        }
+    )*};
+}
+
+optional! {
+    /// As [`object`], or null. Write `#[serde(default)]` too.
+    optional_object: object -> Json;
+    /// As [`array`](fn@array), or null. Write `#[serde(default)]` too.
+    optional_array: array -> Json;
+    /// As [`loose`], or null. Write `#[serde(default)]` too.
+    optional_loose: loose -> Str;
+}
+
+/// A value, or null for the default. Write `#[serde(default)]` too.
+///
+/// # Errors
+/// If it is neither.
+#[inline]
+pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    from: D,
+) -> Result<T, D::Error> {
+    Option::<T>::deserialize(from).map(Option::unwrap_or_default)
+}
+
+/// Any value, null too. Write `#[serde(default)]` too: `None` is an absent member.
+///
+/// # Errors
+/// If it is not JSON.
+#[inline]
+pub fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Json>, D::Error> {
+    Json::deserialize(from).map(Some)
+}
+
+/// What may be of several JSON types: see [`by_type`].
+pub trait ByType: Sized {
+    /// Reads a value that begins with this byte: `"`, `{`, `[`, `t` or `f`, `n`, or else of a number.
+    ///
+    /// # Errors
+    /// If it is none of these.
+    fn read<'de, D: Deserializer<'de>>(first: u8, from: D) -> Result<Self, D::Error>;
+}
+
+/// Reads what may be of several JSON types. For `deserialize_with`.
+///
+/// # Errors
+/// If the type does not allow the value.
+pub fn by_type<'de, D: Deserializer<'de>, T: ByType>(from: D) -> Result<T, D::Error> {
+    from.deserialize_newtype_struct(token::TYPE, TypeVisitor(PhantomData))
+}
+
+struct TypeVisitor<T>(PhantomData<T>);
+
+impl<'de, T: ByType> Visitor<'de> for TypeVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
+        let first = map.next_key()?.unwrap_or(b'n');
+        map.next_value_seed(Seed(first, PhantomData))
+    }
+
+    /// Another deserializer than ours.
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<T, D::Error> {
+        let json = Json::deserialize(from)?;
+        let mut reader = super::Deserializer::new(json.get(), &Limits::default());
+        T::read(json.first_byte(), &mut reader).map_err(de::Error::custom)
+    }
+}
+
+struct Seed<T>(u8, PhantomData<T>);
+
+impl<'de, T: ByType> DeserializeSeed<'de> for Seed<T> {
+    type Value = T;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<T, D::Error> {
+        T::read(self.0, from)
+    }
+}
+
+/// A value whose JSON type has this first byte (`b'0'` for numbers); `None` for any other value, which is
+/// skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs)]
+pub struct Only<const FIRST: u8, T>(pub Option<T>);
+
+impl<const FIRST: u8, T: DeserializeOwned> ByType for Only<FIRST, T> {
+    fn read<'de, D: Deserializer<'de>>(first: u8, from: D) -> Result<Self, D::Error> {
+        let is_number = FIRST == b'0' && matches!(first, b'-' | b'0'..=b'9');
+        if first == FIRST || is_number {
+            return T::deserialize(from).map(|value| Self(Some(value)));
+        }
+        IgnoredAny::deserialize(from)?;
+        Ok(Self(None))
+    }
+}
+
+impl<'de, const FIRST: u8, T: DeserializeOwned> Deserialize<'de> for Only<FIRST, T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        by_type(from)
+    }
+}
+
+struct IdVisitor;
+
+impl<'de> Visitor<'de> for IdVisitor {
+    type Value = Str;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string or a number")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Str, E> {
+        Ok(text.into())
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Str, E> {
+        Ok(text.into())
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Str, E> {
+        Ok(number.to_string().into())
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Str, E> {
+        Ok(number.to_string().into())
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Str, E> {
+        Ok(number.to_string().into())
+    }
+
+    /// Another deserializer than ours.
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<Str, D::Error> {
+        from.deserialize_any(self)
+    }
+}

@@ -1,0 +1,261 @@
+//! The grammar of JSON's tokens, over bytes: where a string, a number or a word ends.
+//!
+//! These functions take an index and return one. They know nothing of values or errors, so that
+//! everything stays in registers.
+
+/// The index of the byte that does not fit; the length if the text ends too early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Misfit(pub(super) usize);
+
+const WORD: usize = 8;
+/// Two words fit a vector register of every machine.
+const PAIR: usize = 16;
+/// Bytes that are tested together in a long string.
+const BLOCK: usize = 64;
+/// Pairs that are looked at one by one before blocks are worth it.
+const FIRST_PAIRS: usize = 3;
+
+/// 1 in every byte.
+const ONES: u64 = u64::MAX / 255;
+
+/// The index, from `at` on, of the first byte that is no white space.
+#[inline]
+pub(super) fn past_space(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(b' ' | b'\t' | b'\n' | b'\r') = bytes.get(at) {
+        at += 1;
+    }
+    at
+}
+
+/// The index, from `at` on, of the first byte that no string holds as it is: a quotation mark, a
+/// backslash or a control character. The length if there is none.
+#[inline]
+pub(super) fn plain_end(bytes: &[u8], at: usize) -> usize {
+    // Most names are short: the first word is looked at where the string is wanted.
+    let rest = bytes.get(at..).unwrap_or_default();
+    match rest.first_chunk().map(|word| marks(*word)) {
+        Some(0) => long_plain_end(bytes, at + WORD),
+        Some(marks) => at + first(marks),
+        None => long_plain_end(bytes, at),
+    }
+}
+
+#[inline(never)]
+fn long_plain_end(bytes: &[u8], at: usize) -> usize {
+    run_end(bytes, at)
+}
+
+/// As [`plain_end`], where what is long is likely.
+#[inline(always)]
+pub(super) fn run_end(bytes: &[u8], at: usize) -> usize {
+    let mut rest = bytes.get(at..).unwrap_or_default();
+    for _ in 0..FIRST_PAIRS {
+        let Some((pair, after)) = rest.split_first_chunk() else {
+            break;
+        };
+        if let Some(index) = special_in(pair) {
+            return bytes.len() - rest.len() + index;
+        }
+        rest = after;
+    }
+    while let Some((block, after)) = rest.split_first_chunk()
+        && is_plain(block)
+    {
+        rest = after;
+    }
+    while let Some((pair, after)) = rest.split_first_chunk() {
+        if let Some(index) = special_in(pair) {
+            return bytes.len() - rest.len() + index;
+        }
+        rest = after;
+    }
+    if let Some((word, after)) = rest.split_first_chunk() {
+        match marks(*word) {
+            0 => rest = after,
+            marks => return bytes.len() - rest.len() + first(marks),
+        }
+    }
+    let at = bytes.len() - rest.len();
+    match bytes.last_chunk() {
+        // The last word, without what is before the rest. What moves in from above is zero, which counts
+        // as a control character: the search ends there.
+        Some(word) if !rest.is_empty() => {
+            let word = u64::from_le_bytes(*word) >> (8 * (WORD - rest.len()));
+            at + first(marks(word.to_le_bytes()))
+        }
+        _ => at + rest.iter().take_while(|byte| !is_special(byte)).count(),
+    }
+}
+
+pub(super) const fn is_special(byte: &u8) -> bool {
+    matches!(byte, b'"' | b'\\' | 0..0x20)
+}
+
+/// The index of the first special byte of two words.
+#[inline]
+fn special_in(pair: &[u8; PAIR]) -> Option<usize> {
+    let (words, _) = pair.as_chunks();
+    let mut both = [0; 2];
+    // Both at once, before a branch, so that they are computed side by side.
+    for (marked, word) in both.iter_mut().zip(words) {
+        *marked = marks(*word);
+    }
+    let [low, high] = both;
+    if low | high == 0 {
+        None
+    } else if low != 0 {
+        Some(first(low))
+    } else {
+        Some(WORD + first(high))
+    }
+}
+
+/// Whether no byte of the block is special.
+#[inline]
+fn is_plain(block: &[u8; BLOCK]) -> bool {
+    let (words, _) = block.as_chunks();
+    words.iter().fold(0, |all, word| all | marks(*word)) == 0
+}
+
+/// The high bit of each byte that is special. Exact up to the first of them; a byte right above a
+/// special one may be marked too, because the subtractions borrow from it.
+#[inline]
+const fn marks(word: [u8; WORD]) -> u64 {
+    let word = u64::from_le_bytes(word);
+    // One bit flipped, the quotation mark follows the control characters.
+    let quote_or_control = (word ^ (ONES * 0x02)).wrapping_sub(ONES * 0x21);
+    let backslash = (word ^ (ONES * 0x5c)).wrapping_sub(ONES);
+    // Bytes of more than 0x7f are parts of other characters.
+    (quote_or_control | backslash) & !word & (ONES * 0x80)
+}
+
+/// The index of the first marked byte.
+#[inline]
+const fn first(marks: u64) -> usize {
+    (marks.trailing_zeros() / 8) as usize
+}
+
+/// The index of a string's closing quotation mark, from a byte inside it.
+#[inline]
+pub(super) fn string_end(bytes: &[u8], at: usize) -> Result<usize, Misfit> {
+    let end = plain_end(bytes, at);
+    match bytes.get(end) {
+        Some(b'"') => Ok(end),
+        _ => escaped_end(bytes, end),
+    }
+}
+
+/// As [`string_end`], from what ends the string's plain part: a backslash, or what does not fit.
+pub(super) fn escaped_end(bytes: &[u8], mut at: usize) -> Result<usize, Misfit> {
+    loop {
+        match bytes.get(at) {
+            Some(b'"') => return Ok(at),
+            Some(b'\\') => at = escape_end(bytes, at + 1)?,
+            _ => return Err(Misfit(at)),
+        }
+        at = plain_end(bytes, at);
+    }
+}
+
+/// The index after an escape, from the byte after its backslash.
+fn escape_end(bytes: &[u8], at: usize) -> Result<usize, Misfit> {
+    match bytes.get(at) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 1),
+        Some(b'u') => {
+            let digits = bytes.get(at + 1..).unwrap_or_default().iter().take(4);
+            match digits.take_while(|byte| byte.is_ascii_hexdigit()).count() {
+                4 => Ok(at + 5),
+                fewer => Err(Misfit(at + 1 + fewer)),
+            }
+        }
+        _ => Err(Misfit(at)),
+    }
+}
+
+/// The index after a word.
+#[inline]
+pub(super) fn word_end(bytes: &[u8], at: usize, word: &str) -> Result<usize, Misfit> {
+    let rest = bytes.get(at..).unwrap_or_default();
+    if rest.starts_with(word.as_bytes()) {
+        Ok(at + word.len())
+    } else {
+        Err(Misfit(at))
+    }
+}
+
+/// The index after a number.
+#[inline]
+pub(super) fn number_end(bytes: &[u8], mut at: usize) -> Result<usize, Misfit> {
+    if bytes.get(at) == Some(&b'-') {
+        at += 1;
+    }
+    // No digit follows a zero at the start.
+    at = match (bytes.get(at), bytes.get(at + 1)) {
+        (Some(b'0'), Some(b'0'..=b'9')) => return Err(Misfit(at + 1)),
+        _ => digits_end(bytes, at)?,
+    };
+    if bytes.get(at) == Some(&b'.') {
+        at = digits_end(bytes, at + 1)?;
+    }
+    if let Some(b'e' | b'E') = bytes.get(at) {
+        at += 1;
+        if let Some(b'+' | b'-') = bytes.get(at) {
+            at += 1;
+        }
+        at = digits_end(bytes, at)?;
+    }
+    Ok(at)
+}
+
+/// The index after one digit or more.
+#[inline]
+fn digits_end(bytes: &[u8], start: usize) -> Result<usize, Misfit> {
+    let mut at = start;
+    while let Some(b'0'..=b'9') = bytes.get(at) {
+        at += 1;
+    }
+    if at == start {
+        return Err(Misfit(at));
+    }
+    Ok(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn one_by_one(bytes: &[u8], from: usize) -> usize {
+        let special = bytes.iter().skip(from).position(is_special);
+        special.map_or(bytes.len(), |at| from + at)
+    }
+
+    #[test]
+    fn every_byte_is_told_apart_at_every_place() {
+        for len in 0..80 {
+            for at in 0..len {
+                for byte in 0..=u8::MAX {
+                    let mut bytes = vec![b'~'; len];
+                    bytes[at] = byte;
+                    assert_eq!(
+                        plain_end(&bytes, 0),
+                        one_by_one(&bytes, 0),
+                        "{byte} at {at}"
+                    );
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_same_end_is_found_as_byte_by_byte(
+            bytes in proptest::collection::vec(
+                prop_oneof![8 => any::<u8>(), 1 => Just(b'"'), 30 => Just(b'a'), 1 => Just(b'\\')], 0..200),
+            from in 0_usize..64,
+        ) {
+            let from = from.min(bytes.len());
+            prop_assert_eq!(plain_end(&bytes, from), one_by_one(&bytes, from));
+        }
+    }
+}

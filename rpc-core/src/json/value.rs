@@ -1,0 +1,270 @@
+//! [`Json`]: a JSON value as it was sent.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{self, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::DecodeError;
+use super::unescape::unescape;
+use super::{Str, serialize_verbatim, token};
+use crate::encode::encode_into;
+use crate::error::Refused;
+use crate::limits::Limits;
+
+/// A JSON value, kept as it was sent and cheap to clone. Two are equal if their texts are.
+///
+/// The text is one valid JSON value without white space around it: it was checked when the value was
+/// made, so that it is written without another look.
+///
+/// ```
+/// use rpc_core::Json;
+///
+/// let json: Json = rpc_core::json::parse(r#" {"a": 1.50} "#, &rpc_core::Limits::default())?;
+/// assert_eq!(json.get(), r#"{"a": 1.50}"#);
+/// # Ok::<(), rpc_core::DecodeError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Json(Str);
+
+impl Json {
+    /// The value `null`.
+    pub const NULL: Self = Self(Str::from_static("null"));
+    /// The value `{}`.
+    pub const EMPTY_OBJECT: Self = Self(Str::from_static("{}"));
+    /// The value `[]`.
+    pub const EMPTY_ARRAY: Self = Self(Str::from_static("[]"));
+
+    /// Takes a text that is one JSON value. White space around it is left out.
+    ///
+    /// # Errors
+    /// [`DecodeErrorKind::Syntax`](super::DecodeErrorKind::Syntax) if it is not JSON.
+    pub fn new(text: &str) -> Result<Self, DecodeError> {
+        super::de::parse_any(text)
+    }
+
+    /// A value as JSON.
+    ///
+    /// # Errors
+    /// [`Refused::Encode`] if it is not JSON.
+    pub fn of(value: &(impl Serialize + ?Sized)) -> Result<Self, Refused> {
+        let mut text = String::new();
+        encode_into(value, &mut text)?;
+        Ok(Self(text.into()))
+    }
+
+    /// A string with this text.
+    #[must_use]
+    pub fn string(text: &str) -> Self {
+        let mut json = String::with_capacity(text.len() + 2);
+        super::escape::write_string(&mut json, text);
+        Self(json.into())
+    }
+
+    /// The JSON text.
+    #[must_use]
+    #[inline]
+    pub fn get(&self) -> &str {
+        &self.0
+    }
+
+    /// The JSON text, by value.
+    #[must_use]
+    pub fn into_text(self) -> Str {
+        self.0
+    }
+
+    /// Whether the value is `null`.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        self.get() == "null"
+    }
+
+    /// The first byte, which tells of what type the value is.
+    #[must_use]
+    pub fn first_byte(&self) -> u8 {
+        self.get().as_bytes().first().copied().unwrap_or(b'n')
+    }
+
+    /// The contents of a string. `None` if the value is not a string, or one that no text can hold (a
+    /// lone surrogate).
+    #[must_use]
+    pub fn as_str(&self) -> Option<Cow<'_, str>> {
+        let inner = self.get().strip_prefix('"')?.strip_suffix('"')?;
+        if inner.as_bytes().contains(&b'\\') {
+            return unescape(inner).map(Cow::Owned);
+        }
+        Some(Cow::Borrowed(inner))
+    }
+
+    /// The text of a string or a number (a number's text is its digits as they were sent). `None` for
+    /// anything else.
+    #[must_use]
+    pub fn as_id(&self) -> Option<Cow<'_, str>> {
+        match self.first_byte() {
+            b'"' => self.as_str(),
+            b'-' | b'0'..=b'9' => Some(Cow::Borrowed(self.get())),
+            _ => None,
+        }
+    }
+
+    /// Reads the value as a `T`.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it is no `T`, or nested more than 127 levels deep. Line and column count
+    /// from the start of the value.
+    pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, DecodeError> {
+        super::parse(self.get(), &Limits::default())
+    }
+
+    /// The member `name` of an object; `None` if it is absent or null, or if this is no object. Of
+    /// several the first.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Option<Self> {
+        super::find_member(self.get(), name)
+    }
+
+    /// A piece of a text that was read, and so is JSON.
+    #[inline]
+    pub(super) fn scanned(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl Default for Json {
+    fn default() -> Self {
+        Self::NULL
+    }
+}
+
+impl From<&RawValue> for Json {
+    fn from(raw: &RawValue) -> Self {
+        Self(raw.get().into())
+    }
+}
+
+impl From<Box<RawValue>> for Json {
+    fn from(raw: Box<RawValue>) -> Self {
+        Self::from(&*raw)
+    }
+}
+
+impl From<&serde_json::Value> for Json {
+    fn from(value: &serde_json::Value) -> Self {
+        Self(value.to_string().into())
+    }
+}
+
+impl From<serde_json::Value> for Json {
+    fn from(value: serde_json::Value) -> Self {
+        Self::from(&value)
+    }
+}
+
+/// Prints the length only: payloads carry private text.
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Json({} bytes)", self.get().len())
+    }
+}
+
+impl Serialize for Json {
+    #[inline]
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        serialize_verbatim(self.get(), to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_newtype_struct(token::RAW, JsonVisitor)
+    }
+}
+
+/// Takes the text of a raw value; writes the text of any other value.
+pub(super) struct JsonVisitor;
+
+impl JsonVisitor {
+    fn write<E: de::Error>(value: impl Serialize) -> Result<Json, E> {
+        Json::of(&value).map_err(E::custom)
+    }
+}
+
+macro_rules! written {
+    ($($method:ident($Of:ty))*) => {$(
+        fn $method<E: de::Error>(self, value: $Of) -> Result<Json, E> {
+            Self::write(value)
+        }
+    )*};
+}
+
+impl<'de> Visitor<'de> for JsonVisitor {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    written! { visit_bool(bool) visit_i64(i64) visit_u64(u64) visit_f64(f64) }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Json, E> {
+        Ok(Json::string(text))
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Json, E> {
+        Ok(Json::NULL)
+    }
+
+    fn visit_none<E: de::Error>(self) -> Result<Json, E> {
+        Ok(Json::NULL)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Json, D::Error> {
+        from.deserialize_any(self)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<Json, D::Error> {
+        from.deserialize_any(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Json, A::Error> {
+        let mut list: Vec<Json> = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Self::write(list)
+    }
+
+    #[inline]
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
+        let Some(first) = map.next_key::<super::tagged::Key<'de>>()? else {
+            return Ok(Json::EMPTY_OBJECT);
+        };
+        if &*first == token::RAW {
+            return map.next_value::<Raw>().map(|Raw(json)| json);
+        }
+        let mut text = String::from("{");
+        let mut name = Some(first);
+        while let Some(key) = name {
+            super::escape::write_string(&mut text, &key);
+            text.push(':');
+            text.push_str(map.next_value::<Self::Value>()?.get());
+            name = map.next_key()?;
+            text.push(if name.is_some() { ',' } else { '}' });
+        }
+        Ok(Json(text.into()))
+    }
+}
+
+/// The text of a raw value, as `serde_json` and this crate hand it over.
+struct Raw(Json);
+
+impl<'de> Deserialize<'de> for Raw {
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Str::deserialize(from).map(|text| Self(Json(text)))
+    }
+}

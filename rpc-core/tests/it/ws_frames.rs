@@ -1,0 +1,454 @@
+//! The rules of RFC 6455 for frames, byte by byte, as the Autobahn suite checks them.
+
+use bytes::Bytes;
+use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
+use proptest::prelude::*;
+use rpc_core::net::ws::{Role, WsConfig, WsStream};
+use rpc_core::net::{Message, TransportError};
+use rpc_core::{CloseFrame, Outgoing, Text};
+use switchboard_testing::faults::RawFrame;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+
+const MAX: usize = 70_000;
+const ROLES: [(Role, Role); 2] = [(Role::Client, Role::Server), (Role::Server, Role::Client)];
+
+async fn open(role: Role) -> (WsStream<DuplexStream>, DuplexStream) {
+    let (ours, theirs) = duplex(1024 * 1024);
+    let config = WsConfig::default().with_max_message(MAX);
+    let ws = WsStream::from_upgraded(ours, Bytes::new(), role, &config).await;
+    (ws, theirs)
+}
+
+/// What a peer's bytes come to: the messages, the error behind them, and what the peer is told.
+struct Outcome {
+    messages: Vec<Message>,
+    error: Option<TransportError>,
+    told: Vec<u8>,
+}
+
+async fn outcome<'a>(role: Role, chunks: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
+    let (mut ws, mut peer) = open(role).await;
+    let (mut messages, mut error) = (Vec::new(), None);
+    let mut take = |next| match next {
+        Ok(message) => messages.push(message),
+        Err(why) => error = Some(why),
+    };
+    for chunk in chunks {
+        peer.write_all(chunk).await.unwrap();
+        while let Some(Some(next)) = ws.next().now_or_never() {
+            take(next);
+        }
+    }
+    peer.shutdown().await.unwrap();
+    while let Some(next) = ws.next().await {
+        take(next);
+    }
+    drop(ws);
+    let mut told = Vec::new();
+    peer.read_to_end(&mut told).await.unwrap();
+    Outcome {
+        messages,
+        error,
+        told,
+    }
+}
+
+/// What a server makes of a client's frames.
+async fn read(frames: impl IntoIterator<Item = RawFrame>) -> Outcome {
+    let frames = frames.into_iter();
+    let frames: Vec<_> = frames.map(|it| it.into_bytes(Role::Client)).collect();
+    outcome(Role::Server, [&frames.concat()[..]]).await
+}
+
+/// The messages of frames with which nothing is wrong.
+async fn messages(frames: impl IntoIterator<Item = RawFrame>) -> Vec<Message> {
+    let Outcome {
+        messages, error, ..
+    } = read(frames).await;
+    assert!(error.is_none(), "{error:?}");
+    messages
+}
+
+/// The code with which frames are refused, which is the last that a client hears.
+async fn code(frames: impl IntoIterator<Item = RawFrame>) -> u16 {
+    let Outcome { error, told, .. } = read(frames).await;
+    assert!(error.is_some(), "not refused");
+    let close = told.iter().rposition(|byte| *byte == 0x88).unwrap();
+    u16::from_be_bytes([told[close + 2], told[close + 3]])
+}
+
+fn text(text: &str) -> Message {
+    Message::Text(Text::from(text))
+}
+
+#[tokio::test]
+async fn many_messages_come_out_of_one_read() {
+    let frames = (0..5).map(|n| RawFrame::text(n.to_string()));
+    assert_eq!(messages(frames).await, ["0", "1", "2", "3", "4"].map(text));
+}
+
+#[tokio::test]
+async fn messages_of_any_length_pass_between_both_roles() {
+    for (role, other) in ROLES {
+        let (ours, theirs) = duplex(1000);
+        let config = WsConfig::default().with_max_message(MAX);
+        let mut ours = WsStream::from_upgraded(ours, Bytes::new(), role, &config).await;
+        let mut theirs = WsStream::from_upgraded(theirs, Bytes::new(), other, &config).await;
+        for len in [0, 1, 125, 126, 127, 65_535, 65_536, 65_537, MAX] {
+            let payload = Bytes::from(vec![7; len]);
+            let sent = ours.send(Outgoing::Binary(payload.clone()));
+            let (sent, got) = tokio::join!(sent, theirs.next());
+            sent.unwrap();
+            assert_eq!(got.unwrap().unwrap(), Message::Binary(payload));
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_what_a_client_sends_is_masked() {
+    for (role, masked) in [(Role::Client, 0x80), (Role::Server, 0)] {
+        let (mut ws, mut peer) = open(role).await;
+        ws.send(Outgoing::Text(Text::from("hi"))).await.unwrap();
+        let mut bytes = vec![0; if masked == 0 { 4 } else { 8 }];
+        peer.read_exact(&mut bytes).await.unwrap();
+        assert_eq!(bytes[..2], [0x81, masked | 2]);
+        if let [_, _, a, b, _, _, h, i] = bytes[..] {
+            assert_eq!([h ^ a, i ^ b], *b"hi");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_message_of_more_than_64_kib_leaves_in_several_frames_and_in_order() {
+    let (mut ws, mut peer) = open(Role::Server).await;
+    let large = Bytes::from(vec![7; 150_000]);
+    ws.feed(Outgoing::Binary(large)).await.unwrap();
+    ws.feed(Outgoing::Text(Text::from("next"))).await.unwrap();
+    ws.close().await.unwrap();
+    let mut all = Vec::new();
+    peer.read_to_end(&mut all).await.unwrap();
+    let mut frames = Vec::new();
+    let mut rest = &all[..];
+    while let [first, len, after @ ..] = rest {
+        let (len, after) = match len {
+            126 => (
+                usize::from(u16::from_be_bytes([after[0], after[1]])),
+                &after[2..],
+            ),
+            127 => (
+                usize::from_str_radix(&hex(&after[..8]), 16).unwrap(),
+                &after[8..],
+            ),
+            len => (usize::from(*len), after),
+        };
+        frames.push((*first, len));
+        rest = &after[len..];
+    }
+    let pieces = [(0x02, 65_536), (0x00, 65_536), (0x80, 150_000 - 2 * 65_536)];
+    assert_eq!(frames, [&pieces[..], &[(0x81, 4), (0x88, 2)]].concat());
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[tokio::test]
+async fn a_message_of_the_whole_limit_passes_and_one_byte_more_does_not() {
+    let whole = Message::Binary(Bytes::from(vec![7; MAX]));
+    assert_eq!(messages([RawFrame::binary([7; MAX])]).await, [whole]);
+    assert_eq!(code([RawFrame::binary([7; MAX + 1])]).await, 1009);
+    let fragments = [
+        RawFrame::binary([7; MAX]).unfinished(),
+        RawFrame::continuation(true, [7]),
+    ];
+    assert_eq!(code(fragments).await, 1009);
+}
+
+#[tokio::test]
+async fn pings_of_any_length_are_answered_in_order_and_pongs_are_not() {
+    let pings = || (0..=125_u8).map(|len| RawFrame::ping(vec![len; len.into()]));
+    let Outcome { messages, told, .. } = read(pings().chain([RawFrame::pong(*b"hi")])).await;
+    assert_eq!(messages.len(), 127);
+    assert_eq!(messages[126], Message::Pong(Bytes::from_static(b"hi")));
+    let pongs = (0..=125_u8).map(|len| RawFrame::pong(vec![len; len.into()]));
+    let pongs: Vec<_> = pongs.map(|pong| pong.into_bytes(Role::Server)).collect();
+    assert_eq!(told, pongs.concat());
+}
+
+#[tokio::test]
+async fn a_control_frame_passes_whatever_the_limit() {
+    let (ours, mut peer) = duplex(1024);
+    let config = WsConfig::default().with_max_message(0);
+    let mut ws = WsStream::from_upgraded(ours, Bytes::new(), Role::Server, &config).await;
+    let ping = RawFrame::ping([7; 125]).into_bytes(Role::Client);
+    peer.write_all(&ping).await.unwrap();
+    let ping = Message::Ping(Bytes::from_static(&[7; 125]));
+    assert_eq!(ws.next().await.unwrap().unwrap(), ping);
+}
+
+#[tokio::test]
+async fn each_reserved_bit_and_each_reserved_opcode_is_refused_with_1002() {
+    for bit in [0x40, 0x20, 0x10] {
+        assert_eq!(code([RawFrame::new(0x81 | bit, *b"x")]).await, 1002);
+    }
+    for opcode in [3, 4, 5, 6, 7, 11, 12, 13, 14, 15] {
+        assert_eq!(code([RawFrame::new(0x80 | opcode, *b"x")]).await, 1002);
+        let later = [RawFrame::text(*b"a"), RawFrame::new(0x80 | opcode, [])];
+        assert_eq!(code(later).await, 1002);
+    }
+}
+
+#[tokio::test]
+async fn a_control_frame_is_neither_fragmented_nor_long() {
+    for frame in [
+        RawFrame::ping([]).unfinished(),
+        RawFrame::pong([]).unfinished(),
+        RawFrame::close(1000).unfinished(),
+        RawFrame::ping([7; 126]),
+        RawFrame::pong([7; 126]),
+        RawFrame::new(0x88, [7; 126]),
+    ] {
+        let what = format!("{frame:?}");
+        assert_eq!(code([frame]).await, 1002, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_takes_no_masked_frame_and_a_server_no_other() {
+    assert_eq!(code([RawFrame::text(*b"x").masked(false)]).await, 1002);
+    let masked = RawFrame::text(*b"x").into_bytes(Role::Client);
+    let Outcome { error, told, .. } = outcome(Role::Client, [&masked[..]]).await;
+    assert!(matches!(error, Some(TransportError::Protocol(_))));
+    assert_eq!(told[..2], [0x88, 0x82]);
+}
+
+#[tokio::test]
+async fn control_frames_pass_between_fragments() {
+    let frames = [
+        RawFrame::text(*b"caf\xc3").unfinished(),
+        RawFrame::ping(*b"1"),
+        RawFrame::continuation(false, []),
+        RawFrame::pong([]),
+        RawFrame::continuation(true, *b"\xa9"),
+        RawFrame::text(*b"next"),
+    ];
+    let ping = Message::Ping(Bytes::from_static(b"1"));
+    let expected = [
+        ping,
+        Message::Pong(Bytes::new()),
+        text("café"),
+        text("next"),
+    ];
+    assert_eq!(messages(frames).await, expected);
+}
+
+#[tokio::test]
+async fn a_close_between_fragments_ends_the_message() {
+    let frames = [RawFrame::text(*b"half").unfinished(), RawFrame::close(1000)];
+    let close = Message::Close(Some(CloseFrame::new(1000, "")));
+    assert_eq!(messages(frames).await, [close]);
+}
+
+#[tokio::test]
+async fn fragments_without_a_beginning_or_an_end_are_refused_with_1002() {
+    let begin = || RawFrame::text(*b"x").unfinished();
+    for is_final in [false, true] {
+        let stray = || RawFrame::continuation(is_final, *b"x");
+        assert_eq!(code([stray()]).await, 1002);
+        assert_eq!(code([RawFrame::text(*b"x"), stray()]).await, 1002);
+    }
+    for second in [begin(), RawFrame::text(*b"y"), RawFrame::binary(*b"y")] {
+        assert_eq!(code([begin(), second]).await, 1002);
+    }
+}
+
+#[tokio::test]
+async fn text_is_utf8_whole_or_in_fragments() {
+    for good in [
+        "κόσμε",
+        "\u{0}",
+        "\u{7ff}\u{800}\u{ffff}\u{10000}\u{10ffff}",
+    ] {
+        assert_eq!(messages([RawFrame::text(good)]).await, [text(good)]);
+        let mut frames: Vec<_> = good
+            .bytes()
+            .map(|it| RawFrame::continuation(false, [it]))
+            .collect();
+        frames.insert(0, RawFrame::text([]).unfinished());
+        frames.push(RawFrame::continuation(true, []));
+        assert_eq!(messages(frames).await, [text(good)]);
+    }
+    for bad in [
+        &b"\xff"[..],
+        b"\xce\xba\xed\xa0\x80x",
+        b"\xf4\x90\x80\x80",
+        b"\xc0\xaf",
+        b"\xf0\x80\x80\xaf",
+        b"caf\xc3",
+    ] {
+        assert_eq!(code([RawFrame::text(bad)]).await, 1007, "{bad:?}");
+        let frames = bad.iter().map(|it| RawFrame::continuation(false, [*it]));
+        let frames = [RawFrame::text([]).unfinished()].into_iter().chain(frames);
+        let frames = frames.chain([RawFrame::continuation(true, [])]);
+        assert_eq!(code(frames).await, 1007, "{bad:?}");
+        let binary = Message::Binary(Bytes::from_static(bad));
+        assert_eq!(messages([RawFrame::binary(bad)]).await, [binary]);
+    }
+    // Nobody waits for the end of a message that is broken already.
+    assert_eq!(code([RawFrame::text(*b"\xff").unfinished()]).await, 1007);
+}
+
+#[tokio::test]
+async fn close_codes_for_the_wire_are_echoed_and_no_others() {
+    let closing = |code: u16, reason: &str| {
+        RawFrame::new(0x88, [&code.to_be_bytes(), reason.as_bytes()].concat())
+    };
+    for code in [
+        1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 3000, 3999, 4000, 4999,
+    ] {
+        let reason = "r".repeat(123);
+        let Outcome { messages, told, .. } = read([closing(code, &reason)]).await;
+        assert_eq!(
+            messages,
+            [Message::Close(Some(CloseFrame::new(code, &reason)))]
+        );
+        assert_eq!(told, closing(code, &reason).into_bytes(Role::Server));
+    }
+    for bad in [
+        0, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65_535,
+    ] {
+        assert_eq!(code([closing(bad, "")]).await, 1002, "{bad}");
+        assert_eq!(code([closing(bad, "why")]).await, 1002, "{bad}");
+        let (mut ws, mut peer) = open(Role::Server).await;
+        let close = CloseFrame::new(bad, "x");
+        ws.send(Outgoing::Close(close)).await.unwrap();
+        drop(ws);
+        let mut told = Vec::new();
+        peer.read_to_end(&mut told).await.unwrap();
+        assert_eq!(told, b"\x88\x00", "{bad}");
+    }
+    assert_eq!(code([RawFrame::new(0x88, [3])]).await, 1002);
+    assert_eq!(code([RawFrame::new(0x88, *b"\x03\xe8\xff")]).await, 1007);
+}
+
+#[tokio::test]
+async fn a_bad_close_code_in_answer_to_ours_is_an_error() {
+    let (mut ws, mut peer) = open(Role::Client).await;
+    ws.send(Outgoing::Close(CloseFrame::new(1000, "")))
+        .await
+        .unwrap();
+    peer.write_all(b"\x88\x02\x03\xed").await.unwrap();
+    let error = ws.next().await.unwrap().unwrap_err();
+    assert!(matches!(error, TransportError::Protocol(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_socket_from_elsewhere_keeps_the_limits_that_it_has() {
+    let (ours, mut peer) = duplex(1024);
+    let config = WebSocketConfig::default().max_message_size(Some(10));
+    let raw = WebSocketStream::from_raw_socket(ours, Role::Server, Some(config));
+    let mut ws = WsStream::new(raw.await);
+    peer.write_all(&RawFrame::ping(*b"hi").into_bytes(Role::Client))
+        .await
+        .unwrap();
+    assert!(matches!(ws.next().await, Some(Ok(Message::Ping(_)))));
+    peer.write_all(&RawFrame::text([b'x'; 11]).into_bytes(Role::Client))
+        .await
+        .unwrap();
+    let error = ws.next().await.unwrap().unwrap_err();
+    assert!(
+        matches!(error, TransportError::TooLarge { max: 10 }),
+        "{error:?}"
+    );
+    let mut told = [0; 8];
+    peer.read_exact(&mut told).await.unwrap();
+    assert_eq!(&told, b"\x8a\x02hi\x88\x02\x03\xf1");
+}
+
+/// A message and where it is cut into fragments.
+fn message() -> impl Strategy<Value = (Message, Vec<usize>)> {
+    let data = prop_oneof![
+        ".{0,40}".prop_map(|it| text(&it)),
+        proptest::collection::vec(any::<u8>(), 0..300).prop_map(|it| Message::Binary(it.into())),
+    ];
+    (data, proptest::collection::vec(0usize..300, 0..4))
+}
+
+/// The message as frames, with a ping before every continuation.
+fn fragments(message: &Message, cuts: &[usize]) -> Vec<u8> {
+    let (opcode, payload) = match message {
+        Message::Text(text) => (1, text.as_str().as_bytes()),
+        Message::Binary(bytes) => (2, &bytes[..]),
+        other => panic!("{other:?}"),
+    };
+    let mut ends: Vec<_> = cuts.iter().map(|cut| cut % (payload.len() + 1)).collect();
+    ends.push(payload.len());
+    ends.sort_unstable();
+    let mut frames = Vec::new();
+    let mut begin = 0;
+    for (n, end) in ends.iter().enumerate() {
+        let last = if n + 1 == ends.len() { 0x80 } else { 0 };
+        if n > 0 {
+            frames.extend(RawFrame::ping(*b"between").into_bytes(Role::Client));
+        }
+        let first = last | if n == 0 { opcode } else { 0 };
+        frames.extend(RawFrame::new(first, &payload[begin..*end]).into_bytes(Role::Client));
+        begin = *end;
+    }
+    frames
+}
+
+/// The bytes in pieces of these sizes, over and over.
+fn pieces<'a>(mut bytes: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
+    let mut pieces = Vec::new();
+    for size in sizes.iter().cycle() {
+        let (piece, rest) = bytes.split_at((*size).min(bytes.len()));
+        pieces.push(piece);
+        bytes = rest;
+        if bytes.is_empty() {
+            break;
+        }
+    }
+    pieces
+}
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap()
+        .block_on(future)
+}
+
+proptest! {
+    #[test]
+    fn any_fragments_in_any_chunks_give_the_messages_back(
+        sent in proptest::collection::vec(message(), 1..6),
+        sizes in proptest::collection::vec(1usize..50, 1..10),
+    ) {
+        let bytes: Vec<_> = sent.iter().map(|(message, cuts)| fragments(message, cuts)).collect();
+        let bytes = bytes.concat();
+        let Outcome { mut messages, error, .. } = run(outcome(Role::Server, pieces(&bytes, &sizes)));
+        prop_assert!(error.is_none());
+        messages.retain(|message| !matches!(message, Message::Ping(_)));
+        let sent: Vec<_> = sent.into_iter().map(|(message, _)| message).collect();
+        prop_assert_eq!(messages, sent);
+    }
+
+    #[test]
+    fn any_bytes_are_survived_and_chunking_changes_nothing(
+        bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        sizes in proptest::collection::vec(1usize..20, 1..5),
+        is_client: bool,
+    ) {
+        let role = if is_client { Role::Client } else { Role::Server };
+        let whole = run(outcome(role, [&bytes[..]]));
+        let chunked = run(outcome(role, pieces(&bytes, &sizes)));
+        prop_assert_eq!(whole.messages, chunked.messages);
+        prop_assert_eq!(whole.error.is_some(), chunked.error.is_some());
+    }
+}

@@ -1,0 +1,333 @@
+//! [`InboundMessage`]: a message that cannot be forgotten, and its [`Responder`].
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rpc_core::{Json, Refused, Str};
+
+use super::desk::Desk;
+use crate::frame::{Answer, Message, Notification, Response};
+use crate::id::MessageId;
+
+/// The reason with which a message is rejected that was dropped without a response.
+pub const DROPPED: &str = "The client dropped the message without a response";
+
+/// A [`Message`] that wants a response before its [deadline](Self::deadline).
+///
+/// It cannot be forgotten: dropped without a response, whether by the program, by a handler that
+/// panics, or by a queue that is full, it is rejected with the reason [`DROPPED`], so that the router
+/// gives it to another client at once and not after its timeout. If the line is down at that time,
+/// that is done when it is back, and not at all once the deadline has passed.
+///
+/// There may be several responses: an `ack` at once and a notification when the work is done. What
+/// comes minutes later comes through the [`responder`](Self::responder), which may be kept.
+#[must_use = "a message that is dropped without a response is rejected"]
+pub struct InboundMessage {
+    message: Message,
+    frame: Json,
+    responder: Responder,
+    /// Dropped without a response, it is rejected.
+    guards: bool,
+}
+
+impl InboundMessage {
+    pub(super) fn new(message: Message, deadline: Instant, frame: Json, desk: Arc<Desk>) -> Self {
+        let ticket = Arc::new(Ticket {
+            id: message.id.clone(),
+            deadline,
+            state: AtomicU8::new(OPEN),
+            on_the_way: AtomicUsize::new(0),
+        });
+        Self {
+            message,
+            frame,
+            responder: Responder { ticket, desk },
+            guards: true,
+        }
+    }
+
+    /// The same message for somebody who need not answer it, because its owner does.
+    pub(crate) fn lend(&self) -> Self {
+        Self {
+            message: self.message.clone(),
+            frame: self.frame.clone(),
+            responder: self.responder.clone(),
+            guards: false,
+        }
+    }
+
+    /// The whole frame, unknown members included.
+    #[must_use]
+    pub const fn frame(&self) -> &Json {
+        &self.frame
+    }
+
+    /// When the router counts the message as rejected if it has not got a response: 30 s after it was
+    /// sent. It was on its way for a while, so respond a little earlier.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        self.responder.ticket.deadline
+    }
+
+    /// How long it is until the deadline, by tokio's clock; zero once it has passed.
+    #[must_use]
+    pub fn time_left(&self) -> Duration {
+        let now = tokio::time::Instant::now().into_std();
+        self.deadline().saturating_duration_since(now)
+    }
+
+    /// Whether a response was sent, or was left to be sent as soon as that is possible.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        self.responder.is_answered()
+    }
+
+    /// A handle for responses that may outlive the message: for notifications minutes later. It
+    /// guards nothing, and keeps no connection open.
+    #[must_use]
+    pub fn responder(&self) -> Responder {
+        self.responder.clone()
+    }
+
+    /// Takes the message.
+    ///
+    /// # Errors
+    /// As for [`Responder::respond`]. Safe to repeat.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready: the response may or may not be sent.
+    pub async fn ack(&self) -> Result<(), Refused> {
+        self.responder.ack().await
+    }
+
+    /// Does not take the message: the router may give it to another client. The reason helps it to
+    /// choose.
+    ///
+    /// # Errors
+    /// As for [`Responder::respond`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready: the response may or may not be sent.
+    pub async fn reject(&self, reason: impl Into<Str>) -> Result<(), Refused> {
+        self.responder.reject(reason).await
+    }
+
+    /// Shows something to the user. It counts as a response.
+    ///
+    /// # Errors
+    /// As for [`Responder::respond`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready: the response may or may not be sent.
+    pub async fn notify(&self, notification: Notification) -> Result<(), Refused> {
+        self.responder.notify(notification).await
+    }
+
+    /// Leaves this answer unless there has been another: the connection sends it as soon as it can,
+    /// after a reconnect too, and not at all once the deadline has passed. It never waits and cannot
+    /// fail.
+    pub fn answer_later(&self, answer: Answer) {
+        self.responder.leave(answer);
+    }
+}
+
+impl Deref for InboundMessage {
+    type Target = Message;
+
+    fn deref(&self) -> &Message {
+        &self.message
+    }
+}
+
+impl Drop for InboundMessage {
+    fn drop(&mut self) {
+        if self.guards {
+            let reason = Some(Str::from_static(DROPPED));
+            self.responder.leave(Answer::reject(reason));
+        }
+    }
+}
+
+/// Prints the id, and nothing of what the user said.
+impl fmt::Debug for InboundMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InboundMessage")
+            .field("id", &self.message.id)
+            .field("answered", &self.is_answered())
+            .finish_non_exhaustive()
+    }
+}
+
+/// No response yet.
+const OPEN: u8 = 0;
+/// A response was left on the desk.
+const LEFT: u8 = 1;
+/// A response was sent.
+const SENT: u8 = 2;
+
+/// Which message it is, and whether it has a response.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    pub(super) id: MessageId,
+    pub(super) deadline: Instant,
+    state: AtomicU8,
+    /// Responses that the connection's task has yet to send or refuse. What was left on the desk
+    /// waits for them, because it is wanted only if they are refused.
+    on_the_way: AtomicUsize,
+}
+
+impl Ticket {
+    pub(super) fn is_sent(&self) -> bool {
+        self.state.load(Ordering::SeqCst) == SENT
+    }
+
+    pub(super) fn is_on_the_way(&self) -> bool {
+        self.on_the_way.load(Ordering::SeqCst) > 0
+    }
+}
+
+/// A response on its way to the connection's task: dropped when it was sent or refused.
+struct OnTheWay {
+    ticket: Arc<Ticket>,
+    desk: Arc<Desk>,
+}
+
+impl OnTheWay {
+    fn new(responder: &Responder) -> Self {
+        responder.ticket.on_the_way.fetch_add(1, Ordering::SeqCst);
+        Self {
+            ticket: Arc::clone(&responder.ticket),
+            desk: Arc::clone(&responder.desk),
+        }
+    }
+
+    fn sent(&self) {
+        self.ticket.state.store(SENT, Ordering::SeqCst);
+    }
+}
+
+impl Drop for OnTheWay {
+    fn drop(&mut self) {
+        let was_last = self.ticket.on_the_way.fetch_sub(1, Ordering::SeqCst) == 1;
+        if was_last && self.ticket.state.load(Ordering::SeqCst) == LEFT {
+            self.desk.nudge();
+        }
+    }
+}
+
+/// Sends responses to one message. Cheap to clone; it may be kept longer than the message, and keeps
+/// no connection open.
+#[derive(Clone)]
+pub struct Responder {
+    ticket: Arc<Ticket>,
+    desk: Arc<Desk>,
+}
+
+impl Responder {
+    /// The message's id.
+    #[must_use]
+    pub fn id(&self) -> &MessageId {
+        &self.ticket.id
+    }
+
+    /// Whether a response was sent, or was left to be sent as soon as that is possible.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        self.ticket.state.load(Ordering::SeqCst) != OPEN
+    }
+
+    /// Takes the message.
+    ///
+    /// # Errors
+    /// As for [`respond`](Self::respond). Safe to repeat.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready: the response may or may not be sent.
+    pub async fn ack(&self) -> Result<(), Refused> {
+        self.respond(Answer::Ack).await
+    }
+
+    /// Does not take the message.
+    ///
+    /// # Errors
+    /// As for [`respond`](Self::respond).
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready: the response may or may not be sent.
+    pub async fn reject(&self, reason: impl Into<Str>) -> Result<(), Refused> {
+        self.respond(Answer::reject(Some(reason.into()))).await
+    }
+
+    /// Shows something to the user, also long after the message.
+    ///
+    /// # Errors
+    /// As for [`respond`](Self::respond).
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready: the response may or may not be sent.
+    pub async fn notify(&self, notification: Notification) -> Result<(), Refused> {
+        self.respond(Answer::Notification(notification)).await
+    }
+
+    /// Sends any response. While there is no connection it waits for the next one, however long that
+    /// takes; put a timeout around it if that is too long.
+    ///
+    /// It is sent once. Whether it arrived is never told; what was on its way when a line broke is
+    /// lost.
+    ///
+    /// # Errors
+    /// [`Refused::TooLarge`]; [`Refused::QueueFull`], which passes; [`Refused::Closed`] if there will
+    /// be no connection any more. Nothing was sent.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready: the response may or may not be sent.
+    pub async fn respond(&self, answer: Answer) -> Result<(), Refused> {
+        loop {
+            let link = self.desk.link().ok_or(Refused::Closed)?;
+            let seen = link.state();
+            let on_the_way = OnTheWay::new(self);
+            let response = Response::new(self.ticket.id.clone(), answer.clone());
+            let sent = link.command(move |conn, _| {
+                conn.respond(&response)?;
+                if !matches!(response.answer, Answer::Unknown { .. }) {
+                    on_the_way.sent();
+                }
+                Ok(())
+            });
+            match sent.await.unwrap_or_else(Err) {
+                Err(Refused::NotConnected | Refused::NotReady | Refused::Closed) => {}
+                done => return done,
+            }
+            // This line takes nothing, so wait for another. The handle goes first: to wait must not
+            // keep the connection open.
+            let mut states = link.watch();
+            drop(link);
+            let next = states
+                .wait_for(|state| state.ended().is_some() || (state.is_ready() && *state != seen));
+            if next.await.map_or(true, |state| state.ended().is_some()) {
+                return Err(Refused::Closed);
+            }
+        }
+    }
+
+    /// Leaves an answer on the desk, if it is the first one.
+    fn leave(&self, answer: Answer) {
+        let state = &self.ticket.state;
+        let first = state.compare_exchange(OPEN, LEFT, Ordering::SeqCst, Ordering::SeqCst);
+        if first.is_ok() {
+            self.desk.leave(Arc::clone(&self.ticket), answer);
+        }
+    }
+}
+
+impl fmt::Debug for Responder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Responder")
+            .field("id", &self.ticket.id)
+            .field("answered", &self.is_answered())
+            .finish_non_exhaustive()
+    }
+}
