@@ -1,7 +1,6 @@
 //! Ids: [`SessionId`] and [`EventId`], and how a server makes them.
 
-use rpc_core::Id;
-use rpc_core::id::uuid;
+use rpc_core::{Id, uuid};
 
 /// The kind of a [`SessionId`].
 #[derive(Debug)]

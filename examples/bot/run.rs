@@ -12,7 +12,7 @@ use examples::screen::{Colour, Screen, printable, snek};
 use examples::talk;
 use rpc_core::Delivery;
 use rpc_core::keepalive::KeepAlive;
-use rpc_core::net::link::entropy;
+use rpc_core::net::entropy;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice, RetrySend};
 use snek_proto::client::ClientConfig;
 use snek_proto::error::BotError;

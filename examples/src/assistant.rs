@@ -10,7 +10,7 @@ use std::time::{Instant, SystemTime};
 
 use futures_util::StreamExt as _;
 use rpc_core::breaker::CircuitBreaker;
-use rpc_core::net::link::entropy;
+use rpc_core::net::entropy;
 use serde_json::{Map, Value};
 use snek_proto::chat::ChatMessage;
 use snek_proto::error::BotError;

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use rpc_core::Json;
-use rpc_core::json::DecodeError;
+use rpc_core::{DecodeError, Json};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -137,7 +137,7 @@ pub struct Backoff {
 impl Backoff {
     /// The shortest delay that is ever given, whatever policy and jitter say: an attempt that
     /// fails at once must not spin.
-    pub const SHORTEST: Duration = Duration::from_millis(1);
+    const SHORTEST: Duration = Duration::from_millis(1);
 
     /// A walk that starts at the first delay.
     #[must_use]

@@ -43,6 +43,7 @@ impl<K: ?Sized> Id<K> {
     }
 }
 
+#[automatically_derived]
 impl<K: ?Sized> Clone for Id<K> {
     fn clone(&self) -> Self {
         Self {
@@ -52,26 +53,31 @@ impl<K: ?Sized> Clone for Id<K> {
     }
 }
 
+#[automatically_derived]
 impl<K: ?Sized> PartialEq for Id<K> {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
     }
 }
 
+#[automatically_derived]
 impl<K: ?Sized> Eq for Id<K> {}
 
+#[automatically_derived]
 impl<K: ?Sized> PartialOrd for Id<K> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
+#[automatically_derived]
 impl<K: ?Sized> Ord for Id<K> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.text.cmp(&other.text)
     }
 }
 
+#[automatically_derived]
 impl<K: ?Sized> Hash for Id<K> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.text.hash(state);
@@ -240,22 +246,27 @@ impl<F: IdForm> CallId<F> {
     }
 }
 
+#[automatically_derived]
 impl<F> Clone for CallId<F> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
+#[automatically_derived]
 impl<F> Copy for CallId<F> {}
 
+#[automatically_derived]
 impl<F> PartialEq for CallId<F> {
     fn eq(&self, other: &Self) -> bool {
         self.raw == other.raw
     }
 }
 
+#[automatically_derived]
 impl<F> Eq for CallId<F> {}
 
+#[automatically_derived]
 impl<F> Hash for CallId<F> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.raw.hash(state);

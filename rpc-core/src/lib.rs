@@ -11,26 +11,26 @@ pub mod backoff;
 pub mod breaker;
 pub mod dispatch;
 pub mod encode;
-pub mod error;
+mod error;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod guide;
-pub mod id;
+mod id;
 pub mod json;
 pub mod keepalive;
-pub mod limits;
-pub mod machine;
-pub mod message;
+mod limits;
+mod machine;
+mod message;
 #[cfg(feature = "tokio")]
 pub mod net;
-pub mod outbox;
+mod outbox;
 pub mod pause;
-pub mod pending;
+mod pending;
 pub mod progress;
 pub mod rate;
 pub mod reconnect;
-pub mod secret;
+mod secret;
 pub mod sse;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -39,11 +39,13 @@ pub mod timers;
 pub mod timestamp;
 
 pub use error::{CallError, CloseReason, Delivery, Disconnect, Refused, Retry};
-pub use id::{CallId, Id};
-pub use json::{DecodeError, Json, Str};
+pub use id::{CallId, Hex16, Id, IdForm, UniqueBits, uuid};
+pub use json::error::DecodeError;
+pub use json::str::Str;
+pub use json::value::Json;
 pub use limits::Limits;
 pub use machine::Machine;
 pub use message::{CloseFrame, Incoming, Outgoing, Text};
-pub use outbox::Outbox;
-pub use pending::{Match, PendingCalls, PendingMap};
-pub use secret::Secret;
+pub use outbox::{FrameNumber, Outbox};
+pub use pending::{InsertError, Match, PendingCalls, PendingMap};
+pub use secret::{Secret, constant_time_eq};

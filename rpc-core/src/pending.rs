@@ -1,22 +1,5 @@
 //! Calls in flight: [`PendingCalls`] where this side chooses the id, [`PendingMap`] where the peer
 //! does.
-//!
-//! Both are one slab of entries with a hierarchical timing wheel threaded through it, so that a
-//! call with a deadline costs one slot and no allocation of its own, and the cost per call stays
-//! flat from one call to a million. Deadlines are counted in ticks of one millisecond from an
-//! origin given at construction and rounded up, so nothing expires before its deadline.
-//!
-//! ```
-//! use std::time::{Duration, Instant};
-//! use rpc_core::pending::{Match, PendingCalls};
-//!
-//! let start = Instant::now();
-//! let mut calls = PendingCalls::<&str>::new(0x5eed, 100, start);
-//! let id = calls.insert("login", Some(start + Duration::from_secs(30))).unwrap();
-//! assert_eq!(calls.complete_text(&id.to_string()), Match::Live("login"));
-//! assert_eq!(calls.complete(id), Match::Late);
-//! assert_eq!(calls.poll_timeout(), None);
-//! ```
 
 mod calls;
 mod map;

@@ -1,7 +1,6 @@
 //! Ids: [`ClientId`] and [`MessageId`], and how a server makes them.
 
-use rpc_core::Id;
-use rpc_core::id::uuid;
+use rpc_core::{Id, uuid};
 
 /// The kind of a [`ClientId`].
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rpc_core::id::IdForm;
+use rpc_core::IdForm;
 
 use crate::id::RpcId;
 

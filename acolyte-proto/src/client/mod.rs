@@ -26,14 +26,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::backlog::EventBacklog;
-use rpc_core::json::{DecodeError, DecodeErrorKind};
+use rpc_core::json::DecodeErrorKind;
 use rpc_core::keepalive::Heart;
 use rpc_core::pause::ReadPause;
 use rpc_core::progress::Progress;
 use rpc_core::timers::sooner;
 use rpc_core::{
-    CallError, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Outbox, Outgoing,
-    PendingCalls,
+    CallError, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, Incoming, Machine,
+    Outbox, Outgoing, PendingCalls,
 };
 
 use run::{Kind, Pending};

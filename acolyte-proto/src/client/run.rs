@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::time::{Duration, Instant};
 
-use rpc_core::outbox::FrameNumber;
+use rpc_core::FrameNumber;
 use rpc_core::timers::later;
 
 use super::{CallId, Warning};

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use rpc_core::json::{DecodeError, DecodeErrorKind};
+use rpc_core::json::DecodeErrorKind;
 use rpc_core::timers::later;
-use rpc_core::{CloseReason, Delivery};
+use rpc_core::{CloseReason, DecodeError, Delivery};
 
 use super::run::ToolCalls;
 use super::{ChatUpdate, ClientConfig, Failure, Outcome, RpcError, Warning};

@@ -8,8 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use futures_util::Stream;
-use rpc_core::net::Queued;
-use rpc_core::net::link::{CallStream, WeakLink};
+use rpc_core::net::{CallStream, Queued, WeakLink};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
 use super::client::unexpected;

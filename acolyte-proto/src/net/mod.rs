@@ -18,7 +18,7 @@ mod url;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rpc_core::net::{Dialer, LagPolicy, LinkConfig, QueueConfig, link};
+use rpc_core::net::{Dialer, LagPolicy, LinkConfig, QueueConfig};
 
 pub use chat::Chat;
 pub use client::{Client, HandshakeError};
@@ -75,6 +75,6 @@ pub fn connect_with<D: Dialer>(
     link_config: impl Into<Arc<LinkConfig>>,
 ) -> (Client, Events, Connection<D>) {
     let side = ClientSide::new(config);
-    let (link, events, connection) = link::open(side, dialer, link_config);
+    let (link, events, connection) = rpc_core::net::open(side, dialer, link_config);
     (Client::new(link), events, connection)
 }

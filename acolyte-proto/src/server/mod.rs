@@ -17,11 +17,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::backlog::Backlog;
-use rpc_core::id::UniqueBits;
 use rpc_core::keepalive::Heart;
 use rpc_core::rate::Bucket;
 use rpc_core::timers::{TimerKind, Timers, sooner};
-use rpc_core::{CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, Refused};
+use rpc_core::{
+    CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, Refused, UniqueBits,
+};
 
 use crate::codec;
 use crate::error::{ChatError, ErrorDetail, INVALID_MESSAGE, code};

@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use rpc_core::CallId;
-use rpc_core::outbox::FrameNumber;
+use rpc_core::{CallId, FrameNumber};
 
 use crate::frame::Response;
 

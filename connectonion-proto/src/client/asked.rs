@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use rpc_core::outbox::FrameNumber;
-use rpc_core::{CallId, Match, PendingCalls, Refused};
+use rpc_core::{CallId, FrameNumber, Match, PendingCalls, Refused};
 
 /// What kind of answer is awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

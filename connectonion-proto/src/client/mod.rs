@@ -30,14 +30,12 @@ use std::time::Instant;
 use bytes::Bytes;
 use rpc_core::backlog::EventBacklog;
 use rpc_core::json::DecodeErrorKind;
-use rpc_core::outbox::FrameNumber;
 use rpc_core::pause::ReadPause;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CallError, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Outbox, Outgoing,
-    Text,
+    CallError, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, FrameNumber, Incoming,
+    Machine, Outbox, Outgoing, Str, Text,
 };
-use rpc_core::{DecodeError, Str};
 
 use crate::frame::{Connect, Signed};
 use crate::limits::REPLAY_PAUSE;

@@ -35,10 +35,8 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::time::Instant;
 
-use rpc_core::Str;
 use rpc_core::encode::encode;
-use rpc_core::id::UniqueBits;
-use rpc_core::{Refused, Text};
+use rpc_core::{Refused, Str, Text, UniqueBits};
 use serde::Serialize;
 
 use crate::console::Line;

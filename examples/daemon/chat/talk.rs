@@ -16,7 +16,7 @@ use examples::screen::printable_lines;
 use examples::terminal::{Input, Output, Terminal};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use rpc_core::net::link::entropy;
+use rpc_core::net::entropy;
 
 use super::line::{HELP, Line};
 use crate::door::{Door, Wishes};

@@ -16,7 +16,7 @@ use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
 use futures_util::{FutureExt as _, StreamExt as _};
 use rpc_core::Json;
 use rpc_core::breaker::CircuitBreaker;
-use rpc_core::net::link::entropy;
+use rpc_core::net::entropy;
 use serde_json::{Map, Value, json};
 use snek_proto::chat::{Block, ChatMessage};
 use snek_proto::tool::ToolDefinition;

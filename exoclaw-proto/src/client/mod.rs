@@ -18,14 +18,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::backlog::EventBacklog;
-use rpc_core::json::{DecodeError, DecodeErrorKind, find_member};
+use rpc_core::json::{DecodeErrorKind, find_member};
 use rpc_core::keepalive::Heart;
 use rpc_core::pause::ReadPause;
 use rpc_core::progress::Progress;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Json, Machine,
-    Outbox, Outgoing, PendingCalls, Str,
+    CallError, CallId, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, Incoming, Json,
+    Machine, Outbox, Outgoing, PendingCalls, Str,
 };
 
 use crate::error::{ErrorKind, RpcError, readable};

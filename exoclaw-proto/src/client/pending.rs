@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rpc_core::outbox::FrameNumber;
+use rpc_core::FrameNumber;
 use rpc_core::timers::later;
 
 use super::ChatSummary;

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use rpc_core::json::{self, DecodeError, check_size, find_member};
-use rpc_core::{Limits, Str, tagged};
+use rpc_core::json::{self, check_size, find_member};
+use rpc_core::{DecodeError, Limits, Str, tagged};
 use serde::{Deserialize, Serialize};
 
 use super::call::Call;

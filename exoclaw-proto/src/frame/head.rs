@@ -3,8 +3,8 @@
 //! The known gateway reads `["1","ping"]` as a request and an array as the parameters of `chat.send`, so
 //! programs may rely on it. Read here, never written.
 
-use rpc_core::json::{self, DecodeError, DecodeErrorKind, first_byte};
-use rpc_core::{Json, Limits, Str};
+use rpc_core::json::{self, DecodeErrorKind, first_byte};
+use rpc_core::{DecodeError, Json, Limits, Str};
 use serde::Deserialize;
 
 use super::client::Request;

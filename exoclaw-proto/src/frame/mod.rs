@@ -8,7 +8,8 @@ mod method;
 mod server;
 mod types;
 
-use rpc_core::json::{DecodeError, DecodeErrorKind};
+use rpc_core::DecodeError;
+use rpc_core::json::DecodeErrorKind;
 
 pub use call::{
     BudgetOf, Call, ChatHistory, ChatSend, MemorySearch, PluginLoad, PluginUnload, SessionRef,

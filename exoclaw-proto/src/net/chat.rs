@@ -7,8 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use futures_util::Stream;
-use rpc_core::net::Queued;
-use rpc_core::net::link::CallStream;
+use rpc_core::net::{CallStream, Queued};
 use rpc_core::{CallError, CallId, CloseReason, Delivery};
 
 use super::protocol::{CallValue, ClientSide};

@@ -5,8 +5,7 @@ use std::future::Future;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use rpc_core::net::link::DrainReport;
-use rpc_core::net::{Link, LinkState};
+use rpc_core::net::{DrainReport, Link, LinkState};
 use rpc_core::{CallError, CallId, CloseReason, DecodeError, Json, Refused, Str, json};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

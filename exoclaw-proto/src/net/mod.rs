@@ -17,7 +17,7 @@ mod url;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rpc_core::net::{Dialer, LagPolicy, LinkConfig, QueueConfig, link};
+use rpc_core::net::{Dialer, LagPolicy, LinkConfig, QueueConfig};
 
 pub use chat::Chat;
 pub use client::Client;
@@ -73,6 +73,6 @@ pub fn connect_with<D: Dialer>(
 ) -> (Client, Events, Connection<D>) {
     let config = config.into();
     let side = ClientSide::new(Arc::clone(&config));
-    let (link, events, connection) = link::open(side, dialer, link_config);
+    let (link, events, connection) = rpc_core::net::open(side, dialer, link_config);
     (Client::new(link, config), events, connection)
 }

@@ -15,13 +15,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::backlog::Backlog;
-use rpc_core::json::{DecodeError, DecodeErrorKind};
+use rpc_core::json::DecodeErrorKind;
 use rpc_core::keepalive::Heart;
 use rpc_core::rate::Bucket;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, PendingCalls,
-    Refused, Text,
+    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Machine, Outbox, Outgoing,
+    PendingCalls, Refused, Text,
 };
 
 use crate::codec::{encode_error, encode_result};

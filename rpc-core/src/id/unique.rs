@@ -3,7 +3,7 @@
 /// A UUID of version 4 (RFC 9562, section 5.4) from 128 random bits.
 ///
 /// ```
-/// assert_eq!(rpc_core::id::uuid(0), "00000000-0000-4000-8000-000000000000");
+/// assert_eq!(rpc_core::uuid(0), "00000000-0000-4000-8000-000000000000");
 /// ```
 #[must_use]
 pub fn uuid(random: u128) -> String {

@@ -1,7 +1,7 @@
 //! [`Deserializer`]: a JSON text, read by `serde` in one pass.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
@@ -45,7 +45,7 @@ pub struct Deserializer<'de> {
     /// What is between the quotation marks of a string.
     unescape: fn(&str) -> Option<String>,
     /// Where members start that another one of the same name follows, if these are not to be read.
-    pub(super) repeated: Option<Box<HashSet<usize>>>,
+    pub(super) repeated: Option<BTreeSet<usize>>,
 }
 
 /// The object that is being read.
@@ -109,8 +109,8 @@ impl<'de> Deserializer<'de> {
 
     /// Reads, of members with the same name, only the last one. It looks through each object twice.
     #[must_use]
-    pub fn last_wins(mut self) -> Self {
-        self.repeated = Some(Box::default());
+    pub(super) fn last_wins(mut self) -> Self {
+        self.repeated = Some(BTreeSet::new());
         self
     }
 
@@ -406,12 +406,14 @@ impl<'de> Deserializer<'de> {
                 return Err(self.fail(DecodeErrorKind::TooManyItems { max }));
             }
             self.skip()?;
+            self.object.member = self.object.start;
             match self.token() {
                 Some(b',') => self.at += 1,
                 Some(b'}') => break false,
                 _ => return Err(self.syntax()),
             }
-            if self.name()? == name && !self.is_repeated() {
+            let is_it = self.name()? == name && !self.is_repeated();
+            if is_it && self.token() != Some(b'n') {
                 break true;
             }
         };

@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{self, DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 
 use super::{Json, Str, token};
 use crate::limits::Limits;
@@ -238,46 +238,5 @@ impl<'de> Visitor<'de> for IdVisitor {
     /// Another deserializer than ours.
     fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<Str, D::Error> {
         from.deserialize_any(self)
-    }
-}
-
-/// A member that is usually a string, in frames where another type must not make the whole frame
-/// unreadable. Exhaustive: every JSON value but null is one of these.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-#[allow(clippy::exhaustive_enums)]
-pub enum LooseStr {
-    /// A string.
-    Str(Str),
-    /// `true` or `false`.
-    Bool(bool),
-    /// Any other value; it was skipped, and is written as null.
-    Other,
-}
-
-impl LooseStr {
-    /// The text, if it is a string.
-    #[must_use]
-    pub fn text(self) -> Option<Str> {
-        match self {
-            Self::Str(text) => Some(text),
-            Self::Bool(_) | Self::Other => None,
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for LooseStr {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        by_type(from)
-    }
-}
-
-impl ByType for LooseStr {
-    fn read<'de, D: Deserializer<'de>>(first: u8, from: D) -> Result<Self, D::Error> {
-        match first {
-            b'"' => Str::deserialize(from).map(Self::Str),
-            b't' | b'f' => bool::deserialize(from).map(Self::Bool),
-            _ => IgnoredAny::deserialize(from).map(|_| Self::Other),
-        }
     }
 }

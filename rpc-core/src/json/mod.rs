@@ -8,38 +8,41 @@
 
 mod access;
 mod de;
-mod error;
+pub(crate) mod error;
 mod escape;
 mod find;
 mod flatten;
 mod key;
 pub mod lenient;
+mod loose;
 mod open;
 mod refuse;
 mod scan;
 mod skip;
-mod str;
+pub(crate) mod str;
+#[doc(hidden)]
 pub mod tagged;
 #[cfg(test)]
 mod tests;
 mod token;
 mod unescape;
-mod value;
+pub(crate) mod value;
 mod verbatim;
 mod writer;
 
 use serde::Deserialize;
 
 pub use de::Deserializer;
-pub use error::{DecodeError, DecodeErrorKind};
+pub(crate) use error::DecodeError;
+pub use error::DecodeErrorKind;
 pub use find::{each_member, find_member};
-pub use lenient::LooseStr;
+pub use loose::LooseStr;
 pub use open::open;
 #[doc(hidden)]
 pub use serde;
-pub use str::Str;
-pub use tagged::{Common, Nothing, TagKind, Tagged};
-pub use value::Json;
+pub(crate) use str::Str;
+pub use tagged::{Nothing, TagKind, Tagged, read_alone};
+pub(crate) use value::Json;
 pub(crate) use verbatim::serialize_verbatim;
 pub(crate) use writer::Writer;
 

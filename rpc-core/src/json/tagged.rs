@@ -254,9 +254,9 @@ impl<'de, C: Common, B: Tagged> Visitor<'de> for ObjectVisitor<'_, C, B> {
         let (tag, is_ahead) = find_tag::<A, C, B>(&mut map, self.common)?;
         let mut rest = Rest::new::<B>(&mut map, self.common, is_ahead);
         match (&tag, B::CONTENT) {
-            (Some(tag), Some(content)) => adjacent(tag, rest, content),
+            (tag, Some(content)) => adjacent(tag.as_deref(), rest, content),
             (Some(tag), None) => by_tag(tag, rest),
-            (None, _) => {
+            (None, None) => {
                 rest.finish()?;
                 B::untagged()
             }
@@ -273,9 +273,12 @@ fn find_tag<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
 ) -> Result<(Option<Key<'de>>, bool), A::Error> {
     while let Some(key) = map.next_key::<Key<'de>>()? {
         if &*key == B::TAG {
-            return Ok((map.next_value()?, false));
-        }
-        if !common.take(&key, map)? {
+            let tag: Option<Key<'de>> = map.next_value()?;
+            // Null counts as absent; beside content even that stands once.
+            if tag.is_some() || B::CONTENT.is_some() {
+                return Ok((tag, false));
+            }
+        } else if !common.take(&key, map)? {
             return Ok((map.next_value_seed(Seek(C::NAMES))?, true));
         }
     }
@@ -285,7 +288,7 @@ fn find_tag<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
 /// `{"tag": …, "content": …}`.
 #[inline]
 fn adjacent<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
-    tag: &str,
+    tag: Option<&str>,
     mut rest: Rest<'_, A, C>,
     content: &'static str,
 ) -> Result<B, A::Error> {
@@ -295,12 +298,19 @@ fn adjacent<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
             if body.is_some() {
                 return Err(A::Error::duplicate_field(content));
             }
-            body = Some(rest.map.next_value_seed(Content::<B>::new(tag))?);
+            body = Some(match tag {
+                Some(tag) => rest.map.next_value_seed(Content::<B>::new(tag))?,
+                None => rest.map.next_value::<IgnoredAny>().map(|_| None)?,
+            });
         } else if !rest.take(&key)? {
             rest.map.next_value::<IgnoredAny>()?;
         }
     }
-    body.flatten().map_or_else(|| B::without(tag, None), Ok)
+    match (tag, body.flatten()) {
+        (_, Some(body)) => Ok(body),
+        (Some(tag), None) => B::without(tag, None),
+        (None, None) => B::untagged(),
+    }
 }
 
 /// Reads content by its tag; `None` if the tag stands alone.
@@ -358,6 +368,8 @@ struct Rest<'m, A, C> {
     tag: &'static str,
     /// The tag was read, and is met again.
     is_ahead: bool,
+    /// There may be others before it that are null.
+    may_be_null: bool,
 }
 
 impl<'m, 'de, A: MapAccess<'de>, C: Common> Rest<'m, A, C> {
@@ -367,6 +379,7 @@ impl<'m, 'de, A: MapAccess<'de>, C: Common> Rest<'m, A, C> {
             common,
             tag: B::TAG,
             is_ahead,
+            may_be_null: B::CONTENT.is_none(),
         }
     }
 
@@ -384,10 +397,11 @@ impl<'m, 'de, A: MapAccess<'de>, C: Common> Rest<'m, A, C> {
         if key != self.tag {
             return self.common.take(key, self.map);
         }
-        if !std::mem::take(&mut self.is_ahead) {
+        if !self.is_ahead {
             return Err(A::Error::duplicate_field(self.tag));
         }
-        self.map.next_value::<IgnoredAny>()?;
+        let is_null = self.map.next_value::<Option<IgnoredAny>>()?.is_none();
+        self.is_ahead = is_null && self.may_be_null;
         Ok(true)
     }
 

@@ -1,9 +1,30 @@
 //! Level 3: machines on tokio. Any transport with feature `tokio`; WebSockets with `ws`.
+//!
+//! # Links
+//! A [`Link`] is level 3 written once for all protocols: commands, waiters, events, reconnects.
+//!
+//! A protocol supplies a [`Protocol`]: the machine, its resume value and how its events are
+//! sorted. [`open`] gives three parts:
+//!
+//! - [`Link`], a handle that is cheap to clone: typed commands, calls and streams;
+//! - [`Events`], what the application has to know, in order, bounded;
+//! - [`Connection`], the task. *You* spawn [`Connection::run`]: there are no hidden tasks.
+//!
+//! What holds for every protocol:
+//!
+//! - The reader never waits for user code. Replies are matched in the connection's own task and
+//!   never wait behind events (except under [`LagPolicy::Block`], which says so).
+//! - A call resolves after the events that came before it were put into their queue.
+//! - Dropping a call's future removes the call, and cancels it at the peer where the protocol
+//!   can. Dropping the last [`Link`] closes with 1000. Dropping [`Events`] stops delivery only.
+//! - However a connection ends, every call on it ends at once, exactly once, with the reason.
+//! - A link never repeats a call. After a reconnect, what was in flight has failed and says
+//!   whether it may have been [sent](crate::Delivery).
 
 mod cancel;
 mod dial;
 mod driver;
-pub mod link;
+mod link;
 pub mod mem;
 mod observe;
 mod queue;
@@ -23,7 +44,8 @@ pub use cancel::{Cancellation, Canceller};
 pub use dial::{DialError, Dialer};
 pub use driver::{Driver, DriverConfig, clock};
 pub use link::{
-    Connection, Events, Link, LinkConfig, LinkEvent, LinkState, Protocol, Sorted, WeakLink,
+    CallStream, Connection, DrainReport, Events, Given, Link, LinkConfig, LinkEvent, LinkState,
+    Outcome, Parts, Protocol, Sorted, WeakLink, entropy, open, over,
 };
 pub use observe::{Direction, Frame, FrameKind, Observer, Redact};
 pub use queue::{Consumer, LagPolicy, Producer, Push, QueueConfig, Queued, queue};

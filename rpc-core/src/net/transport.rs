@@ -32,7 +32,7 @@ impl Message {
     ///
     /// # Errors
     /// Not an error as such: `Err` holds what a Close carries.
-    pub fn as_incoming(&self) -> Result<Incoming<'_>, Option<&CloseFrame>> {
+    pub(crate) fn as_incoming(&self) -> Result<Incoming<'_>, Option<&CloseFrame>> {
         match self {
             Self::Text(text) => Ok(Incoming::Text(text.as_str())),
             Self::Binary(bytes) => Ok(Incoming::Binary(bytes)),

@@ -16,6 +16,24 @@ use crate::id::{CallId, Hex16, IdForm};
 /// billion times.
 ///
 /// Nothing allocates once as many calls have been in flight as there are going to be.
+///
+/// This and [`PendingMap`](crate::PendingMap) are one slab of entries with a hierarchical timing wheel
+/// threaded through it, so that a call with a deadline costs one slot and no allocation of its own, and
+/// the cost per call stays flat from one call to a million. Deadlines are counted in ticks of one
+/// millisecond from an origin given at construction and rounded up, so nothing expires before its
+/// deadline.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use rpc_core::{Match, PendingCalls};
+///
+/// let start = Instant::now();
+/// let mut calls = PendingCalls::<&str>::new(0x5eed, 100, start);
+/// let id = calls.insert("login", Some(start + Duration::from_secs(30))).unwrap();
+/// assert_eq!(calls.complete_text(&id.to_string()), Match::Live("login"));
+/// assert_eq!(calls.complete(id), Match::Late);
+/// assert_eq!(calls.poll_timeout(), None);
+/// ```
 pub struct PendingCalls<T, F = Hex16> {
     slab: Slab<T>,
     seed: u64,

@@ -94,7 +94,7 @@ impl fmt::Display for Trace {
 
 /// How a frame to the peer looks in a trace.
 #[must_use]
-pub fn show_outgoing(frame: &Outgoing) -> String {
+pub(crate) fn show_outgoing(frame: &Outgoing) -> String {
     match frame {
         Outgoing::Text(text) => text.as_str().to_owned(),
         Outgoing::Binary(bytes) => format!("(binary {} bytes)", bytes.len()),
@@ -107,7 +107,7 @@ pub fn show_outgoing(frame: &Outgoing) -> String {
 
 /// How a message from the peer looks in a trace.
 #[must_use]
-pub fn show_incoming(message: &Incoming<'_>) -> String {
+pub(crate) fn show_incoming(message: &Incoming<'_>) -> String {
     match message {
         Incoming::Text(text) => (*text).to_owned(),
         Incoming::Binary(bytes) => format!("(binary {} bytes)", bytes.len()),

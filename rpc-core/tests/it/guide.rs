@@ -6,7 +6,7 @@ use std::path::Path;
 use futures_util::{SinkExt as _, StreamExt as _};
 use rpc_core::net::server::{HttpConfig, Server as Listener};
 use rpc_core::net::ws::WsDialer;
-use rpc_core::net::{Dialer as _, LinkConfig, LinkEvent, LinkState, Message, link, mem};
+use rpc_core::net::{Dialer as _, LinkConfig, LinkEvent, LinkState, Message, mem};
 use rpc_core::testing::conformance::{self, Calls};
 use rpc_core::testing::{Pair, sim};
 
@@ -91,7 +91,8 @@ async fn the_protocol_of_the_guide_works_over_a_websocket() {
     );
 
     let dialer = WsDialer::new(&url).unwrap();
-    let (link, mut events, connection) = link::open(Doubling, dialer, LinkConfig::default());
+    let (link, mut events, connection) =
+        rpc_core::net::open(Doubling, dialer, LinkConfig::default());
     tokio::spawn(connection.run());
     assert_eq!(link.ready().await, Ok(1));
     let answers = [1, 2, 3].map(|n| link.call(move |client, now| client.double(n, now)));
@@ -161,7 +162,7 @@ async fn what_has_arrived_is_answered_before_the_goodbye() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_lost_is_not_sent_again() {
     let (dialer, mut listener) = mem::listen(16);
-    let (link, _events, connection) = link::open(Doubling, dialer, LinkConfig::default());
+    let (link, _events, connection) = rpc_core::net::open(Doubling, dialer, LinkConfig::default());
     tokio::spawn(connection.run());
     let call = |n| {
         let link = link.clone();

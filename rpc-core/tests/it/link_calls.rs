@@ -3,8 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rpc_core::net::link::DrainReport;
-use rpc_core::net::{Frame, LinkConfig, LinkState, Queued};
+use rpc_core::net::{DrainReport, Frame, LinkConfig, LinkState, Queued};
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
 use crate::toy::guest::GuestEvent;

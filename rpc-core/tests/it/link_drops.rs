@@ -95,8 +95,8 @@ async fn one_schedule(rng: &mut sim::Rng) -> Result<(), String> {
         let (left, right) = mem::duplex(1 + usize::try_from(rng.below(8)).unwrap_or(0));
         let cutter = left.cutter();
         let config = LinkConfig::default();
-        let guest = rpc_core::net::link::over(GuestSide::new("ann"), left, config.clone());
-        let host = rpc_core::net::link::over(HostSide::default(), right, config);
+        let guest = rpc_core::net::over(GuestSide::new("ann"), left, config.clone());
+        let host = rpc_core::net::over(HostSide::default(), right, config);
         let guest = End::spawn(guest);
         let host = End::spawn(host);
         if rng.chance(50) {

@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use futures_util::{Sink, SinkExt as _, Stream, StreamExt as _};
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::link::{open, over};
 use rpc_core::net::ws::{WsConfig, WsDialer};
 use rpc_core::net::{
     DriverConfig, LagPolicy, LinkConfig, LinkState, Message, QueueConfig, Queued, TransportError,
-    mem,
+    mem, open, over,
 };
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::testing::faults::{RawFrame, RawListener, RawPeer};

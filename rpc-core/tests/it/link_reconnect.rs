@@ -16,18 +16,14 @@ fn policy() -> ReconnectPolicy {
 
 fn guest(name: &str, dialer: mem::MemDialer) -> End<GuestSide> {
     let config = LinkConfig::default().with_reconnect(policy());
-    End::spawn(rpc_core::net::link::open(
-        GuestSide::new(name),
-        dialer,
-        config,
-    ))
+    End::spawn(rpc_core::net::open(GuestSide::new(name), dialer, config))
 }
 
 /// Accepts one connection and serves it until it ends.
 async fn accept(listener: &mut mem::MemListener) -> (End<HostSide>, mem::Cutter) {
     let transport = listener.accept().await.unwrap();
     let cutter = transport.cutter();
-    let link = rpc_core::net::link::over(HostSide::default(), transport, LinkConfig::default());
+    let link = rpc_core::net::over(HostSide::default(), transport, LinkConfig::default());
     (End::spawn(link), cutter)
 }
 
@@ -147,11 +143,7 @@ async fn a_dial_that_hangs_ends_at_the_connect_timeout() {
         }
     }
     let config = LinkConfig::default().with_reconnect(ReconnectPolicy::off());
-    let guest = End::spawn(rpc_core::net::link::open(
-        GuestSide::new("ann"),
-        Hang,
-        config,
-    ));
+    let guest = End::spawn(rpc_core::net::open(GuestSide::new("ann"), Hang, config));
     let reason = guest.task.await.unwrap();
     assert!(
         matches!(

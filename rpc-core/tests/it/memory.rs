@@ -9,9 +9,8 @@ use allocation_counter::measure;
 use bytes::Bytes;
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use rpc_core::Outgoing;
-use rpc_core::net::link::over;
 use rpc_core::net::ws::{Role, WsConfig, WsStream};
-use rpc_core::net::{LinkConfig, mem};
+use rpc_core::net::{LinkConfig, mem, over};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::toy::net::{HostSide, connected};

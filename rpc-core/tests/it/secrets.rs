@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use rpc_core::net::ws::WsDialer;
-use rpc_core::net::{Frame, LinkConfig, link};
+use rpc_core::net::{Frame, LinkConfig};
 use rpc_core::{CallError, Secret};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -84,7 +84,7 @@ async fn session(log: &Capture) -> String {
         .and_then(|dialer| dialer.with_header("Authorization", &format!("Bearer {SECRET}")))
         .unwrap();
     let side = GuestSide::new(SECRET);
-    let guest = End::spawn(link::open(side, dialer.clone(), observed(log)));
+    let guest = End::spawn(rpc_core::net::open(side, dialer.clone(), observed(log)));
     let room = house.room().await;
     let (link, guest_link) = (room.link.clone(), guest.link.clone());
     let answering = tokio::spawn(echo(guest));
@@ -109,7 +109,11 @@ async fn session(log: &Capture) -> String {
         .with_subprotocol(SECRET)
         .unwrap();
     write!(printed, "{offered:?}").unwrap();
-    let open = End::spawn(link::open(GuestSide::new("ann"), offered, observed(log)));
+    let open = End::spawn(rpc_core::net::open(
+        GuestSide::new("ann"),
+        offered,
+        observed(log),
+    ));
     house.room().await;
     write!(printed, "{:?}", open.link).unwrap();
     open.link.close();
@@ -118,7 +122,11 @@ async fn session(log: &Capture) -> String {
     // A dial that fails with the secret in its URL.
     let nowhere = format!("ws://127.0.0.1:1/?token={SECRET}");
     let nowhere = WsDialer::new(&nowhere).unwrap();
-    let failed = End::spawn(link::open(GuestSide::new("ann"), nowhere, observed(log)));
+    let failed = End::spawn(rpc_core::net::open(
+        GuestSide::new("ann"),
+        nowhere,
+        observed(log),
+    ));
     write!(printed, "{:?}", failed.task.await.unwrap()).unwrap();
     house.shutdown.drain(crate::toy::house::DEADLINE).await;
     printed

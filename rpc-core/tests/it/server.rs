@@ -7,13 +7,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::{Request, Response, StatusCode};
-use rpc_core::message::{CloseFrame, Outgoing, Text};
 use rpc_core::net::server::{
     Accepted, Counters, DrainReport, Guards, HttpConfig, Server, ServerLimits, ShutdownHandle,
     UpgradeDecision,
 };
 use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
 use rpc_core::net::{DialError, Dialer as _, Message};
+use rpc_core::{CloseFrame, Outgoing, Text};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures_util::SinkExt as _;
 use http::{Request, Response};
-use rpc_core::message::Text;
+use rpc_core::Text;
 use rpc_core::net::server::{Guards, HttpConfig, PeerPolicy, Server, ServerLimits};
 use rpc_core::net::{DialError, Message};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -2,11 +2,11 @@
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rpc_core::message::{Outgoing, Text};
 use rpc_core::net::server::{Accepted, HttpConfig, Server};
 use rpc_core::net::tls::{TlsAcceptor, TlsConfig};
 use rpc_core::net::ws::{WsConfig, WsDialer};
 use rpc_core::net::{DialError, Dialer as _, Message};
+use rpc_core::{Outgoing, Text};
 use std::time::Duration;
 use tokio::net::TcpStream;
 

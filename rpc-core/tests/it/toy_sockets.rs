@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use futures_util::SinkExt as _;
-use rpc_core::message::{Outgoing, Text};
 use rpc_core::net::{Dialer as _, LinkState};
-use rpc_core::{CallError, CloseFrame, CloseReason, Refused};
+use rpc_core::{CallError, CloseFrame, CloseReason, Outgoing, Refused, Text};
 
 use crate::link_drops::poll_times;
 use crate::toy::guest::GuestEvent;
@@ -201,7 +200,7 @@ async fn a_call_on_a_line_that_is_being_closed_is_told_that_another_may_come() {
         ..HostSide::default()
     };
     let dialer = rpc_core::net::ws::WsDialer::new(&url).unwrap();
-    let host = End::spawn(rpc_core::net::link::open(side, dialer, eager()));
+    let host = End::spawn(rpc_core::net::open(side, dialer, eager()));
     let mut states = host.link.watch();
     let mut refusals = Vec::new();
     while !matches!(*states.borrow_and_update(), LinkState::Lost { .. }) {
@@ -234,7 +233,7 @@ async fn a_drain_while_a_line_is_being_replaced_ends_the_link() {
     });
     let dialer = rpc_core::net::ws::WsDialer::new(&url).unwrap();
     let side = GuestSide::new("ann");
-    let guest = End::spawn(rpc_core::net::link::open(side, dialer, eager()));
+    let guest = End::spawn(rpc_core::net::open(side, dialer, eager()));
     let generation = guest.link.ready().await.unwrap();
     guest.link.reconnect(generation);
     let refused = guest.link.command(|_, _| ()).await;

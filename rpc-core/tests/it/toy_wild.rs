@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
-use rpc_core::message::{CloseFrame, Outgoing, Text};
-use rpc_core::net::{Message, link};
-use rpc_core::{CallError, CloseReason, Refused};
+use rpc_core::net::Message;
+use rpc_core::{CallError, CloseFrame, CloseReason, Outgoing, Refused, Text};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
@@ -333,7 +332,7 @@ async fn a_driver_of_an_accepted_socket_can_be_served_without_a_server() {
     let ws = rpc_core::net::ws::WsStream::accept(tcp, &rpc_core::net::ws::WsConfig::default())
         .await
         .unwrap();
-    let host = End::spawn(link::over(HostSide::default(), ws, config()));
+    let host = End::spawn(rpc_core::net::over(HostSide::default(), ws, config()));
     host.link.ready().await.unwrap();
     let answer = host.link.call(|m, now| m.ask("hi", now)).await;
     assert_eq!(answer, Ok("hi".to_owned()));

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
-use rpc_core::message::{CloseFrame, Outgoing, Text};
 use rpc_core::net::ws::{Role, Socket, WsConfig, WsDialer, WsStream};
 use rpc_core::net::{DialError, Dialer as _, Message, TransportError};
+use rpc_core::{CloseFrame, Outgoing, Text};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::net::TcpListener;
 

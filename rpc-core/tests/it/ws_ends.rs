@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
-use rpc_core::message::{CloseFrame, Outgoing, Text};
 use rpc_core::net::ws::{Role, WsConfig, WsDialer, WsStream};
 use rpc_core::net::{DialError, Message, TransportError};
+use rpc_core::{CloseFrame, Outgoing, Text};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 /// A client's end, and the bytes of its peer: a server masks nothing.

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use proptest::prelude::*;
-use rpc_core::message::{CloseFrame, Outgoing, Text};
 use rpc_core::net::ws::{Role, WsConfig, WsStream};
 use rpc_core::net::{Message, TransportError};
 use rpc_core::testing::faults::RawFrame;
+use rpc_core::{CloseFrame, Outgoing, Text};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;

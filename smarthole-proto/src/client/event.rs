@@ -2,8 +2,7 @@
 
 use std::time::Instant;
 
-use rpc_core::json::DecodeError;
-use rpc_core::{CloseReason, Json, Str};
+use rpc_core::{CloseReason, DecodeError, Json, Str};
 
 use crate::error::RegistrationError;
 use crate::frame::Message;

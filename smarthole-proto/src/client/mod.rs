@@ -18,13 +18,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::backlog::EventBacklog;
-use rpc_core::json::{self, DecodeError, DecodeErrorKind};
+use rpc_core::json::{self, DecodeErrorKind};
 use rpc_core::keepalive::Heart;
-use rpc_core::pending::InsertError;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CloseFrame, CloseReason, Disconnect, Incoming, Machine, Match, Outbox, Outgoing, PendingMap,
-    Str,
+    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, InsertError, Json, Machine, Match,
+    Outbox, Outgoing, PendingMap, Str,
 };
 
 use crate::error::{ErrorCode, RegistrationError};

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use rpc_core::json::{self, DecodeError, DecodeErrorKind};
-use rpc_core::{Json, Limits, tagged};
+use rpc_core::json::{self, DecodeErrorKind};
+use rpc_core::{DecodeError, Json, Limits, tagged};
 
 use super::response::Response;
 

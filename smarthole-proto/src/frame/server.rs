@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use rpc_core::json::{self, DecodeError};
-use rpc_core::{Limits, tagged};
+use rpc_core::{DecodeError, Limits, json, tagged};
 
 use super::message::Message;
 use super::registration::RegistrationResponse;

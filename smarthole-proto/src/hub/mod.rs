@@ -83,9 +83,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use rpc_core::Str;
-use rpc_core::id::UniqueBits;
-use rpc_core::{PendingCalls, Text};
+use rpc_core::{PendingCalls, Str, Text, UniqueBits};
 
 pub use clients::RegisteredClient;
 pub use config::HubConfig;

@@ -3,10 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use rpc_core::Str;
-use rpc_core::net::link::DrainReport;
-use rpc_core::net::{Link, LinkState};
-use rpc_core::{CloseFrame, CloseReason, Refused};
+use rpc_core::net::{DrainReport, Link, LinkState};
+use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 
 use super::protocol::ClientSide;
 use crate::frame::{Answer, Notification, Response};

@@ -20,7 +20,7 @@ mod switch;
 
 use std::sync::Arc;
 
-use rpc_core::net::{Dialer, LinkConfig, link};
+use rpc_core::net::{Dialer, LinkConfig};
 
 pub use client::Client;
 pub use event::Event;
@@ -126,7 +126,7 @@ pub fn connect_with<D: Dialer>(
 ) -> (Client, Events, Connection<D>) {
     let desk = Arc::new(Desk::default());
     let side = ClientSide::new(config, Arc::clone(&desk));
-    let (link, events, connection) = link::open(side, dialer, link_config);
+    let (link, events, connection) = rpc_core::net::open(side, dialer, link_config);
     desk.attach(link.downgrade());
     (Client::new(link), events, connection)
 }

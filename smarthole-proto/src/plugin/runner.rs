@@ -7,10 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use rpc_core::CloseReason;
-use rpc_core::Str;
-use rpc_core::net::link::DrainReport;
-use rpc_core::net::{Cancellation, Canceller, Dialer, LinkEvent, LinkState};
+use rpc_core::net::{Cancellation, Canceller, Dialer, DrainReport, LinkEvent, LinkState};
+use rpc_core::{CloseReason, Str};
 use tokio::task::{JoinError, JoinSet};
 
 use super::config::PluginConfig;

@@ -13,12 +13,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::backlog::{Backlog, EventBacklog};
-use rpc_core::json::{DecodeError, DecodeErrorKind};
+use rpc_core::json::DecodeErrorKind;
 use rpc_core::keepalive::Heart;
 use rpc_core::rate::Bucket;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CloseFrame, CloseReason, Disconnect, Incoming, Machine, Outbox, Outgoing, Refused, Str, Text,
+    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Machine, Outbox, Outgoing, Refused,
+    Str, Text,
 };
 
 use crate::error::RegistrationError;

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::mem::{self, MemTransport};
-use rpc_core::net::{LinkConfig, LinkEvent, Message, Queued, link};
+use rpc_core::net::{LinkConfig, LinkEvent, Message, Queued};
 use rpc_core::{CloseFrame, CloseReason, Outgoing, Text};
 use serde_json::{Value, json};
 use smarthole_proto::hub::{HubConfig, HubEvent, Ignored, Input, Outcome, Unroutable};
@@ -259,7 +259,7 @@ async fn a_client_lives_by_its_pongs_alone_and_dies_10_seconds_after_an_unanswer
 async fn without_a_switch_the_application_decides_and_answers() {
     let (mut line, theirs) = mem::duplex(64);
     let side = ServerSide::new(ServerConfig::default());
-    let (link, mut events, connection) = link::over(side, theirs, LinkConfig::default());
+    let (link, mut events, connection) = rpc_core::net::over(side, theirs, LinkConfig::default());
     let served = tokio::spawn(connection.run());
     let say = |text: String| Outgoing::Text(Text::from(text));
     line.send(say(registration("notes"))).await.unwrap();

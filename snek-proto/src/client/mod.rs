@@ -18,14 +18,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rpc_core::backlog::EventBacklog;
-use rpc_core::json::{self, DecodeError, DecodeErrorKind};
+use rpc_core::json::{self, DecodeErrorKind};
 use rpc_core::keepalive::Heart;
-use rpc_core::outbox::FrameNumber;
 use rpc_core::pause::ReadPause;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Machine, Match,
-    Outbox, Outgoing, PendingCalls,
+    CallError, CallId, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, FrameNumber,
+    Incoming, Machine, Match, Outbox, Outgoing, PendingCalls,
 };
 use serde::de::DeserializeOwned;
 

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use rpc_core::json::{self, DecodeError};
-use rpc_core::{Json, Limits, Str};
+use rpc_core::{DecodeError, Json, Limits, Str, json};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::call::{ArgsError, Call};

@@ -1,7 +1,7 @@
 //! [`Event`]: what the server pushes.
 
-use rpc_core::json::{DecodeError, LooseStr};
-use rpc_core::{Json, Str};
+use rpc_core::json::LooseStr;
+use rpc_core::{DecodeError, Json, Str};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 

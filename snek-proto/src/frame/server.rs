@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use rpc_core::json::{self, DecodeError, LooseStr, lenient};
-use rpc_core::{Json, Limits};
+use rpc_core::json::{self, LooseStr, lenient};
+use rpc_core::{DecodeError, Json, Limits};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

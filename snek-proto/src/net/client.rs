@@ -4,8 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::time::Duration;
 
-use rpc_core::net::link::DrainReport;
-use rpc_core::net::{Link, LinkState};
+use rpc_core::net::{DrainReport, Link, LinkState};
 use rpc_core::{CallError, CallId, CloseReason, DecodeError, Json, Refused};
 use serde::Serialize;
 

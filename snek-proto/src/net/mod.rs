@@ -14,7 +14,7 @@ mod url;
 
 use std::sync::Arc;
 
-use rpc_core::net::{Dialer, LinkConfig, link};
+use rpc_core::net::{Dialer, LinkConfig};
 
 pub use client::Client;
 pub use protocol::ClientSide;
@@ -50,6 +50,7 @@ pub fn connect_with<D: Dialer>(
     config: impl Into<Arc<ClientConfig>>,
     link_config: impl Into<Arc<LinkConfig>>,
 ) -> (Client, Events, Connection<D>) {
-    let (link, events, connection) = link::open(ClientSide::new(config), dialer, link_config);
+    let (link, events, connection) =
+        rpc_core::net::open(ClientSide::new(config), dialer, link_config);
     (Client::new(link), events, connection)
 }

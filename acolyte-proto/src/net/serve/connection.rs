@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use futures_util::FutureExt;
 use futures_util::future::{self, BoxFuture};
-use rpc_core::net::{Cancellation, Canceller, Link, LinkEvent, Running, Transport, link};
+use rpc_core::net::{Cancellation, Canceller, Link, LinkEvent, Running, Transport};
 use rpc_core::{CloseFrame, Refused};
 
 use super::agent::Agent;
@@ -62,7 +62,8 @@ pub(super) fn serve<A: Agent>(
         Arc::clone(&shared.tasks),
         Arc::clone(&line),
     );
-    let (link, mut events, connection) = link::over(side, transport, Arc::clone(&shared.link));
+    let (link, mut events, connection) =
+        rpc_core::net::over(side, transport, Arc::clone(&shared.link));
     let mut stopping = shared.stopping.get();
     let mut desk = Desk {
         shared,

@@ -8,9 +8,8 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
-use rpc_core::net::link::entropy;
 use rpc_core::net::server::Body;
-use rpc_core::net::{Cancellation, Canceller};
+use rpc_core::net::{Cancellation, Canceller, entropy};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 

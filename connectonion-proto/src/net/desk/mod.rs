@@ -15,8 +15,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use rpc_core::net::link::entropy;
-use rpc_core::net::{LinkConfig, Transport, clock, link};
+use rpc_core::net::{Link, LinkConfig, Transport, clock, entropy};
 use rpc_core::{CloseReason, Text};
 use tokio::sync::Notify;
 
@@ -184,7 +183,7 @@ impl Desk {
         config: Arc<ServerConfig>,
         link_config: Arc<LinkConfig>,
     ) -> (
-        link::Link<ServerSide>,
+        Link<ServerSide>,
         impl Future<Output = CloseReason> + Send + use<T>,
     ) {
         let mailbox = Arc::new(Mailbox::default());
@@ -204,7 +203,7 @@ impl Desk {
         };
         let side = ServerSide::new(config).with_place(place);
         // All events of the machine are dealt with at the place.
-        let (link, _, connection) = link::over(side, transport, link_config);
+        let (link, _, connection) = rpc_core::net::over(side, transport, link_config);
         let seat = Seat {
             link: link.clone(),
             mailbox,

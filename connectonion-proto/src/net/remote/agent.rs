@@ -4,10 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rpc_core::net::link::DrainReport;
-use rpc_core::net::{Link, LinkState};
-use rpc_core::{CallError, CloseReason, Refused};
-use rpc_core::{Json, Str};
+use rpc_core::net::{DrainReport, Link, LinkState};
+use rpc_core::{CallError, CloseReason, Json, Refused, Str};
 
 use super::book::Book;
 use super::protocol::{ClientSide, Pen};

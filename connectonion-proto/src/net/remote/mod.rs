@@ -16,7 +16,7 @@ mod url;
 
 use std::sync::Arc;
 
-use rpc_core::net::{Dialer, link};
+use rpc_core::net::Dialer;
 
 pub use agent::RemoteAgent;
 pub use ask::Ask;
@@ -63,7 +63,7 @@ pub fn connect_with<D: Dialer>(
     let pen = Pen::new(Arc::new(identity), host, clock);
     let config = Arc::new(client.with_session_sync(true));
     let side = ClientSide::new(config, pen.clone(), Arc::clone(&book), invite_code);
-    let (link, events, connection) = link::open(side, dialer, link_config);
+    let (link, events, connection) = rpc_core::net::open(side, dialer, link_config);
     book.attach(link.downgrade());
     (RemoteAgent::new(link, book, pen), events, connection)
 }

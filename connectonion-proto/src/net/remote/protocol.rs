@@ -6,10 +6,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use rpc_core::Json;
 use rpc_core::encode::encode;
-use rpc_core::net::{LinkState, Protocol, Sorted, WeakLink, link};
-use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Refused, Secret};
+use rpc_core::net::{LinkState, Protocol, Sorted, WeakLink};
+use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Json, Refused, Secret};
 
 use super::book::Book;
 use super::event::Event;
@@ -266,7 +265,8 @@ impl Pen {
     /// A payload that is like no other: hosts may take a signature once only.
     pub(super) fn draft(&self) -> Draft {
         let now = unix_seconds((self.clock)());
-        let random = u128::from(link::entropy()) << 64 | u128::from(link::entropy());
+        let random =
+            u128::from(rpc_core::net::entropy()) << 64 | u128::from(rpc_core::net::entropy());
         let draft = Draft::exact(now).with_nonce(random);
         match &self.host {
             Some(host) => draft.with_to(host),

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
-use rpc_core::message::{Outgoing, Text};
+use rpc_core::{Outgoing, Text};
 use rpc_core::net::Message;
 use rpc_core::net::ws::{Role, WsConfig, WsStream};
 use tokio::io::{DuplexStream, duplex};

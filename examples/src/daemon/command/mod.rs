@@ -353,7 +353,7 @@ struct Scratch(PathBuf);
 impl Scratch {
     fn new() -> io::Result<Self> {
         let temporary = std::env::temp_dir().canonicalize()?;
-        let random = rpc_core::net::link::entropy();
+        let random = rpc_core::net::entropy();
         let path = temporary.join(format!("daemon-{}-{random:016x}", std::process::id()));
         let mut builder = fs::DirBuilder::new();
         #[cfg(unix)]

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use exoclaw_proto::limits::{DEFAULT_PORT, EPISODIC_WINDOW};
-use rpc_core::secret::Secret;
+use rpc_core::Secret;
 
 use super::usage::Price;
 use crate::model::provider::Provider;

@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rpc_core::Secret;
 use rpc_core::net::server::Guards;
-use rpc_core::secret::Secret;
 use toml::de::DeTable;
 
 use super::load::{Loaded, Origin};

@@ -9,7 +9,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_
 use reqwest::{Client, Response, Url};
 use rpc_core::Secret;
 use rpc_core::backoff::Backoff;
-use rpc_core::net::link::entropy;
+use rpc_core::net::entropy;
 use tokio::time::Instant;
 
 use super::client::{chain, is_loopback};

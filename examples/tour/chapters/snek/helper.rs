@@ -8,7 +8,7 @@ use examples::assistant::{Assistant, Step};
 use examples::pictures::FromHere;
 use examples::screen::{Colour, Screen};
 use examples::talk;
-use rpc_core::net::link::entropy;
+use rpc_core::net::entropy;
 use snek_proto::bot::{Context, Handler, Notice};
 use snek_proto::error::BotError;
 use snek_proto::frame::Message;

@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use futures_util::future;
 use rpc_core::CloseFrame;
 use rpc_core::net::server::Accepted;
-use rpc_core::net::{LinkConfig, LinkEvent, Running, link};
+use rpc_core::net::{LinkConfig, LinkEvent, Running};
 
 use super::backend::{Backend, ChatError, answer};
 use super::outlet::{Outlet, Step};
@@ -55,7 +55,7 @@ pub(super) fn serve<B: Backend>(
     let seen = Arc::clone(&outlet);
     let side = ServerSide::new(Arc::clone(&shared.connection)).with_outlet(Arc::clone(&outlet));
     let (link, mut events, connection) =
-        link::over(side, accepted.socket, Arc::clone(&shared.link));
+        rpc_core::net::over(side, accepted.socket, Arc::clone(&shared.link));
     let peer = Arc::new(Peer {
         id: shared.next.fetch_add(1, Ordering::Relaxed),
         address: accepted.peer,

@@ -425,7 +425,7 @@ macro_rules! tagged {
             $($field: Option<$Of>,)*
         }
         #[automatically_derived]
-        impl $crate::json::Common for $Members {
+        impl $crate::json::tagged::Common for $Members {
             const NAMES: &'static [&'static str] = &[
                 <$Body as $crate::json::Tagged>::TAG,
                 match <$Body as $crate::json::Tagged>::CONTENT {

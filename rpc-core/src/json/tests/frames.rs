@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::Limits;
-use crate::json::lenient::{self, LooseStr};
 use crate::json::{
     DecodeError, DecodeErrorKind, Deserializer, Json, Str, decode, each_member, parse,
 };
+use crate::json::{LooseStr, lenient};
 
 /// The deepest value that is parsed.
 const MAX_DEPTH: usize = 127;

@@ -52,5 +52,3 @@ pub use guards::{BadGuard, GuardRejection, Guards, HostPolicy, OriginPolicy, Pee
 pub use places::{Counters, Place};
 pub use run::Server;
 pub use shutdown::{DrainReport, ShutdownHandle};
-
-pub use super::cancel::{Cancellation, Canceller};

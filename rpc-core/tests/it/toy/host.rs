@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use rpc_core::outbox::FrameNumber;
 use rpc_core::{
-    CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, Incoming, Limits, Machine,
-    Match, Outbox, Outgoing, PendingCalls, Refused,
+    CallError, CallId, CloseFrame, CloseReason, Delivery, Disconnect, FrameNumber, Incoming,
+    Limits, Machine, Match, Outbox, Outgoing, PendingCalls, Refused,
 };
 
 use super::{ANSWER, Frame, HANDSHAKE};

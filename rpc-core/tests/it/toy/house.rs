@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rpc_core::CloseFrame;
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::message::CloseFrame;
 use rpc_core::net::server::{
     Accepted, Counters, DrainReport, HttpConfig, Server, ServerLimits, ShutdownHandle,
 };
 use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
-use rpc_core::net::{DriverConfig, Events, LinkConfig, link};
+use rpc_core::net::{DriverConfig, Events, LinkConfig};
 use rpc_core::reconnect::ReconnectPolicy;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -116,7 +116,7 @@ pub fn guest(address: SocketAddr, name: &str, config: LinkConfig) -> End<GuestSi
         handshake: DEADLINE,
         ..GuestSide::new(name)
     };
-    End::spawn(link::open(side, dialer(address), config))
+    End::spawn(rpc_core::net::open(side, dialer(address), config))
 }
 
 /// Serves one connection, and says goodbye with 1001 when the server drains.
@@ -125,7 +125,7 @@ async fn receive(accepted: Accepted, door: mpsc::UnboundedSender<Room>) {
         handshake: DEADLINE,
         ..HostSide::default()
     };
-    let (link, events, connection) = link::over(side, accepted.socket, config());
+    let (link, events, connection) = rpc_core::net::over(side, accepted.socket, config());
     let goodbye = link.clone();
     let _ = door.send(Room { link, events });
     let mut cancellation = accepted.cancellation;

@@ -18,8 +18,7 @@ pub mod net;
 
 use std::time::{Duration, Instant};
 
-use rpc_core::Refused;
-use rpc_core::outbox::Outbox;
+use rpc_core::{Outbox, Refused};
 use serde::{Deserialize, Serialize};
 
 /// One frame; exactly one of the tag members is set.
@@ -53,7 +52,7 @@ impl Frame {
         serde_json::from_str(text).ok()
     }
 
-    pub fn queue(&self, outbox: &mut Outbox) -> Result<rpc_core::outbox::FrameNumber, Refused> {
+    pub fn queue(&self, outbox: &mut Outbox) -> Result<rpc_core::FrameNumber, Refused> {
         outbox.json(self)
     }
 }

@@ -180,12 +180,8 @@ pub async fn connected(
 ) -> (End<GuestSide>, End<HostSide>, rpc_core::net::mem::Cutter) {
     let (left, right) = rpc_core::net::mem::duplex(16);
     let cutter = left.cutter();
-    let guest = End::spawn(rpc_core::net::link::over(
-        GuestSide::new("ann"),
-        left,
-        guest,
-    ));
-    let host = End::spawn(rpc_core::net::link::over(HostSide::default(), right, host));
+    let guest = End::spawn(rpc_core::net::over(GuestSide::new("ann"), left, guest));
+    let host = End::spawn(rpc_core::net::over(HostSide::default(), right, host));
     guest.link.ready().await.unwrap();
     host.link.ready().await.unwrap();
     (guest, host, cutter)

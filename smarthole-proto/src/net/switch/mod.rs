@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::time::Instant;
 
-use rpc_core::CloseReason;
-use rpc_core::Str;
-use rpc_core::net::link::entropy;
-use rpc_core::net::{Consumer, LagPolicy, LinkConfig, QueueConfig, Transport, clock, link, queue};
+use rpc_core::net::{
+    Consumer, LagPolicy, Link, LinkConfig, QueueConfig, Transport, clock, entropy, queue,
+};
+use rpc_core::{CloseReason, Str};
 use tokio::sync::{Notify, oneshot};
 
 use crate::frame::{Registration, Response};
@@ -267,7 +267,7 @@ impl Switch {
         link_config: Arc<LinkConfig>,
         before_leaving: Option<Box<dyn Fn() + Send>>,
     ) -> (
-        link::Link<ServerSide>,
+        Link<ServerSide>,
         impl Future<Output = CloseReason> + Send + use<T>,
     ) {
         let mailbox = Arc::new(Mailbox::new(&config.limits));
@@ -280,7 +280,7 @@ impl Switch {
         };
         let side = ServerSide::new(config).with_place(place);
         // All events of the machine are dealt with at the place.
-        let (link, _, connection) = link::over(side, transport, link_config);
+        let (link, _, connection) = rpc_core::net::over(side, transport, link_config);
         let seat = Seat {
             link: link.clone(),
             mailbox,

@@ -1,6 +1,7 @@
 //! Vectors of the frames that both sides receive.
 
-use rpc_core::json::{DecodeError, DecodeErrorKind};
+use rpc_core::DecodeError;
+use rpc_core::json::DecodeErrorKind;
 use serde::Serialize;
 use smarthole_proto::codec;
 use smarthole_proto::frame::{ClientFrame, ServerFrame};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future;
 use rpc_core::net::server::Accepted;
-use rpc_core::net::{LinkConfig, LinkEvent, Running, link};
+use rpc_core::net::{LinkConfig, LinkEvent, Running};
 use rpc_core::{CloseFrame, Json, Refused, Secret, Str};
 
 use super::Backend;
@@ -36,7 +36,7 @@ pub(super) fn serve<B: Backend>(
 ) -> impl Future<Output = ()> {
     let side = ServerSide::new(Arc::clone(&shared.connection));
     let (link, mut events, connection) =
-        link::over(side, accepted.socket, Arc::clone(&shared.link));
+        rpc_core::net::over(side, accepted.socket, Arc::clone(&shared.link));
     let peer = Arc::new(Peer {
         id: ConnId(shared.next.fetch_add(1, Ordering::Relaxed)),
         address: accepted.peer,

@@ -5,8 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use rpc_core::secret::constant_time_eq;
-use rpc_core::{Json, Secret, Str};
+use rpc_core::{Json, Secret, Str, constant_time_eq};
 
 use super::{Backend, Peer, answer};
 use crate::error::RpcError;
