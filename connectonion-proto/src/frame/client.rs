@@ -1,43 +1,54 @@
 //! [`ClientFrame`]: what a client sends.
 
+use std::fmt;
+
+use rpc_core::json::tagged::read_alone;
 use rpc_core::json::{TagKind, Tagged, decode};
 use rpc_core::{DecodeError, Json, Limits, Str};
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::connect::{AdminRequest, Connect, OnboardSubmit, SessionQuery};
-use super::frames::frames;
 use super::input::Input;
-use super::json::in_frame;
+use super::json::{in_frame, type_alone, verbatim};
 use super::response::{Answer, ModeChange, PromptUpdate, Response};
 use super::word::Word;
 
-frames! {
-    /// One frame of the client, as a server reads it, which answers an ERROR to what is unknown.
-    /// ConnectOnion specification, *Client → Server*.
-    pub enum ClientFrame {
-        /// The client says who it is, and which session it wants.
-        "CONNECT" => Connect(Connect),
-        /// A prompt.
-        "INPUT" => Input(Input),
-        /// Another mode.
-        "mode_change" => ModeChange(ModeChange),
-        /// Another goal.
-        "prompt_update" => PromptUpdate(PromptUpdate),
-        /// How does a session stand?
-        "SESSION_STATUS" => SessionQuery(SessionQuery),
-        /// What a stranger offers.
-        "ONBOARD_SUBMIT" => OnboardSubmit(OnboardSubmit),
-    } alone {
-        /// The answer to a PING.
-        "PONG" => Pong,
-        /// The agent is to stop after what it is doing. Not in the specification.
-        "INTERRUPT" => Interrupt,
-    } others {
-        /// The user's answer to a question of the agent.
-        Response(response: Response) = response.answer.tag(),
-        /// What an administrator wants: `ADMIN_…`.
-        Admin(admin: AdminRequest) = admin.action.as_str(),
-    }
+/// One frame of the client, as a server reads it. ConnectOnion specification, *Client → Server*.
+#[derive(Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum ClientFrame {
+    /// The client says who it is, and which session it wants.
+    Connect(Connect),
+    /// A prompt.
+    Input(Input),
+    /// The answer to a PING.
+    #[serde(serialize_with = "pong")]
+    Pong,
+    /// The user's answer to a question of the agent.
+    Response(Response),
+    /// Another mode.
+    ModeChange(ModeChange),
+    /// Another goal.
+    PromptUpdate(PromptUpdate),
+    /// The agent is to stop after what it is doing. Not in the specification.
+    #[serde(serialize_with = "interrupt")]
+    Interrupt,
+    /// How does a session stand?
+    SessionQuery(SessionQuery),
+    /// What a stranger offers.
+    OnboardSubmit(OnboardSubmit),
+    /// What an administrator wants.
+    Admin(AdminRequest),
+    /// A frame of any other type. A server answers an ERROR.
+    #[serde(serialize_with = "verbatim")]
+    Unknown {
+        /// Its type.
+        tag: Str,
+        /// The whole frame.
+        raw: Json,
+    },
 }
 
 impl ClientFrame {
@@ -49,28 +60,100 @@ impl ClientFrame {
     /// member of the wrong type. Members whose absence has an answer of its own (`prompt`,
     /// `payload`, `from`, `signature`) may be absent.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
-        decode(text, limits).map_err(|error| {
-            let names = Self::TAGS.iter().chain(Answer::TAGS);
-            in_frame(error, text, names.chain(&["ADMIN"]))
+        decode(text, limits)
+            .map_err(|error| in_frame(error, text, Self::TAGS.iter().chain(Answer::TAGS)))
+    }
+
+    /// The type on the wire.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Connect(_) => "CONNECT",
+            Self::Input(_) => "INPUT",
+            Self::Pong => "PONG",
+            Self::Response(response) => response.answer.tag(),
+            Self::ModeChange(_) => "mode_change",
+            Self::PromptUpdate(_) => "prompt_update",
+            Self::Interrupt => "INTERRUPT",
+            Self::SessionQuery(_) => "SESSION_STATUS",
+            Self::OnboardSubmit(_) => "ONBOARD_SUBMIT",
+            Self::Admin(admin) => admin.action.as_str(),
+            Self::Unknown { tag, .. } => tag,
+        }
+    }
+}
+
+impl Tagged for ClientFrame {
+    const TAG: &'static str = "type";
+    const CONTENT: Option<&'static str> = None;
+    /// Without those of answers. `ADMIN` is what those of administrators begin with.
+    const TAGS: &'static [&'static str] = &[
+        "CONNECT",
+        "INPUT",
+        "PONG",
+        "mode_change",
+        "prompt_update",
+        "INTERRUPT",
+        "SESSION_STATUS",
+        "ONBOARD_SUBMIT",
+        "ADMIN",
+    ];
+
+    fn kind(tag: &str) -> TagKind {
+        match tag {
+            "PONG" | "INTERRUPT" => TagKind::Unit,
+            "CONNECT" | "INPUT" | "mode_change" | "prompt_update" | "SESSION_STATUS"
+            | "ONBOARD_SUBMIT" => TagKind::Content,
+            _ if tag.starts_with("ADMIN_") => TagKind::Content,
+            _ => Answer::kind(tag),
+        }
+    }
+
+    fn read<'de, D: Deserializer<'de>>(tag: &str, from: D) -> Result<Self, D::Error> {
+        Ok(match tag {
+            "CONNECT" => Self::Connect(Deserialize::deserialize(from)?),
+            "INPUT" => Self::Input(Deserialize::deserialize(from)?),
+            "mode_change" => Self::ModeChange(Deserialize::deserialize(from)?),
+            "prompt_update" => Self::PromptUpdate(Deserialize::deserialize(from)?),
+            "SESSION_STATUS" => Self::SessionQuery(Deserialize::deserialize(from)?),
+            "ONBOARD_SUBMIT" => Self::OnboardSubmit(Deserialize::deserialize(from)?),
+            _ if tag.starts_with("ADMIN_") => Self::Admin(AdminRequest {
+                action: Word::parse(tag),
+                signed: Deserialize::deserialize(from)?,
+            }),
+            answer => Self::Response(Response::read_rest(Some(answer), from)?),
         })
     }
 
-    fn kind_of_other(tag: &str) -> TagKind {
-        match tag.starts_with("ADMIN_") {
-            true => TagKind::Content,
-            false => Answer::kind(tag),
-        }
+    fn without<E: Error>(tag: &str, raw: Option<Json>) -> Result<Self, E> {
+        Ok(match (tag, raw) {
+            (tag, Some(raw)) => Self::Unknown {
+                tag: tag.into(),
+                raw,
+            },
+            ("INTERRUPT", None) => Self::Interrupt,
+            (_, None) => Self::Pong,
+        })
     }
+}
 
-    fn read_other<'de, D: Deserializer<'de>>(tag: &str, from: D) -> Result<Self, D::Error> {
-        if !tag.starts_with("ADMIN_") {
-            return Response::read_rest(Some(tag), from).map(Self::Response);
-        }
-        let action = Word::parse(tag);
-        Deserialize::deserialize(from).map(|signed| Self::Admin(AdminRequest { action, signed }))
+impl<'de> Deserialize<'de> for ClientFrame {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        read_alone(from)
     }
+}
 
-    const fn unknown(tag: Str, raw: Json) -> Self {
-        Self::Unknown { tag, raw }
+fn pong<S: Serializer>(to: S) -> Result<S::Ok, S::Error> {
+    type_alone("PONG", to)
+}
+
+fn interrupt<S: Serializer>(to: S) -> Result<S::Ok, S::Error> {
+    type_alone("INTERRUPT", to)
+}
+
+/// Prints the type only: the rest is private.
+impl fmt::Debug for ClientFrame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ClientFrame({:?})", self.name())
     }
 }

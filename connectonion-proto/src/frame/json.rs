@@ -3,7 +3,7 @@
 use rpc_core::json::{self, DecodeErrorKind, lenient};
 use rpc_core::{DecodeError, Json, Limits, Str};
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A member of an object, as it was sent; `None` if it is absent or null, or if this is no object. Of
 /// several the last: that is the one that the known peers read, and sign.
@@ -40,20 +40,24 @@ pub(super) fn filled_id<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str
 pub(super) mod opt {
     use serde::{Serialize, Serializer};
 
-    macro_rules! optional {
-        ($($name:ident: $read:ident,)*) => {$(
-            pub(in crate::frame) mod $name {
-                pub(in crate::frame) use super::serialize;
-                pub(in crate::frame) use rpc_core::json::lenient::$read as deserialize;
-            }
-        )*};
+    pub(in crate::frame) mod array {
+        pub(in crate::frame) use super::serialize;
+        pub(in crate::frame) use rpc_core::json::lenient::optional_array as deserialize;
     }
 
-    optional! {
-        array: optional_array,
-        id: optional_id,
-        loose: optional_loose,
-        object: optional_object,
+    pub(in crate::frame) mod id {
+        pub(in crate::frame) use super::serialize;
+        pub(in crate::frame) use rpc_core::json::lenient::optional_id as deserialize;
+    }
+
+    pub(in crate::frame) mod loose {
+        pub(in crate::frame) use super::serialize;
+        pub(in crate::frame) use rpc_core::json::lenient::optional_loose as deserialize;
+    }
+
+    pub(in crate::frame) mod object {
+        pub(in crate::frame) use super::serialize;
+        pub(in crate::frame) use rpc_core::json::lenient::optional_object as deserialize;
     }
 
     pub(in crate::frame) fn serialize<S: Serializer>(
@@ -67,6 +71,16 @@ pub(super) mod opt {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
 pub(super) const fn is_false(flag: &bool) -> bool {
     !*flag
+}
+
+/// A frame that is nothing but its type.
+pub(super) fn type_alone<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map([("type", name)])
+}
+
+/// A frame of an unknown type, as it was sent.
+pub(super) fn verbatim<S: Serializer>(_: &Str, raw: &Json, to: S) -> Result<S::Ok, S::Error> {
+    raw.serialize(to)
 }
 
 /// What is wrong with a frame of one of these types: that it is no JSON, before anything else.

@@ -10,7 +10,6 @@ mod chat;
 mod client;
 mod connect;
 mod event;
-mod frames;
 mod input;
 mod json;
 mod number;

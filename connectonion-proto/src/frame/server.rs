@@ -1,42 +1,52 @@
 //! [`ServerFrame`]: what a server sends.
 
+use std::fmt;
+
+use rpc_core::json::tagged::read_alone;
 use rpc_core::json::{TagKind, Tagged, decode_keeping};
 use rpc_core::{DecodeError, Json, Limits, Str};
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::event::{EventKind, StreamEvent};
-use super::frames::frames;
-use super::json::in_frame;
+use super::json::{in_frame, type_alone, verbatim};
 use super::onboard::{AdminResult, OnboardRequired, OnboardSuccess};
 use super::reply::{Connected, ErrorFrame, Output, RuntimeInputAck, SessionStatus};
 
-frames! {
-    /// One frame of the server, as a client reads it, which ignores what is unknown. ConnectOnion
-    /// specification, *Server → Client*.
-    pub enum ServerFrame {
-        /// The client is let in.
-        "CONNECTED" => Connected(Connected) then Connected::read,
-        /// The agent is done.
-        "OUTPUT" => Output(Output),
-        /// A prompt is queued.
-        "RUNTIME_INPUT_ACK" => RuntimeInputAck(RuntimeInputAck),
-        /// Something was wrong.
-        "ERROR" => Error(ErrorFrame),
-        /// How a session stands.
-        "SESSION_STATUS" => SessionStatus(SessionStatus),
-        /// The client is a stranger.
-        "ONBOARD_REQUIRED" => OnboardRequired(OnboardRequired),
-        /// The client is a contact now.
-        "ONBOARD_SUCCESS" => OnboardSuccess(OnboardSuccess),
-        /// What has become of an administrator's request.
-        "ADMIN_RESULT" => AdminResult(AdminResult),
-    } alone {
-        /// The server wants a PONG.
-        "PING" => Ping,
-    } others {
-        /// One step of the agent's work.
-        Event(event: StreamEvent) = event.kind.tag(),
-    }
+/// One frame of the server, as a client reads it. ConnectOnion specification, *Server → Client*.
+#[derive(Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum ServerFrame {
+    /// The client is let in.
+    Connected(Connected),
+    /// The agent is done.
+    Output(Output),
+    /// The server wants a PONG.
+    #[serde(serialize_with = "ping")]
+    Ping,
+    /// One step of the agent's work.
+    Event(StreamEvent),
+    /// A prompt is queued.
+    RuntimeInputAck(RuntimeInputAck),
+    /// Something was wrong.
+    Error(ErrorFrame),
+    /// How a session stands.
+    SessionStatus(SessionStatus),
+    /// The client is a stranger.
+    OnboardRequired(OnboardRequired),
+    /// The client is a contact now.
+    OnboardSuccess(OnboardSuccess),
+    /// What has become of an administrator's request.
+    AdminResult(AdminResult),
+    /// A frame of any other type that is no event. A client ignores it.
+    #[serde(serialize_with = "verbatim")]
+    Unknown {
+        /// Its type.
+        tag: Str,
+        /// The whole frame.
+        raw: Json,
+    },
 }
 
 impl ServerFrame {
@@ -61,12 +71,22 @@ impl ServerFrame {
             .map_err(|error| in_frame(error, text, Self::TAGS.iter().chain(EventKind::TAGS)))
     }
 
-    fn kind_of_other(tag: &str) -> TagKind {
-        EventKind::kind(tag)
-    }
-
-    fn read_other<'de, D: Deserializer<'de>>(tag: &str, from: D) -> Result<Self, D::Error> {
-        StreamEvent::read_rest(Some(tag), from).map(Self::Event)
+    /// The type on the wire.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Connected(_) => "CONNECTED",
+            Self::Output(_) => "OUTPUT",
+            Self::Ping => "PING",
+            Self::Event(event) => event.kind.tag(),
+            Self::RuntimeInputAck(_) => "RUNTIME_INPUT_ACK",
+            Self::Error(_) => "ERROR",
+            Self::SessionStatus(_) => "SESSION_STATUS",
+            Self::OnboardRequired(_) => "ONBOARD_REQUIRED",
+            Self::OnboardSuccess(_) => "ONBOARD_SUCCESS",
+            Self::AdminResult(_) => "ADMIN_RESULT",
+            Self::Unknown { tag, .. } => tag,
+        }
     }
 
     fn unknown(tag: Str, raw: Json) -> Self {
@@ -83,5 +103,68 @@ impl ServerFrame {
             session_id: session_id.and_then(|id| id.parse().ok()),
             kind: EventKind::Unknown { tag, raw },
         })
+    }
+}
+
+impl Tagged for ServerFrame {
+    const TAG: &'static str = "type";
+    const CONTENT: Option<&'static str> = None;
+    /// Without those of events.
+    const TAGS: &'static [&'static str] = &[
+        "CONNECTED",
+        "OUTPUT",
+        "PING",
+        "RUNTIME_INPUT_ACK",
+        "ERROR",
+        "SESSION_STATUS",
+        "ONBOARD_REQUIRED",
+        "ONBOARD_SUCCESS",
+        "ADMIN_RESULT",
+    ];
+
+    fn kind(tag: &str) -> TagKind {
+        match EventKind::kind(tag) {
+            TagKind::Unknown if tag == "PING" => TagKind::Unit,
+            TagKind::Unknown if Self::TAGS.contains(&tag) => TagKind::Content,
+            kind => kind,
+        }
+    }
+
+    fn read<'de, D: Deserializer<'de>>(tag: &str, from: D) -> Result<Self, D::Error> {
+        Ok(match tag {
+            "CONNECTED" => Self::Connected(Connected::deserialize(from)?.read()),
+            "OUTPUT" => Self::Output(Deserialize::deserialize(from)?),
+            "RUNTIME_INPUT_ACK" => Self::RuntimeInputAck(Deserialize::deserialize(from)?),
+            "ERROR" => Self::Error(Deserialize::deserialize(from)?),
+            "SESSION_STATUS" => Self::SessionStatus(Deserialize::deserialize(from)?),
+            "ONBOARD_REQUIRED" => Self::OnboardRequired(Deserialize::deserialize(from)?),
+            "ONBOARD_SUCCESS" => Self::OnboardSuccess(Deserialize::deserialize(from)?),
+            "ADMIN_RESULT" => Self::AdminResult(Deserialize::deserialize(from)?),
+            event => Self::Event(StreamEvent::read_rest(Some(event), from)?),
+        })
+    }
+
+    fn without<E: Error>(tag: &str, raw: Option<Json>) -> Result<Self, E> {
+        let Some(raw) = raw else {
+            return Ok(Self::Ping);
+        };
+        Ok(Self::unknown(tag.into(), raw))
+    }
+}
+
+impl<'de> Deserialize<'de> for ServerFrame {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        read_alone(from)
+    }
+}
+
+fn ping<S: Serializer>(to: S) -> Result<S::Ok, S::Error> {
+    type_alone("PING", to)
+}
+
+/// Prints the type only: the rest is private.
+impl fmt::Debug for ServerFrame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ServerFrame({:?})", self.name())
     }
 }

@@ -16,7 +16,7 @@ pub trait Vocabulary: Copy + Eq + 'static {
     }
 }
 
-/// A word of the vocabularies `K`, or one that this crate does not know: peers are newer, and agents
+/// A word of the vocabulary `K`, or one that this crate does not know: peers are newer, and agents
 /// have their own. Exhaustive: a word is known or not.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Word<K> {
@@ -73,158 +73,131 @@ impl<'de, K: Vocabulary> Deserialize<'de> for Word<K> {
     }
 }
 
-/// Enums of words on the wire.
-macro_rules! vocabularies {
-    ($($(#[$meta:meta])* pub enum $Name:ident {
-        $($(#[$doc:meta])* $word:literal => $Kind:ident,)*
-    })*) => {$(
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        pub enum $Name {
-            $($(#[$doc])* $Kind,)*
-        }
-
-        #[automatically_derived]
-        impl Vocabulary for $Name {
-            const WORDS: &'static [(&'static str, Self)] = &[$(($word, Self::$Kind)),*];
-        }
-    )*};
+/// What an agent may do without asking. ConnectOnion specification, *CONNECT* (`session.mode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Mode {
+    /// It asks before anything that changes something.
+    Safe,
+    /// It only makes a plan.
+    Plan,
+    /// It may change files.
+    AcceptEdits,
+    /// It goes on by itself for a number of turns.
+    Ulw,
+    /// What newer hosts call [`Safe`](Self::Safe).
+    ReadOnly,
+    /// What newer hosts call [`AcceptEdits`](Self::AcceptEdits).
+    Auto,
+    /// It may do everything. Newer hosts only.
+    FullAccess,
 }
 
-vocabularies! {
-    /// What an agent may do without asking. ConnectOnion specification, *CONNECT* (`session.mode`).
-    pub enum Mode {
-        /// It asks before anything that changes something.
-        "safe" => Safe,
-        /// It only makes a plan.
-        "plan" => Plan,
-        /// It may change files.
-        "accept_edits" => AcceptEdits,
-        /// It goes on by itself for a number of turns.
-        "ulw" => Ulw,
-        /// What newer hosts call [`Safe`](Self::Safe).
-        "read-only" => ReadOnly,
-        /// What newer hosts call [`AcceptEdits`](Self::AcceptEdits).
-        "auto" => Auto,
-        /// It may do everything. Newer hosts only.
-        "full-access" => FullAccess,
-    }
+impl Vocabulary for Mode {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("safe", Self::Safe),
+        ("plan", Self::Plan),
+        ("accept_edits", Self::AcceptEdits),
+        ("ulw", Self::Ulw),
+        ("read-only", Self::ReadOnly),
+        ("auto", Self::Auto),
+        ("full-access", Self::FullAccess),
+    ];
+}
 
-    /// Who has changed the mode.
-    pub enum Trigger {
-        /// The agent itself.
-        "agent" => Agent,
-        /// The user.
-        "user" => User,
-        /// The turns of the mode `ulw` are used up.
-        "ulw_checkpoint" => UlwCheckpoint,
-    }
+/// Who has changed the mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Trigger {
+    /// The agent itself.
+    Agent,
+    /// The user.
+    User,
+    /// The turns of the mode `ulw` are used up.
+    UlwCheckpoint,
+}
 
-    /// How long an approval holds. ConnectOnion specification, *`APPROVAL_RESPONSE`*.
-    pub enum Scope {
-        /// For this call only.
-        "once" => Once,
-        /// For this tool until the session ends.
-        "session" => Session,
-    }
+impl Vocabulary for Trigger {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("agent", Self::Agent),
+        ("user", Self::User),
+        ("ulw_checkpoint", Self::UlwCheckpoint),
+    ];
+}
 
-    /// What follows when a tool is not approved. Not in the specification.
-    #[derive(Default)]
-    pub enum Rejection {
-        /// The agent goes on without the tool.
-        "reject_soft" => Soft,
-        /// The agent stops. What a response without a mode means.
-        #[default]
-        "reject_hard" => Hard,
-        /// The agent explains what it wanted.
-        "reject_explain" => Explain,
-    }
+/// How long an approval holds. ConnectOnion specification, *`APPROVAL_RESPONSE`*.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Scope {
+    /// For this call only.
+    Once,
+    /// For this tool until the session ends.
+    Session,
+}
 
-    /// What to do when the turns of the mode `ulw` are used up. Any other word stops the agent.
-    pub enum UlwAction {
-        /// Go on for some more turns.
-        "continue" => Continue,
-        /// Go on in another mode.
-        "switch_mode" => SwitchMode,
-    }
+impl Vocabulary for Scope {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("once", Self::Once), ("session", Self::Session)];
+}
 
-    /// How a tool stands, in events and chat items.
-    pub enum ToolStatus {
-        /// It runs. In chat items.
-        "running" => Running,
-        /// It has run. In chat items.
-        "done" => Done,
-        /// It has run.
-        "success" => Success,
-        /// It has failed.
-        "error" => Error,
-        /// There is no such tool.
-        "not_found" => NotFound,
-        /// It runs. Newer hosts.
-        "in_progress" => InProgress,
-        /// It has run. Newer hosts.
-        "completed" => Completed,
-        /// It has failed. Newer hosts.
-        "failed" => Failed,
-    }
+/// What follows when a tool is not approved. Not in the specification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// The agent goes on without the tool.
+    Soft,
+    /// The agent stops. What a response without a mode means.
+    #[default]
+    Hard,
+    /// The agent explains what it wanted.
+    Explain,
+}
 
-    /// How far something is that starts and ends with events of one type: a model's call, compacting,
-    /// understanding what is meant, judging what was done.
-    pub enum Phase {
-        /// A model is working.
-        "running" => Running,
-        /// A model has answered.
-        "success" => Success,
-        /// The conversation is being made shorter.
-        "compacting" => Compacting,
-        /// The agent finds out what is meant.
-        "analyzing" => Analyzing,
-        /// The agent knows what is meant.
-        "understood" => Understood,
-        /// The agent judges what it has done.
-        "evaluating" => Evaluating,
-        /// It has ended.
-        "done" => Done,
-        /// It has failed.
-        "error" => Error,
-    }
+impl Vocabulary for Rejection {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("reject_soft", Self::Soft),
+        ("reject_hard", Self::Hard),
+        ("reject_explain", Self::Explain),
+    ];
+}
 
-    /// How a stranger may become a contact. ConnectOnion specification, *Trust Gate*.
-    pub enum OnboardMethod {
-        /// With an invite code.
-        "invite_code" => InviteCode,
-        /// By a payment.
-        "payment" => Payment,
-    }
+/// What to do when the turns of the mode `ulw` are used up. Any other word stops the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum UlwAction {
+    /// Go on for some more turns.
+    Continue,
+    /// Go on in another mode.
+    SwitchMode,
+}
 
-    /// How a session stands, in the answer to a `SESSION_STATUS`.
-    pub enum Standing {
-        /// Its agent is working.
-        "running" => Running,
-        /// It is there and idle.
-        "connected" => Connected,
-        /// There is none, or it is not the caller's.
-        "not_found" => NotFound,
-    }
+impl Vocabulary for UlwAction {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("continue", Self::Continue),
+        ("switch_mode", Self::SwitchMode),
+    ];
+}
 
-    /// What an administrator wants: the types of the frames ADMIN_*. Not in the specification.
-    pub enum AdminAction {
-        /// Raise a client's level.
-        "ADMIN_PROMOTE" => Promote,
-        /// Lower a client's level.
-        "ADMIN_DEMOTE" => Demote,
-        /// Block a client.
-        "ADMIN_BLOCK" => Block,
-        /// Unblock a client.
-        "ADMIN_UNBLOCK" => Unblock,
-        /// Tell a client's level.
-        "ADMIN_GET_LEVEL" => GetLevel,
-        /// Make somebody an administrator.
-        "ADMIN_ADD" => Add,
-        /// Make an administrator none.
-        "ADMIN_REMOVE" => Remove,
-    }
+/// How a tool stands, in events and chat items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ToolStatus {
+    /// It runs. In chat items.
+    Running,
+    /// It has run. In chat items.
+    Done,
+    /// It has run.
+    Success,
+    /// It has failed.
+    Error,
+    /// There is no such tool.
+    NotFound,
+    /// It runs. Newer hosts.
+    InProgress,
+    /// It has run. Newer hosts.
+    Completed,
+    /// It has failed. Newer hosts.
+    Failed,
 }
 
 impl ToolStatus {
@@ -233,6 +206,124 @@ impl ToolStatus {
     pub const fn is_error(self) -> bool {
         matches!(self, Self::Error | Self::NotFound | Self::Failed)
     }
+}
+
+impl Vocabulary for ToolStatus {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("success", Self::Success),
+        ("error", Self::Error),
+        ("not_found", Self::NotFound),
+        ("running", Self::Running),
+        ("done", Self::Done),
+        ("in_progress", Self::InProgress),
+        ("completed", Self::Completed),
+        ("failed", Self::Failed),
+    ];
+}
+
+/// How far something is that starts and ends with events of one type: a model's call, compacting,
+/// understanding what is meant, judging what was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Phase {
+    /// A model is working.
+    Running,
+    /// A model has answered.
+    Success,
+    /// The conversation is being made shorter.
+    Compacting,
+    /// The agent finds out what is meant.
+    Analyzing,
+    /// The agent knows what is meant.
+    Understood,
+    /// The agent judges what it has done.
+    Evaluating,
+    /// It has ended.
+    Done,
+    /// It has failed.
+    Error,
+}
+
+impl Vocabulary for Phase {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("running", Self::Running),
+        ("success", Self::Success),
+        ("compacting", Self::Compacting),
+        ("analyzing", Self::Analyzing),
+        ("understood", Self::Understood),
+        ("evaluating", Self::Evaluating),
+        ("done", Self::Done),
+        ("error", Self::Error),
+    ];
+}
+
+/// How a stranger may become a contact. ConnectOnion specification, *Trust Gate*.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OnboardMethod {
+    /// With an invite code.
+    InviteCode,
+    /// By a payment.
+    Payment,
+}
+
+impl Vocabulary for OnboardMethod {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("invite_code", Self::InviteCode),
+        ("payment", Self::Payment),
+    ];
+}
+
+/// How a session stands, in the answer to a `SESSION_STATUS`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Standing {
+    /// Its agent is working.
+    Running,
+    /// It is there and idle.
+    Connected,
+    /// There is none, or it is not the caller's.
+    NotFound,
+}
+
+impl Vocabulary for Standing {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("running", Self::Running),
+        ("connected", Self::Connected),
+        ("not_found", Self::NotFound),
+    ];
+}
+
+/// What an administrator wants: the types of the frames ADMIN_*. Not in the specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AdminAction {
+    /// Raise a client's level.
+    Promote,
+    /// Lower a client's level.
+    Demote,
+    /// Block a client.
+    Block,
+    /// Unblock a client.
+    Unblock,
+    /// Tell a client's level.
+    GetLevel,
+    /// Make somebody an administrator.
+    Add,
+    /// Make an administrator none.
+    Remove,
+}
+
+impl Vocabulary for AdminAction {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("ADMIN_PROMOTE", Self::Promote),
+        ("ADMIN_DEMOTE", Self::Demote),
+        ("ADMIN_BLOCK", Self::Block),
+        ("ADMIN_UNBLOCK", Self::Unblock),
+        ("ADMIN_GET_LEVEL", Self::GetLevel),
+        ("ADMIN_ADD", Self::Add),
+        ("ADMIN_REMOVE", Self::Remove),
+    ];
 }
 
 #[cfg(test)]
