@@ -24,7 +24,6 @@ pub mod server;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
 pub mod task;
-mod words;
 
 // README.md and SPEC.md name these without their paths.
 #[cfg(doc)]

@@ -2,42 +2,26 @@
 
 use std::fmt;
 
-use rpc_core::Str;
-use serde::{Deserialize, Serialize, Serializer};
+use rpc_core::{Str, words};
 
-/// The code of a refused registration. SmartHole specification, *Registration Response*.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[serde(from = "Str")]
-#[non_exhaustive]
-pub enum ErrorCode {
-    /// The name breaks the rules for names.
-    InvalidName,
-    /// The description is empty or too long.
-    InvalidDescription,
-    /// A client of this name is connected.
-    DuplicateName,
-    /// This connection has registered a client already.
-    AlreadyRegistered,
-    /// Anything else is wrong with the registration.
-    ValidationError,
-    /// A code that this crate does not know.
-    Other(Str),
+words! {
+    /// The code of a refused registration. SmartHole specification, *Registration Response*.
+    pub enum ErrorCode {
+        /// The name breaks the rules for names.
+        "INVALID_NAME" => InvalidName,
+        /// The description is empty or too long.
+        "INVALID_DESCRIPTION" => InvalidDescription,
+        /// A client of this name is connected.
+        "DUPLICATE_NAME" => DuplicateName,
+        /// This connection has registered a client already.
+        "ALREADY_REGISTERED" => AlreadyRegistered,
+        /// Anything else is wrong with the registration.
+        "VALIDATION_ERROR" => ValidationError,
+        .. => Other,
+    }
 }
 
 impl ErrorCode {
-    /// The code on the wire.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::InvalidName => "INVALID_NAME",
-            Self::InvalidDescription => "INVALID_DESCRIPTION",
-            Self::DuplicateName => "DUPLICATE_NAME",
-            Self::AlreadyRegistered => "ALREADY_REGISTERED",
-            Self::ValidationError => "VALIDATION_ERROR",
-            Self::Other(code) => code,
-        }
-    }
-
     /// Whether the same registration may be taken later: a name gets free when its owner goes, for
     /// example the lost connection of this very client.
     #[must_use]
@@ -52,29 +36,9 @@ impl ErrorCode {
     }
 }
 
-/// The code that is written like this. Servers may have codes of their own.
-impl From<Str> for ErrorCode {
-    fn from(code: Str) -> Self {
-        match &*code {
-            "INVALID_NAME" => Self::InvalidName,
-            "INVALID_DESCRIPTION" => Self::InvalidDescription,
-            "DUPLICATE_NAME" => Self::DuplicateName,
-            "ALREADY_REGISTERED" => Self::AlreadyRegistered,
-            "VALIDATION_ERROR" => Self::ValidationError,
-            _ => Self::Other(code),
-        }
-    }
-}
-
-impl Serialize for ErrorCode {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.as_str())
-    }
-}
-
 impl fmt::Display for ErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.write_str(self.name())
     }
 }
 
@@ -128,7 +92,7 @@ mod tests {
             "LATER",
         ] {
             let read = ErrorCode::from(Str::from(code));
-            assert_eq!(read.as_str(), code);
+            assert_eq!(read.name(), code);
             assert_eq!(matches!(read, ErrorCode::Other(_)), code == "LATER");
         }
     }

@@ -28,6 +28,7 @@ impl ClientEvent {
 
 impl ChatUpdate {
     /// About how many bytes it holds.
+    #[cfg(feature = "tokio")]
     pub(crate) fn weight(&self) -> usize {
         size_of::<Self>() + self.inner_weight()
     }

@@ -1,12 +1,11 @@
 //! [`Checklist`]: what is to be done in a chat.
 
-use rpc_core::Str;
 use rpc_core::json::lenient;
+use rpc_core::{Str, words};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Event;
 use crate::loose;
-use crate::words::words;
 
 /// A list of what is to be done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +42,7 @@ pub struct ChecklistItem {
 
 words! {
     /// How far an item is.
+    #[derive(Default)]
     pub enum ItemStatus {
         /// Nothing was done yet.
         #[default]

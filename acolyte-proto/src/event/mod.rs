@@ -5,7 +5,7 @@ mod notice;
 mod part;
 mod tool;
 
-use rpc_core::{DecodeError, Limits, Str, json, tagged};
+use rpc_core::{DecodeError, Limits, Str, json, tagged, words};
 use serde::{Deserialize, Serialize};
 
 pub use checklist::{Checklist, ChecklistItem, ChecklistTag, ItemStatus};
@@ -19,7 +19,6 @@ pub use tool::{ToolCall, ToolOutput, ToolResult};
 use crate::error::ChatError;
 use crate::frame::Skill;
 use crate::loose;
-use crate::words::words;
 
 tagged! {
     /// One step of a chat. Acolyte specification, *Event model*.

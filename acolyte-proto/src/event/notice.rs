@@ -1,10 +1,9 @@
 //! [`Notice`]: something that people should know.
 
-use rpc_core::Str;
+use rpc_core::{Str, words};
 use serde::{Deserialize, Serialize};
 
 use crate::loose;
-use crate::words::words;
 
 /// Something that people should know and that does not end the chat. Servers from 0.22.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +22,7 @@ pub struct Notice {
 
 words! {
     /// How bad a notice is.
+    #[derive(Default)]
     pub enum NoticeLevel {
         /// Something may be wrong.
         #[default]

@@ -1,11 +1,10 @@
 //! [`Part`]: a piece of what a tool puts out.
 #![expect(clippy::exhaustive_structs, reason = "made of all their members")]
 
-use rpc_core::{Str, tagged};
+use rpc_core::{Str, tagged, words};
 use serde::{Deserialize, Serialize};
 
 use crate::loose;
-use crate::words::words;
 
 tagged! {
     /// A piece of what a tool puts out, for people to read: the `content` of a

@@ -2,11 +2,10 @@
 
 use std::time::SystemTime;
 
-use rpc_core::Str;
+use rpc_core::{Str, words};
 use serde::{Deserialize, Serialize};
 
 use crate::id::MessageId;
-use crate::words::words;
 
 /// A message of a conversation, as the known client sends it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,10 +2,10 @@
 
 use std::time::SystemTime;
 
+use rpc_core::words;
 use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
-use crate::words::words;
 
 /// What a server remembers of a chat that it accepted, until it restarts or forgets it.
 ///

@@ -197,7 +197,7 @@ fn event() -> impl Strategy<Value = Event> {
         text().prop_map(|message| Event::Notice(Notice::warn(message))),
         (text(), text()).prop_map(|(message, source)| {
             let mut notice = Notice::error(message);
-            notice.source = Some(source.into());
+            notice.source = Some(source);
             Event::Notice(notice)
         }),
         skill().prop_map(Event::SkillActivated),

@@ -311,7 +311,7 @@ impl Chat<'_> {
             for call in &calls {
                 let arguments = arguments(&call.arguments);
                 let told = arguments.as_ref().ok().cloned().unwrap_or_default();
-                let event = ToolCall::new(call.id.clone(), call.name.clone(), Value::Object(told));
+                let event = ToolCall::new(call.id.clone(), call.name.clone(), Value::from(told));
                 self.tell(Event::ToolCall(event)).await;
                 self.called.push(call.name.clone());
                 read.push((&call.id, &call.name, arguments));

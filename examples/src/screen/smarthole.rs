@@ -58,7 +58,7 @@ impl Frames {
                     Some(message.as_deref().unwrap_or("registered").to_owned())
                 }
                 RegistrationResponse::Refused { code, message } => {
-                    let code = code.as_ref().map_or("no code", |code| code.as_str());
+                    let code = code.as_ref().map_or("no code", |code| code.name());
                     let message = message.as_deref().unwrap_or_default();
                     Some(format!("refused, {code}: {message}"))
                 }
@@ -73,7 +73,7 @@ impl Frames {
         let (number, metadata) = (self.number(&message.id), &message.metadata);
         let mut how = Vec::new();
         if !matches!(metadata.input_method, InputMethod::Text) {
-            how.push(metadata.input_method.as_str());
+            how.push(metadata.input_method.name());
         }
         if metadata.direct_routed {
             how.push("direct");

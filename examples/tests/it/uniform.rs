@@ -556,7 +556,7 @@ fn every_rust_file_says_what_it_holds_and_stays_small() {
 /// `tagged!`, and what repeats in serializers; words and open objects of one protocol.
 const WITH_MACROS: [&str; 3] = [
     "rpc-core/src/json",
-    "acolyte-proto/src/words.rs",
+    "rpc-core/src/words.rs",
     "acolyte-proto/src/frame/open.rs",
 ];
 

@@ -1,73 +1,37 @@
 //! [`Method`]: the names of the methods.
 
-/// A method that the specification names, under *Methods* or *Future Methods*.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Method {
-    /// Is the gateway there?
-    Ping,
-    /// Its version, plugins and sessions.
-    Status,
-    /// Say something and get a streamed answer.
-    ChatSend,
-    /// The plugins that are loaded.
-    PluginList,
-    /// The turns of a session. Named for the future.
-    ChatHistory,
-    /// The sessions. Named for the future.
-    SessionList,
-    /// Forget the turns of a session. Named for the future.
-    SessionClear,
-    /// Load a plugin. Named for the future.
-    PluginLoad,
-    /// Unload a plugin. Named for the future.
-    PluginUnload,
-    /// What is used of the token budgets. Named for the future.
-    BudgetStatus,
-    /// Search what is remembered. Named for the future.
-    MemorySearch,
+use rpc_core::words;
+
+words! {
+    /// A method that the specification names, under *Methods* or *Future Methods*.
+    #[non_exhaustive]
+    pub enum Method {
+        /// Is the gateway there?
+        "ping" => Ping,
+        /// Its version, plugins and sessions.
+        "status" => Status,
+        /// Say something and get a streamed answer.
+        "chat.send" => ChatSend,
+        /// The plugins that are loaded.
+        "plugin.list" => PluginList,
+        /// The turns of a session. Named for the future.
+        "chat.history" => ChatHistory,
+        /// The sessions. Named for the future.
+        "session.list" => SessionList,
+        /// Forget the turns of a session. Named for the future.
+        "session.clear" => SessionClear,
+        /// Load a plugin. Named for the future.
+        "plugin.load" => PluginLoad,
+        /// Unload a plugin. Named for the future.
+        "plugin.unload" => PluginUnload,
+        /// What is used of the token budgets. Named for the future.
+        "budget.status" => BudgetStatus,
+        /// Search what is remembered. Named for the future.
+        "memory.search" => MemorySearch,
+    }
 }
 
 impl Method {
-    /// All of them, in the specification's order.
-    pub const ALL: [Self; 11] = [
-        Self::Ping,
-        Self::Status,
-        Self::ChatSend,
-        Self::PluginList,
-        Self::ChatHistory,
-        Self::SessionList,
-        Self::SessionClear,
-        Self::PluginLoad,
-        Self::PluginUnload,
-        Self::BudgetStatus,
-        Self::MemorySearch,
-    ];
-
-    /// The name on the wire.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ping => "ping",
-            Self::Status => "status",
-            Self::ChatSend => "chat.send",
-            Self::PluginList => "plugin.list",
-            Self::ChatHistory => "chat.history",
-            Self::SessionList => "session.list",
-            Self::SessionClear => "session.clear",
-            Self::PluginLoad => "plugin.load",
-            Self::PluginUnload => "plugin.unload",
-            Self::BudgetStatus => "budget.status",
-            Self::MemorySearch => "memory.search",
-        }
-    }
-
-    /// The method of this exact name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.name() == name)
-    }
-
     /// Whether the specification only reserves the name: a gateway answers `unknown method`, unless
     /// its extensions are switched on.
     #[must_use]

@@ -83,7 +83,6 @@ fn call() -> impl Strategy<Value = Call> {
             Call::ChatSend(ChatSend::new(channel, account, said).with_team("t"))
         }),
         (session(), text(), any::<Option<u64>>()).prop_map(|(session, query, limit)| {
-            let query = query.into();
             Call::MemorySearch(MemorySearch {
                 session,
                 query,

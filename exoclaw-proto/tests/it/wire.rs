@@ -116,9 +116,8 @@ impl Wire {
     }
 
     async fn read(&mut self) -> Frame {
-        let (first, mut payload) = match self.frame().await {
-            Some(frame) => frame,
-            None => return Frame::End,
+        let Some((first, mut payload)) = self.frame().await else {
+            return Frame::End;
         };
         // A long text comes in several frames.
         let mut is_last = first & 0x80 != 0;

@@ -137,7 +137,7 @@ fn a_refusal_closes_with_4000_and_says_whether_another_attempt_may_help() {
         let [ClientEvent::Refused(error), ClientEvent::Closed(reason)] = &events[..] else {
             panic!("{events:?}")
         };
-        assert_eq!((error.code.as_str(), &*error.message), (code, "no"));
+        assert_eq!((error.code.name(), &*error.message), (code, "no"));
         assert_eq!(reason.retry(), retry, "{code}");
         assert_eq!(
             reason.to_string(),

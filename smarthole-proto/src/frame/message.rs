@@ -1,7 +1,7 @@
 //! [`Message`]: what the user said, routed to a client.
 
-use rpc_core::Str;
 use rpc_core::json::lenient;
+use rpc_core::{Str, words};
 use serde::{Deserialize, Serialize};
 
 use crate::id::MessageId;
@@ -41,45 +41,16 @@ pub struct Metadata {
     pub routing_reason: Option<Str>,
 }
 
-/// How the user said something.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "Str")]
-#[non_exhaustive]
-pub enum InputMethod {
-    /// Spoken.
-    Voice,
-    /// Typed. Also where a server does not say.
-    #[default]
-    Text,
-    /// A way that this crate does not know.
-    Other(Str),
-}
-
-impl InputMethod {
-    /// The word on the wire.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Voice => "voice",
-            Self::Text => "text",
-            Self::Other(word) => word,
-        }
-    }
-}
-
-impl From<Str> for InputMethod {
-    fn from(word: Str) -> Self {
-        match &*word {
-            "voice" => Self::Voice,
-            "text" => Self::Text,
-            _ => Self::Other(word),
-        }
-    }
-}
-
-impl Serialize for InputMethod {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.as_str())
+words! {
+    /// How the user said something.
+    #[derive(Default)]
+    pub enum InputMethod {
+        /// Spoken.
+        "voice" => Voice,
+        /// Typed. Also where a server does not say.
+        #[default]
+        "text" => Text,
+        .. => Other,
     }
 }
 

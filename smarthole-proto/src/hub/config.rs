@@ -13,7 +13,7 @@ use crate::limits::{HISTORY, RESPONSE_TIMEOUT, ROUTING_LIMIT, defaults};
 /// use smarthole_proto::hub::HubConfig;
 ///
 /// let config = HubConfig::default().with_response_timeout(Duration::from_secs(5));
-/// assert_eq!(config.routing_limit, 3);
+/// assert_eq!(config, config.clone().with_routing_limit(3));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

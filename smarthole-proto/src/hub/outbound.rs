@@ -44,7 +44,7 @@ impl<'m> Writer<'m> {
     /// Whether the user's own text makes a frame that is small enough.
     pub(super) fn check(&self) -> Result<(), HubError> {
         let most = self.input.text.len().saturating_mul(LONGEST_ESCAPE) + ENVELOPE;
-        if most + self.input.method.as_str().len() <= self.max {
+        if most + self.input.method.name().len() <= self.max {
             return Ok(());
         }
         self.message(&self.input.text, false, None).map(drop)

@@ -250,7 +250,7 @@ fn confidence_is_told_for_voice_and_within_bounds_only() {
         else {
             panic!("{}", frame.as_str());
         };
-        assert_eq!(message.metadata.input_method.as_str(), method);
+        assert_eq!(message.metadata.input_method.name(), method);
         assert_eq!(message.metadata.confidence, confidence);
     }
 }

@@ -435,7 +435,7 @@ async fn a_refusal_is_an_event_before_the_line_is_lost() {
     let Event::Refused(error) = event(&mut events).await else {
         panic!("not refused")
     };
-    assert_eq!(error.code.as_str(), "DUPLICATE_NAME");
+    assert_eq!(error.code.name(), "DUPLICATE_NAME");
     assert!(matches!(
         events.next().await,
         Some(LinkEvent::State(LinkState::Lost { .. }))

@@ -361,7 +361,7 @@ async fn a_wrong_registration_ends_the_plugin_at_once_and_a_taken_name_after_ten
         let Ended::Refused(error) = &ended else {
             panic!("{ended:?}")
         };
-        assert_eq!((error.code.as_str(), ended.exit_code()), (code, 1));
+        assert_eq!((error.code.name(), ended.exit_code()), (code, 1));
         let refusals = handler.seen();
         let refusals = refusals.iter().filter(|seen| seen.contains("Refused"));
         assert_eq!(refusals.count(), attempts);

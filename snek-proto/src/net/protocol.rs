@@ -1,4 +1,4 @@
-//! How the two machines ride on a [`Link`](rpc_core::net::Link).
+//! [`ClientSide`]: how the client's machine rides on a [`Link`](rpc_core::net::Link).
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -12,7 +12,6 @@ use crate::client::{ClientConfig, ClientConn, ClientEvent, ClientState};
 use crate::codec::redact;
 use crate::error::RpcError;
 use crate::frame::Answer;
-use crate::server::{ServerConfig, ServerConn, ServerEvent};
 
 /// The client's side: every connection logs in with the same configuration.
 #[derive(Clone, Debug)]
@@ -68,57 +67,6 @@ impl Protocol for ClientSide {
 
     fn weight(event: &ClientEvent) -> usize {
         event.weight()
-    }
-
-    fn redact(text: &str) -> Cow<'_, str> {
-        redact(text)
-    }
-}
-
-/// The server's side of one accepted connection.
-#[derive(Clone, Debug)]
-pub(crate) struct ServerSide {
-    config: Arc<ServerConfig>,
-}
-
-impl ServerSide {
-    /// A connection with this configuration.
-    #[must_use]
-    pub(crate) fn new(config: impl Into<Arc<ServerConfig>>) -> Self {
-        let config = config.into();
-        Self { config }
-    }
-}
-
-impl Protocol for ServerSide {
-    type Machine = ServerConn;
-    type Call = Infallible;
-    type Value = Infallible;
-    type Remote = Infallible;
-    type Item = Infallible;
-    type Event = ServerEvent;
-
-    fn open(&mut self, now: Instant, _: u64) -> ServerConn {
-        ServerConn::new(Arc::clone(&self.config), now)
-    }
-
-    fn sort(&mut self, event: ServerEvent) -> Sorted<Self> {
-        match event {
-            ServerEvent::Closed(reason) => Sorted::Closed(reason),
-            other => Sorted::Event(other),
-        }
-    }
-
-    fn close(machine: &mut ServerConn, frame: CloseFrame, now: Instant) {
-        machine.close_with(frame, now);
-    }
-
-    fn cancel(_: &mut ServerConn, call: Infallible, _: Instant) {
-        match call {}
-    }
-
-    fn in_flight(machine: &ServerConn) -> usize {
-        machine.in_flight()
     }
 
     fn redact(text: &str) -> Cow<'_, str> {

@@ -14,9 +14,9 @@ use rpc_core::{CloseFrame, Json, Refused, Secret, Str};
 
 use super::Backend;
 use super::peer::{Peer, Pushes, slow_reader};
+use super::protocol::ServerSide;
 use crate::error::RpcError;
 use crate::hub::ConnId;
-use crate::net::protocol::ServerSide;
 use crate::server::{RequestId, ServerConfig, ServerEvent};
 
 /// What the connections of a server have in common.

@@ -5,6 +5,7 @@ mod connection;
 mod memory;
 mod options;
 mod peer;
+mod protocol;
 
 use std::fmt;
 use std::io;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rpc_core::net::{Cancellation, Link};
 use rpc_core::{CloseFrame, Limits, Refused, Text};
 
+use super::protocol::ServerSide;
 use crate::hub::ConnId;
-use crate::net::protocol::ServerSide;
 use crate::server::ServerConn;
 
 /// One connection.

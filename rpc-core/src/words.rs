@@ -1,6 +1,24 @@
-//! [`words!`]: enums whose values are words on the wire.
+//! [`words!`](crate::words).
 
-/// An enum of words: closed, or with `.. => Other` for words that are not known.
+/// Makes an enum whose values are words on the wire: closed, or with `.. => Other` for words that are not
+/// known.
+///
+/// ```
+/// rpc_core::words! {
+///     /// How bad something is.
+///     pub enum Level {
+///         /// Something may be wrong.
+///         "warn" => Warn,
+///         .. => Other,
+///     }
+/// }
+///
+/// assert_eq!(serde_json::to_string(&Level::Warn)?, r#""warn""#);
+/// let level: Level = serde_json::from_str(r#""bad""#)?;
+/// assert_eq!(level.name(), "bad");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[macro_export]
 macro_rules! words {
     ($(#[$meta:meta])* pub enum $Name:ident {
         $($(#[$doc:meta])* $word:literal => $Kind:ident,)*
@@ -31,17 +49,17 @@ macro_rules! words {
         }
 
         #[automatically_derived]
-        impl serde::Serialize for $Name {
-            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        impl $crate::json::serde::Serialize for $Name {
+            fn serialize<S: $crate::json::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
                 to.serialize_str(self.name())
             }
         }
 
         #[automatically_derived]
-        impl<'de> serde::Deserialize<'de> for $Name {
-            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                let name = rpc_core::Str::deserialize(from)?;
-                let unknown = || serde::de::Error::unknown_variant(&name, &[$($word),*]);
+        impl<'de> $crate::json::serde::Deserialize<'de> for $Name {
+            fn deserialize<D: $crate::json::serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let name = <$crate::Str as $crate::json::serde::Deserialize>::deserialize(from)?;
+                let unknown = || $crate::json::serde::de::Error::unknown_variant(&name, &[$($word),*]);
                 Self::parse(&name).ok_or_else(unknown)
             }
         }
@@ -52,12 +70,12 @@ macro_rules! words {
         .. => Other,
     }) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum $Name {
             $($(#[$doc])* $Kind,)*
             /// A word that this crate does not know.
-            Other(rpc_core::Str),
+            Other($crate::Str),
         }
 
         impl $Name {
@@ -72,8 +90,8 @@ macro_rules! words {
         }
 
         #[automatically_derived]
-        impl From<rpc_core::Str> for $Name {
-            fn from(name: rpc_core::Str) -> Self {
+        impl From<$crate::Str> for $Name {
+            fn from(name: $crate::Str) -> Self {
                 match &*name {
                     $($word => Self::$Kind,)*
                     _ => Self::Other(name),
@@ -82,12 +100,20 @@ macro_rules! words {
         }
 
         #[automatically_derived]
-        impl serde::Serialize for $Name {
-            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        impl<'de> $crate::json::serde::Deserialize<'de> for $Name {
+            fn deserialize<D: $crate::json::serde::Deserializer<'de>>(
+                from: D,
+            ) -> Result<Self, D::Error> {
+                let name = <$crate::Str as $crate::json::serde::Deserialize>::deserialize(from)?;
+                Ok(Self::from(name))
+            }
+        }
+
+        #[automatically_derived]
+        impl $crate::json::serde::Serialize for $Name {
+            fn serialize<S: $crate::json::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
                 to.serialize_str(self.name())
             }
         }
     };
 }
-
-pub(crate) use words;
