@@ -29,7 +29,6 @@ const fn met(work: &'static str, peer: &'static str, goal: f64) -> Goal {
 }
 
 /// A goal that is missed, and the ratio that was reached.
-#[allow(dead_code, reason = "at times none is missed")]
 const fn missed(work: &'static str, peer: &'static str, goal: f64, held: f64) -> Goal {
     Goal {
         work,
@@ -72,21 +71,22 @@ pub(crate) const HOT_SUM: Goal = met("the five hot frames", "sonic-rs", SONIC);
 const GOALS: &[Goal] = &[
     // Goal 1
     met("decode Exoclaw text event, 100 B", "serde derive", DERIVE),
-    met("decode Exoclaw text event, 100 B", "jsonrpsee", JSONRPSEE),
+    missed("decode Exoclaw text event, 100 B", "jsonrpsee", JSONRPSEE, 2.82),
     met("decode Exoclaw text event, 100 B", "rmcp", RMCP),
     met("decode Exoclaw text event, 100 B", "sonic-rs", SONIC),
     met("decode Snek message event, 120 B", "serde derive", DERIVE),
     met("decode Snek message event, 120 B", "jsonrpsee", JSONRPSEE),
     met("decode Snek message event, 120 B", "rmcp", RMCP),
     met("decode Snek message event, 120 B", "sonic-rs", SONIC),
-    met("decode SmartHole message, 210 B", "serde derive", DERIVE),
+    missed("decode SmartHole message, 210 B", "serde derive", DERIVE, 1.30),
     met("decode SmartHole message, 210 B", "jsonrpsee", JSONRPSEE),
     met("decode SmartHole message, 210 B", "rmcp", RMCP),
     met("decode SmartHole message, 210 B", "sonic-rs", SONIC),
     met("decode ConnectOnion tool result, 290 B", "serde derive", DERIVE),
-    met("decode ConnectOnion tool result, 290 B", "jsonrpsee", JSONRPSEE),
-    met("decode ConnectOnion tool result, 290 B", "rmcp", RMCP),
-    met("decode ConnectOnion tool result, 290 B", "sonic-rs", SONIC),
+    // It has ten members, of which three are texts that do not fit inline: the README says more.
+    missed("decode ConnectOnion tool result, 290 B", "jsonrpsee", JSONRPSEE, 2.61),
+    missed("decode ConnectOnion tool result, 290 B", "rmcp", RMCP, 6.26),
+    missed("decode ConnectOnion tool result, 290 B", "sonic-rs", SONIC, 0.895),
     met("decode Acolyte text event, 110 B", "serde derive", DERIVE),
     met("decode Acolyte text event, 110 B", "jsonrpsee", JSONRPSEE),
     met("decode Acolyte text event, 110 B", "rmcp", RMCP),
@@ -99,17 +99,18 @@ const GOALS: &[Goal] = &[
     met("decode Snek send_message", "our types, serde_json", SAME),
     met("decode Exoclaw text event with escapes, 1 KB", "our types, serde_json", SAME),
     met("decode Exoclaw text event, 200 KB", "our types, serde_json", SAME),
-    met("decode Exoclaw text event, 200 KB", "serde derive", LONG),
+    missed("decode Exoclaw text event, 200 KB", "serde derive", LONG, 1.925),
     met("decode Snek channels into owned structs, 200 KB", "our types, serde_json", SAME),
     // Goal 3
-    met("Exoclaw result left raw, 200 KB", "serde_json scan", SCAN),
-    met("Exoclaw tool input left raw, 200 KB", "serde_json scan", SCAN),
+    // The scan borrows; of ours, 0.13 is the copy that is delivered.
+    missed("Exoclaw result left raw, 200 KB", "serde_json scan", SCAN, 1.234),
+    missed("Exoclaw tool input left raw, 200 KB", "serde_json scan", SCAN, 1.234),
     met("Snek answer left raw, 200 KB", "serde_json scan", SCAN),
     // Goal 4
     met("encode Exoclaw text event, 100 B", "to_writer", WRITE),
     met("encode Snek message event, 120 B", "to_writer", WRITE),
     met("encode SmartHole message, 210 B", "to_writer", WRITE),
-    met("encode ConnectOnion tool result, 290 B", "to_writer", WRITE),
+    missed("encode ConnectOnion tool result, 290 B", "to_writer", WRITE, 1.665),
     met("encode Acolyte text event, 110 B", "to_writer", WRITE),
     met("encode Exoclaw text event, 200 KB", "to_writer", WRITE_LONG),
     met("encode Exoclaw text event, 1 KB", "to_writer", WRITER),

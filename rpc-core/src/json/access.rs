@@ -9,6 +9,7 @@ use serde::de::{
 };
 
 use super::de::{Deserializer, Result};
+use super::scan::{past_space, plain_end};
 use super::token;
 use super::{DecodeError, DecodeErrorKind};
 
@@ -28,6 +29,32 @@ impl<'r, 'de> Members<'r, 'de> {
             reader,
             is_first: true,
         }
+    }
+
+    /// The name of the next member, as nearly all are: without escapes, with its colon behind it, and not
+    /// to be searched for others of that name. `None` at anything else, which is not passed.
+    #[inline(always)]
+    fn plain_name(&mut self) -> Option<&'de str> {
+        let reader = &mut *self.reader;
+        let bytes = reader.text.as_bytes();
+        let mut start = reader.at;
+        if !self.is_first {
+            if bytes.get(start) != Some(&b',') {
+                return None;
+            }
+            start = past_space(bytes, start + 1);
+        }
+        if bytes.get(start) != Some(&b'"') || reader.repeated.is_some() {
+            return None;
+        }
+        let end = plain_end(bytes, start + 1);
+        if bytes.get(end..end + 2) != Some(b"\":") {
+            return None;
+        }
+        reader.object.member = start;
+        reader.at = end + 2;
+        self.is_first = false;
+        reader.text.get(start + 1..end)
     }
 
     /// The name of the next member, however it is written.
@@ -56,11 +83,12 @@ impl<'de> MapAccess<'de> for Members<'_, 'de> {
 
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
-        if let Some(name) = self.reader.plain_name(self.is_first) {
-            self.is_first = false;
-            return seed
-                .deserialize(BorrowedStrDeserializer::new(name))
-                .map(Some);
+        if let Some(name) = self.plain_name() {
+            let name = BorrowedStrDeserializer::new(name);
+            return seed.deserialize(name).map(Some);
+        }
+        if self.reader.text.as_bytes().get(self.reader.at) == Some(&b'}') {
+            return Ok(None);
         }
         match self.name()? {
             None => return Ok(None),

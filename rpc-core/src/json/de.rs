@@ -87,6 +87,7 @@ pub(super) fn parse_any(text: &str) -> Result<Json> {
 impl<'de> Deserializer<'de> {
     /// Starts at the beginning of a text. Of the limits, depth and items of a list count here.
     #[must_use]
+    #[inline]
     pub fn new(text: &'de str, limits: &Limits) -> Self {
         Self {
             text,
@@ -118,6 +119,7 @@ impl<'de> Deserializer<'de> {
     ///
     /// # Errors
     /// [`DecodeErrorKind::Syntax`] if there is more.
+    #[inline]
     pub fn end(&mut self) -> Result<()> {
         match self.token() {
             None => Ok(()),
@@ -250,30 +252,6 @@ impl<'de> Deserializer<'de> {
         }
         self.at += 1;
         Ok(name)
-    }
-
-    /// The next member's name, as nearly all are: without escapes, and not to be searched for others
-    /// of that name. `None` at anything else, which is not passed.
-    pub(super) fn plain_name(&mut self, is_first: bool) -> Option<&'de str> {
-        let bytes = self.text.as_bytes();
-        let mut at = past_space(bytes, self.at);
-        if !is_first && bytes.get(at) == Some(&b',') {
-            at = past_space(bytes, at + 1);
-        } else if !is_first {
-            return None;
-        }
-        let end = plain_end(bytes, at + 1);
-        let colon = past_space(bytes, end + 1);
-        let quotes = (bytes.get(at), bytes.get(end));
-        if quotes != (Some(&b'"'), Some(&b'"'))
-            || bytes.get(colon) != Some(&b':')
-            || self.repeated.is_some()
-        {
-            return None;
-        }
-        self.object.member = at;
-        self.at = colon + 1;
-        self.text.get(at + 1..end)
     }
 
     #[inline]

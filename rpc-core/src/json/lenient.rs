@@ -14,6 +14,7 @@ use crate::limits::Limits;
 ///
 /// # Errors
 /// If it is neither.
+#[inline]
 pub fn id<'de, D: Deserializer<'de>, T: From<Str>>(from: D) -> Result<T, D::Error> {
     from.deserialize_newtype_struct(token::ID, IdVisitor)
         .map(T::from)
@@ -23,6 +24,7 @@ pub fn id<'de, D: Deserializer<'de>, T: From<Str>>(from: D) -> Result<T, D::Erro
 ///
 /// # Errors
 /// If it is none of these.
+#[inline]
 pub fn optional_id<'de, D: Deserializer<'de>, T: From<Str>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
@@ -32,6 +34,7 @@ pub fn optional_id<'de, D: Deserializer<'de>, T: From<Str>>(
 struct IdText(Str);
 
 impl<'de> Deserialize<'de> for IdText {
+    #[inline]
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         id(from).map(Self)
     }
@@ -120,6 +123,7 @@ optional! {
 ///
 /// # Errors
 /// If it is neither.
+#[inline]
 pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     from: D,
 ) -> Result<T, D::Error> {
@@ -130,6 +134,7 @@ pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
 ///
 /// # Errors
 /// If it is not JSON.
+#[inline]
 pub fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Json>, D::Error> {
     Json::deserialize(from).map(Some)
 }

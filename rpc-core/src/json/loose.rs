@@ -38,6 +38,7 @@ impl<'de> Deserialize<'de> for LooseStr {
 }
 
 impl ByType for LooseStr {
+    #[inline]
     fn read<'de, D: Deserializer<'de>>(first: u8, from: D) -> Result<Self, D::Error> {
         match first {
             b'"' => Str::deserialize(from).map(Self::Str),

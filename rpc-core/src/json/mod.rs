@@ -125,6 +125,7 @@ fn whole<'de, T: Deserialize<'de>>(mut reader: Deserializer<'de>) -> Result<T, D
 ///
 /// # Errors
 /// [`DecodeErrorKind::TooLarge`].
+#[inline]
 pub fn check_size(size: usize, limits: &Limits) -> Result<(), DecodeError> {
     let max = limits.max_message_bytes;
     if size > max {

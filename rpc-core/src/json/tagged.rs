@@ -86,10 +86,12 @@ impl<T: Tagged> Tagged for Option<T> {
     const CONTENT: Option<&'static str> = T::CONTENT;
     const TAGS: &'static [&'static str] = T::TAGS;
 
+    #[inline]
     fn kind(tag: &str) -> TagKind {
         T::kind(tag)
     }
 
+    #[inline]
     fn read<'de, D: Deserializer<'de>>(tag: &str, content: D) -> Result<Self, D::Error> {
         T::read(tag, content).map(Some)
     }
