@@ -22,7 +22,7 @@ use rpc_core::json::{self, DecodeErrorKind};
 use rpc_core::keepalive::Heart;
 use rpc_core::timers::{TimerKind, Timers, later, sooner};
 use rpc_core::{
-    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, InsertError, Json, Machine, Match,
+    CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, InsertError, Machine, Match,
     Outbox, Outgoing, PendingMap, Str,
 };
 
