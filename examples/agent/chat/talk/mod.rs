@@ -13,7 +13,7 @@ use examples::screen::printable;
 use examples::terminal::{self, Input, Output, Terminal};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use rpc_core::net::LinkEvent;
+use rpc_core::net::{LinkEvent, LinkState};
 use rpc_core::{CallError, Refused};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -233,6 +233,9 @@ impl Talk {
                 }
                 Happened::Said(said) => self.interjected(*said).await?,
                 Happened::Event(Some(event)) => {
+                    if ends_line(&event) && self.catch_up().await? {
+                        return Ok(());
+                    }
                     let was_in = is_in;
                     is_in |= matches!(&*event, LinkEvent::Event(Event::Connected(_)));
                     self.link_event(*event, was_in).await?;
@@ -258,16 +261,29 @@ impl Talk {
             self.input = Some(terminal::plain());
         }
         let input = self.input.as_mut();
+        // In this order: that the connection is back is told before the steps that come over it.
         tokio::select! {
+            biased;
+            () = &mut self.end => Happened::Signal,
+            Some(Ok(said)) = self.said.join_next() => Happened::Said(Box::new(said)),
+            event = self.events.next() => Happened::Event(event.map(Box::new)),
             line = read(input), if reads => Happened::Line(line),
             event = self.run.next() => match event {
                 Some(Ok(event)) => Happened::Run(Box::new(event)),
                 Some(Err(_)) | None => Happened::Ended,
             },
-            Some(Ok(said)) = self.said.join_next() => Happened::Said(Box::new(said)),
-            event = self.events.next() => Happened::Event(event.map(Box::new)),
-            () = &mut self.end => Happened::Signal,
         }
+    }
+
+    /// Shows what came before the connection was lost; `true` if that is enough.
+    async fn catch_up(&mut self) -> Result<bool, Failure> {
+        while let Some(event) = self.run.next().now_or_never() {
+            match event {
+                Some(Ok(event)) => self.run_event(event).await?,
+                Some(Err(_)) | None => return self.ended().await,
+            }
+        }
+        Ok(false)
     }
 
     /// The line that waits, if it can be dealt with now.
@@ -406,6 +422,14 @@ impl Talk {
 }
 
 /// The next line; none comes from an input that is not open.
+fn ends_line(event: &LinkEvent<Event>) -> bool {
+    match event {
+        LinkEvent::State(LinkState::Lost { .. }) => true,
+        LinkEvent::State(state) => state.ended().is_some(),
+        _ => false,
+    }
+}
+
 async fn read(input: Option<&mut Input<Line>>) -> Option<Line> {
     input?.lines.recv().await
 }
