@@ -37,7 +37,6 @@ pub mod testing;
 pub mod text;
 pub mod timers;
 pub mod timestamp;
-mod words;
 
 pub use error::{CallError, CloseReason, Delivery, Disconnect, Refused, Retry};
 pub use id::{CallId, Hex16, Id, IdForm, UniqueBits, uuid};

@@ -28,6 +28,7 @@ mod token;
 mod unescape;
 pub(crate) mod value;
 mod verbatim;
+mod words;
 mod writer;
 
 use serde::Deserialize;

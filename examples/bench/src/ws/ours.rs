@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
-use rpc_core::{Outgoing, Text};
 use rpc_core::net::Message;
 use rpc_core::net::ws::{Role, WsConfig, WsStream};
+use rpc_core::{Outgoing, Text};
 use tokio::io::{DuplexStream, duplex};
 
 type Socket = WsStream<DuplexStream>;

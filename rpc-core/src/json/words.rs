@@ -25,6 +25,7 @@ macro_rules! words {
     }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(clippy::exhaustive_enums)] // All words that the specification has.
         pub enum $Name {
             $($(#[$doc])* $Kind,)*
         }
