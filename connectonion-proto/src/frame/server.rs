@@ -3,7 +3,7 @@
 use std::fmt;
 
 use rpc_core::json::tagged::read_alone;
-use rpc_core::json::{TagKind, Tagged, decode_keeping};
+use rpc_core::json::{TagKind, Tagged, decode, decode_keeping};
 use rpc_core::{DecodeError, Json, Limits, Str};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -58,7 +58,7 @@ impl ServerFrame {
     /// [`DecodeError`] if the text is no object, has no string `type`, or is of a known type with a
     /// member of the wrong type or without one that it cannot do without.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
-        Self::decode_keeping(text, limits, |_| false).map(|(frame, _)| frame)
+        decode(text, limits).map_err(|error| Self::in_frame(error, text))
     }
 
     /// As [`decode`](Self::decode), with the whole text if `keep` says so.
@@ -67,8 +67,12 @@ impl ServerFrame {
         limits: &Limits,
         keep: impl FnOnce(&Self) -> bool,
     ) -> Result<(Self, Option<Json>), DecodeError> {
-        decode_keeping(text, limits, keep)
-            .map_err(|error| in_frame(error, text, Self::TAGS.iter().chain(EventKind::TAGS)))
+        decode_keeping(text, limits, keep).map_err(|error| Self::in_frame(error, text))
+    }
+
+    #[cold]
+    fn in_frame(error: DecodeError, text: &str) -> DecodeError {
+        in_frame(error, text, Self::TAGS.iter().chain(EventKind::TAGS))
     }
 
     /// The type on the wire.

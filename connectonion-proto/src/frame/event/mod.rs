@@ -93,7 +93,7 @@ tagged! {
 }
 
 /// Hosts that send no `tool_id` name the event's own.
-fn tool_id<E: serde::de::Error>(mut event: StreamEvent) -> Result<StreamEvent, E> {
+fn tool_id<E: serde::de::Error>(event: &mut StreamEvent) -> Result<(), E> {
     if let EventKind::ToolCall(ToolCall { tool_id, .. })
     | EventKind::ToolResult(ToolResult { tool_id, .. }) = &mut event.kind
         && tool_id.is_none()
@@ -101,7 +101,7 @@ fn tool_id<E: serde::de::Error>(mut event: StreamEvent) -> Result<StreamEvent, E
         let id = event.id.clone();
         *tool_id = Some(id.ok_or_else(|| E::missing_field("tool_id"))?.into());
     }
-    Ok(event)
+    Ok(())
 }
 
 impl EventKind {

@@ -35,8 +35,8 @@
 /// an object may do without the tag. A member that is read by a function, as with `deserialize_with`, has it
 /// behind its type: `"id" => pub id: Str as lenient::id`. Members are written in this order, without
 /// those that are `None`; an object of an unknown tag is written as it was read, whatever the members say.
-/// Behind the struct, `then` may name a function that gets what was read and returns it, or an error:
-/// `fn<E: serde::de::Error>(Self) -> Result<Self, E>`.
+/// Behind the struct, `then` may name a function that completes what was read, or refuses it:
+/// `fn<E: serde::de::Error>(&mut Self) -> Result<(), E>`.
 ///
 /// ```
 /// use rpc_core::{Limits, Str, json, tagged};
@@ -366,7 +366,8 @@ macro_rules! tagged {
                 });
                 let mut beside = Beside::default();
                 let $body = $crate::json::tagged::read::<D, Beside, $Body>(tag, &mut beside, from)?;
-                let read = Self {
+                #[allow(unused_mut)]
+                let mut read = Self {
                     $($before: match beside.$before {
                         Some(it) => it,
                         None => $crate::json::tagged::absent($before_word)?,
@@ -377,7 +378,7 @@ macro_rules! tagged {
                         None => $crate::json::tagged::absent($after_word)?,
                     },)*
                 };
-                $(let read = $then(read)?;)?
+                $($then(&mut read)?;)?
                 Ok(read)
             }
         }

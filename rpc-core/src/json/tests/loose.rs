@@ -60,13 +60,13 @@ tagged! {
     then filled
 }
 
-fn filled<E: serde::de::Error>(mut read: Filled) -> Result<Filled, E> {
+fn filled<E: serde::de::Error>(read: &mut Filled) -> Result<(), E> {
     if let Kind2::Tool(tool) = &mut read.kind
         && tool.name.is_empty()
     {
         tool.name = read.id.clone().ok_or_else(|| E::missing_field("name"))?;
     }
-    Ok(read)
+    Ok(())
 }
 
 #[test]
