@@ -9,8 +9,9 @@ use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use rpc_core::Machine;
+use rpc_core::testing::Pair;
 use rpc_core::testing::conformance::{self, Calls};
-use rpc_core::testing::{Pair, sim};
+use switchboard_testing::sim;
 
 fn nasty() -> Vec<String> {
     let mut nasty = conformance::nasty_texts();

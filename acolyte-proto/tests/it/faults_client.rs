@@ -10,10 +10,10 @@ use async_trait::async_trait;
 use rpc_core::Limits;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{Dialer, Link};
-use rpc_core::testing::faults::client::{
+use serde_json::{Value, json};
+use switchboard_testing::faults::client::{
     ClientUnderTest, Ended, Fault, Line, SharedEvents, Started, Terms, clock_jump, prove,
 };
-use serde_json::{Value, json};
 
 /// A client whose calls are chats.
 struct Chats;

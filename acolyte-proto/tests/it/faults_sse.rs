@@ -7,8 +7,8 @@ use acolyte_proto::client::{ChatUpdate, ClientConfig, Outcome};
 use acolyte_proto::frame::ChatRequest;
 use acolyte_proto::net::SseClient;
 use rpc_core::keepalive::KeepAlive;
-use rpc_core::testing::faults::{End, RawListener, RawPeer};
 use rpc_core::{CallError, CloseReason, Delivery, Limits};
+use switchboard_testing::faults::{End, RawListener, RawPeer};
 use tokio::time::timeout;
 
 /// A deadline that must not pass.

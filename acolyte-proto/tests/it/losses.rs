@@ -4,8 +4,8 @@
 use acolyte_proto::client::{ChatUpdate, ClientConfig, Outcome};
 use acolyte_proto::frame::ChatRequest;
 use acolyte_proto::net::{Chat, Client, ServerOptions, Service, connect_with, link_config};
-use rpc_core::testing::losses::{Lossy, at_every_frame};
 use rpc_core::{CallError, Delivery};
+use switchboard_testing::losses::{Lossy, at_every_frame};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::daemon::puppet;

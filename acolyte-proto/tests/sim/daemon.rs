@@ -14,8 +14,8 @@ use acolyte_proto::frame::{ChatRequest, Reply};
 use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use acolyte_proto::task::TaskState;
-use rpc_core::testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 use rpc_core::{CallError, CloseFrame, CloseReason, Delivery, Limits, Machine as _};
+use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
 use crate::life::{Desk, Told};
 

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 
 use acolyte_proto::id::TaskId;
 use acolyte_proto::task::TaskState;
-use rpc_core::testing::sim::{Outcome, ensure};
+use switchboard_testing::sim::{Outcome, ensure};
 
 /// Something that is told about a chat.
 #[derive(Clone, Debug, PartialEq, Eq)]

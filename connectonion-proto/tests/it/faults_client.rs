@@ -8,10 +8,10 @@ use connectonion_proto::net::{AgentOptions, ClientSide, RemoteAgent, connect_wit
 use rpc_core::Limits;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{Dialer, Link};
-use rpc_core::testing::faults::client::{
+use serde_json::{Value, json};
+use switchboard_testing::faults::client::{
     ClientUnderTest, Ended, Fault, Line, SharedEvents, Started, Terms, clock_jump, prove,
 };
-use serde_json::{Value, json};
 
 use crate::scripted::{client_key, connected, thinking};
 

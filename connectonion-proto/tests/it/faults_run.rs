@@ -6,9 +6,9 @@ use connectonion_proto::client::ClientConfig;
 use connectonion_proto::net::{AgentOptions, RemoteAgent, Run, RunEvent, connect};
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::testing::faults::{RawFrame, RawListener, RawPeer};
 use rpc_core::{CallError, CloseReason, Delivery};
 use serde_json::Value;
+use switchboard_testing::faults::{RawFrame, RawListener, RawPeer};
 use tokio::time::timeout;
 
 use crate::scripted::{client_key, connected, output, thinking, user_input};

@@ -17,9 +17,9 @@ use connectonion_proto::net::{
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::net::LinkConfig;
-use rpc_core::testing::losses::{Lossy, at_every_frame};
 use rpc_core::{CallError, Delivery};
 use serde_json::json;
+use switchboard_testing::losses::{Lossy, at_every_frame};
 
 use crate::scripted::{client_key, host_key};
 

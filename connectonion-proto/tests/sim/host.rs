@@ -10,7 +10,7 @@ use connectonion_proto::hub::{Entrant, Finished, Hub, HubConfig, HubEvent, JobId
 use connectonion_proto::id::SessionId;
 use connectonion_proto::session::{ConnId, Owner, RunId, RuntimeInput};
 use connectonion_proto::storage::{MemoryStorage, Record, Storage, StorageError};
-use rpc_core::testing::sim::{Outcome, Rng, ensure, tell};
+use switchboard_testing::sim::{Outcome, Rng, ensure, tell};
 
 pub(crate) const OWNER: Owner = Owner::Key(Address::from_bytes([1; 32]));
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use connectonion_proto::frame::{Connect, SessionState, Signed};
 use connectonion_proto::hub::HubConfig;
 use connectonion_proto::session::{ConnId, Owner, RunId};
-use rpc_core::testing::sim::{self, Outcome, Rng, Tally, ensure};
 use serde_json::Value;
+use switchboard_testing::sim::{self, Outcome, Rng, Tally, ensure};
 
 use crate::hub_play::Play;
 

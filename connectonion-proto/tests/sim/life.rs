@@ -12,8 +12,8 @@ use connectonion_proto::frame::{Answer, Input, Response};
 use connectonion_proto::hub::{Entrant, NewInput, Reply};
 use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use connectonion_proto::session::ConnId;
-use rpc_core::testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 use rpc_core::{CloseFrame, Limits, Refused};
+use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
 use crate::host::{Host, OWNER, Verdict};
 use crate::user::User;

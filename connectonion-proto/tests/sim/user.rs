@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use connectonion_proto::client::{ClientEvent, Reply, Resume, Seen, Step, Taken};
 use connectonion_proto::frame::{Connect, ErrorFrame, Response, SessionState, Signed};
 use connectonion_proto::limits::AUTHENTICATE_FIRST;
-use rpc_core::testing::sim::{Outcome, ensure};
 use rpc_core::{CallError, CallId, CloseReason, Delivery, Limits};
+use switchboard_testing::sim::{Outcome, ensure};
 
 use crate::host::{Host, Verdict};
 

@@ -255,7 +255,12 @@ fn every_example_is_run_or_says_why_not() {
     let mut found = Vec::new();
     for folder in ["rpc-core", "snek-proto", "exoclaw-proto", "smarthole-proto"]
         .into_iter()
-        .chain(["connectonion-proto", "acolyte-proto", "examples"])
+        .chain([
+            "connectonion-proto",
+            "acolyte-proto",
+            "examples",
+            "rpc-core/testing",
+        ])
     {
         let pages = list(&root().join(folder).join("src/guide")).into_iter();
         let pages = pages.filter(|path| path.extension().is_some_and(|end| end == "md"));

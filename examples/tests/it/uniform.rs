@@ -415,7 +415,7 @@ fn every_promise_names_tests_that_exist() {
     for krate in FINISHED {
         let folder = krate.folder;
         let mut known = HashSet::new();
-        for place in [folder, "rpc-core", "examples"] {
+        for place in [folder, "rpc-core", "rpc-core/testing", "examples"] {
             for part in ["src", "tests"] {
                 for file in rust_files(&root().join(place).join(part)) {
                     known.extend(tests(&read(&file)).into_iter().map(str::to_owned));

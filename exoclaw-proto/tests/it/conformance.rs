@@ -6,8 +6,8 @@ use exoclaw_proto::client::{ClientConfig, ClientConn, ClientEvent};
 use exoclaw_proto::frame::ChatSend;
 use exoclaw_proto::id::CallId;
 use rpc_core::testing::conformance::{self, Calls};
-use rpc_core::testing::sim;
 use serde_json::{Value, json};
+use switchboard_testing::sim;
 
 use crate::gateway::{Gateway, Line, ready};
 

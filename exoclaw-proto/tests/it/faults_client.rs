@@ -9,10 +9,10 @@ use exoclaw_proto::net::{Client, ClientSide, connect_with, dialer};
 use rpc_core::Limits;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{Dialer, Link};
-use rpc_core::testing::faults::client::{
+use serde_json::{Value, json};
+use switchboard_testing::faults::client::{
     ClientUnderTest, Ended, Fault, Line, SharedEvents, Started, Terms, clock_jump, prove,
 };
-use serde_json::{Value, json};
 
 /// A client with a token, whose calls are chats.
 struct Chats;

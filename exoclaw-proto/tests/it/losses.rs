@@ -11,8 +11,8 @@ use exoclaw_proto::net::{Client, connect_with, link_config};
 use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use rpc_core::net::Driver;
 use rpc_core::net::mem::MemTransport;
-use rpc_core::testing::losses::{Lossy, at_every_frame};
 use rpc_core::{CallError, Delivery};
+use switchboard_testing::losses::{Lossy, at_every_frame};
 
 /// The contents of the chats that have arrived.
 type Heard = Arc<Mutex<Vec<String>>>;

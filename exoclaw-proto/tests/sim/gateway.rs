@@ -10,8 +10,8 @@ use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{self, ChatSend, SessionRef, StreamEvent};
 use exoclaw_proto::id::CallId;
 use exoclaw_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
-use rpc_core::testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 use rpc_core::{CallError, CloseFrame, CloseReason, Delivery, Limits, Refused};
+use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
 const CLIENTS: usize = 2;
 const MINUTE: Duration = Duration::from_secs(60);

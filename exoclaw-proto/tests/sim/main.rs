@@ -1,5 +1,5 @@
 //! Random lives under virtual time. A test program of its own, because it is built with optimisation
-//! to live many of them: see [`rpc_core::testing::sim`].
+//! to live many of them: see [`switchboard_testing::sim`].
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(
     clippy::cast_possible_truncation,

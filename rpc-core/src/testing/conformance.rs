@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-use super::sim::{Rng, Step, schedule};
+use super::schedule::{Rng, Step, schedule};
 use crate::error::Disconnect;
 use crate::machine::Machine;
 use crate::message::{Incoming, Outgoing};
@@ -259,7 +259,7 @@ pub trait Calls {
 /// ends exactly once. At the end the line is cut and everything must have ended.
 ///
 /// # Errors
-/// What went wrong; give it to [`sim::run`](super::sim::run), which names the seed.
+/// What went wrong; say it together with the seed, which repeats it.
 pub fn every_call_ends_once<P: Calls>(
     calls: &mut P,
     rng: &mut Rng,

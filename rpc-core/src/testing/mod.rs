@@ -3,22 +3,14 @@
 //! - [`Pair`]: a client and a server machine wired together, with latency, cuts and injection;
 //! - [`trace`]: one text format for all transcripts;
 //! - [`conformance`]: the rules of [`Machine`](crate::Machine) as functions for any machine;
-//! - [`sim`]: seeded schedules that print the failing seed;
+//! - [`schedule`]: random schedules that a seed repeats;
 //! - [`json`]: comparing frames as JSON values;
-//! - [`vectors`]: running test vectors from files;
-//! - `losses`: the loss of a line at every frame of a scenario (feature `tokio`);
-//! - `faults`: peers that misbehave over real sockets (feature `ws`).
+//! - [`vectors`]: running test vectors from files.
 
 pub mod conformance;
-#[cfg(feature = "ws")]
-#[cfg_attr(docsrs, doc(cfg(feature = "ws")))]
-pub mod faults;
 pub mod json;
-#[cfg(feature = "tokio")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
-pub mod losses;
 mod pair;
-pub mod sim;
+pub mod schedule;
 pub mod trace;
 pub mod vectors;
 

@@ -7,8 +7,9 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use rpc_core::net::server::{HttpConfig, Server as Listener};
 use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{Dialer as _, LinkConfig, LinkEvent, LinkState, Message, mem};
+use rpc_core::testing::Pair;
 use rpc_core::testing::conformance::{self, Calls};
-use rpc_core::testing::{Pair, sim};
+use switchboard_testing::sim;
 
 include!("../../src/guide/doubling.inc");
 

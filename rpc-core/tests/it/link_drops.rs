@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use rpc_core::net::{LinkConfig, mem};
-use rpc_core::testing::sim;
+use switchboard_testing::sim;
 
 use crate::toy::net::{End, GuestSide, HostSide, connected, echo};
 

@@ -13,8 +13,8 @@ use rpc_core::net::{
     mem, open, over,
 };
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::testing::faults::{RawFrame, RawListener, RawPeer};
 use rpc_core::{CallError, CloseReason, Delivery, Outgoing, Refused};
+use switchboard_testing::faults::{RawFrame, RawListener, RawPeer};
 use tokio::sync::mpsc;
 
 use crate::toy::guest::GuestEvent;

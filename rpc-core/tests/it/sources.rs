@@ -1,4 +1,5 @@
-//! What holds for every source file of this crate, and for the tests that its documentation names.
+//! What holds for every source file of this crate and of what tests share, and for the tests that its
+//! documentation names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ fn gather(folder: &Path, files: &mut Vec<PathBuf>) {
 /// Path from the crate's root, and text, of every source file.
 fn sources() -> Vec<(String, String)> {
     let mut files = Vec::new();
-    for folder in ["src", "tests"] {
+    for folder in ["src", "testing/src", "tests"] {
         gather(&root().join(folder), &mut files);
     }
     files.sort();
@@ -32,6 +33,11 @@ fn sources() -> Vec<(String, String)> {
         (name.replace('\\', "/"), text)
     };
     files.into_iter().map(named).collect()
+}
+
+/// Whether a file is part of a library, and not a test.
+fn is_library(name: &str) -> bool {
+    name.starts_with("src/") || name.starts_with("testing/src/")
 }
 
 #[test]
@@ -50,7 +56,7 @@ fn every_file_is_short_and_says_what_lives_there() {
 fn every_public_async_function_says_what_dropping_it_does() {
     let mut found = 0;
     for (name, text) in sources() {
-        let library = name.starts_with("src/");
+        let library = is_library(&name);
         let mut docs = String::new();
         for (number, line) in text.lines().enumerate() {
             let line = line.trim_start();
@@ -124,7 +130,7 @@ fn the_reliability_table_has_every_number_once() {
 fn every_public_enum_may_grow_or_says_why_not() {
     let mut found = 0;
     for (name, text) in sources() {
-        if !name.starts_with("src/") {
+        if !is_library(&name) {
             continue;
         }
         let mut above = String::new();

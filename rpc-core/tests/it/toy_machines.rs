@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use rpc_core::testing::conformance::{self, Calls};
-use rpc_core::testing::{Pair, Side, sim};
+use rpc_core::testing::{Pair, Side};
 use rpc_core::{CallError, CallId, CloseReason, Delivery, Machine, Refused};
+use switchboard_testing::sim;
 
 use crate::toy::guest::{Guest, GuestEvent};
 use crate::toy::host::{Host, HostEvent};

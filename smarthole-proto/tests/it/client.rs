@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use rpc_core::testing::sim::{self, Rng, Step};
 use rpc_core::testing::{Pair, Side};
 use rpc_core::{CloseReason, Machine, Text};
 use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState};
@@ -12,6 +11,7 @@ use smarthole_proto::error::{ErrorCode, RegistrationError};
 use smarthole_proto::frame::{Message, Metadata, Notification, Registration, ServerFrame};
 use smarthole_proto::id::ClientId;
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
+use switchboard_testing::sim::{self, Rng, Step};
 
 use crate::played::config;
 

@@ -6,14 +6,14 @@ use std::net::SocketAddr;
 use async_trait::async_trait;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{Dialer, Link, LinkEvent};
-use rpc_core::testing::faults::client::{
-    ClientUnderTest, Ended, Fault, Line, SharedEvents, Started, Terms, clock_jump, prove,
-};
 use rpc_core::{Limits, Refused};
 use serde_json::{Value, json};
 use smarthole_proto::client::ClientConfig;
 use smarthole_proto::frame::Notification;
 use smarthole_proto::net::{Client, ClientSide, Event, InboundMessage, connect_with, dialer};
+use switchboard_testing::faults::client::{
+    ClientUnderTest, Ended, Fault, Line, SharedEvents, Started, Terms, clock_jump, prove,
+};
 
 use crate::played::{acked, message, registration};
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::testing::faults::{End, RawFrame, RawListener, RawPeer};
 use serde_json::{Value, json};
 use smarthole_proto::net::DROPPED;
 use smarthole_proto::plugin::{Ended, INTERNAL_ERROR, Plugin, PluginConfig, handler_fn};
+use switchboard_testing::faults::{End, RawFrame, RawListener, RawPeer};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;

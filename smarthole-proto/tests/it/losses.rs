@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use rpc_core::net::LinkConfig;
-use rpc_core::testing::losses::{Lossy, at_every_frame};
 use smarthole_proto::frame::Notification;
 use smarthole_proto::hub::{HubConfig, Input, Outcome};
 use smarthole_proto::net::{InboundMessage, RouterOptions, Switch};
 use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
 use smarthole_proto::server::ServerConfig;
+use switchboard_testing::losses::{Lossy, at_every_frame};
 use tokio::sync::Notify;
 
 use crate::played::registration;

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
-use rpc_core::testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 use rpc_core::{CloseFrame, Refused};
 use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, reconnect_policy};
 use smarthole_proto::frame::{Answer, Notification, Registration, Response};
@@ -13,6 +12,7 @@ use smarthole_proto::id::MessageId;
 use smarthole_proto::limits::defaults;
 use smarthole_proto::router::{Choice, RouterError};
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
+use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
 use crate::ledger::{Ledger, Word};
 

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use rpc_core::testing::sim::{Outcome, ensure};
 use smarthole_proto::hub::{HubEvent, Outcome as Fate};
 use smarthole_proto::id::MessageId;
+use switchboard_testing::sim::{Outcome, ensure};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

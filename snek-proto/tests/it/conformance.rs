@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use rpc_core::CallId;
 use rpc_core::testing::conformance::{self, Calls};
-use rpc_core::testing::sim;
 use serde_json::json;
 use snek_proto::client::{ClientConn, ClientEvent};
 use snek_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
+use switchboard_testing::sim;
 
 use crate::played::{Line, config, ready};
 

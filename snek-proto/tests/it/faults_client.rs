@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use rpc_core::Limits;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{Dialer, Link};
-use rpc_core::testing::faults::client::{
-    ClientUnderTest, Ended, Fault, Line, SharedEvents, Started, Terms, clock_jump, prove,
-};
 use serde_json::{Value, json};
 use snek_proto::client::ClientConfig;
 use snek_proto::frame::Final;
 use snek_proto::net::{Client, ClientSide, connect_with, dialer};
+use switchboard_testing::faults::client::{
+    ClientUnderTest, Ended, Fault, Line, SharedEvents, Started, Terms, clock_jump, prove,
+};
 
 /// A client whose calls are messages.
 struct Messages;

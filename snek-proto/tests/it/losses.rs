@@ -7,7 +7,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rpc_core::net::mem::MemTransport;
 use rpc_core::net::{Driver, LinkEvent};
-use rpc_core::testing::losses::{Lossy, at_every_frame};
 use rpc_core::{CallError, Delivery, Text};
 use serde_json::json;
 use snek_proto::bot::{Bot, Context, Handler, Notice};
@@ -16,6 +15,7 @@ use snek_proto::error::BotError;
 use snek_proto::frame::{Call, Final, Message, User};
 use snek_proto::net::{connect_with, link_config};
 use snek_proto::server::{ServerConfig, ServerConn, ServerEvent};
+use switchboard_testing::losses::{Lossy, at_every_frame};
 use tokio::sync::{Notify, mpsc};
 
 use crate::acting::config;

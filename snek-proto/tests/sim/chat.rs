@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use rpc_core::testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Delivery, Limits, Secret};
 use snek_proto::client::{ClientConfig, ClientConn, ClientEvent, Warning, reconnect_policy};
 use snek_proto::error::RpcError;
@@ -12,6 +11,7 @@ use snek_proto::frame;
 use snek_proto::frame::{Channel, Final, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
 use snek_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
+use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
 const USERS: [&str; 3] = ["ann", "bob", "cid"];
 /// Who is where: all in the first, two in the second.

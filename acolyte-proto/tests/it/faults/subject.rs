@@ -11,8 +11,8 @@ use acolyte_proto::net::{Server, ServerHandle, ServerOptions};
 use acolyte_proto::server::ServerConfig;
 use async_trait::async_trait;
 use rpc_core::net::server::{Counters, DrainReport};
-use rpc_core::testing::faults::server::{ServerUnderTest, Terms};
-use rpc_core::testing::faults::{End, RawPeer, upgrade_request};
+use switchboard_testing::faults::server::{ServerUnderTest, Terms};
+use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
 use crate::daemon::{puppet, start};
 

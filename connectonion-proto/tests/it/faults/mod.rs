@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use connectonion_proto::server::{ServerConfig, ServerConn};
 use rpc_core::testing::conformance;
-use rpc_core::testing::faults::server as faults;
+use switchboard_testing::faults::server as faults;
 
 use subject::Subject;
 

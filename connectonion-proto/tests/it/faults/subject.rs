@@ -15,9 +15,9 @@ use connectonion_proto::net::{
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::trust::{Door, TrustBook, TrustLevel, TrustPolicy};
 use rpc_core::net::server::{Counters, DrainReport};
-use rpc_core::testing::faults::server::{ServerUnderTest, Terms};
-use rpc_core::testing::faults::{End, RawPeer, upgrade_request};
 use serde_json::json;
+use switchboard_testing::faults::server::{ServerUnderTest, Terms};
+use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
 use crate::staff::{Scripted, client_key, connect, host_key, input};
 

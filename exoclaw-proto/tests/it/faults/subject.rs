@@ -11,8 +11,8 @@ use exoclaw_proto::net::{Server, ServerHandle, ServerOptions};
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Limits;
 use rpc_core::net::server::{Counters, DrainReport};
-use rpc_core::testing::faults::server::{ServerUnderTest, Terms};
-use rpc_core::testing::faults::{End, RawPeer, upgrade_request};
+use switchboard_testing::faults::server::{ServerUnderTest, Terms};
+use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
 use crate::stage::{Stage, chat};
 

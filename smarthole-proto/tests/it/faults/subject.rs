@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rpc_core::net::server::{Counters, DrainReport};
-use rpc_core::testing::faults::server::{ServerUnderTest, Terms};
-use rpc_core::testing::faults::{End, RawPeer, upgrade_request};
 use serde_json::Value;
 use smarthole_proto::hub::{HubConfig, HubError, Input, Unroutable};
 use smarthole_proto::limits;
 use smarthole_proto::net::{Server, ServerHandle, ServerOptions, Settled, Switch};
 use smarthole_proto::router::RouterError;
 use smarthole_proto::server::ServerConfig;
+use switchboard_testing::faults::server::{ServerUnderTest, Terms};
+use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
 use crate::stage::Obedient;
 use crate::wire::{ack, registration};

@@ -5,8 +5,8 @@ mod subject;
 use std::time::Instant;
 
 use rpc_core::testing::conformance;
-use rpc_core::testing::faults::server as faults;
 use snek_proto::server::{ServerConfig, ServerConn};
+use switchboard_testing::faults::server as faults;
 
 use subject::Subject;
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rpc_core::net::server::{Counters, DrainReport};
-use rpc_core::testing::faults::server::{ServerUnderTest, Terms};
-use rpc_core::testing::faults::{End, RawPeer, upgrade_request};
 use rpc_core::{Json, Limits, Secret, Str};
 use snek_proto::error::RpcError;
 use snek_proto::frame::{Call, User};
 use snek_proto::net::{Backend, Peer, Server, ServerHandle, ServerOptions, answer};
 use snek_proto::server::ServerConfig;
+use switchboard_testing::faults::server::{ServerUnderTest, Terms};
+use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
 /// Lets everybody in; panics, hangs or pushes as it is told.
 struct Obedient;

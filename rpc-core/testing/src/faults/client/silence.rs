@@ -2,7 +2,7 @@
 
 use super::stage::{Stage, befalls, check, soon};
 use super::{ClientUnderTest, SHORT, Terms};
-use crate::error::CloseReason;
+use rpc_core::CloseReason;
 
 /// The dial has a deadline; the attempts are counted, and the last one says why there is no next.
 pub(super) async fn before_the_upgrade<C: ClientUnderTest>(test: &C) {

@@ -5,7 +5,7 @@ use super::{
     ServerUnderTest, Terms, check, check_end, client, is_served, must, survives, until_open,
     upgrade, upgraded,
 };
-use crate::net::ws::Role;
+use rpc_core::net::ws::Role;
 
 /// Most that a peer may get rid of while it takes nothing itself: what the system buffers for both
 /// sides, and much to spare.

@@ -2,13 +2,11 @@
 //!
 //! - [`RawPeer`] and [`RawListener`]: a WebSocket's bytes by hand, as a client and as a server;
 //! - [`client`]: the faults that every client has to survive;
-//! - `server`: the faults that every server has to survive (feature `server`).
+//! - [`server`]: the faults that every server has to survive.
 
 pub mod client;
 mod frame;
 mod raw;
-#[cfg(feature = "server")]
-#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod server;
 
 pub use raw::{End, RawFrame, RawListener, RawPeer, Received, upgrade_request};

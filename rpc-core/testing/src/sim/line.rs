@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::{Outcome, Rng, ensure, tell};
-use crate::error::Disconnect;
-use crate::machine::Machine;
-use crate::message::{CloseFrame, Incoming, Outgoing, Text};
-use crate::testing::Side;
+use rpc_core::Disconnect;
+use rpc_core::Machine;
+use rpc_core::testing::Side;
+use rpc_core::{CloseFrame, Incoming, Outgoing, Text};
 
 /// What a machine that has ended is given, to see that nothing comes out of it any more.
 const LAST_WORDS: &str = "{\"type\":\"ping\",\"event\":\"x\",\"method\":\"ping\",\"id\":\"1\"}";
@@ -219,7 +219,7 @@ impl<M: Machine> End<M> {
 /// A client and a server machine with a line between them that may be slow, jammed, cut, or open at
 /// one end only.
 ///
-/// Unlike a [`Pair`](crate::testing::Pair) it has no clock, so that several lines share one: the
+/// Unlike a [`Pair`](rpc_core::testing::Pair) it has no clock, so that several lines share one: the
 /// world they are part of tells the time. Whatever the machines do is checked against the rules of
 /// [`Machine`] that can be seen from outside.
 pub struct Line<C: Machine, S: Machine> {
@@ -394,7 +394,7 @@ fn send<M: Machine, P: Machine>(
     let sent = frames.len() as u64;
     for frame in frames {
         tell(|| {
-            let shown = crate::testing::trace::show_outgoing(&frame);
+            let shown = show(&frame);
             format!("[{id}] {}> {shown}", from.name)
         });
         if from.is_cut {
@@ -406,10 +406,24 @@ fn send<M: Machine, P: Machine>(
             Outgoing::Ping(payload) => Wire::Ping(payload),
             Outgoing::Close(frame) => Wire::Close(frame),
             Outgoing::Abort => Wire::End,
+            other => return Err(format!("{}: the line has no {other:?}", from.name)),
         };
         arrive(&mut to.inbox, due, wire);
     }
     Ok(sent)
+}
+
+/// How a frame looks in the narration.
+fn show(frame: &Outgoing) -> String {
+    match frame {
+        Outgoing::Text(text) => text.as_str().to_owned(),
+        Outgoing::Binary(bytes) => format!("(binary {} bytes)", bytes.len()),
+        Outgoing::Ping(_) => "(ping)".to_owned(),
+        Outgoing::Close(close) if close.reason.is_empty() => format!("(close {})", close.code),
+        Outgoing::Close(close) => format!("(close {} {})", close.code, close.reason),
+        Outgoing::Abort => "(abort)".to_owned(),
+        other => format!("{other:?}"),
+    }
 }
 
 impl<M: Machine> fmt::Debug for End<M> {

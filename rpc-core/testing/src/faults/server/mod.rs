@@ -22,10 +22,10 @@ use async_trait::async_trait;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{End, RawFrame, RawPeer};
-use crate::keepalive::KeepAlive;
-use crate::limits::Limits;
-use crate::net::LinkConfig;
-use crate::net::server::{Counters, DrainReport, HttpConfig};
+use rpc_core::Limits;
+use rpc_core::keepalive::KeepAlive;
+use rpc_core::net::LinkConfig;
+use rpc_core::net::server::{Counters, DrainReport, HttpConfig};
 
 pub use end::{
     a_drain_ends_everything_in_time, a_drain_past_a_peer_that_ignores_the_close,

@@ -25,12 +25,12 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use super::raw::RawPeer;
-use crate::backoff::BackoffPolicy;
-use crate::error::{CallError, CloseReason, Delivery, Refused};
-use crate::keepalive::KeepAlive;
-use crate::net::ws::WsDialer;
-use crate::net::{Dialer, DriverConfig, Events, Link, LinkConfig, Protocol};
-use crate::reconnect::ReconnectPolicy;
+use rpc_core::backoff::BackoffPolicy;
+use rpc_core::keepalive::KeepAlive;
+use rpc_core::net::ws::WsDialer;
+use rpc_core::net::{Dialer, DriverConfig, Events, Link, LinkConfig, Protocol};
+use rpc_core::reconnect::ReconnectPolicy;
+use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
 pub use jump::clock_jump;
 

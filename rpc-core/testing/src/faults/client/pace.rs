@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::super::raw::{RawFrame, RawListener, RawPeer, agree};
 use super::stage::{Stage, arrive, befalls, broken, check, hang_up, soon};
 use super::{ClientUnderTest, Ended, Line, MAX_MESSAGE, SHORT, Terms};
-use crate::error::{CloseReason, Refused};
-use crate::net::ws::Role;
-use crate::net::{LagPolicy, LinkEvent, QueueConfig};
+use rpc_core::net::ws::Role;
+use rpc_core::net::{LagPolicy, LinkEvent, QueueConfig};
+use rpc_core::{CloseReason, Refused};
 
 /// More than a line takes whose other end never reads.
 const LOADS: usize = 400;
@@ -210,7 +210,7 @@ pub(super) async fn event_flood<C: ClientUnderTest>(test: &C) {
         match event {
             LinkEvent::Event(_) => given += 1,
             LinkEvent::Lagged(n) => lost += n,
-            LinkEvent::State(_) => {}
+            _ => {}
         }
     }
     drop(events);

@@ -10,10 +10,10 @@ use tokio::sync::Mutex;
 
 use super::stage::{check, soon};
 use super::{ClientUnderTest, Ended, Line, Terms};
-use crate::error::CloseReason;
-use crate::message::Outgoing;
-use crate::net::mem::{self, MemTransport};
-use crate::net::{LinkState, Message};
+use rpc_core::CloseReason;
+use rpc_core::Outgoing;
+use rpc_core::net::mem::{self, MemTransport};
+use rpc_core::net::{LinkState, Message};
 
 /// How long the machine sleeps.
 const NIGHT: Duration = Duration::from_secs(8 * 60 * 60);

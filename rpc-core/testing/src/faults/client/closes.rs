@@ -3,9 +3,9 @@
 use super::super::raw::{End, RawFrame};
 use super::stage::{Stage, arrive, befalls, check, hang_up, soon};
 use super::{ClientUnderTest, Ended, PATIENCE, SHORT, Terms};
-use crate::error::CloseReason;
-use crate::net::LinkState;
 use futures_util::future::join;
+use rpc_core::CloseReason;
+use rpc_core::net::LinkState;
 
 /// The Close is answered, told, and followed by another attempt.
 pub(super) async fn by_the_server<C: ClientUnderTest>(test: &C) {

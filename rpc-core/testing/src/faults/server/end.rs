@@ -9,9 +9,9 @@ use super::{
     PATIENCE, SHORT, ServerUnderTest, Terms, check, check_end, client, is_served, must, soon,
     survives, upgraded,
 };
-use crate::net::DriverConfig;
-use crate::net::server::DrainReport;
-use crate::net::ws::Role;
+use rpc_core::net::DriverConfig;
+use rpc_core::net::server::DrainReport;
+use rpc_core::net::ws::Role;
 
 /// A handler that panics: its client is told, keeps its connection and is served on.
 ///

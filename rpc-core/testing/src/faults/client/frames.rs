@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::super::raw::{End, RawFrame, RawPeer};
 use super::stage::{Stage, befalls, broken as broken_promise, check, soon};
 use super::{ClientUnderTest, Ended, MAX_MESSAGE, SHORT, Terms};
-use crate::error::{CloseReason, Refused};
-use crate::net::ws::Role;
+use rpc_core::net::ws::Role;
+use rpc_core::{CloseReason, Refused};
 
 /// As many pings as no line holds.
 const PINGS: usize = 400_000;

@@ -5,8 +5,8 @@ use futures_util::future::join;
 use super::super::raw::{RawFrame, RawPeer};
 use super::stage::{Stage, befalls, check, soon};
 use super::{ClientUnderTest, Terms};
-use crate::error::CloseReason;
-use crate::net::ws::Role;
+use rpc_core::CloseReason;
+use rpc_core::net::ws::Role;
 
 /// How a line ends.
 #[derive(Clone, Copy, Debug)]

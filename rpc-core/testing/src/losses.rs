@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Side, fail};
-use crate::net::mem::{self, Fate, MemDialer, MemListener, MemTransport, Tap};
-use crate::net::{DialError, Dialer};
+use rpc_core::net::mem::{self, Fate, MemDialer, MemListener, MemTransport, Tap};
+use rpc_core::net::{DialError, Dialer};
+use rpc_core::testing::Side;
+
+use super::fail;
 
 /// A scenario that is not over after so much virtual time hangs.
 const PATIENCE: Duration = Duration::from_secs(4 * 3600);

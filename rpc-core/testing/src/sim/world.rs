@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::{Outcome, Rng, tell};
-use crate::error::Retry;
-use crate::reconnect::{ReconnectPolicy, Reconnector};
+use rpc_core::Retry;
+use rpc_core::reconnect::{ReconnectPolicy, Reconnector};
 
 /// More rounds than this at one instant mean that something spins.
 const STUCK: usize = 10_000;

@@ -1,6 +1,6 @@
 //! The frames of a [`RawPeer`](super::RawPeer), right or wrong: [`RawFrame`], [`Received`].
 
-use crate::net::ws::Role;
+use rpc_core::net::ws::Role;
 
 /// Opcodes (RFC 6455, section 5.2).
 const TEXT: u8 = 1;

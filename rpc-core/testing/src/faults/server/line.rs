@@ -7,7 +7,7 @@ use super::{
     SHORT, ServerUnderTest, Terms, check_end, client, is_served, must, soon, survives, until_open,
     upgrade, upgraded,
 };
-use crate::net::ws::Role;
+use rpc_core::net::ws::Role;
 
 /// A silent peer: it is upgraded and never becomes a client. It is dismissed at the deadline, unless
 /// being upgraded is enough.

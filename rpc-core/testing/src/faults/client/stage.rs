@@ -10,8 +10,8 @@ use tokio::time::timeout;
 
 use super::super::raw::{RawFrame, RawListener, RawPeer};
 use super::{ATTEMPTS, ClientUnderTest, Ended, PATIENCE, SharedEvents, Terms};
-use crate::error::{CloseReason, Delivery};
-use crate::net::{Link, LinkState};
+use rpc_core::net::{Link, LinkState};
+use rpc_core::{CloseReason, Delivery};
 
 /// What has to come, on any machine.
 pub(super) async fn soon<F: Future>(future: F) -> F::Output {

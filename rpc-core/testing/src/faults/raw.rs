@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::frame::parse;
 pub use super::frame::{RawFrame, Received};
-use crate::net::ws::Role;
+use rpc_core::net::ws::Role;
 
 /// A WebSocket's upgrade request: `path`, and further header lines that each end in `\r\n`.
 #[must_use]
