@@ -111,7 +111,7 @@ impl fmt::Display for Line {
                 "✓ CONNECT identity={} session={} status={}",
                 Identity(owner),
                 Cut(session, ID),
-                status.as_str()
+                status.name()
             ),
             Self::Reattached => f.write_str("  ↻ reattaching to running agent"),
             Self::ConnectRefused { why } => {

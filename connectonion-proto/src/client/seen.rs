@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::frame::{EventKind, StreamEvent, Vocabulary, Word};
+use crate::frame::{EventKind, Phase, StreamEvent, ToolStatus};
 
 /// Most events that are remembered: as many as a host keeps of a run.
 const MAX_SEEN: usize = 65_536;
@@ -71,25 +71,22 @@ fn key(event: &StreamEvent) -> Option<u64> {
 
 /// How far the thing is that the event is about.
 fn status(kind: &EventKind) -> Option<&str> {
-    fn word<K: Vocabulary>(word: &Word<K>) -> &str {
-        word.as_str()
-    }
     match kind {
-        EventKind::LlmCall(it) => it.status.as_ref().map(word),
-        EventKind::LlmResult(it) => it.status.as_ref().map(word),
-        EventKind::Thinking(it) => it.status.as_ref().map(word),
-        EventKind::ToolCall(it) => it.status.as_ref().map(word),
-        EventKind::ToolResult(it) => it.status.as_ref().map(word),
-        EventKind::Compact(it) => Some(word(&it.status)),
-        EventKind::Intent(it) => it.status.as_ref().map(word),
-        EventKind::Eval(it) => it.status.as_ref().map(word),
+        EventKind::LlmCall(it) => it.status.as_ref().map(Phase::name),
+        EventKind::LlmResult(it) => it.status.as_ref().map(Phase::name),
+        EventKind::Thinking(it) => it.status.as_ref().map(Phase::name),
+        EventKind::ToolCall(it) => it.status.as_ref().map(ToolStatus::name),
+        EventKind::ToolResult(it) => it.status.as_ref().map(ToolStatus::name),
+        EventKind::Compact(it) => Some(it.status.name()),
+        EventKind::Intent(it) => it.status.as_ref().map(Phase::name),
+        EventKind::Eval(it) => it.status.as_ref().map(Phase::name),
         _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::frame::{Compact, Phase, Thinking};
+    use crate::frame::{Compact, Thinking};
 
     use super::*;
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::event::{Eval, FilesReceived, Intent, Thinking};
 use super::json::opt;
 use super::number::Number;
-use super::word::{ToolStatus, Word};
+use super::words::ToolStatus;
 
 tagged! {
     /// One item of a session as people see it, in CONNECTED and OUTPUT (`chat_items`).
@@ -54,7 +54,7 @@ pub struct ToolItem {
     pub args: Option<Json>,
     /// How it stands: `running`, `done` or `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Word<ToolStatus>>,
+    pub status: Option<ToolStatus>,
     /// What it said; of another value than a text its JSON.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub result: Option<Str>,
@@ -68,7 +68,7 @@ impl ToolItem {
     pub fn new(name: impl Into<Str>, status: ToolStatus) -> Self {
         Self {
             name: Some(name.into()),
-            status: Some(Word::Known(status)),
+            status: Some(status),
             ..Self::default()
         }
     }

@@ -12,7 +12,6 @@ use super::connect::{AdminRequest, Connect, OnboardSubmit, SessionQuery};
 use super::input::Input;
 use super::json::{in_frame, type_alone, verbatim};
 use super::response::{Answer, ModeChange, PromptUpdate, Response};
-use super::word::Word;
 
 /// One frame of the client, as a server reads it. ConnectOnion specification, *Client → Server*.
 #[derive(Clone, PartialEq, Serialize)]
@@ -77,7 +76,7 @@ impl ClientFrame {
             Self::Interrupt => "INTERRUPT",
             Self::SessionQuery(_) => "SESSION_STATUS",
             Self::OnboardSubmit(_) => "ONBOARD_SUBMIT",
-            Self::Admin(admin) => admin.action.as_str(),
+            Self::Admin(admin) => admin.action.name(),
             Self::Unknown { tag, .. } => tag,
         }
     }
@@ -118,7 +117,7 @@ impl Tagged for ClientFrame {
             "SESSION_STATUS" => Self::SessionQuery(Deserialize::deserialize(from)?),
             "ONBOARD_SUBMIT" => Self::OnboardSubmit(Deserialize::deserialize(from)?),
             _ if tag.starts_with("ADMIN_") => Self::Admin(AdminRequest {
-                action: Word::parse(tag),
+                action: Str::from(tag).into(),
                 signed: Deserialize::deserialize(from)?,
             }),
             answer => Self::Response(Response::read_rest(Some(answer), from)?),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::json::filled_id;
 use super::signed::Signed;
-use super::word::{AdminAction, Word};
+use super::words::AdminAction;
 
 /// The first frame of a client: it says who it is and which session it wants, and hands over the
 /// conversation. ConnectOnion specification, *CONNECT*.
@@ -139,7 +139,7 @@ impl OnboardSubmit {
 pub struct AdminRequest {
     /// What to do: the frame's type.
     #[serde(rename = "type")]
-    pub action: Word<AdminAction>,
+    pub action: AdminAction,
     /// With whom, by whom, and the proof.
     #[serde(flatten)]
     pub signed: Signed,
@@ -149,10 +149,7 @@ impl AdminRequest {
     /// A request.
     #[must_use]
     pub const fn new(action: AdminAction, signed: Signed) -> Self {
-        Self {
-            action: Word::Known(action),
-            signed,
-        }
+        Self { action, signed }
     }
 }
 

@@ -19,7 +19,7 @@ mod response;
 mod server;
 mod session;
 mod signed;
-mod word;
+mod words;
 
 pub use chat::{ChatItem, ChatItemKind, ToolItem};
 pub use client::ClientFrame;
@@ -37,7 +37,7 @@ pub use response::{Answer, Approval, ModeChange, PromptUpdate, Response, Ulw};
 pub use server::ServerFrame;
 pub use session::Session;
 pub use signed::Signed;
-pub use word::{
+pub use words::{
     AdminAction, Mode, OnboardMethod, Phase, Rejection, Scope, Standing, ToolStatus, Trigger,
-    UlwAction, Vocabulary, Word,
+    UlwAction,
 };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::json::{list, opt};
 use super::number::Number;
-use super::word::{OnboardMethod, Word};
+use super::words::OnboardMethod;
 
 /// The client is a stranger, and this is how it can become a contact. ConnectOnion specification,
 /// *Trust Gate*.
@@ -34,10 +34,9 @@ impl OnboardRequired {
     /// # Errors
     /// None in practice: words are JSON.
     pub fn new(identity: impl Into<Str>, methods: &[OnboardMethod]) -> Result<Self, Refused> {
-        let words: Vec<_> = methods.iter().copied().map(Word::from).collect();
         Ok(Self {
             identity: Some(identity.into()),
-            methods: Json::of(&words)?,
+            methods: Json::of(methods)?,
             payment_amount: None,
             payment_address: None,
         })
@@ -56,7 +55,7 @@ impl OnboardRequired {
     ///
     /// # Errors
     /// [`DecodeError`] if one is no string, or there are too many.
-    pub fn methods(&self, limits: &Limits) -> Result<Vec<Word<OnboardMethod>>, DecodeError> {
+    pub fn methods(&self, limits: &Limits) -> Result<Vec<OnboardMethod>, DecodeError> {
         list(Some(&self.methods), limits).map_err(|error| error.under("methods"))
     }
 }

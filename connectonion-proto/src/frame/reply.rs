@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::json::{is_false, opt, text_or_null};
 use super::number::Number;
-use super::word::{Standing, Word};
+use super::words::Standing;
 
 /// How a session stood when its client connected. ConnectOnion specification, *CONNECTED*. The
 /// specification has these three, so the enum is exhaustive.
@@ -29,7 +29,7 @@ pub enum SessionState {
 impl SessionState {
     /// The word on the wire.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::New => "new",
             Self::Connected => "connected",
@@ -320,16 +320,13 @@ pub struct SessionStatus {
     #[serde(default, deserialize_with = "optional_id")]
     pub session_id: Option<Str>,
     /// How it stands.
-    pub status: Word<Standing>,
+    pub status: Standing,
 }
 
 impl SessionStatus {
     /// A session stands like this.
     #[must_use]
     pub const fn new(session_id: Option<Str>, status: Standing) -> Self {
-        Self {
-            session_id,
-            status: Word::Known(status),
-        }
+        Self { session_id, status }
     }
 }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use rpc_core::{Json, Str, tagged};
 use serde::{Deserialize, Serialize};
 
-use super::word::{Mode, Rejection, Scope, UlwAction, Word};
+use super::words::{Mode, Rejection, Scope, UlwAction};
 use crate::id::EventId;
 
 tagged! {
@@ -45,10 +45,10 @@ pub struct Approval {
     pub approved: bool,
     /// How long that holds; once, if it does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub scope: Option<Word<Scope>>,
+    pub scope: Option<Scope>,
     /// What follows when it may not; the agent stops, if it does not say. Not in the specification.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Word<Rejection>>,
+    pub mode: Option<Rejection>,
     /// Why it may not, for the agent. Not in the specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback: Option<Str>,
@@ -59,13 +59,13 @@ pub struct Approval {
 #[non_exhaustive]
 pub struct Ulw {
     /// What to do; an unknown word stops the agent.
-    pub action: Word<UlwAction>,
+    pub action: UlwAction,
     /// How many turns more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u64>,
     /// Which mode.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Word<Mode>>,
+    pub mode: Option<Mode>,
 }
 
 impl Approval {
@@ -74,7 +74,7 @@ impl Approval {
     pub fn granted(scope: Scope) -> Self {
         Self {
             approved: true,
-            scope: Some(Word::Known(scope)),
+            scope: Some(scope),
             ..Self::default()
         }
     }
@@ -83,7 +83,7 @@ impl Approval {
     #[must_use]
     pub fn refused(mode: Rejection) -> Self {
         Self {
-            mode: Some(Word::Known(mode)),
+            mode: Some(mode),
             ..Self::default()
         }
     }
@@ -101,7 +101,7 @@ impl Ulw {
     #[must_use]
     pub const fn go_on(turns: u64) -> Self {
         Self {
-            action: Word::Known(UlwAction::Continue),
+            action: UlwAction::Continue,
             turns: Some(turns),
             mode: None,
         }
@@ -111,9 +111,9 @@ impl Ulw {
     #[must_use]
     pub const fn switch_mode(mode: Mode) -> Self {
         Self {
-            action: Word::Known(UlwAction::SwitchMode),
+            action: UlwAction::SwitchMode,
             turns: None,
-            mode: Some(Word::Known(mode)),
+            mode: Some(mode),
         }
     }
 }
@@ -146,7 +146,7 @@ impl Answer {
 #[non_exhaustive]
 pub struct ModeChange {
     /// Which.
-    pub mode: Word<Mode>,
+    pub mode: Mode,
     /// For how many turns, in the mode `ulw`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u64>,
@@ -156,10 +156,7 @@ impl ModeChange {
     /// Work in this mode.
     #[must_use]
     pub const fn new(mode: Mode) -> Self {
-        Self {
-            mode: Word::Known(mode),
-            turns: None,
-        }
+        Self { mode, turns: None }
     }
 }
 

@@ -9,7 +9,7 @@ use rpc_core::{DecodeError, Json, Limits, Refused, Str};
 use serde::{Serialize, Serializer};
 
 use super::number::Number;
-use super::word::{Mode, Word};
+use super::words::Mode;
 
 /// A session as it travels in CONNECT, CONNECTED, OUTPUT and `session_sync`: an object whose members
 /// are kept in order and as they were sent, known or not. ConnectOnion specification, *CONNECT*.
@@ -113,8 +113,8 @@ impl Session {
 
     /// What the agent may do without asking.
     #[must_use]
-    pub fn mode(&self) -> Option<Word<Mode>> {
-        self.text("mode").map(Word::parse)
+    pub fn mode(&self) -> Option<Mode> {
+        self.text("mode").map(|mode| Str::from(&*mode).into())
     }
 
     /// Sets a member: where it is, or at the end. The others stay as they were sent.

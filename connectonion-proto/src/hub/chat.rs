@@ -7,7 +7,7 @@ use rpc_core::{Json, Limits, Str};
 use serde_json::value::RawValue;
 
 use super::work::no_limits;
-use crate::frame::{ChatItem, ChatItemKind, EventKind, ServerFrame, ToolItem, ToolStatus, Word};
+use crate::frame::{ChatItem, ChatItemKind, EventKind, ServerFrame, ToolItem, ToolStatus};
 
 /// The `chat_items` of a session, from its messages and its trace: for each prompt the user's words,
 /// what happened, and the agent's words. What cannot be read is left out.
@@ -102,11 +102,7 @@ fn turns_of(events: Vec<&RawValue>, limits: &Limits) -> Vec<Vec<ChatItem>> {
                 (id, ChatItemKind::ToolCall(tool))
             }
             EventKind::ToolResult(result) => {
-                let is_error = result
-                    .status
-                    .as_ref()
-                    .and_then(Word::known)
-                    .is_some_and(ToolStatus::is_error);
+                let is_error = result.status.as_ref().is_some_and(ToolStatus::is_error);
                 let status = match is_error {
                     true => ToolStatus::Error,
                     false => ToolStatus::Done,

@@ -6,7 +6,7 @@ use rpc_core::Text;
 use rpc_core::{Json, Str};
 
 use crate::console::Line;
-use crate::frame::{Answer, Connect, Connected, ErrorFrame, Mode, RuntimeInputAck, Word};
+use crate::frame::{Answer, Connect, Connected, ErrorFrame, Mode, RuntimeInputAck};
 use crate::id::SessionId;
 use crate::session::{Owner, RunId, RuntimeInput};
 use crate::storage::Record;
@@ -201,7 +201,7 @@ pub enum HubEvent {
         /// The run.
         run: RunId,
         /// Which.
-        mode: Word<Mode>,
+        mode: Mode,
         /// For how many turns, in the mode `ulw`.
         turns: Option<u64>,
     },

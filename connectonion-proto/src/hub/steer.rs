@@ -13,7 +13,7 @@ use crate::console::Line;
 use crate::error::{unknown_type, unsupported_mode};
 use crate::frame::{
     Answer, ErrorFrame, EventKind, Mode, ModeChange, ModeChanged, PromptUpdate, Response,
-    StreamEvent, Trigger, Word,
+    StreamEvent, Trigger,
 };
 use crate::id::{SessionId, event_id};
 use crate::limits::AUTHENTICATE_FIRST;
@@ -80,12 +80,11 @@ impl Hub {
             return self.tell(conn, &error);
         }
         let ModeChange { mode, turns } = change;
-        let turns = turns.filter(|_| mode.known() == Some(Mode::Ulw));
-        let mut changed = ModeChanged::new(Mode::Safe, Trigger::User);
-        changed.mode = own_word(&mode);
+        let turns = turns.filter(|_| mode == Mode::Ulw);
+        let mut changed = ModeChanged::new(mode.clone(), Trigger::User);
         changed.turns_left = turns;
         let kind = EventKind::ModeChanged(changed);
-        let value = to_json(mode.as_str()).unwrap_or_default();
+        let value = to_json(mode.name()).unwrap_or_default();
         let allowed = turns.and_then(|turns| to_json(&turns).ok());
         if let Some(run) = talk.run().filter(|_| !talk.is_ending()) {
             if let Some(work) = &mut talk.work {
@@ -296,11 +295,10 @@ impl Hub {
     ///
     /// # Errors
     /// [`EmitError`].
-    pub fn set_mode(&mut self, run: RunId, mode: &Word<Mode>, now: Now) -> Result<(), EmitError> {
-        let value = to_json(mode.as_str())?;
+    pub fn set_mode(&mut self, run: RunId, mode: &Mode, now: Now) -> Result<(), EmitError> {
+        let value = to_json(mode.name())?;
         self.working(run)?.set_mode(value, None);
-        let mut changed = ModeChanged::new(Mode::Safe, Trigger::Agent);
-        changed.mode = own_word(mode);
+        let changed = ModeChanged::new(mode.clone(), Trigger::Agent);
         self.emit(run, EventKind::ModeChanged(changed), None, now)?;
         Ok(())
     }
@@ -348,18 +346,10 @@ impl Hub {
 }
 
 /// Why a mode is refused: the protocol does not know it, so no agent does.
-fn unsupported(mode: &Word<Mode>) -> Option<ErrorFrame> {
+fn unsupported(mode: &Mode) -> Option<ErrorFrame> {
     match mode {
-        Word::Known(_) => None,
-        Word::Other(word) => Some(unsupported_mode(word)),
-    }
-}
-
-/// A word of another frame.
-fn own_word(mode: &Word<Mode>) -> Word<Mode> {
-    match mode {
-        Word::Known(known) => Word::Known(*known),
-        Word::Other(word) => Word::Other(word.clone()),
+        Mode::Other(word) => Some(unsupported_mode(word)),
+        _ => None,
     }
 }
 

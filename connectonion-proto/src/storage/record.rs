@@ -3,7 +3,7 @@
 use rpc_core::encode::encode_into;
 use rpc_core::json::lenient::{optional_object, or_default};
 use rpc_core::json::parse;
-use rpc_core::{DecodeError, Json, Limits, Str};
+use rpc_core::{DecodeError, Json, Limits, Str, words};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
@@ -11,54 +11,22 @@ use crate::auth::Address;
 use crate::limits::RESULT_TTL;
 use crate::session::{Owner, RuntimeInput};
 
-/// What a record says of its session.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[serde(from = "Str")]
-#[non_exhaustive]
-pub enum RecordStatus {
-    /// A run began. It never expires: see [`Storage::recover`](super::Storage::recover).
-    Running,
-    /// The agent waits for a human, with the session as it is so far.
-    WaitingApproval,
-    /// A run ended with a result.
-    Done,
-    /// A run ended with an error.
-    Failed,
-    /// A run ended with its host.
-    Interrupted,
-    /// The session is there; nothing ran since.
-    Connected,
-    /// A word that this crate does not know.
-    Other(Str),
-}
-
-impl RecordStatus {
-    /// The word in the record.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Running => "running",
-            Self::WaitingApproval => "waiting_approval",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Interrupted => "interrupted",
-            Self::Connected => "connected",
-            Self::Other(word) => word,
-        }
-    }
-
-    /// The status that is written like this.
-    #[must_use]
-    pub fn parse(word: &str) -> Self {
-        match word {
-            "running" => Self::Running,
-            "waiting_approval" => Self::WaitingApproval,
-            "done" => Self::Done,
-            "failed" => Self::Failed,
-            "interrupted" => Self::Interrupted,
-            "connected" => Self::Connected,
-            other => Self::Other(other.into()),
-        }
+words! {
+    /// What a record says of its session.
+    pub enum RecordStatus {
+        /// A run began. It never expires: see [`Storage::recover`](super::Storage::recover).
+        "running" => Running,
+        /// The agent waits for a human, with the session as it is so far.
+        "waiting_approval" => WaitingApproval,
+        /// A run ended with a result.
+        "done" => Done,
+        /// A run ended with an error.
+        "failed" => Failed,
+        /// A run ended with its host.
+        "interrupted" => Interrupted,
+        /// The session is there; nothing ran since.
+        "connected" => Connected,
+        .. => Other,
     }
 }
 
@@ -216,7 +184,7 @@ impl Record {
         name(&mut line, "session_id");
         write_str(&mut line, &self.session_id);
         name(&mut line, "status");
-        write_str(&mut line, self.status.as_str());
+        write_str(&mut line, self.status.name());
         name(&mut line, "prompt");
         write_str(&mut line, &self.prompt);
         name(&mut line, "result");
@@ -266,12 +234,6 @@ pub(super) fn is_expired(status: &RecordStatus, expires: Option<f64>, now: f64) 
 /// Whether a record goes on with the session of the record before it.
 pub(super) fn may_inherit(owner: Option<Owner>, before: Option<Owner>) -> bool {
     owner.is_none() || before.is_none() || owner == before
-}
-
-impl From<Str> for RecordStatus {
-    fn from(word: Str) -> Self {
-        Self::parse(&word)
-    }
 }
 
 /// A text; of another value its JSON.

@@ -8,7 +8,7 @@ use super::{ClientLevel, Decision, TrustBook, TrustPolicy};
 use crate::auth::{Address, AuthError, InviteCodes, UsedSignatures, Verified, Verifier};
 use crate::frame::{
     AdminAction, AdminRequest, AdminResult, Connect, ErrorFrame, Input, Number, OnboardMethod,
-    OnboardRequired, OnboardSubmit, OnboardSuccess, Word,
+    OnboardRequired, OnboardSubmit, OnboardSuccess,
 };
 use crate::session::Owner;
 
@@ -382,15 +382,16 @@ impl Door {
             return Err(told(AuthError::NotTheOwner));
         }
         let command = verified.payload.text("type");
-        if command.is_some_and(|command| command != request.action.as_str()) {
+        if command.is_some_and(|command| command != request.action.name()) {
             return Err(told(AuthError::WrongCommand));
         }
         let admin = verified.address;
         let is_host = admin == self.host;
-        let Word::Known(action) = request.action else {
-            let words = format!("Unknown admin action: {}", request.action.as_str());
+        let action = &request.action;
+        if let AdminAction::Other(word) = action {
+            let words = format!("Unknown admin action: {word}");
             return Err(Box::new(ErrorFrame::new(words)));
-        };
+        }
         if matches!(action, AdminAction::Add | AdminAction::Remove) {
             if !is_host {
                 return Err(told(AuthError::SuperAdminOnly));
@@ -492,7 +493,7 @@ fn subject(id: Option<&str>, missing: &'static str) -> Result<Address, Box<Error
 }
 
 /// Why a client stands where it stood.
-const fn unmoved(action: AdminAction, level: ClientLevel) -> Option<&'static str> {
+const fn unmoved(action: &AdminAction, level: ClientLevel) -> Option<&'static str> {
     match (action, level) {
         (AdminAction::Promote | AdminAction::Demote, ClientLevel::Blocked) => {
             Some("Blocked: unblock it first")
@@ -508,7 +509,7 @@ fn full(error: super::ListFull) -> Box<ErrorFrame> {
 }
 
 /// What the answer calls it.
-const fn name(action: AdminAction) -> Str {
+fn name(action: &AdminAction) -> Str {
     Str::from_static(match action {
         AdminAction::Promote => "promote",
         AdminAction::Demote => "demote",
@@ -517,6 +518,7 @@ const fn name(action: AdminAction) -> Str {
         AdminAction::GetLevel => "get_level",
         AdminAction::Add => "add_admin",
         AdminAction::Remove => "remove_admin",
+        AdminAction::Other(word) => return word.clone(),
     })
 }
 

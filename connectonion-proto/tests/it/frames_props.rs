@@ -3,10 +3,10 @@
 use connectonion_proto::codec;
 use connectonion_proto::frame::{
     AdminAction, AdminRequest, Answer, Approval, AskUser, ChatItem, ClientFrame, Connect,
-    Connected, ErrorFrame, EventKind, Input, LlmResult, Mode, ModeChange, Number, OnboardRequired,
-    OnboardSubmit, Output, Rejection, Response, RuntimeInputAck, Scope, ServerFrame, Session,
-    SessionState, Signed, StreamEvent, Thinking, ToolCall, ToolResult, ToolStatus, Ulw, UserInput,
-    Vocabulary, Word,
+    Connected, ErrorFrame, EventKind, Input, LlmResult, Mode, ModeChange, Number, OnboardMethod,
+    OnboardRequired, OnboardSubmit, Output, Phase, Rejection, Response, RuntimeInputAck, Scope,
+    ServerFrame, Session, SessionState, Signed, Standing, StreamEvent, Thinking, ToolCall,
+    ToolResult, ToolStatus, Trigger, Ulw, UlwAction, UserInput,
 };
 use proptest::prelude::*;
 use rpc_core::Limits;
@@ -69,9 +69,59 @@ fn number() -> impl Strategy<Value = Number> {
     ]
 }
 
-fn word<K: Vocabulary + std::fmt::Debug>() -> impl Strategy<Value = Word<K>> {
-    let known = prop::sample::select(K::WORDS).prop_map(|(_, known)| Word::Known(known));
-    prop_oneof![known, text().prop_map(Word::parse)]
+const MODES: [&str; 7] = [
+    "safe",
+    "plan",
+    "accept_edits",
+    "ulw",
+    "read-only",
+    "auto",
+    "full-access",
+];
+const REJECTIONS: [&str; 3] = ["reject_soft", "reject_hard", "reject_explain"];
+
+fn word<W: From<Str> + std::fmt::Debug>(known: &'static [&str]) -> impl Strategy<Value = W> {
+    let known = prop::sample::select(known).prop_map(Str::from_static);
+    prop_oneof![known, text()].prop_map(W::from)
+}
+
+fn check_words<W>(known: &[&'static str])
+where
+    W: From<Str> + PartialEq + std::fmt::Debug + serde::Serialize + serde::de::DeserializeOwned,
+{
+    for (text, is_known) in known
+        .iter()
+        .map(|word| (*word, true))
+        .chain([("later", false)])
+    {
+        let word = W::from(text.into());
+        assert_ne!(format!("{word:?}").starts_with("Other"), is_known, "{text}");
+        let written = serde_json::to_string(&word).unwrap();
+        assert_eq!(written, format!("\"{text}\""));
+        assert_eq!(serde_json::from_str::<W>(&written).unwrap(), word);
+    }
+}
+
+#[test]
+fn every_word_is_read_as_it_is_written() {
+    check_words::<Mode>(&MODES);
+    check_words::<Rejection>(&REJECTIONS);
+    check_words::<Trigger>(&["agent", "user", "ulw_checkpoint"]);
+    check_words::<Scope>(&["once", "session"]);
+    check_words::<UlwAction>(&["continue", "switch_mode"]);
+    check_words::<ToolStatus>(&["running", "done", "success", "error", "not_found"]);
+    check_words::<ToolStatus>(&["in_progress", "completed", "failed"]);
+    check_words::<Phase>(&["running", "success", "compacting", "analyzing"]);
+    check_words::<Phase>(&["understood", "evaluating", "done", "error"]);
+    check_words::<OnboardMethod>(&["invite_code", "payment"]);
+    check_words::<Standing>(&["running", "connected", "not_found"]);
+    check_words::<AdminAction>(&[
+        "ADMIN_PROMOTE",
+        "ADMIN_DEMOTE",
+        "ADMIN_BLOCK",
+        "ADMIN_UNBLOCK",
+    ]);
+    check_words::<AdminAction>(&["ADMIN_GET_LEVEL", "ADMIN_ADD", "ADMIN_REMOVE"]);
 }
 
 fn kind() -> impl Strategy<Value = EventKind> {
@@ -135,7 +185,7 @@ fn signed() -> impl Strategy<Value = Signed> {
 }
 
 fn answer() -> impl Strategy<Value = Answer> {
-    let refused = (word::<Rejection>(), maybe()).prop_map(|(mode, feedback)| {
+    let refused = (word::<Rejection>(&REJECTIONS), maybe()).prop_map(|(mode, feedback)| {
         let mut it = Approval::refused(Rejection::Soft);
         it.mode = Some(mode);
         it.feedback = feedback;
@@ -217,7 +267,7 @@ proptest! {
     #[test]
     fn the_other_frames_of_clients_are_read_as_they_were_written(
         signed in signed(),
-        mode in word::<Mode>(),
+        mode in word::<Mode>(&MODES),
         turns in any::<u64>(),
     ) {
         let mut change = ModeChange::new(Mode::Safe);

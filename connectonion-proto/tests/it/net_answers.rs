@@ -285,5 +285,5 @@ async fn the_receipt_of_an_answer_is_not_taken_for_the_answer_to_a_query() {
             .await;
     };
     let (status, ()) = tokio::join!(asked, reply);
-    assert_eq!(status.unwrap().status.as_str(), "not_found");
+    assert_eq!(status.unwrap().status.name(), "not_found");
 }

@@ -3,7 +3,7 @@
 use connectonion_proto::codec;
 use connectonion_proto::frame::{
     Answer, ChatItem, ChatItemKind, ClientFrame, ErrorFrame, EventKind, Mode, ServerFrame,
-    SessionState, Standing, StreamEvent, ToolStatus, Trigger, Word,
+    SessionState, Standing, StreamEvent, ToolStatus, Trigger,
 };
 use connectonion_proto::limits::{client_limits, server_limits};
 use rpc_core::Limits;
@@ -401,19 +401,16 @@ fn words_are_known_or_kept() {
     let EventKind::ModeChanged(changed) = event.kind else {
         panic!("no change");
     };
-    assert_eq!(changed.mode.known(), Some(Mode::Plan));
+    assert_eq!(changed.mode, Mode::Plan);
     let trigger = changed.triggered_by.unwrap();
-    assert_eq!(
-        (trigger.as_str(), trigger.known()),
-        ("later", None::<Trigger>)
-    );
+    assert_eq!(trigger, Trigger::Other("later".into()));
     assert_eq!(SessionState::parse("executing"), SessionState::Running);
     let ServerFrame::SessionStatus(status) =
         server(r#"{"type":"SESSION_STATUS","session_id":"s","status":"not_found"}"#)
     else {
         panic!("no status");
     };
-    assert_eq!(status.status, Word::from(Standing::NotFound));
+    assert_eq!(status.status, Standing::NotFound);
     assert!(ToolStatus::NotFound.is_error() && !ToolStatus::Done.is_error());
 }
 

@@ -103,7 +103,7 @@ impl Real {
                 self.line(match result {
                     Ok(it) => {
                         assert!(it.gap.is_none());
-                        let (status, failed) = (it.status.as_str(), it.failure.is_some());
+                        let (status, failed) = (it.status.name(), it.failure.is_some());
                         format!("connected {} {status} {failed}", it.session_id)
                     }
                     Err(error) => format!("refused {error:?}"),

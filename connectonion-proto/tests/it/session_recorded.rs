@@ -128,7 +128,7 @@ impl Player {
             .connect(ConnId(conn), request, random, now);
         let joined = joined.unwrap();
         assert_eq!(joined.session_id.as_str(), id);
-        assert_eq!(joined.status.as_str(), text(&answer["status"]));
+        assert_eq!(joined.status.name(), text(&answer["status"]));
         self.sessions.insert(conn, id);
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use connectonion_proto::frame::{Scope, SessionState, Vocabulary};
+use connectonion_proto::frame::{Scope, SessionState};
 use connectonion_proto::upload::UploadLimits;
 use connectonion_proto::{client, hub, limits, server, session};
 
@@ -14,10 +14,10 @@ fn every_word_of_a_status_is_the_specified_one() {
         (SessionState::Running, "running"),
     ];
     for (state, word) in states {
-        assert_eq!(state.as_str(), word);
+        assert_eq!(state.name(), word);
         assert_eq!(SessionState::parse(word), state);
     }
-    assert_eq!(Scope::Once.as_str(), "once");
+    assert_eq!(Scope::Once.name(), "once");
 }
 
 #[test]

@@ -100,12 +100,12 @@ impl Agent for Scripted {
             "mode" => format!(
                 "mode {}",
                 turn.mode()
-                    .map_or("none".to_owned(), |it| it.as_str().to_owned())
+                    .map_or("none".to_owned(), |it| it.name().to_owned())
             ),
             "turns" => format!("turns {:?}", turn.ulw_turns()),
             "reached" => {
                 let answer = turn.ulw_turns_reached(UlwTurnsReached::new(7, 7)).await?;
-                format!("go on: {}", answer.action.as_str())
+                format!("go on: {}", answer.action.name())
             }
             "switch" => {
                 turn.set_mode(Mode::Plan)?;

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use connectonion_proto::frame::{Mode, Word};
+use connectonion_proto::frame::Mode;
 use connectonion_proto::limits::MAX_SERVER_MESSAGE;
 use examples::terminal;
+use rpc_core::Str;
 
 pub(crate) const HELP: &str = "\
 Write what you want of the agent. While it works, you can say more; it reads that at its next step.
@@ -98,8 +99,10 @@ fn mode(text: &str) -> Result<Line, String> {
 
 /// Reads a mode.
 pub(crate) fn parse_mode(word: &str) -> Result<Mode, String> {
-    let known = Word::<Mode>::parse(word).known();
-    known.ok_or_else(|| "the modes are safe, plan, accept_edits and ulw".to_owned())
+    match Mode::from(Str::from(word)) {
+        Mode::Other(_) => Err("the modes are safe, plan, accept_edits and ulw".to_owned()),
+        known => Ok(known),
+    }
 }
 
 #[cfg(test)]

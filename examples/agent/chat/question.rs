@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use connectonion_proto::client::Step;
 use connectonion_proto::frame::{
     Answer, Approval, ApprovalNeeded, AskUser, EventKind, PlanReview, Rejection, Response, Scope,
-    Ulw, UlwTurnsReached, Word,
+    Ulw, UlwAction, UlwTurnsReached,
 };
 use examples::screen::{printable, printable_lines};
 use rpc_core::Json;
@@ -199,7 +199,7 @@ impl Question {
 /// The decision that stops an agent: any word that hosts do not know.
 fn stop() -> Ulw {
     let mut stop = Ulw::go_on(0);
-    stop.action = Word::Other("stop".into());
+    stop.action = UlwAction::Other("stop".into());
     stop.turns = None;
     stop
 }

@@ -2,7 +2,7 @@
 
 use connectonion_proto::client::Step;
 use connectonion_proto::frame::{
-    ChatItem, ChatItemKind, Connected, EventKind, Output, SessionState, ToolStatus, Word,
+    ChatItem, ChatItemKind, Connected, EventKind, Output, SessionState, ToolStatus,
 };
 use examples::screen::{Colour, printable, printable_lines};
 use rpc_core::Json;
@@ -78,7 +78,7 @@ impl Show {
         if self.is_json() {
             let about = json!({
                 "sessionId": &*connected.session_id,
-                "status": connected.status.as_str(),
+                "status": connected.status.name(),
                 "newer": connected.session.is_some(),
             });
             return vec![self.note("connected", about, "")];
@@ -150,7 +150,7 @@ impl Show {
             }
             EventKind::ToolResult(result) => {
                 let name = printable(result.name.as_deref().unwrap_or("tool"));
-                let failed = result.status.as_ref().and_then(Word::known);
+                let failed = result.status.as_ref();
                 let failed = if failed.is_some_and(ToolStatus::is_error) {
                     " failed"
                 } else {
@@ -165,12 +165,12 @@ impl Show {
                 format!("  the agent has got {}", names.join(", "))
             }
             EventKind::ModeChanged(changed) => {
-                format!("  mode: {}", printable(changed.mode.as_str()))
+                format!("  mode: {}", printable(changed.mode.name()))
             }
             EventKind::Compact(compact) => {
                 format!(
                     "  the conversation is made shorter: {}",
-                    printable(compact.status.as_str())
+                    printable(compact.status.name())
                 )
             }
             EventKind::ToolBlocked(blocked) => {

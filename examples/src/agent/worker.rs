@@ -153,8 +153,8 @@ fn failed(error: &ModelError) -> AgentError {
 /// In the mode `ulw`, where nothing is asked, each answer is a turn. When the user has allowed no more
 /// of them, that is asked.
 async fn count_turn(turn: &Turn) -> Result<(), Stop> {
-    let mode = turn.mode().and_then(|mode| mode.known());
-    let Some(max) = turn.ulw_turns().filter(|_| mode == Some(Mode::Ulw)) else {
+    let is_ulw = turn.mode() == Some(Mode::Ulw);
+    let Some(max) = turn.ulw_turns().filter(|_| is_ulw) else {
         return Ok(());
     };
     let used = turn.member(ULW_TURNS_USED);
@@ -163,9 +163,12 @@ async fn count_turn(turn: &Turn) -> Result<(), Stop> {
     if used >= max {
         let reached = UlwTurnsReached::new(used, max);
         let word = turn.ulw_turns_reached(reached).await.map_err(asked)?;
-        if word.action.known() != Some(UlwAction::Continue) {
-            let mode = word.mode.and_then(|mode| mode.known());
-            turn.set_mode(mode.unwrap_or(Mode::Safe)).map_err(told)?;
+        if word.action != UlwAction::Continue {
+            let mode = match word.mode {
+                None | Some(Mode::Other(_)) => Mode::Safe,
+                Some(known) => known,
+            };
+            turn.set_mode(mode).map_err(told)?;
             return Ok(());
         }
         let more = max.saturating_add(word.turns.unwrap_or(1));
@@ -427,7 +430,7 @@ impl<'a> Work<'a> {
     }
 
     fn mode(&self) -> Option<Mode> {
-        self.turn.mode()?.known()
+        self.turn.mode()
     }
 
     /// Whether the user need not be asked (again).
@@ -453,7 +456,7 @@ impl<'a> Work<'a> {
         needed.tool_call_id = Some(call.id.as_str().into());
         let approval = self.turn.approve(needed).await.map_err(asked)?;
         if approval.approved {
-            if approval.scope.and_then(|it| it.known()) == Some(Scope::Session) {
+            if approval.scope == Some(Scope::Session) {
                 let mut permissions = self.permissions();
                 let permission = json!({ "allowed": true, "source": "user" });
                 permissions.insert(call.name.clone(), permission);
@@ -467,7 +470,7 @@ impl<'a> Work<'a> {
             Some(feedback) => format!("{REFUSED}: {feedback}"),
             None => REFUSED.to_owned(),
         };
-        match approval.mode.and_then(|it| it.known()) {
+        match approval.mode {
             Some(Rejection::Soft | Rejection::Explain) => Ok(Some(ToolFailure::Call(why))),
             _ => Err(Stop::Refused),
         }

@@ -1,8 +1,7 @@
 //! [`Frames`]: ConnectOnion's frames in words.
 
 use connectonion_proto::frame::{
-    Answer, ClientFrame, Connect, EventKind, Response, ServerFrame, StreamEvent, ToolStatus,
-    Vocabulary, Word,
+    Answer, ClientFrame, Connect, EventKind, Response, Scope, ServerFrame, StreamEvent, ToolStatus,
 };
 
 use rpc_core::net::Direction;
@@ -32,7 +31,7 @@ fn said(frame: &ClientFrame) -> Option<String> {
             format!("INPUT {prompt:?}")
         }
         ClientFrame::Response(response) => answers(response),
-        ClientFrame::ModeChange(change) => format!("mode_change {}", change.mode.as_str()),
+        ClientFrame::ModeChange(change) => format!("mode_change {}", change.mode.name()),
         ClientFrame::Interrupt => "INTERRUPT".to_owned(),
         ClientFrame::OnboardSubmit(_) => "ONBOARD_SUBMIT ***".to_owned(),
         ClientFrame::SessionQuery(_) => "SESSION_STATUS?".to_owned(),
@@ -58,13 +57,16 @@ fn connects(connect: &Connect) -> String {
 fn answers(response: &Response) -> String {
     let what = match &response.answer {
         Answer::Approval(approval) if approval.approved => {
-            format!("approved, {}", word(approval.scope.as_ref(), "once"))
+            format!(
+                "approved, {}",
+                approval.scope.as_ref().map_or("once", Scope::name)
+            )
         }
         Answer::Approval(approval) => match approval.feedback.as_deref() {
             Some(why) => format!("refused: {why}"),
             None => "refused".to_owned(),
         },
-        Answer::Ulw(ulw) => ulw.action.as_str().to_owned(),
+        Answer::Ulw(ulw) => ulw.action.name().to_owned(),
         other => format!("{:?}", other.text().unwrap_or_default()),
     };
     format!("  {} {what}", response.answer.tag())
@@ -78,7 +80,7 @@ fn heard(frame: &ServerFrame) -> Option<String> {
                 Some(_) => ", with a newer conversation",
                 None => "",
             };
-            format!("CONNECTED {id}, {}{newer}", connected.status.as_str())
+            format!("CONNECTED {id}, {}{newer}", connected.status.name())
         }
         ServerFrame::Output(output) => format!("OUTPUT {:?}", output.result),
         ServerFrame::Event(event) => happened(event),
@@ -88,7 +90,7 @@ fn heard(frame: &ServerFrame) -> Option<String> {
             format!("ONBOARD_REQUIRED {}", required.methods.get())
         }
         ServerFrame::OnboardSuccess(_) => "ONBOARD_SUCCESS".to_owned(),
-        ServerFrame::SessionStatus(status) => format!("SESSION_STATUS {}", status.status.as_str()),
+        ServerFrame::SessionStatus(status) => format!("SESSION_STATUS {}", status.status.name()),
         ServerFrame::Ping => "PING".to_owned(),
         _ => return None,
     })
@@ -114,8 +116,7 @@ fn happened(event: &StreamEvent) -> String {
             )
         }
         EventKind::ToolResult(result) => {
-            let status = result.status.as_ref().and_then(Word::known);
-            let failed = status.is_some_and(ToolStatus::is_error);
+            let failed = result.status.as_ref().is_some_and(ToolStatus::is_error);
             let text = result.result.as_deref().unwrap_or_default();
             format!("{}{text}", if failed { "failed: " } else { "" })
         }
@@ -127,14 +128,10 @@ fn happened(event: &StreamEvent) -> String {
             let arguments = needed.arguments.as_ref().map_or("", Json::get);
             format!("{}({arguments})", needed.tool)
         }
-        EventKind::ModeChanged(changed) => changed.mode.as_str().to_owned(),
+        EventKind::ModeChanged(changed) => changed.mode.name().to_owned(),
         _ => String::new(),
     };
     format!("  {name} {what}").trim_end().to_owned()
-}
-
-fn word<'w, K: Vocabulary>(word: Option<&'w Word<K>>, absent: &'w str) -> &'w str {
-    word.map_or(absent, Word::as_str)
 }
 
 /// The beginning of an id that is too long to be read.

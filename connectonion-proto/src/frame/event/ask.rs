@@ -6,7 +6,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::super::json::{list, opt};
-use super::super::word::{Mode, Trigger, Word};
+use super::super::words::{Mode, Trigger};
 
 /// The agent waits for the user's answer. ConnectOnion specification, *Stream Events*.
 ///
@@ -193,10 +193,10 @@ impl PlanReview {
 #[non_exhaustive]
 pub struct ModeChanged {
     /// Which.
-    pub mode: Word<Mode>,
+    pub mode: Mode,
     /// Who has changed it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub triggered_by: Option<Word<Trigger>>,
+    pub triggered_by: Option<Trigger>,
     /// For how many turns more. Newer hosts only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns_left: Option<u64>,
@@ -207,8 +207,8 @@ impl ModeChanged {
     #[must_use]
     pub const fn new(mode: Mode, triggered_by: Trigger) -> Self {
         Self {
-            mode: Word::Known(mode),
-            triggered_by: Some(Word::Known(triggered_by)),
+            mode,
+            triggered_by: Some(triggered_by),
             turns_left: None,
         }
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::json::opt;
 use super::super::number::Number;
-use super::super::word::{Phase, Word};
+use super::super::words::Phase;
 
 /// A model is asked. Clients show it as thinking.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub struct LlmCall {
     pub iteration: Option<u64>,
     /// `running`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Word<Phase>>,
+    pub status: Option<Phase>,
 }
 
 impl LlmCall {
@@ -29,7 +29,7 @@ impl LlmCall {
         Self {
             model: Some(model.into()),
             iteration: Some(iteration),
-            status: Some(Word::Known(Phase::Running)),
+            status: Some(Phase::Running),
         }
     }
 }
@@ -58,7 +58,7 @@ pub struct LlmResult {
     pub context_percent: Option<Number>,
     /// `success`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Word<Phase>>,
+    pub status: Option<Phase>,
 }
 
 impl LlmResult {
@@ -68,7 +68,7 @@ impl LlmResult {
             model: Some(model.into()),
             iteration: Some(iteration),
             tool_calls_count: Some(tool_calls),
-            status: Some(Word::Known(Phase::Success)),
+            status: Some(Phase::Success),
             ..Self::default()
         }
     }
@@ -124,7 +124,7 @@ impl Usage {
 #[non_exhaustive]
 pub struct Compact {
     /// `compacting`, `done` or `error`.
-    pub status: Word<Phase>,
+    pub status: Phase,
     /// How much of the model's window is used, in percent. At the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_percent: Option<Number>,
@@ -147,7 +147,7 @@ impl Compact {
     #[must_use]
     pub const fn new(phase: Phase) -> Self {
         Self {
-            status: Word::Known(phase),
+            status: phase,
             context_percent: None,
             context_before: None,
             context_after: None,

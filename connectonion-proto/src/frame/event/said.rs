@@ -5,7 +5,7 @@ use rpc_core::json::lenient::{loose, or_default};
 use serde::{Deserialize, Serialize};
 
 use super::super::json::{is_false, opt};
-use super::super::word::{Phase, Word};
+use super::super::words::Phase;
 
 /// A prompt was taken in: the one that started the run, or one that came while it ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ pub struct Thinking {
     pub kind: Option<Str>,
     /// How far it is. In chat items.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Word<Phase>>,
+    pub status: Option<Phase>,
 }
 
 impl Thinking {
@@ -83,7 +83,7 @@ impl Thinking {
 pub struct Intent {
     /// `analyzing` or `understood`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Word<Phase>>,
+    pub status: Option<Phase>,
     /// What the agent says to it.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub ack: Option<Str>,
@@ -98,7 +98,7 @@ pub struct Intent {
 pub struct Eval {
     /// `evaluating` or `done`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Word<Phase>>,
+    pub status: Option<Phase>,
     /// Whether it is good.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passed: Option<bool>,

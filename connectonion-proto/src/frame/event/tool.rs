@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::json::{list, opt};
 use super::super::number::Number;
-use super::super::word::{ToolStatus, Word};
+use super::super::words::ToolStatus;
 
 /// A tool starts. ConnectOnion specification, *Stream Events*.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub struct ToolCall {
     pub args: Option<Json>,
     /// How it stands. Newer hosts only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Word<ToolStatus>>,
+    pub status: Option<ToolStatus>,
 }
 
 impl ToolCall {
@@ -54,7 +54,7 @@ pub struct ToolResult {
     pub args: Option<Json>,
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Word<ToolStatus>>,
+    pub status: Option<ToolStatus>,
     /// What the tool says; of another value than a text its JSON.
     #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
     pub result: Option<Str>,
@@ -89,7 +89,7 @@ impl ToolResult {
         Self {
             tool_id: Some(tool_id.into()),
             name: Some(name.into()),
-            status: Some(Word::Known(status)),
+            status: Some(status),
             result: Some(result.into()),
             ..Self::default()
         }

@@ -13,7 +13,6 @@ use crate::auth::Address;
 use crate::codec::to_json;
 use crate::frame::{
     Answer, Approval, ApprovalNeeded, AskUser, EventKind, Mode, PlanReview, Ulw, UlwTurnsReached,
-    Word,
 };
 use crate::hub::{AskError, EmitError};
 use crate::id::SessionId;
@@ -204,9 +203,9 @@ impl Turn {
 
     /// The mode that the user wants the agent to work in; `None` if there was never a word about it.
     #[must_use]
-    pub fn mode(&self) -> Option<Word<Mode>> {
+    pub fn mode(&self) -> Option<Mode> {
         let mode = self.member("mode")?;
-        mode.as_str().map(Word::parse)
+        mode.as_str().map(|mode| Str::from(&*mode).into())
     }
 
     /// How many turns the user allows in the mode `ulw`; `None` if that was not said. What counts as a
@@ -222,7 +221,6 @@ impl Turn {
     /// # Errors
     /// [`EmitError`].
     pub fn set_mode(&self, mode: Mode) -> Result<(), EmitError> {
-        let mode = Word::Known(mode);
         self.desk
             .with(|state, now| state.hub.set_mode(self.run, &mode, now))
     }

@@ -14,7 +14,7 @@ use crate::auth::{Address, Draft};
 use crate::client::{ClientConn, ClientState, Reply, Resume, Taken};
 use crate::frame::{
     AdminAction, AdminRequest, AdminResult, ErrorFrame, Input, Mode, ModeChange, OnboardSubmit,
-    OnboardSuccess, PromptUpdate, Response, SessionStatus, Vocabulary,
+    OnboardSuccess, PromptUpdate, Response, SessionStatus,
 };
 
 /// How a question to the host ends.
@@ -268,7 +268,7 @@ impl RemoteAgent {
             _ => "client_id",
         };
         // Newer hosts want to see signed what the command is.
-        let draft = self.pen.draft().with("type", action.as_str());
+        let draft = self.pen.draft().with("type", action.name());
         let signed = self.pen.sign(draft.with(about, whom))?;
         let request = AdminRequest::new(action, signed);
         let reply = self.link.call(move |conn, now| conn.admin(&request, now));

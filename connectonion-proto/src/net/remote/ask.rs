@@ -11,7 +11,7 @@ use super::book::Book;
 use crate::client::Step;
 use crate::frame::{
     Answer, Approval, ApprovalNeeded, AskUser, Mode, PlanReview, Rejection, Response, Scope, Ulw,
-    UlwTurnsReached, Word,
+    UlwAction, UlwTurnsReached,
 };
 
 /// A question of the agent. The agent waits for the answer, for hours if need be; a question that is
@@ -212,7 +212,7 @@ impl Ask<UlwTurnsReached> {
 /// The decision that stops an agent: any word that hosts do not know.
 pub(super) fn stop() -> Ulw {
     let mut stop = Ulw::go_on(0);
-    stop.action = Word::Other("stop".into());
+    stop.action = UlwAction::Other("stop".into());
     stop.turns = None;
     stop
 }

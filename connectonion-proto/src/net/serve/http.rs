@@ -11,7 +11,6 @@ use serde::Serialize;
 
 use super::options::Service;
 use crate::frame::Standing;
-use crate::frame::Vocabulary;
 use crate::net::Desk;
 use crate::session::Owner;
 
@@ -44,7 +43,7 @@ struct Info<'a> {
 #[derive(Serialize)]
 struct Session<'a> {
     session_id: &'a str,
-    status: &'static str,
+    status: &'a str,
 }
 
 impl Pages {
@@ -88,18 +87,13 @@ impl Pages {
         let answer = self
             .desk
             .read(|hub| hub.status(Some(Owner::Unsigned), Some(&asked)));
-        match answer.status.known() {
-            Some(Standing::NotFound) | None => json_with(
-                StatusCode::NOT_FOUND,
-                &Session {
-                    session_id: id,
-                    status: Standing::NotFound.as_str(),
-                },
-            ),
-            Some(standing) => json(&Session {
-                session_id: id,
-                status: standing.as_str(),
-            }),
+        let session = Session {
+            session_id: id,
+            status: answer.status.name(),
+        };
+        match answer.status {
+            Standing::NotFound => json_with(StatusCode::NOT_FOUND, &session),
+            _ => json(&session),
         }
     }
 }

@@ -72,7 +72,7 @@ fn name(event: &ClientEvent) -> String {
             format!(
                 "CONNECTED {} {}",
                 frame.session_id.as_str(),
-                frame.status.as_str()
+                frame.status.name()
             )
         }
         ClientEvent::OnboardRequired(_) => "ONBOARD_REQUIRED".to_owned(),
@@ -83,7 +83,7 @@ fn name(event: &ClientEvent) -> String {
         ClientEvent::Reply { result, .. } => match result {
             Ok(Reply::Input(Taken::Queued { id })) => format!("RUNTIME_INPUT_ACK {id}"),
             Ok(Reply::Onboarded(_)) => "ONBOARD_SUCCESS".to_owned(),
-            Ok(Reply::Status(status)) => format!("SESSION_STATUS {}", status.status.as_str()),
+            Ok(Reply::Status(status)) => format!("SESSION_STATUS {}", status.status.name()),
             Ok(Reply::Admin(result)) => format!("ADMIN_RESULT {}", result.action),
             Err(CallError::Remote(error)) => format!("ERROR {}", error.message),
             other => panic!("{other:?}"),

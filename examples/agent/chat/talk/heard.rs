@@ -1,7 +1,7 @@
 //! What [`Talk`] hears: of runs, of the connection, and of what the user has said meanwhile.
 
 use connectonion_proto::client::{Step, Taken};
-use connectonion_proto::frame::{ErrorFrame, EventKind, Response, SessionState, Word};
+use connectonion_proto::frame::{ErrorFrame, EventKind, OnboardMethod, Response, SessionState};
 use connectonion_proto::net::{Event, RunEvent};
 use examples::cli::{self, Failure};
 use examples::screen::printable;
@@ -220,7 +220,7 @@ impl Talk {
             }
             Event::OnboardRequired(required) => {
                 let methods = required.methods(&Limits::default()).unwrap_or_default();
-                let methods: Vec<&str> = methods.iter().map(Word::as_str).collect();
+                let methods: Vec<&str> = methods.iter().map(OnboardMethod::name).collect();
                 let about = json!({ "methods": methods });
                 if std::mem::take(&mut self.manner.offers_code) {
                     self.note("gate", about, "this agent wants an invite code")

@@ -300,7 +300,7 @@ impl Talk {
     /// The first thing to do when the client is let in.
     async fn begin(&mut self) -> Result<(), Failure> {
         self.is_gated = false;
-        if let Some(mode) = self.manner.mode {
+        if let Some(mode) = self.manner.mode.clone() {
             let set = self.agent.set_mode(mode, None).await;
             set.map_err(Failure::new)?;
         }
