@@ -9,9 +9,9 @@ use connectonion_proto::frame::{
 };
 use rpc_core::Json;
 use rpc_core::Limits;
-use rpc_core::testing::json::assert_same;
 use serde::Serialize;
 use serde_json::json;
+use switchboard_testing::json::assert_same;
 
 /// As it is sent: without white space but that within strings.
 fn sent(printed: &str) -> String {

@@ -10,9 +10,9 @@ use connectonion_proto::error;
 use connectonion_proto::frame::{ChatItem, ClientFrame, EventKind, ServerFrame, Session};
 use rpc_core::Json;
 use rpc_core::Limits;
-use rpc_core::testing::json::assert_same;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use switchboard_testing::json::assert_same;
 
 #[derive(serde::Deserialize)]
 struct Line {

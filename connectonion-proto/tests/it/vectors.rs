@@ -4,8 +4,8 @@
 mod canonical;
 mod signatures;
 
-use rpc_core::testing::vectors;
-pub(crate) use rpc_core::testing::vectors::Vector;
+use switchboard_testing::vectors;
+pub(crate) use switchboard_testing::vectors::Vector;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors");
 

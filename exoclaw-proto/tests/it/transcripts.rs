@@ -8,9 +8,9 @@ use std::time::Instant;
 use exoclaw_proto::client::{ClientConfig, ClientConn, ClientEvent};
 use exoclaw_proto::frame::{Request, ServerFrame, StreamEvent};
 use exoclaw_proto::id::CallId;
-use rpc_core::testing::json::assert_same;
 use rpc_core::{CloseFrame, Disconnect, Incoming, Limits, Machine};
 use serde_json::Value;
+use switchboard_testing::json::assert_same;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts")

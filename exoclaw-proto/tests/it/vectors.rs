@@ -9,8 +9,8 @@ mod requests;
 mod sent;
 mod words;
 
-use rpc_core::testing::vectors;
-pub(crate) use rpc_core::testing::vectors::Vector;
+use switchboard_testing::vectors;
+pub(crate) use switchboard_testing::vectors::Vector;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors");
 

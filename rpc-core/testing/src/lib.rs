@@ -2,14 +2,18 @@
 //!
 //! - [`sim`]: seeded simulations, which print the failing seed;
 //! - [`losses`]: the loss of a line at every frame of a scenario;
-//! - [`faults`]: peers that misbehave over real sockets.
+//! - [`faults`]: peers that misbehave over real sockets;
+//! - [`vectors`]: running test vectors from files;
+//! - [`json`]: comparing frames as JSON values.
 //!
 //! It needs `rpc_core` as its users see it. The core's unit tests cannot use it: there the core is
 //! another crate.
 
 pub mod faults;
+pub mod json;
 pub mod losses;
 pub mod sim;
+pub mod vectors;
 
 #[track_caller]
 #[expect(clippy::panic, reason = "an assertion of a test tool")]

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, SystemTime};
 
-use rpc_core::testing::json::assert_same;
 use serde::Serialize;
 use smarthole_proto::error::{ErrorCode, RegistrationError};
 use smarthole_proto::frame::{
@@ -11,6 +10,7 @@ use smarthole_proto::frame::{
 };
 use smarthole_proto::limits::defaults;
 use smarthole_proto::{codec, timestamp, validate};
+use switchboard_testing::json::assert_same;
 
 /// An example as it stands in the specification, and as it is sent: without white space.
 struct Example {

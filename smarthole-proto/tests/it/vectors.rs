@@ -7,8 +7,8 @@ mod registrations;
 mod sequences;
 mod timestamps;
 
-use rpc_core::testing::vectors;
-pub(crate) use rpc_core::testing::vectors::Vector;
+use switchboard_testing::vectors;
+pub(crate) use switchboard_testing::vectors::Vector;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors");
 

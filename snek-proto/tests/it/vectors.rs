@@ -14,11 +14,11 @@ mod tools;
 
 use std::time::Instant;
 
-use rpc_core::testing::vectors;
-pub(crate) use rpc_core::testing::vectors::Vector;
 use rpc_core::{Incoming, Machine, Outgoing};
 use serde_json::{Value, json};
 use snek_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState};
+use switchboard_testing::vectors;
+pub(crate) use switchboard_testing::vectors::Vector;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors");
 

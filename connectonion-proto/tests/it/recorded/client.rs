@@ -9,9 +9,9 @@ use connectonion_proto::client::{
 use connectonion_proto::codec;
 use connectonion_proto::frame::{ClientFrame, Connect, ServerFrame, Signed};
 use connectonion_proto::limits::client_limits;
-use rpc_core::testing::json::assert_same;
 use rpc_core::{CallError, Incoming, Limits, Machine};
 use serde_json::{Map, Value};
+use switchboard_testing::json::assert_same;
 
 use super::{Line, Recording, VERSIONS, connections, recordings};
 
