@@ -449,7 +449,7 @@ fn questions_to_the_host_have_a_deadline_and_an_answer() {
     let event = played.after(&status);
     assert!(
         matches!(event, ClientEvent::Reply { id, result: Ok(Reply::Status(status)) }
-        if id == asked && status.status == Standing::Running.into())
+        if id == asked && status.status == Standing::Running)
     );
     let request = AdminRequest::new(AdminAction::GetLevel, Signed::none());
     let asked = played.conn.admin(&request, played.now).unwrap();

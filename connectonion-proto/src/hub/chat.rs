@@ -113,7 +113,7 @@ fn turns_of(events: Vec<&RawValue>, limits: &Limits) -> Vec<Vec<ChatItem>> {
                 let mut tool = ToolItem {
                     name: result.name,
                     args: result.args,
-                    status: Some(status.into()),
+                    status: Some(status),
                     result: result.result,
                     timing_ms: result.timing_ms,
                 };

@@ -295,10 +295,10 @@ impl Hub {
     ///
     /// # Errors
     /// [`EmitError`].
-    pub fn set_mode(&mut self, run: RunId, mode: &Mode, now: Now) -> Result<(), EmitError> {
+    pub fn set_mode(&mut self, run: RunId, mode: Mode, now: Now) -> Result<(), EmitError> {
         let value = to_json(mode.name())?;
         self.working(run)?.set_mode(value, None);
-        let changed = ModeChanged::new(mode.clone(), Trigger::Agent);
+        let changed = ModeChanged::new(mode, Trigger::Agent);
         self.emit(run, EventKind::ModeChanged(changed), None, now)?;
         Ok(())
     }

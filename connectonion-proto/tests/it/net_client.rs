@@ -406,7 +406,7 @@ async fn a_run_that_is_not_taken_loses_its_oldest_steps_and_never_its_end() {
             .await;
     };
     let (status, ()) = tokio::join!(asked, answer);
-    assert_eq!(status.unwrap().status, Standing::Connected.into());
+    assert_eq!(status.unwrap().status, Standing::Connected);
     assert!(matches!(run.next().await, Some(Ok(RunEvent::Lagged(8)))));
     assert_eq!(step(&mut run).await, "thinking");
     assert_eq!(run.output().await.unwrap().result, "hi");

@@ -98,7 +98,7 @@ async fn a_run_survives_its_line() {
     lose(&agent).await;
     let id = agent.session().session_id.unwrap();
     let status = agent.status(id).await.unwrap();
-    assert_eq!(status.status, Standing::Running.into());
+    assert_eq!(status.status, Standing::Running);
     let taken = agent.interject("over the second line").await.unwrap();
     assert!(matches!(taken, Taken::Queued { .. }));
     assert_eq!(answer(&mut run).await, "heard over the second line");

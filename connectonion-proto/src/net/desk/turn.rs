@@ -222,7 +222,7 @@ impl Turn {
     /// [`EmitError`].
     pub fn set_mode(&self, mode: Mode) -> Result<(), EmitError> {
         self.desk
-            .with(|state, now| state.hub.set_mode(self.run, &mode, now))
+            .with(|state, now| state.hub.set_mode(self.run, mode, now))
     }
 
     /// The goal that the user has set last in this run, once.
