@@ -174,6 +174,15 @@ impl ServerConn {
         self.uses_less_than(1)
     }
 
+    /// Whether streams may queue another frame; if not, [`Writable`](super::ServerEvent::Writable)
+    /// follows. True once the connection has ended.
+    #[cfg(feature = "server")]
+    pub(crate) fn poll_writable(&mut self) -> bool {
+        let is_writable = self.is_closed() || self.has_backlog_room();
+        self.blocked |= !is_writable;
+        is_writable
+    }
+
     /// Whether half of what streams may fill is free: a slow line should not wake anybody for every
     /// single frame.
     pub(super) fn has_much_room(&self) -> bool {

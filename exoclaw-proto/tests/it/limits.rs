@@ -5,7 +5,7 @@ use std::time::Duration;
 use exoclaw_proto::net::ServerOptions;
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::Limits;
-use rpc_core::net::{DriverConfig, LinkConfig};
+use rpc_core::net::DriverConfig;
 use rpc_core::rate::RateLimit;
 
 use crate::stage::{Running, chat, start};
@@ -90,8 +90,7 @@ async fn a_client_that_reads_nothing_is_cut_and_others_do_not_feel_it() {
         .with_write_timeout(Duration::from_millis(200))
         .with_close_timeout(Duration::from_millis(100));
     let mut options = ServerOptions::default();
-    let link: LinkConfig = options.link.clone().with_driver(driver);
-    options = options.with_link(link);
+    options = options.with_driver(driver);
     let mut server = start(options).await;
     let mut slow = server.client().await;
     let mut other = server.client().await;

@@ -29,6 +29,7 @@ pub mod mem;
 mod observe;
 mod queue;
 mod running;
+mod serve;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod server;
@@ -50,4 +51,5 @@ pub use link::{
 pub use observe::{Direction, Frame, FrameKind, Observer, Redact};
 pub use queue::{Consumer, LagPolicy, Producer, Push, QueueConfig, Queued, queue};
 pub use running::Running;
+pub use serve::{ConnectionHandler, Handle, serve};
 pub use transport::{Message, Transport, TransportError};

@@ -1,7 +1,8 @@
 //! [`Running`]: work that runs side by side in one task.
 
 use std::fmt;
-use std::future::{Future, pending};
+use std::future::{Future, pending, poll_fn};
+use std::task::{Context, Poll};
 
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -36,14 +37,19 @@ impl Running {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn next(&mut self) {
-        if self.set.is_empty() {
-            return pending().await;
+        poll_fn(|cx| self.poll_next(cx)).await;
+    }
+
+    /// Poll form of [`next`](Self::next).
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.set.is_empty() || self.set.poll_next_unpin(cx).is_pending() {
+            return Poll::Pending;
         }
-        self.set.next().await;
         if self.is_empty() {
             // An idle connection holds nothing.
             self.set = FuturesUnordered::new();
         }
+        Poll::Ready(())
     }
 
     /// How many there are.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use rpc_core::net::DriverConfig;
 use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
-use rpc_core::net::{LagPolicy, LinkConfig, QueueConfig};
 
 use crate::limits::SHUTDOWN_TIMEOUT;
 use crate::server::ServerConfig;
@@ -26,21 +26,18 @@ pub struct ServerOptions {
     /// Limits, guards and TLS before the upgrade, and the HTTP service beside it.
     /// [`WS_PATH`](crate::limits::WS_PATH) upgrades in any case. Default [`http_config`].
     pub http: HttpConfig,
-    /// Transport treatment and observer of each connection; its reconnects are not used. Its write
-    /// timeout ends a connection whose client takes nothing.
-    pub link: LinkConfig,
+    /// Transport treatment and observer of each connection. Its write timeout ends a connection whose
+    /// client takes nothing.
+    pub driver: DriverConfig,
     pub(crate) shutdown_timeout: Duration,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        let queue = QueueConfig::default().with_policy(LagPolicy::Block {
-            deadline: Duration::from_secs(30),
-        });
         Self {
             connection: ServerConfig::default(),
             http: http_config(),
-            link: LinkConfig::default().with_events(queue),
+            driver: DriverConfig::default(),
             shutdown_timeout: SHUTDOWN_TIMEOUT,
         }
     }
@@ -61,11 +58,10 @@ impl ServerOptions {
         self
     }
 
-    /// Sets [`link`](Self::link). Keep its event queue at [`LagPolicy::Block`]: requests are
-    /// events here and must not be dropped.
+    /// Sets [`driver`](Self::driver).
     #[must_use]
-    pub fn with_link(mut self, config: LinkConfig) -> Self {
-        self.link = config;
+    pub fn with_driver(mut self, config: DriverConfig) -> Self {
+        self.driver = config;
         self
     }
 

@@ -2,22 +2,24 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
-use rpc_core::net::{Cancellation, Link};
+use rpc_core::net::{Cancellation, Handle, clock};
 use rpc_core::{CloseFrame, Refused};
 
-use super::outlet::{Added, Outlet};
-use super::protocol::ServerSide;
+use super::reply::Gone;
+use crate::error::RpcError;
+use crate::server::{RequestId, ServerConn};
 
 /// One connection.
 pub struct Peer {
     pub(super) id: u64,
     pub(super) address: SocketAddr,
     pub(super) parts: http::request::Parts,
-    pub(super) link: Link<ServerSide>,
-    pub(super) outlet: Arc<Outlet>,
+    pub(super) handle: Handle<ServerConn>,
     pub(super) cancellation: Cancellation,
+    /// Texts are cut into pieces of this length, which fit a message even if every character has to
+    /// be escaped.
+    pub(super) max_text: usize,
 }
 
 impl Peer {
@@ -46,32 +48,66 @@ impl Peer {
         self.cancellation.clone()
     }
 
-    /// Closes the connection with this frame, behind what has been written, as far as there is room
-    /// for it. What is still open ends.
+    /// Closes the connection with this frame, behind what has been written. What is still open then
+    /// ends.
     pub fn close(&self, frame: CloseFrame) {
-        let outlet = Arc::clone(&self.outlet);
-        let last = frame.clone();
-        // An order to the link would overtake what the outlet holds.
-        let told = self.link.try_command(move |conn, now| {
-            outlet.move_into(conn);
-            conn.close_with(last, now);
-        });
-        if told == Err(Refused::QueueFull) {
-            self.link.close_with(frame);
-        }
+        self.handle.close_with(frame);
     }
 
     /// Drops the line without a closing handshake, as a pulled cable does.
     pub fn cut(&self) {
-        self.link.cut();
+        self.handle.cut();
     }
 
-    /// Lets the connection's task take what waits, if it has to be told.
-    pub(super) fn tell(&self, added: Added) {
-        if added == Added::First {
-            self.link.nudge();
-        }
+    /// Writes something about a request as soon as there is room. What does not fit a message ends
+    /// the request with an error.
+    pub(super) async fn write(
+        &self,
+        id: RequestId,
+        mut write: impl FnMut(&mut ServerConn) -> Result<(), Refused>,
+    ) -> Result<(), Gone> {
+        let written = self.handle.retry(|conn| {
+            let written = match write(conn) {
+                Err(Refused::TooLarge { .. } | Refused::Encode { .. }) => too_large(conn, id),
+                other => other,
+            };
+            (written != Err(Refused::QueueFull)).then_some(written)
+        });
+        written.await.map_err(|_| Gone)
     }
+
+    /// Ends a request, if it is still open.
+    pub(super) async fn end(
+        &self,
+        id: RequestId,
+        write: impl FnMut(&mut ServerConn) -> Result<(), Refused>,
+    ) {
+        // Nobody is left to be told that the client has left.
+        let _ = self.write(id, write).await;
+    }
+}
+
+/// Refuses a request; a chat that has begun ends with the event `error`.
+pub(super) fn refuse(
+    conn: &mut ServerConn,
+    id: RequestId,
+    error: &RpcError,
+) -> Result<(), Refused> {
+    match conn.fail(id, error) {
+        Err(Refused::Invalid { .. }) => conn.error(id, error.message()),
+        other => other,
+    }
+}
+
+/// Ends a request of which something does not fit a message.
+fn too_large(conn: &mut ServerConn, id: RequestId) -> Result<(), Refused> {
+    let told = refuse(conn, id, &RpcError::new("the answer is too large"));
+    if let Err(Refused::TooLarge { .. }) = told {
+        // The limits leave no room for any answer: better no connection than a request for ever.
+        let frame = CloseFrame::new(CloseFrame::TOO_BIG, "no answer fits");
+        conn.close_with(frame, clock());
+    }
+    told
 }
 
 impl fmt::Debug for Peer {
@@ -82,3 +118,6 @@ impl fmt::Debug for Peer {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

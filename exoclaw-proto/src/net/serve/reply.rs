@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::outlet::{NotAdded, Step};
+use rpc_core::Machine;
+use rpc_core::text::beginning;
+
 use super::peer::Peer;
 use crate::frame::{StreamEvent, Usage};
-use crate::server::RequestId;
+use crate::server::{RequestId, ServerConn};
 
 /// The client has left, or the chat has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,21 +19,16 @@ pub struct Gone;
 ///
 /// What is written is on its way at once; several steps that are written without a wait between
 /// them leave together. While the client reads more slowly than the chat writes, writing waits,
-/// until the link's write timeout gives the client up.
+/// until the write timeout gives the client up.
 #[derive(Clone)]
 pub struct ChatReply {
     peer: Arc<Peer>,
     id: RequestId,
-    ended: Arc<AtomicBool>,
 }
 
 impl ChatReply {
-    pub(super) fn new(peer: Arc<Peer>, id: RequestId) -> Self {
-        Self {
-            peer,
-            id,
-            ended: Arc::default(),
-        }
+    pub(super) const fn new(peer: Arc<Peer>, id: RequestId) -> Self {
+        Self { peer, id }
     }
 
     /// Sends more of the answer. A text that is too long for one message is sent in several.
@@ -46,17 +42,12 @@ impl ChatReply {
     pub async fn text(&self, text: &str) -> Result<(), Gone> {
         let mut rest = text;
         loop {
-            self.check()?;
-            match self.peer.outlet.add_text(self.id, rest) {
-                Ok((len, added)) => {
-                    self.peer.tell(added);
-                    rest = rest.get(len..).unwrap_or_default();
-                    if rest.is_empty() {
-                        return Ok(());
-                    }
-                }
-                Err(NotAdded::Full) => self.peer.outlet.room().await,
-                Err(NotAdded::Gone) => return Err(Gone),
+            let piece = beginning(rest, self.peer.max_text.max(4));
+            let write = |conn: &mut ServerConn| conn.text(self.id, piece);
+            self.peer.write(self.id, write).await?;
+            rest = rest.get(piece.len()..).unwrap_or_default();
+            if rest.is_empty() {
+                return Ok(());
             }
         }
     }
@@ -69,7 +60,7 @@ impl ChatReply {
     /// # Cancel safety
     /// As for [`event`](Self::event).
     pub async fn usage(&self, usage: Usage) -> Result<(), Gone> {
-        self.send(StreamEvent::Usage(usage)).await
+        self.event(&StreamEvent::Usage(usage)).await
     }
 
     /// Sends any step. A [terminal](StreamEvent::is_terminal) one ends the chat. A step that does
@@ -81,7 +72,9 @@ impl ChatReply {
     /// # Cancel safety
     /// Dropping the future before it is ready: nothing was sent.
     pub async fn event(&self, event: &StreamEvent) -> Result<(), Gone> {
-        self.send(event.clone()).await
+        self.peer
+            .write(self.id, |conn| conn.event(self.id, event))
+            .await
     }
 
     /// Waits until the client has left: for work on tasks of its own, which nobody drops.
@@ -89,40 +82,8 @@ impl ChatReply {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn gone(&self) {
-        self.peer.outlet.left().await;
-    }
-
-    async fn send(&self, event: StreamEvent) -> Result<(), Gone> {
-        let mut event = event;
-        let terminal = event.is_terminal();
-        loop {
-            self.check()?;
-            match self.peer.outlet.add_event(self.id, event) {
-                Ok(added) => {
-                    if terminal {
-                        self.ended.store(true, Ordering::Relaxed);
-                    }
-                    self.peer.tell(added);
-                    return Ok(());
-                }
-                Err((NotAdded::Full, back)) => event = back,
-                Err((NotAdded::Gone, _)) => return Err(Gone),
-            }
-            self.peer.outlet.room().await;
-        }
-    }
-
-    /// Ends the chat; what is written afterwards, by a clone, goes nowhere.
-    pub(super) fn end(&self, end: Step) {
-        self.ended.store(true, Ordering::Relaxed);
-        self.peer.tell(self.peer.outlet.add_end(self.id, end));
-    }
-
-    fn check(&self) -> Result<(), Gone> {
-        if self.ended.load(Ordering::Relaxed) {
-            return Err(Gone);
-        }
-        Ok(())
+        let is_closed = |conn: &mut ServerConn| conn.is_closed().then_some(());
+        self.peer.handle.retry(is_closed).await;
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
@@ -14,9 +14,9 @@ use futures_core::Stream;
 use futures_sink::Sink;
 
 use super::*;
-use crate::message::{CloseFrame, Incoming, Text};
+use crate::message::{CloseFrame, Incoming, Outgoing, Text};
 use crate::net::mem;
-use crate::net::transport::TransportError;
+use crate::net::transport::{Message, TransportError};
 
 /// What a test sees of the line and decides about it.
 #[derive(Default)]

@@ -195,8 +195,6 @@ pub struct LinkConfig {
     pub max_commands: usize,
     /// The transport's treatment.
     pub driver: DriverConfig,
-    /// Sees every frame, redacted.
-    pub observer: Option<Arc<dyn Observer>>,
     /// Where call-id seeds and jitter come from. Default: the operating system.
     pub entropy: fn() -> u64,
 }
@@ -212,7 +210,6 @@ impl Default for LinkConfig {
             }),
             max_commands: 1024,
             driver: DriverConfig::default(),
-            observer: None,
             entropy,
         }
     }
@@ -254,17 +251,19 @@ impl LinkConfig {
         self
     }
 
-    /// Sets [`driver`](Self::driver).
+    /// Sets [`driver`](Self::driver). An observer that was set before stays, unless the driver brings
+    /// one.
     #[must_use]
-    pub const fn with_driver(mut self, driver: DriverConfig) -> Self {
+    pub fn with_driver(mut self, mut driver: DriverConfig) -> Self {
+        driver.observer = driver.observer.or(self.driver.observer);
         self.driver = driver;
         self
     }
 
-    /// Sets [`observer`](Self::observer).
+    /// Sets the [driver's observer](DriverConfig::observer).
     #[must_use]
     pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
-        self.observer = Some(observer);
+        self.driver.observer = Some(observer);
         self
     }
 
@@ -285,7 +284,6 @@ impl fmt::Debug for LinkConfig {
             .field("streams", &self.streams)
             .field("max_commands", &self.max_commands)
             .field("driver", &self.driver)
-            .field("observer", &self.observer.is_some())
             .finish_non_exhaustive()
     }
 }

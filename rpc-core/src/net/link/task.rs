@@ -18,7 +18,6 @@ use super::{Events, LinkConfig, LinkEvent, LinkState, Parts, Protocol};
 use crate::error::{CloseReason, Refused};
 use crate::net::dial::{DialError, Dialer};
 use crate::net::driver::{Driver, clock};
-use crate::net::observe::Tap;
 use crate::net::queue::{self, Producer};
 use crate::reconnect::{Dial, ReconnectPolicy, Reconnector};
 
@@ -174,12 +173,8 @@ impl<P: Protocol, D: Dialer> Connection<P, D> {
         let config = &self.front.shared.config;
         Offline::Done(dialled.map(|transport| {
             let machine = self.protocol.open(clock(), (config.entropy)());
-            let tap = Tap {
-                observer: config.observer.clone(),
-                redact: P::redact,
-            };
             let driver = Driver::with_config(machine, transport, config.driver.clone());
-            Box::new(driver.tapped(tap))
+            Box::new(driver.with_redact(P::redact))
         }))
     }
 

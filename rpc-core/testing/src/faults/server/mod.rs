@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::{End, RawFrame, RawPeer};
 use rpc_core::Limits;
 use rpc_core::keepalive::KeepAlive;
-use rpc_core::net::LinkConfig;
+use rpc_core::net::{DriverConfig, LinkConfig};
 use rpc_core::net::server::{Counters, DrainReport, HttpConfig};
 
 pub use end::{
@@ -114,6 +114,14 @@ impl Terms {
     }
 
     /// These deadlines of a connection's transport.
+    #[must_use]
+    pub fn driver(&self, config: DriverConfig) -> DriverConfig {
+        config
+            .with_write_timeout(self.write)
+            .with_close_timeout(self.close)
+    }
+
+    /// As [`driver`](Self::driver), of a link.
     #[must_use]
     pub fn link(&self, mut config: LinkConfig) -> LinkConfig {
         config.driver = config

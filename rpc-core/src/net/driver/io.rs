@@ -1,0 +1,355 @@
+//! [`Io`]: a transport with its deadlines, without the machine that it moves frames for.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use tokio::task::unconstrained;
+use tokio::time::Sleep;
+
+use super::DriverConfig;
+use crate::error::Disconnect;
+use crate::machine::Machine;
+use crate::message::Outgoing;
+use crate::net::observe::{Redact, Tap};
+use crate::net::queue::remember;
+use crate::net::transport::{Message, Transport, TransportError};
+use crate::timers::later;
+
+/// Moves frames and time between a transport and the machine that each call is given.
+pub(crate) struct Io<T> {
+    transport: Option<T>,
+    tap: Tap,
+    write_timeout: Duration,
+    close_timeout: Duration,
+    read_budget: usize,
+    sleep: Pin<Box<Sleep>>,
+    /// When the machine is given the time next: at its deadline, or before it.
+    armed: Option<Instant>,
+    /// Whom the timer wakes.
+    sleeper: Option<Waker>,
+    unflushed: bool,
+    /// What a machine that has ended wants next, found while the transport takes no frame.
+    next: Option<Box<Outgoing>>,
+    /// The transport took no further frame the last time.
+    choked: bool,
+    stalled_since: Option<Instant>,
+    closing_until: Option<Instant>,
+    close_seen: bool,
+    /// The peer broke the transport's rules.
+    failed: bool,
+}
+
+impl<T: Transport> Io<T> {
+    /// # Panics
+    /// Outside a tokio runtime with its timer enabled.
+    pub(crate) fn new(transport: T, config: DriverConfig, redact: Redact) -> Self {
+        Self {
+            transport: Some(transport),
+            tap: Tap {
+                observer: config.observer,
+                redact,
+            },
+            write_timeout: config.write_timeout,
+            close_timeout: config.close_timeout,
+            read_budget: config.read_budget.max(1),
+            sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            armed: None,
+            sleeper: None,
+            unflushed: false,
+            next: None,
+            choked: false,
+            stalled_since: None,
+            closing_until: None,
+            close_seen: false,
+            failed: false,
+        }
+    }
+
+    /// Whether the transport is gone.
+    pub(crate) const fn is_gone(&self) -> bool {
+        self.transport.is_none()
+    }
+
+    pub(super) const fn set_redact(&mut self, redact: Redact) {
+        self.tap.redact = redact;
+    }
+
+    /// The first half of a turn: reads what is there and lets time pass. True if there may be more
+    /// to read.
+    pub(crate) fn poll_input(
+        &mut self,
+        machine: &mut impl Machine,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) -> bool {
+        let more = self.read(machine, cx, now);
+        // Deadlines are read where a round ends, behind everything that may move them. Here only
+        // the one that was found there matters.
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if is_due(self.armed) && is_due(machine.poll_timeout()) {
+            machine.handle_timeout(now);
+        }
+        more
+    }
+
+    /// The second half: writes all frames, flushes once and arms the timer. Events that were taken
+    /// before it have led to something by the time the peer can know of them.
+    pub(crate) fn poll_output(
+        &mut self,
+        machine: &mut impl Machine,
+        cx: &mut Context<'_>,
+        now: Instant,
+        mut more: bool,
+    ) -> Poll<()> {
+        let choked = !machine.wants_input();
+        self.write(machine, cx, now);
+        // Frames that left may have made room for input, and nothing else would wake us for it.
+        more |= choked && machine.wants_input();
+        self.finish(machine, cx, now);
+        if self.transport.is_none() {
+            return Poll::Ready(());
+        }
+        more |= self.arm(machine, cx, now);
+        if more {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    /// Reads within the budget; true if there may be more.
+    fn read(&mut self, machine: &mut impl Machine, cx: &mut Context<'_>, now: Instant) -> bool {
+        for _ in 0..self.read_budget {
+            let closed = machine.is_closed();
+            if !closed && !machine.wants_input() {
+                return false;
+            }
+            let Some(transport) = &mut self.transport else {
+                return false;
+            };
+            match Pin::new(transport).poll_next(cx) {
+                Poll::Pending => return false,
+                Poll::Ready(Some(Ok(message))) => {
+                    self.take(machine, &message, now);
+                    // Its last words leave before what the peer has sent behind can end the line.
+                    if !closed && machine.is_closed() {
+                        return true;
+                    }
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    self.fail(machine, &error, now);
+                    // A line that lingers has still to be polled.
+                    return self.transport.is_some();
+                }
+                Poll::Ready(None) => {
+                    self.drop_transport(machine, Disconnect::Eof, now);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn take(&mut self, machine: &mut impl Machine, message: &Message, now: Instant) {
+        self.tap.incoming(message);
+        match message.as_incoming() {
+            Ok(incoming) => {
+                if !machine.is_closed() {
+                    machine.handle_message(incoming, now);
+                }
+            }
+            Err(close) => {
+                // The transport has queued its answer.
+                self.close_seen = true;
+                self.unflushed = true;
+                machine.handle_disconnect(Disconnect::PeerClosed(close.cloned()), now);
+            }
+        }
+    }
+
+    /// Writes every frame that the transport takes, then flushes once.
+    fn write(&mut self, machine: &mut impl Machine, cx: &mut Context<'_>, now: Instant) {
+        let Some(transport) = &mut self.transport else {
+            return;
+        };
+        let mut transport = Pin::new(transport);
+        let mut stalled = false;
+        let mut aborted = false;
+        let result = loop {
+            match transport.as_mut().poll_ready(cx) {
+                Poll::Pending => {
+                    stalled = true;
+                    self.choked = true;
+                    // A line that takes nothing must not hold up its own end.
+                    if self.next.is_none() && machine.is_closed() {
+                        self.next = machine.poll_transmit().map(Box::new);
+                    }
+                    aborted = matches!(self.next.as_deref(), Some(Outgoing::Abort));
+                    break Ok(());
+                }
+                Poll::Ready(Err(error)) => break Err(error),
+                Poll::Ready(Ok(())) => {}
+            }
+            if std::mem::take(&mut self.choked) {
+                // It takes frames again, so the peer takes data, however slowly.
+                self.stalled_since = None;
+            }
+            let next = self.next.take().map(|next| *next);
+            let Some(frame) = next.or_else(|| machine.poll_transmit()) else {
+                break Ok(());
+            };
+            self.tap.outgoing(&frame);
+            if matches!(frame, Outgoing::Abort) {
+                aborted = true;
+                break Ok(());
+            }
+            self.unflushed = true;
+            self.close_seen |= matches!(frame, Outgoing::Close(_));
+            if let Err(error) = transport.as_mut().start_send(frame) {
+                break Err(error);
+            }
+        };
+        if aborted {
+            return self.drop_transport(machine, Disconnect::Local, now);
+        }
+        let result = result.and_then(|()| {
+            if !self.unflushed {
+                return Ok(());
+            }
+            match transport.as_mut().poll_flush(cx) {
+                Poll::Pending => {
+                    stalled = true;
+                    Ok(())
+                }
+                Poll::Ready(done) => {
+                    self.unflushed = false;
+                    done
+                }
+            }
+        });
+        match result {
+            Ok(()) if stalled => {
+                self.stalled_since.get_or_insert(now);
+            }
+            Ok(()) => self.stalled_since = None,
+            // The peer may have said why before the line failed: read it before giving up.
+            Err(error) => self.drain_after_write_error(machine, cx, now, &Disconnect::from(&error)),
+        }
+        if self
+            .stalled_since
+            .is_some_and(|since| now >= later(since, self.write_timeout))
+        {
+            self.drop_transport(machine, Disconnect::WriteStalled, now);
+        }
+    }
+
+    /// After a failed write the peer's last frames and its Close may still be readable.
+    fn drain_after_write_error(
+        &mut self,
+        machine: &mut impl Machine,
+        cx: &mut Context<'_>,
+        now: Instant,
+        why: &Disconnect,
+    ) {
+        for _ in 0..self.read_budget {
+            let Some(transport) = &mut self.transport else {
+                return;
+            };
+            let Poll::Ready(Some(Ok(message))) = Pin::new(transport).poll_next(cx) else {
+                break;
+            };
+            self.take(machine, &message, now);
+        }
+        self.drop_transport(machine, why.clone(), now);
+    }
+
+    /// Once the machine has closed and its frames are out: the closing handshake, with a deadline.
+    fn finish(&mut self, machine: &impl Machine, cx: &mut Context<'_>, now: Instant) {
+        if !machine.is_closed() {
+            return;
+        }
+        let until = *self
+            .closing_until
+            .get_or_insert_with(|| later(now, self.close_timeout));
+        let Some(transport) = &mut self.transport else {
+            return;
+        };
+        if now >= until {
+            self.transport = None;
+            return;
+        }
+        // With a Close under way the line stays up until the peer has answered it (the stream
+        // ends): dropping it now could destroy what the peer has not read yet.
+        if !self.close_seen
+            && self.stalled_since.is_none()
+            && Pin::new(transport).poll_close(cx).is_ready()
+        {
+            self.transport = None;
+        }
+    }
+
+    /// Arms the timer for the next deadline; true if that deadline has passed already.
+    fn arm(&mut self, machine: &impl Machine, cx: &mut Context<'_>, now: Instant) -> bool {
+        let stall = self
+            .stalled_since
+            .map(|since| later(since, self.write_timeout));
+        let next = [machine.poll_timeout(), stall, self.closing_until];
+        let Some(next) = next.into_iter().flatten().min() else {
+            return false;
+        };
+        let is_armed = self.armed.is_some_and(|armed| now < armed && armed <= next);
+        if next <= now || !is_armed {
+            self.armed = Some(next);
+        }
+        if next <= now {
+            return true;
+        }
+        // A timer that fires early costs one wake-up, so a later deadline does not re-arm it.
+        if is_armed && !self.sleep.is_elapsed() {
+            let sleeper = self.sleeper.as_ref();
+            if sleeper.is_some_and(|sleeper| sleeper.will_wake(cx.waker())) {
+                return false;
+            }
+        } else {
+            self.sleep.as_mut().reset(next.into());
+        }
+        remember(&mut self.sleeper, cx);
+        // Unconstrained, because to a task that has used up its turn a timer says nothing but "come
+        // again", and wakes nobody later. The clock decides, not the timer: it may have fired for a
+        // deadline that has moved.
+        pin!(unconstrained(self.sleep.as_mut())).poll(cx).is_ready()
+    }
+
+    /// The transport reported an error instead of a message.
+    fn fail(&mut self, machine: &mut impl Machine, error: &TransportError, now: Instant) {
+        let why = Disconnect::from(error);
+        match error {
+            // The transport tells the peer what it did wrong, and ends when the peer has hung up.
+            TransportError::TooLarge { .. } | TransportError::Protocol(_) if !self.failed => {
+                self.failed = true;
+                self.close_seen = true;
+                self.end(machine, why, now);
+            }
+            _ => self.drop_transport(machine, why, now),
+        }
+    }
+
+    /// Drops the transport without a closing handshake.
+    pub(crate) fn drop_transport(
+        &mut self,
+        machine: &mut impl Machine,
+        why: Disconnect,
+        now: Instant,
+    ) {
+        self.transport = None;
+        self.end(machine, why, now);
+    }
+
+    fn end(&mut self, machine: &mut impl Machine, why: Disconnect, now: Instant) {
+        self.next = None;
+        machine.handle_disconnect(why, now);
+        // What the machine still wanted to say can no longer be said.
+        while machine.poll_transmit().is_some() {}
+    }
+}

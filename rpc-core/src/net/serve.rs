@@ -1,0 +1,343 @@
+//! [`serve`]: one accepted connection in one task: its transport, its machine, its handlers.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use tracing::Instrument;
+
+use super::cancel::Cancellation;
+use super::driver::{DriverConfig, Io, clock};
+use super::queue::remember;
+use super::running::Running;
+use super::transport::Transport;
+use crate::error::{CloseReason, Disconnect};
+use crate::machine::Machine;
+use crate::message::CloseFrame;
+
+/// What a server does with the events of one connection.
+pub trait ConnectionHandler: Send + Unpin + 'static {
+    /// The machine of the connection.
+    type Machine: Machine + Send + 'static;
+
+    /// Acts on an event. Work that waits goes into `tasks`, whose futures run on the connection's
+    /// task and are dropped when the connection ends. Returns the reason if the event is the end.
+    ///
+    /// The machine is not locked meanwhile: reach it through its [`Handle`].
+    fn on_event(
+        &mut self,
+        event: <Self::Machine as Machine>::Event,
+        tasks: &mut Running,
+    ) -> Option<CloseReason>;
+
+    /// Brings the machine what is kept for it elsewhere. Called in every turn, before frames are
+    /// written.
+    fn before_write(&mut self) {}
+
+    /// Tells the machine to close with this frame, behind what is queued.
+    fn close(machine: &mut Self::Machine, frame: CloseFrame, now: Instant);
+
+    /// The server shuts down: takes no new requests, lets open ones finish in `tasks`, then closes.
+    fn shut_down(&mut self, tasks: &mut Running);
+
+    /// The connection has ended, and its tasks are gone. The future runs to its end.
+    fn disconnected(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Replaces secrets in a frame for observers.
+    fn redact(text: &str) -> Cow<'_, str> {
+        Cow::Borrowed(text)
+    }
+}
+
+/// A handle to the machine of an accepted connection. Cheap to clone, usable from any task.
+///
+/// Commands run at once, under a lock that the connection's own task holds only while it moves
+/// frames. What they queue is bounded by the machine's own limits and leaves with the task's next
+/// turn.
+pub struct Handle<M> {
+    shared: Arc<Shared<M>>,
+}
+
+struct Shared<M> {
+    state: Mutex<State<M>>,
+    changed: Notify,
+}
+
+struct State<M> {
+    machine: M,
+    /// The connection's task, while it sleeps.
+    task: Option<Waker>,
+    /// Close, once the tasks of this turn have run.
+    close: Option<CloseFrame>,
+    /// Drop the transport.
+    cut: bool,
+    /// What [`Handle::drain`] waits for.
+    is_idle: Option<fn(&M) -> bool>,
+}
+
+impl<M: Machine> Handle<M> {
+    /// A handle to the machine of a new connection. Give a clone of it to [`serve`].
+    #[must_use]
+    pub fn new(machine: M) -> Self {
+        let state = State {
+            machine,
+            task: None,
+            close: None,
+            cut: false,
+            is_idle: None,
+        };
+        Self {
+            shared: Arc::new(Shared {
+                state: Mutex::new(state),
+                changed: Notify::new(),
+            }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<M>> {
+        let state = self.shared.state.lock();
+        state.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `command` on the machine and wakes the connection's task. Do not use the handle in it.
+    pub fn with<R>(&self, command: impl FnOnce(&mut M) -> R) -> R {
+        let mut state = self.lock();
+        let result = command(&mut state.machine);
+        wake(state);
+        result
+    }
+
+    /// Looks at the machine.
+    pub fn read<R>(&self, look: impl FnOnce(&M) -> R) -> R {
+        look(&self.lock().machine)
+    }
+
+    /// Repeats `command` until it returns something, whenever [`notify`](Self::notify) says that
+    /// the machine may have room again.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready: `command` has returned nothing.
+    pub async fn retry<R>(&self, mut command: impl FnMut(&mut M) -> Option<R>) -> R {
+        loop {
+            // Made before the attempt, so that no change falls between.
+            let changed = self.shared.changed.notified();
+            if let Some(result) = self.with(&mut command) {
+                return result;
+            }
+            changed.await;
+        }
+    }
+
+    /// The machine has room again: whoever [retries](Self::retry) tries again.
+    pub fn notify(&self) {
+        self.shared.changed.notify_waiters();
+    }
+
+    /// Waits until `is_idle` holds or the connection has ended, at most for `timeout`; then
+    /// [closes](Self::close_with).
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready: nothing is closed.
+    pub async fn drain(&self, timeout: Duration, is_idle: fn(&M) -> bool, frame: CloseFrame) {
+        let idle = async {
+            loop {
+                let changed = self.shared.changed.notified();
+                {
+                    let mut state = self.lock();
+                    if state.machine.is_closed() || is_idle(&state.machine) {
+                        return;
+                    }
+                    state.is_idle = Some(is_idle);
+                }
+                changed.await;
+            }
+        };
+        // Time that has run out ends the wait as well.
+        let _ = tokio::time::timeout(timeout, idle).await;
+        self.close_with(frame);
+    }
+
+    /// Closes with this frame, behind what is queued and what the connection's tasks still write in
+    /// their turn. The first frame counts.
+    pub fn close_with(&self, frame: CloseFrame) {
+        let mut state = self.lock();
+        state.close.get_or_insert(frame);
+        wake(state);
+    }
+
+    /// Drops the transport without a closing handshake, as a pulled cable does.
+    pub fn cut(&self) {
+        let mut state = self.lock();
+        state.cut = true;
+        wake(state);
+    }
+}
+
+/// Wakes the connection's task, if it sleeps.
+fn wake<M>(mut state: MutexGuard<'_, State<M>>) {
+    let task = state.task.take();
+    drop(state);
+    if let Some(task) = task {
+        task.wake();
+    }
+}
+
+impl<M> Clone for Handle<M> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<M> fmt::Debug for Handle<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}
+
+/// Serves one connection to its end: reads, hands events to `handler`, runs its tasks, writes and
+/// flushes once per turn. Everything happens in the returned future. Once `shutdown` is cancelled,
+/// the handler [shuts down](ConnectionHandler::shut_down).
+///
+/// # Cancel safety
+/// Dropping the future drops the transport and the tasks; the machine is closed.
+///
+/// # Panics
+/// Outside a tokio runtime with its timer enabled.
+pub fn serve<H: ConnectionHandler, T: Transport>(
+    handle: Handle<H::Machine>,
+    transport: T,
+    handler: H,
+    config: DriverConfig,
+    mut shutdown: Cancellation,
+) -> impl Future<Output = CloseReason> + Send {
+    let mut connection = Connection {
+        handle,
+        io: Io::new(transport, config, H::redact),
+        handler,
+        tasks: Running::new(),
+        shutdown: Some(Box::pin(async move { shutdown.cancelled().await })),
+        reason: None,
+        has_ended: false,
+    };
+    let span = tracing::debug_span!("connection", handler = std::any::type_name::<H>());
+    // Not an `async fn`, which would hold its arguments a second time.
+    poll_fn(move |cx| connection.poll(cx)).instrument(span)
+}
+
+struct Connection<H: ConnectionHandler, T: Transport> {
+    handle: Handle<H::Machine>,
+    io: Io<T>,
+    handler: H,
+    tasks: Running,
+    shutdown: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    reason: Option<CloseReason>,
+    /// The handler knows that the machine has closed.
+    has_ended: bool,
+}
+
+impl<H: ConnectionHandler, T: Transport> Connection<H, T> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<CloseReason> {
+        let now = clock();
+        loop {
+            let mut state = self.handle.lock();
+            // What is queued in this turn leaves in it, so nobody has to wake the task.
+            state.task = None;
+            let State { machine, cut, .. } = &mut *state;
+            if std::mem::take(cut) {
+                self.io.drop_transport(machine, Disconnect::Eof, now);
+            }
+            let more = self.io.poll_input(machine, cx, now);
+            let was_full = !machine.wants_input();
+            let mut event = machine.poll_event();
+            drop(state);
+            while let Some(next) = event {
+                self.on_event(next);
+                event = self.handle.lock().machine.poll_event();
+            }
+            self.run_tasks(cx);
+            self.handler.before_write();
+
+            let mut state = self.handle.lock();
+            if let Some(frame) = state.close.take() {
+                H::close(&mut state.machine, frame, now);
+            }
+            // Whether the transport is gone is asked below, behind what may drop it.
+            let _ = self.io.poll_output(&mut state.machine, cx, now, more);
+            if matches!(self.reason, Some(CloseReason::KeepAlive { .. })) {
+                // The peer answers no ping, so it will not answer a Close either.
+                let machine = &mut state.machine;
+                self.io.drop_transport(machine, Disconnect::Local, now);
+            }
+            if let Some(event) = state.machine.poll_event() {
+                drop(state);
+                self.on_event(event);
+                continue;
+            }
+            if state.machine.is_closed() && !self.has_ended {
+                drop(state);
+                self.end();
+                continue;
+            }
+            if was_full && state.machine.wants_input() && !state.machine.is_closed() {
+                continue;
+            }
+            if self.io.is_gone() && self.tasks.is_empty() {
+                return Poll::Ready(self.reason.take().unwrap_or(CloseReason::Lost));
+            }
+            if state.is_idle.is_some_and(|is_idle| is_idle(&state.machine)) {
+                state.is_idle = None;
+                self.handle.notify();
+            }
+            remember(&mut state.task, cx);
+            return Poll::Pending;
+        }
+    }
+
+    fn on_event(&mut self, event: <H::Machine as Machine>::Event) {
+        if let Some(reason) = self.handler.on_event(event, &mut self.tasks) {
+            self.reason.get_or_insert(reason);
+        }
+    }
+
+    fn run_tasks(&mut self, cx: &mut Context<'_>) {
+        if let Some(shutdown) = &mut self.shutdown
+            && shutdown.as_mut().poll(cx).is_ready()
+        {
+            self.shutdown = None;
+            self.handler.shut_down(&mut self.tasks);
+        }
+        while self.tasks.poll_next(cx).is_ready() {}
+    }
+
+    /// The machine has closed. The closing handshake may take a while; the tasks end now.
+    fn end(&mut self) {
+        self.has_ended = true;
+        self.shutdown = None;
+        self.tasks = Running::new();
+        self.tasks.push(self.handler.disconnected());
+        self.handle.notify();
+    }
+}
+
+/// Tells whoever still writes that the connection is gone, however its task ends.
+impl<H: ConnectionHandler, T: Transport> Drop for Connection<H, T> {
+    fn drop(&mut self) {
+        let mut state = self.handle.lock();
+        state.task = None;
+        state.machine.handle_disconnect(Disconnect::Local, clock());
+        drop(state);
+        self.handle.notify();
+    }
+}
+
+#[cfg(test)]
+mod tests;
