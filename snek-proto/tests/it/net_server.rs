@@ -281,7 +281,7 @@ async fn a_client_that_never_reads_is_disconnected_and_the_others_are_not() {
     let mut options =
         ServerOptions::default().with_connection(ServerConfig::default().with_limits(limits));
     // How long the server waits for the answer to its Close, which bob does not read either.
-    options.link.driver.close_timeout = Duration::from_millis(300);
+    options.driver.close_timeout = Duration::from_millis(300);
     let server = Server::bind("127.0.0.1:0", backend(), options)
         .await
         .unwrap();

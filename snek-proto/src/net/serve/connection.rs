@@ -1,131 +1,123 @@
-//! One connection from its upgrade to its end.
+//! One connection from its upgrade to its end, with the calls that run on it.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use futures_util::future;
 use rpc_core::net::server::Accepted;
-use rpc_core::net::{LinkConfig, LinkEvent, Running};
-use rpc_core::{CloseFrame, Json, Refused, Secret, Str};
+use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, clock};
+use rpc_core::{CloseFrame, CloseReason, Json, Refused, Secret, Str};
 
 use super::Backend;
-use super::peer::{Peer, Pushes, slow_reader};
-use super::protocol::ServerSide;
+use super::peer::{Peer, slow_reader};
+use crate::codec::redact;
 use crate::error::RpcError;
 use crate::hub::ConnId;
-use crate::server::{RequestId, ServerConfig, ServerEvent};
+use crate::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 
 /// What the connections of a server have in common.
 pub(super) struct Shared<B> {
     pub(super) backend: Arc<B>,
     pub(super) connection: Arc<ServerConfig>,
-    pub(super) link: Arc<LinkConfig>,
+    pub(super) driver: DriverConfig,
     pub(super) shutdown_timeout: Duration,
     pub(super) next: AtomicU64,
 }
 
-/// One connection from its upgrade to its end. Not an `async fn`, and nothing around the two
-/// futures: each layer would hold a second copy of them, and there is one for every idle connection.
+/// Starts the calls of one connection.
+struct Handler<B> {
+    shared: Arc<Shared<B>>,
+    peer: Arc<Peer>,
+}
+
 pub(super) fn serve<B: Backend>(
     shared: Arc<Shared<B>>,
     accepted: Accepted,
-) -> impl Future<Output = ()> {
-    let side = ServerSide::new(Arc::clone(&shared.connection));
-    let (link, mut events, connection) =
-        rpc_core::net::over(side, accepted.socket, Arc::clone(&shared.link));
+) -> impl Future<Output = CloseReason> {
+    let handle = Handle::new(ServerConn::new(Arc::clone(&shared.connection), clock()));
+    let driver = shared.driver.clone();
     let peer = Arc::new(Peer {
         id: ConnId(shared.next.fetch_add(1, Ordering::Relaxed)),
         address: accepted.peer,
         parts: accepted.parts,
-        link,
-        pushes: Arc::new(Pushes::new(&shared.connection.limits)),
-        cancellation: accepted.cancellation,
+        handle: handle.clone(),
+        cancellation: accepted.cancellation.clone(),
     });
-    let work = async move {
-        // Not tasks of their own: a runtime starts tasks in any order, and then the last part of a
-        // message could overtake the others.
-        let mut calls = Running::new();
-        let mut cancellation = peer.cancellation();
-        let mut ending = false;
-        loop {
-            tokio::select! {
-                event = events.next() => match event {
-                    None => break,
-                    Some(LinkEvent::Event(event)) => {
-                        start(&shared, &peer, event, &mut calls);
-                    }
-                    Some(_) => {}
-                },
-                () = calls.next() => {}
-                () = cancellation.cancelled(), if !ending => {
-                    ending = true;
-                    calls.push(drain(Arc::clone(&peer), shared.shutdown_timeout));
-                }
-            }
-        }
-        drop(calls);
-        shared.backend.disconnected(&peer).await;
-    };
-    future::join(connection.run(), work).map(drop)
+    let handler = Handler { shared, peer };
+    let shutdown = accepted.cancellation;
+    rpc_core::net::serve(handle, accepted.socket, handler, driver, shutdown)
 }
 
-async fn drain(peer: Arc<Peer>, timeout: Duration) {
-    let frame = CloseFrame::new(CloseFrame::GOING_AWAY, "server shutdown");
-    peer.link.drain_with(timeout, frame).await;
-}
+impl<B: Backend> ConnectionHandler for Handler<B> {
+    type Machine = ServerConn;
 
-fn start<B: Backend>(
-    shared: &Arc<Shared<B>>,
-    peer: &Arc<Peer>,
-    event: ServerEvent,
-    calls: &mut Running,
-) {
-    let (shared, peer) = (Arc::clone(shared), Arc::clone(peer));
-    match event {
-        ServerEvent::Login {
-            id,
-            username,
-            password,
-        } => {
-            calls.push(async move {
-                login(&shared, &peer, id, &username, &password).await;
-            });
-        }
-        ServerEvent::Request { id, call } => {
-            calls.push(async move {
+    fn on_event(&mut self, event: ServerEvent, tasks: &mut Running) -> Option<CloseReason> {
+        let (shared, peer) = (Arc::clone(&self.shared), Arc::clone(&self.peer));
+        match event {
+            ServerEvent::Login {
+                id,
+                username,
+                password,
+            } => tasks.push(async move {
+                login(&*shared.backend, &peer, id, &username, &password).await;
+            }),
+            ServerEvent::Request { id, call } => tasks.push(async move {
                 let outcome = guarded(shared.backend.call(&peer, &call)).await;
-                respond(&peer, id, outcome).await;
-            });
+                respond(&peer, id, &outcome);
+            }),
+            ServerEvent::Warning(error) => {
+                tracing::debug!(peer = ?peer.id, %error, "a frame was ignored");
+            }
+            ServerEvent::Closed(reason) => return Some(reason),
         }
-        ServerEvent::Warning(error) => {
-            tracing::debug!(peer = ?peer.id, %error, "a frame was ignored");
-        }
-        _ => {}
+        None
+    }
+
+    fn close(conn: &mut ServerConn, frame: CloseFrame, now: Instant) {
+        conn.close_with(frame, now);
+    }
+
+    fn shut_down(&mut self, tasks: &mut Running) {
+        let (handle, timeout) = (self.peer.handle.clone(), self.shared.shutdown_timeout);
+        tasks.push(async move {
+            let frame = CloseFrame::new(CloseFrame::GOING_AWAY, "server shutdown");
+            handle.drain(timeout, |conn| conn.in_flight() == 0, frame).await;
+        });
+    }
+
+    fn disconnected(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let (shared, peer) = (Arc::clone(&self.shared), Arc::clone(&self.peer));
+        Box::pin(async move { shared.backend.disconnected(&peer).await })
+    }
+
+    fn redact(text: &str) -> Cow<'_, str> {
+        redact(text)
     }
 }
 
 async fn login<B: Backend>(
-    shared: &Shared<B>,
+    backend: &B,
     peer: &Arc<Peer>,
     id: RequestId,
     username: &str,
     password: &Secret<Str>,
 ) {
     let checked = guarded(async {
-        let user = shared.backend.login(peer, username, password).await?;
-        shared.backend.logged_in(peer, &user).await;
+        let user = backend.login(peer, username, password).await?;
+        backend.logged_in(peer, &user).await;
         Ok(user)
     })
     .await;
-    peer.run(move |conn| match checked {
+    // A client that is not there any more needs no answer.
+    let _ = peer.handle.with(|conn| match checked {
         Ok(user) => conn.accept_login(id, user),
         Err(error) => conn.refuse_login(id, error.message()),
-    })
-    .await;
+    });
 }
 
 /// A panic of a backend becomes an error that says nothing about it.
@@ -139,19 +131,17 @@ async fn guarded<T>(work: impl Future<Output = Result<T, RpcError>>) -> Result<T
         })
 }
 
-async fn respond(peer: &Arc<Peer>, id: RequestId, outcome: Result<Json, RpcError>) {
-    let sent = peer
-        .run(move |conn| match &outcome {
-            Ok(value) => match conn.reply(id, value) {
-                Err(Refused::TooLarge { .. } | Refused::Encode { .. }) => {
-                    conn.fail(id, "the answer is too large")
-                }
-                other => other,
-            },
-            Err(error) => conn.fail(id, error.message()),
-        })
-        .await;
-    if sent == Some(Err(Refused::QueueFull)) {
+fn respond(peer: &Peer, id: RequestId, outcome: &Result<Json, RpcError>) {
+    let sent = peer.handle.with(|conn| match outcome {
+        Ok(value) => match conn.reply(id, value) {
+            Err(Refused::TooLarge { .. } | Refused::Encode { .. }) => {
+                conn.fail(id, "the answer is too large")
+            }
+            other => other,
+        },
+        Err(error) => conn.fail(id, error.message()),
+    });
+    if sent == Err(Refused::QueueFull) {
         peer.close(slow_reader());
     }
 }

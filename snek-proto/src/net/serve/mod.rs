@@ -5,7 +5,6 @@ mod connection;
 mod memory;
 mod options;
 mod peer;
-mod protocol;
 
 use std::fmt;
 use std::io;
@@ -13,6 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use futures_util::FutureExt;
 use rpc_core::net::server::{Counters, DrainReport, ShutdownHandle};
 use tokio::net::ToSocketAddrs;
 
@@ -72,7 +72,7 @@ impl<B: Backend> Server<B> {
         let shared = Shared {
             backend: Arc::new(backend),
             connection: Arc::new(options.connection),
-            link: Arc::new(options.link),
+            driver: options.driver,
             shutdown_timeout: options.shutdown_timeout,
             next: AtomicU64::new(1),
         };
@@ -122,7 +122,7 @@ impl<B: Backend> Server<B> {
     pub async fn run(self) -> DrainReport {
         let shared = self.shared;
         self.server
-            .run(move |accepted| serve(Arc::clone(&shared), accepted))
+            .run(move |accepted| serve(Arc::clone(&shared), accepted).map(drop))
             .await
     }
 }

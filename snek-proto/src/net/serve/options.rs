@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use rpc_core::net::DriverConfig;
 use rpc_core::net::server::HttpConfig;
-use rpc_core::net::{LagPolicy, LinkConfig, QueueConfig};
 
 use crate::limits::SHUTDOWN_TIMEOUT;
 use crate::server::ServerConfig;
@@ -25,20 +25,17 @@ pub struct ServerOptions {
     /// Limits, guards and TLS before the upgrade. Every path upgrades unless you name some. Default
     /// [`http_config`].
     pub http: HttpConfig,
-    /// Transport treatment and observer of each connection; its reconnects are not used.
-    pub link: LinkConfig,
+    /// Transport treatment and observer of each connection.
+    pub driver: DriverConfig,
     pub(crate) shutdown_timeout: Duration,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        let queue = QueueConfig::default().with_policy(LagPolicy::Block {
-            deadline: Duration::from_secs(30),
-        });
         Self {
             connection: ServerConfig::default(),
             http: http_config(),
-            link: LinkConfig::default().with_events(queue),
+            driver: DriverConfig::default(),
             shutdown_timeout: SHUTDOWN_TIMEOUT,
         }
     }
@@ -59,11 +56,10 @@ impl ServerOptions {
         self
     }
 
-    /// Sets [`link`](Self::link). Keep its event queue at [`LagPolicy::Block`]: requests are
-    /// events here and must not be dropped.
+    /// Sets [`driver`](Self::driver).
     #[must_use]
-    pub fn with_link(mut self, config: LinkConfig) -> Self {
-        self.link = config;
+    pub fn with_driver(mut self, config: DriverConfig) -> Self {
+        self.driver = config;
         self
     }
 

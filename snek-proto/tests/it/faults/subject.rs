@@ -96,11 +96,11 @@ impl ServerUnderTest for Subject {
             .with_login_timeout(Some(terms.opening))
             .with_keep_alive(terms.keep_alive)
             .with_limits(terms.limits(Limits::default()));
-        let (http, link) = (terms.http(options.http), terms.link(options.link));
+        let (http, driver) = (terms.http(options.http), terms.driver(options.driver));
         let options = ServerOptions::default()
             .with_connection(connection)
             .with_http(http)
-            .with_link(link)
+            .with_driver(driver)
             .with_shutdown_timeout(terms.shutdown);
         let server = Server::bind("127.0.0.1:0", Obedient, options)
             .await
