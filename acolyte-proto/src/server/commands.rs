@@ -10,6 +10,8 @@ use crate::error::ChatError;
 use crate::event::Event;
 use crate::frame::{Answer, Reply, Status};
 use crate::id::RpcId;
+#[cfg(feature = "server")]
+use crate::id::TaskId;
 use crate::task::{Task, TaskState};
 
 /// Most bytes of streams that wait to be sent, if the limits allow more.
@@ -29,38 +31,21 @@ impl ServerConn {
         if matches!(event, Event::Error(_)) {
             return Err(invalid("`error` is no step of a chat on a WebSocket"));
         }
-        let renamed = self.config.checklist.rename(event);
-        let event = renamed.as_ref().unwrap_or(event);
-        self.step(id, |buffer| encode_into(event, buffer))
-    }
-
-    /// As [`event`](Self::event), for an event that is written already.
-    #[cfg(feature = "server")]
-    pub(crate) fn written_event(&mut self, id: &RpcId, json: &str) -> Result<(), Refused> {
-        self.step(id, |buffer| {
-            buffer.push_str(json);
-            Ok(())
-        })
-    }
-
-    fn step(
-        &mut self,
-        id: &RpcId,
-        write: impl FnOnce(&mut String) -> Result<(), Refused>,
-    ) -> Result<(), Refused> {
         if self.closed {
             return Err(Refused::Closed);
         }
         if self.running() != Some(id) {
             return Err(Refused::UnknownId);
         }
+        let renamed = self.config.checklist.rename(event);
+        let event = renamed.as_ref().unwrap_or(event);
         let sent = if self.uses_less_than(1) {
             let sent = self.outbox.encode(|buffer| {
                 // An id has nothing to escape.
                 buffer.push_str("{\"id\":\"");
                 buffer.push_str(id.as_str());
                 buffer.push_str("\",\"type\":\"chat.event\",\"event\":");
-                write(buffer)?;
+                encode_into(event, buffer)?;
                 buffer.push('}');
                 Ok(())
             });
@@ -70,6 +55,13 @@ impl ServerConn {
         };
         self.blocked |= sent == Err(Refused::QueueFull);
         sent
+    }
+
+    /// Whether this chat runs, of all that had the same id, and was not aborted.
+    #[cfg(feature = "server")]
+    pub(crate) fn is_running(&self, id: &RpcId, task_id: &TaskId) -> bool {
+        let chat = self.queue.running().map(|(_, chat)| chat);
+        self.running() == Some(id) && chat.is_some_and(|chat| chat.task_id == *task_id)
     }
 
     /// Ends the running chat with its reply, and starts the next one. A reply with an

@@ -1,168 +1,86 @@
 //! One WebSocket connection from its upgrade to its end, with the chat that runs on it.
 
-use std::future::{Future, pending, poll_fn};
+use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::{Arc, PoisonError};
-use std::task::Poll;
+use std::time::{Instant, SystemTime};
 
-use futures_util::FutureExt;
-use futures_util::future::{self, BoxFuture};
-use rpc_core::net::{Cancellation, Canceller, Link, LinkEvent, Running, Transport};
-use rpc_core::{CloseFrame, Refused};
+use futures_util::future::{AbortHandle, abortable};
+use rpc_core::net::{
+    Cancellation, Canceller, ConnectionHandler, Handle, Running, Transport, clock, entropy,
+};
+use rpc_core::{CloseFrame, CloseReason, Refused};
 
 use super::agent::Agent;
-use super::outlet::{Bell, Outlet};
-use super::protocol::{Line, ServerSide};
-use super::run::{Origin, Run};
+use super::queue::End;
+use super::run::{Origin, Output, Run};
 use super::shared::Shared;
+use crate::error::ChatError;
 use crate::frame::ChatRequest;
 use crate::id::{RpcId, TaskId};
 use crate::server::{SHUTTING_DOWN, ServerConn, ServerEvent};
 
-/// Tells the agent that the client is gone, however the connection's task ends.
-struct Leave(Arc<Line>);
-
-impl Drop for Leave {
-    fn drop(&mut self) {
-        self.0.leave();
-    }
-}
-
-/// One connection, as its own task sees it.
-struct Desk<A> {
+/// Starts and ends the work on the chats of one connection.
+struct Handler<A> {
     shared: Arc<Shared<A>>,
     address: Option<SocketAddr>,
-    link: Link<ServerSide>,
-    line: Arc<Line>,
-    /// The work on the running chat, on the connection's own task: it goes when that goes.
+    handle: Handle<ServerConn>,
+    /// The chat that was started last.
     work: Option<Work>,
-    /// Answers that are being made, and the drain.
-    aside: Running,
 }
 
 struct Work {
     id: RpcId,
+    /// Asks the agent to stop.
     canceller: Canceller,
-    future: BoxFuture<'static, ()>,
+    /// Drops its work.
+    abort: AbortHandle,
 }
 
-/// Not an `async fn`, and nothing around the futures: each layer would hold a second copy of them,
-/// and there is one for every idle connection.
 pub(super) fn serve<A: Agent>(
     shared: Arc<Shared<A>>,
     transport: impl Transport,
     address: Option<SocketAddr>,
-) -> impl Future<Output = ()> {
-    let line = Arc::new(Line::default());
-    let leave = Leave(Arc::clone(&line));
-    let seen = Arc::clone(&line);
-    let side = ServerSide::new(
-        Arc::clone(&shared.connection),
-        Arc::clone(&shared.tasks),
-        Arc::clone(&line),
-    );
-    let (link, mut events, connection) =
-        rpc_core::net::over(side, transport, Arc::clone(&shared.link));
-    let mut stopping = shared.stopping.get();
-    let mut desk = Desk {
+) -> impl Future<Output = CloseReason> {
+    let conn = ServerConn::new(Arc::clone(&shared.connection), entropy(), clock());
+    let handle = Handle::new(conn);
+    let (driver, shutdown) = (shared.driver.clone(), shared.stopping.get());
+    let handler = Handler {
         shared,
         address,
-        link,
-        line,
+        handle: handle.clone(),
         work: None,
-        aside: Running::new(),
     };
-    let work = async move {
-        let _leave = leave;
-        let mut stopped = pin!(stopping.cancelled());
-        let mut ending = false;
-        loop {
-            // What is written in this turn leaves in it, because the connection is polled behind it.
-            let turn = poll_fn(|_| {
-                if let Some(outlet) = desk.line.outlet() {
-                    outlet.begin_turn();
-                }
-                Poll::<()>::Pending
-            });
-            tokio::select! {
-                biased;
-                () = turn => {}
-                event = events.next() => match event {
-                    None => break,
-                    Some(LinkEvent::Event(event)) => desk.take(event),
-                    Some(_) => {}
-                },
-                () = desk.aside.next() => {}
-                () = worked(&mut desk.work) => desk.work = None,
-                () = gone(&desk.line) => break,
-                () = &mut stopped, if !ending => {
-                    ending = true;
-                    desk.drain();
-                }
-            }
-        }
-    };
-    // The connection is polled behind the work, so the end that it meets is news for the work.
-    let end = poll_fn(move |turn| {
-        if seen.is_gone() {
-            turn.waker().wake_by_ref();
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
-    });
-    future::join3(work, connection.run(), end).map(drop)
+    rpc_core::net::serve(handle, transport, handler, driver, shutdown)
 }
 
-/// Waits for the end of the work on a chat; for ever while there is none.
-async fn worked(work: &mut Option<Work>) {
-    match work {
-        Some(work) => (&mut work.future).await,
-        None => pending().await,
-    }
-}
+impl<A: Agent> ConnectionHandler for Handler<A> {
+    type Machine = ServerConn;
 
-/// Waits until the client has left. Only for the connection's own task, which looks for the end
-/// after each of its turns and takes another one when it comes.
-async fn gone(line: &Line) {
-    poll_fn(|_| {
-        if line.is_gone() {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
-    })
-    .await;
-}
-
-impl<A: Agent> Desk<A> {
-    fn take(&mut self, event: ServerEvent) {
+    fn on_event(&mut self, event: ServerEvent, tasks: &mut Running) -> Option<CloseReason> {
         match event {
             ServerEvent::Start {
                 id,
                 task_id,
                 request,
-            } => self.start(id, task_id, *request),
+            } => self.start(id, task_id, *request, tasks),
             ServerEvent::Abort { id } => {
-                if let Some(outlet) = self.line.outlet() {
-                    outlet.stop();
-                }
                 if let Some(work) = self.work.as_ref().filter(|work| work.id == id) {
                     work.canceller.cancel();
+                    // A step that waits for room is not wanted any more.
+                    self.handle.notify();
                 }
             }
             ServerEvent::GivenUp { id } => {
-                if self.work.take_if(|work| work.id == id).is_some() {
-                    self.line.forget();
+                if let Some(work) = self.work.take_if(|work| work.id == id) {
+                    work.abort.abort();
                 }
             }
             ServerEvent::StatusGet { id } => {
-                let shared = Arc::clone(&self.shared);
-                let answer = self.answerer();
-                self.aside.push(async move {
+                let (shared, handle) = (Arc::clone(&self.shared), self.handle.clone());
+                tasks.push(async move {
                     let status = shared.status().await;
-                    answer.give(move |conn| conn.status(&id, &status)).await;
+                    write(&handle, |conn| conn.status(&id, &status)).await;
                 });
             }
             ServerEvent::TaskStatus { id, task_id } => {
@@ -171,95 +89,103 @@ impl<A: Agent> Desk<A> {
                     let tasks = tasks.unwrap_or_else(PoisonError::into_inner);
                     tasks.get(&task_id).cloned()
                 };
-                let answer = self.answerer();
-                self.aside.push(async move {
-                    let give = move |conn: &mut ServerConn| conn.task_status(&id, task.as_ref());
-                    answer.give(give).await;
+                let handle = self.handle.clone();
+                tasks.push(async move {
+                    write(&handle, |conn| conn.task_status(&id, task.as_ref())).await;
                 });
             }
-            ServerEvent::Warning(error) => {
-                tracing::debug!(%error, "a message was no request");
-            }
-            ServerEvent::Writable => {
-                if let Some(outlet) = self.line.outlet() {
-                    outlet.resume();
+            ServerEvent::Task { task_id, state } => {
+                let tasks = self.shared.tasks.lock();
+                let mut tasks = tasks.unwrap_or_else(PoisonError::into_inner);
+                if let Err(error) = tasks.note(&task_id, state, SystemTime::now()) {
+                    tracing::warn!(%task_id, %error, "a task's state was not noted");
                 }
-                self.line.writable.notify_waiters();
             }
-            ServerEvent::Task { .. } | ServerEvent::Closed(_) => {}
+            ServerEvent::Warning(error) => tracing::debug!(%error, "a message was no request"),
+            ServerEvent::Writable => self.handle.notify(),
+            ServerEvent::Closed(reason) => return Some(reason),
         }
+        None
     }
 
-    fn start(&mut self, id: RpcId, task_id: TaskId, request: ChatRequest) {
-        let bell = Bell::Link(self.link.downgrade());
-        let outlet = Arc::new(Outlet::new(bell, &self.shared.connection.limits));
+    fn close(conn: &mut ServerConn, frame: CloseFrame, now: Instant) {
+        conn.close_with(frame, now);
+    }
+
+    /// Takes no more chats, and lets the running one come to its end.
+    fn shut_down(&mut self, tasks: &mut Running) {
+        self.handle.with(ServerConn::stop_taking);
+        let (handle, timeout) = (self.handle.clone(), self.shared.shutdown_timeout);
+        tasks.push(async move {
+            let frame = CloseFrame::new(CloseFrame::GOING_AWAY, SHUTTING_DOWN);
+            handle
+                .drain(timeout, |conn| conn.in_flight() == 0, frame)
+                .await;
+        });
+    }
+}
+
+impl<A: Agent> Handler<A> {
+    fn start(&mut self, id: RpcId, task_id: TaskId, request: ChatRequest, tasks: &mut Running) {
         let (canceller, cancellation) = Cancellation::new();
-        self.line.begin(id.clone(), Arc::clone(&outlet));
         let origin = Origin {
             address: self.address,
-            ids: Some((id.clone(), task_id)),
-            waiting: Arc::clone(&self.line.waiting),
             checklist: self.shared.connection.checklist,
+            output: Output::Connection {
+                handle: self.handle.clone(),
+                id: id.clone(),
+                task_id,
+            },
         };
         let run = Run {
             origin: Arc::new(origin),
-            outlet: Arc::clone(&outlet),
             cancellation,
         };
-        let shared = Arc::clone(&self.shared);
-        let future = Box::pin(async move {
+        let (shared, handle, chat) = (Arc::clone(&self.shared), self.handle.clone(), id.clone());
+        let work = async move {
             let end = shared.work(run, request).await;
-            outlet.end(end);
+            write(&handle, |conn| write_end(conn, &chat, &end)).await;
+        };
+        let (work, abort) = abortable(work);
+        tasks.push(async move {
+            // It has ended or was given up; the machine knows.
+            let _ = work.await;
         });
         self.work = Some(Work {
             id,
             canceller,
-            future,
-        });
-    }
-
-    fn answerer(&self) -> Answerer {
-        Answerer {
-            link: self.link.clone(),
-            line: Arc::clone(&self.line),
-        }
-    }
-
-    /// The server ends: takes no more chats, and lets the running one come to its end.
-    fn drain(&mut self) {
-        let link = self.link.clone();
-        let timeout = self.shared.shutdown_timeout;
-        self.aside.push(async move {
-            let told = link.command(|conn, _| conn.stop_taking()).await;
-            if told.is_ok() {
-                let frame = CloseFrame::new(CloseFrame::GOING_AWAY, SHUTTING_DOWN);
-                link.drain_with(timeout, frame).await;
-            }
+            abort,
         });
     }
 }
 
-/// Brings an answer to the machine.
-struct Answerer {
-    link: Link<ServerSide>,
-    line: Arc<Line>,
+/// Writes as soon as there is room. The other refusals do not go away: the chat or the client is
+/// gone.
+async fn write(
+    handle: &Handle<ServerConn>,
+    mut write: impl FnMut(&mut ServerConn) -> Result<(), Refused>,
+) {
+    let written = handle.retry(|conn| (write(conn) != Err(Refused::QueueFull)).then_some(()));
+    written.await;
 }
 
-impl Answerer {
-    /// Tries until there is room for it.
-    async fn give(
-        self,
-        answer: impl Fn(&mut ServerConn) -> Result<(), Refused> + Send + Sync + 'static,
-    ) {
-        let answer = Arc::new(answer);
-        loop {
-            // Made before the try, so that no room is missed.
-            let writable = self.line.writable.notified();
-            let attempt = Arc::clone(&answer);
-            match self.link.command(move |conn, _| attempt(conn)).await {
-                Ok(Err(Refused::QueueFull)) => writable.await,
-                _ => return,
-            }
-        }
+/// Ends a chat.
+fn write_end(conn: &mut ServerConn, id: &RpcId, end: &End) -> Result<(), Refused> {
+    let mut told = match end {
+        Ok(reply) => conn.done(id, reply),
+        Err(error) => conn.fail(id, error),
+    };
+    if let Err(Refused::TooLarge { .. } | Refused::Encode { .. }) = told {
+        let error = ChatError::new("The reply is too large to be sent.");
+        told = conn.fail(id, &error);
     }
+    if let Err(Refused::TooLarge { .. }) = told {
+        // The limits leave no room for any end: better no connection than a chat for ever.
+        let frame = CloseFrame::new(CloseFrame::TOO_BIG, "no end of the chat fits");
+        conn.close_with(frame, clock());
+    }
+    told
 }
+
+#[cfg(test)]
+mod tests;

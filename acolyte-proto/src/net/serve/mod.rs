@@ -3,8 +3,7 @@
 mod agent;
 mod connection;
 mod options;
-mod outlet;
-mod protocol;
+mod queue;
 mod run;
 mod service;
 mod shared;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use rpc_core::net::DriverConfig;
 use rpc_core::net::server::{Guards, HttpConfig, ServerLimits};
-use rpc_core::net::{LagPolicy, LinkConfig, QueueConfig};
 
 use crate::auth::Auth;
 use crate::limits::{MAX_MESSAGE_BYTES, MAX_TASKS, SHUTDOWN_TIMEOUT, STREAM_KEEP_ALIVE};
@@ -32,9 +32,9 @@ pub struct ServerOptions {
     /// Limits, guards and TLS before the upgrade. Its hooks and paths are replaced. Default
     /// [`http_config`]. Not used by a [`Service`](super::Service).
     pub http: HttpConfig,
-    /// Transport treatment and observer of each WebSocket; its reconnects are not used. Its write
-    /// timeout ends a connection whose client takes nothing.
-    pub link: LinkConfig,
+    /// Transport treatment and observer of each WebSocket. Its write timeout ends a connection whose
+    /// client takes nothing.
+    pub driver: DriverConfig,
     pub(crate) max_tasks: usize,
     pub(crate) stream_keep_alive: Duration,
     pub(crate) admin_shutdown: bool,
@@ -43,14 +43,11 @@ pub struct ServerOptions {
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        let queue = QueueConfig::default().with_policy(LagPolicy::Block {
-            deadline: Duration::from_secs(30),
-        });
         Self {
             auth: Auth::open(),
             connection: ServerConfig::default(),
             http: http_config(),
-            link: LinkConfig::default().with_events(queue),
+            driver: DriverConfig::default(),
             max_tasks: MAX_TASKS,
             stream_keep_alive: STREAM_KEEP_ALIVE,
             admin_shutdown: true,
@@ -81,11 +78,10 @@ impl ServerOptions {
         self
     }
 
-    /// Sets [`link`](Self::link). Keep its event queue at [`LagPolicy::Block`]: starts and aborts
-    /// are events here and must not be dropped.
+    /// Sets [`driver`](Self::driver).
     #[must_use]
-    pub fn with_link(mut self, config: LinkConfig) -> Self {
-        self.link = config;
+    pub fn with_driver(mut self, config: DriverConfig) -> Self {
+        self.driver = config;
         self
     }
 

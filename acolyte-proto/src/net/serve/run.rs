@@ -3,14 +3,16 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rpc_core::net::Cancellation;
+use rpc_core::Refused;
+use rpc_core::net::{Cancellation, Handle};
 
-use super::outlet::{NotAdded, Outlet};
+use super::queue::{NotAdded, ResponseQueue, STEP_TOO_LARGE};
 use crate::codec::encode_into;
+use crate::error::ChatError;
 use crate::event::{ChecklistTag, Event};
 use crate::id::{RpcId, TaskId};
+use crate::server::ServerConn;
 
 /// Nothing more is sent for the chat: it was aborted, the client has left, or it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,32 +39,46 @@ pub enum EmitError {
 #[derive(Clone)]
 pub struct Run {
     pub(super) origin: Arc<Origin>,
-    pub(super) outlet: Arc<Outlet>,
     pub(super) cancellation: Cancellation,
 }
 
-/// Where a chat comes from.
+/// Where a chat comes from, and where it goes.
 pub(super) struct Origin {
     pub(super) address: Option<SocketAddr>,
-    /// Of a chat over a WebSocket.
-    pub(super) ids: Option<(RpcId, TaskId)>,
-    /// Chats that wait behind it.
-    pub(super) waiting: Arc<AtomicUsize>,
     /// By which name checklists are sent.
     pub(super) checklist: ChecklistTag,
+    pub(super) output: Output,
+}
+
+/// Where the steps of a chat go.
+pub(super) enum Output {
+    /// To the machine of a WebSocket.
+    Connection {
+        handle: Handle<ServerConn>,
+        id: RpcId,
+        task_id: TaskId,
+    },
+    /// Into the body of an HTTP answer.
+    Body(Arc<ResponseQueue>),
 }
 
 impl Run {
     /// The request's id, for a log; `None` over HTTP.
     #[must_use]
     pub fn id(&self) -> Option<&RpcId> {
-        self.origin.ids.as_ref().map(|(id, _)| id)
+        match &self.origin.output {
+            Output::Connection { id, .. } => Some(id),
+            Output::Body(_) => None,
+        }
     }
 
     /// The task, whose state the server keeps by itself; `None` over HTTP, where chats are no tasks.
     #[must_use]
     pub fn task_id(&self) -> Option<&TaskId> {
-        self.origin.ids.as_ref().map(|(_, task_id)| task_id)
+        match &self.origin.output {
+            Output::Connection { task_id, .. } => Some(task_id),
+            Output::Body(_) => None,
+        }
     }
 
     /// Where the client is; `None` if the transport has no address.
@@ -85,16 +101,22 @@ impl Run {
             let why = "`error` is the end of a chat; return it".to_owned();
             return Err(EmitError::Invalid { why });
         }
-        let renamed = self.origin.checklist.rename(event);
-        let event = renamed.as_ref().unwrap_or(event);
-        loop {
-            match self.outlet.add(|buffer| encode_into(event, buffer)) {
-                Ok(()) => return Ok(()),
-                Err(NotAdded::Full) => self.outlet.room().await,
-                Err(NotAdded::Stopped) => return Err(Stopped.into()),
-                Err(NotAdded::Refused(refused)) => {
-                    let why = refused.to_string();
-                    return Err(EmitError::Invalid { why });
+        match &self.origin.output {
+            Output::Connection {
+                handle,
+                id,
+                task_id,
+            } => write(handle, id, task_id, event).await,
+            Output::Body(queue) => {
+                let renamed = self.origin.checklist.rename(event);
+                let event = renamed.as_ref().unwrap_or(event);
+                loop {
+                    match queue.add(|buffer| encode_into(event, buffer)) {
+                        Ok(()) => return Ok(()),
+                        Err(NotAdded::Full) => queue.room().await,
+                        Err(NotAdded::Stopped) => return Err(Stopped.into()),
+                        Err(NotAdded::Refused(refused)) => return Err(invalid(&refused)),
+                    }
                 }
             }
         }
@@ -139,8 +161,45 @@ impl Run {
     /// needed for the answer.
     #[must_use]
     pub fn has_waiting(&self) -> bool {
-        self.origin.waiting.load(Ordering::Relaxed) > 0
+        match &self.origin.output {
+            Output::Connection { handle, .. } => handle.read(|conn| conn.waiting() > 0),
+            Output::Body(_) => false,
+        }
     }
+}
+
+/// Writes a step to the machine as soon as there is room. One that does not fit a message ends the
+/// chat with an error.
+async fn write(
+    handle: &Handle<ServerConn>,
+    id: &RpcId,
+    task_id: &TaskId,
+    event: &Event,
+) -> Result<(), EmitError> {
+    let written = handle.retry(|conn| {
+        // The client may have used the id again.
+        if !conn.is_running(id, task_id) {
+            return Some(Err(Stopped.into()));
+        }
+        match conn.event(id, event) {
+            Ok(()) => Some(Ok(())),
+            Err(Refused::QueueFull) => None,
+            Err(Refused::TooLarge { .. }) => match conn.fail(id, &ChatError::new(STEP_TOO_LARGE)) {
+                Err(Refused::QueueFull) => None,
+                _ => Some(Err(Stopped.into())),
+            },
+            Err(refused @ (Refused::Encode { .. } | Refused::Invalid { .. })) => {
+                Some(Err(invalid(&refused)))
+            }
+            Err(_) => Some(Err(Stopped.into())),
+        }
+    });
+    written.await
+}
+
+fn invalid(refused: &Refused) -> EmitError {
+    let why = refused.to_string();
+    EmitError::Invalid { why }
 }
 
 impl fmt::Debug for Run {

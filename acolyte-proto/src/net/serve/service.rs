@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 use http::{Method, Request, Response, StatusCode};
 use rpc_core::net::Transport;
@@ -74,7 +75,7 @@ impl<A: Agent> Service<A> {
             agent: Arc::new(agent),
             auth: options.auth,
             connection: Arc::new(options.connection),
-            link: Arc::new(options.link),
+            driver: options.driver,
             tasks: tasks(options.max_tasks),
             stream_keep_alive: options.stream_keep_alive,
             admin_shutdown: options.admin_shutdown,
@@ -167,7 +168,7 @@ impl<A: Agent> Service<A> {
         transport: T,
         address: Option<SocketAddr>,
     ) -> impl Future<Output = ()> + Send + use<A, T> {
-        serve(Arc::clone(&self.shared), transport, address)
+        serve(Arc::clone(&self.shared), transport, address).map(drop)
     }
 
     /// Waits until a client asks for the [shutdown](SHUTDOWN_PATH): then [stop](Self::stop), and end

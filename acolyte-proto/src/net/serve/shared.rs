@@ -6,24 +6,26 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use rpc_core::net::{Cancellation, Canceller, LinkConfig};
+use rpc_core::net::{Cancellation, Canceller, DriverConfig};
 
 use super::agent::Agent;
-use super::outlet::End;
-use super::protocol::Tasks;
+use super::queue::End;
 use super::run::Run;
 use crate::auth::Auth;
 use crate::error::ChatError;
 use crate::event::{Event, RunState};
 use crate::frame::{ChatRequest, Status};
 use crate::server::ServerConfig;
-use crate::task::Load;
+use crate::task::{Load, TaskRegistry};
+
+/// The tasks of all connections.
+pub(super) type Tasks = Arc<Mutex<TaskRegistry>>;
 
 pub(super) struct Shared<A> {
     pub(super) agent: Arc<A>,
     pub(super) auth: Auth,
     pub(super) connection: Arc<ServerConfig>,
-    pub(super) link: Arc<LinkConfig>,
+    pub(super) driver: DriverConfig,
     pub(super) tasks: Tasks,
     pub(super) stream_keep_alive: Duration,
     pub(super) admin_shutdown: bool,
@@ -109,5 +111,5 @@ fn count(n: usize) -> u64 {
 }
 
 pub(super) fn tasks(max: usize) -> Tasks {
-    Arc::new(Mutex::new(crate::task::TaskRegistry::with_max(max)))
+    Arc::new(Mutex::new(TaskRegistry::with_max(max)))
 }

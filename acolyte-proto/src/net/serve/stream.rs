@@ -10,12 +10,11 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use rpc_core::net::server::Body;
 use rpc_core::net::{Cancellation, Canceller, entropy};
-use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::agent::Agent;
-use super::outlet::{Bell, End, Outlet};
-use super::run::{Origin, Run};
+use super::queue::{End, ResponseQueue};
+use super::run::{Origin, Output, Run};
 use super::service::refuse;
 use super::shared::Shared;
 use crate::error::ChatError;
@@ -25,7 +24,7 @@ use crate::server::{SHUTTING_DOWN, complete};
 
 /// The body of the answer. The chat ends when it is dropped.
 struct Stream {
-    outlet: Arc<Outlet>,
+    queue: Arc<ResponseQueue>,
     keep_alive: Duration,
     _work: Work,
 }
@@ -55,23 +54,20 @@ pub(super) fn stream<A: Agent>(
         Ok(request) => request,
         Err(error) => return refuse(StatusCode::BAD_REQUEST, &error.to_string()),
     };
-    let bell = Bell::Body(Notify::new());
-    let outlet = Arc::new(Outlet::new(bell, &shared.connection.limits));
+    let queue = Arc::new(ResponseQueue::new(&shared.connection.limits));
     let (canceller, cancellation) = Cancellation::new();
     let origin = Origin {
         address,
-        ids: None,
-        waiting: Arc::default(),
         checklist: shared.connection.checklist,
+        output: Output::Body(Arc::clone(&queue)),
     };
     let run = Run {
         origin: Arc::new(origin),
-        outlet: Arc::clone(&outlet),
         cancellation,
     };
-    let task = tokio::spawn(work(Arc::clone(shared), run, request));
+    let task = tokio::spawn(work(Arc::clone(shared), Arc::clone(&queue), run, request));
     let state = Stream {
-        outlet,
+        queue,
         keep_alive: shared.stream_keep_alive,
         _work: Work {
             task,
@@ -88,8 +84,12 @@ pub(super) fn stream<A: Agent>(
 }
 
 /// Works on the chat until it ends, or until the server has ended for long enough.
-async fn work<A: Agent>(shared: Arc<Shared<A>>, run: Run, request: ChatRequest) {
-    let outlet = Arc::clone(&run.outlet);
+async fn work<A: Agent>(
+    shared: Arc<Shared<A>>,
+    queue: Arc<ResponseQueue>,
+    run: Run,
+    request: ChatRequest,
+) {
     let mut stopping = shared.stopping.get();
     let stopped = async {
         stopping.cancelled().await;
@@ -99,7 +99,7 @@ async fn work<A: Agent>(shared: Arc<Shared<A>>, run: Run, request: ChatRequest) 
         end = shared.work(run, request) => end,
         () = stopped => Err(Box::new(ChatError::new(SHUTTING_DOWN))),
     };
-    outlet.end(end);
+    queue.end(end);
 }
 
 impl Stream {
@@ -107,7 +107,7 @@ impl Stream {
         let quiet = tokio::time::sleep(self.keep_alive);
         tokio::select! {
             biased;
-            bytes = self.outlet.next_bytes(write_end) => bytes,
+            bytes = self.queue.next_bytes(write_end) => bytes,
             () = quiet => Some(Bytes::from_static(KEEP_ALIVE.as_bytes())),
         }
     }

@@ -52,11 +52,11 @@ impl ServerUnderTest for Subject {
         let connection = ServerConfig::default()
             .with_keep_alive(terms.keep_alive)
             .with_limits(terms.limits(limits::defaults()));
-        let (http, link) = (terms.http(options.http), terms.link(options.link));
+        let (http, driver) = (terms.http(options.http), terms.driver(options.driver));
         let options = ServerOptions::default()
             .with_connection(connection)
             .with_http(http)
-            .with_link(link)
+            .with_driver(driver)
             .with_shutdown_timeout(terms.shutdown);
         let (puppet, _, _) = puppet();
         let server = Server::bind("127.0.0.1:0", puppet, options).await.unwrap();

@@ -86,7 +86,9 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
         let (handle, timeout) = (self.peer.handle.clone(), self.shared.shutdown_timeout);
         tasks.push(async move {
             let frame = CloseFrame::new(CloseFrame::GOING_AWAY, "server shutdown");
-            handle.drain(timeout, |conn| conn.in_flight() == 0, frame).await;
+            handle
+                .drain(timeout, |conn| conn.in_flight() == 0, frame)
+                .await;
         });
     }
 
