@@ -31,6 +31,14 @@ impl Cancellation {
         *self.0.borrow() || self.0.has_changed().is_err()
     }
 
+    /// Waits until it is given; owns the signal meanwhile.
+    ///
+    /// # Cancel safety
+    /// Safe: the signal stays for clones.
+    pub async fn into_cancelled(mut self) {
+        self.cancelled().await;
+    }
+
     /// Waits until it is given.
     ///
     /// # Cancel safety

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tracing::Instrument;
 
-use super::cancel::Cancellation;
 use super::driver::{DriverConfig, Io, clock};
 use super::queue::remember;
 use super::running::Running;
@@ -204,8 +203,8 @@ impl<M> fmt::Debug for Handle<M> {
 }
 
 /// Serves one connection to its end: reads, hands events to `handler`, runs its tasks, writes and
-/// flushes once per turn. Everything happens in the returned future. Once `shutdown` is cancelled,
-/// the handler [shuts down](ConnectionHandler::shut_down).
+/// flushes once per turn. Everything happens in the returned future. Once `shutdown` is ready, the
+/// handler [shuts down](ConnectionHandler::shut_down).
 ///
 /// # Cancel safety
 /// Dropping the future drops the transport and the tasks; the machine is closed.
@@ -217,14 +216,14 @@ pub fn serve<H: ConnectionHandler, T: Transport>(
     transport: T,
     handler: H,
     config: DriverConfig,
-    mut shutdown: Cancellation,
+    shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> impl Future<Output = CloseReason> + Send {
     let mut connection = Connection {
         handle,
         io: Io::new(transport, config, H::redact),
         handler,
         tasks: Running::new(),
-        shutdown: Some(Box::pin(async move { shutdown.cancelled().await })),
+        shutdown: Some(Box::pin(shutdown)),
         reason: None,
         has_ended: false,
     };

@@ -29,7 +29,7 @@ pub use protocol::ClientSide;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{Server, ServerHandle, ServerOptions, http_config};
-pub use switch::{AskError, HistoryItem, HubEvents, RouterOptions, ServerSide, Settled, Switch};
+pub use switch::{AskError, HistoryItem, HubEvents, RouterOptions, Settled, Switch};
 
 use crate::client::{ClientConfig, reconnect_policy};
 use desk::Desk;

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use rpc_core::net::LinkConfig;
+use rpc_core::net::DriverConfig;
 use smarthole_proto::frame::Notification;
 use smarthole_proto::hub::{HubConfig, Input, Outcome};
 use smarthole_proto::net::{InboundMessage, RouterOptions, Switch};
@@ -45,7 +45,7 @@ async fn scenario(lossy: Lossy) {
     let mut listener = lossy.listener;
     tokio::spawn(async move {
         while let Some(line) = listener.accept().await {
-            tokio::spawn(door.serve(line, ServerConfig::default(), LinkConfig::default()));
+            tokio::spawn(door.serve(line, ServerConfig::default(), DriverConfig::default()));
         }
     });
     let notes = Notes::default();

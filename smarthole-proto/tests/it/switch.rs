@@ -7,15 +7,15 @@ use async_trait::async_trait;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::mem::{self, MemTransport};
-use rpc_core::net::{LinkConfig, LinkEvent, Message, Queued};
+use rpc_core::net::{Driver, DriverConfig, Message, Queued, clock};
 use rpc_core::{CloseFrame, CloseReason, Outgoing, Text};
 use serde_json::{Value, json};
 use smarthole_proto::hub::{HubConfig, HubEvent, Ignored, Input, Outcome, Unroutable};
 use smarthole_proto::id::client_id;
 use smarthole_proto::limits::RESPONSE_TIMEOUT_REASON;
-use smarthole_proto::net::{RouterOptions, ServerSide, Settled, Switch};
+use smarthole_proto::net::{RouterOptions, Settled, Switch};
 use smarthole_proto::router::{Choice, RouteRequest, Router, RouterError};
-use smarthole_proto::server::{ServerConfig, ServerEvent};
+use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -53,7 +53,7 @@ impl Client {
 
     async fn with(switch: &Switch, name: &str, config: ServerConfig) -> Self {
         let (line, theirs) = mem::duplex(64);
-        let serving = switch.serve(theirs, config, LinkConfig::default());
+        let serving = switch.serve(theirs, config, DriverConfig::default());
         let served = tokio::spawn(serving);
         let mut client = Self { line, served };
         client.say(&registration(name)).await;
@@ -258,33 +258,32 @@ async fn a_client_lives_by_its_pongs_alone_and_dies_10_seconds_after_an_unanswer
 #[tokio::test(start_paused = true)]
 async fn without_a_switch_the_application_decides_and_answers() {
     let (mut line, theirs) = mem::duplex(64);
-    let side = ServerSide::new(ServerConfig::default());
-    let (link, mut events, connection) = rpc_core::net::over(side, theirs, LinkConfig::default());
-    let served = tokio::spawn(connection.run());
+    let conn = ServerConn::new(ServerConfig::default(), clock());
+    let mut driver = Driver::new(conn, theirs);
     let say = |text: String| Outgoing::Text(Text::from(text));
     line.send(say(registration("notes"))).await.unwrap();
     line.send(say(ack("msg-1"))).await.unwrap();
     loop {
-        match events.next().await.unwrap() {
-            LinkEvent::Event(ServerEvent::Registration { registration }) => {
+        match driver.next().await.unwrap() {
+            ServerEvent::Registration { registration } => {
                 assert_eq!(registration.name, "notes");
-                let accepted = link.command(|conn, _| conn.accept(&client_id(7))).await;
-                assert_eq!(accepted, Ok(Ok(())));
+                assert_eq!(driver.machine_mut().accept(&client_id(7)), Ok(()));
             }
-            LinkEvent::Event(ServerEvent::Response { response }) => {
+            ServerEvent::Response { response } => {
                 assert_eq!(response.message_id, "msg-1");
                 break;
             }
-            LinkEvent::State(_) => {}
             other => panic!("{other:?}"),
         }
     }
     assert!(matches!(line.next().await, Some(Ok(Message::Text(_)))));
-    drop((link, events));
+    driver.machine_mut().close(clock());
+    let ended = tokio::spawn(async move { driver.next().await });
     let close = CloseFrame::new(CloseFrame::NORMAL, "");
     let bye = line.next().await.unwrap().unwrap();
     assert_eq!(bye, Message::Close(Some(close)));
-    assert_eq!(served.await.unwrap(), CloseReason::Local);
+    let closed = ServerEvent::Closed(CloseReason::Local);
+    assert_eq!(ended.await.unwrap(), Some(closed));
 }
 
 #[tokio::test(start_paused = true)]

@@ -44,7 +44,8 @@ pub(super) fn serve<A: Agent>(
 ) -> impl Future<Output = CloseReason> {
     let conn = ServerConn::new(Arc::clone(&shared.connection), entropy(), clock());
     let handle = Handle::new(conn);
-    let (driver, shutdown) = (shared.driver.clone(), shared.stopping.get());
+    let driver = shared.driver.clone();
+    let shutdown = shared.stopping.get().into_cancelled();
     let handler = Handler {
         shared,
         address,

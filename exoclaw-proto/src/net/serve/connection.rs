@@ -59,7 +59,7 @@ pub(super) fn serve<B: Backend>(
         peer,
         is_draining: false,
     };
-    let shutdown = accepted.cancellation;
+    let shutdown = accepted.cancellation.into_cancelled();
     rpc_core::net::serve(handle, accepted.socket, handler, driver, shutdown)
 }
 

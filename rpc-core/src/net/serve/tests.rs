@@ -10,7 +10,7 @@ use super::*;
 use crate::error::Disconnect;
 use crate::message::{Incoming, Outgoing};
 use crate::net::mem::{self, MemTransport};
-use crate::net::{Canceller, Message};
+use crate::net::{Cancellation, Canceller, Message};
 
 /// Repeats what it is told, and has room for a few frames.
 #[derive(Default)]
@@ -167,7 +167,7 @@ fn serve_echo() -> (Served, impl Future<Output = CloseReason> + Send) {
         transport,
         answers,
         DriverConfig::default(),
-        shutdown,
+        shutdown.into_cancelled(),
     );
     let served = Served {
         handle,

@@ -9,14 +9,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{FutureExt, future};
-use rpc_core::CloseFrame;
-use rpc_core::net::LinkConfig;
+use futures_util::FutureExt;
+use rpc_core::net::DriverConfig;
 use rpc_core::net::server::{Accepted, Counters, DrainReport, ShutdownHandle};
 use tokio::net::ToSocketAddrs;
 
 use super::{RouterOptions, Switch};
-use crate::limits::SHUTTING_DOWN;
 use crate::router::Router;
 use crate::server::ServerConfig;
 
@@ -67,7 +65,7 @@ pub type ServerHandle = ShutdownHandle;
 struct Shared {
     switch: Switch,
     connection: Arc<ServerConfig>,
-    link: Arc<LinkConfig>,
+    driver: DriverConfig,
     shutdown_timeout: Duration,
 }
 
@@ -87,13 +85,13 @@ impl<R: Router> Server<R> {
         let max = options.connection.limits.max_message_bytes;
         let mut http = options.http;
         http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
-        let mut link = options.link;
+        let mut driver = options.driver;
         let half = options.shutdown_timeout / 2;
-        link.driver.close_timeout = link.driver.close_timeout.min(half);
+        driver.close_timeout = driver.close_timeout.min(half);
         let shared = Shared {
             switch: options.switch,
             connection: Arc::new(options.connection),
-            link: Arc::new(link),
+            driver,
             shutdown_timeout: options.shutdown_timeout,
         };
         let server = rpc_core::net::server::Server::bind(address, http).await?;
@@ -165,27 +163,16 @@ impl<R> fmt::Debug for Server<R> {
     }
 }
 
-/// One connection from its upgrade to its end. Not an `async fn`, and nothing around the two
-/// futures: each layer would hold a second copy of them, and there is one for every idle connection.
-fn serve(shared: &Arc<Shared>, accepted: Accepted) -> impl Future<Output = ()> + use<> {
-    let shared = Arc::clone(shared);
+/// One connection from its upgrade to its end.
+fn serve(shared: &Shared, accepted: Accepted) -> impl Future<Output = ()> + use<> {
+    let (handle, mut handler) = shared.switch.connection(Arc::clone(&shared.connection));
     let place = accepted.place;
-    let (link, connection) = shared.switch.seat(
-        accepted.socket,
-        Arc::clone(&shared.connection),
-        Arc::clone(&shared.link),
-        // Whoever is told that a client has left may send another one.
-        Some(Box::new(move || place.give_up())),
+    // Whoever is told that a client has left may send another one.
+    handler.before_leaving = Some(Box::new(move || place.give_up()));
+    handler.drain_timeout = shared.shutdown_timeout / 2;
+    let (driver, shutdown) = (
+        shared.driver.clone(),
+        accepted.cancellation.into_cancelled(),
     );
-    let mut cancellation = accepted.cancellation;
-    let farewell = async move {
-        tokio::select! {
-            () = cancellation.cancelled() => {}
-            _ = link.closed() => return,
-        }
-        // In a box, which only the last moments of a connection need.
-        Box::pin(shared.switch.drain(shared.shutdown_timeout / 2)).await;
-        link.close_with(CloseFrame::new(CloseFrame::GOING_AWAY, SHUTTING_DOWN));
-    };
-    future::join(connection, farewell).map(drop)
+    rpc_core::net::serve(handle, accepted.socket, handler, driver, shutdown).map(drop)
 }

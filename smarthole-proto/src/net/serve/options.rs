@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::header::SEC_WEBSOCKET_PROTOCOL;
 use http::request::Parts;
-use rpc_core::net::LinkConfig;
+use rpc_core::net::DriverConfig;
 use rpc_core::net::server::{
     Guards, HostPolicy, HttpConfig, PeerPolicy, ServerLimits, UpgradeDecision,
 };
@@ -61,8 +61,8 @@ pub struct ServerOptions {
     /// Limits, guards and TLS before the upgrade, and the HTTP service beside it. Default
     /// [`http_config`].
     pub http: HttpConfig,
-    /// Transport treatment and observer of each connection; its reconnects and events are not used.
-    pub link: LinkConfig,
+    /// Transport treatment and observer of each connection.
+    pub driver: DriverConfig,
     pub(crate) shutdown_timeout: Duration,
 }
 
@@ -73,7 +73,7 @@ impl Default for ServerOptions {
             router: RouterOptions::default(),
             connection: ServerConfig::default(),
             http: http_config(),
-            link: LinkConfig::default(),
+            driver: DriverConfig::default(),
             shutdown_timeout: SHUTDOWN_TIMEOUT,
         }
     }
@@ -114,16 +114,16 @@ impl ServerOptions {
         self
     }
 
-    /// Sets [`link`](Self::link).
+    /// Sets [`driver`](Self::driver).
     #[must_use]
-    pub fn with_link(mut self, config: LinkConfig) -> Self {
-        self.link = config;
+    pub fn with_driver(mut self, config: DriverConfig) -> Self {
+        self.driver = config;
         self
     }
 
     /// How long the server's end may take. In the first half clients may still answer what is open,
     /// in the second their Close is awaited (also when a single client is disconnected), for the
-    /// [link](Self::link)'s `close_timeout` at most. Default 1 s; give the [handle](super::ServerHandle)'s drain no less.
+    /// [driver](Self::driver)'s `close_timeout` at most. Default 1 s; give the [handle](super::ServerHandle)'s drain no less.
     #[must_use]
     pub const fn with_shutdown_timeout(mut self, timeout: Duration) -> Self {
         self.shutdown_timeout = timeout;

@@ -1,6 +1,5 @@
 //! [`Switch`]: a hub that many tasks share.
 
-mod mailbox;
 mod routes;
 mod side;
 mod state;
@@ -9,14 +8,12 @@ use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-#[cfg(feature = "server")]
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rpc_core::net::{
-    Consumer, LagPolicy, Link, LinkConfig, QueueConfig, Transport, clock, entropy, queue,
+    Consumer, DriverConfig, Handle, LagPolicy, QueueConfig, Transport, clock, entropy, queue,
 };
-use rpc_core::{CloseReason, Str};
+use rpc_core::{CloseFrame, CloseReason, Str};
 use tokio::sync::{Notify, oneshot};
 
 use crate::frame::{Registration, Response};
@@ -26,13 +23,11 @@ use crate::hub::{
 };
 use crate::id::MessageId;
 use crate::router::{Choice, Router, RouterError};
-use crate::server::ServerConfig;
-use mailbox::{Mail, Mailbox};
-use side::Place;
-use state::{Ask, Open, Seat, State};
+use crate::server::{ServerConfig, ServerConn};
+use side::Handler;
+use state::{Ask, Open, State};
 
 pub use routes::RouterOptions;
-pub use side::ServerSide;
 
 /// What happens at a [`Switch`], in order and bounded; what was dropped because it was not taken as
 /// fast as it came is [counted](rpc_core::net::Queued::Lagged).
@@ -108,7 +103,7 @@ pub struct HistoryItem {
 /// # async fn main() {
 /// let switch = Switch::new(HubConfig::default());
 /// let (client, server) = mem::duplex(64);
-/// tokio::spawn(switch.serve(server, ServerConfig::default(), rpc_core::net::LinkConfig::default()));
+/// tokio::spawn(switch.serve(server, ServerConfig::default(), rpc_core::net::DriverConfig::default()));
 /// let running = switch.clone();
 /// tokio::spawn(async move { running.run(Arc::new(Keywords::new()), RouterOptions::default()).await });
 /// // Nobody has registered yet.
@@ -243,55 +238,38 @@ impl Switch {
     ///
     /// # Cancel safety
     /// Dropping the future cuts the line; the client leaves.
-    pub fn serve<T, C, L>(
+    pub fn serve<T, C>(
         &self,
         transport: T,
         config: C,
-        link_config: L,
-    ) -> impl Future<Output = CloseReason> + Send + use<T, C, L>
+        driver: DriverConfig,
+    ) -> impl Future<Output = CloseReason> + Send + use<T, C>
     where
         T: Transport,
         C: Into<Arc<ServerConfig>>,
-        L: Into<Arc<LinkConfig>>,
     {
-        self.seat(transport, config.into(), link_config.into(), None)
-            .1
+        let (handle, handler) = self.connection(config.into());
+        rpc_core::net::serve(handle, transport, handler, driver, std::future::pending())
     }
 
-    /// A connection with its place here, and what runs it. `before_leaving` is called before anybody
-    /// learns that the client has left.
-    pub(super) fn seat<T: Transport>(
-        &self,
-        transport: T,
-        config: Arc<ServerConfig>,
-        link_config: Arc<LinkConfig>,
-        before_leaving: Option<Box<dyn Fn() + Send>>,
-    ) -> (
-        Link<ServerSide>,
-        impl Future<Output = CloseReason> + Send + use<T>,
-    ) {
-        let mailbox = Arc::new(Mailbox::new(&config.limits));
-        let conn = self.lock().next_conn();
-        let place = Place {
+    /// The machine of a new connection, and what gives its events to the hub.
+    pub(super) fn connection(&self, config: Arc<ServerConfig>) -> (Handle<ServerConn>, Handler) {
+        let handle = Handle::new(ServerConn::new(config, clock()));
+        let mut state = self.lock();
+        let conn = state.next_conn();
+        state.connections.insert(conn, handle.clone());
+        drop(state);
+        let handler = Handler {
             switch: self.clone(),
             conn,
-            mailbox: Arc::clone(&mailbox),
-            before_leaving,
+            before_leaving: None,
+            drain_timeout: Duration::ZERO,
         };
-        let side = ServerSide::new(config).with_place(place);
-        // All events of the machine are dealt with at the place.
-        let (link, _, connection) = rpc_core::net::over(side, transport, link_config);
-        let seat = Seat {
-            link: link.clone(),
-            mailbox,
-        };
-        self.lock().seats.insert(conn, seat);
-        (link, connection.run())
+        (handle, handler)
     }
 
     /// Takes no new texts, and waits until nothing is open any more, at most so long.
-    #[cfg(feature = "server")]
-    pub(super) async fn drain(&self, timeout: Duration) {
+    async fn drain(&self, timeout: Duration) {
         self.lock().is_closing = true;
         let idle = async {
             loop {
@@ -311,11 +289,11 @@ impl Switch {
 
     fn register(&self, conn: ConnId, registration: &Registration) {
         self.with(|state, _| {
-            let verdict = match state.hub.register(conn, registration) {
-                Ok(id) => Mail::Accept(id),
-                Err(error) => Mail::Refuse(error),
-            };
-            state.post(conn, verdict);
+            let registered = state.hub.register(conn, registration);
+            state.write(conn, |machine| match registered {
+                Ok(id) => machine.accept(&id),
+                Err(error) => machine.refuse(error),
+            });
         });
     }
 
@@ -323,10 +301,16 @@ impl Switch {
         self.with(|state, _| state.hub.respond(conn, response));
     }
 
+    fn close(&self, conn: ConnId, frame: CloseFrame) {
+        if let Some(handle) = self.lock().connections.get(&conn) {
+            handle.close_with(frame);
+        }
+    }
+
     fn leave(&self, conn: ConnId) {
         self.with(|state, _| {
             state.hub.disconnect(conn);
-            state.seats.remove(&conn);
+            state.connections.remove(&conn);
         });
     }
 

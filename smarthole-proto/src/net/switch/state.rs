@@ -1,23 +1,17 @@
 //! What a [`Switch`](super::Switch) keeps under its lock: the hub, and where its output goes.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use rpc_core::net::{Link, Producer, Push};
+use rpc_core::net::{Handle, Producer, Push};
+use rpc_core::{CloseFrame, Refused};
 use tokio::sync::oneshot;
 
-use super::mailbox::{Mail, Mailbox, slow_reader};
-use super::{ServerSide, Settled};
+use super::Settled;
 use crate::hub::{ConnId, Hub, HubError, HubEvent, Input, RouteId, Unroutable};
 use crate::id::MessageId;
 use crate::router::{Candidate, Choice, RouteRequest, RouterError};
-
-/// The way to one connection.
-pub(super) struct Seat {
-    pub(super) link: Link<ServerSide>,
-    pub(super) mailbox: Arc<Mailbox>,
-}
+use crate::server::ServerConn;
 
 /// A question that the router has not been asked yet.
 pub(super) struct Open {
@@ -42,7 +36,7 @@ impl Ask {
 
 pub(super) struct State {
     pub(super) hub: Hub,
-    pub(super) seats: HashMap<ConnId, Seat>,
+    pub(super) connections: HashMap<ConnId, Handle<ServerConn>>,
     pub(super) questions: VecDeque<Open>,
     pub(super) asks: HashMap<MessageId, Ask>,
     /// The deadline that the running task sleeps until.
@@ -66,7 +60,7 @@ impl State {
     pub(super) fn new(hub: Hub) -> Self {
         Self {
             hub,
-            seats: HashMap::new(),
+            connections: HashMap::new(),
             questions: VecDeque::new(),
             asks: HashMap::new(),
             armed: None,
@@ -115,14 +109,22 @@ impl State {
         }
     }
 
-    /// Gives a connection its mail; one that is gone gets none.
-    pub(super) fn post(&self, conn: ConnId, mail: Mail) {
-        let Some(seat) = self.seats.get(&conn) else {
+    /// Writes to a connection, if it is still there. A client that reads too slowly is disconnected.
+    pub(super) fn write(
+        &self,
+        conn: ConnId,
+        write: impl FnOnce(&mut ServerConn) -> Result<(), Refused>,
+    ) {
+        let Some(handle) = self.connections.get(&conn) else {
             return;
         };
-        match seat.mailbox.put(mail) {
-            Ok(()) => seat.link.nudge(),
-            Err(_) => seat.link.close_with(slow_reader()),
+        match handle.with(write) {
+            Ok(()) => {}
+            Err(Refused::QueueFull) => {
+                handle.close_with(CloseFrame::new(CloseFrame::TRY_AGAIN, "slow reader"));
+            }
+            // Nobody responds to a message that was not sent, so its time will pass.
+            Err(why) => tracing::debug!(%why, conn = conn.0, "a frame was not sent"),
         }
     }
 
@@ -133,7 +135,7 @@ impl State {
             self.tell(event);
         }
         while let Some((conn, frame)) = self.hub.poll_transmit() {
-            self.post(conn, Mail::Frame(frame));
+            self.write(conn, |machine| machine.send(frame));
         }
         let next = self.hub.poll_timeout();
         let is_sooner = next.is_some_and(|next| self.armed.is_none_or(|armed| next < armed));

@@ -48,12 +48,12 @@ impl ServerUnderTest for Subject {
             .with_limits(terms.limits(limits::defaults()));
         let mut hub = HubConfig::default().with_max_open_bytes(usize::MAX);
         hub.limits = connection.limits.clone();
-        let (http, link) = (terms.http(options.http), terms.link(options.link));
+        let (http, driver) = (terms.http(options.http), terms.driver(options.driver));
         let options = ServerOptions::default()
             .with_hub(hub)
             .with_connection(connection)
             .with_http(http)
-            .with_link(link)
+            .with_driver(driver)
             .with_shutdown_timeout(terms.shutdown);
         let server = Server::bind("127.0.0.1:0", Obedient::default(), options)
             .await

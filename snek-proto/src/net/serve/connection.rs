@@ -49,7 +49,7 @@ pub(super) fn serve<B: Backend>(
         cancellation: accepted.cancellation.clone(),
     });
     let handler = Handler { shared, peer };
-    let shutdown = accepted.cancellation;
+    let shutdown = accepted.cancellation.into_cancelled();
     rpc_core::net::serve(handle, accepted.socket, handler, driver, shutdown)
 }
 
