@@ -30,7 +30,7 @@ mod serve;
 
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
-pub use desk::{Agent, AgentError, Desk, DeskOptions, Payments, Prompt, Reply, ServerSide, Turn};
+pub use desk::{Agent, AgentError, Desk, DeskOptions, Payments, Prompt, Reply, Turn};
 pub use remote::{
     AgentOptions, Ask, ClientSide, Connection, Event, Events, Human, Nobody, RemoteAgent, Run,
     RunEvent, connect_with, link_config,

@@ -16,7 +16,7 @@ use connectonion_proto::net::{
 };
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::trust::TrustLevel;
-use rpc_core::net::LinkConfig;
+use rpc_core::net::DriverConfig;
 use rpc_core::{CallError, Delivery};
 use serde_json::json;
 use switchboard_testing::losses::{Lossy, at_every_frame};
@@ -88,7 +88,7 @@ async fn scenario(lossy: Lossy, interjects: bool) {
     tokio::spawn(async move {
         while let Some(line) = listener.accept().await {
             let config = ServerConfig::default();
-            tokio::spawn(desk.serve(line, None, config, LinkConfig::default()));
+            tokio::spawn(desk.serve(line, None, config, DriverConfig::default()));
         }
     });
     let options = AgentOptions::default().with_host(*host_key().address());

@@ -16,7 +16,7 @@ use futures_util::{SinkExt, StreamExt};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::mem::{self, MemTransport};
 use rpc_core::net::ws::{WsDialer, WsStream};
-use rpc_core::net::{Dialer, LinkConfig, Message, Transport};
+use rpc_core::net::{Dialer, DriverConfig, Message, Transport};
 use rpc_core::{CloseFrame, Outgoing, Text};
 use serde_json::{Value, json};
 
@@ -191,7 +191,7 @@ impl Client {
 
     pub fn open_with(desk: &Desk, config: ServerConfig) -> Self {
         let (line, theirs) = mem::duplex(64);
-        let serving = desk.serve(theirs, None, config, LinkConfig::default());
+        let serving = desk.serve(theirs, None, config, DriverConfig::default());
         tokio::spawn(serving);
         Self { line }
     }

@@ -1,7 +1,6 @@
 //! [`Desk`]: a hub that many tasks share, with its agent.
 
 mod agent;
-mod mailbox;
 mod options;
 mod side;
 mod state;
@@ -15,26 +14,24 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use rpc_core::net::{Link, LinkConfig, Transport, clock, entropy};
-use rpc_core::{CloseReason, Text};
+use rpc_core::CloseReason;
+use rpc_core::net::{DriverConfig, Handle, Transport, clock, entropy};
 use tokio::sync::Notify;
 
 use crate::auth::{Address, AuthError, Verifier, unix_seconds};
 use crate::console::{self, Line};
 use crate::frame::{AdminRequest, AdminResult, ErrorFrame, Signed};
 use crate::hub::{Hub, Now};
-use crate::server::ServerConfig;
+use crate::server::{ServerConfig, ServerConn};
 use crate::session::{ConnId, Owner};
 use crate::storage::Storage;
 use crate::trust::Door;
-use mailbox::Mailbox;
-use side::Place;
-use state::{Errand, Seat, State};
+use side::Handler;
+use state::{Errand, State};
 
 pub use agent::{Agent, AgentError, Prompt, Reply};
 use options::OnTrust;
 pub use options::{DeskOptions, Payments};
-pub use side::ServerSide;
 pub use turn::Turn;
 
 /// A [`Hub`] that many tasks share, with the door that it stands behind, the storage and the agent.
@@ -49,7 +46,7 @@ pub use turn::Turn;
 /// use connectonion_proto::net::{Agent, AgentError, Desk, DeskOptions, Prompt, Reply, Turn};
 /// use connectonion_proto::server::ServerConfig;
 /// use connectonion_proto::trust::TrustLevel;
-/// use rpc_core::net::{LinkConfig, mem};
+/// use rpc_core::net::{DriverConfig, mem};
 ///
 /// # struct Echo;
 /// # #[async_trait::async_trait]
@@ -63,7 +60,7 @@ pub use turn::Turn;
 /// let key = Signer::from_seed(&[1; 32]);
 /// let desk = Desk::new(Echo, DeskOptions::new(&key, TrustLevel::Open));
 /// let (client, server) = mem::duplex(64);
-/// tokio::spawn(desk.serve(server, None, ServerConfig::default(), LinkConfig::default()));
+/// tokio::spawn(desk.serve(server, None, ServerConfig::default(), DriverConfig::default()));
 /// let running = desk.clone();
 /// tokio::spawn(async move { running.run().await });
 /// assert_eq!(desk.sessions(), 0);
@@ -159,57 +156,44 @@ impl Desk {
     ///
     /// # Cancel safety
     /// Dropping the future cuts the line. What runs goes on.
-    pub fn serve<T, C, L>(
+    pub fn serve<T, C>(
         &self,
         transport: T,
         peer: Option<IpAddr>,
         config: C,
-        link_config: L,
-    ) -> impl Future<Output = CloseReason> + Send + use<T, C, L>
+        driver: DriverConfig,
+    ) -> impl Future<Output = CloseReason> + Send + use<T, C>
     where
         T: Transport,
         C: Into<Arc<ServerConfig>>,
-        L: Into<Arc<LinkConfig>>,
     {
-        self.seat(transport, peer, config.into(), link_config.into())
-            .1
+        let (handle, handler) = self.connection(peer, config.into());
+        rpc_core::net::serve(handle, transport, handler, driver, std::future::pending())
     }
 
-    /// A connection with its place here, and what runs it.
-    pub(super) fn seat<T: Transport>(
+    /// The machine of a new connection, and what gives its events to the hub.
+    pub(super) fn connection(
         &self,
-        transport: T,
         peer: Option<IpAddr>,
         config: Arc<ServerConfig>,
-        link_config: Arc<LinkConfig>,
-    ) -> (
-        Link<ServerSide>,
-        impl Future<Output = CloseReason> + Send + use<T>,
-    ) {
-        let mailbox = Arc::new(Mailbox::default());
+    ) -> (Handle<ServerConn>, Handler) {
+        let handle = Handle::new(ServerConn::new(config, clock()));
         let (conn, active) = {
             let mut state = self.lock();
-            (state.next_conn(), state.hub.registry().len())
+            let conn = state.next_conn();
+            state.connections.insert(conn, handle.clone());
+            (conn, state.hub.registry().len())
         };
         if let Some(peer) = peer {
             tracing::info!(target: console::TARGET, "{}", Line::Opened { peer, active });
         }
-        let place = Place {
+        let handler = Handler {
             desk: self.clone(),
             conn,
-            mailbox: Arc::clone(&mailbox),
             owner: None,
-            verdict: None,
+            drain_timeout: Duration::ZERO,
         };
-        let side = ServerSide::new(config).with_place(place);
-        // All events of the machine are dealt with at the place.
-        let (link, _, connection) = rpc_core::net::over(side, transport, link_config);
-        let seat = Seat {
-            link: link.clone(),
-            mailbox,
-        };
-        self.lock().seats.insert(conn, seat);
-        (link, connection.run())
+        (handle, handler)
     }
 
     /// Takes no new prompts, and waits until nothing is being run or stored, at most so long.
@@ -283,16 +267,6 @@ impl Desk {
         unix_seconds(SystemTime::now())
     }
 
-    fn next_frame(&self, conn: ConnId) -> Option<Text> {
-        self.lock().hub.next_frame(conn, now())
-    }
-
-    fn nudge(&self, conn: ConnId) {
-        if let Some(seat) = self.lock().seats.get(&conn) {
-            seat.link.nudge();
-        }
-    }
-
     fn errand(&self, errand: Errand) {
         self.lock().errands.push_back(errand);
         self.shared.woken.notify_one();
@@ -300,12 +274,11 @@ impl Desk {
 
     fn leave(&self, conn: ConnId) {
         let active = self.with(|state, now| {
-            let seat = state.seats.remove(&conn)?;
+            state.connections.remove(&conn)?;
             state.hub.disconnect(conn, now);
-            // Its link is dropped when the lock is free.
-            Some((seat, state.hub.registry().len()))
+            Some(state.hub.registry().len())
         });
-        if let Some((_, active)) = active {
+        if let Some(active) = active {
             tracing::info!(target: console::TARGET, "{}", Line::Gone { active });
         }
     }
@@ -318,8 +291,9 @@ impl Desk {
     /// Does something with the hub, and passes on what comes out of it before anything else is done.
     fn with<T>(&self, act: impl FnOnce(&mut State, Now) -> T) -> T {
         let mut state = self.lock();
-        let result = act(&mut state, now());
-        let followed = state.pass_on();
+        let now = now();
+        let result = act(&mut state, now);
+        let followed = state.pass_on(now);
         drop(state);
         if followed.wakes {
             self.shared.woken.notify_one();

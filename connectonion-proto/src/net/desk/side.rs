@@ -1,85 +1,38 @@
-//! [`ServerSide`]: how the server's machine rides on a [`Link`](rpc_core::net::Link), and its place
-//! at a desk.
+//! What a desk does with the events of one connection.
 
 use std::borrow::Cow;
-use std::convert::Infallible;
-use std::fmt;
-use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use rpc_core::net::{Protocol, Sorted};
-use rpc_core::{CloseFrame, Refused};
-use rpc_core::{DecodeError, Str};
+use rpc_core::net::{ConnectionHandler, Running};
+use rpc_core::{CloseFrame, CloseReason, DecodeError, Refused, Str};
 
 use super::Desk;
-use super::mailbox::{Mailbox, slow_reader};
 use super::state::Errand;
 use crate::auth::AuthError;
 use crate::codec::redact;
 use crate::console::Line;
 use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit};
-use crate::hub::{Entrant, NewInput, Reply};
+use crate::hub::{Entrant, NewInput};
 use crate::limits::{
     ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, server_limits,
 };
-use crate::server::{ServerConfig, ServerConn, ServerEvent, Warning};
+use crate::server::{ServerConn, ServerEvent, Warning};
 use crate::session::{ConnId, Owner};
 use crate::trust::{Admission, Onboarding, prompt_of};
 
-/// The server's side of one accepted connection. Made with [`new`](Self::new) its events go to the
-/// application; [`Desk::serve`] makes one whose events go to the desk.
-pub struct ServerSide {
-    config: Arc<ServerConfig>,
-    place: Option<Place>,
-}
-
-impl ServerSide {
-    /// A connection with this configuration.
-    #[must_use]
-    pub fn new(config: impl Into<Arc<ServerConfig>>) -> Self {
-        let config = config.into();
-        Self {
-            config,
-            place: None,
-        }
-    }
-
-    pub(super) fn with_place(mut self, place: Place) -> Self {
-        self.place = Some(place);
-        self
-    }
-}
-
-impl fmt::Debug for ServerSide {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerSide")
-            .field("config", &self.config)
-            .field("conn", &self.place.as_ref().map(|place| place.conn))
-            .finish()
-    }
-}
-
-/// A connection at a desk. Dropping it leaves the desk.
-pub(super) struct Place {
+/// Gives the events of a connection to the hub, in the connection's own task: so what a client said
+/// before it left counts. Dropping it leaves the hub.
+pub(in crate::net) struct Handler {
     pub(super) desk: Desk,
     pub(super) conn: ConnId,
-    pub(super) mailbox: Arc<Mailbox>,
     /// Who it is, once it is known.
     pub(super) owner: Option<Owner>,
-    /// Answers that need no hub.
-    pub(super) verdict: Option<Verdict>,
+    /// How long each part of the shutdown may take: agents that finish, and frames that leave.
+    pub(in crate::net) drain_timeout: Duration,
 }
 
-/// What the door says about a frame.
-pub(super) enum Verdict {
-    Gate(crate::auth::Address, Box<crate::frame::OnboardRequired>),
-    Welcome(Box<crate::frame::OnboardSuccess>),
-}
-
-impl Place {
-    /// Events are dealt with here, in the connection's own task: so what a client said before it
-    /// left counts.
-    fn take(&mut self, event: ServerEvent) -> Sorted<ServerSide> {
+impl Handler {
+    fn take(&mut self, event: ServerEvent) -> Option<CloseReason> {
         match event {
             ServerEvent::Connect { connect } => self.connect(connect),
             ServerEvent::Onboard { identity, submit } => self.onboard(&identity, &submit),
@@ -91,13 +44,10 @@ impl Place {
                 }
             }
             ServerEvent::Signed { signed, command } => {
-                return match self.desk.check_command(self.owner.as_ref(), &signed) {
-                    Ok(()) => self.take(*command),
-                    Err(error) => {
-                        self.refuse_command(&command, &error);
-                        Sorted::Ignore
-                    }
-                };
+                match self.desk.check_command(self.owner.as_ref(), &signed) {
+                    Ok(()) => return self.take(*command),
+                    Err(error) => self.refuse_command(&command, &error),
+                }
             }
             ServerEvent::Input { input } => self.input(input),
             ServerEvent::Response { response } => {
@@ -126,8 +76,8 @@ impl Place {
             }
             ServerEvent::Pong => self.alive(|_, _, _| {}),
             ServerEvent::Writable => {
-                self.mailbox.has_frames();
-                self.desk.nudge(self.conn);
+                self.desk
+                    .with(|state, now| state.send_frames(self.conn, now));
             }
             ServerEvent::Warning(warning) => {
                 if matches!(&warning, Warning::NotConnected { tag } if tag == "INPUT") {
@@ -139,10 +89,10 @@ impl Place {
             }
             ServerEvent::Closed(reason) => {
                 self.desk.leave(self.conn);
-                return Sorted::Closed(reason);
+                return Some(reason);
             }
         }
-        Sorted::Ignore
+        None
     }
 
     /// Does something with the hub; the connection is alive.
@@ -178,9 +128,13 @@ impl Place {
                 self.refuse(ErrorFrame::new(ALREADY_AUTHENTICATED));
             }
             Admission::Gate { identity, required } => {
-                self.verdict = Some(Verdict::Gate(identity, Box::new(required)));
-                self.mailbox.has_frames();
-                self.desk.nudge(self.conn);
+                self.write(|machine| match machine.gate(identity, &required) {
+                    Err(Refused::TooLarge { .. }) => {
+                        let words = "the conversation is too long: come in without it first";
+                        machine.refuse(&ErrorFrame::new(words))
+                    }
+                    told => told,
+                });
             }
             Admission::Refuse(error) => {
                 let why = error.to_string();
@@ -214,9 +168,7 @@ impl Place {
     pub(super) fn onboarded(&mut self, outcome: Onboarding) {
         match outcome {
             Onboarding::Welcome(success) => {
-                self.verdict = Some(Verdict::Welcome(Box::new(success)));
-                self.mailbox.has_frames();
-                self.desk.nudge(self.conn);
+                self.write(|machine| machine.welcome(&success));
             }
             Onboarding::Refuse(error) => self.refuse(ErrorFrame::new(error.to_string())),
             Onboarding::Payment { .. } => {
@@ -272,44 +224,13 @@ impl Place {
         self.alive(|hub, conn, _| hub.refuse(conn, error));
     }
 
-    /// Tells the machine what waits for it, and as many frames as there is room for.
-    fn gather(&mut self, machine: &mut ServerConn, now: Instant) {
-        if !self.mailbox.take_flag() {
-            return;
-        }
-        if let Some(verdict) = self.verdict.take() {
-            let told = match &verdict {
-                Verdict::Gate(identity, required) => match machine.gate(*identity, required) {
-                    Err(Refused::TooLarge { .. }) => {
-                        let words = "the conversation is too long: come in without it first";
-                        machine.refuse(&ErrorFrame::new(words))
-                    }
-                    told => told,
-                },
-                Verdict::Welcome(success) => machine.welcome(success),
-            };
-            self.check(told, machine, now);
-        }
-        while let Some(reply) = self.mailbox.take() {
-            let told = tell(machine, reply);
-            self.check(told, machine, now);
-        }
-        while machine.has_room()
-            && let Some(frame) = self.desk.next_frame(self.conn)
-        {
-            let told = machine.send(frame);
-            self.check(told, machine, now);
-        }
-    }
-
-    fn check(&self, told: Result<(), Refused>, machine: &mut ServerConn, now: Instant) {
-        match told {
-            Ok(()) | Err(Refused::Closed) => {}
-            Err(Refused::QueueFull) => machine.close_with(slow_reader(), now),
-            Err(why) => tracing::warn!(%why, conn = self.conn.0, "a frame was not sent"),
-        }
+    fn write(&self, write: impl FnOnce(&mut ServerConn) -> Result<(), Refused>) {
+        self.desk.lock().write(self.conn, write);
     }
 }
+
+/// 1012: a host that goes away comes back, as a rule (RFC 6455's registry of codes).
+const SERVICE_RESTART: u16 = 1012;
 
 /// The refusal of a prompt. Without the code, clients would take it for the end of a run that goes
 /// on.
@@ -323,63 +244,36 @@ pub(super) fn images_of(input: &Input) -> Result<Vec<Str>, DecodeError> {
     Ok(images.iter().map(|image| (&**image).into()).collect())
 }
 
-fn tell(machine: &mut ServerConn, reply: Reply) -> Result<(), Refused> {
-    match reply {
-        Reply::Accept(connected) => match machine.accept(&connected) {
-            // The conversation is with the client too, as it was.
-            Err(Refused::TooLarge { .. }) => machine.accept(&connected.with_newer(None)),
-            told => told,
-        },
-        Reply::Refuse(error) => machine.refuse(&error),
-        Reply::Begun => machine.begun(),
-        Reply::Acknowledge(ack) => machine.acknowledge(&ack),
-        Reply::Frame(text) => machine.tell_text(text),
-    }
-}
-
-impl Drop for Place {
+impl Drop for Handler {
     fn drop(&mut self) {
         self.desk.leave(self.conn);
     }
 }
 
-impl Protocol for ServerSide {
+impl ConnectionHandler for Handler {
     type Machine = ServerConn;
-    type Call = Infallible;
-    type Value = Infallible;
-    type Remote = Infallible;
-    type Item = Infallible;
-    type Event = ServerEvent;
 
-    fn open(&mut self, now: Instant, _: u64) -> ServerConn {
-        ServerConn::new(Arc::clone(&self.config), now)
-    }
-
-    fn sort(&mut self, event: ServerEvent) -> Sorted<Self> {
-        match (&mut self.place, event) {
-            (Some(place), event) => place.take(event),
-            (None, ServerEvent::Closed(reason)) => Sorted::Closed(reason),
-            (None, event) => Sorted::Event(event),
-        }
+    fn on_event(&mut self, event: ServerEvent, _: &mut Running) -> Option<CloseReason> {
+        self.take(event)
     }
 
     fn close(machine: &mut ServerConn, frame: CloseFrame, now: Instant) {
         machine.close_with(frame, now);
     }
 
-    fn cancel(_: &mut ServerConn, call: Infallible, _: Instant) {
-        match call {}
-    }
-
-    fn gather(&mut self, machine: &mut ServerConn, now: Instant) {
-        if let Some(place) = &mut self.place {
-            place.gather(machine, now);
-        }
-    }
-
-    /// A drain waits for the frames that had no room.
-    fn in_flight(machine: &ServerConn) -> usize {
-        usize::from(machine.owes_frames())
+    fn shut_down(&mut self, tasks: &mut Running) {
+        let (desk, conn, timeout) = (self.desk.clone(), self.conn, self.drain_timeout);
+        tasks.push(async move {
+            desk.drain(timeout).await;
+            let handle = desk.lock().connections.get(&conn).cloned();
+            if let Some(handle) = handle {
+                // What has just ended is told before the Close.
+                let frame = CloseFrame::new(SERVICE_RESTART, "the host is shutting down");
+                handle
+                    .drain(timeout, |machine| !machine.owes_frames(), frame)
+                    .await;
+            }
+        });
     }
 
     fn redact(text: &str) -> Cow<'_, str> {

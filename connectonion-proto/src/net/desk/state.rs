@@ -4,26 +4,19 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use rpc_core::Str;
-use rpc_core::net::Link;
+use rpc_core::net::Handle;
+use rpc_core::{CloseFrame, Refused, Str};
 use tokio::sync::oneshot;
 
 use super::agent::Prompt;
-use super::mailbox::Mailbox;
-use super::side::ServerSide;
 use super::turn::Signals;
 use crate::console;
 use crate::frame::{Answer, Input};
-use crate::hub::{Hub, HubEvent, JobId};
+use crate::hub::{Hub, HubEvent, JobId, Now, Reply};
 use crate::id::SessionId;
+use crate::server::ServerConn;
 use crate::session::{ConnId, Owner, RunId};
 use crate::storage::Record;
-
-/// The way to one connection.
-pub(super) struct Seat {
-    pub(super) link: Link<ServerSide>,
-    pub(super) mailbox: Arc<Mailbox>,
-}
 
 /// What the storage has to do.
 pub(super) enum StorageJob {
@@ -65,7 +58,7 @@ struct Runner {
 
 pub(super) struct State {
     pub(super) hub: Hub,
-    pub(super) seats: HashMap<ConnId, Seat>,
+    pub(super) connections: HashMap<ConnId, Handle<ServerConn>>,
     runners: HashMap<RunId, Runner>,
     pub(super) storage: VecDeque<StorageJob>,
     pub(super) errands: VecDeque<Errand>,
@@ -88,7 +81,7 @@ impl State {
     pub(super) fn new(hub: Hub) -> Self {
         Self {
             hub,
-            seats: HashMap::new(),
+            connections: HashMap::new(),
             runners: HashMap::new(),
             storage: VecDeque::new(),
             errands: VecDeque::new(),
@@ -122,30 +115,52 @@ impl State {
     }
 
     /// Takes everything out of the hub and gives it to whom it concerns.
-    pub(super) fn pass_on(&mut self) -> Followed {
+    pub(super) fn pass_on(&mut self, now: Now) -> Followed {
         let (errands, storage) = (self.errands.len(), self.storage.len());
         while let Some(event) = self.hub.poll_event() {
             self.carry_out(event);
         }
         while let Some((conn, reply)) = self.hub.poll_reply() {
-            if let Some(seat) = self.seats.get(&conn) {
-                match seat.mailbox.put(reply) {
-                    Ok(()) => seat.link.nudge(),
-                    Err(_) => seat.link.close_with(super::mailbox::slow_reader()),
-                }
-            }
+            self.write(conn, |machine| tell(machine, reply));
         }
         while let Some(conn) = self.hub.poll_ready() {
-            if let Some(seat) = self.seats.get(&conn) {
-                seat.mailbox.has_frames();
-                seat.link.nudge();
-            }
+            self.send_frames(conn, now);
         }
         let next = self.hub.poll_timeout();
         let is_sooner = next.is_some_and(|next| self.armed.is_none_or(|armed| next < armed));
         Followed {
             wakes: is_sooner || self.errands.len() > errands || self.storage.len() > storage,
             is_idle: self.is_closing && self.hub.is_idle(),
+        }
+    }
+
+    /// Writes to a connection, if it is still there. A client that reads too slowly is disconnected.
+    pub(super) fn write(
+        &self,
+        conn: ConnId,
+        write: impl FnOnce(&mut ServerConn) -> Result<(), Refused>,
+    ) {
+        let Some(handle) = self.connections.get(&conn) else {
+            return;
+        };
+        match handle.with(write) {
+            Ok(()) | Err(Refused::Closed) => {}
+            Err(Refused::QueueFull) => {
+                handle.close_with(CloseFrame::new(CloseFrame::TRY_AGAIN, "slow reader"));
+            }
+            Err(why) => tracing::warn!(%why, conn = conn.0, "a frame was not sent"),
+        }
+    }
+
+    /// Sends a connection as many of its session's frames as there is room for.
+    pub(super) fn send_frames(&mut self, conn: ConnId, now: Now) {
+        let Some(handle) = self.connections.get(&conn).cloned() else {
+            return;
+        };
+        while handle.with(ServerConn::has_room)
+            && let Some(frame) = self.hub.next_frame(conn, now)
+        {
+            self.write(conn, |machine| machine.send(frame));
         }
     }
 
@@ -221,5 +236,19 @@ impl State {
         self.runners = HashMap::new();
         self.errands = VecDeque::new();
         self.storage = VecDeque::new();
+    }
+}
+
+fn tell(machine: &mut ServerConn, reply: Reply) -> Result<(), Refused> {
+    match reply {
+        Reply::Accept(connected) => match machine.accept(&connected) {
+            // The conversation is with the client too, as it was.
+            Err(Refused::TooLarge { .. }) => machine.accept(&connected.with_newer(None)),
+            told => told,
+        },
+        Reply::Refuse(error) => machine.refuse(&error),
+        Reply::Begun => machine.begun(),
+        Reply::Acknowledge(ack) => machine.acknowledge(&ack),
+        Reply::Frame(text) => machine.tell_text(text),
     }
 }

@@ -247,18 +247,11 @@ async fn check_payment(
         true => desk.with_door(|door| door.paid(&identity)),
         false => Onboarding::Refuse(AuthError::InsufficientPayment),
     };
-    let link = desk.lock().seats.get(&conn).map(|seat| seat.link.clone());
-    if let Some(link) = link {
-        let told = link.try_command(move |machine, _| {
-            let told = match outcome {
-                Onboarding::Welcome(success) => machine.welcome(&success),
-                Onboarding::Refuse(error) => machine.refuse(&ErrorFrame::new(error.to_string())),
-                Onboarding::Payment { .. } => Ok(()),
-            };
-            drop(told);
-        });
-        drop(told);
-    }
+    desk.lock().write(conn, |machine| match outcome {
+        Onboarding::Welcome(success) => machine.welcome(&success),
+        Onboarding::Refuse(error) => machine.refuse(&ErrorFrame::new(error.to_string())),
+        Onboarding::Payment { .. } => Ok(()),
+    });
     None
 }
 

@@ -12,10 +12,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::{FutureExt, future};
-use rpc_core::CloseFrame;
+use futures_util::FutureExt;
 use rpc_core::net::server::{Accepted, Counters, DrainReport, ShutdownHandle};
-use rpc_core::net::{Cancellation, LinkConfig, Transport};
+use rpc_core::net::{Cancellation, DriverConfig, Transport};
 use tokio::net::ToSocketAddrs;
 
 use self::http::Pages;
@@ -24,9 +23,6 @@ use crate::limits::WS_PATH;
 use crate::server::ServerConfig;
 
 pub use options::{HostOptions, http_config};
-
-/// 1012: a host that goes away comes back, as a rule (RFC 6455's registry of codes).
-const SERVICE_RESTART: u16 = 1012;
 
 /// An agent's host on a socket.
 ///
@@ -74,7 +70,7 @@ pub type HostHandle = ShutdownHandle;
 struct Shared {
     desk: Desk,
     connection: Arc<ServerConfig>,
-    link: Arc<LinkConfig>,
+    driver: DriverConfig,
     shutdown_timeout: Duration,
 }
 
@@ -109,13 +105,13 @@ impl Host {
         let mut http = options.http.with_path(WS_PATH);
         http = http.with_http(move |request, peer| Arc::clone(&pages).answer(request, peer));
         http.ws = http.ws.with_max_message(max).with_max_outgoing(max_sent);
-        let mut link = options.link;
+        let mut driver = options.driver;
         let half = options.shutdown_timeout / 2;
-        link.driver.close_timeout = link.driver.close_timeout.min(half);
+        driver.close_timeout = driver.close_timeout.min(half);
         let shared = Shared {
             desk,
             connection: Arc::new(options.connection),
-            link: Arc::new(link),
+            driver,
             shutdown_timeout: options.shutdown_timeout,
         };
         let server = rpc_core::net::server::Server::bind(address, http).await?;
@@ -194,31 +190,16 @@ impl fmt::Debug for Host {
     }
 }
 
-/// One connection from its upgrade to its end. Not an `async fn`, and nothing around the two
-/// futures: each layer would hold a second copy of them, and there is one for every idle connection.
+/// One connection from its upgrade to its end.
 fn serve<T: Transport>(
-    shared: &Arc<Shared>,
+    shared: &Shared,
     transport: T,
     peer: IpAddr,
-    mut cancellation: Cancellation,
+    cancellation: Cancellation,
 ) -> impl Future<Output = ()> + use<T> {
-    let shared = Arc::clone(shared);
-    let (link, connection) = shared.desk.seat(
-        transport,
-        Some(peer),
-        Arc::clone(&shared.connection),
-        Arc::clone(&shared.link),
-    );
-    let farewell = async move {
-        tokio::select! {
-            () = cancellation.cancelled() => {}
-            _ = link.closed() => return,
-        }
-        // In a box, which only the last moments of a connection need.
-        Box::pin(shared.desk.drain(shared.shutdown_timeout / 2)).await;
-        // What has just ended is told before the Close.
-        let frame = CloseFrame::new(SERVICE_RESTART, "the host is shutting down");
-        link.drain_with(shared.shutdown_timeout / 2, frame).await;
-    };
-    future::join(connection, farewell).map(drop)
+    let config = Arc::clone(&shared.connection);
+    let (handle, mut handler) = shared.desk.connection(Some(peer), config);
+    handler.drain_timeout = shared.shutdown_timeout / 2;
+    let (driver, shutdown) = (shared.driver.clone(), cancellation.into_cancelled());
+    rpc_core::net::serve(handle, transport, handler, driver, shutdown).map(drop)
 }

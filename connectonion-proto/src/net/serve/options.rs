@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
-use rpc_core::net::LinkConfig;
+use rpc_core::net::DriverConfig;
 use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
 
 use crate::auth::Signer;
@@ -51,10 +51,10 @@ pub struct HostOptions {
     /// Limits, guards and TLS before the upgrade. [`WS_PATH`](crate::limits::WS_PATH) upgrades in
     /// any case, and its HTTP service is replaced. Default [`http_config`].
     pub http: HttpConfig,
-    /// Transport treatment and observer of each connection; its reconnects and events are not used.
-    pub link: LinkConfig,
+    /// Transport treatment and observer of each connection.
+    pub driver: DriverConfig,
     /// How long the host's end may take. In the first half agents may finish, in the second the
-    /// clients' Close is awaited, for the [link](Self::link)'s `close_timeout` at most. Default 5 s; give the [handle](super::HostHandle)'s drain no less.
+    /// clients' Close is awaited, for the [driver](Self::driver)'s `close_timeout` at most. Default 5 s; give the [handle](super::HostHandle)'s drain no less.
     pub shutdown_timeout: Duration,
     pub(super) service: Option<Arc<Service>>,
 }
@@ -77,7 +77,7 @@ impl HostOptions {
             desk,
             connection: ServerConfig::default(),
             http: http_config(),
-            link: LinkConfig::default(),
+            driver: DriverConfig::default(),
             shutdown_timeout: SHUTDOWN_TIMEOUT,
             service: None,
         }
@@ -111,10 +111,10 @@ impl HostOptions {
         self
     }
 
-    /// Sets [`link`](Self::link).
+    /// Sets [`driver`](Self::driver).
     #[must_use]
-    pub fn with_link(mut self, config: LinkConfig) -> Self {
-        self.link = config;
+    pub fn with_driver(mut self, config: DriverConfig) -> Self {
+        self.driver = config;
         self
     }
 
@@ -147,7 +147,7 @@ impl fmt::Debug for HostOptions {
             .field("desk", &self.desk)
             .field("connection", &self.connection)
             .field("http", &self.http)
-            .field("link", &self.link)
+            .field("driver", &self.driver)
             .field("shutdown_timeout", &self.shutdown_timeout)
             .finish_non_exhaustive()
     }

@@ -51,7 +51,7 @@ async fn at_the_end_of_a_host_no_close_overtakes_an_output() {
     let shared = Arc::new(Shared {
         desk: Desk::new(Chatter, options),
         connection: Arc::new(ServerConfig::default().with_limits(limits)),
-        link: Arc::default(),
+        driver: DriverConfig::default(),
         shutdown_timeout: Duration::from_secs(4),
     });
     let (canceller, cancellation) = Cancellation::new();
@@ -82,7 +82,7 @@ async fn at_the_end_of_a_host_no_close_overtakes_an_output() {
         }
         (last, heard) = (frame, heard + 1);
     };
-    assert_eq!(code, SERVICE_RESTART.to_string());
+    assert_eq!(code, "1012");
     assert!(last.contains(r#""result":"said it all""#), "{last}");
     assert_eq!(heard, 101);
 }

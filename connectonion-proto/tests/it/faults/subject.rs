@@ -77,11 +77,11 @@ impl ServerUnderTest for Subject {
             .with_max_sent_bytes(terms.max_message)
             .with_limits(terms.limits(server_limits()));
         let http = terms.http(options.http.clone());
-        let link = terms.link(options.link.clone());
+        let driver = terms.driver(options.driver.clone());
         let options = options
             .with_connection(connection)
             .with_http(http)
-            .with_link(link)
+            .with_driver(driver)
             .with_shutdown_timeout(terms.shutdown);
         let host = Host::bind("127.0.0.1:0", Talkative, options).await.unwrap();
         let subject = Self {
