@@ -24,6 +24,7 @@
 mod cancel;
 mod dial;
 mod driver;
+mod hub;
 mod link;
 pub mod mem;
 mod observe;
@@ -44,6 +45,7 @@ pub mod ws;
 pub use cancel::{Cancellation, Canceller};
 pub use dial::{DialError, Dialer};
 pub use driver::{Driver, DriverConfig, clock};
+pub use hub::{Connections, HubState, RunningHub, SharedHub};
 pub use link::{
     CallStream, Connection, DrainReport, Events, Given, Link, LinkConfig, LinkEvent, LinkState,
     Outcome, Parts, Protocol, Sorted, WeakLink, entropy, open, over,

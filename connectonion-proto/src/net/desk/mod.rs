@@ -14,9 +14,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use rpc_core::CloseReason;
-use rpc_core::net::{DriverConfig, Handle, Transport, clock, entropy};
-use tokio::sync::Notify;
+use rpc_core::net::{DriverConfig, Handle, SharedHub, Transport, clock, entropy};
+use rpc_core::{CloseReason, Refused};
 
 use crate::auth::{Address, AuthError, Verifier, unix_seconds};
 use crate::console::{self, Line};
@@ -73,7 +72,7 @@ pub struct Desk {
 }
 
 struct Shared {
-    state: Mutex<State>,
+    hub: SharedHub<State>,
     door: Mutex<Door>,
     verifier: Verifier,
     storage: Arc<dyn Storage>,
@@ -82,10 +81,6 @@ struct Shared {
     upload_limits: crate::upload::UploadLimits,
     payments: Option<Arc<dyn Payments>>,
     on_trust: Option<Arc<OnTrust>>,
-    /// There is something to begin or to store, or the next deadline has come nearer.
-    woken: Notify,
-    /// Nothing is being run or stored, while the desk drains.
-    idle: Notify,
 }
 
 impl Desk {
@@ -97,7 +92,7 @@ impl Desk {
         let uploads = std::path::absolute(&options.uploads).unwrap_or(options.uploads);
         Self {
             shared: Arc::new(Shared {
-                state: Mutex::new(State::new(hub)),
+                hub: SharedHub::new(State::new(hub)),
                 verifier: options.door.verifier().clone(),
                 door: Mutex::new(options.door),
                 storage: options.storage,
@@ -106,8 +101,6 @@ impl Desk {
                 upload_limits: options.upload_limits,
                 payments: options.payments,
                 on_trust: options.on_trust,
-                woken: Notify::new(),
-                idle: Notify::new(),
             }),
         }
     }
@@ -132,7 +125,7 @@ impl Desk {
 
     /// Looks at the hub. Everything else waits meanwhile, so be quick.
     pub fn read<T>(&self, look: impl FnOnce(&Hub) -> T) -> T {
-        look(&self.lock().hub)
+        self.shared.hub.peek(|state| look(&state.hub))
     }
 
     /// Who comes in, to look at it or to change its lists. CONNECTs wait meanwhile, so be quick.
@@ -178,12 +171,10 @@ impl Desk {
         config: Arc<ServerConfig>,
     ) -> (Handle<ServerConn>, Handler) {
         let handle = Handle::new(ServerConn::new(config, clock()));
-        let (conn, active) = {
-            let mut state = self.lock();
-            let conn = state.next_conn();
-            state.connections.insert(conn, handle.clone());
-            (conn, state.hub.registry().len())
-        };
+        let (conn, active) = self.shared.hub.peek(|state| {
+            let conn = state.connections.insert(handle.clone());
+            (ConnId(conn), state.hub.registry().len())
+        });
         if let Some(peer) = peer {
             tracing::info!(target: console::TARGET, "{}", Line::Opened { peer, active });
         }
@@ -198,25 +189,14 @@ impl Desk {
 
     /// Takes no new prompts, and waits until nothing is being run or stored, at most so long.
     pub async fn drain(&self, timeout: Duration) {
-        self.lock().is_closing = true;
-        let idle = async {
-            loop {
-                // Made before the look, so that no change falls between.
-                let idle = self.shared.idle.notified();
-                if self.read(Hub::is_idle) {
-                    return;
-                }
-                idle.await;
-            }
-        };
-        if tokio::time::timeout(timeout, idle).await.is_err() {
+        if !self.shared.hub.drain(timeout).await {
             let running = self.running();
             tracing::warn!(running, "agents are still at work at the end");
         }
     }
 
     pub(super) fn is_closing(&self) -> bool {
-        self.lock().is_closing
+        self.shared.hub.is_draining()
     }
 
     /// Whether a command is of whom its connection belongs to, and new.
@@ -268,45 +248,36 @@ impl Desk {
     }
 
     fn errand(&self, errand: Errand) {
-        self.lock().errands.push_back(errand);
-        self.shared.woken.notify_one();
+        self.shared
+            .hub
+            .peek(|state| state.errands.push_back(errand));
+        self.shared.hub.wake();
     }
 
     fn leave(&self, conn: ConnId) {
         let active = self.with(|state, now| {
-            state.connections.remove(&conn)?;
-            state.hub.disconnect(conn, now);
-            Some(state.hub.registry().len())
+            let was_there = state.connections.remove(conn.0);
+            was_there.then(|| {
+                state.hub.disconnect(conn, now);
+                state.hub.registry().len()
+            })
         });
         if let Some(active) = active {
             tracing::info!(target: console::TARGET, "{}", Line::Gone { active });
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        let state = self.shared.state.lock();
-        state.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Does something with the hub, and passes on what comes out of it before anything else is done.
+    /// Acts on the hub, and gives out what comes out of it before anything else happens to it.
     fn with<T>(&self, act: impl FnOnce(&mut State, Now) -> T) -> T {
-        let mut state = self.lock();
-        let now = now();
-        let result = act(&mut state, now);
-        let followed = state.pass_on(now);
-        drop(state);
-        if followed.wakes {
-            self.shared.woken.notify_one();
-        }
-        if followed.is_idle {
-            self.shared.idle.notify_waiters();
-        }
-        result
+        self.shared.hub.with(act)
     }
-}
 
-fn now() -> Now {
-    Now::new(clock(), SystemTime::now())
+    /// Writes to a connection, if it is still there.
+    fn write(&self, conn: ConnId, write: impl FnOnce(&mut ServerConn) -> Result<(), Refused>) {
+        self.shared
+            .hub
+            .peek(|state| state.connections.write(conn.0, write));
+    }
 }
 
 /// 128 bits that nobody can guess.
@@ -316,6 +287,6 @@ fn random() -> u128 {
 
 impl fmt::Debug for Desk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Desk").field(&self.lock().hub).finish()
+        self.read(|hub| f.debug_tuple("Desk").field(hub).finish())
     }
 }

@@ -225,7 +225,7 @@ impl Handler {
     }
 
     fn write(&self, write: impl FnOnce(&mut ServerConn) -> Result<(), Refused>) {
-        self.desk.lock().write(self.conn, write);
+        self.desk.write(self.conn, write);
     }
 }
 
@@ -265,7 +265,10 @@ impl ConnectionHandler for Handler {
         let (desk, conn, timeout) = (self.desk.clone(), self.conn, self.drain_timeout);
         tasks.push(async move {
             desk.drain(timeout).await;
-            let handle = desk.lock().connections.get(&conn).cloned();
+            let handle = desk
+                .shared
+                .hub
+                .peek(|state| state.connections.get(conn.0).cloned());
             if let Some(handle) = handle {
                 // What has just ended is told before the Close.
                 let frame = CloseFrame::new(SERVICE_RESTART, "the host is shutting down");

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
-use rpc_core::net::Handle;
-use rpc_core::{CloseFrame, Refused, Str};
+use rpc_core::net::{Connections, HubState, clock};
+use rpc_core::{Refused, Str};
 use tokio::sync::oneshot;
 
 use super::agent::Prompt;
@@ -58,42 +58,21 @@ struct Runner {
 
 pub(super) struct State {
     pub(super) hub: Hub,
-    pub(super) connections: HashMap<ConnId, Handle<ServerConn>>,
+    pub(super) connections: Connections<ServerConn>,
     runners: HashMap<RunId, Runner>,
     pub(super) storage: VecDeque<StorageJob>,
     pub(super) errands: VecDeque<Errand>,
-    /// The deadline that the running task sleeps until.
-    pub(super) armed: Option<Instant>,
-    /// No new prompts are taken.
-    pub(super) is_closing: bool,
-    last_conn: u64,
-}
-
-/// What follows from what the hub had to say.
-pub(super) struct Followed {
-    /// The running task has something to do.
-    pub(super) wakes: bool,
-    /// Nothing is being run or stored, and somebody may wait for that.
-    pub(super) is_idle: bool,
 }
 
 impl State {
     pub(super) fn new(hub: Hub) -> Self {
         Self {
             hub,
-            connections: HashMap::new(),
+            connections: Connections::default(),
             runners: HashMap::new(),
             storage: VecDeque::new(),
             errands: VecDeque::new(),
-            armed: None,
-            is_closing: false,
-            last_conn: 0,
         }
-    }
-
-    pub(super) fn next_conn(&mut self) -> ConnId {
-        self.last_conn += 1;
-        ConnId(self.last_conn)
     }
 
     /// An agent waits for an answer.
@@ -114,53 +93,16 @@ impl State {
         self.runners.remove(&run);
     }
 
-    /// Takes everything out of the hub and gives it to whom it concerns.
-    pub(super) fn pass_on(&mut self, now: Now) -> Followed {
-        let (errands, storage) = (self.errands.len(), self.storage.len());
-        while let Some(event) = self.hub.poll_event() {
-            self.carry_out(event);
-        }
-        while let Some((conn, reply)) = self.hub.poll_reply() {
-            self.write(conn, |machine| tell(machine, reply));
-        }
-        while let Some(conn) = self.hub.poll_ready() {
-            self.send_frames(conn, now);
-        }
-        let next = self.hub.poll_timeout();
-        let is_sooner = next.is_some_and(|next| self.armed.is_none_or(|armed| next < armed));
-        Followed {
-            wakes: is_sooner || self.errands.len() > errands || self.storage.len() > storage,
-            is_idle: self.is_closing && self.hub.is_idle(),
-        }
-    }
-
-    /// Writes to a connection, if it is still there. A client that reads too slowly is disconnected.
-    pub(super) fn write(
-        &self,
-        conn: ConnId,
-        write: impl FnOnce(&mut ServerConn) -> Result<(), Refused>,
-    ) {
-        let Some(handle) = self.connections.get(&conn) else {
-            return;
-        };
-        match handle.with(write) {
-            Ok(()) | Err(Refused::Closed) => {}
-            Err(Refused::QueueFull) => {
-                handle.close_with(CloseFrame::new(CloseFrame::TRY_AGAIN, "slow reader"));
-            }
-            Err(why) => tracing::warn!(%why, conn = conn.0, "a frame was not sent"),
-        }
-    }
-
     /// Sends a connection as many of its session's frames as there is room for.
     pub(super) fn send_frames(&mut self, conn: ConnId, now: Now) {
-        let Some(handle) = self.connections.get(&conn).cloned() else {
+        let Some(handle) = self.connections.get(conn.0) else {
             return;
         };
         while handle.with(ServerConn::has_room)
             && let Some(frame) = self.hub.next_frame(conn, now)
         {
-            self.write(conn, |machine| machine.send(frame));
+            self.connections
+                .write(conn.0, |machine| machine.send(frame));
         }
     }
 
@@ -229,10 +171,43 @@ impl State {
             tell(&runner.signals);
         }
     }
+}
 
-    /// Nobody runs the desk any more: whoever waits for something waits in vain.
-    pub(super) fn end(&mut self) {
-        self.is_closing = true;
+impl HubState for State {
+    type Now = Now;
+
+    fn now() -> Now {
+        Now::new(clock(), SystemTime::now())
+    }
+
+    fn drain_outputs(&mut self, now: Now) -> bool {
+        let (errands, storage) = (self.errands.len(), self.storage.len());
+        while let Some(event) = self.hub.poll_event() {
+            self.carry_out(event);
+        }
+        while let Some((conn, reply)) = self.hub.poll_reply() {
+            self.connections
+                .write(conn.0, |machine| tell(machine, reply));
+        }
+        while let Some(conn) = self.hub.poll_ready() {
+            self.send_frames(conn, now);
+        }
+        self.errands.len() > errands || self.storage.len() > storage
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.hub.poll_timeout()
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        self.hub.handle_timeout(now);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.hub.is_idle()
+    }
+
+    fn end(&mut self) {
         self.runners = HashMap::new();
         self.errands = VecDeque::new();
         self.storage = VecDeque::new();

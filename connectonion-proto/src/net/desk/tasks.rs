@@ -4,12 +4,10 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures_util::FutureExt;
 use rpc_core::Str;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::sleep_until;
 
 use super::agent::{AgentError, Prompt};
 use super::side::{images_of, rejected};
@@ -29,15 +27,6 @@ const BATCH: usize = 64;
 /// What a client is told whose agent panicked.
 const PANICKED: &str = "the agent panicked";
 
-/// However the task ends, nobody is left to believe that it goes on.
-struct End(Desk);
-
-impl Drop for End {
-    fn drop(&mut self) {
-        self.0.lock().end();
-    }
-}
-
 /// What the storage did.
 enum Outcome {
     Loaded(JobId, Box<Result<Option<Record>, StorageError>>),
@@ -45,8 +34,8 @@ enum Outcome {
 }
 
 pub(super) async fn run(desk: Desk) -> Infallible {
-    let end = End(desk);
-    let desk = &end.0;
+    let desk = &desk;
+    let _running = desk.shared.hub.running();
     recover(desk).await;
     // Tasks of their own, so that an agent that computes holds up neither time nor clients. They go
     // when this future goes.
@@ -102,12 +91,8 @@ pub(super) async fn run(desk: Desk) -> Infallible {
                 storing.spawn_blocking(move || carry_out(&*storage, jobs, now));
             }
         }
-        let deadline = desk.arm();
         tokio::select! {
-            () = desk.shared.woken.notified() => {}
-            () = sleep_until(deadline.unwrap_or_else(Instant::now).into()), if deadline.is_some() => {
-                desk.with(|state, now| state.hub.handle_timeout(now));
-            }
+            () = desk.shared.hub.changed() => {}
             Some(outcomes) = storing.join_next() => desk.take_outcomes(outcomes.unwrap_or_default()),
             Some(ended) = running.join_next() => {
                 if let Ok(Some(run)) = ended {
@@ -172,7 +157,7 @@ async fn work(turn: Turn, prompt: Prompt) -> Option<RunId> {
             Ok(Finished::Done) | Err(_) => break,
         }
     }
-    desk.lock().forget_runner(run);
+    desk.shared.hub.peek(|state| state.forget_runner(run));
     Some(run)
 }
 
@@ -247,7 +232,7 @@ async fn check_payment(
         true => desk.with_door(|door| door.paid(&identity)),
         false => Onboarding::Refuse(AuthError::InsufficientPayment),
     };
-    desk.lock().write(conn, |machine| match outcome {
+    desk.write(conn, |machine| match outcome {
         Onboarding::Welcome(success) => machine.welcome(&success),
         Onboarding::Refuse(error) => machine.refuse(&ErrorFrame::new(error.to_string())),
         Onboarding::Payment { .. } => Ok(()),
@@ -257,13 +242,14 @@ async fn check_payment(
 
 impl Desk {
     fn next_errand(&self) -> Option<Errand> {
-        self.lock().errands.pop_front()
+        self.shared.hub.peek(|state| state.errands.pop_front())
     }
 
     fn next_storage_jobs(&self) -> Vec<StorageJob> {
-        let mut state = self.lock();
-        let batch = state.storage.len().min(BATCH);
-        state.storage.drain(..batch).collect()
+        self.shared.hub.peek(|state| {
+            let batch = state.storage.len().min(BATCH);
+            state.storage.drain(..batch).collect()
+        })
     }
 
     fn take_outcomes(&self, outcomes: Vec<Outcome>) {
@@ -275,12 +261,5 @@ impl Desk {
                 }
             }
         });
-    }
-
-    /// The next deadline, for whoever sleeps until then and is woken if another comes before it.
-    fn arm(&self) -> Option<Instant> {
-        let mut state = self.lock();
-        state.armed = state.hub.poll_timeout();
-        state.armed
     }
 }

@@ -7,25 +7,26 @@ mod state;
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use rpc_core::net::{
-    Consumer, DriverConfig, Handle, LagPolicy, QueueConfig, Transport, clock, entropy, queue,
+    Consumer, DriverConfig, Handle, LagPolicy, QueueConfig, SharedHub, Transport, clock, entropy,
+    queue,
 };
 use rpc_core::{CloseFrame, CloseReason, Str};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 use crate::frame::{Registration, Response};
 use crate::hub::{
-    ConnId, Hub, HubConfig, HubError, HubEvent, Input, Outcome, RegisteredClient, RouteId,
-    Settlement, Unroutable,
+    ConnId, Hub, HubConfig, HubError, HubEvent, Input, Outcome, RegisteredClient, Settlement,
+    Unroutable,
 };
 use crate::id::MessageId;
-use crate::router::{Choice, Router, RouterError};
+use crate::router::Router;
 use crate::server::{ServerConfig, ServerConn};
 use side::Handler;
-use state::{Ask, Open, State};
+use state::{Ask, State};
 
 pub use routes::RouterOptions;
 
@@ -113,15 +114,7 @@ pub struct HistoryItem {
 /// ```
 #[derive(Clone)]
 pub struct Switch {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    state: Mutex<State>,
-    /// There is a question to the router, or the next deadline has come nearer.
-    woken: Notify,
-    /// Nothing is open any more, while the switch drains.
-    idle: Notify,
+    shared: SharedHub<State>,
 }
 
 /// A switch with the default configuration.
@@ -137,11 +130,7 @@ impl Switch {
     pub fn new(config: HubConfig) -> Self {
         let seed = u128::from(entropy()) << 64 | u128::from(entropy());
         Self {
-            shared: Arc::new(Shared {
-                state: Mutex::new(State::new(Hub::new(config, seed, clock()))),
-                woken: Notify::new(),
-                idle: Notify::new(),
-            }),
+            shared: SharedHub::new(State::new(Hub::new(config, seed, clock()))),
         }
     }
 
@@ -151,7 +140,8 @@ impl Switch {
     /// # Errors
     /// [`HubError`]; nobody has got anything then.
     pub fn submit(&self, input: Input) -> Result<MessageId, HubError> {
-        self.with(|state, now| state.submit(input, now))
+        let submitted = self.shared.with_open(|state, now| state.submit(input, now));
+        submitted.unwrap_or(Err(HubError::Closed))
     }
 
     /// Takes what a user said, and waits until nothing about it is open any more.
@@ -164,11 +154,12 @@ impl Switch {
     /// message goes its way.
     pub async fn ask(&self, input: Input) -> Result<Settled, AskError> {
         let (sender, settled) = oneshot::channel();
-        let message = self.with(|state, now| {
+        let submitted = self.shared.with_open(|state, now| {
             let message = state.submit(input, now)?;
             state.asks.insert(message.clone(), Ask::new(sender));
-            Ok::<_, HubError>(message)
-        })?;
+            Ok(message)
+        });
+        let message = submitted.unwrap_or(Err(HubError::Closed))?;
         settled.await.map_err(|_| AskError::Ended { message })
     }
 
@@ -187,7 +178,7 @@ impl Switch {
             config.policy = LagPolicy::DropOldest;
         }
         let (producer, consumer) = queue(config);
-        self.lock().listen(producer);
+        self.shared.peek(|state| state.listen(producer));
         consumer
     }
 
@@ -220,7 +211,7 @@ impl Switch {
 
     /// Looks at the hub. Everything else waits meanwhile, so be quick.
     pub fn read<T>(&self, look: impl FnOnce(&Hub) -> T) -> T {
-        look(&self.lock().hub)
+        self.shared.peek(|state| look(&state.hub))
     }
 
     /// Asks the router, and keeps the time of responses. Runs until it is dropped. A switch is run
@@ -255,13 +246,12 @@ impl Switch {
     /// The machine of a new connection, and what gives its events to the hub.
     pub(super) fn connection(&self, config: Arc<ServerConfig>) -> (Handle<ServerConn>, Handler) {
         let handle = Handle::new(ServerConn::new(config, clock()));
-        let mut state = self.lock();
-        let conn = state.next_conn();
-        state.connections.insert(conn, handle.clone());
-        drop(state);
+        let conn = self
+            .shared
+            .peek(|state| state.connections.insert(handle.clone()));
         let handler = Handler {
             switch: self.clone(),
-            conn,
+            conn: ConnId(conn),
             before_leaving: None,
             drain_timeout: Duration::ZERO,
         };
@@ -270,27 +260,16 @@ impl Switch {
 
     /// Takes no new texts, and waits until nothing is open any more, at most so long.
     async fn drain(&self, timeout: Duration) {
-        self.lock().is_closing = true;
-        let idle = async {
-            loop {
-                // Made before the look, so that no change falls between.
-                let idle = self.shared.idle.notified();
-                if self.in_flight() == 0 {
-                    return;
-                }
-                idle.await;
-            }
-        };
-        if tokio::time::timeout(timeout, idle).await.is_err() {
+        if !self.shared.drain(timeout).await {
             let open = self.in_flight();
             tracing::warn!(open, "messages are still open at the end");
         }
     }
 
     fn register(&self, conn: ConnId, registration: &Registration) {
-        self.with(|state, _| {
+        self.shared.with(|state, _| {
             let registered = state.hub.register(conn, registration);
-            state.write(conn, |machine| match registered {
+            state.connections.write(conn.0, |machine| match registered {
                 Ok(id) => machine.accept(&id),
                 Err(error) => machine.refuse(error),
             });
@@ -298,69 +277,28 @@ impl Switch {
     }
 
     fn respond(&self, conn: ConnId, response: Response) {
-        self.with(|state, _| state.hub.respond(conn, response));
+        self.shared
+            .with(|state, _| state.hub.respond(conn, response));
     }
 
     fn close(&self, conn: ConnId, frame: CloseFrame) {
-        if let Some(handle) = self.lock().connections.get(&conn) {
-            handle.close_with(frame);
-        }
-    }
-
-    fn leave(&self, conn: ConnId) {
-        self.with(|state, _| {
-            state.hub.disconnect(conn);
-            state.connections.remove(&conn);
+        self.shared.peek(|state| {
+            if let Some(handle) = state.connections.get(conn.0) {
+                handle.close_with(frame);
+            }
         });
     }
 
-    /// The next question to the router.
-    fn next_question(&self) -> Option<Open> {
-        self.lock().questions.pop_front()
-    }
-
-    fn answer(&self, route: RouteId, decision: Result<Vec<Choice>, RouterError>) {
-        self.with(|state, now| state.answer(route, decision, now));
-    }
-
-    /// The next deadline, for whoever sleeps until then and is woken if another comes before it.
-    fn arm(&self) -> Option<Instant> {
-        let mut state = self.lock();
-        state.armed = state.hub.poll_timeout();
-        state.armed
-    }
-
-    fn handle_timeout(&self) {
-        self.with(|state, now| state.hub.handle_timeout(now));
-    }
-
-    fn end(&self) {
-        self.lock().end();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        let state = self.shared.state.lock();
-        state.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Does something with the hub, and passes on what comes out of it before anything else is done.
-    fn with<T>(&self, act: impl FnOnce(&mut State, Instant) -> T) -> T {
-        let mut state = self.lock();
-        let result = act(&mut state, clock());
-        let followed = state.pass_on();
-        drop(state);
-        if followed.wakes {
-            self.shared.woken.notify_one();
-        }
-        if followed.is_idle {
-            self.shared.idle.notify_waiters();
-        }
-        result
+    fn leave(&self, conn: ConnId) {
+        self.shared.with(|state, _| {
+            state.hub.disconnect(conn);
+            state.connections.remove(conn.0);
+        });
     }
 }
 
 impl fmt::Debug for Switch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Switch").field(&self.lock().hub).finish()
+        self.read(|hub| f.debug_tuple("Switch").field(hub).finish())
     }
 }

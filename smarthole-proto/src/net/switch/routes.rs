@@ -3,13 +3,13 @@
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::task::JoinSet;
-use tokio::time::sleep_until;
 
-use super::{Open, Switch};
+use super::Switch;
+use super::state::Open;
 use crate::limits::ROUTER_TIMEOUT;
 use crate::router::{Router, RouterError};
 
@@ -46,38 +46,24 @@ impl RouterOptions {
     }
 }
 
-/// However the task ends, nobody is left to believe that it goes on.
-struct End(Switch);
-
-impl Drop for End {
-    fn drop(&mut self) {
-        self.0.end();
-    }
-}
-
 pub(super) async fn run<R: Router>(
     switch: Switch,
     router: Arc<R>,
     options: RouterOptions,
 ) -> Infallible {
-    let end = End(switch);
-    let switch = &end.0;
+    let _running = switch.shared.running();
     // Tasks of their own, so that a router that computes holds up neither time nor clients. They go
     // when this future goes.
     let mut asked = JoinSet::new();
     loop {
         while asked.len() < options.max_at_once.max(1)
-            && let Some(question) = switch.next_question()
+            && let Some(question) = switch.shared.peek(|state| state.questions.pop_front())
         {
             let (switch, router) = (switch.clone(), Arc::clone(&router));
             asked.spawn(ask(switch, router, question, options.timeout));
         }
-        let deadline = switch.arm();
         tokio::select! {
-            () = switch.shared.woken.notified() => {}
-            () = sleep_until(deadline.unwrap_or_else(Instant::now).into()), if deadline.is_some() => {
-                switch.handle_timeout();
-            }
+            () = switch.shared.changed() => {}
             Some(_) = asked.join_next() => {}
         }
     }
@@ -95,5 +81,8 @@ async fn ask<R: Router>(switch: Switch, router: Arc<R>, question: Open, timeout:
         }
         Err(_) => Err(RouterError::TimedOut { after: timeout }),
     };
-    switch.answer(question.route, decision);
+    let route = question.route;
+    switch
+        .shared
+        .with(|state, now| state.answer(route, decision, now));
 }

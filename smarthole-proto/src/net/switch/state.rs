@@ -3,12 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Instant, SystemTime};
 
-use rpc_core::net::{Handle, Producer, Push};
-use rpc_core::{CloseFrame, Refused};
+use rpc_core::net::{Connections, HubState, Producer, Push, clock};
 use tokio::sync::oneshot;
 
 use super::Settled;
-use crate::hub::{ConnId, Hub, HubError, HubEvent, Input, RouteId, Unroutable};
+use crate::hub::{Hub, HubError, HubEvent, Input, RouteId, Unroutable};
 use crate::id::MessageId;
 use crate::router::{Candidate, Choice, RouteRequest, RouterError};
 use crate::server::ServerConn;
@@ -36,50 +35,26 @@ impl Ask {
 
 pub(super) struct State {
     pub(super) hub: Hub,
-    pub(super) connections: HashMap<ConnId, Handle<ServerConn>>,
+    pub(super) connections: Connections<ServerConn>,
     pub(super) questions: VecDeque<Open>,
     pub(super) asks: HashMap<MessageId, Ask>,
-    /// The deadline that the running task sleeps until.
-    pub(super) armed: Option<Instant>,
-    /// No new texts are taken.
-    pub(super) is_closing: bool,
     has_ended: bool,
     listeners: Vec<Producer<HubEvent>>,
-    last_conn: u64,
-}
-
-/// What follows from what the hub had to say.
-pub(super) struct Followed {
-    /// The running task has something to do.
-    pub(super) wakes: bool,
-    /// Nothing is open, and somebody may wait for that.
-    pub(super) is_idle: bool,
 }
 
 impl State {
     pub(super) fn new(hub: Hub) -> Self {
         Self {
             hub,
-            connections: HashMap::new(),
+            connections: Connections::default(),
             questions: VecDeque::new(),
             asks: HashMap::new(),
-            armed: None,
-            is_closing: false,
             has_ended: false,
             listeners: Vec::new(),
-            last_conn: 0,
         }
-    }
-
-    pub(super) fn next_conn(&mut self) -> ConnId {
-        self.last_conn += 1;
-        ConnId(self.last_conn)
     }
 
     pub(super) fn submit(&mut self, input: Input, now: Instant) -> Result<MessageId, HubError> {
-        if self.is_closing {
-            return Err(HubError::Closed);
-        }
         self.hub.submit(input, now, SystemTime::now())
     }
 
@@ -106,42 +81,6 @@ impl State {
         if !self.has_ended {
             self.listeners.retain(|listener| !listener.is_abandoned());
             self.listeners.push(listener);
-        }
-    }
-
-    /// Writes to a connection, if it is still there. A client that reads too slowly is disconnected.
-    pub(super) fn write(
-        &self,
-        conn: ConnId,
-        write: impl FnOnce(&mut ServerConn) -> Result<(), Refused>,
-    ) {
-        let Some(handle) = self.connections.get(&conn) else {
-            return;
-        };
-        match handle.with(write) {
-            Ok(()) => {}
-            Err(Refused::QueueFull) => {
-                handle.close_with(CloseFrame::new(CloseFrame::TRY_AGAIN, "slow reader"));
-            }
-            // Nobody responds to a message that was not sent, so its time will pass.
-            Err(why) => tracing::debug!(%why, conn = conn.0, "a frame was not sent"),
-        }
-    }
-
-    /// Takes everything out of the hub and gives it to whom it concerns.
-    pub(super) fn pass_on(&mut self) -> Followed {
-        let waiting = self.questions.len();
-        while let Some(event) = self.hub.poll_event() {
-            self.tell(event);
-        }
-        while let Some((conn, frame)) = self.hub.poll_transmit() {
-            self.write(conn, |machine| machine.send(frame));
-        }
-        let next = self.hub.poll_timeout();
-        let is_sooner = next.is_some_and(|next| self.armed.is_none_or(|armed| next < armed));
-        Followed {
-            wakes: is_sooner || self.questions.len() > waiting,
-            is_idle: self.is_closing && self.hub.open_messages() == 0,
         }
     }
 
@@ -172,10 +111,40 @@ impl State {
             _ => {}
         }
     }
+}
 
-    /// Nobody runs the switch any more: whoever waits for something waits in vain.
-    pub(super) fn end(&mut self) {
-        self.is_closing = true;
+impl HubState for State {
+    type Now = Instant;
+
+    fn now() -> Instant {
+        clock()
+    }
+
+    fn drain_outputs(&mut self, _: Instant) -> bool {
+        let waiting = self.questions.len();
+        while let Some(event) = self.hub.poll_event() {
+            self.tell(event);
+        }
+        while let Some((conn, frame)) = self.hub.poll_transmit() {
+            self.connections
+                .write(conn.0, |machine| machine.send(frame));
+        }
+        self.questions.len() > waiting
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.hub.poll_timeout()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.hub.handle_timeout(now);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.hub.open_messages() == 0
+    }
+
+    fn end(&mut self) {
         self.has_ended = true;
         self.asks = HashMap::new();
         self.listeners = Vec::new();

@@ -1,0 +1,366 @@
+//! [`SharedHub`]: a hub without IO that the tasks of many connections share.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use tokio::time::sleep_until;
+
+use super::serve::Handle;
+use crate::error::Refused;
+use crate::machine::Machine;
+use crate::message::CloseFrame;
+
+/// What stands under the lock of a [`SharedHub`]: the hub of a protocol, and where its outputs go.
+pub trait HubState: Send + 'static {
+    /// The time that the hub takes.
+    type Now: Copy;
+
+    /// The time, by [`clock`](super::clock) and where needed by the wall clock.
+    fn now() -> Self::Now;
+
+    /// Gives everything that came out of the hub to whom it concerns. True if the task that runs the
+    /// hub has something to start.
+    fn drain_outputs(&mut self, now: Self::Now) -> bool;
+
+    /// The hub's next deadline.
+    fn poll_timeout(&self) -> Option<Instant>;
+
+    /// A deadline has passed.
+    fn handle_timeout(&mut self, now: Self::Now);
+
+    /// Whether nothing is open that a shutdown should wait for.
+    fn is_idle(&self) -> bool;
+
+    /// No task runs the hub any more: ends whatever waits for it.
+    fn end(&mut self);
+}
+
+/// A hub that many tasks share. Cheap to clone; all clones are the same hub.
+///
+/// One task runs it: it [waits](Self::changed) for deadlines and for work to start.
+pub struct SharedHub<S> {
+    shared: Arc<Shared<S>>,
+}
+
+struct Shared<S> {
+    locked: Mutex<Locked<S>>,
+    /// There is work to start, or the next deadline has come nearer.
+    woken: Notify,
+    /// Nothing is open any more, while the hub drains.
+    idle: Notify,
+}
+
+struct Locked<S> {
+    state: S,
+    /// The deadline that the running task sleeps until.
+    armed: Option<Instant>,
+    is_draining: bool,
+}
+
+impl<S: HubState> SharedHub<S> {
+    /// A hub in this state.
+    #[must_use]
+    pub fn new(state: S) -> Self {
+        let locked = Locked {
+            state,
+            armed: None,
+            is_draining: false,
+        };
+        Self {
+            shared: Arc::new(Shared {
+                locked: Mutex::new(locked),
+                woken: Notify::new(),
+                idle: Notify::new(),
+            }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Locked<S>> {
+        let locked = self.shared.locked.lock();
+        locked.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Acts on the hub, and gives out what comes out of it before anything else happens to it. Do not
+    /// use the hub in it.
+    pub fn with<R>(&self, act: impl FnOnce(&mut S, S::Now) -> R) -> R {
+        self.act(self.lock(), act)
+    }
+
+    /// As [`with`](Self::with), unless the hub drains or has ended: then `None`.
+    pub fn with_open<R>(&self, act: impl FnOnce(&mut S, S::Now) -> R) -> Option<R> {
+        let locked = self.lock();
+        (!locked.is_draining).then(|| self.act(locked, act))
+    }
+
+    fn act<R>(
+        &self,
+        mut locked: MutexGuard<'_, Locked<S>>,
+        act: impl FnOnce(&mut S, S::Now) -> R,
+    ) -> R {
+        let now = S::now();
+        let result = act(&mut locked.state, now);
+        let has_work = locked.state.drain_outputs(now);
+        let next = locked.state.poll_timeout();
+        let is_sooner = next.is_some_and(|next| locked.armed.is_none_or(|armed| next < armed));
+        let is_idle = locked.is_draining && locked.state.is_idle();
+        drop(locked);
+        if has_work || is_sooner {
+            self.shared.woken.notify_one();
+        }
+        if is_idle {
+            self.shared.idle.notify_waiters();
+        }
+        result
+    }
+
+    /// Acts on what neither changes the hub nor makes it say something.
+    pub fn peek<R>(&self, act: impl FnOnce(&mut S) -> R) -> R {
+        act(&mut self.lock().state)
+    }
+
+    /// Whether [`drain`](Self::drain) was called, or the hub has ended.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.lock().is_draining
+    }
+
+    /// Waits until nothing is open any more, at most so long; false if its time is over before.
+    ///
+    /// # Cancel safety
+    /// The hub keeps draining; only the answer is lost.
+    pub async fn drain(&self, timeout: Duration) -> bool {
+        self.lock().is_draining = true;
+        let idle = async {
+            loop {
+                // Made before the look, so that no change falls between.
+                let idle = self.shared.idle.notified();
+                if self.lock().state.is_idle() {
+                    return;
+                }
+                idle.await;
+            }
+        };
+        tokio::time::timeout(timeout, idle).await.is_ok()
+    }
+
+    /// For the task that runs the hub: waits until there may be work to start, and handles the
+    /// deadlines that pass meanwhile.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn changed(&self) {
+        let deadline = {
+            let mut locked = self.lock();
+            locked.armed = locked.state.poll_timeout();
+            locked.armed
+        };
+        tokio::select! {
+            () = self.shared.woken.notified() => {}
+            () = sleep_until(deadline.unwrap_or_else(Instant::now).into()), if deadline.is_some() => {
+                self.with(S::handle_timeout);
+            }
+        }
+    }
+
+    /// Work to start was left outside of [`with`](Self::with).
+    pub fn wake(&self) {
+        self.shared.woken.notify_one();
+    }
+
+    /// A guard that [ends](HubState::end) the hub when the task that runs it ends, however it does.
+    #[must_use]
+    pub fn running(&self) -> RunningHub<S> {
+        RunningHub(self.clone())
+    }
+}
+
+impl<S> Clone for SharedHub<S> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<S> fmt::Debug for SharedHub<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedHub").finish_non_exhaustive()
+    }
+}
+
+/// Ends a hub when it is dropped: see [`SharedHub::running`].
+#[derive(Debug)]
+pub struct RunningHub<S: HubState>(SharedHub<S>);
+
+impl<S: HubState> Drop for RunningHub<S> {
+    fn drop(&mut self) {
+        let mut locked = self.0.lock();
+        locked.is_draining = true;
+        locked.state.end();
+    }
+}
+
+/// The connections of a hub, by their number.
+pub struct Connections<M> {
+    handles: HashMap<u64, Handle<M>>,
+    last: u64,
+}
+
+impl<M: Machine> Connections<M> {
+    /// Adds a connection and returns its number.
+    pub fn insert(&mut self, handle: Handle<M>) -> u64 {
+        self.last += 1;
+        self.handles.insert(self.last, handle);
+        self.last
+    }
+
+    /// Forgets a connection; false if it is not there.
+    pub fn remove(&mut self, conn: u64) -> bool {
+        self.handles.remove(&conn).is_some()
+    }
+
+    /// The handle of a connection.
+    #[must_use]
+    pub fn get(&self, conn: u64) -> Option<&Handle<M>> {
+        self.handles.get(&conn)
+    }
+
+    /// Writes to a connection, if it is still there. A client that reads too slowly is disconnected
+    /// with 1013.
+    pub fn write(&self, conn: u64, write: impl FnOnce(&mut M) -> Result<(), Refused>) {
+        let Some(handle) = self.handles.get(&conn) else {
+            return;
+        };
+        match handle.with(write) {
+            Ok(()) | Err(Refused::Closed) => {}
+            Err(Refused::QueueFull) => {
+                handle.close_with(CloseFrame::new(CloseFrame::TRY_AGAIN, "slow reader"));
+            }
+            Err(why) => tracing::debug!(%why, conn, "a frame was not sent"),
+        }
+    }
+}
+
+impl<M> Default for Connections<M> {
+    fn default() -> Self {
+        Self {
+            handles: HashMap::new(),
+            last: 0,
+        }
+    }
+}
+
+impl<M> fmt::Debug for Connections<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connections")
+            .field("len", &self.handles.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::net::clock;
+
+    /// Counts, and gives out what it is told as work.
+    #[derive(Default)]
+    struct Jobs {
+        inbox: Vec<u32>,
+        work: Vec<u32>,
+        deadline: Option<Instant>,
+        timeouts: u32,
+        has_ended: bool,
+    }
+
+    impl HubState for Jobs {
+        type Now = Instant;
+
+        fn now() -> Instant {
+            clock()
+        }
+
+        fn drain_outputs(&mut self, _: Instant) -> bool {
+            let has_work = !self.inbox.is_empty();
+            self.work.append(&mut self.inbox);
+            has_work
+        }
+
+        fn poll_timeout(&self) -> Option<Instant> {
+            self.deadline
+        }
+
+        fn handle_timeout(&mut self, now: Instant) {
+            if self.deadline.is_some_and(|at| at <= now) {
+                self.deadline = None;
+                self.timeouts += 1;
+            }
+        }
+
+        fn is_idle(&self) -> bool {
+            self.work.is_empty()
+        }
+
+        fn end(&mut self) {
+            self.has_ended = true;
+        }
+    }
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn the_task_that_runs_a_hub_is_woken_for_work_and_not_for_anything_else() {
+        let hub = SharedHub::new(Jobs::default());
+        let mut changed = pin!(hub.changed());
+        assert!(changed.as_mut().now_or_never().is_none());
+        hub.with(|_, _| ());
+        assert!(changed.as_mut().now_or_never().is_none());
+        hub.with(|jobs, _| jobs.inbox.push(1));
+        assert!(changed.now_or_never().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_is_handled_in_time_also_one_that_comes_nearer() {
+        let hub = SharedHub::new(Jobs::default());
+        let running = hub.clone();
+        let task = tokio::spawn(async move {
+            loop {
+                running.changed().await;
+            }
+        });
+        for seconds in [100, 1] {
+            hub.with(|jobs, now| jobs.deadline = Some(now + seconds * SECOND));
+            tokio::task::yield_now().await;
+        }
+        tokio::time::sleep(2 * SECOND).await;
+        assert_eq!(hub.peek(|jobs| jobs.timeouts), 1);
+        task.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_drain_refuses_what_is_new_and_ends_when_nothing_is_open() {
+        let hub = SharedHub::new(Jobs::default());
+        assert_eq!(hub.with_open(|jobs, _| jobs.inbox.push(1)), Some(()));
+        assert!(!hub.drain(SECOND).await, "work is open");
+        assert_eq!(hub.with_open(|jobs, _| jobs.inbox.push(2)), None);
+        let mut draining = pin!(hub.drain(SECOND));
+        assert!(draining.as_mut().now_or_never().is_none());
+        hub.with(|jobs, _| jobs.work.clear());
+        assert_eq!(draining.now_or_never(), Some(true));
+    }
+
+    #[test]
+    fn a_hub_that_nobody_runs_any_more_has_ended() {
+        let hub = SharedHub::new(Jobs::default());
+        drop(hub.running());
+        assert!(hub.peek(|jobs| jobs.has_ended));
+        assert!(hub.with_open(|_, _| ()).is_none());
+    }
+}
