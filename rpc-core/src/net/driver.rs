@@ -18,52 +18,20 @@ use crate::machine::Machine;
 use crate::message::Outgoing;
 use crate::timers::later;
 
-/// How a [`Driver`] treats its transport.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct DriverConfig {
-    /// How long the transport may take no further frame while frames wait. Then the line is given
-    /// up with [`Disconnect::WriteStalled`]. A single large frame has to get through in this time.
-    /// Default 30 s.
-    pub write_timeout: Duration,
-    /// How long the closing handshake may take before the line is dropped, what is written before the
-    /// Close included. A program that ends waits for it, also where the peer ignores a Close. Default
-    /// 1.5 s.
-    pub close_timeout: Duration,
-    /// Most frames read in one wake-up before other tasks get their turn. Default 128.
-    pub read_budget: usize,
-}
-
-impl Default for DriverConfig {
-    fn default() -> Self {
-        Self {
-            write_timeout: Duration::from_secs(30),
-            close_timeout: Duration::from_millis(1_500),
-            read_budget: 128,
-        }
-    }
-}
-
-impl DriverConfig {
-    /// Sets [`write_timeout`](Self::write_timeout).
-    #[must_use]
-    pub const fn with_write_timeout(mut self, timeout: Duration) -> Self {
-        self.write_timeout = timeout;
-        self
-    }
-
-    /// Sets [`close_timeout`](Self::close_timeout).
-    #[must_use]
-    pub const fn with_close_timeout(mut self, timeout: Duration) -> Self {
-        self.close_timeout = timeout;
-        self
-    }
-
-    /// Sets [`read_budget`](Self::read_budget); at least 1.
-    #[must_use]
-    pub const fn with_read_budget(mut self, frames: usize) -> Self {
-        self.read_budget = if frames == 0 { 1 } else { frames };
-        self
+crate::config! {
+    /// How a [`Driver`] treats its transport.
+    #[derive(Clone, Debug)]
+    pub struct DriverConfig {
+        /// How long the transport may take no further frame while frames wait. Then the line is given
+        /// up with [`Disconnect::WriteStalled`]. A single large frame has to get through in this time.
+        /// Default 30 s.
+        pub write_timeout: Duration = Duration::from_secs(30) => with_write_timeout,
+        /// How long the closing handshake may take before the line is dropped, what is written before the
+        /// Close included. A program that ends waits for it, also where the peer ignores a Close. Default
+        /// 1.5 s.
+        pub close_timeout: Duration = Duration::from_millis(1_500) => with_close_timeout,
+        /// Most frames read in one wake-up before other tasks get their turn. Default 128; 0 counts as 1.
+        pub read_budget: usize = 128 => with_read_budget,
     }
 }
 
@@ -395,7 +363,7 @@ impl<M: Machine, T: Transport> Driver<M, T> {
 
     /// After a failed write the peer's last frames and its Close may still be readable.
     fn drain_after_write_error(&mut self, cx: &mut Context<'_>, now: Instant, why: &Disconnect) {
-        for _ in 0..self.config.read_budget {
+        for _ in 0..self.config.read_budget.max(1) {
             let Some(transport) = &mut self.transport else {
                 return;
             };
