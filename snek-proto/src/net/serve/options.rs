@@ -16,61 +16,23 @@ pub fn http_config() -> HttpConfig {
     HttpConfig::default()
 }
 
-/// How a [`Server`](super::Server) behaves.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct ServerOptions {
-    /// Limits and times of each connection.
-    pub connection: ServerConfig,
-    /// Limits, guards and TLS before the upgrade. Every path upgrades unless you name some. Default
-    /// [`http_config`].
-    pub http: HttpConfig,
-    /// Transport treatment and observer of each connection; its reconnects are not used.
-    pub link: LinkConfig,
-    pub(crate) shutdown_timeout: Duration,
-}
-
-impl Default for ServerOptions {
-    fn default() -> Self {
-        let queue = QueueConfig::default().with_policy(LagPolicy::Block {
-            deadline: Duration::from_secs(30),
-        });
-        Self {
-            connection: ServerConfig::default(),
-            http: http_config(),
-            link: LinkConfig::default().with_events(queue),
-            shutdown_timeout: SHUTDOWN_TIMEOUT,
-        }
-    }
-}
-
-impl ServerOptions {
-    /// Sets [`connection`](Self::connection).
-    #[must_use]
-    pub fn with_connection(mut self, config: ServerConfig) -> Self {
-        self.connection = config;
-        self
-    }
-
-    /// Sets [`http`](Self::http). Start from [`http_config`].
-    #[must_use]
-    pub fn with_http(mut self, config: HttpConfig) -> Self {
-        self.http = config;
-        self
-    }
-
-    /// Sets [`link`](Self::link). Keep its event queue at [`LagPolicy::Block`]: requests are
-    /// events here and must not be dropped.
-    #[must_use]
-    pub fn with_link(mut self, config: LinkConfig) -> Self {
-        self.link = config;
-        self
-    }
-
-    /// How long a connection's calls may go on when the server ends. Default 5 s.
-    #[must_use]
-    pub const fn with_shutdown_timeout(mut self, timeout: Duration) -> Self {
-        self.shutdown_timeout = timeout;
-        self
+rpc_core::config! {
+    /// How a [`Server`](super::Server) behaves.
+    #[derive(Debug)]
+    pub struct ServerOptions {
+        /// Limits and times of each connection.
+        pub connection: ServerConfig = ServerConfig::default() => with_connection(ServerConfig),
+        /// Limits, guards and TLS before the upgrade. Every path upgrades unless you name some. Default
+        /// [`http_config`]; start from it.
+        pub http: HttpConfig = http_config() => with_http(HttpConfig),
+        /// Transport treatment and observer of each connection; its reconnects are not used. Keep
+        /// its event queue at [`LagPolicy::Block`]: requests are events here and must not be dropped.
+        pub link: LinkConfig = LinkConfig::default().with_events(
+            QueueConfig::default().with_policy(LagPolicy::Block {
+                deadline: Duration::from_secs(30),
+            }),
+        ) => with_link(LinkConfig),
+        /// How long a connection's calls may go on when the server ends. Default 5 s.
+        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
     }
 }
