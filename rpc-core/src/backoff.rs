@@ -47,15 +47,6 @@ pub enum Jitter {
 }
 
 impl BackoffPolicy {
-    /// No attempts at all.
-    pub const OFF: Self = Self {
-        initial: Duration::ZERO,
-        factor: 1.0,
-        max: None,
-        max_attempts: Some(0),
-        jitter: Jitter::None,
-    };
-
     /// Delays that start at `initial` and grow by `factor`, without cap, end or jitter.
     #[must_use]
     pub const fn new(initial: Duration, factor: f64) -> Self {
@@ -68,10 +59,10 @@ impl BackoffPolicy {
         }
     }
 
-    /// No attempts at all: [`OFF`](Self::OFF).
+    /// No attempts at all.
     #[must_use]
     pub const fn off() -> Self {
-        Self::OFF
+        Self::new(Duration::ZERO, 1.0).with_max_attempts(Some(0))
     }
 
     /// Whether there are no attempts at all.
@@ -194,7 +185,7 @@ mod tests {
     #[test]
     fn off_gives_no_delay() {
         assert!(BackoffPolicy::off().is_off());
-        assert_eq!(Backoff::new(BackoffPolicy::OFF).next_delay(7), None);
+        assert_eq!(Backoff::new(BackoffPolicy::off()).next_delay(7), None);
     }
 
     #[test]

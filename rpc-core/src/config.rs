@@ -53,6 +53,7 @@
 macro_rules! config {
     // The constructor: `Default`, or the one behind the struct.
     (@new $Name:ident $fields:tt) => {
+        #[automatically_derived]
         impl Default for $Name {
             fn default() -> Self {
                 Self $fields

@@ -51,7 +51,7 @@ impl ReconnectPolicy {
     /// Never reconnects.
     #[must_use]
     pub const fn off() -> Self {
-        Self::new(BackoffPolicy::OFF)
+        Self::new(BackoffPolicy::off())
     }
 
     /// Whether it never reconnects.
