@@ -51,38 +51,14 @@ pub fn is_logged(frame_type: &str) -> bool {
     !NEVER_LOGGED.contains(&frame_type)
 }
 
-/// Bounds on one log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LogLimits {
-    /// Most bytes of texts and ids. Default 4 MiB; a single larger event is kept alone.
-    pub max_bytes: usize,
-    /// Most events. Default 10,000.
-    pub max_events: usize,
-}
-
-impl Default for LogLimits {
-    fn default() -> Self {
-        Self {
-            max_bytes: 4 * 1024 * 1024,
-            max_events: 10_000,
-        }
-    }
-}
-
-impl LogLimits {
-    /// Sets [`max_bytes`](Self::max_bytes).
-    #[must_use]
-    pub const fn with_max_bytes(mut self, bytes: usize) -> Self {
-        self.max_bytes = bytes;
-        self
-    }
-
-    /// Sets [`max_events`](Self::max_events).
-    #[must_use]
-    pub const fn with_max_events(mut self, events: usize) -> Self {
-        self.max_events = events;
-        self
+rpc_core::config! {
+    /// Bounds on one log.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct LogLimits {
+        /// Most bytes of texts and ids. Default 4 MiB; a single larger event is kept alone.
+        pub max_bytes: usize = 4 * 1024 * 1024 => with_max_bytes,
+        /// Most events. Default 10,000.
+        pub max_events: usize = 10_000 => with_max_events,
     }
 }
 

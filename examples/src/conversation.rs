@@ -11,48 +11,18 @@ const MAX_CHANNELS: usize = 1000;
 /// What an image costs a model, roughly, whatever its bytes are.
 const IMAGE_TOKENS: usize = 1000;
 
-/// How much is kept, and how much is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ConversationLimits {
-    /// Most messages kept per channel. Default [`MAX_MESSAGE_HISTORY`].
-    pub kept: usize,
-    /// Most messages sent to a model at once. Default [`DEFAULT_OPENAI_LIMIT`].
-    pub sent: usize,
-    /// Most [tokens](estimate) kept per channel, and sent. Default [`CONTEXT_WINDOW_TOKEN_LIMIT`].
-    pub tokens: usize,
-}
-
-impl Default for ConversationLimits {
-    fn default() -> Self {
-        Self {
-            kept: MAX_MESSAGE_HISTORY,
-            sent: DEFAULT_OPENAI_LIMIT,
-            tokens: CONTEXT_WINDOW_TOKEN_LIMIT,
-        }
-    }
-}
-
-impl ConversationLimits {
-    /// Sets [`kept`](Self::kept).
-    #[must_use]
-    pub const fn with_kept(mut self, messages: usize) -> Self {
-        self.kept = messages;
-        self
-    }
-
-    /// Sets [`sent`](Self::sent). The instructions and the question are sent in any case.
-    #[must_use]
-    pub const fn with_sent(mut self, messages: usize) -> Self {
-        self.sent = messages;
-        self
-    }
-
-    /// Sets [`tokens`](Self::tokens). The instructions and the question are sent in any case.
-    #[must_use]
-    pub const fn with_tokens(mut self, tokens: usize) -> Self {
-        self.tokens = tokens;
-        self
+rpc_core::config! {
+    /// How much is kept, and how much is sent.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ConversationLimits {
+        /// Most messages kept per channel. Default [`MAX_MESSAGE_HISTORY`].
+        pub kept: usize = MAX_MESSAGE_HISTORY => with_kept,
+        /// Most messages sent to a model at once, where the instructions and the question are sent in any
+        /// case. Default [`DEFAULT_OPENAI_LIMIT`].
+        pub sent: usize = DEFAULT_OPENAI_LIMIT => with_sent,
+        /// Most [tokens](estimate) kept per channel, and sent, where the instructions and the question are
+        /// sent in any case. Default [`CONTEXT_WINDOW_TOKEN_LIMIT`].
+        pub tokens: usize = CONTEXT_WINDOW_TOKEN_LIMIT => with_tokens,
     }
 }
 

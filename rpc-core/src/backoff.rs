@@ -2,34 +2,35 @@
 
 use std::time::Duration;
 
-/// How the delays between attempts grow, and when to stop.
-///
-/// The delay before attempt `n` (from 0) is `initial * factor^n`, at most `max`, then changed by
-/// the jitter. The protocols' own sequences are built from this:
-///
-/// ```
-/// use std::time::Duration;
-/// use rpc_core::backoff::{Backoff, BackoffPolicy};
-///
-/// let policy = BackoffPolicy::new(Duration::from_secs(1), 2.0).with_max_attempts(Some(3));
-/// let mut backoff = Backoff::new(policy);
-/// let delays: Vec<_> = std::iter::from_fn(|| backoff.next_delay(0)).collect();
-/// assert_eq!(delays, [1, 2, 4].map(Duration::from_secs));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct BackoffPolicy {
-    /// The first delay. Default 1 s.
-    pub initial: Duration,
-    /// By how much each delay is longer than the one before. Default 2. Anything that is not at
-    /// least 1 (negative numbers, NaN) counts as 1: the same delay every time.
-    pub factor: f64,
-    /// No delay is longer. `None` is no cap. Default 30 s.
-    pub max: Option<Duration>,
-    /// How many delays there are. `None` is no end, 0 is "off". Default `None`.
-    pub max_attempts: Option<u32>,
-    /// How chance changes the delays. Default [`Jitter::Equal`].
-    pub jitter: Jitter,
+crate::config! {
+    /// How the delays between attempts grow, and when to stop.
+    ///
+    /// The delay before attempt `n` (from 0) is `initial * factor^n`, at most `max`, then changed by
+    /// the jitter. The protocols' own sequences are built from this:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rpc_core::backoff::{Backoff, BackoffPolicy};
+    ///
+    /// let policy = BackoffPolicy::new(Duration::from_secs(1), 2.0).with_max_attempts(Some(3));
+    /// let mut backoff = Backoff::new(policy);
+    /// let delays: Vec<_> = std::iter::from_fn(|| backoff.next_delay(0)).collect();
+    /// assert_eq!(delays, [1, 2, 4].map(Duration::from_secs));
+    /// ```
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct BackoffPolicy {
+        /// The first delay. Default 1 s.
+        pub initial: Duration = Duration::from_secs(1),
+        /// By how much each delay is longer than the one before. Default 2. Anything that is not at
+        /// least 1 (negative numbers, NaN) counts as 1: the same delay every time.
+        pub factor: f64 = 2.0,
+        /// No delay is longer. `None` is no cap. Default 30 s.
+        pub max: Option<Duration> = Some(Duration::from_secs(30)) => with_max,
+        /// How many delays there are. `None` is no end, 0 is "off". Default `None`.
+        pub max_attempts: Option<u32> = None => with_max_attempts,
+        /// How chance changes the delays. Default [`Jitter::Equal`].
+        pub jitter: Jitter = Jitter::Equal => with_jitter,
+    }
 }
 
 /// How chance changes a delay, so that many clients do not come back at the same moment.
@@ -46,15 +47,6 @@ pub enum Jitter {
 }
 
 impl BackoffPolicy {
-    /// No attempts at all.
-    pub const OFF: Self = Self {
-        initial: Duration::ZERO,
-        factor: 1.0,
-        max: None,
-        max_attempts: Some(0),
-        jitter: Jitter::None,
-    };
-
     /// Delays that start at `initial` and grow by `factor`, without cap, end or jitter.
     #[must_use]
     pub const fn new(initial: Duration, factor: f64) -> Self {
@@ -67,37 +59,16 @@ impl BackoffPolicy {
         }
     }
 
-    /// No attempts at all: [`OFF`](Self::OFF).
+    /// No attempts at all.
     #[must_use]
     pub const fn off() -> Self {
-        Self::OFF
+        Self::new(Duration::ZERO, 1.0).with_max_attempts(Some(0))
     }
 
     /// Whether there are no attempts at all.
     #[must_use]
     pub const fn is_off(&self) -> bool {
         matches!(self.max_attempts, Some(0))
-    }
-
-    /// Sets [`max`](Self::max).
-    #[must_use]
-    pub const fn with_max(mut self, max: Option<Duration>) -> Self {
-        self.max = max;
-        self
-    }
-
-    /// Sets [`max_attempts`](Self::max_attempts).
-    #[must_use]
-    pub const fn with_max_attempts(mut self, attempts: Option<u32>) -> Self {
-        self.max_attempts = attempts;
-        self
-    }
-
-    /// Sets [`jitter`](Self::jitter).
-    #[must_use]
-    pub const fn with_jitter(mut self, jitter: Jitter) -> Self {
-        self.jitter = jitter;
-        self
     }
 
     /// The delay before attempt `attempt` (from 0), before jitter. Too long for a [`Duration`] is
@@ -112,18 +83,6 @@ impl BackoffPolicy {
             Duration::try_from_secs_f64(self.initial.as_secs_f64() * times).unwrap_or(Duration::MAX)
         };
         self.max.map_or(delay, |max| delay.min(max))
-    }
-}
-
-impl Default for BackoffPolicy {
-    fn default() -> Self {
-        Self {
-            initial: Duration::from_secs(1),
-            factor: 2.0,
-            max: Some(Duration::from_secs(30)),
-            max_attempts: None,
-            jitter: Jitter::Equal,
-        }
     }
 }
 
@@ -226,7 +185,7 @@ mod tests {
     #[test]
     fn off_gives_no_delay() {
         assert!(BackoffPolicy::off().is_off());
-        assert_eq!(Backoff::new(BackoffPolicy::OFF).next_delay(7), None);
+        assert_eq!(Backoff::new(BackoffPolicy::off()).next_delay(7), None);
     }
 
     #[test]

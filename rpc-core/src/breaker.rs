@@ -2,48 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-/// When a [`CircuitBreaker`] opens and how it recovers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BreakerConfig {
-    /// How many failures in a row open it. Default 5. 0 counts as 1.
-    pub failure_threshold: u32,
-    /// How long it stays open before a trial. Default 60 s.
-    pub recovery_timeout: Duration,
-    /// How many trial calls may be in flight while it is half-open. Default 3. 0 counts as 1.
-    pub half_open_max_calls: u32,
-}
-
-impl Default for BreakerConfig {
-    fn default() -> Self {
-        Self {
-            failure_threshold: 5,
-            recovery_timeout: Duration::from_secs(60),
-            half_open_max_calls: 3,
-        }
-    }
-}
-
-impl BreakerConfig {
-    /// Sets [`failure_threshold`](Self::failure_threshold).
-    #[must_use]
-    pub const fn with_failure_threshold(mut self, failures: u32) -> Self {
-        self.failure_threshold = failures;
-        self
-    }
-
-    /// Sets [`recovery_timeout`](Self::recovery_timeout).
-    #[must_use]
-    pub const fn with_recovery_timeout(mut self, timeout: Duration) -> Self {
-        self.recovery_timeout = timeout;
-        self
-    }
-
-    /// Sets [`half_open_max_calls`](Self::half_open_max_calls).
-    #[must_use]
-    pub const fn with_half_open_max_calls(mut self, calls: u32) -> Self {
-        self.half_open_max_calls = calls;
-        self
+crate::config! {
+    /// When a [`CircuitBreaker`] opens and how it recovers.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct BreakerConfig {
+        /// How many failures in a row open it. Default 5. 0 counts as 1.
+        pub failure_threshold: u32 = 5 => with_failure_threshold,
+        /// How long it stays open before a trial. Default 60 s.
+        pub recovery_timeout: Duration = Duration::from_secs(60) => with_recovery_timeout,
+        /// How many trial calls may be in flight while it is half-open. Default 3. 0 counts as 1.
+        pub half_open_max_calls: u32 = 3 => with_half_open_max_calls,
     }
 }
 

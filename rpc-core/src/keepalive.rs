@@ -9,27 +9,19 @@ use crate::timers::{TimerKind, Timers, later};
 const INTERVAL: Duration = Duration::from_secs(30);
 const PONG_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How a side finds out that its peer is gone.
-///
-/// Every `interval` it sends a WebSocket ping. *Anything* that arrives counts as life; if nothing
-/// arrives within `pong_timeout` of a ping, the connection is closed. A deadline that is handled
-/// more than one interval late, because the machine slept, gives one fresh ping and one fresh
-/// `pong_timeout` first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct KeepAlive {
-    /// How often to ping; `None` is never. Default 30 s.
-    pub interval: Option<Duration>,
-    /// How long to wait for life after a ping. Default 15 s.
-    pub pong_timeout: Duration,
-}
-
-impl Default for KeepAlive {
-    fn default() -> Self {
-        Self {
-            interval: Some(INTERVAL),
-            pong_timeout: PONG_TIMEOUT,
-        }
+crate::config! {
+    /// How a side finds out that its peer is gone.
+    ///
+    /// Every `interval` it sends a WebSocket ping. *Anything* that arrives counts as life; if nothing
+    /// arrives within `pong_timeout` of a ping, the connection is closed. A deadline that is handled
+    /// more than one interval late, because the machine slept, gives one fresh ping and one fresh
+    /// `pong_timeout` first.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct KeepAlive {
+        /// How often to ping; `None` is never. Default 30 s.
+        pub interval: Option<Duration> = Some(INTERVAL) => with_interval,
+        /// How long to wait for life after a ping. Default 15 s.
+        pub pong_timeout: Duration = PONG_TIMEOUT => with_pong_timeout,
     }
 }
 
@@ -41,20 +33,6 @@ impl KeepAlive {
             interval: None,
             pong_timeout: PONG_TIMEOUT,
         }
-    }
-
-    /// Sets [`interval`](Self::interval).
-    #[must_use]
-    pub const fn with_interval(mut self, interval: Option<Duration>) -> Self {
-        self.interval = interval;
-        self
-    }
-
-    /// Sets [`pong_timeout`](Self::pong_timeout).
-    #[must_use]
-    pub const fn with_pong_timeout(mut self, timeout: Duration) -> Self {
-        self.pong_timeout = timeout;
-        self
     }
 }
 

@@ -2,13 +2,14 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
 
-// So that `tagged!` names this crate in one way, here and elsewhere.
+// So that `tagged!` and `config!` name this crate in one way, here and elsewhere.
 #[allow(unused_extern_crates)]
 extern crate self as rpc_core;
 
 pub mod backlog;
 pub mod backoff;
 pub mod breaker;
+mod config;
 pub mod dispatch;
 pub mod encode;
 mod error;

@@ -4,24 +4,16 @@ use std::time::{Duration, Instant};
 
 use crate::timers::later;
 
-/// A token bucket: `burst` messages at once, and one more every `interval`. A server
-/// disconnects a peer that sends more. Pings and pongs count as messages do, since a ping costs its
-/// answer: an `interval` longer than that of the keepalive disconnects peers for their pongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RateLimit {
-    /// How many messages may come at once. Default 5,000; 0 counts as 1.
-    pub burst: u32,
-    /// How long until one more may come. Default 1 ms.
-    pub interval: Duration,
-}
-
-impl Default for RateLimit {
-    fn default() -> Self {
-        Self {
-            burst: 5_000,
-            interval: Duration::from_millis(1),
-        }
+crate::config! {
+    /// A token bucket: `burst` messages at once, and one more every `interval`. A server
+    /// disconnects a peer that sends more. Pings and pongs count as messages do, since a ping costs its
+    /// answer: an `interval` longer than that of the keepalive disconnects peers for their pongs.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct RateLimit {
+        /// How many messages may come at once. Default 5,000; 0 counts as 1.
+        pub burst: u32 = 5_000,
+        /// How long until one more may come. Default 1 ms.
+        pub interval: Duration = Duration::from_millis(1),
     }
 }
 

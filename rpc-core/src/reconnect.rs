@@ -6,20 +6,21 @@ use crate::backoff::{Backoff, BackoffPolicy};
 use crate::error::Retry;
 use crate::timers::later;
 
-/// How a client reconnects.
-///
-/// The delays of the backoff are one *cycle*. When its attempts are used up, the client gives up
-/// or, with more [`cycles`](Self::cycles), starts again at the first delay.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ReconnectPolicy {
-    /// The delays before the attempts of one cycle.
-    pub backoff: BackoffPolicy,
-    /// What counts as success and starts the delays anew. Default [`ResetOn::Ready`].
-    pub reset_on: ResetOn,
-    /// How many cycles to walk through before giving up; `None` is no end. Default 1. It matters
-    /// only if the backoff has an end. 0 counts as 1.
-    pub cycles: Option<u32>,
+crate::config! {
+    /// How a client reconnects.
+    ///
+    /// The delays of the backoff are one *cycle*. When its attempts are used up, the client gives up
+    /// or, with more [`cycles`](Self::cycles), starts again at the first delay.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct ReconnectPolicy {
+        /// The delays before the attempts of one cycle.
+        pub backoff: BackoffPolicy = BackoffPolicy::default(),
+        /// What counts as success and starts the delays anew. Default [`ResetOn::Ready`].
+        pub reset_on: ResetOn = ResetOn::Ready => with_reset_on,
+        /// How many cycles to walk through before giving up; `None` is no end. Default 1. It matters
+        /// only if the backoff has an end. 0 counts as 1.
+        pub cycles: Option<u32> = Some(1) => with_cycles,
+    }
 }
 
 /// What starts the delays anew.
@@ -50,33 +51,13 @@ impl ReconnectPolicy {
     /// Never reconnects.
     #[must_use]
     pub const fn off() -> Self {
-        Self::new(BackoffPolicy::OFF)
+        Self::new(BackoffPolicy::off())
     }
 
     /// Whether it never reconnects.
     #[must_use]
     pub const fn is_off(&self) -> bool {
         self.backoff.is_off()
-    }
-
-    /// Sets [`reset_on`](Self::reset_on).
-    #[must_use]
-    pub const fn with_reset_on(mut self, reset_on: ResetOn) -> Self {
-        self.reset_on = reset_on;
-        self
-    }
-
-    /// Sets [`cycles`](Self::cycles).
-    #[must_use]
-    pub const fn with_cycles(mut self, cycles: Option<u32>) -> Self {
-        self.cycles = cycles;
-        self
-    }
-}
-
-impl Default for ReconnectPolicy {
-    fn default() -> Self {
-        Self::new(BackoffPolicy::default())
     }
 }
 

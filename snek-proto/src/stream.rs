@@ -22,83 +22,27 @@ use crate::frame::Final;
 use crate::limits::STREAMING_UPDATE_INTERVAL;
 use crate::sanitize::sanitize_names;
 
-/// How a streamed answer is sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StreamConfig {
-    /// The least time between the starts of two partial messages. Default
-    /// [`STREAMING_UPDATE_INTERVAL`], which is none.
-    pub interval: Duration,
-    /// How long nothing is sent after a partial message that failed, so that a line that is down
-    /// is not tried at every change. Default 1 s.
-    pub pause: Duration,
-    /// How long the answer to a partial message is waited for; after that the next message is
-    /// sent all the same. A bot waits no longer than for any call
-    /// ([`call_timeout`](crate::client::ClientConfig::call_timeout)). Default 15 s.
-    pub partial_timeout: Duration,
-    /// What is put below the text of an answer that broke off; empty for nothing. Default
-    /// `(interrupted)`.
-    pub note: String,
-    /// Most bytes of a text, as a JSON string without its quotes. Default 4 MiB less 1 KiB.
-    pub max_bytes: usize,
-    /// Whether names of known bots are broken up. Default yes.
-    pub sanitize: bool,
-}
-
-impl Default for StreamConfig {
-    fn default() -> Self {
-        Self {
-            interval: STREAMING_UPDATE_INTERVAL,
-            pause: Duration::from_secs(1),
-            partial_timeout: Duration::from_secs(15),
-            note: "(interrupted)".to_owned(),
-            max_bytes: 4 * 1024 * 1024 - 1024,
-            sanitize: true,
-        }
-    }
-}
-
-impl StreamConfig {
-    /// Sets [`interval`](Self::interval).
-    #[must_use]
-    pub const fn with_interval(mut self, interval: Duration) -> Self {
-        self.interval = interval;
-        self
-    }
-
-    /// Sets [`pause`](Self::pause).
-    #[must_use]
-    pub const fn with_pause(mut self, pause: Duration) -> Self {
-        self.pause = pause;
-        self
-    }
-
-    /// Sets [`partial_timeout`](Self::partial_timeout).
-    #[must_use]
-    pub const fn with_partial_timeout(mut self, timeout: Duration) -> Self {
-        self.partial_timeout = timeout;
-        self
-    }
-
-    /// Sets [`note`](Self::note).
-    #[must_use]
-    pub fn with_note(mut self, note: impl Into<String>) -> Self {
-        self.note = note.into();
-        self
-    }
-
-    /// Sets [`max_bytes`](Self::max_bytes).
-    #[must_use]
-    pub const fn with_max_bytes(mut self, bytes: usize) -> Self {
-        self.max_bytes = bytes;
-        self
-    }
-
-    /// Sets [`sanitize`](Self::sanitize).
-    #[must_use]
-    pub const fn with_sanitize(mut self, sanitize: bool) -> Self {
-        self.sanitize = sanitize;
-        self
+rpc_core::config! {
+    /// How a streamed answer is sent.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct StreamConfig {
+        /// The least time between the starts of two partial messages. Default
+        /// [`STREAMING_UPDATE_INTERVAL`], which is none.
+        pub interval: Duration = STREAMING_UPDATE_INTERVAL => with_interval,
+        /// How long nothing is sent after a partial message that failed, so that a line that is down
+        /// is not tried at every change. Default 1 s.
+        pub pause: Duration = Duration::from_secs(1) => with_pause,
+        /// How long the answer to a partial message is waited for; after that the next message is
+        /// sent all the same. A bot waits no longer than for any call
+        /// ([`call_timeout`](crate::client::ClientConfig::call_timeout)). Default 15 s.
+        pub partial_timeout: Duration = Duration::from_secs(15) => with_partial_timeout,
+        /// What is put below the text of an answer that broke off; empty for nothing. Default
+        /// `(interrupted)`.
+        pub note: String = "(interrupted)".to_owned() => with_note(impl Into<String>),
+        /// Most bytes of a text, as a JSON string without its quotes. Default 4 MiB less 1 KiB.
+        pub max_bytes: usize = 4 * 1024 * 1024 - 1024 => with_max_bytes,
+        /// Whether names of known bots are broken up. Default yes.
+        pub sanitize: bool = true => with_sanitize,
     }
 }
 

@@ -28,37 +28,32 @@ pub const fn reconnect_policy() -> ReconnectPolicy {
     ReconnectPolicy::new(backoff)
 }
 
-/// How long a client waits, and how much it takes.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ClientConfig {
-    /// How long the host may take to answer a CONNECT; `None` is for ever. At its gate there is no
-    /// deadline. Default 30 s.
-    pub connect_timeout: Option<Duration>,
-    /// How long the host may take to finish the CONNECT after it has let a stranger in. Hosts before
-    /// the specification's version never do: they want another CONNECT. Default 3 s.
-    pub onboarded_timeout: Duration,
-    /// How long nothing at all may come before the line counts as dead; `None` is for ever. Hosts
-    /// send a PING every 30 s, also while a human thinks. Default 60 s.
-    pub silence_timeout: Option<Duration>,
-    /// How long a question to the host (an onboarding, a `SESSION_STATUS`, an administrator's request)
-    /// waits for its answer; `None` is for ever. Prompts have no deadline. Default 30 s.
-    pub answer_timeout: Option<Duration>,
-    /// Whether `session_sync` events are passed on: known hosts send the whole conversation after
-    /// every step. Default yes.
-    pub session_sync: bool,
-    /// Largest frame that is sent, in bytes; a larger one is refused at once. Hosts close on it. A
-    /// `RemoteAgent` whose conversation is too large for its CONNECT connects without it.
-    /// Default 16 MiB, the known hosts' limit.
-    pub max_sent_bytes: usize,
-    /// Bounds on size and number of what is received. Default
-    /// [`client_limits`](crate::limits::client_limits): 64 MiB for a message.
-    pub limits: Limits,
-}
-
-impl Default for ClientConfig {
-    fn default() -> Self {
-        Self::new()
+rpc_core::config! {
+    /// How long a client waits, and how much it takes.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ClientConfig {
+        /// How long the host may take to answer a CONNECT; `None` is for ever. At its gate there is no
+        /// deadline. Default 30 s.
+        pub connect_timeout: Option<Duration> = Some(CONNECT_TIMEOUT) => with_connect_timeout,
+        /// How long the host may take to finish the CONNECT after it has let a stranger in. Hosts before
+        /// the specification's version never do: they want another CONNECT. Default 3 s.
+        pub onboarded_timeout: Duration = ONBOARDED_TIMEOUT => with_onboarded_timeout,
+        /// How long nothing at all may come before the line counts as dead; `None` is for ever. Hosts
+        /// send a PING every 30 s, also while a human thinks. Default 60 s.
+        pub silence_timeout: Option<Duration> = Some(SILENCE_TIMEOUT) => with_silence_timeout,
+        /// How long a question to the host (an onboarding, a `SESSION_STATUS`, an administrator's request)
+        /// waits for its answer; `None` is for ever. Prompts have no deadline. Default 30 s.
+        pub answer_timeout: Option<Duration> = Some(ANSWER_TIMEOUT) => with_answer_timeout,
+        /// Whether `session_sync` events are passed on: known hosts send the whole conversation after
+        /// every step. Default yes.
+        pub session_sync: bool = true => with_session_sync,
+        /// Largest frame that is sent, in bytes; a larger one is refused at once. Hosts close on it. A
+        /// `RemoteAgent` whose conversation is too large for its CONNECT connects without it.
+        /// Default 16 MiB, the known hosts' limit.
+        pub max_sent_bytes: usize = MAX_SERVER_MESSAGE => with_max_sent_bytes,
+        /// Bounds on size and number of what is received. Default
+        /// [`client_limits`](crate::limits::client_limits): 64 MiB for a message.
+        pub limits: Limits = client_limits() => with_limits,
     }
 }
 
@@ -66,63 +61,6 @@ impl ClientConfig {
     /// Everything by default.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            connect_timeout: Some(CONNECT_TIMEOUT),
-            onboarded_timeout: ONBOARDED_TIMEOUT,
-            silence_timeout: Some(SILENCE_TIMEOUT),
-            answer_timeout: Some(ANSWER_TIMEOUT),
-            session_sync: true,
-            max_sent_bytes: MAX_SERVER_MESSAGE,
-            limits: client_limits(),
-        }
-    }
-
-    /// Sets [`connect_timeout`](Self::connect_timeout).
-    #[must_use]
-    pub const fn with_connect_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.connect_timeout = timeout;
-        self
-    }
-
-    /// Sets [`onboarded_timeout`](Self::onboarded_timeout).
-    #[must_use]
-    pub const fn with_onboarded_timeout(mut self, timeout: Duration) -> Self {
-        self.onboarded_timeout = timeout;
-        self
-    }
-
-    /// Sets [`silence_timeout`](Self::silence_timeout).
-    #[must_use]
-    pub const fn with_silence_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.silence_timeout = timeout;
-        self
-    }
-
-    /// Sets [`answer_timeout`](Self::answer_timeout).
-    #[must_use]
-    pub const fn with_answer_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.answer_timeout = timeout;
-        self
-    }
-
-    /// Sets [`session_sync`](Self::session_sync).
-    #[must_use]
-    pub const fn with_session_sync(mut self, passed_on: bool) -> Self {
-        self.session_sync = passed_on;
-        self
-    }
-
-    /// Sets [`max_sent_bytes`](Self::max_sent_bytes).
-    #[must_use]
-    pub const fn with_max_sent_bytes(mut self, bytes: usize) -> Self {
-        self.max_sent_bytes = bytes;
-        self
-    }
-
-    /// Sets [`limits`](Self::limits).
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
+        Self::default()
     }
 }

@@ -140,48 +140,16 @@ pub enum RunRefused {
     Question,
 }
 
-/// Bounds on one run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RunLimits {
-    /// Most inputs that wait to be read. Default 64.
-    pub max_inputs: usize,
-    /// Most bytes of such inputs. Default 16 MiB.
-    pub max_input_bytes: usize,
-    /// Most questions that are open. Default 64.
-    pub max_requests: usize,
-}
-
-impl Default for RunLimits {
-    fn default() -> Self {
-        Self {
-            max_inputs: 64,
-            max_input_bytes: 16 * 1024 * 1024,
-            max_requests: 64,
-        }
-    }
-}
-
-impl RunLimits {
-    /// Sets [`max_inputs`](Self::max_inputs).
-    #[must_use]
-    pub const fn with_max_inputs(mut self, inputs: usize) -> Self {
-        self.max_inputs = inputs;
-        self
-    }
-
-    /// Sets [`max_input_bytes`](Self::max_input_bytes).
-    #[must_use]
-    pub const fn with_max_input_bytes(mut self, bytes: usize) -> Self {
-        self.max_input_bytes = bytes;
-        self
-    }
-
-    /// Sets [`max_requests`](Self::max_requests).
-    #[must_use]
-    pub const fn with_max_requests(mut self, requests: usize) -> Self {
-        self.max_requests = requests;
-        self
+rpc_core::config! {
+    /// Bounds on one run.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct RunLimits {
+        /// Most inputs that wait to be read. Default 64.
+        pub max_inputs: usize = 64 => with_max_inputs,
+        /// Most bytes of such inputs. Default 16 MiB.
+        pub max_input_bytes: usize = 16 * 1024 * 1024 => with_max_input_bytes,
+        /// Most questions that are open. Default 64.
+        pub max_requests: usize = 64 => with_max_requests,
     }
 }
 

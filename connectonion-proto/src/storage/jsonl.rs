@@ -10,51 +10,19 @@ use super::lines::{Index, Slot, Span};
 use super::record::is_expired;
 use super::{Record, RecordStatus, Storage, StorageError, interrupted};
 
-/// How a file is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct JsonlOptions {
-    /// Whether each record is on the disk before [`append`](Storage::append) returns. Without it a
-    /// record survives the process, but the last ones may not survive a loss of power. Default no.
-    pub sync: bool,
-    /// Longest line in bytes: longer ones are refused, and skipped where they are found. Default
-    /// 64 MiB.
-    pub max_line_bytes: usize,
-    /// A file of at least so many bytes, less than half of which count and have not expired, is
-    /// compacted when a record is added; `None` leaves it to [`compact`](Storage::compact). Default 1 MiB.
-    pub compact_from: Option<u64>,
-}
-
-impl Default for JsonlOptions {
-    fn default() -> Self {
-        Self {
-            sync: false,
-            max_line_bytes: 64 * 1024 * 1024,
-            compact_from: Some(1024 * 1024),
-        }
-    }
-}
-
-impl JsonlOptions {
-    /// Sets [`sync`](Self::sync).
-    #[must_use]
-    pub const fn with_sync(mut self, sync: bool) -> Self {
-        self.sync = sync;
-        self
-    }
-
-    /// Sets [`max_line_bytes`](Self::max_line_bytes).
-    #[must_use]
-    pub const fn with_max_line_bytes(mut self, bytes: usize) -> Self {
-        self.max_line_bytes = bytes;
-        self
-    }
-
-    /// Sets [`compact_from`](Self::compact_from).
-    #[must_use]
-    pub const fn with_compact_from(mut self, bytes: Option<u64>) -> Self {
-        self.compact_from = bytes;
-        self
+rpc_core::config! {
+    /// How a file is written.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct JsonlOptions {
+        /// Whether each record is on the disk before [`append`](Storage::append) returns. Without it a
+        /// record survives the process, but the last ones may not survive a loss of power. Default no.
+        pub sync: bool = false => with_sync,
+        /// Longest line in bytes: longer ones are refused, and skipped where they are found. Default
+        /// 64 MiB.
+        pub max_line_bytes: usize = 64 * 1024 * 1024 => with_max_line_bytes,
+        /// A file of at least so many bytes, less than half of which count and have not expired, is
+        /// compacted when a record is added; `None` leaves it to [`compact`](Storage::compact). Default 1 MiB.
+        pub compact_from: Option<u64> = Some(1024 * 1024) => with_compact_from,
     }
 }
 

@@ -45,38 +45,14 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Bounds on the files of one INPUT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct UploadLimits {
-    /// Most files. Default [`MAX_FILES`].
-    pub max_files: usize,
-    /// Largest file in bytes, decoded. Default [`MAX_FILE_BYTES`].
-    pub max_file_bytes: usize,
-}
-
-impl Default for UploadLimits {
-    fn default() -> Self {
-        Self {
-            max_files: MAX_FILES,
-            max_file_bytes: MAX_FILE_BYTES,
-        }
-    }
-}
-
-impl UploadLimits {
-    /// Sets [`max_files`](Self::max_files).
-    #[must_use]
-    pub const fn with_max_files(mut self, files: usize) -> Self {
-        self.max_files = files;
-        self
-    }
-
-    /// Sets [`max_file_bytes`](Self::max_file_bytes).
-    #[must_use]
-    pub const fn with_max_file_bytes(mut self, bytes: usize) -> Self {
-        self.max_file_bytes = bytes;
-        self
+rpc_core::config! {
+    /// Bounds on the files of one INPUT.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct UploadLimits {
+        /// Most files. Default [`MAX_FILES`].
+        pub max_files: usize = MAX_FILES => with_max_files,
+        /// Largest file in bytes, decoded. Default [`MAX_FILE_BYTES`].
+        pub max_file_bytes: usize = MAX_FILE_BYTES => with_max_file_bytes,
     }
 }
 

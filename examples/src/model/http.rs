@@ -51,85 +51,29 @@ impl HttpClient {
     }
 }
 
-/// How patiently a provider is asked.
-///
-/// An attempt is repeated only as long as nothing of an answer came, and only where another one can help:
-/// without a connection, or with status 408, 429, 500, 502, 503, 504 or 529.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Patience {
-    /// How long the head of the answer may take, the connection included. Default 45 s.
-    pub head_timeout: Duration,
-    /// How long the provider may be silent within the answer. Default 45 s.
-    pub idle_timeout: Duration,
-    /// How long an answer may take from its head to its end, however busy the line is. Default
-    /// `None`: as long as it goes on.
-    pub total_timeout: Option<Duration>,
-    /// How long to wait for the bill and the end mark after the answer is complete. Default 2 s.
-    pub tail_timeout: Duration,
-    /// The waits between attempts, if the provider does not say how long. Default 1 s and 2 s,
-    /// each shortened by chance to no less than half: three attempts in all.
-    /// [`BackoffPolicy::off`] for one.
-    pub retry: BackoffPolicy,
-    /// The longest wait that a provider may ask for. Beyond it, the question fails. Default 30 s.
-    pub max_wait: Duration,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Self {
-            head_timeout: Duration::from_secs(45),
-            idle_timeout: Duration::from_secs(45),
-            total_timeout: None,
-            tail_timeout: Duration::from_secs(2),
-            retry: BackoffPolicy::new(Duration::from_secs(1), 2.0)
-                .with_jitter(Jitter::Equal)
-                .with_max_attempts(Some(2)),
-            max_wait: Duration::from_secs(30),
-        }
-    }
-}
-
-impl Patience {
-    /// Sets [`head_timeout`](Self::head_timeout).
-    #[must_use]
-    pub const fn with_head_timeout(mut self, timeout: Duration) -> Self {
-        self.head_timeout = timeout;
-        self
-    }
-
-    /// Sets [`idle_timeout`](Self::idle_timeout).
-    #[must_use]
-    pub const fn with_idle_timeout(mut self, timeout: Duration) -> Self {
-        self.idle_timeout = timeout;
-        self
-    }
-
-    /// Sets [`total_timeout`](Self::total_timeout).
-    #[must_use]
-    pub const fn with_total_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.total_timeout = timeout;
-        self
-    }
-
-    /// Sets [`tail_timeout`](Self::tail_timeout).
-    #[must_use]
-    pub const fn with_tail_timeout(mut self, timeout: Duration) -> Self {
-        self.tail_timeout = timeout;
-        self
-    }
-
-    /// Sets [`retry`](Self::retry).
-    #[must_use]
-    pub const fn with_retry(mut self, policy: BackoffPolicy) -> Self {
-        self.retry = policy;
-        self
-    }
-
-    /// Sets [`max_wait`](Self::max_wait).
-    #[must_use]
-    pub const fn with_max_wait(mut self, wait: Duration) -> Self {
-        self.max_wait = wait;
-        self
+rpc_core::config! {
+    /// How patiently a provider is asked.
+    ///
+    /// An attempt is repeated only as long as nothing of an answer came, and only where another one can help:
+    /// without a connection, or with status 408, 429, 500, 502, 503, 504 or 529.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct Patience {
+        /// How long the head of the answer may take, the connection included. Default 45 s.
+        pub head_timeout: Duration = Duration::from_secs(45) => with_head_timeout,
+        /// How long the provider may be silent within the answer. Default 45 s.
+        pub idle_timeout: Duration = Duration::from_secs(45) => with_idle_timeout,
+        /// How long an answer may take from its head to its end, however busy the line is. Default
+        /// `None`: as long as it goes on.
+        pub total_timeout: Option<Duration> = None => with_total_timeout,
+        /// How long to wait for the bill and the end mark after the answer is complete. Default 2 s.
+        pub tail_timeout: Duration = Duration::from_secs(2) => with_tail_timeout,
+        /// The waits between attempts, if the provider does not say how long. Default 1 s and 2 s,
+        /// each shortened by chance to no less than half: three attempts in all.
+        /// [`BackoffPolicy::off`] for one.
+        pub retry: BackoffPolicy = BackoffPolicy::new(Duration::from_secs(1), 2.0)
+            .with_jitter(Jitter::Equal)
+            .with_max_attempts(Some(2)) => with_retry,
+        /// The longest wait that a provider may ask for. Beyond it, the question fails. Default 30 s.
+        pub max_wait: Duration = Duration::from_secs(30) => with_max_wait,
     }
 }

@@ -105,66 +105,29 @@ impl FromStr for Provider {
     }
 }
 
-/// Which model answers.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct ProviderConfig {
-    /// Who has the model.
-    pub provider: Provider,
-    /// The model's name, as its provider has it. The scripted one ignores it.
-    pub model: String,
-    /// The key. Default `None`: from the environment, or from a file.
-    pub key: Option<Secret>,
-    /// The folder of the configuration, whose `credentials/<provider>.key` can hold the key.
-    /// Default none.
-    pub folder: Option<PathBuf>,
-    /// The longest answer in tokens. Default 4,096.
-    pub max_tokens: u32,
-    /// How patiently the provider is asked.
-    pub patience: Patience,
+rpc_core::config! {
+    /// Which model answers.
+    #[derive(Clone, Debug)]
+    pub struct ProviderConfig {
+        /// Who has the model.
+        pub provider: Provider = provider,
+        /// The model's name, as its provider has it. The scripted one ignores it.
+        pub model: String = model.into(),
+        /// The key. Default `None`: from the environment, or from a file.
+        pub key: Option<Secret> = None => with_key(Option<Secret>),
+        /// The folder of the configuration, whose `credentials/<provider>.key` can hold the key.
+        /// Default none.
+        pub folder: Option<PathBuf> = None => with_folder(Option<PathBuf>),
+        /// The longest answer in tokens. Default 4,096.
+        pub max_tokens: u32 = 4096 => with_max_tokens,
+        /// How patiently the provider is asked.
+        pub patience: Patience = Patience::default() => with_patience,
+    }
+    /// This model of this provider.
+    pub fn new(provider: Provider, model: impl Into<String>);
 }
 
 impl ProviderConfig {
-    /// This model of this provider.
-    pub fn new(provider: Provider, model: impl Into<String>) -> Self {
-        Self {
-            provider,
-            model: model.into(),
-            key: None,
-            folder: None,
-            max_tokens: 4096,
-            patience: Patience::default(),
-        }
-    }
-
-    /// Sets [`key`](Self::key).
-    #[must_use]
-    pub fn with_key(mut self, key: Option<Secret>) -> Self {
-        self.key = key;
-        self
-    }
-
-    /// Sets [`folder`](Self::folder).
-    #[must_use]
-    pub fn with_folder(mut self, folder: Option<PathBuf>) -> Self {
-        self.folder = folder;
-        self
-    }
-
-    /// Sets [`max_tokens`](Self::max_tokens).
-    #[must_use]
-    pub const fn with_max_tokens(mut self, tokens: u32) -> Self {
-        self.max_tokens = tokens;
-        self
-    }
-
-    /// Sets [`patience`](Self::patience).
-    #[must_use]
-    pub const fn with_patience(mut self, patience: Patience) -> Self {
-        self.patience = patience;
-        self
-    }
-
     /// The key: the given one, else that of the environment, else that of the file. An empty one
     /// counts as none. `None` for a provider that wants none. Reads a small file.
     ///

@@ -39,38 +39,16 @@ pub use snapshot::{SessionTokens, Snapshot};
 
 use crate::error::BUDGET_EXCEEDED;
 
-/// How many tokens may be used; `None` is any number. The default is no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Budgets {
-    /// In one session, from its first message on.
-    pub session: Option<u64>,
-    /// By all sessions together on one day (UTC).
-    pub daily: Option<u64>,
-    /// By all sessions together in one calendar month (UTC).
-    pub monthly: Option<u64>,
-}
-
-impl Budgets {
-    /// Sets [`session`](Self::session).
-    #[must_use]
-    pub const fn with_session(mut self, tokens: Option<u64>) -> Self {
-        self.session = tokens;
-        self
-    }
-
-    /// Sets [`daily`](Self::daily).
-    #[must_use]
-    pub const fn with_daily(mut self, tokens: Option<u64>) -> Self {
-        self.daily = tokens;
-        self
-    }
-
-    /// Sets [`monthly`](Self::monthly).
-    #[must_use]
-    pub const fn with_monthly(mut self, tokens: Option<u64>) -> Self {
-        self.monthly = tokens;
-        self
+rpc_core::config! {
+    /// How many tokens may be used; `None` is any number. The default is no limit.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Budgets {
+        /// In one session, from its first message on.
+        pub session: Option<u64> = None => with_session,
+        /// By all sessions together on one day (UTC).
+        pub daily: Option<u64> = None => with_daily,
+        /// By all sessions together in one calendar month (UTC).
+        pub monthly: Option<u64> = None => with_monthly,
     }
 }
 

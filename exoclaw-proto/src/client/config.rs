@@ -29,32 +29,46 @@ pub const fn reconnect_policy() -> ReconnectPolicy {
     ReconnectPolicy::new(backoff)
 }
 
-/// How a client gets in, how long it waits, and as whom it chats.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ClientConfig {
-    /// The token; `None` for a gateway that wants none. Default `None`.
-    pub token: Option<Secret>,
-    pub(crate) hello_timeout: Duration,
-    pub(crate) tokenless_hello_timeout: Duration,
-    pub(crate) call_timeout: Duration,
-    pub(crate) chat_idle_timeout: Option<Duration>,
-    pub(crate) chat_total_timeout: Option<Duration>,
-    /// Pings after the hello, and when silence counts as death: never while a request or a chat is
-    /// open, because known gateways answer pings only between requests. Default every 30 s, and
-    /// 30 s after a ping.
-    pub keep_alive: KeepAlive,
-    /// Bounds on size and number.
-    pub limits: Limits,
-    pub(crate) channel: Str,
-    pub(crate) account: Str,
-    pub(crate) peer: Option<Str>,
-    pub(crate) insecure_token: bool,
-}
-
-impl Default for ClientConfig {
-    fn default() -> Self {
-        Self::new()
+rpc_core::config! {
+    /// How a client gets in, how long it waits, and as whom it chats.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ClientConfig {
+        /// The token; `None` for a gateway that wants none. Default `None`.
+        pub token: Option<Secret> = None,
+        /// How long a client with a token waits for the hello. Default 10 s.
+        pub hello_timeout: Duration = HELLO_TIMEOUT => with_hello_timeout,
+        /// How long a client without a token waits for the hello. A gateway that wants a token is
+        /// silent until it gets one, so this is how its wish is noticed. Default 3 s.
+        pub tokenless_hello_timeout: Duration = TOKENLESS_HELLO_TIMEOUT
+            => with_tokenless_hello_timeout,
+        /// How long each request that is not streamed waits for its answer, from the gateway's last
+        /// [progress](super::ClientConn#timeouts). Default 30 s.
+        pub call_timeout: Duration = CALL_TIMEOUT => with_call_timeout,
+        /// How long a chat waits for its next frame, from the gateway's last
+        /// [progress](super::ClientConn#timeouts); `None` for ever. Default 60 s.
+        pub chat_idle_timeout: Option<Duration> = Some(CHAT_IDLE_TIMEOUT) => with_chat_idle_timeout,
+        /// How long a chat may take as a whole, from when it was sent, whatever comes; `None` for ever.
+        /// While nothing is read it waits as the others do. Time in which a gateway answers other
+        /// requests first counts. Default `None`.
+        pub chat_total_timeout: Option<Duration> = None => with_chat_total_timeout,
+        /// Pings after the hello, and when silence counts as death: never while a request or a chat is
+        /// open, because known gateways answer pings only between requests. Default every 30 s, and
+        /// 30 s after a ping.
+        pub keep_alive: KeepAlive = KeepAlive::default()
+            .with_interval(Some(PING_INTERVAL))
+            .with_pong_timeout(PONG_TIMEOUT) => with_keep_alive,
+        /// Bounds on size and number.
+        pub limits: Limits = Limits::default() => with_limits,
+        /// The channel of chats that name none. Default `websocket`.
+        pub channel: Str = Str::from_static("websocket") => with_channel(impl Into<Str>),
+        /// The account of chats that name none. Default `user`.
+        pub account: Str = Str::from_static("user") => with_account(impl Into<Str>),
+        /// The peer of chats that name none; `None` leaves it to the gateway, which takes `main`.
+        /// Default `None`.
+        pub peer: Option<Str> = None,
+        /// Whether [`connect`](crate::net::connect) may send the token to another machine without
+        /// encryption: whoever sees the traffic then sees the token. Default no.
+        pub insecure_token: bool = false => with_insecure_token,
     }
 }
 
@@ -62,22 +76,7 @@ impl ClientConfig {
     /// No token; everything by default.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            token: None,
-            hello_timeout: HELLO_TIMEOUT,
-            tokenless_hello_timeout: TOKENLESS_HELLO_TIMEOUT,
-            call_timeout: CALL_TIMEOUT,
-            chat_idle_timeout: Some(CHAT_IDLE_TIMEOUT),
-            chat_total_timeout: None,
-            keep_alive: KeepAlive::default()
-                .with_interval(Some(PING_INTERVAL))
-                .with_pong_timeout(PONG_TIMEOUT),
-            limits: Limits::default(),
-            channel: Str::from_static("websocket"),
-            account: Str::from_static("user"),
-            peer: None,
-            insecure_token: false,
-        }
+        Self::default()
     }
 
     /// Sets [`token`](Self::token).
@@ -87,91 +86,15 @@ impl ClientConfig {
         self
     }
 
-    /// How long a client with a token waits for the hello. Default 10 s.
-    #[must_use]
-    pub const fn with_hello_timeout(mut self, timeout: Duration) -> Self {
-        self.hello_timeout = timeout;
-        self
-    }
-
-    /// How long a client without a token waits for the hello. A gateway that wants a token is
-    /// silent until it gets one, so this is how its wish is noticed. Default 3 s.
-    #[must_use]
-    pub const fn with_tokenless_hello_timeout(mut self, timeout: Duration) -> Self {
-        self.tokenless_hello_timeout = timeout;
-        self
-    }
-
-    /// How long each request that is not streamed waits for its answer, from the gateway's last
-    /// [progress](super::ClientConn#timeouts). Default 30 s.
-    #[must_use]
-    pub const fn with_call_timeout(mut self, timeout: Duration) -> Self {
-        self.call_timeout = timeout;
-        self
-    }
-
-    /// How long a chat waits for its next frame, from the gateway's last
-    /// [progress](super::ClientConn#timeouts); `None` for ever. Default 60 s.
-    #[must_use]
-    pub const fn with_chat_idle_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.chat_idle_timeout = timeout;
-        self
-    }
-
-    /// How long a chat may take as a whole, from when it was sent, whatever comes; `None` for ever.
-    /// While nothing is read it waits as the others do. Time in which a gateway answers other requests first counts. Default `None`.
-    #[must_use]
-    pub const fn with_chat_total_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.chat_total_timeout = timeout;
-        self
-    }
-
-    /// Sets [`keep_alive`](Self::keep_alive).
-    #[must_use]
-    pub const fn with_keep_alive(mut self, keep_alive: KeepAlive) -> Self {
-        self.keep_alive = keep_alive;
-        self
-    }
-
-    /// Sets [`limits`](Self::limits).
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// The channel of chats that name none. Default `websocket`.
-    #[must_use]
-    pub fn with_channel(mut self, channel: impl Into<Str>) -> Self {
-        self.channel = channel.into();
-        self
-    }
-
-    /// The account of chats that name none. Default `user`.
-    #[must_use]
-    pub fn with_account(mut self, account: impl Into<Str>) -> Self {
-        self.account = account.into();
-        self
-    }
-
-    /// The peer of chats that name none; `None` leaves it to the gateway, which takes `main`.
-    /// Default `None`.
+    /// Sets [`peer`](Self::peer).
     #[must_use]
     pub fn with_peer(mut self, peer: impl Into<Str>) -> Self {
         self.peer = Some(peer.into());
         self
     }
 
-    /// Whether [`connect`](crate::net::connect) may send the token to another machine without
-    /// encryption: whoever sees the traffic then sees the token. Default no.
-    #[must_use]
-    pub const fn with_insecure_token(mut self, allow: bool) -> Self {
-        self.insecure_token = allow;
-        self
-    }
-
-    /// A chat with this content as [`channel`](Self::with_channel), [`account`](Self::with_account) and
-    /// [`peer`](Self::with_peer).
+    /// A chat with this content as [`channel`](Self::channel), [`account`](Self::account) and
+    /// [`peer`](Self::peer).
     #[must_use]
     pub fn chat(&self, content: impl Into<Str>) -> ChatSend {
         let mut chat = ChatSend::new(&self.channel, &self.account, content);

@@ -4,36 +4,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
 
-/// Bounds on how many turns wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TurnLimits {
-    pub(crate) max_waiting_per_key: usize,
-    pub(crate) max_waiting: usize,
-}
-
-impl Default for TurnLimits {
-    fn default() -> Self {
-        Self {
-            max_waiting_per_key: 64,
-            max_waiting: 65_536,
-        }
-    }
-}
-
-impl TurnLimits {
-    /// Most turns that wait for one key. Default 64.
-    #[must_use]
-    pub const fn with_max_waiting_per_key(mut self, turns: usize) -> Self {
-        self.max_waiting_per_key = turns;
-        self
-    }
-
-    /// Most turns that wait for all keys together. Default 65,536.
-    #[must_use]
-    pub const fn with_max_waiting(mut self, turns: usize) -> Self {
-        self.max_waiting = turns;
-        self
+rpc_core::config! {
+    /// Bounds on how many turns wait.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct TurnLimits {
+        /// Most turns that wait for one key. Default 64.
+        pub max_waiting_per_key: usize = 64 => with_max_waiting_per_key,
+        /// Most turns that wait for all keys together. Default 65,536.
+        pub max_waiting: usize = 65_536 => with_max_waiting,
     }
 }
 

@@ -16,62 +16,22 @@ use super::transport::Transport;
 use crate::error::Disconnect;
 use crate::machine::Machine;
 
-/// How a [`Driver`] treats its transport.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct DriverConfig {
-    /// How long the transport may take no further frame while frames wait. Then the line is given
-    /// up with [`Disconnect::WriteStalled`]. A single large frame has to get through in this time.
-    /// Default 30 s.
-    pub write_timeout: Duration,
-    /// How long the closing handshake may take before the line is dropped, what is written before the
-    /// Close included. A program that ends waits for it, also where the peer ignores a Close. Default
-    /// 1.5 s.
-    pub close_timeout: Duration,
-    /// Most frames read in one wake-up before other tasks get their turn. Default 128.
-    pub read_budget: usize,
-    /// Sees every frame, redacted. Default none.
-    pub observer: Option<Arc<dyn Observer>>,
-}
-
-impl Default for DriverConfig {
-    fn default() -> Self {
-        Self {
-            write_timeout: Duration::from_secs(30),
-            close_timeout: Duration::from_millis(1_500),
-            read_budget: 128,
-            observer: None,
-        }
-    }
-}
-
-impl DriverConfig {
-    /// Sets [`write_timeout`](Self::write_timeout).
-    #[must_use]
-    pub const fn with_write_timeout(mut self, timeout: Duration) -> Self {
-        self.write_timeout = timeout;
-        self
-    }
-
-    /// Sets [`close_timeout`](Self::close_timeout).
-    #[must_use]
-    pub const fn with_close_timeout(mut self, timeout: Duration) -> Self {
-        self.close_timeout = timeout;
-        self
-    }
-
-    /// Sets [`read_budget`](Self::read_budget); at least 1.
-    #[must_use]
-    pub const fn with_read_budget(mut self, frames: usize) -> Self {
-        self.read_budget = if frames == 0 { 1 } else { frames };
-        self
-    }
-
-    /// Sets [`observer`](Self::observer).
-    #[must_use]
-    pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
-        self.observer = Some(observer);
-        self
+crate::config! {
+    /// How a [`Driver`] treats its transport.
+    #[derive(Clone)]
+    pub struct DriverConfig {
+        /// How long the transport may take no further frame while frames wait. Then the line is given
+        /// up with [`Disconnect::WriteStalled`]. A single large frame has to get through in this time.
+        /// Default 30 s.
+        pub write_timeout: Duration = Duration::from_secs(30) => with_write_timeout,
+        /// How long the closing handshake may take before the line is dropped, what is written before the
+        /// Close included. A program that ends waits for it, also where the peer ignores a Close. Default
+        /// 1.5 s.
+        pub close_timeout: Duration = Duration::from_millis(1_500) => with_close_timeout,
+        /// Most frames read in one wake-up before other tasks get their turn. Default 128; 0 counts as 1.
+        pub read_budget: usize = 128 => with_read_budget,
+        /// Sees every frame, redacted. Default none.
+        pub observer: Option<Arc<dyn Observer>> = None => with_observer(Arc<dyn Observer>),
     }
 }
 

@@ -37,49 +37,17 @@ pub enum LagPolicy {
     },
 }
 
-/// Bounds of a queue and its policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct QueueConfig {
-    /// Most items that wait. Default 1,024.
-    pub max_items: usize,
-    /// Most bytes that wait, as the protocol weighs its items; a single larger item passes if
-    /// nothing else waits. Default 16 MiB.
-    pub max_bytes: usize,
-    /// What happens when it is full. Default [`LagPolicy::DropOldest`].
-    pub policy: LagPolicy,
-}
-
-impl Default for QueueConfig {
-    fn default() -> Self {
-        Self {
-            max_items: 1024,
-            max_bytes: 16 * 1024 * 1024,
-            policy: LagPolicy::DropOldest,
-        }
-    }
-}
-
-impl QueueConfig {
-    /// Sets [`max_items`](Self::max_items); at least 1.
-    #[must_use]
-    pub const fn with_max_items(mut self, items: usize) -> Self {
-        self.max_items = if items == 0 { 1 } else { items };
-        self
-    }
-
-    /// Sets [`max_bytes`](Self::max_bytes).
-    #[must_use]
-    pub const fn with_max_bytes(mut self, bytes: usize) -> Self {
-        self.max_bytes = bytes;
-        self
-    }
-
-    /// Sets [`policy`](Self::policy).
-    #[must_use]
-    pub const fn with_policy(mut self, policy: LagPolicy) -> Self {
-        self.policy = policy;
-        self
+crate::config! {
+    /// Bounds of a queue and its policy.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct QueueConfig {
+        /// Most items that wait. Default 1,024; 0 counts as 1.
+        pub max_items: usize = 1024 => with_max_items,
+        /// Most bytes that wait, as the protocol weighs its items; a single larger item passes if
+        /// nothing else waits. Default 16 MiB.
+        pub max_bytes: usize = 16 * 1024 * 1024 => with_max_bytes,
+        /// What happens when it is full. Default [`LagPolicy::DropOldest`].
+        pub policy: LagPolicy = LagPolicy::DropOldest => with_policy,
     }
 }
 
@@ -198,7 +166,8 @@ pub struct Consumer<T> {
 /// assert_eq!(consumer.try_next(), Some(Queued::Item("second")));
 /// ```
 #[must_use]
-pub fn queue<T>(config: QueueConfig) -> (Producer<T>, Consumer<T>) {
+pub fn queue<T>(mut config: QueueConfig) -> (Producer<T>, Consumer<T>) {
+    config.max_items = config.max_items.max(1);
     let state = State {
         items: Backlog::new(),
         counted: 0,
@@ -466,6 +435,14 @@ mod tests {
     #[test]
     fn close_refuses_what_does_not_fit() {
         let (producer, mut consumer) = queue(config(1, LagPolicy::Close));
+        assert_eq!(producer.push(1, 1), Push::Done);
+        assert_eq!(producer.push(2, 1), Push::Overflow);
+        assert_eq!(taken(&mut consumer), [Queued::Item(1)]);
+    }
+
+    #[test]
+    fn no_items_count_as_one() {
+        let (producer, mut consumer) = queue(config(0, LagPolicy::Close));
         assert_eq!(producer.push(1, 1), Push::Done);
         assert_eq!(producer.push(2, 1), Push::Overflow);
         assert_eq!(taken(&mut consumer), [Queued::Item(1)]);

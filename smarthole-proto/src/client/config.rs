@@ -32,19 +32,25 @@ pub const fn reconnect_policy() -> ReconnectPolicy {
     ReconnectPolicy::new(backoff)
 }
 
-/// Who registers, and how long and how much the connection takes.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ClientConfig {
-    /// Checked when the configuration was made, so it cannot be changed.
-    registration: Registration,
-    pub(crate) response_timeout: Duration,
-    pub(crate) registration_timeout: Option<Duration>,
-    /// Pings of this side, and when silence counts as death. Default every 30 s, and 10 s after a
-    /// ping. Anything that arrives counts as life. The server's pings are answered by the transport.
-    pub keep_alive: KeepAlive,
-    /// Bounds on size and number. Default [`limits`](crate::limits::defaults): 1 MiB for a message.
-    pub limits: Limits,
+rpc_core::config! {
+    /// Who registers, and how long and how much the connection takes.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ClientConfig {
+        /// Checked when the configuration was made, so it cannot be changed.
+        registration: Registration = registration,
+        /// How long the server waits for the first response to a message. Messages carry the end of it
+        /// as their deadline. Default 30 s.
+        pub response_timeout: Duration = RESPONSE_TIMEOUT => with_response_timeout,
+        /// How long the server may take to answer the registration; `None` is for ever. Default 10 s.
+        pub registration_timeout: Option<Duration> = Some(REGISTRATION_TIMEOUT)
+            => with_registration_timeout,
+        /// Pings of this side, and when silence counts as death. Default every 30 s, and 10 s after a
+        /// ping. Anything that arrives counts as life. The server's pings are answered by the transport.
+        pub keep_alive: KeepAlive = keep_alive() => with_keep_alive,
+        /// Bounds on size and number. Default [`limits`](crate::limits::defaults): 1 MiB for a message.
+        pub limits: Limits = defaults() => with_limits,
+    }
+    fn unchecked(registration: Registration);
 }
 
 impl ClientConfig {
@@ -55,48 +61,13 @@ impl ClientConfig {
     /// again unchanged.
     pub fn new(registration: Registration) -> Result<Self, RegistrationError> {
         validate::registration(&registration, Side::Client)?;
-        Ok(Self {
-            registration,
-            response_timeout: RESPONSE_TIMEOUT,
-            registration_timeout: Some(REGISTRATION_TIMEOUT),
-            keep_alive: keep_alive(),
-            limits: defaults(),
-        })
+        Ok(Self::unchecked(registration))
     }
 
     /// What the client says of itself.
     #[must_use]
     pub const fn registration(&self) -> &Registration {
         &self.registration
-    }
-
-    /// How long the server waits for the first response to a message. Messages carry the end of it
-    /// as their deadline. Default 30 s.
-    #[must_use]
-    pub const fn with_response_timeout(mut self, timeout: Duration) -> Self {
-        self.response_timeout = timeout;
-        self
-    }
-
-    /// How long the server may take to answer the registration; `None` is for ever. Default 10 s.
-    #[must_use]
-    pub const fn with_registration_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.registration_timeout = timeout;
-        self
-    }
-
-    /// Sets [`keep_alive`](Self::keep_alive).
-    #[must_use]
-    pub const fn with_keep_alive(mut self, keep_alive: KeepAlive) -> Self {
-        self.keep_alive = keep_alive;
-        self
-    }
-
-    /// Sets [`limits`](Self::limits).
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
     }
 }
 

@@ -198,7 +198,7 @@ impl Runner {
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), BotError> {
         let mut shutdown = std::pin::pin!(shutdown);
-        let max = self.shared.config.max_handlers;
+        let max = self.shared.config.max_handlers.max(1);
         loop {
             let room = self.handlers.len() < max;
             tokio::select! {

@@ -22,84 +22,32 @@ pub const fn reconnect_policy() -> ReconnectPolicy {
     ReconnectPolicy::new(backoff).with_cycles(None)
 }
 
-/// Who logs in, and how long and how much the connection takes.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ClientConfig {
-    /// The login name.
-    pub username: String,
-    /// The password.
-    pub password: Secret,
-    /// How long each call waits for its answer, those of the opening too. Default 190 s.
-    pub call_timeout: Duration,
-    pub(crate) handshake_timeout: Option<Duration>,
-    /// Pings, and when silence counts as death. Default every 30 s, and 15 s after a ping.
-    pub keep_alive: KeepAlive,
-    pub(crate) accept_new_message: bool,
-    pub(crate) insecure_password: bool,
-    /// Bounds on size and number.
-    pub limits: Limits,
-}
-
-impl ClientConfig {
+rpc_core::config! {
+    /// Who logs in, and how long and how much the connection takes.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ClientConfig {
+        /// The login name.
+        pub username: String = username.into(),
+        /// The password.
+        pub password: Secret = password.into(),
+        /// How long each call waits for its answer, those of the opening too. Default 190 s.
+        pub call_timeout: Duration = DEFAULT_REQUEST_TIMEOUT => with_call_timeout,
+        /// How long the opening may take as a whole, from the open socket to the channels. `None`
+        /// leaves it to the timeout of its three calls. Default 190 s.
+        pub handshake_timeout: Option<Duration> = Some(DEFAULT_REQUEST_TIMEOUT)
+            => with_handshake_timeout,
+        /// Pings, and when silence counts as death. Default every 30 s, and 15 s after a ping.
+        pub keep_alive: KeepAlive = keep_alive() => with_keep_alive,
+        /// Whether the platform's nested `new_message` event is read as a message. Default yes.
+        pub accept_new_message: bool = true => with_accept_new_message,
+        /// Whether the password may go to another machine without encryption: whoever sees the traffic
+        /// then sees the password. Default no.
+        pub insecure_password: bool = false => with_insecure_password,
+        /// Bounds on size and number.
+        pub limits: Limits = Limits::default() => with_limits,
+    }
     /// Logs in with these credentials; everything else by default.
-    pub fn new(username: impl Into<String>, password: impl Into<Secret>) -> Self {
-        Self {
-            username: username.into(),
-            password: password.into(),
-            call_timeout: DEFAULT_REQUEST_TIMEOUT,
-            handshake_timeout: Some(DEFAULT_REQUEST_TIMEOUT),
-            keep_alive: keep_alive(),
-            accept_new_message: true,
-            insecure_password: false,
-            limits: Limits::default(),
-        }
-    }
-
-    /// Sets [`call_timeout`](Self::call_timeout).
-    #[must_use]
-    pub const fn with_call_timeout(mut self, timeout: Duration) -> Self {
-        self.call_timeout = timeout;
-        self
-    }
-
-    /// How long the opening may take as a whole, from the open socket to the channels. `None`
-    /// leaves it to the timeout of its three calls. Default 190 s.
-    #[must_use]
-    pub const fn with_handshake_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.handshake_timeout = timeout;
-        self
-    }
-
-    /// Sets [`keep_alive`](Self::keep_alive).
-    #[must_use]
-    pub const fn with_keep_alive(mut self, keep_alive: KeepAlive) -> Self {
-        self.keep_alive = keep_alive;
-        self
-    }
-
-    /// Whether the platform's nested `new_message` event is read as a message. Default yes.
-    #[must_use]
-    pub const fn with_accept_new_message(mut self, accept: bool) -> Self {
-        self.accept_new_message = accept;
-        self
-    }
-
-    /// Whether the password may go to another machine without encryption. Default no.
-    /// Whoever sees the traffic then sees the password.
-    /// password.
-    #[must_use]
-    pub const fn with_insecure_password(mut self, allow: bool) -> Self {
-        self.insecure_password = allow;
-        self
-    }
-
-    /// Sets [`limits`](Self::limits).
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
+    pub fn new(username: impl Into<String>, password: impl Into<Secret>);
 }
 
 #[cfg(test)]

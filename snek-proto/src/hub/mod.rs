@@ -40,45 +40,16 @@ pub use answer::HubAnswer;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnId(pub u64);
 
-/// Bounds on what a hub holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HubConfig {
-    pub(crate) max_users: usize,
-    pub(crate) max_channels: usize,
-    pub(crate) max_queued: usize,
-}
-
-impl Default for HubConfig {
-    fn default() -> Self {
-        Self {
-            max_users: 100_000,
-            max_channels: 100_000,
-            max_queued: 1_000_000,
-        }
-    }
-}
-
-impl HubConfig {
-    /// Most users. Default 100,000.
-    #[must_use]
-    pub const fn with_max_users(mut self, users: usize) -> Self {
-        self.max_users = users;
-        self
-    }
-
-    /// Most channels, those for direct messages too. Default 100,000.
-    #[must_use]
-    pub const fn with_max_channels(mut self, channels: usize) -> Self {
-        self.max_channels = channels;
-        self
-    }
-
-    /// Most frames waiting to be taken. Default 1,000,000 (they share their bytes).
-    #[must_use]
-    pub const fn with_max_queued(mut self, frames: usize) -> Self {
-        self.max_queued = frames;
-        self
+rpc_core::config! {
+    /// Bounds on what a hub holds.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct HubConfig {
+        /// Most users. Default 100,000.
+        pub max_users: usize = 100_000 => with_max_users,
+        /// Most channels, those for direct messages too. Default 100,000.
+        pub max_channels: usize = 100_000 => with_max_channels,
+        /// Most frames waiting to be taken. Default 1,000,000 (they share their bytes).
+        pub max_queued: usize = 1_000_000 => with_max_queued,
     }
 }
 

@@ -22,95 +22,28 @@ pub fn http_config() -> HttpConfig {
         .with_limits(limits)
 }
 
-/// How a [`Server`](super::Server) or a [`Service`](super::Service) behaves.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct ServerOptions {
-    pub(crate) auth: Auth,
-    /// Queue, limits and times of each WebSocket connection.
-    pub connection: ServerConfig,
-    /// Limits, guards and TLS before the upgrade. Its hooks and paths are replaced. Default
-    /// [`http_config`]. Not used by a [`Service`](super::Service).
-    pub http: HttpConfig,
-    /// Transport treatment and observer of each WebSocket. Its write timeout ends a connection whose
-    /// client takes nothing.
-    pub driver: DriverConfig,
-    pub(crate) max_tasks: usize,
-    pub(crate) stream_keep_alive: Duration,
-    pub(crate) admin_shutdown: bool,
-    pub(crate) shutdown_timeout: Duration,
-}
-
-impl Default for ServerOptions {
-    fn default() -> Self {
-        Self {
-            auth: Auth::open(),
-            connection: ServerConfig::default(),
-            http: http_config(),
-            driver: DriverConfig::default(),
-            max_tasks: MAX_TASKS,
-            stream_keep_alive: STREAM_KEEP_ALIVE,
-            admin_shutdown: true,
-            shutdown_timeout: SHUTDOWN_TIMEOUT,
-        }
-    }
-}
-
-impl ServerOptions {
-    /// Whether a key is asked for, and which. Default none.
-    #[must_use]
-    pub fn with_auth(mut self, auth: Auth) -> Self {
-        self.auth = auth;
-        self
-    }
-
-    /// Sets [`connection`](Self::connection).
-    #[must_use]
-    pub fn with_connection(mut self, config: ServerConfig) -> Self {
-        self.connection = config;
-        self
-    }
-
-    /// Sets [`http`](Self::http). Start from [`http_config`].
-    #[must_use]
-    pub fn with_http(mut self, config: HttpConfig) -> Self {
-        self.http = config;
-        self
-    }
-
-    /// Sets [`driver`](Self::driver).
-    #[must_use]
-    pub fn with_driver(mut self, config: DriverConfig) -> Self {
-        self.driver = config;
-        self
-    }
-
-    /// Tasks that are remembered. Default [`MAX_TASKS`].
-    #[must_use]
-    pub const fn with_max_tasks(mut self, tasks: usize) -> Self {
-        self.max_tasks = tasks;
-        self
-    }
-
-    /// How long a chat over HTTP may be silent before a comment keeps the line alive. Default 15 s.
-    #[must_use]
-    pub const fn with_stream_keep_alive(mut self, interval: Duration) -> Self {
-        self.stream_keep_alive = interval;
-        self
-    }
-
-    /// Whether `POST /v1/admin/shutdown` ends the server. Default `true`, as the known server does;
-    /// otherwise there is no such endpoint.
-    #[must_use]
-    pub const fn with_admin_shutdown(mut self, offered: bool) -> Self {
-        self.admin_shutdown = offered;
-        self
-    }
-
-    /// How long running chats may go on when the server ends. Default 5 s.
-    #[must_use]
-    pub const fn with_shutdown_timeout(mut self, timeout: Duration) -> Self {
-        self.shutdown_timeout = timeout;
-        self
+rpc_core::config! {
+    /// How a [`Server`](super::Server) or a [`Service`](super::Service) behaves.
+    #[derive(Debug)]
+    pub struct ServerOptions {
+        /// Whether a key is asked for, and which. Default none.
+        pub auth: Auth = Auth::open() => with_auth(Auth),
+        /// Queue, limits and times of each WebSocket connection.
+        pub connection: ServerConfig = ServerConfig::default() => with_connection(ServerConfig),
+        /// Limits, guards and TLS before the upgrade. Its hooks and paths are replaced. Default
+        /// [`http_config`]; start from it. Not used by a [`Service`](super::Service).
+        pub http: HttpConfig = http_config() => with_http(HttpConfig),
+        /// Transport treatment and observer of each WebSocket. Its write timeout ends a connection
+        /// whose client takes nothing.
+        pub driver: DriverConfig = DriverConfig::default() => with_driver(DriverConfig),
+        /// Tasks that are remembered. Default [`MAX_TASKS`].
+        pub max_tasks: usize = MAX_TASKS => with_max_tasks,
+        /// How long a chat over HTTP may be silent before a comment keeps the line alive. Default 15 s.
+        pub stream_keep_alive: Duration = STREAM_KEEP_ALIVE => with_stream_keep_alive,
+        /// Whether `POST /v1/admin/shutdown` ends the server. Default `true`, as the known server does;
+        /// otherwise there is no such endpoint.
+        pub admin_shutdown: bool = true => with_admin_shutdown,
+        /// How long running chats may go on when the server ends. Default 5 s.
+        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
     }
 }

@@ -27,23 +27,27 @@ pub trait Payments: Send + Sync + 'static {
 
 pub(super) type OnTrust = dyn Fn(&TrustBook) + Send + Sync;
 
-/// How a [`Desk`](super::Desk) behaves.
-#[non_exhaustive]
-pub struct DeskOptions {
-    /// Who comes in.
-    pub door: Door,
-    /// How long sessions live, and what they may hold.
-    pub hub: HubConfig,
-    /// What outlives the host. Default: nothing; sessions are forgotten with the process.
-    pub storage: Arc<dyn Storage>,
-    /// Where files are saved that come with prompts; made when the first one comes. Default
-    /// [`UPLOADS_FOLDER`](crate::limits::UPLOADS_FOLDER) in the working directory.
-    pub uploads: PathBuf,
-    /// How many files, how large.
-    pub upload_limits: UploadLimits,
-    /// Finds out whether strangers have paid. Default `None`: nobody can pay.
-    pub payments: Option<Arc<dyn Payments>>,
-    pub(super) on_trust: Option<Arc<OnTrust>>,
+rpc_core::config! {
+    /// How a [`Desk`](super::Desk) behaves.
+    pub struct DeskOptions {
+        /// Who comes in.
+        pub door: Door = door,
+        /// How long sessions live, and what they may hold.
+        pub hub: HubConfig = HubConfig::default() => with_hub(HubConfig),
+        /// What outlives the host. Default: nothing; sessions are forgotten with the process.
+        pub storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new(REMEMBERED))
+            => with_storage(Arc<dyn Storage>),
+        /// Where files are saved that come with prompts; made when the first one comes. Default
+        /// [`UPLOADS_FOLDER`](crate::limits::UPLOADS_FOLDER) in the working directory.
+        pub uploads: PathBuf = PathBuf::from(crate::limits::UPLOADS_FOLDER),
+        /// How many files, how large.
+        pub upload_limits: UploadLimits = UploadLimits::default(),
+        /// Finds out whether strangers have paid. Default `None`: nobody can pay.
+        pub payments: Option<Arc<dyn Payments>> = None => with_payments(Arc<dyn Payments>),
+        pub(super) on_trust: Option<Arc<OnTrust>> = None,
+    }
+    /// With this door.
+    pub fn with_door(door: Door);
 }
 
 impl DeskOptions {
@@ -53,46 +57,11 @@ impl DeskOptions {
         Self::with_door(Door::new(*host.address(), TrustPolicy::new(level)))
     }
 
-    /// With this door.
-    #[must_use]
-    pub fn with_door(door: Door) -> Self {
-        Self {
-            door,
-            hub: HubConfig::default(),
-            storage: Arc::new(MemoryStorage::new(REMEMBERED)),
-            uploads: PathBuf::from(crate::limits::UPLOADS_FOLDER),
-            upload_limits: UploadLimits::default(),
-            payments: None,
-            on_trust: None,
-        }
-    }
-
-    /// Sets [`hub`](Self::hub).
-    #[must_use]
-    pub fn with_hub(mut self, config: HubConfig) -> Self {
-        self.hub = config;
-        self
-    }
-
-    /// Sets [`storage`](Self::storage).
-    #[must_use]
-    pub fn with_storage(mut self, storage: Arc<dyn Storage>) -> Self {
-        self.storage = storage;
-        self
-    }
-
     /// Sets [`uploads`](Self::uploads) and [`upload_limits`](Self::upload_limits).
     #[must_use]
     pub fn with_uploads(mut self, folder: impl Into<PathBuf>, limits: UploadLimits) -> Self {
         self.uploads = folder.into();
         self.upload_limits = limits;
-        self
-    }
-
-    /// Sets [`payments`](Self::payments).
-    #[must_use]
-    pub fn with_payments(mut self, payments: Arc<dyn Payments>) -> Self {
-        self.payments = Some(payments);
         self
     }
 

@@ -24,71 +24,36 @@ pub fn link_config() -> LinkConfig {
         .with_connect_timeout(DIAL_TIMEOUT)
 }
 
-/// How an agent is reached, and where the conversation goes on.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct AgentOptions {
-    /// The machine's configuration. `session_sync` events are taken in and not passed on: the latest
-    /// is [`live_session`](super::RemoteAgent::live_session).
-    pub client: ClientConfig,
-    /// Whose agent it is: signed into every CONNECT, so that no other host can use it. Newer hosts
-    /// insist on it. [`find`](super::find) learns it. Default `None`.
-    pub host: Option<Address>,
-    /// The session and the conversation to go on with. Default: new ones.
-    pub resume: Resume,
-    /// Offered once by itself if the host has a gate. Default `None`.
-    pub invite_code: Option<Secret>,
-    /// How much of a run may wait to be taken before the oldest steps are dropped and counted.
-    /// Default 65,536 steps and 64 MiB.
-    pub run: QueueConfig,
-    /// Reconnects, dial timeout, the queue of events, the observer. Default [`link_config`].
-    pub link: LinkConfig,
-    /// Whether prompts may go to another machine without encryption. Default no.
-    pub insecure_prompts: bool,
-    /// The wall clock, for signatures. Default: the system's.
-    pub clock: fn() -> SystemTime,
-}
-
-impl Default for AgentOptions {
-    fn default() -> Self {
-        Self {
-            client: ClientConfig::new(),
-            host: None,
-            resume: Resume::default(),
-            invite_code: None,
-            run: QueueConfig::default()
-                .with_max_items(RUN_STEPS)
-                .with_max_bytes(RUN_BYTES)
-                .with_policy(LagPolicy::DropOldest),
-            link: link_config(),
-            insecure_prompts: false,
-            clock: SystemTime::now,
-        }
+rpc_core::config! {
+    /// How an agent is reached, and where the conversation goes on.
+    #[derive(Clone)]
+    pub struct AgentOptions {
+        /// The machine's configuration. `session_sync` events are taken in and not passed on: the latest
+        /// is [`live_session`](super::RemoteAgent::live_session).
+        pub client: ClientConfig = ClientConfig::new() => with_client(ClientConfig),
+        /// Whose agent it is: signed into every CONNECT, so that no other host can use it. Newer hosts
+        /// insist on it. [`find`](super::find) learns it. Default `None`.
+        pub host: Option<Address> = None => with_host(Address),
+        /// The session and the conversation to go on with. Default: new ones.
+        pub resume: Resume = Resume::default() => with_resume(Resume),
+        /// Offered once by itself if the host has a gate. Default `None`.
+        pub invite_code: Option<Secret> = None,
+        /// How much of a run may wait to be taken before the oldest steps are dropped and counted.
+        /// Default 65,536 steps and 64 MiB.
+        pub run: QueueConfig = QueueConfig::default()
+            .with_max_items(RUN_STEPS)
+            .with_max_bytes(RUN_BYTES)
+            .with_policy(LagPolicy::DropOldest),
+        /// Reconnects, dial timeout, the queue of events, the observer. Default [`link_config`].
+        pub link: LinkConfig = link_config() => with_link(LinkConfig),
+        /// Whether prompts may go to another machine without encryption. Default no.
+        pub insecure_prompts: bool = false => with_insecure_prompts,
+        /// The wall clock, for signatures; another one is for tests that repeat. Default: the system's.
+        pub clock: fn() -> SystemTime = SystemTime::now => with_clock,
     }
 }
 
 impl AgentOptions {
-    /// Sets [`client`](Self::client).
-    #[must_use]
-    pub fn with_client(mut self, config: ClientConfig) -> Self {
-        self.client = config;
-        self
-    }
-
-    /// Sets [`host`](Self::host).
-    #[must_use]
-    pub const fn with_host(mut self, address: Address) -> Self {
-        self.host = Some(address);
-        self
-    }
-
-    /// Sets [`resume`](Self::resume).
-    #[must_use]
-    pub fn with_resume(mut self, resume: Resume) -> Self {
-        self.resume = resume;
-        self
-    }
-
     /// Sets [`invite_code`](Self::invite_code).
     #[must_use]
     pub fn with_invite_code(mut self, code: impl Into<Secret>) -> Self {
@@ -101,27 +66,6 @@ impl AgentOptions {
     #[must_use]
     pub fn with_run(mut self, queue: QueueConfig) -> Self {
         self.run = queue.with_policy(LagPolicy::DropOldest);
-        self
-    }
-
-    /// Sets [`link`](Self::link).
-    #[must_use]
-    pub fn with_link(mut self, config: LinkConfig) -> Self {
-        self.link = config;
-        self
-    }
-
-    /// Sets [`insecure_prompts`](Self::insecure_prompts).
-    #[must_use]
-    pub const fn with_insecure_prompts(mut self, allowed: bool) -> Self {
-        self.insecure_prompts = allowed;
-        self
-    }
-
-    /// Sets [`clock`](Self::clock): for tests that repeat.
-    #[must_use]
-    pub const fn with_clock(mut self, clock: fn() -> SystemTime) -> Self {
-        self.clock = clock;
         self
     }
 }

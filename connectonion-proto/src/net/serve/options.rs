@@ -35,28 +35,32 @@ pub fn http_config() -> HttpConfig {
 type Answering = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
 pub(super) type Service = dyn Fn(Request<Bytes>, SocketAddr) -> Answering + Send + Sync;
 
-/// How a [`Host`](super::Host) behaves.
-#[non_exhaustive]
-pub struct HostOptions {
-    /// The agent's name, for `/info` and `/health`. Default `agent`.
-    pub name: String,
-    /// The agent's tools, for `/info`. Default none.
-    pub tools: Vec<String>,
-    /// The level of trust, for `/info`.
-    pub trust: TrustLevel,
-    /// Who comes in, how long sessions live, and where they are stored.
-    pub desk: DeskOptions,
-    /// Limits and times of each connection.
-    pub connection: ServerConfig,
-    /// Limits, guards and TLS before the upgrade. [`WS_PATH`](crate::limits::WS_PATH) upgrades in
-    /// any case, and its HTTP service is replaced. Default [`http_config`].
-    pub http: HttpConfig,
-    /// Transport treatment and observer of each connection.
-    pub driver: DriverConfig,
-    /// How long the host's end may take. In the first half agents may finish, in the second the
-    /// clients' Close is awaited, for the [driver](Self::driver)'s `close_timeout` at most. Default 5 s; give the [handle](super::HostHandle)'s drain no less.
-    pub shutdown_timeout: Duration,
-    pub(super) service: Option<Arc<Service>>,
+rpc_core::config! {
+    /// How a [`Host`](super::Host) behaves.
+    pub struct HostOptions {
+        /// The agent's name, for `/info` and `/health`. Default `agent`.
+        pub name: String = "agent".to_owned() => with_name(impl Into<String>),
+        /// The agent's tools, for `/info`. Default none.
+        pub tools: Vec<String> = Vec::new(),
+        /// The level of trust, for `/info`.
+        pub trust: TrustLevel = level,
+        /// Who comes in, how long sessions live, and where they are stored.
+        pub desk: DeskOptions = desk,
+        /// Limits and times of each connection.
+        pub connection: ServerConfig = ServerConfig::default() => with_connection(ServerConfig),
+        /// Limits, guards and TLS before the upgrade. [`WS_PATH`](crate::limits::WS_PATH) upgrades in
+        /// any case, and its HTTP service is replaced. Default [`http_config`]; start from it.
+        pub http: HttpConfig = http_config() => with_http(HttpConfig),
+        /// Transport treatment and observer of each connection.
+        pub driver: DriverConfig = DriverConfig::default() => with_driver(DriverConfig),
+        /// How long the host's end may take. In the first half agents may finish, in the second the
+        /// clients' Close is awaited, for the [driver](Self::driver)'s `close_timeout` at most. Default 5 s;
+        /// give the [handle](super::HostHandle)'s drain no less.
+        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
+        pub(super) service: Option<Arc<Service>> = None,
+    }
+    /// With this desk, whose door is at this level of trust.
+    pub fn with_desk(desk: DeskOptions, level: TrustLevel);
 }
 
 impl HostOptions {
@@ -67,61 +71,10 @@ impl HostOptions {
         Self::with_desk(DeskOptions::new(host, level), level)
     }
 
-    /// With this desk, whose door is at this level of trust.
-    #[must_use]
-    pub fn with_desk(desk: DeskOptions, level: TrustLevel) -> Self {
-        Self {
-            name: "agent".to_owned(),
-            tools: Vec::new(),
-            trust: level,
-            desk,
-            connection: ServerConfig::default(),
-            http: http_config(),
-            driver: DriverConfig::default(),
-            shutdown_timeout: SHUTDOWN_TIMEOUT,
-            service: None,
-        }
-    }
-
-    /// Sets [`name`](Self::name).
-    #[must_use]
-    pub fn with_name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
-        self
-    }
-
     /// Sets [`tools`](Self::tools).
     #[must_use]
     pub fn with_tools<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.tools = tools.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// Sets [`connection`](Self::connection).
-    #[must_use]
-    pub fn with_connection(mut self, config: ServerConfig) -> Self {
-        self.connection = config;
-        self
-    }
-
-    /// Sets [`http`](Self::http). Start from [`http_config`].
-    #[must_use]
-    pub fn with_http(mut self, config: HttpConfig) -> Self {
-        self.http = config;
-        self
-    }
-
-    /// Sets [`driver`](Self::driver).
-    #[must_use]
-    pub fn with_driver(mut self, config: DriverConfig) -> Self {
-        self.driver = config;
-        self
-    }
-
-    /// Sets [`shutdown_timeout`](Self::shutdown_timeout).
-    #[must_use]
-    pub const fn with_shutdown_timeout(mut self, timeout: Duration) -> Self {
-        self.shutdown_timeout = timeout;
         self
     }
 

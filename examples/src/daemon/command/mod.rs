@@ -57,72 +57,23 @@ pub enum Confinement {
     Off,
 }
 
-/// How programs are run.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct CommandConfig {
-    /// Where they may go. Default: the workspace.
-    pub confinement: Confinement,
-    /// Folders and files that they may read besides. Default none.
-    pub readable: Vec<PathBuf>,
-    /// Variables of the environment that they see besides. Default none.
-    pub variables: Vec<String>,
-    /// How long one may take unless the call says otherwise. Default two minutes.
-    pub timeout: Duration,
-    /// How long one may take at most. Default ten minutes.
-    pub max_timeout: Duration,
-    /// On Linux, the program that supervises each of them: one that calls [`supervise`] first. Default: this
-    /// program.
-    pub supervisor: Option<PathBuf>,
-}
-
-impl Default for CommandConfig {
-    fn default() -> Self {
-        Self {
-            confinement: Confinement::default(),
-            readable: Vec::new(),
-            variables: Vec::new(),
-            timeout: Duration::from_secs(120),
-            max_timeout: Duration::from_secs(600),
-            supervisor: None,
-        }
-    }
-}
-
-impl CommandConfig {
-    /// Sets [`confinement`](Self::confinement).
-    #[must_use]
-    pub const fn with_confinement(mut self, confinement: Confinement) -> Self {
-        self.confinement = confinement;
-        self
-    }
-
-    /// Sets [`readable`](Self::readable).
-    #[must_use]
-    pub fn with_readable(mut self, paths: Vec<PathBuf>) -> Self {
-        self.readable = paths;
-        self
-    }
-
-    /// Sets [`variables`](Self::variables).
-    #[must_use]
-    pub fn with_variables(mut self, names: Vec<String>) -> Self {
-        self.variables = names;
-        self
-    }
-
-    /// Sets [`timeout`](Self::timeout).
-    #[must_use]
-    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// Sets [`supervisor`](Self::supervisor).
-    #[must_use]
-    pub fn with_supervisor(mut self, program: PathBuf) -> Self {
-        self.supervisor = Some(program);
-        self
+rpc_core::config! {
+    /// How programs are run.
+    #[derive(Clone, Debug)]
+    pub struct CommandConfig {
+        /// Where they may go. Default: the workspace.
+        pub confinement: Confinement = Confinement::default() => with_confinement,
+        /// Folders and files that they may read besides. Default none.
+        pub readable: Vec<PathBuf> = Vec::new() => with_readable(Vec<PathBuf>),
+        /// Variables of the environment that they see besides. Default none.
+        pub variables: Vec<String> = Vec::new() => with_variables(Vec<String>),
+        /// How long one may take unless the call says otherwise. Default two minutes.
+        pub timeout: Duration = Duration::from_secs(120) => with_timeout,
+        /// How long one may take at most. Default ten minutes.
+        pub max_timeout: Duration = Duration::from_secs(600),
+        /// On Linux, the program that supervises each of them: one that calls [`supervise`] first. Default: this
+        /// program.
+        pub supervisor: Option<PathBuf> = None => with_supervisor(PathBuf),
     }
 }
 

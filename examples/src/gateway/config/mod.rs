@@ -45,40 +45,27 @@ pub struct Config {
     pub memory: MemoryConfig,
 }
 
-/// `[gateway]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct GatewayConfig {
-    /// `port`: where to listen; 0 takes a free one. Default
-    /// [`DEFAULT_PORT`].
-    pub port: u16,
-    /// `bind`: the address to listen at. Default `127.0.0.1`.
-    pub bind: String,
-    /// `allowed_origins`: web origins that may connect, besides those of this machine.
-    pub allowed_origins: Vec<String>,
-    /// `allowed_hosts`: host names under which the gateway is reached, besides loopback names.
-    pub allowed_hosts: Vec<String>,
-    /// `max_connections`: how many are open at most; the next one is turned away. Default
-    /// 16,384, or fewer if the system allows fewer open files.
-    pub max_connections: usize,
-    /// `data_dir`: where conversations and usage are kept. Default: the folder of the file, or
-    /// `~/.exoclaw` if there is no file.
-    pub data: DataDir,
-    /// `extensions`: whether methods are served that the specification does not have. Default no.
-    pub extensions: bool,
-}
-
-impl Default for GatewayConfig {
-    fn default() -> Self {
-        Self {
-            port: DEFAULT_PORT,
-            bind: "127.0.0.1".to_owned(),
-            allowed_origins: Vec::new(),
-            allowed_hosts: Vec::new(),
-            max_connections: 16_384,
-            data: DataDir::Memory,
-            extensions: false,
-        }
+rpc_core::config! {
+    /// `[gateway]`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct GatewayConfig {
+        /// `port`: where to listen; 0 takes a free one. Default
+        /// [`DEFAULT_PORT`].
+        pub port: u16 = DEFAULT_PORT,
+        /// `bind`: the address to listen at. Default `127.0.0.1`.
+        pub bind: String = "127.0.0.1".to_owned(),
+        /// `allowed_origins`: web origins that may connect, besides those of this machine.
+        pub allowed_origins: Vec<String> = Vec::new(),
+        /// `allowed_hosts`: host names under which the gateway is reached, besides loopback names.
+        pub allowed_hosts: Vec<String> = Vec::new(),
+        /// `max_connections`: how many are open at most; the next one is turned away. Default
+        /// 16,384, or fewer if the system allows fewer open files.
+        pub max_connections: usize = 16_384,
+        /// `data_dir`: where conversations and usage are kept. Default: the folder of the file, or
+        /// `~/.exoclaw` if there is no file.
+        pub data: DataDir = DataDir::Memory,
+        /// `extensions`: whether methods are served that the specification does not have. Default no.
+        pub extensions: bool = false,
     }
 }
 
@@ -92,50 +79,33 @@ pub enum DataDir {
     Folder(PathBuf),
 }
 
-/// `[agent]`.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct AgentConfig {
-    /// `id`: the name of the agent in session keys. Default `default`.
-    pub id: String,
-    /// `provider`: one of [`PROVIDERS`]. Default `scripted`, which needs no key and no network.
-    pub provider: String,
-    /// `model`: the provider's name of the model. Required for `openai`.
-    pub model: String,
-    /// `api_key`: the key of the provider. It takes precedence over the environment.
-    pub api_key: Option<Secret>,
-    /// `max_tokens`: most tokens of one answer. Default 4,096, at least 1.
-    pub max_tokens: u32,
-    /// `system_prompt`: instructions for the model.
-    pub system_prompt: Option<String>,
-    /// `soul_path`: a file with the character of the agent, read again when it changes.
-    pub soul_path: Option<PathBuf>,
-    /// `tools`: the tools that the model may use. Empty: all that the plugins offer.
-    pub tools: Vec<String>,
-    /// `catch_all`: whether chats that no binding names go to this agent. Default yes.
-    pub catch_all: bool,
-    /// `max_tool_rounds`: how often in one answer the model may call tools. Default 10.
-    pub max_tool_rounds: u32,
-    /// `input_price` and `output_price`: US dollars for a million tokens. Without both, the log of
-    /// usage names no cost.
-    pub price: Option<Price>,
-}
-
-impl Default for AgentConfig {
-    fn default() -> Self {
-        Self {
-            id: "default".to_owned(),
-            provider: "scripted".to_owned(),
-            model: "scripted".to_owned(),
-            api_key: None,
-            max_tokens: 4096,
-            system_prompt: None,
-            soul_path: None,
-            tools: Vec::new(),
-            catch_all: true,
-            max_tool_rounds: 10,
-            price: None,
-        }
+rpc_core::config! {
+    /// `[agent]`.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct AgentConfig {
+        /// `id`: the name of the agent in session keys. Default `default`.
+        pub id: String = "default".to_owned(),
+        /// `provider`: one of [`PROVIDERS`]. Default `scripted`, which needs no key and no network.
+        pub provider: String = "scripted".to_owned(),
+        /// `model`: the provider's name of the model. Required for `openai`.
+        pub model: String = "scripted".to_owned(),
+        /// `api_key`: the key of the provider. It takes precedence over the environment.
+        pub api_key: Option<Secret> = None,
+        /// `max_tokens`: most tokens of one answer. Default 4,096, at least 1.
+        pub max_tokens: u32 = 4096,
+        /// `system_prompt`: instructions for the model.
+        pub system_prompt: Option<String> = None,
+        /// `soul_path`: a file with the character of the agent, read again when it changes.
+        pub soul_path: Option<PathBuf> = None,
+        /// `tools`: the tools that the model may use. Empty: all that the plugins offer.
+        pub tools: Vec<String> = Vec::new(),
+        /// `catch_all`: whether chats that no binding names go to this agent. Default yes.
+        pub catch_all: bool = true,
+        /// `max_tool_rounds`: how often in one answer the model may call tools. Default 10.
+        pub max_tool_rounds: u32 = 10,
+        /// `input_price` and `output_price`: US dollars for a million tokens. Without both, the log of
+        /// usage names no cost.
+        pub price: Option<Price> = None,
     }
 }
 
@@ -196,21 +166,13 @@ pub struct BudgetConfig {
     pub monthly: Option<u64>,
 }
 
-/// `[memory]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct MemoryConfig {
-    /// `episodic_window`: how many of the last turns a model is told. Default 5.
-    pub episodic_window: usize,
-    /// `semantic_enabled`: whether facts are gathered and told. Default yes.
-    pub semantic_enabled: bool,
-}
-
-impl Default for MemoryConfig {
-    fn default() -> Self {
-        Self {
-            episodic_window: EPISODIC_WINDOW,
-            semantic_enabled: true,
-        }
+rpc_core::config! {
+    /// `[memory]`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct MemoryConfig {
+        /// `episodic_window`: how many of the last turns a model is told. Default 5.
+        pub episodic_window: usize = EPISODIC_WINDOW,
+        /// `semantic_enabled`: whether facts are gathered and told. Default yes.
+        pub semantic_enabled: bool = true,
     }
 }

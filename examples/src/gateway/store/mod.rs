@@ -22,100 +22,28 @@ pub use embedded::{EmbeddedStore, FILE_NAME, empty_file, probe};
 pub use error::StoreError;
 pub use keeper::Keeper;
 
-/// How much is kept. What is older is forgotten first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StoreLimits {
-    /// Most sessions; the one that was silent longest goes with its turns, facts and the tokens
-    /// that it has used. Default 10,000.
-    pub sessions: u64,
-    /// Most turns of a session. Default 200.
-    pub turns: u64,
-    /// Most bytes of the turns of a session, of which the last is kept in any case. Default 4 MiB.
-    pub session_bytes: u64,
-    /// Most bytes of the turns of all sessions; beyond them sessions go as if there were too many.
-    /// Default 1 GiB.
-    pub total_bytes: u64,
-    /// Most bytes of one question and of one answer; the rest is cut off. Default 256 KiB.
-    pub text_bytes: usize,
-    /// Most facts of a session. Default 100.
-    pub facts: usize,
-    /// Most entries of the log of usage. Default 100,000.
-    pub usage: u64,
-    /// Most days whose tokens are known. Default 400.
-    pub days: u64,
-}
-
-impl Default for StoreLimits {
-    fn default() -> Self {
-        Self {
-            sessions: 10_000,
-            turns: 200,
-            session_bytes: 4 * 1024 * 1024,
-            total_bytes: 1024 * 1024 * 1024,
-            text_bytes: 256 * 1024,
-            facts: 100,
-            usage: 100_000,
-            days: 400,
-        }
-    }
-}
-
-impl StoreLimits {
-    /// Sets [`sessions`](Self::sessions).
-    #[must_use]
-    pub const fn with_sessions(mut self, count: u64) -> Self {
-        self.sessions = count;
-        self
-    }
-
-    /// Sets [`turns`](Self::turns).
-    #[must_use]
-    pub const fn with_turns(mut self, count: u64) -> Self {
-        self.turns = count;
-        self
-    }
-
-    /// Sets [`session_bytes`](Self::session_bytes).
-    #[must_use]
-    pub const fn with_session_bytes(mut self, bytes: u64) -> Self {
-        self.session_bytes = bytes;
-        self
-    }
-
-    /// Sets [`total_bytes`](Self::total_bytes).
-    #[must_use]
-    pub const fn with_total_bytes(mut self, bytes: u64) -> Self {
-        self.total_bytes = bytes;
-        self
-    }
-
-    /// Sets [`text_bytes`](Self::text_bytes).
-    #[must_use]
-    pub const fn with_text_bytes(mut self, bytes: usize) -> Self {
-        self.text_bytes = bytes;
-        self
-    }
-
-    /// Sets [`facts`](Self::facts).
-    #[must_use]
-    pub const fn with_facts(mut self, count: usize) -> Self {
-        self.facts = count;
-        self
-    }
-
-    /// Sets [`usage`](Self::usage).
-    #[must_use]
-    pub const fn with_usage(mut self, count: u64) -> Self {
-        self.usage = count;
-        self
-    }
-
-    /// Sets [`days`](Self::days).
-    #[must_use]
-    pub const fn with_days(mut self, count: u64) -> Self {
-        self.days = count;
-        self
+rpc_core::config! {
+    /// How much is kept. What is older is forgotten first.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct StoreLimits {
+        /// Most sessions; the one that was silent longest goes with its turns, facts and the tokens
+        /// that it has used. Default 10,000.
+        pub sessions: u64 = 10_000 => with_sessions,
+        /// Most turns of a session. Default 200.
+        pub turns: u64 = 200 => with_turns,
+        /// Most bytes of the turns of a session, of which the last is kept in any case. Default 4 MiB.
+        pub session_bytes: u64 = 4 * 1024 * 1024 => with_session_bytes,
+        /// Most bytes of the turns of all sessions; beyond them sessions go as if there were too many.
+        /// Default 1 GiB.
+        pub total_bytes: u64 = 1024 * 1024 * 1024 => with_total_bytes,
+        /// Most bytes of one question and of one answer; the rest is cut off. Default 256 KiB.
+        pub text_bytes: usize = 256 * 1024 => with_text_bytes,
+        /// Most facts of a session. Default 100.
+        pub facts: usize = 100 => with_facts,
+        /// Most entries of the log of usage. Default 100,000.
+        pub usage: u64 = 100_000 => with_usage,
+        /// Most days whose tokens are known. Default 400.
+        pub days: u64 = 400 => with_days,
     }
 }
 

@@ -11,60 +11,20 @@ use super::{Tool, Tools, builtin};
 /// What the path of a built-in tool starts with.
 const BUILTIN: &str = "builtin:";
 
-/// How much one call of a plugin may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PluginLimits {
-    /// How long a call may take, waiting for its turn included. Default 30 s.
-    pub deadline: Duration,
-    /// Most bytes of memory, counted in whole pages of 64 KiB. What a plugin starts with may come
-    /// on top once. Default 64 MiB.
-    pub memory: u64,
-    /// Most bytes of an output. Default 1 MiB.
-    pub output: usize,
-    /// Most calls that run at once; at least one does. Further ones wait until their deadline.
-    /// Default 8.
-    pub concurrency: usize,
-}
-
-impl Default for PluginLimits {
-    fn default() -> Self {
-        Self {
-            deadline: TOOL_TIMEOUT,
-            memory: 64 << 20,
-            output: 1 << 20,
-            concurrency: 8,
-        }
-    }
-}
-
-impl PluginLimits {
-    /// Sets [`deadline`](Self::deadline).
-    #[must_use]
-    pub const fn with_deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = deadline;
-        self
-    }
-
-    /// Sets [`memory`](Self::memory).
-    #[must_use]
-    pub const fn with_memory(mut self, bytes: u64) -> Self {
-        self.memory = bytes;
-        self
-    }
-
-    /// Sets [`output`](Self::output).
-    #[must_use]
-    pub const fn with_output(mut self, bytes: usize) -> Self {
-        self.output = bytes;
-        self
-    }
-
-    /// Sets [`concurrency`](Self::concurrency).
-    #[must_use]
-    pub const fn with_concurrency(mut self, calls: usize) -> Self {
-        self.concurrency = calls;
-        self
+rpc_core::config! {
+    /// How much one call of a plugin may take.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PluginLimits {
+        /// How long a call may take, waiting for its turn included. Default 30 s.
+        pub deadline: Duration = TOOL_TIMEOUT => with_deadline,
+        /// Most bytes of memory, counted in whole pages of 64 KiB. What a plugin starts with may come
+        /// on top once. Default 64 MiB.
+        pub memory: u64 = 64 << 20 => with_memory,
+        /// Most bytes of an output. Default 1 MiB.
+        pub output: usize = 1 << 20 => with_output,
+        /// Most calls that run at once; at least one does. Further ones wait until their deadline.
+        /// Default 8.
+        pub concurrency: usize = 8 => with_concurrency,
     }
 }
 

@@ -14,62 +14,24 @@ use crate::model::{ChatModel, ChatRequest, Deltas, ModelError};
 /// The interface's version, as it is sent.
 const VERSION: &str = "2023-06-01";
 
-/// Which model to ask, and how patiently.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct AnthropicConfig {
-    /// Where the interface is. Without a path, `/v1/messages` is meant. Default
-    /// [`ANTHROPIC_ENDPOINT`].
-    pub url: String,
-    /// The model's name.
-    pub model: String,
-    /// The key. Default none, for servers of one's own.
-    pub key: Option<Secret>,
-    /// The longest answer in tokens; the interface wants to know. Default 4,096.
-    pub max_tokens: u32,
-    /// How patiently.
-    pub patience: Patience,
-}
-
-impl AnthropicConfig {
+rpc_core::config! {
+    /// Which model to ask, and how patiently.
+    #[derive(Clone, Debug)]
+    pub struct AnthropicConfig {
+        /// Where the interface is. Without a path, `/v1/messages` is meant. Default
+        /// [`ANTHROPIC_ENDPOINT`].
+        pub url: String = ANTHROPIC_ENDPOINT.to_owned() => with_url(impl Into<String>),
+        /// The model's name.
+        pub model: String = model.into(),
+        /// The key. Default none, for servers of one's own.
+        pub key: Option<Secret> = None => with_key(Option<Secret>),
+        /// The longest answer in tokens; the interface wants to know. Default 4,096.
+        pub max_tokens: u32 = 4096 => with_max_tokens,
+        /// How patiently.
+        pub patience: Patience = Patience::default() => with_patience,
+    }
     /// This model of Anthropic's, without a key.
-    pub fn new(model: impl Into<String>) -> Self {
-        Self {
-            url: ANTHROPIC_ENDPOINT.to_owned(),
-            model: model.into(),
-            key: None,
-            max_tokens: 4096,
-            patience: Patience::default(),
-        }
-    }
-
-    /// Sets [`url`](Self::url).
-    #[must_use]
-    pub fn with_url(mut self, url: impl Into<String>) -> Self {
-        self.url = url.into();
-        self
-    }
-
-    /// Sets [`key`](Self::key).
-    #[must_use]
-    pub fn with_key(mut self, key: Option<Secret>) -> Self {
-        self.key = key;
-        self
-    }
-
-    /// Sets [`max_tokens`](Self::max_tokens).
-    #[must_use]
-    pub const fn with_max_tokens(mut self, tokens: u32) -> Self {
-        self.max_tokens = tokens;
-        self
-    }
-
-    /// Sets [`patience`](Self::patience).
-    #[must_use]
-    pub const fn with_patience(mut self, patience: Patience) -> Self {
-        self.patience = patience;
-        self
-    }
+    pub fn new(model: impl Into<String>);
 }
 
 /// A model behind the Anthropic Messages API.

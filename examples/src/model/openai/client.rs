@@ -16,73 +16,27 @@ use super::Chunks;
 use crate::model::http::{Asker, HttpClient, Patience, endpoint, sensitive};
 use crate::model::{ChatModel, ChatRequest, Deltas, ModelError};
 
-/// Which model to ask, and how patiently.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct OpenAiConfig {
-    /// Where the interface is. Without a path, `/v1/chat/completions` is meant; with one, it is
-    /// completed with `/chat/completions` unless it ends so. Default [`DEFAULT_OPENAI_URL`].
-    pub base_url: String,
-    /// The model's name.
-    pub model: String,
-    /// The key, if the provider wants one. Default none.
-    pub key: Option<Secret>,
-    /// The longest answer in tokens. Default `None`: as the provider has it.
-    pub max_tokens: Option<u32>,
-    /// Whether to ask for the bill of a streamed answer. Not every server knows the question.
-    /// Default no.
-    pub usage: bool,
-    /// How patiently.
-    pub patience: Patience,
-}
-
-impl OpenAiConfig {
+rpc_core::config! {
+    /// Which model to ask, and how patiently.
+    #[derive(Clone, Debug)]
+    pub struct OpenAiConfig {
+        /// Where the interface is. Without a path, `/v1/chat/completions` is meant; with one, it is
+        /// completed with `/chat/completions` unless it ends so. Default [`DEFAULT_OPENAI_URL`].
+        pub base_url: String = DEFAULT_OPENAI_URL.to_owned() => with_base_url(impl Into<String>),
+        /// The model's name.
+        pub model: String = model.into(),
+        /// The key, if the provider wants one. Default none.
+        pub key: Option<Secret> = None => with_key(Option<Secret>),
+        /// The longest answer in tokens. Default `None`: as the provider has it.
+        pub max_tokens: Option<u32> = None => with_max_tokens,
+        /// Whether to ask for the bill of a streamed answer. Not every server knows the question.
+        /// Default no.
+        pub usage: bool = false => with_usage,
+        /// How patiently.
+        pub patience: Patience = Patience::default() => with_patience,
+    }
     /// This model of OpenAI's, without a key.
-    pub fn new(model: impl Into<String>) -> Self {
-        Self {
-            base_url: DEFAULT_OPENAI_URL.to_owned(),
-            model: model.into(),
-            key: None,
-            max_tokens: None,
-            usage: false,
-            patience: Patience::default(),
-        }
-    }
-
-    /// Sets [`base_url`](Self::base_url).
-    #[must_use]
-    pub fn with_base_url(mut self, url: impl Into<String>) -> Self {
-        self.base_url = url.into();
-        self
-    }
-
-    /// Sets [`key`](Self::key).
-    #[must_use]
-    pub fn with_key(mut self, key: Option<Secret>) -> Self {
-        self.key = key;
-        self
-    }
-
-    /// Sets [`max_tokens`](Self::max_tokens).
-    #[must_use]
-    pub const fn with_max_tokens(mut self, tokens: Option<u32>) -> Self {
-        self.max_tokens = tokens;
-        self
-    }
-
-    /// Sets [`usage`](Self::usage).
-    #[must_use]
-    pub const fn with_usage(mut self, usage: bool) -> Self {
-        self.usage = usage;
-        self
-    }
-
-    /// Sets [`patience`](Self::patience).
-    #[must_use]
-    pub const fn with_patience(mut self, patience: Patience) -> Self {
-        self.patience = patience;
-        self
-    }
+    pub fn new(model: impl Into<String>);
 }
 
 /// A model behind the OpenAI interface.

@@ -17,58 +17,19 @@ pub fn http_config() -> HttpConfig {
     HttpConfig::default().with_guards(guards)
 }
 
-/// How a [`Server`](super::Server) behaves.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct ServerOptions {
-    /// Token, limits and times of each connection.
-    pub connection: ServerConfig,
-    /// Limits, guards and TLS before the upgrade, and the HTTP service beside it.
-    /// [`WS_PATH`](crate::limits::WS_PATH) upgrades in any case. Default [`http_config`].
-    pub http: HttpConfig,
-    /// Transport treatment and observer of each connection. Its write timeout ends a connection whose
-    /// client takes nothing.
-    pub driver: DriverConfig,
-    pub(crate) shutdown_timeout: Duration,
-}
-
-impl Default for ServerOptions {
-    fn default() -> Self {
-        Self {
-            connection: ServerConfig::default(),
-            http: http_config(),
-            driver: DriverConfig::default(),
-            shutdown_timeout: SHUTDOWN_TIMEOUT,
-        }
-    }
-}
-
-impl ServerOptions {
-    /// Sets [`connection`](Self::connection).
-    #[must_use]
-    pub fn with_connection(mut self, config: ServerConfig) -> Self {
-        self.connection = config;
-        self
-    }
-
-    /// Sets [`http`](Self::http). Start from [`http_config`].
-    #[must_use]
-    pub fn with_http(mut self, config: HttpConfig) -> Self {
-        self.http = config;
-        self
-    }
-
-    /// Sets [`driver`](Self::driver).
-    #[must_use]
-    pub fn with_driver(mut self, config: DriverConfig) -> Self {
-        self.driver = config;
-        self
-    }
-
-    /// How long a connection's requests may go on when the server ends. Default 5 s.
-    #[must_use]
-    pub const fn with_shutdown_timeout(mut self, timeout: Duration) -> Self {
-        self.shutdown_timeout = timeout;
-        self
+rpc_core::config! {
+    /// How a [`Server`](super::Server) behaves.
+    #[derive(Debug)]
+    pub struct ServerOptions {
+        /// Token, limits and times of each connection.
+        pub connection: ServerConfig = ServerConfig::default() => with_connection(ServerConfig),
+        /// Limits, guards and TLS before the upgrade, and the HTTP service beside it.
+        /// [`WS_PATH`](crate::limits::WS_PATH) upgrades in any case. Default [`http_config`]; start from it.
+        pub http: HttpConfig = http_config() => with_http(HttpConfig),
+        /// Transport treatment and observer of each connection. Its write timeout ends a connection
+        /// whose client takes nothing.
+        pub driver: DriverConfig = DriverConfig::default() => with_driver(DriverConfig),
+        /// How long a connection's requests may go on when the server ends. Default 5 s.
+        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
     }
 }

@@ -179,78 +179,31 @@ pub enum LinkEvent<E> {
     Lagged(u64),
 }
 
-/// How a [`Link`] behaves.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct LinkConfig {
-    /// When to dial again. Default: [`ReconnectPolicy::default`].
-    pub reconnect: ReconnectPolicy,
-    /// The deadline of one dial, all handshakes below the protocol included. Default 10 s.
-    pub connect_timeout: Duration,
-    /// The event queue. Default: 1,024 items, 16 MiB, `DropOldest`.
-    pub events: QueueConfig,
-    /// The queue of each stream. Default: 1,024 items, 16 MiB, `Block` for 30 s.
-    pub streams: QueueConfig,
-    /// Commands that may wait for the connection's task. Default 1,024.
-    pub max_commands: usize,
-    /// The transport's treatment.
-    pub driver: DriverConfig,
-    /// Where call-id seeds and jitter come from. Default: the operating system.
-    pub entropy: fn() -> u64,
-}
-
-impl Default for LinkConfig {
-    fn default() -> Self {
-        Self {
-            reconnect: ReconnectPolicy::default(),
-            connect_timeout: Duration::from_secs(10),
-            events: QueueConfig::default(),
-            streams: QueueConfig::default().with_policy(LagPolicy::Block {
-                deadline: Duration::from_secs(30),
-            }),
-            max_commands: 1024,
-            driver: DriverConfig::default(),
-            entropy,
-        }
+crate::config! {
+    /// How a [`Link`] behaves.
+    #[derive(Clone)]
+    pub struct LinkConfig {
+        /// When to dial again. Default: [`ReconnectPolicy::default`].
+        pub reconnect: ReconnectPolicy = ReconnectPolicy::default() => with_reconnect,
+        /// The deadline of one dial, all handshakes below the protocol included. Default 10 s.
+        pub connect_timeout: Duration = Duration::from_secs(10) => with_connect_timeout,
+        /// The event queue. Default: 1,024 items, 16 MiB, `DropOldest`.
+        pub events: QueueConfig = QueueConfig::default() => with_events,
+        /// The queue of each stream. Default: 1,024 items, 16 MiB, `Block` for 30 s.
+        pub streams: QueueConfig = QueueConfig::default().with_policy(LagPolicy::Block {
+            deadline: Duration::from_secs(30),
+        }) => with_streams,
+        /// Commands that may wait for the connection's task. Default 1,024; 0 counts as 1.
+        pub max_commands: usize = 1024 => with_max_commands,
+        /// The transport's treatment.
+        pub driver: DriverConfig = DriverConfig::default(),
+        /// Where call-id seeds and jitter come from; fix it in tests that repeat. Default: the operating
+        /// system.
+        pub entropy: fn() -> u64 = entropy => with_entropy,
     }
 }
 
 impl LinkConfig {
-    /// Sets [`reconnect`](Self::reconnect).
-    #[must_use]
-    pub fn with_reconnect(mut self, policy: ReconnectPolicy) -> Self {
-        self.reconnect = policy;
-        self
-    }
-
-    /// Sets [`connect_timeout`](Self::connect_timeout).
-    #[must_use]
-    pub const fn with_connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout;
-        self
-    }
-
-    /// Sets [`events`](Self::events).
-    #[must_use]
-    pub const fn with_events(mut self, events: QueueConfig) -> Self {
-        self.events = events;
-        self
-    }
-
-    /// Sets [`streams`](Self::streams).
-    #[must_use]
-    pub const fn with_streams(mut self, streams: QueueConfig) -> Self {
-        self.streams = streams;
-        self
-    }
-
-    /// Sets [`max_commands`](Self::max_commands); at least 1.
-    #[must_use]
-    pub const fn with_max_commands(mut self, commands: usize) -> Self {
-        self.max_commands = if commands == 0 { 1 } else { commands };
-        self
-    }
-
     /// Sets [`driver`](Self::driver). An observer that was set before stays, unless the driver brings
     /// one.
     #[must_use]
@@ -264,13 +217,6 @@ impl LinkConfig {
     #[must_use]
     pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.driver.observer = Some(observer);
-        self
-    }
-
-    /// Sets [`entropy`](Self::entropy): for tests that repeat.
-    #[must_use]
-    pub const fn with_entropy(mut self, entropy: fn() -> u64) -> Self {
-        self.entropy = entropy;
         self
     }
 }

@@ -21,108 +21,36 @@ type UpgradeHook = dyn Fn(&mut Parts, SocketAddr) -> UpgradeDecision + Send + Sy
 type HttpFuture = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 type HttpHook = dyn Fn(Request<Bytes>, SocketAddr) -> HttpFuture + Send + Sync;
 
-/// What one server lets its peers use up. All bounds are on by default.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ServerLimits {
-    /// Most connections at once. For a further one the oldest connection whose request is not
-    /// complete makes room; if there is none, it gets status 503. Peers that are not
-    /// [served](super::PeerPolicy) do not count, and get their 403 in any case. Default 1,024.
-    pub max_connections: usize,
-    /// Most connections of one IP address at once. A further one is treated as one over
-    /// [`max_connections`](Self::max_connections), where only connections of its address make room.
-    /// Default `None`: no limit for a server that only this machine can reach, else a quarter of
-    /// [`max_connections`](Self::max_connections). `Some(usize::MAX)` is no limit: right behind a
-    /// proxy, whose address all connections have.
-    pub max_connections_per_ip: Option<usize>,
-    /// Most WebSockets at once, from the answer to the upgrade request to the end of the handler; a
-    /// further upgrade gets status 503. Plain requests go on. Default none, other than
-    /// [`max_connections`](Self::max_connections).
-    pub max_websockets: Option<usize>,
-    /// How long a peer may take to send the header of its request. Default 10 s.
-    pub header_timeout: Duration,
-    /// How long everything before the handler may take: TLS, the request, the answer. Default
-    /// 15 s.
-    pub handshake_timeout: Duration,
-    /// Largest request header in bytes; a larger one gets status 431. Default 16 KiB.
-    pub max_header_bytes: usize,
-    /// Largest body of a plain request in bytes; a larger one gets status 413. Default 1 MiB.
-    pub max_body_bytes: usize,
-    /// How long a peer may take nothing of an answer that waits for it; then it is hung up on.
-    /// Default 30 s.
-    pub write_timeout: Duration,
-}
-
-impl Default for ServerLimits {
-    fn default() -> Self {
-        Self {
-            max_connections: 1_024,
-            max_connections_per_ip: None,
-            max_websockets: None,
-            header_timeout: Duration::from_secs(10),
-            handshake_timeout: Duration::from_secs(15),
-            max_header_bytes: 16 * 1024,
-            max_body_bytes: 1024 * 1024,
-            write_timeout: Duration::from_secs(30),
-        }
-    }
-}
-
-impl ServerLimits {
-    /// Sets [`max_connections`](Self::max_connections).
-    #[must_use]
-    pub const fn with_max_connections(mut self, count: usize) -> Self {
-        self.max_connections = count;
-        self
-    }
-
-    /// Sets [`max_connections_per_ip`](Self::max_connections_per_ip).
-    #[must_use]
-    pub const fn with_max_connections_per_ip(mut self, count: Option<usize>) -> Self {
-        self.max_connections_per_ip = count;
-        self
-    }
-
-    /// Sets [`max_websockets`](Self::max_websockets).
-    #[must_use]
-    pub const fn with_max_websockets(mut self, count: Option<usize>) -> Self {
-        self.max_websockets = count;
-        self
-    }
-
-    /// Sets [`header_timeout`](Self::header_timeout).
-    #[must_use]
-    pub const fn with_header_timeout(mut self, timeout: Duration) -> Self {
-        self.header_timeout = timeout;
-        self
-    }
-
-    /// Sets [`handshake_timeout`](Self::handshake_timeout).
-    #[must_use]
-    pub const fn with_handshake_timeout(mut self, timeout: Duration) -> Self {
-        self.handshake_timeout = timeout;
-        self
-    }
-
-    /// Sets [`max_header_bytes`](Self::max_header_bytes).
-    #[must_use]
-    pub const fn with_max_header_bytes(mut self, bytes: usize) -> Self {
-        self.max_header_bytes = bytes;
-        self
-    }
-
-    /// Sets [`max_body_bytes`](Self::max_body_bytes).
-    #[must_use]
-    pub const fn with_max_body_bytes(mut self, bytes: usize) -> Self {
-        self.max_body_bytes = bytes;
-        self
-    }
-
-    /// Sets [`write_timeout`](Self::write_timeout).
-    #[must_use]
-    pub const fn with_write_timeout(mut self, timeout: Duration) -> Self {
-        self.write_timeout = timeout;
-        self
+crate::config! {
+    /// What one server lets its peers use up. All bounds are on by default.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct ServerLimits {
+        /// Most connections at once. For a further one the oldest connection whose request is not
+        /// complete makes room; if there is none, it gets status 503. Peers that are not
+        /// [served](super::PeerPolicy) do not count, and get their 403 in any case. Default 1,024.
+        pub max_connections: usize = 1_024 => with_max_connections,
+        /// Most connections of one IP address at once. A further one is treated as one over
+        /// [`max_connections`](Self::max_connections), where only connections of its address make room.
+        /// Default `None`: no limit for a server that only this machine can reach, else a quarter of
+        /// [`max_connections`](Self::max_connections). `Some(usize::MAX)` is no limit: right behind a
+        /// proxy, whose address all connections have.
+        pub max_connections_per_ip: Option<usize> = None => with_max_connections_per_ip,
+        /// Most WebSockets at once, from the answer to the upgrade request to the end of the handler; a
+        /// further upgrade gets status 503. Plain requests go on. Default none, other than
+        /// [`max_connections`](Self::max_connections).
+        pub max_websockets: Option<usize> = None => with_max_websockets,
+        /// How long a peer may take to send the header of its request. Default 10 s.
+        pub header_timeout: Duration = Duration::from_secs(10) => with_header_timeout,
+        /// How long everything before the handler may take: TLS, the request, the answer. Default
+        /// 15 s.
+        pub handshake_timeout: Duration = Duration::from_secs(15) => with_handshake_timeout,
+        /// Largest request header in bytes; a larger one gets status 431. Default 16 KiB.
+        pub max_header_bytes: usize = 16 * 1024 => with_max_header_bytes,
+        /// Largest body of a plain request in bytes; a larger one gets status 413. Default 1 MiB.
+        pub max_body_bytes: usize = 1024 * 1024 => with_max_body_bytes,
+        /// How long a peer may take nothing of an answer that waits for it; then it is hung up on.
+        /// Default 30 s.
+        pub write_timeout: Duration = Duration::from_secs(30) => with_write_timeout,
     }
 }
 

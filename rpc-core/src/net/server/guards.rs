@@ -10,22 +10,25 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use http::request::Parts;
 use http::{HeaderName, StatusCode, header};
 
-/// Which requests are served. The default serves any peer, refuses every request with an `Origin`,
-/// and on a server that is bound to a loopback address refuses every foreign `Host`.
-///
-/// The checks are plain functions over the request's head, so that a server of another framework
-/// can call them as well.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Guards {
-    /// Peers that are served.
-    pub peers: PeerPolicy,
-    /// Web pages that are served.
-    pub origins: OriginPolicy,
-    /// Names under which this server is served.
-    pub hosts: HostPolicy,
-    /// Whether pages from the very host that the request names are served too. Default no.
-    pub same_origin: bool,
+crate::config! {
+    /// Which requests are served. The default serves any peer, refuses every request with an `Origin`,
+    /// and on a server that is bound to a loopback address refuses every foreign `Host`.
+    ///
+    /// The checks are plain functions over the request's head, so that a server of another framework
+    /// can call them as well.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Guards {
+        /// Peers that are served. Default any.
+        pub peers: PeerPolicy = PeerPolicy::Any => with_peers,
+        /// Web pages that are served. Default none.
+        pub origins: OriginPolicy = OriginPolicy::Refuse => with_origins(OriginPolicy),
+        /// Names under which this server is served. Default [`HostPolicy::Auto`].
+        pub hosts: HostPolicy = HostPolicy::Auto => with_hosts(HostPolicy),
+        /// Whether pages from the very host that the request names are served too, over `http` or
+        /// `https`. Only for servers that check a token, or whose [hosts](HostPolicy) are listed: a
+        /// page can give its own host any address. Default no.
+        pub same_origin: bool = false => with_same_origin,
+    }
 }
 
 /// Which peers are served.
@@ -110,36 +113,6 @@ pub enum BadGuard {
 }
 
 impl Guards {
-    /// Sets which peers are served.
-    #[must_use]
-    pub const fn with_peers(mut self, peers: PeerPolicy) -> Self {
-        self.peers = peers;
-        self
-    }
-
-    /// Sets which origins are served.
-    #[must_use]
-    pub fn with_origins(mut self, origins: OriginPolicy) -> Self {
-        self.origins = origins;
-        self
-    }
-
-    /// Sets which hosts are served.
-    #[must_use]
-    pub fn with_hosts(mut self, hosts: HostPolicy) -> Self {
-        self.hosts = hosts;
-        self
-    }
-
-    /// Serves pages that come from the very host that the request names, over `http` or `https`.
-    /// Only for servers that check a token, or whose [hosts](HostPolicy) are listed: a page can give
-    /// its own host any address.
-    #[must_use]
-    pub const fn with_same_origin(mut self, same_origin: bool) -> Self {
-        self.same_origin = same_origin;
-        self
-    }
-
     /// Serves web pages of this origin, for example `https://app.example.com` or
     /// `http://localhost:5173`. The port has to be the same, where a scheme's default port may be
     /// left out.

@@ -11,88 +11,40 @@ use crate::secret::Secret;
 /// Most bytes that a Ping, a Pong or a Close carries (RFC 6455, section 5.5).
 pub(super) const MAX_CONTROL: usize = 125;
 
-/// How a WebSocket behaves. The same type serves both ends; what only a client uses says so.
-///
-/// ```
-/// use rpc_core::net::ws::WsConfig;
-/// let config = WsConfig::default()
-///     .with_max_message(1024 * 1024)
-///     .with_header("x-client", "switchboard")?;
-/// assert_eq!(config.max_message, 1_048_576);
-/// # Ok::<(), rpc_core::net::ws::BadHeader>(())
-/// ```
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct WsConfig {
-    /// Largest incoming message, and largest incoming frame, in bytes. Default 4 MiB. A larger one
-    /// is refused before it is buffered.
-    pub max_message: usize,
-    /// Largest outgoing message in bytes. Default 16 MiB. A larger one is an error of `start_send`
-    /// and leaves nothing behind.
-    pub max_outgoing: usize,
-    /// Bytes that a connection holds for reading, from 1 KiB to 16 KiB; twice that behind a burst.
-    /// Default 1 KiB. What a large message needs beyond it is given back with what comes next.
-    pub read_buffer: usize,
-    /// Bytes gathered before they are written without a flush; also how much may be stuck before
-    /// the sink reports that it is not ready. Default 4 KiB. A connection holds as much as was
-    /// gathered at once, which is at most the larger of twice this and 64 KiB.
-    pub write_buffer: usize,
-    /// One deadline for name resolution, TCP, TLS and the upgrade together. Default 10 s.
-    pub connect_timeout: Duration,
-    headers: HeaderMap,
-    subprotocols: Vec<String>,
-}
-
-impl Default for WsConfig {
-    fn default() -> Self {
-        Self {
-            max_message: 4 * 1024 * 1024,
-            max_outgoing: 16 * 1024 * 1024,
-            read_buffer: 1024,
-            write_buffer: 4 * 1024,
-            connect_timeout: Duration::from_secs(10),
-            headers: HeaderMap::new(),
-            subprotocols: Vec::new(),
-        }
+crate::config! {
+    /// How a WebSocket behaves. The same type serves both ends; what only a client uses says so.
+    ///
+    /// ```
+    /// use rpc_core::net::ws::WsConfig;
+    /// let config = WsConfig::default()
+    ///     .with_max_message(1024 * 1024)
+    ///     .with_header("x-client", "switchboard")?;
+    /// assert_eq!(config.max_message, 1_048_576);
+    /// # Ok::<(), rpc_core::net::ws::BadHeader>(())
+    /// ```
+    #[derive(Clone)]
+    pub struct WsConfig {
+        /// Largest incoming message, and largest incoming frame, in bytes. Default 4 MiB. A larger one
+        /// is refused before it is buffered.
+        pub max_message: usize = 4 * 1024 * 1024 => with_max_message,
+        /// Largest outgoing message in bytes. Default 16 MiB. A larger one is an error of `start_send`
+        /// and leaves nothing behind.
+        pub max_outgoing: usize = 16 * 1024 * 1024 => with_max_outgoing,
+        /// Bytes that a connection holds for reading, from 1 KiB to 16 KiB; twice that behind a burst.
+        /// Default 1 KiB. What a large message needs beyond it is given back with what comes next.
+        pub read_buffer: usize = 1024 => with_read_buffer,
+        /// Bytes gathered before they are written without a flush; also how much may be stuck before
+        /// the sink reports that it is not ready. Default 4 KiB. A connection holds as much as was
+        /// gathered at once, which is at most the larger of twice this and 64 KiB.
+        pub write_buffer: usize = 4 * 1024 => with_write_buffer,
+        /// One deadline for name resolution, TCP, TLS and the upgrade together. Default 10 s.
+        pub connect_timeout: Duration = Duration::from_secs(10) => with_connect_timeout,
+        headers: HeaderMap = HeaderMap::new(),
+        subprotocols: Vec<String> = Vec::new(),
     }
 }
 
 impl WsConfig {
-    /// Sets [`max_message`](Self::max_message).
-    #[must_use]
-    pub const fn with_max_message(mut self, bytes: usize) -> Self {
-        self.max_message = bytes;
-        self
-    }
-
-    /// Sets [`max_outgoing`](Self::max_outgoing).
-    #[must_use]
-    pub const fn with_max_outgoing(mut self, bytes: usize) -> Self {
-        self.max_outgoing = bytes;
-        self
-    }
-
-    /// Sets [`read_buffer`](Self::read_buffer).
-    #[must_use]
-    pub const fn with_read_buffer(mut self, bytes: usize) -> Self {
-        self.read_buffer = bytes;
-        self
-    }
-
-    /// Sets [`write_buffer`](Self::write_buffer).
-    #[must_use]
-    pub const fn with_write_buffer(mut self, bytes: usize) -> Self {
-        self.write_buffer = bytes;
-        self
-    }
-
-    /// Sets [`connect_timeout`](Self::connect_timeout).
-    #[must_use]
-    pub const fn with_connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout;
-        self
-    }
-
     /// Adds a header to the client's upgrade request. `Authorization` and cookies are kept out of
     /// `Debug` output; for other secrets see [`with_secret_header`](Self::with_secret_header).
     ///

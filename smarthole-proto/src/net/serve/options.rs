@@ -47,86 +47,34 @@ fn select_first(parts: &mut Parts, _: SocketAddr) -> UpgradeDecision {
     }
 }
 
-/// How a [`Server`](super::Server) behaves.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct ServerOptions {
-    /// The switch that is served, and only here. Clone it for what needs it before there is a
-    /// server, such as an HTTP service that takes texts.
-    pub switch: Switch,
-    /// How the router is asked.
-    pub router: RouterOptions,
-    /// Limits and times of each connection.
-    pub connection: ServerConfig,
-    /// Limits, guards and TLS before the upgrade, and the HTTP service beside it. Default
-    /// [`http_config`].
-    pub http: HttpConfig,
-    /// Transport treatment and observer of each connection.
-    pub driver: DriverConfig,
-    pub(crate) shutdown_timeout: Duration,
-}
-
-impl Default for ServerOptions {
-    fn default() -> Self {
-        Self {
-            switch: Switch::default(),
-            router: RouterOptions::default(),
-            connection: ServerConfig::default(),
-            http: http_config(),
-            driver: DriverConfig::default(),
-            shutdown_timeout: SHUTDOWN_TIMEOUT,
-        }
+rpc_core::config! {
+    /// How a [`Server`](super::Server) behaves.
+    #[derive(Debug)]
+    pub struct ServerOptions {
+        /// The switch that is served, and only here. Clone it for what needs it before there is a
+        /// server, such as an HTTP service that takes texts.
+        pub switch: Switch = Switch::default() => with_switch(Switch),
+        /// How the router is asked.
+        pub router: RouterOptions = RouterOptions::default() => with_router(RouterOptions),
+        /// Limits and times of each connection.
+        pub connection: ServerConfig = ServerConfig::default() => with_connection(ServerConfig),
+        /// Limits, guards and TLS before the upgrade, and the HTTP service beside it. Default
+        /// [`http_config`]; start from it.
+        pub http: HttpConfig = http_config() => with_http(HttpConfig),
+        /// Transport treatment and observer of each connection.
+        pub driver: DriverConfig = DriverConfig::default() => with_driver(DriverConfig),
+        /// How long the server's end may take. In the first half clients may still answer what is open,
+        /// in the second their Close is awaited (also when a single client is disconnected), for the
+        /// [driver](Self::driver)'s `close_timeout` at most. Default 1 s; give the
+        /// [handle](super::ServerHandle)'s drain no less.
+        pub shutdown_timeout: Duration = SHUTDOWN_TIMEOUT => with_shutdown_timeout,
     }
 }
 
 impl ServerOptions {
-    /// Sets [`switch`](Self::switch).
-    #[must_use]
-    pub fn with_switch(mut self, switch: Switch) -> Self {
-        self.switch = switch;
-        self
-    }
-
     /// Sets [`switch`](Self::switch) to a fresh one with this configuration.
     #[must_use]
     pub fn with_hub(self, config: HubConfig) -> Self {
         self.with_switch(Switch::new(config))
-    }
-
-    /// Sets [`router`](Self::router).
-    #[must_use]
-    pub fn with_router(mut self, options: RouterOptions) -> Self {
-        self.router = options;
-        self
-    }
-
-    /// Sets [`connection`](Self::connection).
-    #[must_use]
-    pub fn with_connection(mut self, config: ServerConfig) -> Self {
-        self.connection = config;
-        self
-    }
-
-    /// Sets [`http`](Self::http). Start from [`http_config`].
-    #[must_use]
-    pub fn with_http(mut self, config: HttpConfig) -> Self {
-        self.http = config;
-        self
-    }
-
-    /// Sets [`driver`](Self::driver).
-    #[must_use]
-    pub fn with_driver(mut self, config: DriverConfig) -> Self {
-        self.driver = config;
-        self
-    }
-
-    /// How long the server's end may take. In the first half clients may still answer what is open,
-    /// in the second their Close is awaited (also when a single client is disconnected), for the
-    /// [driver](Self::driver)'s `close_timeout` at most. Default 1 s; give the [handle](super::ServerHandle)'s drain no less.
-    #[must_use]
-    pub const fn with_shutdown_timeout(mut self, timeout: Duration) -> Self {
-        self.shutdown_timeout = timeout;
-        self
     }
 }

@@ -13,36 +13,15 @@ use super::state::Open;
 use crate::limits::ROUTER_TIMEOUT;
 use crate::router::{Router, RouterError};
 
-/// How a [`Switch`] asks its router.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RouterOptions {
-    pub(crate) timeout: Duration,
-    pub(crate) max_at_once: usize,
-}
-
-impl Default for RouterOptions {
-    fn default() -> Self {
-        Self {
-            timeout: ROUTER_TIMEOUT,
-            max_at_once: 16,
-        }
-    }
-}
-
-impl RouterOptions {
-    /// How long the router may take for one decision. Default 30 s.
-    #[must_use]
-    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// Most questions that it is asked at once; further ones wait in order; at least 1. Default 16.
-    #[must_use]
-    pub const fn with_max_at_once(mut self, questions: usize) -> Self {
-        self.max_at_once = if questions == 0 { 1 } else { questions };
-        self
+rpc_core::config! {
+    /// How a [`Switch`] asks its router.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct RouterOptions {
+        /// How long the router may take for one decision. Default 30 s.
+        pub timeout: Duration = ROUTER_TIMEOUT => with_timeout,
+        /// Most questions that it is asked at once; further ones wait in order. Default 16; 0 counts as
+        /// 1.
+        pub max_at_once: usize = 16 => with_max_at_once,
     }
 }
 

@@ -24,8 +24,8 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::{End, RawFrame, RawPeer};
 use rpc_core::Limits;
 use rpc_core::keepalive::KeepAlive;
-use rpc_core::net::{DriverConfig, LinkConfig};
 use rpc_core::net::server::{Counters, DrainReport, HttpConfig};
+use rpc_core::net::{DriverConfig, LinkConfig};
 
 pub use end::{
     a_drain_ends_everything_in_time, a_drain_past_a_peer_that_ignores_the_close,

@@ -1,0 +1,109 @@
+//! [`config!`](crate::config).
+
+/// Makes a configuration struct: public fields, their defaults, and a `with_*` setter for each.
+///
+/// A field names its default and, behind `=>`, its setter. The struct is `#[non_exhaustive]` and has
+/// `Default`; each setter is documented as "Sets the field", so the field's own documentation says
+/// what it means, in which unit, and its default.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// rpc_core::config! {
+///     /// How long to wait, and as whom.
+///     #[derive(Clone, Debug, PartialEq)]
+///     pub struct Options {
+///         /// How long each call waits for its answer. Default 30 s.
+///         pub timeout: Duration = Duration::from_secs(30) => with_timeout,
+///         /// The name to log in with. Default `guest`.
+///         pub name: String = "guest".to_owned() => with_name(impl Into<String>),
+///     }
+/// }
+///
+/// let options = Options::default().with_name("ann");
+/// assert_eq!((options.timeout.as_secs(), &*options.name), (30, "ann"));
+/// ```
+///
+/// - `=> with_timeout` is a `const fn` that takes the field's type.
+/// - `=> with_name(impl Into<String>)` takes this type and converts it with [`Into`]. A type that has
+///   something to drop needs this form, with itself: its setter cannot be `const`.
+/// - Without `=>` there is no setter: the field is required, private, or has a setter of its own that
+///   checks or collects.
+///
+/// Where something has no default, a constructor behind the struct replaces `Default`. The fields
+/// are made from its arguments:
+///
+/// ```
+/// rpc_core::config! {
+///     /// Who logs in.
+///     #[derive(Clone, Debug)]
+///     pub struct Login {
+///         /// The login name.
+///         pub name: String = name.into(),
+///         /// Whether to try again. Default yes.
+///         pub retry: bool = true => with_retry,
+///     }
+///     /// Logs in with this name; everything else by default.
+///     pub fn new(name: impl Into<String>);
+/// }
+///
+/// assert_eq!(Login::new("ann").with_retry(false).name, "ann");
+/// ```
+#[macro_export]
+macro_rules! config {
+    // The constructor: `Default`, or the one behind the struct.
+    (@new $Name:ident $fields:tt) => {
+        #[automatically_derived]
+        impl Default for $Name {
+            fn default() -> Self {
+                Self $fields
+            }
+        }
+    };
+    (@new $Name:ident $fields:tt $(#[$doc:meta])* $vis:vis fn $new:ident $args:tt;) => {
+        impl $Name {
+            $(#[$doc])*
+            #[must_use]
+            $vis fn $new $args -> Self {
+                Self $fields
+            }
+        }
+    };
+
+    // A setter.
+    (@set $field:ident: $T:ty, $with:ident) => {
+        #[doc = concat!("Sets [`", stringify!($field), "`](Self::", stringify!($field), ").")]
+        #[must_use]
+        pub const fn $with(mut self, $field: $T) -> Self {
+            self.$field = $field;
+            self
+        }
+    };
+    (@set $field:ident: $T:ty, $with:ident $From:ty) => {
+        #[doc = concat!("Sets [`", stringify!($field), "`](Self::", stringify!($field), ").")]
+        #[must_use]
+        pub fn $with(mut self, $field: $From) -> Self {
+            self.$field = $field.into();
+            self
+        }
+    };
+
+    ($(#[$meta:meta])* $vis:vis struct $Name:ident {
+        $(
+            $(#[$doc:meta])* $field_vis:vis $field:ident: $T:ty = $default:expr
+            $(=> $with:ident $(($From:ty))?)?,
+        )*
+    } $($new:tt)*) => {
+        $(#[$meta])*
+        #[non_exhaustive]
+        $vis struct $Name {
+            $($(#[$doc])* $field_vis $field: $T,)*
+        }
+
+        $crate::config!(@new $Name { $($field: $default,)* } $($new)*);
+
+        impl $Name {
+            $($($crate::config!(@set $field: $T, $with $($From)?);)?)*
+        }
+    };
+}
