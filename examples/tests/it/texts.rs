@@ -84,16 +84,14 @@ fn protocol_readmes_and_guides_have_the_same_headings_in_order() {
             found.retain(|heading| expected.contains(heading));
             if found != expected {
                 problems.push(format!(
-                    "{}/{file}: headings {found:?} instead of {expected:?}",
-                    folder
+                    "{folder}/{file}: headings {found:?} instead of {expected:?}"
                 ));
             }
         }
         let lib = read(&package.join("src/lib.rs"));
         if !lib.contains("#![doc = include_str!(\"../README.md\")]") {
             problems.push(format!(
-                "{}: the README is not the crate documentation",
-                folder
+                "{folder}: the README is not the crate documentation"
             ));
         }
     }
@@ -159,21 +157,21 @@ fn every_protocol_crate_documents_its_specification_line_by_line() {
         let package = root().join(folder);
         let lib = read(&package.join("src/lib.rs"));
         if !lib.contains("#[doc = include_str!(\"../SPEC.md\")]\npub mod spec {}\n") {
-            problems.push(format!("{}: SPEC.md is not the module spec", folder));
+            problems.push(format!("{folder}: SPEC.md is not the module spec"));
         }
         if !lib.contains("#[doc = include_str!(\"../GUIDE.md\")]\npub mod guide {}\n") {
-            problems.push(format!("{}: GUIDE.md is not the module guide", folder));
+            problems.push(format!("{folder}: GUIDE.md is not the module guide"));
         }
         for page in ["[`spec`]", "[`guide`]"] {
             if !read(&package.join("README.md")).contains(page) {
-                problems.push(format!("{}/README.md does not lead to {page}", folder));
+                problems.push(format!("{folder}/README.md does not lead to {page}"));
             }
         }
         let spec = read(&package.join("SPEC.md"));
         for row in spec.lines().filter(|line| line.starts_with('|')) {
             let cells = row.trim_matches('|').split(" | ").count();
             if cells != 3 && !row.starts_with("|---") {
-                problems.push(format!("{}/SPEC.md: {cells} cells: {row}", folder));
+                problems.push(format!("{folder}/SPEC.md: {cells} cells: {row}"));
             }
         }
     }
