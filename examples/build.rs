@@ -1,32 +1,46 @@
-//! Hands the programs of the READMEs to `tests/it/readmes.rs`, which runs them.
+//! Passes the programs of the READMEs and guides to `tests/it/readmes.rs`, which runs them.
 
 use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs, io};
 
-/// A README, the name of its programs, and where they connect to.
-const READMES: [(&str, &str, &str); 6] = [
-    ("", "root", "ws://127.0.0.1:8080"),
-    ("snek-proto", "snek", "wss://snek.molodetz.nl"),
-    ("exoclaw-proto", "exoclaw", "ws://127.0.0.1:7200"),
-    ("smarthole-proto", "smarthole", "ws://127.0.0.1:9473"),
+/// A text, the name of its programs, and where they connect to.
+const TEXTS: [(&str, &str, &str); 7] = [
+    ("snek-proto/README.md", "snek", "wss://snek.molodetz.nl"),
+    ("exoclaw-proto/README.md", "exoclaw", "ws://127.0.0.1:7200"),
     (
-        "connectonion-proto",
+        "smarthole-proto/README.md",
+        "smarthole",
+        "ws://127.0.0.1:9473",
+    ),
+    (
+        "smarthole-proto/GUIDE.md",
+        "smarthole_guide",
+        "ws://127.0.0.1:9473",
+    ),
+    (
+        "connectonion-proto/README.md",
         "connectonion",
         "http://127.0.0.1:8000",
     ),
-    ("acolyte-proto", "acolyte", "http://127.0.0.1:6767"),
+    (
+        "connectonion-proto/GUIDE.md",
+        "connectonion_guide",
+        "http://127.0.0.1:8000",
+    ),
+    (
+        "acolyte-proto/README.md",
+        "acolyte",
+        "http://127.0.0.1:6767",
+    ),
 ];
 
 fn main() -> io::Result<()> {
     let package = env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?;
     let folder = env::var("OUT_DIR").map_err(io::Error::other)?;
     let (mut modules, mut names) = (String::new(), String::new());
-    for (crate_, name, url) in READMES {
-        let path = Path::new(&package)
-            .join("..")
-            .join(crate_)
-            .join("README.md");
+    for (text, name, url) in TEXTS {
+        let path = Path::new(&package).join("..").join(text);
         println!("cargo::rerun-if-changed={}", path.display());
         for (index, program) in programs(&fs::read_to_string(path)?).enumerate() {
             let name = format!("{name}_{}", index + 1);
@@ -40,8 +54,8 @@ fn main() -> io::Result<()> {
 }
 
 /// What is compiled with the documentation and not run with it.
-fn programs(readme: &str) -> impl Iterator<Item = &str> {
-    let blocks = readme.split("\n```rust,no_run\n").skip(1);
+fn programs(text: &str) -> impl Iterator<Item = &str> {
+    let blocks = text.split("\n```rust,no_run\n").skip(1);
     blocks.filter_map(|block| Some(block.split_once("\n```\n")?.0))
 }
 

@@ -11,6 +11,8 @@ pub mod frame;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+#[doc = include_str!("../GUIDE.md")]
+pub mod guide {}
 pub mod handshake;
 pub mod http;
 pub mod id;
@@ -25,6 +27,6 @@ pub mod server;
 pub mod spec {}
 pub mod task;
 
-// README.md and SPEC.md name these without their paths.
+// README.md, GUIDE.md and SPEC.md name these without their paths.
 #[cfg(doc)]
 use {error::*, event::*, frame::*, id::*, task::*};

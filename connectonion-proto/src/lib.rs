@@ -11,6 +11,8 @@ pub mod frame;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+#[doc = include_str!("../GUIDE.md")]
+pub mod guide {}
 pub mod hub;
 pub mod id;
 pub mod limits;

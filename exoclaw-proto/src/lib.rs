@@ -12,6 +12,8 @@ pub mod frame;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+#[doc = include_str!("../GUIDE.md")]
+pub mod guide {}
 pub mod id;
 pub mod limits;
 #[cfg(feature = "tokio")]
@@ -22,6 +24,6 @@ pub mod session;
 #[doc = include_str!("../SPEC.md")]
 pub mod spec {}
 
-// README.md and SPEC.md name these without their paths.
+// README.md, GUIDE.md and SPEC.md name these without their paths.
 #[cfg(doc)]
 use {error::*, frame::*, id::*};

@@ -10,6 +10,8 @@ pub mod frame;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+#[doc = include_str!("../GUIDE.md")]
+pub mod guide {}
 pub mod hub;
 pub mod id;
 pub mod limits;
@@ -26,6 +28,6 @@ pub mod spec {}
 pub use rpc_core::timestamp;
 pub mod validate;
 
-// README.md and SPEC.md name these without their paths.
+// README.md, GUIDE.md and SPEC.md name these without their paths.
 #[cfg(doc)]
 use {error::*, frame::*, id::*};

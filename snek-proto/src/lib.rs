@@ -12,6 +12,8 @@ pub mod frame;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+#[doc = include_str!("../GUIDE.md")]
+pub mod guide {}
 pub mod hub;
 pub mod id;
 pub mod image;
@@ -29,6 +31,6 @@ pub mod stream;
 pub mod tool;
 pub mod toolloop;
 
-// README.md and SPEC.md name these without their paths.
+// README.md, GUIDE.md and SPEC.md name these without their paths.
 #[cfg(doc)]
 use {error::*, frame::*, id::*};

@@ -26,6 +26,7 @@ mod readmes;
 mod router_cli;
 mod router_terminal;
 mod screens;
+mod texts;
 mod tour;
 mod tree;
 mod uniform;

@@ -1,4 +1,4 @@
-//! The programs of the READMEs, each run against a server of this process, and the examples of the
+//! The programs of the READMEs and guides, each run against a server of this process, and the examples of the
 //! documentation that are not run.
 
 use std::env;
@@ -81,19 +81,20 @@ fn the_program_of_a_test() {
     let Ok(name) = env::var(PROGRAM) else { return };
     let runtime = Runtime::new().unwrap();
     match &*name {
-        "root_1" => written::root_1::main().unwrap(),
         "snek_1" => written::snek_1::main().unwrap(),
         "exoclaw_1" => written::exoclaw_1::main().unwrap(),
         "smarthole_1" => written::smarthole_1::main().unwrap(),
-        "smarthole_2" => runtime.block_on(written::smarthole_2::f()).unwrap(),
+        "smarthole_guide_1" => runtime.block_on(written::smarthole_guide_1::f()).unwrap(),
         "connectonion_1" => written::connectonion_1::main().unwrap(),
-        "connectonion_2" => runtime.block_on(written::connectonion_2::f(Echo)).unwrap(),
+        "connectonion_guide_1" => runtime
+            .block_on(written::connectonion_guide_1::f(Echo))
+            .unwrap(),
         "acolyte_1" => written::acolyte_1::main().unwrap(),
         other => panic!("{other} is never run"),
     }
 }
 
-/// A program of a README, as a process of its own in an empty folder.
+/// A program of a text, as a process of its own in an empty folder.
 struct Program {
     running: Option<Running>,
     folder: PathBuf,
@@ -174,7 +175,7 @@ fn the_host_of_connectonion_answers() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let address: SocketAddr = free.local_addr().unwrap();
     drop(free);
-    let _program = Program::start("connectonion_2", &address.to_string());
+    let _program = Program::start("connectonion_guide_1", &address.to_string());
     let found = Runtime::new().unwrap().block_on(async {
         let url = format!("http://{address}");
         loop {
@@ -206,7 +207,7 @@ async fn notes_are_taken(name: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_clients_of_smarthole_take_a_message() {
     notes_are_taken("smarthole_1").await;
-    notes_are_taken("smarthole_2").await;
+    notes_are_taken("smarthole_guide_1").await;
 }
 
 /// A bot that is called `bot` greets whoever mentions it.
@@ -242,9 +243,24 @@ async fn a_bot_greets(name: &str, bot: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_bots_of_snek_greet() {
+async fn the_bot_of_snek_greets() {
     a_bot_greets("snek_1", "mybot").await;
-    a_bot_greets("root_1", "greeter").await;
+}
+
+/// Programs of [`written`] that the tests above run.
+const RUN: [&str; 7] = [
+    "snek_1",
+    "exoclaw_1",
+    "smarthole_1",
+    "smarthole_guide_1",
+    "connectonion_1",
+    "connectonion_guide_1",
+    "acolyte_1",
+];
+
+#[test]
+fn every_program_of_a_text_is_run() {
+    assert_eq!(written::NAMES, RUN);
 }
 
 /// Examples that are compiled with the documentation and not run with it, and why.

@@ -1,4 +1,4 @@
-//! The protocol crates look alike: features, documentation, type names, file sizes.
+//! The protocol crates look alike: features, type names, file sizes, faults.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ struct Finished {
     folder: &'static str,
     /// Features of its own, after the common ones.
     own_features: &'static [&'static str],
-    /// Common items that do not apply to it. Its README says why.
+    /// Common items that do not apply to it. Its guide says why.
     without: &'static [&'static str],
 }
 
@@ -45,17 +45,6 @@ const FINISHED: &[Finished] = &[
 
 /// In this order, in every protocol crate and in the core.
 const FEATURES: [&str; 6] = ["default", "tokio", "ws", "tls", "server", "testing"];
-
-/// In this order, in every protocol crate's README, which is its crate documentation.
-const HEADINGS: [&str; 7] = [
-    "Protocol",
-    "Frames",
-    "Client",
-    "Server",
-    "Timeouts",
-    "Limits",
-    "Deviations",
-];
 
 /// At these paths in every protocol crate.
 const ITEMS: [&str; 29] = [
@@ -212,7 +201,7 @@ fn exports(source: &str, name: &str) -> bool {
     })
 }
 
-fn assert_none(problems: &[String]) {
+pub(crate) fn assert_none(problems: &[String]) {
     assert!(problems.is_empty(), "\n{}", problems.join("\n"));
 }
 
@@ -278,39 +267,6 @@ fn published_crates_inherit_what_the_workspace_sets() {
             );
         }
     }
-}
-
-#[test]
-fn protocol_readmes_have_the_same_headings_in_order() {
-    let mut problems = Vec::new();
-    for krate in FINISHED {
-        let package = root().join(krate.folder);
-        let readme = read(&package.join("README.md"));
-        let mut in_code = false;
-        let found: Vec<_> = readme
-            .lines()
-            .filter(|line| {
-                in_code ^= line.starts_with("```");
-                !in_code
-            })
-            .filter_map(|line| line.strip_prefix("## "))
-            .filter(|heading| HEADINGS.contains(heading))
-            .collect();
-        if found != HEADINGS {
-            problems.push(format!(
-                "{}/README.md: headings {found:?} instead of {HEADINGS:?}",
-                krate.folder
-            ));
-        }
-        let lib = read(&package.join("src/lib.rs"));
-        if !lib.contains("#![doc = include_str!(\"../README.md\")]") {
-            problems.push(format!(
-                "{}: the README is not the crate documentation",
-                krate.folder
-            ));
-        }
-    }
-    assert_none(&problems);
 }
 
 #[test]
@@ -380,8 +336,13 @@ fn protocol_crates_have_no_copies_of_what_the_core_does() {
     assert_none(&problems);
 }
 
+/// The folders of the protocol crates.
+pub(crate) fn crates() -> impl Iterator<Item = &'static str> {
+    FINISHED.iter().map(|krate| krate.folder)
+}
+
 /// The rows of tables whose last column names tests: the crate's own, the core's, or the examples'.
-fn promises(text: &str) -> Vec<&str> {
+pub(crate) fn promises(text: &str) -> Vec<&str> {
     let mut promising = false;
     let mut rows = Vec::new();
     for line in text.lines() {
@@ -411,35 +372,17 @@ fn tests(source: &str) -> Vec<&str> {
     names
 }
 
-#[test]
-fn every_promise_names_tests_that_exist() {
-    let mut problems = Vec::new();
-    for krate in FINISHED {
-        let folder = krate.folder;
-        let mut known = HashSet::new();
-        for place in [folder, "rpc-core", "rpc-core/testing", "examples"] {
-            for part in ["src", "tests"] {
-                for file in rust_files(&root().join(place).join(part)) {
-                    known.extend(tests(&read(&file)).into_iter().map(str::to_owned));
-                }
-            }
-        }
-        for file in ["README.md", "SPEC.md"] {
-            let text = read(&root().join(folder).join(file));
-            let rows = promises(&text);
-            assert!(rows.len() > 25, "{folder}/{file}: {} promises", rows.len());
-            for row in rows {
-                let tests = row.rsplit('|').nth(1).unwrap_or_default();
-                let names: Vec<_> = tests.split('`').skip(1).step_by(2).collect();
-                if names.is_empty() {
-                    problems.push(format!("{folder}/{file}: no test: {row}"));
-                }
-                let missing = names.iter().filter(|name| !known.contains(**name));
-                problems.extend(missing.map(|name| format!("{folder}/{file}: no test {name}")));
+/// The tests of a crate, of the core, of what tests share, and of the examples.
+pub(crate) fn tests_near(folder: &str) -> HashSet<String> {
+    let mut known = HashSet::new();
+    for place in [folder, "rpc-core", "rpc-core/testing", "examples"] {
+        for part in ["src", "tests"] {
+            for file in rust_files(&root().join(place).join(part)) {
+                known.extend(tests(&read(&file)).into_iter().map(str::to_owned));
             }
         }
     }
-    assert_none(&problems);
+    known
 }
 
 /// A section of the table of faults, and where its tests are in each protocol crate.
@@ -497,29 +440,6 @@ fn every_fault_of_one_crate_names_tests_that_exist() {
         let file = format!("{name}-proto/tests/it/{file}.rs");
         if !tests(&read(&root().join(&file))).contains(&test) {
             problems.push(format!("{file}: no test {test}"));
-        }
-    }
-    assert_none(&problems);
-}
-
-#[test]
-fn every_protocol_crate_documents_its_specification_line_by_line() {
-    let mut problems = Vec::new();
-    for krate in FINISHED {
-        let package = root().join(krate.folder);
-        let lib = read(&package.join("src/lib.rs"));
-        if !lib.contains("#[doc = include_str!(\"../SPEC.md\")]\npub mod spec {}\n") {
-            problems.push(format!("{}: SPEC.md is not the module spec", krate.folder));
-        }
-        if !read(&package.join("README.md")).contains("[`spec`]") {
-            problems.push(format!("{}/README.md does not lead to spec", krate.folder));
-        }
-        let spec = read(&package.join("SPEC.md"));
-        for row in spec.lines().filter(|line| line.starts_with('|')) {
-            let cells = row.trim_matches('|').split(" | ").count();
-            if cells != 3 && !row.starts_with("|---") {
-                problems.push(format!("{}/SPEC.md: {cells} cells: {row}", krate.folder));
-            }
         }
     }
     assert_none(&problems);

@@ -1,29 +1,33 @@
 //! What holds for all protocols, one concept per page, with examples that run.
 //!
-//! The pages are about behaviour: what is promised, what is not, and what to choose. Which type does
-//! it is said where it is needed; the types' own documentation has the details. Each page ends with
-//! the tests that keep its promises; those for what a protocol does differently are named in its
-//! crate's documentation.
+//! The pages describe behaviour: what is promised, what is not, and what to choose. The documentation of
+//! the types has the details, and the guide of each protocol crate what its protocol does differently.
+//! Each page ends with its promises; tests hold them all.
 //!
 //! | Page | Read it when you ask |
 //! |---|---|
-//! | [`ordering`] | may an event overtake an answer, or one message another? |
+//! | [`reliability`] | what can I rely on, and what about the usual failures? |
+//! | [`ordering`] | may an event overtake a reply, or one message another? |
 //! | [`cancellation`] | what happens if I drop this future, or this handle? |
-//! | [`reconnects`] | the line was lost: did my call arrive, and may I repeat it? |
+//! | [`reconnects`] | the connection was lost: did my call arrive, and may I repeat it? |
 //! | [`backpressure`] | what if one side is slower than the other? |
 //! | [`limits`] | how large may this grow, and what happens then? |
 //! | [`security`] | who can reach this, and who can read it? |
-//! | [`faults`] | what if the other side, the line or a handler misbehaves? |
+//! | [`faults`] | what if the peer, the connection or a handler misbehaves? |
+//! | [`performance`] | how fast is it, and what does it allocate? |
 //! | [`testing`] | how do I test my program without a server, and without waiting? |
 //! | [`adding_a_protocol`] | how would I add a sixth protocol? |
 //!
-//! The examples use a protocol that is as small as one can be: a server that doubles numbers. It is
-//! written out in [`adding_a_protocol`], and its [`Link`](crate::net::Link) behaves as those inside
+//! The examples use a minimal protocol: a server that doubles numbers. [`adding_a_protocol`] has all of
+//! it, and its [`Link`](crate::net::Link) behaves as those inside
 //! [`snek-proto`](https://docs.rs/snek-proto), [`exoclaw-proto`](https://docs.rs/exoclaw-proto),
 //! [`smarthole-proto`](https://docs.rs/smarthole-proto),
 //! [`connectonion-proto`](https://docs.rs/connectonion-proto) and
 //! [`acolyte-proto`](https://docs.rs/acolyte-proto) do: `link.call(|m, now| m.double(21, now))` is
-//! called `client.send_message(..)` there. Where a protocol differs, the page has a table.
+//! `client.send_message(..)` there. Where a protocol differs, the page has a table.
+
+#[doc = include_str!("reliability.md")]
+pub mod reliability {}
 
 #[doc = include_str!("ordering.md")]
 pub mod ordering {}
@@ -45,6 +49,9 @@ pub mod security {}
 
 #[doc = include_str!("../../FAULTS.md")]
 pub mod faults {}
+
+#[doc = include_str!("performance.md")]
+pub mod performance {}
 
 #[doc = include_str!("testing.md")]
 pub mod testing {}
