@@ -51,8 +51,8 @@
 /// ```
 #[macro_export]
 macro_rules! config {
-    // The constructor: `Default`, or the one behind the struct.
-    (@new $Name:ident $fields:tt) => {
+    // `Default`, unless there is a constructor.
+    (@default $Name:ident $fields:tt) => {
         #[automatically_derived]
         impl Default for $Name {
             fn default() -> Self {
@@ -60,13 +60,15 @@ macro_rules! config {
             }
         }
     };
-    (@new $Name:ident $fields:tt $(#[$doc:meta])* $vis:vis fn $new:ident $args:tt;) => {
-        impl $Name {
-            $(#[$doc])*
-            #[must_use]
-            $vis fn $new $args -> Self {
-                Self $fields
-            }
+    (@default $Name:ident $fields:tt $($new:tt)+) => {};
+
+    // The constructor, if there is one.
+    (@new $fields:tt) => {};
+    (@new $fields:tt $(#[$doc:meta])* $vis:vis fn $new:ident $args:tt;) => {
+        $(#[$doc])*
+        #[must_use]
+        $vis fn $new $args -> Self {
+            Self $fields
         }
     };
 
@@ -100,9 +102,10 @@ macro_rules! config {
             $($(#[$doc])* $field_vis $field: $T,)*
         }
 
-        $crate::config!(@new $Name { $($field: $default,)* } $($new)*);
+        $crate::config!(@default $Name { $($field: $default,)* } $($new)*);
 
         impl $Name {
+            $crate::config!(@new { $($field: $default,)* } $($new)*);
             $($($crate::config!(@set $field: $T, $with $($From)?);)?)*
         }
     };
